@@ -44,7 +44,8 @@ func TestOpsBalancer(t *testing.T) {
 		config = strings.Replace(config, "server "+name, "server "+s.Listener.Addr().String(), 1)
 	}
 	dir := t.TempDir()
-	config = strings.NewReplacer("listen 8421", "listen "+address, "/tmp/", dir+"/", "worker_processes auto", "daemon off;\nuser root;\nworker_processes 1").Replace(config)
+	config = strings.NewReplacer("listen 8421", "listen "+address, "/tmp/", dir+"/", "worker_processes auto",
+		"daemon off;\nuser root;\nworker_processes 1").Replace(config)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,8 @@ func TestOpsBalancer(t *testing.T) {
 			}
 			_ = resp.Body.Close()
 			if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "2" {
-				t.Fatalf("%s while all are away: %s, Retry-After %q", method, resp.Status, resp.Header.Get("Retry-After"))
+				t.Fatalf("%s while all are away: %s, Retry-After %q", method, resp.Status,
+					resp.Header.Get("Retry-After"))
 			}
 		}
 	}

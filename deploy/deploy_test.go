@@ -150,7 +150,8 @@ func TestAlertsHaveRunbooksAndTests(t *testing.T) {
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s has the severity %q", r.Alert, s)
 		}
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || !strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbooks/"+r.Alert+".md") {
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" ||
+			!strings.HasSuffix(r.Annotations["runbook_url"], "/docs/runbooks/"+r.Alert+".md") {
 			t.Errorf("%s lacks annotations: %v", r.Alert, r.Annotations)
 		}
 		book, err := os.ReadFile("../docs/runbooks/" + r.Alert + ".md")
@@ -199,7 +200,8 @@ func TestDashboard(t *testing.T) {
 			rows = append(rows, p.Title)
 			continue
 		}
-		if p.FieldConfig.Defaults.Unit == "" || p.Description == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 {
+		if p.FieldConfig.Defaults.Unit == "" || p.Description == "" || p.Datasource.UID != "${datasource}" ||
+			len(p.Targets) == 0 {
 			t.Errorf("panel %q needs a unit, a description, the data source variable and a query", p.Title)
 		}
 		for _, q := range p.Targets {
@@ -213,7 +215,8 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"Answer quality", "Warm share and tokens saved", "Forging", "Tool health", "History and weak success", "Runtime", "Store", "Engines and people", "Caps of tokens", "Replicas"}
+	want := []string{"Answer quality", "Warm share and tokens saved", "Forging", "Tool health",
+		"History and weak success", "Runtime", "Store", "Engines and people", "Caps of tokens", "Replicas"}
 	if !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
@@ -235,8 +238,10 @@ func TestEveryMetricIsShown(t *testing.T) {
 			shown[n] = true
 		}
 	}
-	was := []string{"recurgent_native_builds_total", "recurgent_native_build_duration_seconds", "recurgent_native_faults_total", "recurgent_native_programs", "recurgent_engine_differences_total"}
-	for _, n := range append(was, "recurgent_build_info", "recurgent_artifact_pairs") { // always 0; an annotation; explained in a runbook
+	was := []string{"recurgent_native_builds_total", "recurgent_native_build_duration_seconds",
+		"recurgent_native_faults_total", "recurgent_native_programs", "recurgent_engine_differences_total"}
+	// always 0; an annotation; explained in a runbook
+	for _, n := range append(was, "recurgent_build_info", "recurgent_artifact_pairs") {
 		shown[n] = true
 	}
 	bases := map[string]bool{}

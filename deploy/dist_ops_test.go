@@ -89,8 +89,11 @@ func TestOpsDistIsReproducible(t *testing.T) {
 	archive := glob(t, one+"/dist/recurgentd-*-"+goruntime.GOOS+"-"+goruntime.GOARCH+".tar.gz")[0]
 	into := t.TempDir()
 	has := unpack(t, archive, into)
-	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "cli.md", "modules.txt", "recurgentd.cdx.json", "THIRD_PARTY_LICENCES.txt", "docs/quick-start.md", "completions/recurgentd.bash", "completions/recurgentd.zsh",
-		"completions/recurgentd.fish", "man/man1/recurgentd.1", "man/man1/recurgentd-serve.1", "man/man1/recurgentd-call.1"}
+	want := []string{"recurgentd", "LICENSE", "README.md", "CHANGELOG.md", "cli.md", "modules.txt",
+		"recurgentd.cdx.json", "THIRD_PARTY_LICENCES.txt", "docs/quick-start.md", "completions/recurgentd.bash",
+		"completions/recurgentd.zsh",
+		"completions/recurgentd.fish", "man/man1/recurgentd.1", "man/man1/recurgentd-serve.1",
+		"man/man1/recurgentd-call.1"}
 	if goruntime.GOOS == "linux" {
 		want = append(want, "systemd/recurgentd.service")
 	}
@@ -157,7 +160,8 @@ func compareBill(t *testing.T, bill, binary string) {
 		}
 	}
 	if len(listed) != modules || modules < 10 || !strings.Contains(string(out), bom.Metadata.Component.Version) {
-		t.Errorf("the bill of materials of %s lists %d parts, the binary has %d", bom.Metadata.Component.Version, len(listed), modules)
+		t.Errorf("the bill of materials of %s lists %d parts, the binary has %d", bom.Metadata.Component.Version,
+			len(listed), modules)
 	}
 }
 

@@ -79,7 +79,8 @@ scrape_configs:
 	if err := os.WriteFile(dir+"/prometheus.yml", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, dir, "prometheus", "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data", "--web.listen-address="+address, "--enable-feature=exemplar-storage")
+	start(t, dir, "prometheus", "--config.file="+dir+"/prometheus.yml", "--storage.tsdb.path="+dir+"/data",
+		"--web.listen-address="+address, "--enable-feature=exemplar-storage")
 
 	ctx, stop := context.WithCancel(t.Context())
 	loaded := make(chan struct{})
@@ -133,7 +134,8 @@ func queries(t *testing.T) map[string]string {
 			all["rule "+r.Record] = r.Record
 		} else {
 			holds, unless, _ := strings.Cut(r.Expr, " unless ")
-			all["alert "+r.Alert] = strings.TrimSuffix(compares.ReplaceAllString(holds, " $1 bool ")+" unless "+unless, " unless ")
+			all["alert "+r.Alert] = strings.TrimSuffix(compares.ReplaceAllString(holds, " $1 bool ")+" unless "+unless,
+				" unless ")
 		}
 	}
 	return all
@@ -208,7 +210,8 @@ func startSecured(t *testing.T) (address string) {
 	t.Helper()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, []byte("scraper "+scraper+" scopes=admin\nhasty "+hasty+" scopes=read rate=1/s\n"), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte("scraper "+scraper+" scopes=admin\nhasty "+hasty+" scopes=read rate=1/s\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	cert, key := apptest.NewPair(t, 1, time.Now().AddDate(1, 0, 0)).Write(t, dir)
@@ -221,7 +224,9 @@ func startDaemon(t *testing.T, scheme string, args ...string) (address string) {
 	dir := t.TempDir()
 	run(t, nil, "go", "build", "-o", dir+"/recurgentd", "../cmd/recurgentd")
 	address = apptest.Address(t)
-	p := start(t, dir, dir+"/recurgentd", append([]string{"serve", "--provider", "replay", "--listen", address, "--data-dir", dir + "/state", "--metrics-namespaces", "default"}, args...)...)
+	p := start(t, dir, dir+"/recurgentd",
+		append([]string{"serve", "--provider", "replay", "--listen", address, "--data-dir", dir + "/state",
+			"--metrics-namespaces", "default"}, args...)...)
 	waitReady(t, scheme+address, p)
 	return address
 }
@@ -280,7 +285,8 @@ func load(ctx context.Context, address, secured string) {
 	calls := "/v1/sessions/" + id + "/calls"
 	for i := 0; ctx.Err() == nil; i++ {
 		post(ctx, address, calls, map[string]any{"method": "add", "args": []int{i, 1}})
-		post(ctx, address, calls, map[string]any{"method": "recap", "contract": map[string]any{"deliverable": map[string]any{}}})
+		post(ctx, address, calls, map[string]any{"method": "recap",
+			"contract": map[string]any{"deliverable": map[string]any{}}})
 		post(ctx, address, calls, map[string]any{"method": fmt.Sprintf("nobody_recorded_%d", i)})
 		post(ctx, address, calls, map[string]any{"nonsense": i})
 		ask(ctx, secured)

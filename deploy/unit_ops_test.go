@@ -58,7 +58,8 @@ func becomeService(allowed []string) error {
 	}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, underUnit+"=") })
 	if allowed[0] != "any" {
-		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: unitPolicy(allowed)}); err != nil {
+		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
+			Policy: unitPolicy(allowed)}); err != nil {
 			return err
 		}
 	}
@@ -77,12 +78,14 @@ func hideProcesses() {
 // unitPolicy is SystemCallFilter=, with the filters that MemoryDenyWriteExecute= and RestrictAddressFamilies= add.
 func unitPolicy(allowed []string) seccomp.Policy {
 	arg := func(name string, n uint32, op seccomp.Operation, value uint64) seccomp.NameWithConditions {
-		return seccomp.NameWithConditions{Name: name, Conditions: []seccomp.Condition{{Argument: n, Operation: op, Value: value}}}
+		return seccomp.NameWithConditions{Name: name,
+			Conditions: []seccomp.Condition{{Argument: n, Operation: op, Value: value}}}
 	}
 	conditional := []seccomp.NameWithConditions{
 		arg("mmap", 2, seccomp.BitsNotSet, unix.PROT_EXEC), arg("mmap", 2, seccomp.BitsNotSet, unix.PROT_WRITE),
 		arg("mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC),
-		arg("socket", 0, seccomp.Equal, unix.AF_UNIX), arg("socket", 0, seccomp.Equal, unix.AF_INET), arg("socket", 0, seccomp.Equal, unix.AF_INET6),
+		arg("socket", 0, seccomp.Equal, unix.AF_UNIX), arg("socket", 0, seccomp.Equal, unix.AF_INET),
+		arg("socket", 0, seccomp.Equal, unix.AF_INET6),
 	}
 	names := slices.DeleteFunc(slices.Clone(allowed), func(name string) bool {
 		return name == "mmap" || name == "mprotect" || name == "socket"
@@ -174,7 +177,8 @@ func TestOpsUnitIsHardened(t *testing.T) {
 	if err := os.WriteFile(dir+"/recurgentd.service", []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", dir+"/recurgentd.service").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
+		dir+"/recurgentd.service").CombinedOutput()
 	if err != nil || bytes.Contains(out, []byte("recurgentd.service:")) {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
@@ -203,7 +207,8 @@ func TestOpsUnitKeepsTheSandbox(t *testing.T) {
 	}
 	// The test can fail: a unit that keeps landlock from runners is seen.
 	without := slices.DeleteFunc(calls, func(name string) bool { return strings.HasPrefix(name, "landlock_") })
-	if less := serveAs(t, dir, without...); strings.Contains(free, `"landlock":"on`) && strings.Contains(less, `"landlock":"on`) {
+	if less := serveAs(t, dir, without...); strings.Contains(free, `"landlock":"on`) &&
+		strings.Contains(less, `"landlock":"on`) {
 		t.Errorf("without its system calls landlock is said to be on: %s", less)
 	}
 }
@@ -236,13 +241,15 @@ func serveAs(t *testing.T, dir string, calls ...string) (observed string) {
 	t.Setenv(underUnit, strings.Join(calls, " "))
 	t.Setenv("HOME", state)
 	t.Setenv("XDG_CONFIG_HOME", "")
-	daemon := start(t, state, dir+"/service.test", dir+"/recurgentd", "serve", "--provider", "replay", "--listen", address, "--data-dir", state)
+	daemon := start(t, state, dir+"/service.test", dir+"/recurgentd", "serve", "--provider", "replay", "--listen",
+		address, "--data-dir", state)
 	t.Setenv(underUnit, "")
 	waitReady(t, "http://"+address, daemon)
 	number := map[string]any{"deliverable": map[string]any{"type": "number"}}
 	session := post(t.Context(), address, "/v1/sessions", map[string]any{"role": "calculator", "contract": number})
 	for _, source := range []string{"generated", "persisted"} {
-		reply := post(t.Context(), address, fmt.Sprintf("/v1/sessions/%v/calls", session["id"]), map[string]any{"method": "add", "args": []int{2, 3}})
+		reply := post(t.Context(), address, fmt.Sprintf("/v1/sessions/%v/calls", session["id"]),
+			map[string]any{"method": "add", "args": []int{2, 3}})
 		text, _ := json.Marshal(reply)
 		if !strings.Contains(string(text), `"value":5`) || !strings.Contains(string(text), `"source":"`+source+`"`) {
 			t.Errorf("a call answers %s, want 5 from a %s program", text, source)

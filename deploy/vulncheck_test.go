@@ -17,7 +17,8 @@ func TestVulncheckSaysWhatItCouldNotCheck(t *testing.T) {
 		want       string
 	}{
 		{"cannot be had", "", 69, "NOT CHECKED for vulnerabilities: govulncheck"},
-		{"no database", "echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1", 69, "NOT CHECKED for vulnerabilities: govulncheck ended with 1; does vuln.go.dev answer?"},
+		{"no database", "echo 'govulncheck: fetching vulnerabilities: no such host' >&2; exit 1", 69,
+			"NOT CHECKED for vulnerabilities: govulncheck ended with 1; does vuln.go.dev answer?"},
 		{"none", "[ \"$*\" = ./... ] && exit 0", 0, "no known vulnerability"},
 		{"some", "echo 'Vulnerability #1: GO-2026-0001'; exit 3", 3, "GO-2026-0001"},
 	} {
@@ -30,12 +31,14 @@ func TestVulncheckSaysWhatItCouldNotCheck(t *testing.T) {
 				}
 				_, version, _ := strings.Cut(string(script), "\nversion=")
 				version, _, _ = strings.Cut(version, "\n")
-				if err := os.WriteFile(filepath.Join(tools, "govulncheck-"+version), []byte("#!/bin/sh\n"+c.tool+"\n"), 0o755); err != nil { //nolint:gosec // it is run
+				if err := os.WriteFile(filepath.Join(tools, "govulncheck-"+version), []byte("#!/bin/sh\n"+c.tool+"\n"),
+					0o755); err != nil { //nolint:gosec // it is run
 					t.Fatal(err)
 				}
 			}
 			cmd := exec.CommandContext(t.Context(), "../scripts/vulncheck")
-			cmd.Env = append(os.Environ(), "TOOLS="+tools, "GOPROXY=off", "GOFLAGS=-mod=mod", "GOMODCACHE="+filepath.Join(tools, "modules"))
+			cmd.Env = append(os.Environ(), "TOOLS="+tools, "GOPROXY=off", "GOFLAGS=-mod=mod",
+				"GOMODCACHE="+filepath.Join(tools, "modules"))
 			out, _ := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) {
 				t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.want, out)

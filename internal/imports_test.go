@@ -20,69 +20,102 @@ const module = "github.com/recurgentd/recurgentd/"
 // allowed says what the packages below a directory may import of ours, by directory. The longest matching key
 // counts; a package may always import those below its own directory.
 var allowed = map[string][]string{
-	"api":                                     {},                                                                                                                     // the embedded OpenAPI document
-	"cmd":                                     {"internal/cli", "internal/runtime/sandbox"},                                                                           // see TestDaemonParsesNoProgram
-	"bench":                                   {"internal/runtime"},                                                                                                   // and nothing imports it
-	"test":                                    {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest", "internal/runtime"}, // and nothing imports it
-	"internal/app":                            {"internal/seal", "internal/beneath", "api", "internal/api", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
-	"internal/cluster":                        {"internal/store", "internal/agent"},
-	"internal/client":                         {"internal/runtime", "internal/agent"},
-	"internal/cli":                            {"internal/app", "internal/mcp", "internal/client", "internal/api", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/agent"},
-	"internal/api":                            {"api", "internal/ui", "internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
-	"internal/api/strict":                     {},
-	"internal/ui":                             {},
-	"internal/mcp":                            {"internal/access", "internal/api/strict", "internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime":                        {"internal/store", "internal/contract", "internal/telemetry", "internal/fair", "internal/agent"},
-	"internal/runtime/prompt":                 {"internal/runtime/provider", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/provider":               {"internal/agent", "internal/fair", "internal/contract", "internal/store"},
-	"internal/runtime/recurgent":              {},                             // programs import it
-	"internal/runtime/plain":                  {"internal/runtime/recurgent"}, // native executables consist of it too
-	"internal/runtime/gate/diff/compiled":     {"internal/runtime", "internal/beneath", "internal/seal", "internal/agent"},
-	"internal/runtime/gate":                   {"internal/runtime/recurgent", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/gate/report":            {},                                                       // the daemon reads it
-	"internal/runtime/gate/rt":                {"internal/runtime/plain", "internal/runtime/recurgent"}, // native executables consist of it too
-	"internal/runtime/fetch":                  {"internal/cache", "internal/runtime/charsets", "internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
-	"internal/runtime/connections":            {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
-	"internal/runtime/sandbox":                {"internal/runtime/charsets", "internal/runtime/fetch", "internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
-	"internal/runtime/sandbox/serve":          {"internal/runtime/plain", "internal/runtime/sandbox/wire", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
-	"internal/runtime/sandbox/confine":        {"internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/launch":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/narrow":         {"internal/runtime/sandbox/threads"}, // native executables consist of it too
-	"internal/runtime/sandbox/policy":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/probe":          {"internal/runtime/sandbox/wire"},
-	"internal/runtime/sandbox/worker":         {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/launch", "internal/runtime/sandbox/probe", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire", "internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
-	"internal/runtime/sandbox/wire":           {"internal/runtime/gate/report"},
-	"internal/runtime/sandbox/threads":        {},
-	"internal/runtime/native/support":         {"internal/runtime/sandbox/narrow", "internal/runtime/sandbox/serve", "internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
+	// the embedded OpenAPI document
+	"api": {},
+	// see TestDaemonParsesNoProgram
+	"cmd": {"internal/cli", "internal/runtime/sandbox"},
+	// and nothing imports it
+	"bench": {"internal/runtime"},
+	// and nothing imports it
+	"test": {"internal/cli", "internal/api/apitest", "internal/app/apptest", "internal/store/postgres/pgtest",
+		"internal/runtime"},
+	"internal/app": {"internal/seal", "internal/beneath", "api", "internal/api",
+		"internal/mcp", "internal/cluster", "internal/runtime", "internal/store", "internal/contract",
+		"internal/telemetry", "internal/access", "internal/fair", "internal/agent"},
+	"internal/cluster": {"internal/store", "internal/agent"},
+	"internal/client":  {"internal/runtime", "internal/agent"},
+	"internal/cli": {"internal/app", "internal/mcp", "internal/client", "internal/api",
+		"internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access",
+		"internal/agent"},
+	"internal/api": {"api", "internal/ui", "internal/mcp", "internal/cluster",
+		"internal/runtime", "internal/store", "internal/contract", "internal/telemetry", "internal/access",
+		"internal/fair", "internal/agent"},
+	"internal/api/strict": {},
+	"internal/ui":         {},
+	"internal/mcp": {"internal/access", "internal/api/strict", "internal/runtime",
+		"internal/store", "internal/agent"},
+	"internal/runtime": {"internal/store", "internal/contract", "internal/telemetry",
+		"internal/fair", "internal/agent"},
+	"internal/runtime/prompt": {"internal/runtime/provider", "internal/store", "internal/contract",
+		"internal/agent"},
+	"internal/runtime/provider": {"internal/agent", "internal/fair", "internal/contract",
+		"internal/store"},
+	"internal/runtime/recurgent": {},                             // programs import it
+	"internal/runtime/plain":     {"internal/runtime/recurgent"}, // native executables consist of it too
+	"internal/runtime/gate/diff/compiled": {"internal/runtime", "internal/beneath", "internal/seal",
+		"internal/agent"},
+	"internal/runtime/gate": {"internal/runtime/recurgent", "internal/agent", "internal/contract",
+		"internal/store"},
+	// the daemon reads it
+	"internal/runtime/gate/report": {},
+	// native executables consist of it too
+	"internal/runtime/gate/rt": {"internal/runtime/plain", "internal/runtime/recurgent"},
+	"internal/runtime/fetch": {"internal/cache", "internal/runtime/charsets",
+		"internal/runtime/sandbox/wire", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/connections": {"internal/beneath", "internal/runtime/fetch", "internal/agent"},
+	"internal/runtime/sandbox": {"internal/runtime/charsets", "internal/runtime/fetch",
+		"internal/runtime/gate/report", "internal/runtime/recurgent", "internal/fair", "internal/agent"},
+	"internal/runtime/sandbox/serve": {"internal/runtime/plain", "internal/runtime/sandbox/wire",
+		"internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
+	"internal/runtime/sandbox/confine": {"internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/launch":  {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
+	// native executables consist of it too
+	"internal/runtime/sandbox/narrow": {"internal/runtime/sandbox/threads"},
+	"internal/runtime/sandbox/policy": {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/probe":  {"internal/runtime/sandbox/wire"},
+	"internal/runtime/sandbox/worker": {"internal/runtime/sandbox/confine", "internal/runtime/sandbox/launch",
+		"internal/runtime/sandbox/probe", "internal/runtime/sandbox/serve", "internal/runtime/sandbox/wire",
+		"internal/runtime/sandbox/threads", "internal/runtime/gate", "internal/runtime/recurgent", "internal/agent"},
+	"internal/runtime/sandbox/wire":    {"internal/runtime/gate/report"},
+	"internal/runtime/sandbox/threads": {},
+	"internal/runtime/native/support": {"internal/runtime/sandbox/narrow", "internal/runtime/sandbox/serve",
+		"internal/runtime/gate/rt", "internal/runtime/gate/report", "internal/runtime/recurgent"},
 	"internal/runtime/native/support/maphash": {"internal/runtime/native/support"},
-	"internal/runtime/native":                 {"internal/seal", "internal/beneath", "internal/runtime/gate/allow", "internal/runtime/sandbox/wire"},
-	"internal/runtime/history":                {"internal/runtime/provider", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/spend":                  {"internal/runtime/provider", "internal/store", "internal/agent"},
-	"internal/runtime/files":                  {"internal/runtime/trail", "internal/runtime/storage", "internal/store", "internal/agent"},
-	"internal/runtime/storage":                {"internal/store", "internal/agent"},
-	"internal/runtime/interrupt":              {"internal/agent"},
-	"internal/runtime/progress":               {"internal/agent"},
-	"internal/runtime/trail":                  {"internal/store", "internal/agent"},
-	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider", "internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend", "internal/runtime/storage",
+	"internal/runtime/native": {"internal/seal", "internal/beneath", "internal/runtime/gate/allow",
+		"internal/runtime/sandbox/wire"},
+	"internal/runtime/history": {"internal/runtime/provider", "internal/agent", "internal/contract",
+		"internal/store"},
+	"internal/runtime/spend": {"internal/runtime/provider", "internal/store", "internal/agent"},
+	"internal/runtime/files": {"internal/runtime/trail", "internal/runtime/storage", "internal/store",
+		"internal/agent"},
+	"internal/runtime/storage":   {"internal/store", "internal/agent"},
+	"internal/runtime/interrupt": {"internal/agent"},
+	"internal/runtime/progress":  {"internal/agent"},
+	"internal/runtime/trail":     {"internal/store", "internal/agent"},
+	"internal/runtime/predict": {"internal/runtime/trail", "internal/runtime/history", "internal/runtime/provider",
+		"internal/runtime/progress", "internal/runtime/interrupt", "internal/runtime/spend", "internal/runtime/storage",
 		"internal/telemetry", "internal/agent", "internal/contract", "internal/store"},
-	"internal/runtime/catalog":  {"internal/api/strict", "internal/runtime/gate/report", "internal/store", "internal/contract", "internal/agent"},
-	"internal/runtime/why":      {"internal/runtime", "internal/store", "internal/agent"},
-	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair", "internal/store", "internal/contract", "internal/agent"},
+	"internal/runtime/catalog": {"internal/api/strict", "internal/runtime/gate/report", "internal/store",
+		"internal/contract", "internal/agent"},
+	"internal/runtime/why": {"internal/runtime", "internal/store", "internal/agent"},
+	"internal/runtime/operator": {"internal/runtime", "internal/telemetry", "internal/bell", "internal/fair",
+		"internal/store", "internal/contract", "internal/agent"},
 	"internal/runtime/overview": {"internal/runtime/spend", "internal/bell", "internal/store", "internal/agent"},
 	"internal/runtime/evolve":   {"internal/runtime/history", "internal/agent", "internal/contract", "internal/store"},
-	"internal/store":            {"internal/beneath", "internal/cache", "internal/bell", "internal/fair", "internal/agent"},
-	"internal/contract":         {"internal/agent"},
-	"internal/telemetry":        {"internal/agent"},
-	"internal/access":           {"internal/agent"},
-	"internal/access/oidc":      {"internal/cache", "internal/access", "internal/api/strict", "internal/agent"},
-	"internal/agent":            {},
-	"internal/bell":             {},
-	"internal/beneath":          {},
-	"internal/seal":             {"internal/beneath"},
-	"internal/cache":            {},
-	"internal/fair":             {},
-	"internal/lazy":             {},
-	"internal/sampled":          {},
+	"internal/store": {"internal/beneath", "internal/cache", "internal/bell", "internal/fair",
+		"internal/agent"},
+	"internal/contract":    {"internal/agent"},
+	"internal/telemetry":   {"internal/agent"},
+	"internal/access":      {"internal/agent"},
+	"internal/access/oidc": {"internal/cache", "internal/access", "internal/api/strict", "internal/agent"},
+	"internal/agent":       {},
+	"internal/bell":        {},
+	"internal/beneath":     {},
+	"internal/seal":        {"internal/beneath"},
+	"internal/cache":       {},
+	"internal/fair":        {},
+	"internal/lazy":        {},
+	"internal/sampled":     {},
 }
 
 func TestImportsPointOneWay(t *testing.T) {
@@ -191,7 +224,8 @@ var parsers = []string{"go/parser", "go/types", "go/scanner", "golang.org/x/tool
 var confined = []string{module + "internal/runtime/gate", module + "internal/runtime/sandbox/worker", module + "cmd"}
 
 // harmless are packages below the parsers that hold data only.
-var harmless = []string{module + "internal/runtime/gate/report", module + "internal/runtime/gate/rt", module + "internal/runtime/gate/allow"}
+var harmless = []string{module + "internal/runtime/gate/report", module + "internal/runtime/gate/rt",
+	module + "internal/runtime/gate/allow"}
 
 // judge is the package that finds the program in a model's reply: whether a text parses says that it is one. It bounds what it parses, and uses the
 // parser for nothing else (docs/decisions/0038).
@@ -201,12 +235,18 @@ const judge = module + "internal/runtime/provider/reply"
 func TestDaemonParsesNoProgram(t *testing.T) {
 	t.Parallel()
 	imports := importGraph(t)
-	imports[judge] = slices.DeleteFunc(imports[judge], func(name string) bool { return within(name, "go") && name != "go/types" })
+	imports[judge] = slices.DeleteFunc(imports[judge], func(name string) bool {
+		return within(name, "go") &&
+			name != "go/types"
+	})
 	for name := range imports {
 		if !strings.HasPrefix(name, module) || withinAny(name, confined) {
 			continue
 		}
-		if way := wayTo(imports, name, func(to string) bool { return withinAny(to, parsers) && !withinAny(to, harmless) }); way != nil {
+		if way := wayTo(imports, name, func(to string) bool {
+			return withinAny(to, parsers) &&
+				!withinAny(to, harmless)
+		}); way != nil {
 			t.Errorf("a program can be parsed outside a runner: %s", strings.Join(way, " → "))
 		}
 	}
@@ -219,7 +259,10 @@ func TestDaemonParsesNoProgram(t *testing.T) {
 		if len(imports[name]) == 0 && name != module+"internal/runtime/gate/report" {
 			t.Errorf("there is no package %s", name)
 		}
-		if way := wayTo(imports, name, func(to string) bool { return to != name && withinAny(to, parsers) }); way != nil {
+		if way := wayTo(imports, name, func(to string) bool {
+			return to != name &&
+				withinAny(to, parsers)
+		}); way != nil {
 			t.Errorf("%s is no mere data: %s", name, strings.Join(way, " → "))
 		}
 	}
@@ -228,7 +271,8 @@ func TestDaemonParsesNoProgram(t *testing.T) {
 // importGraph returns what each package that is linked into the binary, or into a generator, imports.
 func importGraph(t *testing.T) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{range .Imports}}{{.}} {{end}}", "./cmd/...", "./internal/...")
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{range .Imports}}{{.}} {{end}}", "./cmd/...",
+		"./internal/...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {

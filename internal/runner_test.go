@@ -41,7 +41,8 @@ var launcherParts = []string{
 }
 
 // keptOut are packages of the standard library that no runner needs: connections, and what serves them.
-var keptOut = []string{"net", "crypto/tls", "crypto/x509", "log/slog", "testing", "text/template", "html/template", "encoding/gob", "net/http"}
+var keptOut = []string{"net", "crypto/tls", "crypto/x509", "log/slog", "testing", "text/template", "html/template",
+	"encoding/gob", "net/http"}
 
 // The programs of runners and launchers have nothing of the daemon in them: no interface, no store, no contracts, no metrics, no network.
 func TestRunnerHasNothingOfTheDaemon(t *testing.T) {
@@ -84,7 +85,8 @@ func TestOnlyExecutablesNarrow(t *testing.T) {
 	const now, support = module + "internal/runtime/sandbox/narrow/now", module + "internal/runtime/native/support"
 	imports := importGraph(t)
 	for name := range imports {
-		if way := wayTo(imports, name, func(to string) bool { return to == now }); way != nil && name != now && !within(name, support) {
+		if way := wayTo(imports, name,
+			func(to string) bool { return to == now }); way != nil && name != now && !within(name, support) {
 			t.Errorf("a process would narrow itself: %s", strings.Join(way, " → "))
 		}
 	}

@@ -74,13 +74,15 @@ func texts(t *testing.T) []string {
 			return filepath.SkipDir
 		case d.IsDir() || name == "words_test.go":
 			return nil
-		case name == "Makefile" || strings.Contains(" .go .md .yaml .yml .json .service ", " "+filepath.Ext(name)+" ") && filepath.Ext(name) != "":
+		case name == "Makefile" || strings.Contains(" .go .md .yaml .yml .json .service ",
+			" "+filepath.Ext(name)+" ") && filepath.Ext(name) != "":
 			out = append(out, file)
 		}
 		return nil
 	}
 	// Not the root itself: go test would run this again whenever something is committed or built.
-	for _, top := range []string{"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "api", "bench", "clients", "cmd", "deploy", "docs", "examples", "internal", "scripts", "test"} {
+	for _, top := range []string{"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "api",
+		"bench", "clients", "cmd", "deploy", "docs", "examples", "internal", "scripts", "test"} {
 		if err := filepath.WalkDir(filepath.Join("..", top), visit); err != nil {
 			t.Fatal(err)
 		}

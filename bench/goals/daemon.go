@@ -37,7 +37,8 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{binary: binary, dir: dir, model: openaitest.New(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
+	d := &daemon{binary: binary, dir: dir, model: openaitest.New(),
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 	d.model.Default(func(r openaitest.Request) openaitest.Reply {
 		reply := openaitest.Code(programOf(r.Role, r.Method))
 		if strings.HasPrefix(r.Method, "new") { // of a flood
@@ -47,7 +48,8 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 		}
 		return reply
 	})
-	d.args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"), "--log-level", "warn"}, args...)
+	d.args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "data"),
+		"--log-level", "warn"}, args...)
 	d.token = func(owner string) string { return owner + "-0123456789abcdef" }
 	if owners != nil {
 		var tokens strings.Builder
@@ -66,7 +68,8 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 // run starts the process on the daemon's directory and waits until it is ready.
 func (d *daemon) run() error {
 	d.cmd = exec.Command(d.binary, d.args...)
-	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "OPENAI_BASE_URL=" + d.model.URL, "OPENAI_API_KEY=sk-none", "RECURGENT_MODEL=scripted"}
+	d.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "OPENAI_BASE_URL=" + d.model.URL,
+		"OPENAI_API_KEY=sk-none", "RECURGENT_MODEL=scripted"}
 	d.cmd.Stderr = os.Stderr
 	out, err := d.cmd.StdoutPipe()
 	if err == nil {

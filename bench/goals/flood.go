@@ -93,7 +93,8 @@ func (b *bench) underFlood(f flood) (string, error) {
 	}
 	ms := func(times []time.Duration) float64 { return median(times).Seconds() * 1000 }
 	return fmt.Sprintf("| warm p50 of one owner beside another's flood, to without: %s; %.2f to %.2f ms, RSS %d MiB; the flood got %s; at another daemon %.2f (%.2f ms, %s) | %.2f | 2 |",
-		f.words, ms(beside), ms(alone), d.memory()>>20, seen, median(control), ms(apart), seenElsewhere, median(ratios)), nil
+		f.words, ms(beside), ms(alone), d.memory()>>20, seen, median(control), ms(apart), seenElsewhere,
+		median(ratios)), nil
 }
 
 // beside returns the median of calls of mine at d while the flood is at a daemon, and what the flood got.
@@ -126,7 +127,8 @@ func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("nice", "-n", "19", self, "flood", "-url", d.url, "-token", d.token(attacker), "-kind", f.name, "-clients", strconv.Itoa(f.clients), fmt.Sprintf("-rude=%v", f.rude))
+	cmd := exec.Command("nice", "-n", "19", self, "flood", "-url", d.url, "-token", d.token(attacker), "-kind", f.name,
+		"-clients", strconv.Itoa(f.clients), fmt.Sprintf("-rude=%v", f.rude))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -27,7 +27,8 @@ func floodClients(args []string) error {
 	}
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer end()
-	d := &daemon{url: *url, token: func(string) string { return *token }, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *clients}}}
+	d := &daemon{url: *url, token: func(string) string { return *token },
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *clients}}}
 	// As many sessions as keep the queue of one from being what refuses.
 	targets := make([]target, min(*clients, 500))
 	method, body := "leaf", ""

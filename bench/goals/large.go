@@ -15,7 +15,8 @@ import (
 func largeArgument() string {
 	var rows []string
 	for i := range 14_000 {
-		rows = append(rows, fmt.Sprintf(`{"id": %d, "name": "row number %d", "tags": ["a", "b"], "x": %.1f}`, i, i, 1.5*float64(i)))
+		rows = append(rows, fmt.Sprintf(`{"id": %d, "name": "row number %d", "tags": ["a", "b"], "x": %.1f}`, i, i,
+			1.5*float64(i)))
 	}
 	return "[" + strings.Join(rows, ", ") + "]"
 }
@@ -59,9 +60,11 @@ func (b *bench) large() ([]string, error) {
 			times[i] = append(times[i], time.Since(began))
 		}
 	}
-	line := fmt.Sprintf("| %.1f MB of argument and of value, 1 client, to a bare JSON round trip", float64(len(body))/1e6)
+	line := fmt.Sprintf("| %.1f MB of argument and of value, 1 client, to a bare JSON round trip",
+		float64(len(body))/1e6)
 	for i := range urls[1:] {
-		line += fmt.Sprintf(" | %s: %.2f", []string{"this", "the other"}[i], float64(median(times[i+1]))/float64(median(times[0])))
+		line += fmt.Sprintf(" | %s: %.2f", []string{"this", "the other"}[i],
+			float64(median(times[i+1]))/float64(median(times[0])))
 	}
 	return []string{line + " | 1.3 |"}, nil
 }

@@ -25,9 +25,12 @@ func main() {
 		return
 	}
 	flag.StringVar(&b.daemon, "daemon", "", "binary to measure; built by scripts/build when empty")
-	flag.StringVar(&b.other, "compare", "", "another binary, whose cold and large calls are measured in turns with the first one's")
-	only := flag.String("only", "", "rows to measure, with commas: tools, owners, depth, cold, large, floods, namespaces; empty for all")
-	flag.StringVar(&b.flood, "flood", "", "of the row floods only this one: busy, waiting, rude, bodies, replies, forging, chains, trickle, streams")
+	flag.StringVar(&b.other, "compare", "",
+		"another binary, whose cold and large calls are measured in turns with the first one's")
+	only := flag.String("only", "",
+		"rows to measure, with commas: tools, owners, depth, cold, large, floods, namespaces; empty for all")
+	flag.StringVar(&b.flood, "flood", "",
+		"of the row floods only this one: busy, waiting, rude, bodies, replies, forging, chains, trickle, streams")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	flag.IntVar(&b.rounds, "rounds", 3, "how often each measurement is repeated; the median counts")
 	flag.IntVar(&b.tools, "tools", 1000, "tools of the row tools")
@@ -55,7 +58,8 @@ var rows = []struct {
 	name    string
 	measure func(*bench) ([]string, error)
 }{
-	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold}, {"large", (*bench).large}, {"floods", (*bench).floods}, {"namespaces", (*bench).manyNamespaces},
+	{"tools", (*bench).manyTools}, {"owners", (*bench).manyOwners}, {"depth", (*bench).nested}, {"cold", (*bench).cold},
+	{"large", (*bench).large}, {"floods", (*bench).floods}, {"namespaces", (*bench).manyNamespaces},
 }
 
 func (b *bench) run(only string) (err error) {

@@ -64,8 +64,10 @@ func (b *bench) manyNamespaces() ([]string, error) {
 	line := func(what string, ratios []float64) string {
 		return fmt.Sprintf("| %d namespaces to one: %s | %.2f | 1.5 |", b.namespaces, what, median(ratios))
 	}
-	return []string{line("warm p50 of a call in one of them", warm), line("the same after a restart", after), line("memory of the daemon when each was just used", memory),
-		line("memory after a restart", started), line("time of a start", start), line("open descriptors after a restart", fds)}, nil
+	return []string{line("warm p50 of a call in one of them", warm), line("the same after a restart", after),
+		line("memory of the daemon when each was just used", memory),
+		line("memory after a restart", started), line("time of a start", start),
+		line("open descriptors after a restart", fds)}, nil
 }
 
 // fill makes the namespace, has its tool forged, and calls it.

@@ -21,7 +21,8 @@ func programOf(role, method string) string {
 		if level != "1" {
 			next = fmt.Sprintf("deep%c", level[0]-1)
 		}
-		body = "\to := call.Tool(\"" + role + "\").Call(\"" + next + "\", call.Arg(0, \"x\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil"
+		body = "\to := call.Tool(\"" + role + "\").Call(\"" + next +
+			"\", call.Arg(0, \"x\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil"
 	}
 	return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
@@ -77,7 +78,10 @@ func (b *bench) manyTools() ([]string, error) {
 		return nil, err
 	}
 	got, err := b.ratio(d, many, one, 8)
-	return []string{fmt.Sprintf("| N = %d small tools round robin to N = 1, 8 clients, `--runner-memory 6GiB` | %.2f | 0.8 |", b.tools, got)}, err
+	return []string{fmt.Sprintf(
+			"| N = %d small tools round robin to N = 1, 8 clients, `--runner-memory 6GiB` | %.2f | 0.8 |", b.tools,
+			got)},
+		err
 }
 
 // manyOwners compares calls of one tool by many owners with calls of one owner.
@@ -107,7 +111,8 @@ func (b *bench) manyOwners() ([]string, error) {
 		return nil, err
 	}
 	got, err := b.ratio(d, many, one, 8)
-	return []string{fmt.Sprintf("| %d owners of one tool to one owner, 8 clients | %.2f | 0.7 |", len(owners), got)}, err
+	return []string{fmt.Sprintf("| %d owners of one tool to one owner, 8 clients | %.2f | 0.7 |", len(owners), got)},
+		err
 }
 
 // nested compares calls that nest three deep with as many calls that nest nothing.
@@ -169,7 +174,8 @@ func (b *bench) cold() ([]string, error) {
 		}
 		line := fmt.Sprintf("| cold p50 without the model, %d clients", row.clients)
 		for i := range binaries {
-			line += fmt.Sprintf(" | %s: %.1f ms, of processor time %.1f", []string{"this", "the other"}[i], median(times[i]).Seconds()*1000, median(used[i]).Seconds()*1000)
+			line += fmt.Sprintf(" | %s: %.1f ms, of processor time %.1f", []string{"this", "the other"}[i],
+				median(times[i]).Seconds()*1000, median(used[i]).Seconds()*1000)
 		}
 		lines = append(lines, line+fmt.Sprintf(" | %d ms |", row.goal))
 	}

@@ -33,7 +33,9 @@ func table() map[string]func(*recurgent.Call) (any, error) {
 // buildCompiled compiles the kernels' rewritten texts into one binary, each a package of its own, beside the packages that executables consist of.
 func buildCompiled(dir string) (string, error) {
 	const module = "github.com/recurgentd/recurgentd"
-	files := map[string]string{"go.mod": "module " + module + "\n\ngo 1.26\n", "main/main.go": strings.Replace(nativeText, `"recurgent"`, fmt.Sprintf("%q", allow.HostPath), 1), "main/serve.go": serveText}
+	files := map[string]string{"go.mod": "module " + module + "\n\ngo 1.26\n",
+		"main/main.go":  strings.Replace(nativeText, `"recurgent"`, fmt.Sprintf("%q", allow.HostPath), 1),
+		"main/serve.go": serveText}
 	err := fs.WalkDir(runtime.NativeSources, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !strings.HasSuffix(name, "_test.go") {
 			var data []byte
@@ -52,9 +54,11 @@ func buildCompiled(dir string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", k.name, err)
 		}
-		files["internal/kernels/"+k.name+"/program.go"] = strings.Replace(text, `"recurgent"`, fmt.Sprintf("%q", allow.HostPath), 1)
+		files["internal/kernels/"+k.name+"/program.go"] = strings.Replace(text, `"recurgent"`,
+			fmt.Sprintf("%q", allow.HostPath), 1)
 		fmt.Fprintf(&imports, "\t%s_ \"%s/internal/kernels/%s\"\n", k.name, module, k.name)
-		fmt.Fprintf(&table, "\t\t%q: with(%s_.RecurgentNativeProgram),\n", k.name, k.name) // the name that package rewrite gives it
+		// the name that package rewrite gives it
+		fmt.Fprintf(&table, "\t\t%q: with(%s_.RecurgentNativeProgram),\n", k.name, k.name)
 	}
 	files["main/table.go"] = fmt.Sprintf(compiledMain, imports.String(), table.String())
 	dir = filepath.Join(dir, "compiled")

@@ -46,12 +46,14 @@ func TestRunnersAgree(t *testing.T) {
 }
 
 func TestSame(t *testing.T) {
-	for _, pair := range [][2]string{{`1`, `1.0`}, {`0.1`, `0.10000000000000001`}, {`[1,"a"]`, `[1, "a"]`}, {`{"a":[0.3]}`, `{"a":[0.30000000000000004]}`}} {
+	for _, pair := range [][2]string{{`1`, `1.0`}, {`0.1`, `0.10000000000000001`}, {`[1,"a"]`, `[1, "a"]`},
+		{`{"a":[0.3]}`, `{"a":[0.30000000000000004]}`}} {
 		if !same(json.RawMessage(pair[0]), json.RawMessage(pair[1])) {
 			t.Errorf("%s and %s are not the same", pair[0], pair[1])
 		}
 	}
-	for _, pair := range [][2]string{{`1`, `2`}, {`1000000000000`, `1000000000001`}, {`0.1`, `0.1001`}, {`[1]`, `[1,2]`}, {`{"a":1}`, `{"b":1}`}, {`1`, `"1"`}, {`1`, `x`}} {
+	for _, pair := range [][2]string{{`1`, `2`}, {`1000000000000`, `1000000000001`}, {`0.1`, `0.1001`},
+		{`[1]`, `[1,2]`}, {`{"a":1}`, `{"b":1}`}, {`1`, `"1"`}, {`1`, `x`}} {
 		if same(json.RawMessage(pair[0]), json.RawMessage(pair[1])) {
 			t.Errorf("%s and %s are the same", pair[0], pair[1])
 		}
@@ -61,7 +63,8 @@ func TestSame(t *testing.T) {
 func TestTable(t *testing.T) {
 	runners := []*runner{{name: native}, {name: ours}, {name: onYaegi}, {name: python}}
 	rows := []row{
-		{"one", map[string][]float64{native: {0.001, 0.002, 0.001}, ours: {0.010, 0.040, 0.012}, onYaegi: {0.1, 0.2, 0.1}, python: {0.005, 0.005, 0.005}}},
+		{"one", map[string][]float64{native: {0.001, 0.002, 0.001}, ours: {0.010, 0.040, 0.012},
+			onYaegi: {0.1, 0.2, 0.1}, python: {0.005, 0.005, 0.005}}},
 		{"two", map[string][]float64{native: {0.001}, ours: {0.002}, python: {0.003}}},
 	}
 	const want = `| kernel | native, ms | compiled | yaegi | CPython |

@@ -15,7 +15,8 @@ func main() {
 		exit(serve(os.Stdin, os.Stdout, prepare))
 	}
 	only := flag.String("only", "", "names of kernels, with commas; empty for all")
-	rounds := flag.Int("rounds", 5, "how often each kernel is measured on each runner; ratios are medians over the rounds")
+	rounds := flag.Int("rounds", 5,
+		"how often each kernel is measured on each runner; ratios are medians over the rounds")
 	seconds := flag.Float64("seconds", 0.2, "processor time of one measurement, in seconds")
 	into := flag.String("write", "", "document to write the table into")
 	flag.Parse()

@@ -138,7 +138,8 @@ func buildNative(dir string) (string, error) {
 		return "", fmt.Errorf("go list: %w", err)
 	}
 	files := map[string]string{
-		"go.mod":       "module recurgent\n\ngo " + strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go") + "\n",
+		"go.mod": "module recurgent\n\ngo " + strings.TrimPrefix(strings.Fields(runtime.Version())[0], "go") +
+			"\n",
 		"main/main.go": nativeText, "main/serve.go": serveText,
 	}
 	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "internal/runtime/recurgent", "*.go"))

@@ -63,7 +63,8 @@ func benchCommit(b *testing.B, c *pgtest.Cluster, url string, replicas, writers 
 		}
 		c := storetest.NewCommit(session, id, at)
 		c.Record.Role, c.Log.Role = role, role
-		c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "add", At: at, Result: agent.ClassOK, SessionID: session}}
+		c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "add", At: at, Result: agent.ClassOK,
+			SessionID: session}}
 		c.Tools = []store.ToolChange{{Role: role, At: at, Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
 		return c
 	}
@@ -74,7 +75,8 @@ func benchCommit(b *testing.B, c *pgtest.Cluster, url string, replicas, writers 
 		if i == 0 || !one {
 			first.Artifacts[0].Generation = storetest.NewGeneration("gen-1", "package tool", time.Now())
 		}
-		if err := spaces[0].CreateSession(ctx, agent.Session{ID: id, Role: first.Log.Role, CreatedAt: time.Now()}, nil); err != nil {
+		if err := spaces[0].CreateSession(ctx, agent.Session{ID: id, Role: first.Log.Role, CreatedAt: time.Now()},
+			nil); err != nil {
 			b.Fatal(err)
 		}
 		if err := spaces[0].CommitCall(ctx, first); err != nil {

@@ -5,5 +5,6 @@ package main
 // with replica, primary, disk and standby on the same machine, so that no network is in it. Run is a warm call's time and Forward twice that of any
 // request, as docs/performance.md has them.
 func measured() Parameters {
-	return Parameters{Run: 0.6, Forward: 0.4, Begin: 0.48, Each: 0.086, Wait: 0.55, Cores: 4, DatabaseCores: 16, Clients: 64}
+	return Parameters{Run: 0.6, Forward: 0.4, Begin: 0.48, Each: 0.086, Wait: 0.55, Cores: 4, DatabaseCores: 16,
+		Clients: 64}
 }

@@ -147,7 +147,8 @@ func simulate(p Parameters, c Case) Result {
 		busy += d.busy
 	}
 	slices.Sort(w.waits)
-	return Result{Rate: float64(w.done) / (0.8 * simulated) * 1000, Commit: w.waits[len(w.waits)/2], Busy: busy / (simulated * float64(c.Databases*p.DatabaseCores))}
+	return Result{Rate: float64(w.done) / (0.8 * simulated) * 1000, Commit: w.waits[len(w.waits)/2],
+		Busy: busy / (simulated * float64(c.Databases*p.DatabaseCores))}
 }
 
 // call is a client of a namespace that one database keeps.
@@ -169,7 +170,8 @@ func (w *world) call(replica, database int) {
 		return
 	}
 	other := w.random.IntN(w.c.Replicas)
-	w.use(w.replicas[other], w.around(w.p.Forward/2), func() { w.use(w.replicas[replica], w.around(w.p.Forward/2), run) })
+	w.use(w.replicas[other], w.around(w.p.Forward/2),
+		func() { w.use(w.replicas[replica], w.around(w.p.Forward/2), run) })
 }
 
 // commit takes the call into the replica's next transaction on the database.

@@ -32,7 +32,8 @@ func TestSimulation(t *testing.T) {
 	p.DatabaseCores = 1
 	full := simulate(p, Case{Replicas: 30, Databases: 1})
 	if full.Busy > 1.01 || full.Busy < 0.95 || full.Rate > 1000/p.Each {
-		t.Errorf("a database of one processor is busy for %.2f of the time, with %.0f calls a second", full.Busy, full.Rate)
+		t.Errorf("a database of one processor is busy for %.2f of the time, with %.0f calls a second", full.Busy,
+			full.Rate)
 	}
 	if shards := simulate(p, Case{Replicas: 30, Databases: 5}); shards.Rate < 2*full.Rate {
 		t.Errorf("five databases do %.2f times what one does", shards.Rate/full.Rate)

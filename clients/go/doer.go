@@ -38,7 +38,8 @@ func (p *Problem) Error() string {
 
 // passing reports whether the same request may be accepted later.
 func (p *Problem) passing() bool {
-	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, p.Status)
+	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout}, p.Status)
 }
 
 // refused reports whether the request had no effect and may be accepted later.

@@ -45,7 +45,8 @@ func (c *Client) stream(ctx context.Context, path string, last *string) (*http.R
 
 // follow iterates over the events behind the id last. A connection that breaks is made again, behind the last event; the first
 // one must succeed.
-func follow(ctx context.Context, last string, open func(ctx context.Context, last *string) (*http.Response, error)) iter.Seq2[Event, error] {
+func follow(ctx context.Context, last string, open func(ctx context.Context, last *string) (*http.Response,
+	error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		connected, left, pause := false, false, firstPause
 		for {
@@ -78,7 +79,8 @@ func follow(ctx context.Context, last string, open func(ctx context.Context, las
 }
 
 // connection hands the events of one connection to on until it ends, or on returns false.
-func connection(ctx context.Context, last string, open func(context.Context, *string) (*http.Response, error), connected func(), on func(Event) bool) error {
+func connection(ctx context.Context, last string, open func(context.Context, *string) (*http.Response, error),
+	connected func(), on func(Event) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watchdog := time.AfterFunc(silence, cancel)

@@ -41,7 +41,8 @@ func New(o Options) (*Client, error) {
 	if o.HTTP != nil {
 		d.http = *o.HTTP
 	}
-	d.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it would take the token elsewhere
+	// it would take the token elsewhere
+	d.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	base, err := baseURL(cmp.Or(o.URL, os.Getenv("RECURGENT_URL"), "http://127.0.0.1:8420"))
 	if err != nil {
 		return nil, err

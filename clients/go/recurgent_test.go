@@ -69,7 +69,8 @@ func reply(status int, body string, header ...string) answer {
 }
 
 func refusal(status int, code string, header ...string) answer {
-	return text(status, "application/problem+json", `{"status":1,"code":"`+code+`","title":"No","detail":"why","hint":"what to do"}`, header...)
+	return text(status, "application/problem+json", `{"status":1,"code":"`+code+
+		`","title":"No","detail":"why","hint":"what to do"}`, header...)
 }
 
 func stream(body string) answer { return text(200, "text/event-stream", body) }
@@ -111,7 +112,9 @@ func TestCall(t *testing.T) {
 		if err != nil || r.Into(&value) != nil || string(value) != "9007199254740993" || !r.Replayed {
 			t.Errorf("got %s, %+v, %v", value, r, err)
 		}
-		if d.asked[1].line != calls || d.asked[1].body != `{"args":[2,"x"],"method":"add"}` && d.asked[1].body != `{"method":"add","args":[2,"x"]}` || d.asked[1].header.Get("Authorization") != "Bearer secret" {
+		if d.asked[1].line != calls || d.asked[1].body != `{"args":[2,"x"],"method":"add"}` &&
+			d.asked[1].body != `{"method":"add","args":[2,"x"]}` ||
+			d.asked[1].header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("asked %+v", d.asked[1])
 		}
 	}, reply(201, made), reply(200, five, "Idempotent-Replayed", "true"))
@@ -125,10 +128,12 @@ func TestErrorOutcome(t *testing.T) {
 		}
 		var value any
 		var failed *CallError
-		if err := r.Into(&value); !errors.As(err, &failed) || failed.ErrorType != "not_today" || !failed.Authored || failed.CallID != "call_1" || err.Error() != "shop.sell: not_today: closed" {
+		if err := r.Into(&value); !errors.As(err, &failed) || failed.ErrorType != "not_today" || !failed.Authored ||
+			failed.CallID != "call_1" || err.Error() != "shop.sell: not_today: closed" {
 			t.Errorf("got %v", err)
 		}
-	}, reply(201, made), reply(200, `{"call_id":"call_1","outcome":{"status":"error","ok":false,"error_type":"not_today","error_message":"closed","authored":true,"tool_role":"shop","method_name":"sell"}}`))
+	}, reply(201, made), reply(200,
+		`{"call_id":"call_1","outcome":{"status":"error","ok":false,"error_type":"not_today","error_message":"closed","authored":true,"tool_role":"shop","method_name":"sell"}}`))
 }
 
 // A call whose reply is lost is asked for with the same key and the same bytes, until it has ended.
@@ -146,10 +151,12 @@ func TestLostReply(t *testing.T) {
 				t.Errorf("asked %s, Prefer: %s", a.line, a.header.Get("Prefer"))
 			}
 		}
-		if took := time.Since(began); len(d.asked) != 6 || len(keys) != 1 || len(bodies) != 1 || took != 3160*time.Millisecond {
+		if took := time.Since(began); len(d.asked) != 6 || len(keys) != 1 || len(bodies) != 1 ||
+			took != 3160*time.Millisecond {
 			t.Errorf("%d requests, %d keys, %d bodies, %s", len(d.asked), len(keys), len(bodies), took)
 		}
-	}, reply(201, made), lost, refusal(503, "queue_full", "Retry-After", "3"), refusal(409, "idempotency_key_in_use"), reply(202, `{"call_id":"call_1"}`), reply(200, five))
+	}, reply(201, made), lost, refusal(503, "queue_full", "Retry-After", "3"), refusal(409, "idempotency_key_in_use"),
+		reply(202, `{"call_id":"call_1"}`), reply(200, five))
 }
 
 // What is repeated, and how a caller sees what is not.
@@ -216,28 +223,33 @@ func TestStream(t *testing.T) {
 			}
 			got = append(got, e.ID+e.Type+string(e.Data))
 		}
-		if want := []string{"1call.forging{\"a\":\n1}", "2call.running{}", "3call.finished{}"}; !slices.Equal(got, want) {
+		if want := []string{"1call.forging{\"a\":\n1}", "2call.running{}",
+			"3call.finished{}"}; !slices.Equal(got, want) {
 			t.Errorf("events %q, want %q", got, want)
 		}
 		if end, err := st.Reply(t.Context()); err != nil || end.CallID != "call_1" || st.CallID != "call_1" {
 			t.Errorf("got %+v, %v", end, err)
 		}
 		events := "GET /v1/calls/call_1/events"
-		if want := []string{"POST /v1/sessions", calls, events, events, events, events, events, calls}; !slices.Equal(d.lines(), want) {
+		if want := []string{"POST /v1/sessions", calls, events, events, events, events, events,
+			calls}; !slices.Equal(d.lines(), want) {
 			t.Errorf("asked %q", d.lines())
 		}
-		if d.asked[2].header.Get("Last-Event-ID") != "" || d.asked[3].header.Get("Last-Event-ID") != "1" || d.asked[1].header.Get("Idempotency-Key") != d.asked[7].header.Get("Idempotency-Key") {
+		if d.asked[2].header.Get("Last-Event-ID") != "" || d.asked[3].header.Get("Last-Event-ID") != "1" ||
+			d.asked[1].header.Get("Idempotency-Key") != d.asked[7].header.Get("Idempotency-Key") {
 			t.Errorf("asked %+v", d.asked)
 		}
 	}, reply(201, made), reply(202, `{"call_id":"call_1"}`),
 		stream("retry: 2000\n\nid: 1\nevent: call.forging\ndata: {\"a\":\ndata: 1}\n\nid: 2\nevent: call.running\ndata: {"),
 		lost, refusal(503, "draining"), silent,
-		stream(": ping\r\n\r\nid: 2\nevent: call.running\ndata: {}\n\nid: 3\nevent: call.finished\ndata: {}\n\n"), reply(200, five))
+		stream(": ping\r\n\r\nid: 2\nevent: call.running\ndata: {}\n\nid: 3\nevent: call.finished\ndata: {}\n\n"),
+		reply(200, five))
 }
 
 // silent is a stream that nothing comes from.
 func silent(r *http.Request) *http.Response {
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(untilDone{r.Context()})}
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: io.NopCloser(untilDone{r.Context()})}
 }
 
 type untilDone struct{ ctx context.Context }
@@ -290,12 +302,14 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}, reply(201, made), reply(200, `{"data":[{"seq":1,"method_name":"add"}],"next_cursor":"1","size":2}`),
-		reply(200, `{"data":[{"seq":2,"method_name":"sqrt"}],"next_cursor":null,"size":2}`), refusal(401, "unauthenticated"))
+		reply(200, `{"data":[{"seq":2,"method_name":"sqrt"}],"next_cursor":null,"size":2}`),
+		refusal(401, "unauthenticated"))
 }
 
 func TestVerdict(t *testing.T) {
 	on(t, func(t *testing.T, c *Client, d *daemon) {
-		v, err := c.Judge(t.Context(), "call_1", api.VerdictRequest{Verdict: api.VerdictRequestVerdictWrong, Expected: json.RawMessage("null")})
+		v, err := c.Judge(t.Context(), "call_1", api.VerdictRequest{Verdict: api.VerdictRequestVerdictWrong,
+			Expected: json.RawMessage("null")})
 		if err != nil || v.CallID != "call_1" || d.asked[0].body != `{"expected":null,"verdict":"wrong"}` {
 			t.Errorf("got %+v, %v, sent %s", v, err, d.asked[0].body)
 		}
@@ -309,13 +323,17 @@ func TestVerdict(t *testing.T) {
 func TestDo(t *testing.T) {
 	on(t, func(t *testing.T, c *Client, d *daemon) {
 		var policy api.Policy
-		if err := c.Do(t.Context(), http.MethodPatch, "/v1/policy", map[string]any{"repair_enabled": false}, &policy); err != nil || policy.RepairEnabled {
+		if err := c.Do(t.Context(), http.MethodPatch, "/v1/policy", map[string]any{"repair_enabled": false},
+			&policy); err != nil || policy.RepairEnabled {
 			t.Errorf("got %+v, %v", policy, err)
 		}
-		if a := d.asked[0]; a.line != "PATCH /v1/policy" || a.body != `{"repair_enabled":false}` || a.header.Get("Content-Type") != "application/json" || a.header.Get("Authorization") != "Bearer secret" {
+		if a := d.asked[0]; a.line != "PATCH /v1/policy" || a.body != `{"repair_enabled":false}` ||
+			a.header.Get("Content-Type") != "application/json" || a.header.Get("Authorization") != "Bearer secret" {
 			t.Errorf("asked %+v", a)
 		}
-		if err := c.Do(t.Context(), http.MethodDelete, "/v1/tools/"+url.PathEscape("a b/ü"), nil, nil); err != nil || d.asked[1].line != "DELETE /v1/tools/a%20b%2F%C3%BC" || d.asked[1].header.Get("Content-Type") != "" {
+		if err := c.Do(t.Context(), http.MethodDelete, "/v1/tools/"+url.PathEscape("a b/ü"), nil,
+			nil); err != nil || d.asked[1].line != "DELETE /v1/tools/a%20b%2F%C3%BC" ||
+			d.asked[1].header.Get("Content-Type") != "" {
 			t.Errorf("%v, asked %+v", err, d.asked[1])
 		}
 		if err := c.Do(t.Context(), http.MethodGet, "/v1/policy", nil, &policy); !errors.Is(err, errStrange) {

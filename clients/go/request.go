@@ -33,7 +33,8 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 }
 
 // send sends a request with those headers. The caller closes the body of the response, whose status is below 300.
-func (c *Client) send(ctx context.Context, method, path string, header map[string]string, in any) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, header map[string]string,
+	in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)

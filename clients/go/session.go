@@ -130,8 +130,10 @@ func (s *Session) await(ctx context.Context, r api.CallRequest, key string) (*Re
 }
 
 // send makes the call of that key, or asks for it again. reply is nil while the call, whose id is returned, runs.
-func (s *Session) send(ctx context.Context, r api.CallRequest, key, prefer string) (reply *Reply, callID string, err error) {
-	resp, err := s.client.send(ctx, http.MethodPost, s.path()+"/calls", map[string]string{"Idempotency-Key": key, "Prefer": prefer}, r)
+func (s *Session) send(ctx context.Context, r api.CallRequest, key,
+	prefer string) (reply *Reply, callID string, err error) {
+	resp, err := s.client.send(ctx, http.MethodPost, s.path()+"/calls",
+		map[string]string{"Idempotency-Key": key, "Prefer": prefer}, r)
 	if err != nil {
 		return nil, "", err
 	}

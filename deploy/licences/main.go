@@ -70,7 +70,9 @@ func places(info *debug.BuildInfo) ([]place, error) {
 		return nil, err
 	}
 	// The binary holds Go's library, and carries its compiler and linker, in which there is one module of another licence file.
-	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root}, {"golang.org/x/telemetry, in Go's tools", filepath.Join(root, "src", "cmd", "vendor", "golang.org", "x", "telemetry")}}
+	list := []place{{"Go " + strings.TrimPrefix(info.GoVersion, "go"), root},
+		{"golang.org/x/telemetry, in Go's tools", filepath.Join(root, "src", "cmd", "vendor", "golang.org", "x",
+			"telemetry")}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -95,7 +97,9 @@ func places(info *debug.BuildInfo) ([]place, error) {
 
 // packages returns the directories of the packages that have a licence of their own within their module.
 func packages(info *debug.BuildInfo) (list []place, err error) {
-	out, err := output("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{$.Dir}} {{.Dir}}{{end}}{{end}}", strings.TrimSuffix(info.Path, ".test"))
+	out, err := output("go", "list", "-deps", "-f",
+		"{{with .Module}}{{if not .Main}}{{$.ImportPath}} {{$.Dir}} {{.Dir}}{{end}}{{end}}",
+		strings.TrimSuffix(info.Path, ".test"))
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,9 @@ func TestEverythingHasItsLicence(t *testing.T) {
 	if err := write(&text, binary); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Go 1.", "The Go Authors", "Additional IP Rights Grant (Patents)", "golang.org/x/telemetry", "internal/ui/web/vendor\n", "preact", "internal/runtime/recurgent/html/internal/cascadia\n", "Andy Balholm"} {
+	for _, want := range []string{"Go 1.", "The Go Authors", "Additional IP Rights Grant (Patents)",
+		"golang.org/x/telemetry", "internal/ui/web/vendor\n", "preact",
+		"internal/runtime/recurgent/html/internal/cascadia\n", "Andy Balholm"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q", want)
 		}
@@ -33,13 +35,15 @@ func TestEverythingHasItsLicence(t *testing.T) {
 func TestNamesOfLicences(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"LICENSE", "Licence.md", "COPYING", "UNLICENSE", "LICENSE-MIT", "NOTICE.txt", "license.go", "licensing.md", "README.md", "copying_test.txt"} {
+	for _, name := range []string{"LICENSE", "Licence.md", "COPYING", "UNLICENSE", "LICENSE-MIT", "NOTICE.txt",
+		"license.go", "licensing.md", "README.md", "copying_test.txt"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	texts, err := licencesIn(dir)
-	if got := string(bytes.Join(texts, []byte(" "))); err != nil || got != "COPYING LICENSE LICENSE-MIT Licence.md NOTICE.txt UNLICENSE" {
+	if got := string(bytes.Join(texts, []byte(" "))); err != nil ||
+		got != "COPYING LICENSE LICENSE-MIT Licence.md NOTICE.txt UNLICENSE" {
 		t.Errorf("got %s, %v", got, err)
 	}
 }

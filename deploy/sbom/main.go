@@ -81,7 +81,9 @@ func component(kind cdx.ComponentType, m *debug.Module) (cdx.Component, error) {
 	if version == "" {
 		version = "(devel)"
 	}
-	c := cdx.Component{Type: kind, Name: m.Path, Version: version, PackageURL: "pkg:golang/" + m.Path + "@" + strings.NewReplacer("+", "%2B", "(", "%28", ")", "%29").Replace(version)}
+	c := cdx.Component{Type: kind, Name: m.Path, Version: version,
+		PackageURL: "pkg:golang/" + m.Path + "@" + strings.NewReplacer("+", "%2B", "(", "%28", ")",
+			"%29").Replace(version)}
 	c.BOMRef = c.PackageURL
 	if sum, ok := strings.CutPrefix(m.Sum, "h1:"); ok {
 		raw, err := base64.StdEncoding.DecodeString(sum)

@@ -34,7 +34,8 @@ func TestDocumentListsWhatTheBinaryIsBuiltOf(t *testing.T) {
 	if err := cdx.NewBOMDecoder(&first, cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
 		t.Fatal(err)
 	}
-	if bom.BOMFormat != "CycloneDX" || bom.Metadata.Timestamp != "2026-09-21T14:13:20Z" || bom.Metadata.Component.Name != "github.com/recurgentd/recurgentd" {
+	if bom.BOMFormat != "CycloneDX" || bom.Metadata.Timestamp != "2026-09-21T14:13:20Z" ||
+		bom.Metadata.Component.Name != "github.com/recurgentd/recurgentd" {
 		t.Errorf("got %s of %s, %+v", bom.BOMFormat, bom.Metadata.Timestamp, bom.Metadata.Component)
 	}
 	got := []string{}
@@ -47,7 +48,8 @@ func TestDocumentListsWhatTheBinaryIsBuiltOf(t *testing.T) {
 			}
 			line += " h1:" + base64.StdEncoding.EncodeToString(raw)
 		}
-		if c.PackageURL != "pkg:golang/"+c.Name+"@"+strings.TrimPrefix(strings.ReplaceAll(c.Version, "+", "%2B"), "go") || !slices.Contains(*(*bom.Dependencies)[0].Dependencies, c.BOMRef) {
+		if c.PackageURL != "pkg:golang/"+c.Name+"@"+strings.TrimPrefix(strings.ReplaceAll(c.Version, "+", "%2B"),
+			"go") || !slices.Contains(*(*bom.Dependencies)[0].Dependencies, c.BOMRef) {
 			t.Errorf("%s: %s, %s", c.Name, c.PackageURL, c.BOMRef)
 		}
 		got = append(got, line)

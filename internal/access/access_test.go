@@ -60,14 +60,22 @@ func TestParseTokens(t *testing.T) {
 	sum := sha256.Sum256([]byte(secret))
 	for line, want := range map[string]Principal{
 		"alice " + secret: {Name: "alice", Namespace: "default", Scopes: All},
-		"alice\tsha256:" + hex.EncodeToString(sum[:]) + "\r\n":                    {Name: "alice", Namespace: "default", Scopes: All},
-		"# who\n\nalice " + secret + " scopes=read,call namespace=acme":           {Name: "alice", Namespace: "acme", Scopes: Scopes(Read | Call)},
-		"alice " + secret + " rate=0.5/s concurrency=8":                           {Name: "alice", Namespace: "default", Scopes: All, Rate: 0.5, Concurrency: 8},
-		"\ufeff# of an editor\nalice " + secret:                                   {Name: "alice", Namespace: "default", Scopes: All},
-		"\ufeffalice " + secret:                                                   {Name: "alice", Namespace: "default", Scopes: All},
-		"alice " + secret + " scopes=":                                            {Name: "alice", Namespace: "default"},
-		"bob bbbbbbbbbbbbbbbb namespace=b\nalice " + secret + " scopes=admin\n\n": {Name: "alice", Namespace: "default", Scopes: Scopes(Admin)},
-		"alice aaaaaaaaaaaaaaaa namespace=acme\nalice " + secret:                  {Name: "alice", Namespace: "default", Scopes: All},
+		"alice\tsha256:" + hex.EncodeToString(sum[:]) + "\r\n": {Name: "alice", Namespace: "default",
+			Scopes: All},
+		"# who\n\nalice " + secret + " scopes=read,call namespace=acme": {Name: "alice", Namespace: "acme",
+			Scopes: Scopes(Read | Call)},
+		"alice " + secret + " rate=0.5/s concurrency=8": {Name: "alice", Namespace: "default",
+			Scopes: All, Rate: 0.5, Concurrency: 8},
+		"\ufeff# of an editor\nalice " + secret: {Name: "alice", Namespace: "default",
+			Scopes: All},
+		"\ufeffalice " + secret: {Name: "alice", Namespace: "default",
+			Scopes: All},
+		"alice " + secret + " scopes=": {Name: "alice",
+			Namespace: "default"},
+		"bob bbbbbbbbbbbbbbbb namespace=b\nalice " + secret + " scopes=admin\n\n": {Name: "alice", Namespace: "default",
+			Scopes: Scopes(Admin)},
+		"alice aaaaaaaaaaaaaaaa namespace=acme\nalice " + secret: {Name: "alice", Namespace: "default",
+			Scopes: All},
 	} {
 		tokens, err := ParseTokens([]byte(line))
 		if err != nil {
@@ -77,7 +85,8 @@ func TestParseTokens(t *testing.T) {
 		if got, err := tokens.Authenticate(t.Context(), secret); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", line, got, err, want)
 		}
-		if got, err := tokens.Authenticate(t.Context(), secret+"0"); !errors.Is(err, ErrUnknown) || got != (Principal{}) {
+		if got, err := tokens.Authenticate(t.Context(), secret+
+			"0"); !errors.Is(err, ErrUnknown) || got != (Principal{}) {
 			t.Errorf("%q: an unknown token is %+v, %v", line, got, err)
 		}
 	}
@@ -118,7 +127,8 @@ func TestTokenFileErrors(t *testing.T) {
 			t.Errorf("%q: %v, want %q", file, err, want)
 			continue
 		}
-		if text := strings.ToLower(err.Error()); strings.Contains(text, secret) || strings.Contains(text, "my-second-secret") {
+		if text := strings.ToLower(err.Error()); strings.Contains(text, secret) ||
+			strings.Contains(text, "my-second-secret") {
 			t.Errorf("%q: the error shows a secret: %v", file, err)
 		}
 	}
@@ -146,11 +156,13 @@ func FuzzParseTokens(f *testing.F) {
 		}
 		for _, got := range tokens.list {
 			p := got.Principal
-			if agent.CheckStoredName("name", p.Name) != nil || p.Namespace.Validate() != nil || p.Scopes&^All != 0 || !(p.Rate >= 0 && p.Rate <= MaxRate) || p.Concurrency < 0 || p.Issuer != "" {
+			if agent.CheckStoredName("name", p.Name) != nil || p.Namespace.Validate() != nil || p.Scopes&^All != 0 ||
+				!(p.Rate >= 0 && p.Rate <= MaxRate) || p.Concurrency < 0 || p.Issuer != "" {
 				t.Fatalf("%q: %+v", file, p)
 			}
 		}
-		if fields := strings.Fields(file); len(fields) > 1 && !strings.HasPrefix(fields[0], "#") && !strings.HasPrefix(fields[1], "sha256:") {
+		if fields := strings.Fields(file); len(fields) > 1 && !strings.HasPrefix(fields[0], "#") &&
+			!strings.HasPrefix(fields[1], "sha256:") {
 			if p, err := tokens.Authenticate(t.Context(), fields[1]); err != nil || p != tokens.list[0].Principal {
 				t.Fatalf("%q: %+v, %v", file, p, err)
 			}

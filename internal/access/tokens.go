@@ -34,7 +34,8 @@ type Tokens struct {
 
 // NewTokens returns the tokens as an Authenticator. Of two with the same digest the first counts.
 func NewTokens(list ...Token) *Tokens {
-	t := &Tokens{list: list, namespaces: map[agent.Namespace]bool{}, seed: maphash.MakeSeed(), index: make(map[uint64][]int, len(list))}
+	t := &Tokens{list: list, namespaces: map[agent.Namespace]bool{}, seed: maphash.MakeSeed(),
+		index: make(map[uint64][]int, len(list))}
 	for i := range list {
 		at := maphash.Comparable(t.seed, list[i].SHA256)
 		t.index[at] = append(t.index[at], i)
@@ -108,7 +109,8 @@ func parseToken(fields []string) (t Token, err error) {
 		return t, fmt.Errorf("the name is refused: %w", err)
 	}
 	if digest, ok := strings.CutPrefix(fields[1], "sha256:"); ok {
-		if n, err := hex.Decode(t.SHA256[:], []byte(digest[:min(len(digest), 64)])); err != nil || n != 32 || len(digest) != 64 {
+		if n, err := hex.Decode(t.SHA256[:],
+			[]byte(digest[:min(len(digest), 64)])); err != nil || n != 32 || len(digest) != 64 {
 			return t, errors.New("sha256: is not followed by 64 hex digits")
 		}
 	} else if len(fields[1]) < MinToken {

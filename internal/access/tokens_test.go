@@ -34,7 +34,9 @@ func TestManyTokens(t *testing.T) {
 	const n = 10_000
 	tokens := many(t, n)
 	for i := range n {
-		if p, err := tokens.Authenticate(t.Context(), secretOf(i)); err != nil || p.Name != fmt.Sprint("p", i) || p.Namespace != agent.Namespace(fmt.Sprint("n", i)) {
+		if p, err := tokens.Authenticate(t.Context(),
+			secretOf(i)); err != nil || p.Name != fmt.Sprint("p", i) ||
+			p.Namespace != agent.Namespace(fmt.Sprint("n", i)) {
 			t.Fatalf("token %d: %+v, %v", i, p, err)
 		}
 		if !tokens.Names(agent.Namespace(fmt.Sprint("n", i))) {

@@ -63,12 +63,14 @@ type Artifact struct {
 	AdaptiveFailureCount  int64   `json:"adaptive_failure_count"`
 	ExtrinsicFailureCount int64   `json:"extrinsic_failure_count"`
 	AuthoredErrorCount    int64   `json:"authored_error_count"`
-	RecentFailureRate     float64 `json:"recent_failure_rate"`    // of the current generation's window, 0 to 1
-	UnkeptCalls           int64   `json:"unkept_calls,omitempty"` // answered by programs that were not kept, while this was switched off or quarantined
-	LastFailureReason     string  `json:"last_failure_reason"`
-	LastFailureClass      Class   `json:"last_failure_class"`
-	LastFailureOwner      string  `json:"last_failure_owner,omitempty"` // of the call; left out for "local", and before it was kept
-	RepairCountSinceRegen int     `json:"repair_count_since_regen"`
+	RecentFailureRate     float64 `json:"recent_failure_rate"` // of the current generation's window, 0 to 1
+	// answered by programs that were not kept, while this was switched off or quarantined
+	UnkeptCalls       int64  `json:"unkept_calls,omitempty"`
+	LastFailureReason string `json:"last_failure_reason"`
+	LastFailureClass  Class  `json:"last_failure_class"`
+	// of the call; left out for "local", and before it was kept
+	LastFailureOwner      string `json:"last_failure_owner,omitempty"`
+	RepairCountSinceRegen int    `json:"repair_count_since_regen"`
 
 	Cacheable          bool   `json:"cacheable"`
 	CacheabilityReason string `json:"cacheability_reason"`
@@ -77,8 +79,9 @@ type Artifact struct {
 	Quarantined      bool   `json:"quarantined,omitempty"`
 	QuarantineReason string `json:"quarantine_reason,omitempty"`
 	Pinned           bool   `json:"pinned,omitempty"`
-	Approved         bool   `json:"approved,omitempty"`         // the current generation, by a person, for the policy approval_required
-	ForceRegenerate  string `json:"force_regenerate,omitempty"` // the reason; the next call forges anew
+	// the current generation, by a person, for the policy approval_required
+	Approved        bool   `json:"approved,omitempty"`
+	ForceRegenerate string `json:"force_regenerate,omitempty"` // the reason; the next call forges anew
 
 	Owner          string     `json:"owner,omitempty"` // that of its first generation
 	CreatedAt      time.Time  `json:"created_at"`
@@ -90,7 +93,8 @@ type Artifact struct {
 	Sequence    int           `json:"sequence"` // number of the newest generation ever made
 	Scorecard   Scorecard     `json:"scorecard"`
 	Rejections  []Rejection   `json:"rejections,omitempty"` // programs that were not let in, newest first, at most 5
-	Displaced   []Displaced   `json:"displaced,omitempty"`  // by operators' programs, newest first; kept until the next call counts
+	// by operators' programs, newest first; kept until the next call counts
+	Displaced []Displaced `json:"displaced,omitempty"`
 
 	Examples   []Example   `json:"examples,omitempty"`   // what people expect; also before there is a program
 	Verdicts   []Verdict   `json:"verdicts,omitempty"`   // what people said of calls, newest first, at most 256
@@ -98,7 +102,8 @@ type Artifact struct {
 	Failures   []Failure   `json:"failures,omitempty"`   // evidence for the next program, newest first, at most 3
 	Drifts     []Drift     `json:"drifts,omitempty"`     // sources that changed, newest first, at most 16
 	Manifest   *Manifest   `json:"effects,omitempty"`    // what its programs may reach; nil before the first ok call
-	Returned   *Returned   `json:"returned,omitempty"`   // what a person's change brought back that does not hold examples; nil: nothing
+	// what a person's change brought back that does not hold examples; nil: nothing
+	Returned *Returned `json:"returned,omitempty"`
 
 	Revision int64 `json:"revision"`
 
@@ -127,56 +132,73 @@ type Generation struct {
 	Trigger  string  `json:"trigger"` // initial_forge, repair:<reason>, regenerate:<reason>, operator:<reason>
 	State    string  `json:"lifecycle_state,omitempty"`
 
-	Code                string    `json:"code"`
-	CodeChecksum        string    `json:"code_checksum"`
-	Dependencies        []string  `json:"dependencies"`
-	ContractFingerprint string    `json:"contract_fingerprint"`       // of the whole contract
-	CheckedFingerprint  string    `json:"checked_fingerprint"`        // of its machine-checked parts: what makes a generation stale
-	CallersContract     bool      `json:"callers_contract,omitempty"` // the deliverable was its caller's, not the registry's: it answers no call without a contract; false in older files
-	Asked               *Contract `json:"asked,omitempty"`            // with CallersContract: the machine-checked parts of that contract; nil in older files, and where they hold a secret
-	PromptVersion       string    `json:"prompt_version"`
-	RuntimeVersion      string    `json:"runtime_version"`
-	Interpreter         string    `json:"interpreter"`
-	Model               string    `json:"model"`
-	Owner               string    `json:"owner,omitempty"`   // whose call, or operation, it was written for; "" in older files
-	Callers             []string  `json:"callers,omitempty"` // owners of client's calls that it answered ok: two at most, the first ones
-	CreatedAt           time.Time `json:"created_at"`
-	ForgeUsage          Usage     `json:"forge_usage"` // what the model was asked for it
+	Code                string   `json:"code"`
+	CodeChecksum        string   `json:"code_checksum"`
+	Dependencies        []string `json:"dependencies"`
+	ContractFingerprint string   `json:"contract_fingerprint"` // of the whole contract
+	// of its machine-checked parts: what makes a generation stale
+	CheckedFingerprint string `json:"checked_fingerprint"`
+	// the deliverable was its caller's, not the registry's: it answers no call without a contract; false in older files
+	CallersContract bool `json:"callers_contract,omitempty"`
+	// with CallersContract: the machine-checked parts of that contract; nil in older files, and where they hold a secret
+	Asked          *Contract `json:"asked,omitempty"`
+	PromptVersion  string    `json:"prompt_version"`
+	RuntimeVersion string    `json:"runtime_version"`
+	Interpreter    string    `json:"interpreter"`
+	Model          string    `json:"model"`
+	// whose call, or operation, it was written for; "" in older files
+	Owner string `json:"owner,omitempty"`
+	// owners of client's calls that it answered ok: two at most, the first ones
+	Callers    []string  `json:"callers,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	ForgeUsage Usage     `json:"forge_usage"` // what the model was asked for it
 
 	Cacheable          bool            `json:"cacheable"`
 	CacheabilityReason string          `json:"cacheability_reason"`
-	Facts              json.RawMessage `json:"facts,omitempty"`           // the gate's, validated
-	Approved           bool            `json:"approved,omitempty"`        // by a person
-	Aside              bool            `json:"aside,omitempty"`           // it answered one call under a switch and displaced nothing
-	ChangedAnswers     []ChangedAnswer `json:"changed_answers,omitempty"` // fixtures of its predecessor that it answers differently, as a person wanted
-	SolverShape        json.RawMessage `json:"solver_shape,omitempty"`
-	Interface          *Interface      `json:"interface,omitempty"` // nil: not known yet; the next load infers it
+	Facts              json.RawMessage `json:"facts,omitempty"`    // the gate's, validated
+	Approved           bool            `json:"approved,omitempty"` // by a person
+	// it answered one call under a switch and displaced nothing
+	Aside bool `json:"aside,omitempty"`
+	// fixtures of its predecessor that it answers differently, as a person wanted
+	ChangedAnswers []ChangedAnswer `json:"changed_answers,omitempty"`
+	SolverShape    json.RawMessage `json:"solver_shape,omitempty"`
+	Interface      *Interface      `json:"interface,omitempty"` // nil: not known yet; the next load infers it
 
-	SuccessCount          int64  `json:"success_count"`
-	IntrinsicFailureCount int64  `json:"intrinsic_failure_count"`
-	AdaptiveFailureCount  int64  `json:"adaptive_failure_count"`
-	ExtrinsicFailureCount int64  `json:"extrinsic_failure_count"`
-	AuthoredErrorCount    int64  `json:"authored_error_count"`
-	Window                string `json:"window"`                    // counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
-	AuthoredStreak        int    `json:"authored_streak,omitempty"` // authored errors in a row, without honest ones
-	DriftStreak           int    `json:"drift_streak,omitempty"`    // results in a row that may come of a changed source
-	UnknownStreak         int    `json:"unknown_streak,omitempty"`  // calls in a row that failed with arguments which the program does not read
+	SuccessCount          int64 `json:"success_count"`
+	IntrinsicFailureCount int64 `json:"intrinsic_failure_count"`
+	AdaptiveFailureCount  int64 `json:"adaptive_failure_count"`
+	ExtrinsicFailureCount int64 `json:"extrinsic_failure_count"`
+	AuthoredErrorCount    int64 `json:"authored_error_count"`
+	// counted results, oldest first: 'o' ok, 'i' intrinsic, 'a' adaptive; at most 20
+	Window         string `json:"window"`
+	AuthoredStreak int    `json:"authored_streak,omitempty"` // authored errors in a row, without honest ones
+	// results in a row that may come of a changed source
+	DriftStreak int `json:"drift_streak,omitempty"`
+	// calls in a row that failed with arguments which the program does not read
+	UnknownStreak int `json:"unknown_streak,omitempty"`
 
-	Needless []string `json:"needless,omitempty"` // shapes of arguments that a repaired program ignored, too, and answered as this one; at most 16
-	Answered []string `json:"answered,omitempty"` // hashes of inputs that it answered ok from a source, oldest first, at most 64
+	// shapes of arguments that a repaired program ignored, too, and answered as this one; at most 16
+	Needless []string `json:"needless,omitempty"`
+	// hashes of inputs that it answered ok from a source, oldest first, at most 64
+	Answered []string `json:"answered,omitempty"`
 
-	Shapes      map[string]string `json:"shapes,omitempty"`       // of fetched bodies at the last ok run, by URL without query
-	Outlines    map[string]string `json:"outlines,omitempty"`     // the same in words, for models
-	ShapesOwner string            `json:"shapes_owner,omitempty"` // of the call whose run they are of; left out for "local", and before it was kept
+	// of fetched bodies at the last ok run, by URL without query
+	Shapes   map[string]string `json:"shapes,omitempty"`
+	Outlines map[string]string `json:"outlines,omitempty"` // the same in words, for models
+	// of the call whose run they are of; left out for "local", and before it was kept
+	ShapesOwner string `json:"shapes_owner,omitempty"`
 
 	Fixtures []Fixture `json:"fixtures,omitempty"`
 	Effects  *Effects  `json:"effects,omitempty"` // what it did in ok calls; nil before the first one
-	Beyond   *Effects  `json:"beyond,omitempty"`  // what of its reach a person was to be asked about when it was written, "*" for what it computes; nil for nothing
+	// what of its reach a person was to be asked about when it was written, "*" for what it computes; nil for nothing
+	Beyond *Effects `json:"beyond,omitempty"`
 
-	MadeFor   *MadeFor      `json:"made_for,omitempty"`  // nil in older files
-	Confirmed WordingDigest `json:"confirmed,omitempty"` // of what people had registered when one of them last stood by the program
-	Breaks    []string      `json:"breaks,omitempty"`    // the examples that it did not hold when it was written for another wording
-	Restored  *Restored     `json:"restored,omitempty"`  // from the archive, below a newer program; nil for any other
+	MadeFor *MadeFor `json:"made_for,omitempty"` // nil in older files
+	// of what people had registered when one of them last stood by the program
+	Confirmed WordingDigest `json:"confirmed,omitempty"`
+	// the examples that it did not hold when it was written for another wording
+	Breaks   []string  `json:"breaks,omitempty"`
+	Restored *Restored `json:"restored,omitempty"` // from the archive, below a newer program; nil for any other
 }
 
 // ByPerson reports whether a person put the program in.
@@ -199,14 +221,15 @@ type Displaced struct {
 
 // Fixture is an ok call kept as a proof for successors: at most 8 a generation.
 type Fixture struct {
-	CallID    string            `json:"call_id"`
-	SessionID string            `json:"session_id"`
-	Owner     string            `json:"owner,omitempty"` // of the session; left out for "local", and before there were owners
-	Args      []json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage   `json:"kwargs"`
-	Context   json.RawMessage   `json:"context,omitempty"`
-	Value     json.RawMessage   `json:"value"`
-	Effects   json.RawMessage   `json:"effects,omitempty"`
+	CallID    string `json:"call_id"`
+	SessionID string `json:"session_id"`
+	// of the session; left out for "local", and before there were owners
+	Owner   string            `json:"owner,omitempty"`
+	Args    []json.RawMessage `json:"args"`
+	Kwargs  json.RawMessage   `json:"kwargs"`
+	Context json.RawMessage   `json:"context,omitempty"`
+	Value   json.RawMessage   `json:"value"`
+	Effects json.RawMessage   `json:"effects,omitempty"`
 }
 
 // Rejection describes a program that a model wrote to replace a generation, and that was discarded.

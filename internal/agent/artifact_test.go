@@ -17,7 +17,8 @@ func change(result agent.Class) agent.ArtifactChange {
 
 func adopt(id, trigger, checked string) agent.ArtifactChange {
 	c := change(agent.ClassOK)
-	c.Generation = &agent.Generation{ID: id, Trigger: trigger, Code: id, CodeChecksum: agent.Checksum(id), CheckedFingerprint: checked, Cacheable: true}
+	c.Generation = &agent.Generation{ID: id, Trigger: trigger, Code: id, CodeChecksum: agent.Checksum(id),
+		CheckedFingerprint: checked, Cacheable: true}
 	return c
 }
 
@@ -25,7 +26,8 @@ func adopt(id, trigger, checked string) agent.ArtifactChange {
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
-	classes := []agent.Class{agent.ClassOK, agent.ClassAuthored, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassNone}
+	classes := []agent.Class{agent.ClassOK, agent.ClassAuthored, agent.ClassIntrinsic, agent.ClassAdaptive,
+		agent.ClassExtrinsic, agent.ClassNone}
 	var a *agent.Artifact
 	a = a.Apply(adopt("gen-1", "initial_forge", "none"))
 	want := map[agent.Class]int64{agent.ClassOK: 1}
@@ -42,8 +44,10 @@ func TestCounters(t *testing.T) {
 		}
 		want[class]++
 	}
-	got := map[agent.Class]int64{agent.ClassOK: a.SuccessCount, agent.ClassAuthored: a.AuthoredErrorCount, agent.ClassIntrinsic: a.IntrinsicFailureCount,
-		agent.ClassAdaptive: a.AdaptiveFailureCount, agent.ClassExtrinsic: a.ExtrinsicFailureCount, agent.ClassNone: want[agent.ClassNone]}
+	got := map[agent.Class]int64{agent.ClassOK: a.SuccessCount, agent.ClassAuthored: a.AuthoredErrorCount,
+		agent.ClassIntrinsic: a.IntrinsicFailureCount,
+		agent.ClassAdaptive:  a.AdaptiveFailureCount, agent.ClassExtrinsic: a.ExtrinsicFailureCount,
+		agent.ClassNone: want[agent.ClassNone]}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -59,7 +63,8 @@ func TestCounters(t *testing.T) {
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
-	for i, trigger := range []string{"initial_forge", "repair:execution", "repair:execution", "regenerate:budget_exhausted", "repair:execution"} {
+	for i, trigger := range []string{"initial_forge", "repair:execution", "repair:execution",
+		"regenerate:budget_exhausted", "repair:execution"} {
 		a = a.Apply(adopt(nextID(a), trigger, "none"))
 		wantRepairs := []int{0, 1, 2, 0, 1}[i]
 		if a.RepairCountSinceRegen != wantRepairs {
@@ -147,7 +152,8 @@ func TestGenerationsUnderSwitches(t *testing.T) {
 	for _, g := range a.Generations {
 		kept = append(kept, fmt.Sprint(g.ID, g.SuccessCount))
 	}
-	if got := strings.Join(kept, " "); got != "gen-71 gen-31 gen-21 gen-11" || a.CurrentID != "gen-3" || a.SuccessCount != 7 {
+	if got := strings.Join(kept, " "); got != "gen-71 gen-31 gen-21 gen-11" || a.CurrentID != "gen-3" ||
+		a.SuccessCount != 7 {
 		t.Errorf("kept %s (id and successes), %s is current, %d successes", got, a.CurrentID, a.SuccessCount)
 	}
 	a = a.Apply(adopt(nextID(a), "repair:execution", "none"))

@@ -40,7 +40,10 @@ func (a *Artifact) adopt(c ArtifactChange) {
 // putAside keeps the generation without making it current. It replaces an earlier one that was put aside.
 func (a *Artifact) putAside(g *Generation) {
 	g.Aside = true
-	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool { return old.Aside && old.ID != a.CurrentID })
+	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool {
+		return old.Aside &&
+			old.ID != a.CurrentID
+	})
 	a.Generations = append([]*Generation{g}, a.Generations...)
 	a.number(g)
 }

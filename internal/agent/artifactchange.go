@@ -18,12 +18,13 @@ type ArtifactChange struct {
 	Decided *int64 `json:"decided,omitempty"`
 
 	// Result counts the end of a run of the generation that ResultOf names (the current one when empty, NoGeneration for a program that becomes none).
-	Result      Class  `json:"result,omitempty"`
-	ResultOf    string `json:"result_of,omitempty"`
-	Reason      string `json:"reason,omitempty"` // of a failure
-	Owner       string `json:"owner,omitempty"`  // of the call that failed, or that Shapes are of; left out for "local"
-	SessionID   string `json:"session_id,omitempty"`
-	Caller      string `json:"caller,omitempty"` // the owner of an ok call that a client made; "" where the generation knows enough of them
+	Result    Class  `json:"result,omitempty"`
+	ResultOf  string `json:"result_of,omitempty"`
+	Reason    string `json:"reason,omitempty"` // of a failure
+	Owner     string `json:"owner,omitempty"`  // of the call that failed, or that Shapes are of; left out for "local"
+	SessionID string `json:"session_id,omitempty"`
+	// the owner of an ok call that a client made; "" where the generation knows enough of them
+	Caller      string `json:"caller,omitempty"`
 	ErrorType   string `json:"error_type,omitempty"`
 	Checked     bool   `json:"checked,omitempty"` // the value met a contract check
 	CheckPassed bool   `json:"check_passed,omitempty"`
@@ -45,7 +46,8 @@ type ArtifactChange struct {
 	Misnamed bool   `json:"misnamed,omitempty"` // the call failed with arguments that the program does not read
 	Unrun    bool   `json:"unrun,omitempty"`    // the call was refused for its arguments, and the program did not run
 	Answered string `json:"answered,omitempty"`
-	Needless string `json:"needless,omitempty"` // the shape of arguments which the generation that ResultOf names need not read
+	// the shape of arguments which the generation that ResultOf names need not read
+	Needless string `json:"needless,omitempty"`
 
 	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.
 	Drifted []string `json:"drifted,omitempty"`
@@ -66,30 +68,39 @@ type ArtifactChange struct {
 	DropVerdict string      `json:"drop_verdict,omitempty"`
 	Correction  *Correction `json:"correction,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
-	Proposal    bool        `json:"proposal,omitempty"` // the change is of a proposal alone, and nothing that counts changes
+	// the change is of a proposal alone, and nothing that counts changes
+	Proposal bool `json:"proposal,omitempty"`
 
-	Returned *Returned     `json:"returned,omitempty"` // what a person's change brought back; without a generation: nothing any more
-	Reworded *Rewording    `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
-	Words    WordingDigest `json:"words,omitempty"`    // with Generation: of what people have registered; the newest generation made for it is kept
+	// what a person's change brought back; without a generation: nothing any more
+	Returned *Returned  `json:"returned,omitempty"`
+	Reworded *Rewording `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
+	// with Generation: of what people have registered; the newest generation made for it is kept
+	Words WordingDigest `json:"words,omitempty"`
 
 	// Operations of people.
-	Quarantine      *string       `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
-	Release         bool          `json:"release,omitempty"`
-	Pin             *bool         `json:"pin,omitempty"`
-	Approve         *bool         `json:"approve,omitempty"` // the generation that ApproveOf names, the current one when empty
-	ApproveOf       string        `json:"approve_of,omitempty"`
-	ForceRegenerate *string       `json:"force_regenerate,omitempty"`
-	ResetMetrics    bool          `json:"reset_metrics,omitempty"`
-	Bless           bool          `json:"bless,omitempty"` // what the current generation's last calls came to counts no more for whether it fails too often
-	ResetRepairs    bool          `json:"reset_repairs,omitempty"`
-	Confirm         WordingDigest `json:"confirm,omitempty"`        // a person stands by the program that is current then, as people have worded its method
-	Current         string        `json:"current,omitempty"`        // make this kept generation the current one (rollback, contract match)
-	ForgetSession   string        `json:"forget_session,omitempty"` // drop what fixtures keep of that session
-	Revert          *Revert       `json:"revert,omitempty"`         // undo an operation
-	Manifest        *Manifest     `json:"manifest,omitempty"`       // from now on; its revision is counted here
+	Quarantine *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Release    bool    `json:"release,omitempty"`
+	Pin        *bool   `json:"pin,omitempty"`
+	// the generation that ApproveOf names, the current one when empty
+	Approve         *bool   `json:"approve,omitempty"`
+	ApproveOf       string  `json:"approve_of,omitempty"`
+	ForceRegenerate *string `json:"force_regenerate,omitempty"`
+	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
+	// what the current generation's last calls came to counts no more for whether it fails too often
+	Bless        bool `json:"bless,omitempty"`
+	ResetRepairs bool `json:"reset_repairs,omitempty"`
+	// a person stands by the program that is current then, as people have worded its method
+	Confirm WordingDigest `json:"confirm,omitempty"`
+	// make this kept generation the current one (rollback, contract match)
+	Current       string    `json:"current,omitempty"`
+	ForgetSession string    `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	Revert        *Revert   `json:"revert,omitempty"`         // undo an operation
+	Manifest      *Manifest `json:"manifest,omitempty"`       // from now on; its revision is counted here
 
-	Restore   *Generation `json:"restore,omitempty"`   // comes back from the archive as an older generation: see RestoreBelow
-	Unrestore string      `json:"unrestore,omitempty"` // the audit id of the operation whose restored generation goes again
+	// comes back from the archive as an older generation: see RestoreBelow
+	Restore *Generation `json:"restore,omitempty"`
+	// the audit id of the operation whose restored generation goes again
+	Unrestore string `json:"unrestore,omitempty"`
 }
 
 // NoGeneration in ArtifactChange.ResultOf stands for a program that answered and becomes no generation: the totals of the artifact count it.
@@ -98,7 +109,8 @@ const NoGeneration = "none"
 // Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
 // points to stay as they are, except for what both share: code, facts and fixtures never change in place.
 func (a *Artifact) Apply(c ArtifactChange) *Artifact {
-	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At, LifecycleState: StateCandidate, Generations: []*Generation{}}
+	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At,
+		LifecycleState: StateCandidate, Generations: []*Generation{}}
 	if a != nil {
 		*next = *a
 		next.Generations = slices.Clone(a.Generations)
@@ -179,9 +191,12 @@ func (c *ArtifactChange) Conflicts(a *Artifact) bool {
 
 // decides reports whether the change is more than a counted result, so that what was decided before it does not hold any more.
 func (c *ArtifactChange) decides() bool {
-	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil || c.ResetMetrics || c.ResetRepairs || c.Bless
-	person := c.Restore != nil || c.Unrestore != "" || c.Quarantine != nil || c.Release || c.Pin != nil || c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
-	truth := c.Examples != nil || c.Example != nil || c.DropExample != "" || c.Verdict != nil || c.DropVerdict != "" || c.Correction != nil
+	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil ||
+		c.ResetMetrics || c.ResetRepairs || c.Bless
+	person := c.Restore != nil || c.Unrestore != "" || c.Quarantine != nil || c.Release || c.Pin != nil ||
+		c.Approve != nil || c.Manifest != nil || c.ForgetSession != ""
+	truth := c.Examples != nil || c.Example != nil || c.DropExample != "" || c.Verdict != nil || c.DropVerdict != "" ||
+		c.Correction != nil
 	return program || person || truth
 }
 
@@ -252,11 +267,13 @@ func (a *Artifact) operate(c ArtifactChange) {
 
 func (a *Artifact) forget(session string) {
 	a.forgetEvidence(session)
-	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions), func(s string) bool { return s == session })
+	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions),
+		func(s string) bool { return s == session })
 	for _, g := range a.Generations {
 		if slices.ContainsFunc(g.Fixtures, func(f Fixture) bool { return f.SessionID == session }) {
 			g2 := a.change(g.ID)
-			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures),
+				func(f Fixture) bool { return f.SessionID == session })
 		}
 	}
 	a.Displaced = slices.Clone(a.Displaced)
@@ -264,7 +281,8 @@ func (a *Artifact) forget(session string) {
 		a.Displaced[i].Generations = make([]*Generation, len(d.Generations))
 		for k, g := range d.Generations {
 			g2 := *g
-			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures), func(f Fixture) bool { return f.SessionID == session })
+			g2.Fixtures = slices.DeleteFunc(slices.Clone(g.Fixtures),
+				func(f Fixture) bool { return f.SessionID == session })
 			a.Displaced[i].Generations[k] = &g2
 		}
 	}
@@ -276,7 +294,8 @@ func (a *Artifact) flatten() {
 	if g == nil {
 		return
 	}
-	a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model = g.ContractFingerprint, g.PromptVersion, g.RuntimeVersion, g.Model
+	a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model = g.ContractFingerprint, g.PromptVersion,
+		g.RuntimeVersion, g.Model
 	a.CodeChecksum, a.Code, a.Dependencies = g.CodeChecksum, g.Code, g.Dependencies
 	a.Cacheable, a.CacheabilityReason, a.Approved = g.Cacheable, g.CacheabilityReason, g.Approved
 	a.RecentFailureRate, _ = g.FailureRate()

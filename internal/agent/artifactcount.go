@@ -92,7 +92,8 @@ func (g *Generation) streak(c ArtifactChange) {
 
 func (a *Artifact) score(c ArtifactChange) {
 	s := &a.Scorecard
-	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions && !slices.Contains(s.Sessions, c.SessionID) {
+	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions &&
+		!slices.Contains(s.Sessions, c.SessionID) {
 		s.Sessions = append(slices.Clip(s.Sessions), c.SessionID)
 	}
 	if c.Checked {

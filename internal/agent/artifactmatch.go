@@ -50,7 +50,8 @@ func (a *Artifact) Judged(v *Verdict) *Generation {
 
 // Fits reports whether a kept generation's machine-checked contract parts have that fingerprint. a may be nil.
 func (a *Artifact) Fits(checked string) bool {
-	return a != nil && slices.ContainsFunc(a.Generations, func(g *Generation) bool { return g.CheckedFingerprint == checked })
+	return a != nil && slices.ContainsFunc(a.Generations,
+		func(g *Generation) bool { return g.CheckedFingerprint == checked })
 }
 
 // FingerprintNone is the fingerprint of no contract.

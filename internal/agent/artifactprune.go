@@ -41,7 +41,8 @@ func (a *Artifact) hold(d Displaced) {
 func (a *Artifact) prune(words WordingDigest) {
 	const latest, contracts = 3, 8
 	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
-		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
+		a.Generations = slices.DeleteFunc(slices.Clone(a.Generations),
+			func(g *Generation) bool { return g.Aside && g.ID != a.CurrentID })
 	}
 	if len(a.Generations) <= latest {
 		return
@@ -95,7 +96,8 @@ func (a *Artifact) worded(words WordingDigest, most int) (out []*Generation) {
 	}
 	seen := map[string]bool{}
 	for _, g := range a.Generations {
-		if len(out) < most && !seen[g.CheckedFingerprint] && g.good() && g.MadeFor != nil && !g.Aside && !a.Awaits(g) && !g.Reworded(words) {
+		if len(out) < most && !seen[g.CheckedFingerprint] && g.good() && g.MadeFor != nil && !g.Aside && !a.Awaits(g) &&
+			!g.Reworded(words) {
 			seen[g.CheckedFingerprint] = true
 			out = append(out, g)
 		}

@@ -55,7 +55,8 @@ func (a *Artifact) StateOf(g *Generation) string {
 
 // audience is who may read what the generation's author wrote of it.
 func (a *Artifact) audience(g *Generation, byPerson bool) Audience {
-	return Audience{All: byPerson || g.Approved || a.StateOf(g) == StateDurable && len(g.Callers) >= mostCallers, Owner: g.Owner}
+	return Audience{All: byPerson || g.Approved || a.StateOf(g) == StateDurable && len(g.Callers) >= mostCallers,
+		Owner: g.Owner}
 }
 
 // A Description is a generation by whose interface a method is shown, and to whom.

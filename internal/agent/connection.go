@@ -28,7 +28,8 @@ const (
 	AuthQuery  = "query"  // the query parameter Name holds the secret
 	AuthBasic  = "basic"  // Authorization: Basic, of Username and the secret
 	AuthOAuth2 = "oauth2" // client credentials: the secret buys access tokens at TokenURL
-	AuthURL    = "url"    // the secret is the whole address; programs write ConnectionScheme and the connection's name in its place
+	// the secret is the whole address; programs write ConnectionScheme and the connection's name in its place
+	AuthURL = "url"
 )
 
 // ConnectionScheme begins the address by which a program names a connection whose secret is the address: connection:NAME.
@@ -70,7 +71,8 @@ const everyRole = "*"
 
 // Grants reports whether programs of the role may use the connection.
 func (c *Connection) Grants(role string) bool {
-	return slices.Contains(c.Roles, everyRole) || slices.ContainsFunc(c.Roles, func(r string) bool { return r == role || NormalForm(r) == NormalForm(role) })
+	return slices.Contains(c.Roles, everyRole) || slices.ContainsFunc(c.Roles,
+		func(r string) bool { return r == role || NormalForm(r) == NormalForm(role) })
 }
 
 // Exceeds names the first member by which c reaches further than was, or proves itself otherwise, so that the secret given for was
@@ -82,7 +84,8 @@ func (c *Connection) Exceeds(was *Connection) string {
 		return "hosts"
 	case a.TokenURL != b.TokenURL:
 		return "auth.token_url"
-	case a.Type != b.Type || a.Name != b.Name || a.Username != b.Username || a.ClientID != b.ClientID || !sameMembers(a.Scopes, b.Scopes):
+	case a.Type != b.Type || a.Name != b.Name || a.Username != b.Username || a.ClientID != b.ClientID ||
+		!sameMembers(a.Scopes, b.Scopes):
 		return "auth"
 	case !within(c.Methods, was.Methods):
 		return "methods"

@@ -13,8 +13,9 @@ const (
 
 // Proposals are contracts that programs asked for and that a person decides on. A nil *Proposals has none; one that is kept does not change.
 type Proposals struct {
-	Open     []ContractProposal `json:"open,omitempty"`
-	Rejected []string           `json:"rejected,omitempty"` // what is checked in the newest ones that a person rejected, the oldest first
+	Open []ContractProposal `json:"open,omitempty"`
+	// what is checked in the newest ones that a person rejected, the oldest first
+	Rejected []string `json:"rejected,omitempty"`
 }
 
 // A ContractProposal is a contract that a program asked for and that a person decides on.
@@ -51,7 +52,8 @@ func (p *Proposals) Of(owner string) *ContractProposal {
 
 // Known reports whether an open or rejected proposal has that Checked digest.
 func (p *Proposals) Known(checked string) bool {
-	return p != nil && (slices.Contains(p.Rejected, checked) || slices.ContainsFunc(p.Open, func(o ContractProposal) bool { return o.Checked == checked }))
+	return p != nil && (slices.Contains(p.Rejected, checked) ||
+		slices.ContainsFunc(p.Open, func(o ContractProposal) bool { return o.Checked == checked }))
 }
 
 // Add returns the proposals with the new one replacing its owner's. ok is false when maxProposals others are open.

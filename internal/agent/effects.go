@@ -85,7 +85,8 @@ func (e *Effects) Empty() bool {
 
 // Covers reports whether all of o is among e.
 func (e *Effects) Covers(o *Effects) bool {
-	return covers(e.Hosts, o.Hosts) && covers(e.Methods, o.Methods) && covers(e.Tools, o.Tools) && covers(e.Files, o.Files)
+	return covers(e.Hosts, o.Hosts) && covers(e.Methods, o.Methods) && covers(e.Tools, o.Tools) &&
+		covers(e.Files, o.Files)
 }
 
 func covers(all, some []string) bool {
@@ -94,7 +95,8 @@ func covers(all, some []string) bool {
 
 // With returns the effects of both, each list cut to MaxEffects. Lists of the result are never nil.
 func (e *Effects) With(o *Effects) Effects {
-	return Effects{union(e.Hosts, o.Hosts), union(e.Methods, o.Methods), union(e.Tools, o.Tools), union(e.Files, o.Files)}
+	return Effects{union(e.Hosts, o.Hosts), union(e.Methods, o.Methods), union(e.Tools, o.Tools),
+		union(e.Files, o.Files)}
 }
 
 // union keeps what a has and adds of b what fits.
@@ -131,16 +133,20 @@ func CheckEffects(e Effects) (Effects, error) {
 		good     func(string) bool
 	}{
 		{"/hosts", `such as "api.example.org", "localhost:8080", "*.example.org" or "*"`, e.Hosts, goodHost},
-		{"/methods", "one of " + strings.Join(httpMethods, ", ") + `, or "*"`, e.Methods, func(s string) bool { return slices.Contains(httpMethods, s) }},
+		{"/methods", "one of " + strings.Join(httpMethods, ", ") + `, or "*"`, e.Methods,
+			func(s string) bool { return slices.Contains(httpMethods, s) }},
 		{"/tools", `role.method, such as "tax.rate", or "*"`, e.Tools, goodTool},
-		{"/files", `a media type, such as "text/csv", or "*"`, e.Files, func(s string) bool { return len(s) <= 200 && strings.Contains(s, "/") }},
+		{"/files", `a media type, such as "text/csv", or "*"`, e.Files,
+			func(s string) bool { return len(s) <= 200 && strings.Contains(s, "/") }},
 	} {
 		if len(l.list) > MaxEffects {
-			return e, &InputError{Code: "validation_failed", Pointer: l.at, Detail: fmt.Sprintf("%d entries, at most %d", len(l.list), MaxEffects), Hint: `["*"] allows everything`}
+			return e, &InputError{Code: "validation_failed", Pointer: l.at,
+				Detail: fmt.Sprintf("%d entries, at most %d", len(l.list), MaxEffects), Hint: `["*"] allows everything`}
 		}
 		for i, s := range l.list {
 			if s != anyEffect && !l.good(s) {
-				return e, &InputError{Code: "validation_failed", Pointer: fmt.Sprintf("%s/%d", l.at, i), Detail: fmt.Sprintf("%.80q is not allowed here", s), Hint: l.hint}
+				return e, &InputError{Code: "validation_failed", Pointer: fmt.Sprintf("%s/%d", l.at, i),
+					Detail: fmt.Sprintf("%.80q is not allowed here", s), Hint: l.hint}
 			}
 		}
 	}
@@ -148,12 +154,14 @@ func CheckEffects(e Effects) (Effects, error) {
 }
 
 func goodHost(h string) bool {
-	if name, ok := strings.CutPrefix(h, ConnectionScheme+":"); ok && strings.Trim(name, "0123456789") != "" { // a port has digits alone
+	// a port has digits alone
+	if name, ok := strings.CutPrefix(h, ConnectionScheme+":"); ok && strings.Trim(name, "0123456789") != "" {
 		return len(name) <= 63 && !strings.ContainsAny(name, ".*@/: ")
 	}
 	h = strings.TrimPrefix(h, "*.")
 	u, err := url.Parse("//" + h)
-	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ") && (strings.Count(h, ":") < 2 || h[0] == '[')
+	return err == nil && u.Host == h && u.Hostname() != "" && len(h) <= 300 && !strings.ContainsAny(h, "*@ ") &&
+		(strings.Count(h, ":") < 2 || h[0] == '[')
 }
 
 func goodTool(t string) bool {

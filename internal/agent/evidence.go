@@ -29,17 +29,20 @@ type PlainCall struct {
 
 // CallNote is one remarkable call: it was weak, failed, was repaired within the call, or was asked again.
 type CallNote struct {
-	CallID      string   `json:"call_id"`
-	At          string   `json:"at"`
-	Root        string   `json:"root,omitempty"`   // id of the client's call above a nested call; "" for a client's call
-	Before      int      `json:"before,omitempty"` // plain calls of the method between the previous note and this one
-	ErrorType   string   `json:"error_type,omitempty"`
-	Authored    bool     `json:"authored,omitempty"`
-	Class       Class    `json:"class,omitempty"`
-	Weak        []string `json:"weak,omitempty"`         // reasons
-	Passed      bool     `json:"passed,omitempty"`       // a nested call of this one was weak, or authored the error, and is the cause
-	CorrectedBy string   `json:"corrected_by,omitempty"` // id of the client's call that asked the root's question again
-	OwnContract string   `json:"own_contract,omitempty"` // session of the call, if the contract came with the call or the session
+	CallID string `json:"call_id"`
+	At     string `json:"at"`
+	// id of the client's call above a nested call; "" for a client's call
+	Root      string   `json:"root,omitempty"`
+	Before    int      `json:"before,omitempty"` // plain calls of the method between the previous note and this one
+	ErrorType string   `json:"error_type,omitempty"`
+	Authored  bool     `json:"authored,omitempty"`
+	Class     Class    `json:"class,omitempty"`
+	Weak      []string `json:"weak,omitempty"` // reasons
+	// a nested call of this one was weak, or authored the error, and is the cause
+	Passed      bool   `json:"passed,omitempty"`
+	CorrectedBy string `json:"corrected_by,omitempty"` // id of the client's call that asked the root's question again
+	// session of the call, if the contract came with the call or the session
+	OwnContract string `json:"own_contract,omitempty"`
 }
 
 // OK reports whether the call answered.
@@ -52,12 +55,14 @@ func (e *LogEntry) IsEvidence() bool {
 
 // noteOf returns the note of a call; ok is false for a plain call.
 func noteOf(e *LogEntry) (n CallNote, ok bool) {
-	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType, Authored: e.OutcomeAuthored, Class: failureOf(e),
+	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType,
+		Authored: e.OutcomeAuthored, Class: failureOf(e),
 		Weak: e.WeakSuccessReasons, Passed: e.WeakNestedCalls > 0 || e.OutcomePassedOn}
 	if len(n.Weak) == 0 && n.ErrorType == "" && n.Class == ClassNone {
 		return CallNote{}, false
 	}
-	if e.Depth == 0 && (e.ContractSource == ContractOfCall || e.ContractSource == ContractMerged) { // the registry wins over delegations
+	// the registry wins over delegations
+	if e.Depth == 0 && (e.ContractSource == ContractOfCall || e.ContractSource == ContractMerged) {
 		n.OwnContract = e.SessionID
 	}
 	return n, true

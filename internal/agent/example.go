@@ -27,16 +27,17 @@ const (
 
 // Example is an expected answer that a person fixed. It counts for more than what any program answers.
 type Example struct {
-	ID        string            `json:"id"` // ex_...
-	Args      []json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage   `json:"kwargs"`
-	Context   json.RawMessage   `json:"context,omitempty"` // of the session, an object
-	Expect    Expectation       `json:"expect"`
-	Tolerance *float64          `json:"tolerance,omitempty"` // largest absolute difference of numbers; 0 allows none; nil means 1e-9 relative
-	Note      string            `json:"note,omitempty"`
-	State     string            `json:"state"`
-	By        string            `json:"by,omitempty"` // who fixed it
-	CreatedAt time.Time         `json:"created_at,omitzero"`
+	ID      string            `json:"id"` // ex_...
+	Args    []json.RawMessage `json:"args"`
+	Kwargs  json.RawMessage   `json:"kwargs"`
+	Context json.RawMessage   `json:"context,omitempty"` // of the session, an object
+	Expect  Expectation       `json:"expect"`
+	// largest absolute difference of numbers; 0 allows none; nil means 1e-9 relative
+	Tolerance *float64  `json:"tolerance,omitempty"`
+	Note      string    `json:"note,omitempty"`
+	State     string    `json:"state"`
+	By        string    `json:"by,omitempty"` // who fixed it
+	CreatedAt time.Time `json:"created_at,omitzero"`
 
 	// Of a judged call: its id, its session and what it took from outside, which is replayed.
 	CallID    string          `json:"call_id,omitempty"`
@@ -104,7 +105,8 @@ func (x *Example) SameInput(args []json.RawMessage, kwargs json.RawMessage) bool
 }
 
 // SameInput compares arguments by their JSON values.
-func SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+func SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage,
+	bKwargs json.RawMessage) bool {
 	return slices.EqualFunc(aArgs, bArgs, equalJSON) && equalJSON(orEmpty(aKwargs), orEmpty(bKwargs))
 }
 
@@ -116,7 +118,8 @@ func orEmpty(kwargs json.RawMessage) json.RawMessage {
 }
 
 func equalJSON(a, b json.RawMessage) bool {
-	return bytes.Equal(a, b) || !unlike(a, b, unlikeDepth) && bytes.Equal(canonical(a, sameDigits), canonical(b, sameDigits))
+	return bytes.Equal(a, b) || !unlike(a, b, unlikeDepth) && bytes.Equal(canonical(a, sameDigits),
+		canonical(b, sameDigits))
 }
 
 // sameDigits formats a number as programs get it, so that 1, 1.0 and 1e0 give the same text. Integers keep all digits.
@@ -189,13 +192,17 @@ func CheckExamples(list []Example, takes *Interface) error {
 	for i := range list {
 		x, at := &list[i], fmt.Sprintf("/examples/%d", i)
 		if count[x.State]++; count[x.State] > MaxExamples {
-			return &InputError{Code: "too_large", Pointer: "/examples", Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
+			return &InputError{Code: "too_large", Pointer: "/examples",
+				Detail: fmt.Sprintf("%d examples, a method has at most %d", len(list), MaxExamples)}
 		}
 		if x.ID != "" && (CheckName("id", x.ID) != nil || len(x.ID) > MaxExampleID) {
-			return &InputError{Code: "invalid_example", Pointer: at + "/id", Detail: fmt.Sprintf("must have 1 to %d bytes, no slashes, no control or invisible characters", MaxExampleID), Hint: "leave it out, and it is given one"}
+			return &InputError{Code: "invalid_example", Pointer: at + "/id",
+				Detail: fmt.Sprintf("must have 1 to %d bytes, no slashes, no control or invisible characters",
+					MaxExampleID), Hint: "leave it out, and it is given one"}
 		}
 		if err := x.Expect.Validate(); err != nil {
-			return &InputError{Code: "invalid_example", Pointer: at + "/expect", Detail: err.Error(), Hint: `{"expect": {"value": 700}}`}
+			return &InputError{Code: "invalid_example", Pointer: at + "/expect", Detail: err.Error(),
+				Hint: `{"expect": {"value": 700}}`}
 		}
 		if x.Context != nil && Kind(x.Context) != "object" {
 			return &InputError{Code: "invalid_example", Pointer: at + "/context", Detail: "must be an object"}
@@ -204,14 +211,17 @@ func CheckExamples(list []Example, takes *Interface) error {
 			return &InputError{Code: "invalid_example", Pointer: at + "/tolerance", Detail: "must not be negative"}
 		}
 		if size[x.State] += x.Size(); size[x.State] > MaxExamplesBytes {
-			return &InputError{Code: "too_large", Pointer: at, Detail: fmt.Sprintf("the examples of a method take at most %d bytes", MaxExamplesBytes)}
+			return &InputError{Code: "too_large", Pointer: at,
+				Detail: fmt.Sprintf("the examples of a method take at most %d bytes", MaxExamplesBytes)}
 		}
 		for j := range list[:i] {
 			if x.ID != "" && list[j].ID == x.ID {
-				return &InputError{Code: "example_conflict", Pointer: at + "/id", Detail: fmt.Sprintf("is the id of /examples/%d, too", j), Hint: "leave it out, and it is given one"}
+				return &InputError{Code: "example_conflict", Pointer: at + "/id",
+					Detail: fmt.Sprintf("is the id of /examples/%d, too", j), Hint: "leave it out, and it is given one"}
 			}
 			if list[j].State == x.State && takes.sameQuestion(&list[j], x) {
-				return &InputError{Code: "example_conflict", Pointer: at, Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
+				return &InputError{Code: "example_conflict", Pointer: at,
+					Detail: fmt.Sprintf("has the same input as /examples/%d", j), Hint: "keep one of them"}
 			}
 		}
 	}
@@ -286,7 +296,8 @@ func (a *Artifact) Proposes(x *Example) bool {
 // replace what is active.
 func (a *Artifact) putExample(x Example) {
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(old Example) bool {
-		return old.ID == x.ID || a.Takes().sameQuestion(&old, &x) && (x.State == ExampleActive || old.State == ExampleProposed)
+		return old.ID == x.ID || a.Takes().sameQuestion(&old, &x) &&
+			(x.State == ExampleActive || old.State == ExampleProposed)
 	})
 	a.Examples = append(a.Examples, x)
 }

@@ -49,7 +49,8 @@ func (a *Artifact) forgetEvidence(session string) {
 	for _, g := range a.Generations {
 		if slices.ContainsFunc(g.ChangedAnswers, func(c ChangedAnswer) bool { return c.SessionID == session }) {
 			g2 := a.change(g.ID)
-			g2.ChangedAnswers = slices.DeleteFunc(slices.Clone(g.ChangedAnswers), func(c ChangedAnswer) bool { return c.SessionID == session })
+			g2.ChangedAnswers = slices.DeleteFunc(slices.Clone(g.ChangedAnswers),
+				func(c ChangedAnswer) bool { return c.SessionID == session })
 		}
 	}
 }
@@ -72,5 +73,8 @@ func (a *Artifact) noteDrift(sources []string, at time.Time) {
 
 // DriftedSince reports whether one of the sources has changed since then.
 func (a *Artifact) DriftedSince(sources []string, then time.Time) bool {
-	return a != nil && slices.ContainsFunc(a.Drifts, func(d Drift) bool { return then.Before(d.At) && slices.Contains(sources, d.Source) })
+	return a != nil && slices.ContainsFunc(a.Drifts, func(d Drift) bool {
+		return then.Before(d.At) &&
+			slices.Contains(sources, d.Source)
+	})
 }

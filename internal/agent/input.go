@@ -4,7 +4,8 @@ import "fmt"
 
 // An InputError reports which part of a request is invalid. Nothing was recorded. Code is stable.
 type InputError struct {
-	Code    string // invalid_name, invalid_contract, invalid_context, invalid_history_value, invalid_history_element, too_large ...
+	// invalid_name, invalid_contract, invalid_context, invalid_history_value, invalid_history_element, too_large ...
+	Code    string
 	Pointer string // JSON pointer (RFC 6901) into the request body, "" for the whole body
 	Detail  string
 	Hint    string         // what to send instead; may be ""

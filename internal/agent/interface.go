@@ -43,15 +43,17 @@ type Interface struct {
 
 // Parameter is one argument of a method.
 type Parameter struct {
-	Name        string          `json:"name"`
-	Type        string          `json:"type,omitempty"` // string, number, integer, boolean, array, object, null, or TypeFile; empty: any
+	Name string `json:"name"`
+	// string, number, integer, boolean, array, object, null, or TypeFile; empty: any
+	Type        string          `json:"type,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required"`
 	Default     json.RawMessage `json:"default,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"`   // JSON Schema; it wins over Type
-	Aliases     []string        `json:"aliases,omitempty"`  // other keywords that the program reads for it
-	Variadic    bool            `json:"variadic,omitempty"` // it takes all positional arguments from its place on, as a list; the last one
-	ReadBy      string          `json:"read_by,omitempty"`  // position or name; empty: both
+	Schema      json.RawMessage `json:"schema,omitempty"`  // JSON Schema; it wins over Type
+	Aliases     []string        `json:"aliases,omitempty"` // other keywords that the program reads for it
+	// it takes all positional arguments from its place on, as a list; the last one
+	Variadic bool   `json:"variadic,omitempty"`
+	ReadBy   string `json:"read_by,omitempty"` // position or name; empty: both
 }
 
 // jsonTypes are the types that JSON Schema names.
@@ -94,7 +96,8 @@ func (f *Interface) Validate() error {
 		case p.Variadic && i < len(f.Parameters)-1 && f.Parameters[i+1].ReadBy != ReadByName:
 			return fmt.Errorf("parameters[%d]: %s is variadic and must be the last positional one", i, p.Name)
 		case f.Origin != OriginInferred && p.Required && optional != "" && p.ReadBy != ReadByName:
-			return fmt.Errorf("parameters[%d]: %s is required but follows %s, which is optional: order is positional", i, p.Name, optional)
+			return fmt.Errorf("parameters[%d]: %s is required but follows %s, which is optional: order is positional",
+				i, p.Name, optional)
 		case !p.Required && optional == "":
 			optional = p.Name
 		}
@@ -115,7 +118,8 @@ func (p *Parameter) validate() error {
 	case len(p.Aliases) > maxAliases:
 		return fmt.Errorf("%s has more than %d aliases", p.Name, maxAliases)
 	case p.Type != "" && !slices.Contains(parameterTypes, p.Type):
-		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, clipped(p.Type, 40), strings.Join(parameterTypes, ", "))
+		return fmt.Errorf("%s has the type %q; it must be one of %s", p.Name, clipped(p.Type, 40),
+			strings.Join(parameterTypes, ", "))
 	case len(p.Description) > MaxDescription:
 		return fmt.Errorf("the description of %s has more than %d bytes", p.Name, MaxDescription)
 	case p.Schema != nil && !isSchema(p.Schema):
@@ -175,7 +179,8 @@ func (f *Interface) Breaks(earlier *Interface) string {
 			return fmt.Sprintf("the parameter %s is gone", was.Name)
 		case now != nil && at != i && was.ReadBy != ReadByName:
 			return fmt.Sprintf("the parameter %s was at place %d and is now at place %d", was.Name, i+1, at+1)
-		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared && (!skipped || was.ReadBy == ReadByName):
+		case now != nil && now.Required && !was.Required && earlier.Origin == OriginDeclared &&
+			(!skipped || was.ReadBy == ReadByName):
 			return fmt.Sprintf("the parameter %s has become required", was.Name)
 		}
 	}
@@ -208,7 +213,8 @@ func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
 	var lacks []*Parameter
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
-		named := slices.ContainsFunc(append([]string{p.Name}, p.Aliases...), func(name string) bool { return given[name] != nil })
+		named := slices.ContainsFunc(append([]string{p.Name}, p.Aliases...),
+			func(name string) bool { return given[name] != nil })
 		if p.Required && !p.Variadic && !named && (p.ReadBy == ReadByName || i >= args) {
 			lacks = append(lacks, p)
 		}
@@ -264,6 +270,7 @@ func (a *Artifact) Takes() *Interface {
 }
 
 // SameInput compares arguments by their JSON values, given by position or by name.
-func (a *Artifact) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+func (a *Artifact) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage,
+	bKwargs json.RawMessage) bool {
 	return a.Takes().SameInput(aArgs, aKwargs, bArgs, bKwargs)
 }

@@ -20,18 +20,29 @@ func TestInterfaceValidate(t *testing.T) {
 	}{
 		{"nothing", Interface{}, ""},
 		{"two", Interface{Parameters: []Parameter{number("a", true), number("b", false)}}, ""},
-		{"duplicate", Interface{Parameters: []Parameter{number("a", true), number("a", false)}}, `parameters[1]: the name "a" is there twice`},
-		{"duplicate alias", Interface{Parameters: []Parameter{number("a", true), {Name: "b", Aliases: []string{"a"}}}}, `"a" is there twice`},
-		{"required after optional", Interface{Parameters: []Parameter{number("a", false), number("b", true)}}, "b is required but follows a"},
-		{"required keyword after optional", Interface{Parameters: []Parameter{number("a", false), {Name: "b", Required: true, ReadBy: ReadByName}}}, ""},
-		{"type", Interface{Parameters: []Parameter{{Name: "a", Type: "float"}}}, `a has the type "float"; it must be one of string, number`},
+		{"duplicate", Interface{Parameters: []Parameter{number("a", true), number("a", false)}},
+			`parameters[1]: the name "a" is there twice`},
+		{"duplicate alias", Interface{Parameters: []Parameter{number("a", true), {Name: "b", Aliases: []string{"a"}}}},
+			`"a" is there twice`},
+		{"required after optional", Interface{Parameters: []Parameter{number("a", false), number("b", true)}},
+			"b is required but follows a"},
+		{"required keyword after optional",
+			Interface{Parameters: []Parameter{number("a", false), {Name: "b", Required: true, ReadBy: ReadByName}}},
+			""},
+		{"type", Interface{Parameters: []Parameter{{Name: "a", Type: "float"}}},
+			`a has the type "float"; it must be one of string, number`},
 		{"name", Interface{Parameters: []Parameter{{Name: "a b"}}}, `the name "a b" is not allowed`},
 		{"no name", Interface{Parameters: []Parameter{{}}}, `the name "" is not allowed`},
-		{"schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`"string"`)}}}, "the schema of a must be a JSON Schema"},
-		{"broken schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`{`)}}}, "the schema of a must be a JSON Schema"},
+		{"schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`"string"`)}}},
+			"the schema of a must be a JSON Schema"},
+		{"broken schema", Interface{Parameters: []Parameter{{Name: "a", Schema: json.RawMessage(`{`)}}},
+			"the schema of a must be a JSON Schema"},
 		{"returns", Interface{Returns: json.RawMessage(`[]`)}, "returns: must be a JSON Schema"},
-		{"default of a required one", Interface{Parameters: []Parameter{{Name: "a", Required: true, Default: json.RawMessage("1")}}}, "a is required and has a default"},
-		{"variadic in the middle", Interface{Parameters: []Parameter{{Name: "a", Variadic: true}, {Name: "b"}}}, "a is variadic and must be the last"},
+		{"default of a required one",
+			Interface{Parameters: []Parameter{{Name: "a", Required: true, Default: json.RawMessage("1")}}},
+			"a is required and has a default"},
+		{"variadic in the middle", Interface{Parameters: []Parameter{{Name: "a", Variadic: true}, {Name: "b"}}},
+			"a is variadic and must be the last"},
 		{"summary", Interface{Summary: strings.Repeat("x", MaxSummary+1)}, "summary: more than"},
 		{"many", Interface{Parameters: make([]Parameter, MaxParameters+1)}, "at most 64"},
 		{"read_by", Interface{Parameters: []Parameter{{Name: "a", ReadBy: "magic"}}}, "unknown read_by"},
@@ -70,9 +81,12 @@ func TestInterfaceSchemaAndSignature(t *testing.T) {
 func TestInterfaceArrange(t *testing.T) {
 	t.Parallel()
 	either := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
-	position := &Interface{Parameters: []Parameter{{Name: "a", Required: true, ReadBy: ReadByPosition}, {Name: "b", Default: json.RawMessage("7"), ReadBy: ReadByPosition}, {Name: "c", ReadBy: ReadByPosition}}}
-	mixed := &Interface{Parameters: []Parameter{{Name: "text", Required: true, ReadBy: ReadByPosition}, {Name: "max", ReadBy: ReadByName}, {Name: "min", ReadBy: ReadByName}}}
-	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: ReadByPosition}, {Name: "rest", Variadic: true, ReadBy: ReadByPosition}}}
+	position := &Interface{Parameters: []Parameter{{Name: "a", Required: true, ReadBy: ReadByPosition},
+		{Name: "b", Default: json.RawMessage("7"), ReadBy: ReadByPosition}, {Name: "c", ReadBy: ReadByPosition}}}
+	mixed := &Interface{Parameters: []Parameter{{Name: "text", Required: true, ReadBy: ReadByPosition},
+		{Name: "max", ReadBy: ReadByName}, {Name: "min", ReadBy: ReadByName}}}
+	all := &Interface{Parameters: []Parameter{{Name: "first", ReadBy: ReadByPosition},
+		{Name: "rest", Variadic: true, ReadBy: ReadByPosition}}}
 	for _, c := range []struct {
 		name                 string
 		f                    *Interface
@@ -130,17 +144,20 @@ func TestInterfaceFormsAreInterchangeable(t *testing.T) {
 			args, kwargs := f.Arrange(form.args, form.kwargs)
 			for i := range given {
 				if got := lookedUp(&f.Parameters[i], i, args, kwargs); got != string(values[i]) {
-					t.Fatalf("seed %d: parameter %d of %s is %s, want %s; called with %s %s, arranged as %s %s", seed, i, Encoded(f), got, values[i], Encoded(form.args), form.kwargs, Encoded(args), kwargs)
+					t.Fatalf("seed %d: parameter %d of %s is %s, want %s; called with %s %s, arranged as %s %s", seed,
+						i, Encoded(f), got, values[i], Encoded(form.args), form.kwargs, Encoded(args), kwargs)
 				}
 			}
 			if n := len(args) + len(keywords(kwargs)); n != given {
 				t.Fatalf("seed %d: %d arguments of %d", seed, n, given)
 			}
 			if !f.SameInput(form.args, form.kwargs, positional, nil) {
-				t.Fatalf("seed %d: %s %s is another input than %s", seed, Encoded(form.args), form.kwargs, Encoded(positional))
+				t.Fatalf("seed %d: %s %s is another input than %s", seed, Encoded(form.args), form.kwargs,
+					Encoded(positional))
 			}
 		}
-		if given > 0 && f.SameInput(positional, nil, append([]json.RawMessage{json.RawMessage(`"other"`)}, positional[1:]...), nil) {
+		if given > 0 && f.SameInput(positional, nil, append([]json.RawMessage{json.RawMessage(`"other"`)},
+			positional[1:]...), nil) {
 			t.Fatalf("seed %d: other arguments are the same input", seed)
 		}
 	}
@@ -187,21 +204,28 @@ func TestInterfaceBreaks(t *testing.T) {
 		{&Interface{Parameters: []Parameter{{Name: "x", Aliases: []string{"a"}}, {Name: "b"}, {Name: "c"}}}, ""},
 		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}}}, "the parameter b is gone"},
 		{&Interface{Open: true, Parameters: []Parameter{{Name: "a", Required: true}}}, ""},
-		{&Interface{Parameters: []Parameter{{Name: "b"}, {Name: "a"}}}, "the parameter a was at place 1 and is now at place 2"},
-		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}}}, "the parameter b has become required"},
-		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"}, {Name: "c", Required: true, ReadBy: ReadByName}}}, "the parameter c is new and required"},
+		{&Interface{Parameters: []Parameter{{Name: "b"}, {Name: "a"}}},
+			"the parameter a was at place 1 and is now at place 2"},
+		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}}},
+			"the parameter b has become required"},
+		{&Interface{Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b"},
+			{Name: "c", Required: true, ReadBy: ReadByName}}}, "the parameter c is new and required"},
 	} {
 		if got := c.now.Breaks(was); got != c.want {
 			t.Errorf("%s: got %q, want %q", Encoded(c.now), got, c.want)
 		}
 	}
-	skips := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "question", Description: notRead, ReadBy: ReadByPosition}, {Name: "sources"}, {Name: "limit", ReadBy: ReadByName}}}
+	skips := &Interface{Origin: OriginDeclared,
+		Parameters: []Parameter{{Name: "question", Description: notRead, ReadBy: ReadByPosition}, {Name: "sources"},
+			{Name: "limit", ReadBy: ReadByName}}}
 	for name, c := range map[string]struct {
 		now  *Interface
 		want string
 	}{
-		"what was skipped is read":     {&Interface{Parameters: []Parameter{{Name: "question", Required: true}, {Name: "sources", Required: true}, {Name: "limit"}}}, ""},
-		"by name alone it is no place": {&Interface{Parameters: []Parameter{{Name: "question"}, {Name: "sources"}, {Name: "limit", Required: true}}}, "the parameter limit has become required"},
+		"what was skipped is read": {&Interface{Parameters: []Parameter{{Name: "question", Required: true},
+			{Name: "sources", Required: true}, {Name: "limit"}}}, ""},
+		"by name alone it is no place": {&Interface{Parameters: []Parameter{{Name: "question"}, {Name: "sources"},
+			{Name: "limit", Required: true}}}, "the parameter limit has become required"},
 	} {
 		if got := c.now.Breaks(skips); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -228,7 +252,8 @@ func TestInterfaceAdopt(t *testing.T) {
 		{0, `{"principal":1,"annual_rate":2,"months":3,"x":4}`, []string{"annual_rate", "x"}, ""},
 		{0, `{"principal":1,"a rate":2,"months":3}`, []string{"a rate"}, ""},
 	} {
-		f := &Interface{Parameters: []Parameter{{Name: "principal", Required: true, ReadBy: ReadByPosition}, {Name: "rate", Required: true}, {Name: "months", Required: true, ReadBy: ReadByName}, {Name: "rate_limit"}}}
+		f := &Interface{Parameters: []Parameter{{Name: "principal", Required: true, ReadBy: ReadByPosition},
+			{Name: "rate", Required: true}, {Name: "months", Required: true, ReadBy: ReadByName}, {Name: "rate_limit"}}}
 		f.Adopt(c.args, json.RawMessage(c.kwargs), c.unknown)
 		for _, p := range f.Parameters {
 			if (len(p.Aliases) == 1 && p.Aliases[0] == c.unknown[0]) != (p.Name == c.want) {
@@ -241,13 +266,15 @@ func TestInterfaceAdopt(t *testing.T) {
 
 func TestInterfaceNeverNull(t *testing.T) {
 	t.Parallel()
-	for returns, want := range map[string]bool{`{"type":"array"}`: true, `{"type":["string","object"]}`: true, `{"type":["string","null"]}`: false, `{"type":"null"}`: false, `{"type":"text"}`: false, `{}`: false,
+	for returns, want := range map[string]bool{`{"type":"array"}`: true, `{"type":["string","object"]}`: true,
+		`{"type":["string","null"]}`: false, `{"type":"null"}`: false, `{"type":"text"}`: false, `{}`: false,
 		`{"anyOf":[]}`: false, `{"type":"string","nullable":true}`: false, `true`: false, ``: false} {
 		if got := (&Interface{Origin: OriginDeclared, Returns: json.RawMessage(returns)}).NeverNull(); got != want {
 			t.Errorf("%s: got %t", returns, got)
 		}
 	}
-	if (&Interface{Origin: OriginInferred, Returns: json.RawMessage(`{"type":"array"}`)}).NeverNull() || (*Interface)(nil).NeverNull() {
+	if (&Interface{Origin: OriginInferred, Returns: json.RawMessage(`{"type":"array"}`)}).NeverNull() ||
+		(*Interface)(nil).NeverNull() {
 		t.Error("what nobody declared says nothing of null")
 	}
 }
@@ -255,7 +282,8 @@ func TestInterfaceNeverNull(t *testing.T) {
 func TestInterfaceUnknown(t *testing.T) {
 	t.Parallel()
 	f := &Interface{Parameters: []Parameter{{Name: "f", Aliases: []string{"degrees"}}}}
-	if got := fmt.Sprint(f.Fit(0, json.RawMessage(`{"fahrenheit":1,"f":2,"degrees":3,"celsius":4}`)).Unknown); got != "[celsius fahrenheit]" {
+	if got := fmt.Sprint(f.Fit(0,
+		json.RawMessage(`{"fahrenheit":1,"f":2,"degrees":3,"celsius":4}`)).Unknown); got != "[celsius fahrenheit]" {
 		t.Error(got)
 	}
 	f.Open = true
@@ -265,11 +293,13 @@ func TestInterfaceUnknown(t *testing.T) {
 }
 
 func FuzzInterface(f *testing.F) {
-	f.Add([]byte(`{"parameters":[{"name":"a","read_by":"position"},{"name":"b","read_by":"name"}]}`), []byte(`[1,2]`), []byte(`{"a":1}`))
+	f.Add([]byte(`{"parameters":[{"name":"a","read_by":"position"},{"name":"b","read_by":"name"}]}`), []byte(`[1,2]`),
+		[]byte(`{"a":1}`))
 	f.Fuzz(func(_ *testing.T, iface, args, kwargs []byte) {
 		var i Interface
 		var list []json.RawMessage
-		if json.Unmarshal(iface, &i) != nil || i.Validate() != nil || json.Unmarshal(args, &list) != nil || !json.Valid(kwargs) {
+		if json.Unmarshal(iface, &i) != nil || i.Validate() != nil || json.Unmarshal(args, &list) != nil ||
+			!json.Valid(kwargs) {
 			return
 		}
 		i.Arrange(list, kwargs)
@@ -284,35 +314,54 @@ func FuzzInterface(f *testing.F) {
 func TestDeclarationAgainst(t *testing.T) {
 	t.Parallel()
 	inferred := &Interface{Origin: OriginInferred, Parameters: []Parameter{
-		{Name: "title", Type: "string", Required: true, ReadBy: ReadByPosition}, {Name: "max_length", Type: "number", Aliases: []string{"max"}, ReadBy: ReadByName}}}
+		{Name: "title", Type: "string", Required: true, ReadBy: ReadByPosition},
+		{Name: "max_length", Type: "number", Aliases: []string{"max"}, ReadBy: ReadByName}}}
 	for _, c := range []struct {
 		name, summary, parameters, returns string
 		want                               string // the interface's signature, or part of the error
 	}{
 		{name: "nothing", want: "m(title: string, max_length?: number)"},
-		{name: "other names for positions", parameters: `[{"name":"text","type":"string","required":true},{"name":"max_length","type":"integer"}]`, want: "m(text: string, max_length?: integer)"},
-		{name: "required is left to the program", parameters: `[{"name":"text"},{"name":"max_length"}]`, want: "m(text: any, max_length?: any)"},
-		{name: "an alias for the name", parameters: `[{"name":"title"},{"name":"max"}]`, want: "m(title: any, max?: any)"},
-		{name: "a list of types", parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`, want: "m(title: string|number, max_length?: any = 3)"},
-		{name: "types in capitals and a list of one", parameters: `[{"name":"title","type":["String"]},{"name":"max_length","type":"Integer"}]`, want: "m(title: string, max_length?: integer)"},
-		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`, want: "m(title: string, max_length?: number) -> string"},
-		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`, want: "m(title: any, max_length?: any)"},
-		{name: "never read before what is read", parameters: `[{"name":"lang","type":"string","required":false},{"name":"title","type":"string","required":true},{"name":"max_length"}]`, want: "m(title: string, max_length?: any)"},
+		{name: "other names for positions",
+			parameters: `[{"name":"text","type":"string","required":true},{"name":"max_length","type":"integer"}]`,
+			want:       "m(text: string, max_length?: integer)"},
+		{name: "required is left to the program", parameters: `[{"name":"text"},{"name":"max_length"}]`,
+			want: "m(text: any, max_length?: any)"},
+		{name: "an alias for the name", parameters: `[{"name":"title"},{"name":"max"}]`,
+			want: "m(title: any, max?: any)"},
+		{name: "a list of types",
+			parameters: `[{"name":"title","type":["string","number"]},{"name":"max_length","type":"any","default":3}]`,
+			want:       "m(title: string|number, max_length?: any = 3)"},
+		{name: "types in capitals and a list of one",
+			parameters: `[{"name":"title","type":["String"]},{"name":"max_length","type":"Integer"}]`,
+			want:       "m(title: string, max_length?: integer)"},
+		{name: "a summary alone", summary: `"cuts"`, returns: `{"type":"string"}`,
+			want: "m(title: string, max_length?: number) -> string"},
+		{name: "never read", parameters: `[{"name":"title"},{"name":"max_length"},{"name":"sep"}]`,
+			want: "m(title: any, max_length?: any)"},
+		{name: "never read before what is read",
+			parameters: `[{"name":"lang","type":"string","required":false},{"name":"title","type":"string","required":true},{"name":"max_length"}]`, want: "m(title: string, max_length?: any)"},
 		{name: "not declared", parameters: `[{"name":"title"}]`, want: "m(title: any, max_length?: number)"},
 		{name: "a position that is not declared", parameters: `[]`, want: "m(title: string, max_length?: number)"},
-		{name: "not declared, and one that is not read", parameters: `[{"name":"title"},{"name":"sep"}]`, want: "m(title: any, max_length?: number)"},
+		{name: "not declared, and one that is not read", parameters: `[{"name":"title"},{"name":"sep"}]`,
+			want: "m(title: any, max_length?: number)"},
 		{name: "duplicate", parameters: `[{"name":"title"},{"name":"title"}]`, want: `"title" is there twice`},
-		{name: "order", parameters: `[{"name":"title","required":false},{"name":"max_length","required":true}]`, want: "max_length is required but follows title"},
-		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`, want: `title has the type "text"; it must be one of`},
-		{name: "type of no kind", parameters: `[{"name":"title","type":7}]`, want: "the type of title must be a string"},
-		{name: "bad schema", parameters: `[{"name":"title","schema":7}]`, want: "the schema of title must be a JSON Schema"},
-		{name: "an object by name", parameters: `{"title":"string","max_length":{"type":"integer","required":false}}`, want: "m(title: string, max_length?: integer)"},
+		{name: "order", parameters: `[{"name":"title","required":false},{"name":"max_length","required":true}]`,
+			want: "max_length is required but follows title"},
+		{name: "bad type", parameters: `[{"name":"title","type":"text"}]`,
+			want: `title has the type "text"; it must be one of`},
+		{name: "type of no kind", parameters: `[{"name":"title","type":7}]`,
+			want: "the type of title must be a string"},
+		{name: "bad schema", parameters: `[{"name":"title","schema":7}]`,
+			want: "the schema of title must be a JSON Schema"},
+		{name: "an object by name", parameters: `{"title":"string","max_length":{"type":"integer","required":false}}`,
+			want: "m(title: string, max_length?: integer)"},
 		{name: "a schema", parameters: `{"type":"object","properties":{"title":{"type":"string"},"max_length":{"type":"integer"}},"required":["title"]}`, want: "m(title: string, max_length?: integer)"},
 		{name: "no list", parameters: `"title"`, want: "parameters: must be a list such as"},
 		{name: "bad summary", summary: `7`, want: "summary: must be a string"},
 		{name: "bad returns", returns: `7`, want: "returns: must be a JSON Schema"},
 	} {
-		got, err := Declaration{Summary: json.RawMessage(c.summary), Parameters: json.RawMessage(c.parameters), Returns: json.RawMessage(c.returns)}.Against(inferred)
+		got, err := Declaration{Summary: json.RawMessage(c.summary), Parameters: json.RawMessage(c.parameters),
+			Returns: json.RawMessage(c.returns)}.Against(inferred)
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -327,7 +376,8 @@ func TestDeclarationAgainst(t *testing.T) {
 		}
 	}
 	both := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b"}}}
-	if _, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"},{"name":"a"}]`)}).Against(both); err == nil || !strings.Contains(err.Error(), "reads b at position 1, but it is declared at position 0") {
+	if _, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"},{"name":"a"}]`)}).Against(
+		both); err == nil || !strings.Contains(err.Error(), "reads b at position 1, but it is declared at position 0") {
 		t.Errorf("got %v", err)
 	}
 	for _, c := range []struct {
@@ -336,12 +386,20 @@ func TestDeclarationAgainst(t *testing.T) {
 		want             string
 	}{
 		{"nothing is read", `[{"name":"sides","required":true}]`, Interface{}, "m()"},
-		{"a position that is skipped", `[{"name":"a","required":true},{"name":"b","required":true,"description":"x"},{"name":"c","required":true}]`,
-			Interface{Parameters: []Parameter{{Name: "a"}, {Name: "arg2", ReadBy: ReadByPosition, Description: notRead}, {Name: "c"}}}, "m(a: any, b?: any, c?: any)"},
-		{"a list of all positions", `[{"name":"numbers","type":"array"}]`, Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}}, "m(...numbers?: array)"},
-		{"names for what is gone through", `[{"name":"a","required":true},{"name":"b","required":true}]`, Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}}, "m(a: any, b: any)"},
+		{"a position that is skipped",
+			`[{"name":"a","required":true},{"name":"b","required":true,"description":"x"},{"name":"c","required":true}]`,
+			Interface{Parameters: []Parameter{{Name: "a"}, {Name: "arg2", ReadBy: ReadByPosition, Description: notRead},
+				{Name: "c"}}}, "m(a: any, b?: any, c?: any)"},
+		{"a list of all positions", `[{"name":"numbers","type":"array"}]`,
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}},
+			"m(...numbers?: array)"},
+		{"names for what is gone through", `[{"name":"a","required":true},{"name":"b","required":true}]`,
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}}},
+			"m(a: any, b: any)"},
 		{"names beside what is gone through", `[{"name":"a"},{"name":"b"}]`,
-			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition}, {Name: "a", ReadBy: ReadByName}, {Name: "b", ReadBy: ReadByName}}}, "m(...args?: any, a?: any, b?: any)"},
+			Interface{Parameters: []Parameter{{Name: "args", Variadic: true, ReadBy: ReadByPosition},
+				{Name: "a", ReadBy: ReadByName}, {Name: "b", ReadBy: ReadByName}}},
+			"m(...args?: any, a?: any, b?: any)"},
 	} {
 		got, err := Declaration{Parameters: json.RawMessage(c.parameters)}.Against(&c.inferred)
 		if err != nil || got.Signature("m") != c.want {
@@ -349,7 +407,8 @@ func TestDeclarationAgainst(t *testing.T) {
 		}
 	}
 	open := &Interface{Open: true}
-	if got, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"}]`)}).Against(open); err != nil || got.Signature("m") != "m(b?: any, ...)" {
+	if got, err := (Declaration{Parameters: json.RawMessage(`[{"name":"b"}]`)}).Against(
+		open); err != nil || got.Signature("m") != "m(b?: any, ...)" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -378,15 +437,18 @@ func TestInterfaceSucceed(t *testing.T) {
 func TestFileParameters(t *testing.T) {
 	t.Parallel()
 	for declared, want := range map[string]string{
-		`"file"`: "m(list: file)", `"File"`: "m(list: file)", `["file"]`: "m(list: file)", `["file","string"]`: "m(list: any)",
+		`"file"`: "m(list: file)", `"File"`: "m(list: file)", `["file"]`: "m(list: file)",
+		`["file","string"]`: "m(list: any)",
 	} {
-		f, err := Declaration{Parameters: json.RawMessage(`[{"name":"list","type":` + declared + `,"required":true}]`)}.Against(&Interface{Parameters: []Parameter{{Name: "list"}}})
+		f, err := Declaration{Parameters: json.RawMessage(`[{"name":"list","type":` + declared +
+			`,"required":true}]`)}.Against(&Interface{Parameters: []Parameter{{Name: "list"}}})
 		if err != nil || f.Signature("m") != want {
 			t.Errorf("%s: %v, %v", declared, f.Signature("m"), err)
 		}
 	}
 	p := Parameter{Name: "list", Type: TypeFile}
-	if got, want := string(p.JSONSchema()), `{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload (POST /v1/files) answers with","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
+	if got, want := string(p.JSONSchema()),
+		`{"description":"a file: {\"$file\": \"file_...\"}, the reference that an upload (POST /v1/files) answers with","properties":{"$file":{"type":"string"}},"required":["$file"],"type":"object"}`; got != want {
 		t.Errorf("got %s", got)
 	}
 	p.Description = "of names"

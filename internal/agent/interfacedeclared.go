@@ -161,7 +161,8 @@ func (d Declaration) Listed() (out []Parameter) {
 }
 
 func (p *declaredParameter) parameter() (Parameter, error) {
-	out := Parameter{Name: NormalForm(p.Name), Description: clipped(p.Description, MaxDescription-len("...")), Variadic: p.Variadic}
+	out := Parameter{Name: NormalForm(p.Name), Description: clipped(p.Description, MaxDescription-len("...")),
+		Variadic: p.Variadic}
 	if !blank(p.Schema) {
 		out.Schema = p.Schema
 	}
@@ -245,7 +246,8 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 			f.loosen()
 			continue
 		case at != i && of.ReadBy != ReadByName:
-			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d", p.Name, at, i))
+			wrong = append(wrong, fmt.Sprintf("the program reads %s at position %d, but it is declared at position %d",
+				p.Name, at, i))
 		}
 		matched[at] = true
 		p.ReadBy, p.Variadic = of.ReadBy, of.Variadic && !several
@@ -281,7 +283,8 @@ func (f *Interface) Succeed(earlier *Interface) {
 	}
 	for i := range earlier.Parameters {
 		was := &earlier.Parameters[i]
-		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName || was.Description == notRead {
+		if i >= len(f.Parameters) || was.ReadBy == ReadByName || f.Parameters[i].ReadBy == ReadByName ||
+			was.Description == notRead {
 			continue
 		}
 		now := &f.Parameters[i]

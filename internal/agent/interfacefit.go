@@ -94,7 +94,8 @@ func ShapeOfArguments(args int, kwargs json.RawMessage) string {
 
 // Ignores reports whether the program, which reads no arguments, was found to need none of the shape of these.
 func (g *Generation) Ignores(args int, kwargs json.RawMessage) bool {
-	return len(g.Needless) >= maxNeedless || len(g.Needless) > 0 && slices.Contains(g.Needless, ShapeOfArguments(args, kwargs))
+	return len(g.Needless) >= maxNeedless || len(g.Needless) > 0 &&
+		slices.Contains(g.Needless, ShapeOfArguments(args, kwargs))
 }
 
 // ignore notes that a generation ("" is the current one) need not read arguments of that shape.

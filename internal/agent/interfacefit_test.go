@@ -10,8 +10,10 @@ import (
 
 func TestFit(t *testing.T) {
 	// Not parallel, since it counts allocations.
-	two := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true, Aliases: []string{"alpha"}}, {Name: "b"}}}
-	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true}, {Name: "key", Required: true, ReadBy: ReadByName}}}
+	two := &Interface{Origin: OriginDeclared,
+		Parameters: []Parameter{{Name: "a", Required: true, Aliases: []string{"alpha"}}, {Name: "b"}}}
+	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true},
+		{Name: "key", Required: true, ReadBy: ReadByName}}}
 	open := &Interface{Origin: OriginDeclared, Open: true, Parameters: two.Parameters}
 	for _, c := range []struct {
 		name   string
@@ -53,9 +55,12 @@ func TestFit(t *testing.T) {
 // What the call lacks and the program does without becomes optional, and so does what stands behind it.
 func TestRelax(t *testing.T) {
 	t.Parallel()
-	inferred := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
-	for missing, want := range map[string]string{"a": "m(a?: any, b?: any, c: any)", "b": "m(a: any, b: any, c: any)", "d": "m(a: any, b: any, c: any)"} {
-		f := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true}, {Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
+	inferred := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b", Required: true},
+		{Name: "c", Required: true, ReadBy: ReadByName}}}
+	for missing, want := range map[string]string{"a": "m(a?: any, b?: any, c: any)", "b": "m(a: any, b: any, c: any)",
+		"d": "m(a: any, b: any, c: any)"} {
+		f := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "a", Required: true},
+			{Name: "b", Required: true}, {Name: "c", Required: true, ReadBy: ReadByName}}}
 		if f.Relax([]string{missing}, inferred); f.Signature("m") != want {
 			t.Errorf("%s: %s, want %s", missing, f.Signature("m"), want)
 		}
@@ -71,8 +76,10 @@ func TestNeedlessShapes(t *testing.T) {
 		t.Error("a new generation ignores arguments")
 	}
 	was := a
-	a = a.Apply(ArtifactChange{ResultOf: "gen-1", Needless: ShapeOfArguments(1, kwargs)}).Apply(ArtifactChange{Needless: ShapeOfArguments(1, json.RawMessage(`{"a":3,"b":4}`))})
-	if g := a.Current(); !g.Ignores(1, kwargs) || g.Ignores(2, kwargs) || g.Ignores(1, nil) || len(g.Needless) != 1 || len(was.Current().Needless) != 0 {
+	a = a.Apply(ArtifactChange{ResultOf: "gen-1", Needless: ShapeOfArguments(1,
+		kwargs)}).Apply(ArtifactChange{Needless: ShapeOfArguments(1, json.RawMessage(`{"a":3,"b":4}`))})
+	if g := a.Current(); !g.Ignores(1, kwargs) || g.Ignores(2, kwargs) || g.Ignores(1, nil) || len(g.Needless) != 1 ||
+		len(was.Current().Needless) != 0 {
 		t.Errorf("shapes: %v", cmp.Diff(was.Current().Needless, g.Needless))
 	}
 	for i := range 40 {

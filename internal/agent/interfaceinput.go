@@ -10,7 +10,8 @@ import (
 // becomes positional, and a positional argument that it reads by name only becomes a keyword. What the program can
 // read as it came, and what does not fit the interface, stays as it is.
 func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
-	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") || len(kwargs) <= len("{}") && !f.namesLast(args) {
+	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") || len(kwargs) <= len("{}") &&
+		!f.namesLast(args) {
 		return args, kwargs
 	}
 	named := keywords(kwargs)
@@ -62,7 +63,8 @@ func (f *Interface) rename(named map[string]json.RawMessage) (changed bool) {
 }
 
 // toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
-func (f *Interface) toPositions(args []json.RawMessage, named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
+func (f *Interface) toPositions(args []json.RawMessage,
+	named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
 	last := -1
 	for i := range f.Parameters {
 		if _, given := f.Parameters[i].given(named); given && f.Parameters[i].ReadBy == ReadByPosition {
@@ -101,7 +103,8 @@ func (f *Interface) toPositions(args []json.RawMessage, named map[string]json.Ra
 }
 
 // toNames moves positional arguments to the keywords by which alone they are read. It changes named.
-func (f *Interface) toNames(args []json.RawMessage, named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
+func (f *Interface) toNames(args []json.RawMessage,
+	named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
 	first := len(args)
 	for first > 0 && first <= len(f.Parameters) && f.Parameters[first-1].ReadBy == ReadByName {
 		if _, given := f.Parameters[first-1].given(named); given {
@@ -145,11 +148,13 @@ func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]jso
 }
 
 // SameInput reports whether two calls have the same arguments, given by position or by name.
-func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage, bKwargs json.RawMessage) bool {
+func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage,
+	bKwargs json.RawMessage) bool {
 	if SameInput(aArgs, aKwargs, bArgs, bKwargs) {
 		return true
 	}
-	if f == nil || len(aKwargs) <= len("{}") && len(bKwargs) <= len("{}") { // positions alone become the same names on both sides
+	// positions alone become the same names on both sides
+	if f == nil || len(aKwargs) <= len("{}") && len(bKwargs) <= len("{}") {
 		return false
 	}
 	aArgs, aKwargs = f.Named(aArgs, aKwargs)

@@ -52,7 +52,8 @@ func AsWritten(code string, kwargs json.RawMessage) json.RawMessage {
 	}
 	changed := map[string]json.RawMessage{}
 	rawjson.Members(kwargs, func(key string, value []byte) {
-		if apart := norm.NFD.String(key); apart != key && !strings.Contains(code, key) && strings.Contains(code, apart) {
+		if apart := norm.NFD.String(key); apart != key && !strings.Contains(code, key) &&
+			strings.Contains(code, apart) {
 			changed[key] = value
 		}
 	})
@@ -68,7 +69,8 @@ func AsWritten(code string, kwargs json.RawMessage) json.RawMessage {
 }
 
 func keywordError(key, detail string) *InputError {
-	return &InputError{Code: "invalid_name", Pointer: "/kwargs/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key), Detail: detail}
+	return &InputError{Code: "invalid_name", Pointer: "/kwargs/" + strings.NewReplacer("~", "~0", "/",
+		"~1").Replace(key), Detail: detail}
 }
 
 // plainKeywords reports that no keyword can be another in the form in which names are kept: all is ASCII, without escapes, and no quote is beside a blank.

@@ -70,10 +70,11 @@ type CallStages struct {
 
 // LogEntry is the call log's line of one call.
 type LogEntry struct {
-	Timestamp    string `json:"timestamp"`
-	Runtime      string `json:"runtime"` // "go"
-	SessionID    string `json:"session_id"`
-	Owner        string `json:"owner,omitempty"` // of the session, or of a prediction without one; left out for "local", and before there were owners
+	Timestamp string `json:"timestamp"`
+	Runtime   string `json:"runtime"` // "go"
+	SessionID string `json:"session_id"`
+	// of the session, or of a prediction without one; left out for "local", and before there were owners
+	Owner        string `json:"owner,omitempty"`
 	TraceID      string `json:"trace_id"`
 	CallID       string `json:"call_id"`
 	ParentCallID string `json:"parent_call_id,omitempty"`
@@ -87,36 +88,46 @@ type LogEntry struct {
 	Kwargs json.RawMessage   `json:"kwargs"` // masked
 	Code   string            `json:"code,omitempty"`
 
-	ProgramArgs   []json.RawMessage `json:"program_args,omitempty"` // in the form in which the program read them, where that is another than the caller's
+	// in the form in which the program read them, where that is another than the caller's
+	ProgramArgs   []json.RawMessage `json:"program_args,omitempty"`
 	ProgramKwargs json.RawMessage   `json:"program_kwargs,omitempty"`
 
 	CodeChecksum string `json:"code_checksum,omitempty"`
 
-	DurationMs           float64        `json:"duration_ms"`
-	GenerationAttempt    int            `json:"generation_attempt"` // programs asked of the model
-	OutcomeStatus        string         `json:"outcome_status"`
-	Stage                string         `json:"stage,omitempty"` // of a running call: the type of its newest event; never stored
-	OutcomeRetriable     bool           `json:"outcome_retriable"`
-	OutcomeValueClass    string         `json:"outcome_value_class,omitempty"`
-	ValuePreview         string         `json:"value_preview,omitempty"` // the beginning of the value as compact JSON, for readers who ask; never stored
+	DurationMs        float64 `json:"duration_ms"`
+	GenerationAttempt int     `json:"generation_attempt"` // programs asked of the model
+	OutcomeStatus     string  `json:"outcome_status"`
+	// of a running call: the type of its newest event; never stored
+	Stage             string `json:"stage,omitempty"`
+	OutcomeRetriable  bool   `json:"outcome_retriable"`
+	OutcomeValueClass string `json:"outcome_value_class,omitempty"`
+	// the beginning of the value as compact JSON, for readers who ask; never stored
+	ValuePreview         string         `json:"value_preview,omitempty"`
 	OutcomeErrorType     string         `json:"outcome_error_type,omitempty"`
 	OutcomeErrorMessage  string         `json:"outcome_error_message,omitempty"`
 	OutcomeErrorMetadata map[string]any `json:"outcome_error_metadata,omitempty"`
 	OutcomeAuthored      bool           `json:"outcome_authored,omitempty"`
-	OutcomePassedOn      bool           `json:"outcome_passed_on,omitempty"` // a call below it ended in the same authored error
+	// a call below it ended in the same authored error
+	OutcomePassedOn bool `json:"outcome_passed_on,omitempty"`
 
 	ContractSource      string `json:"contract_source"` // none, hash, fields, merged
 	ContractFingerprint string `json:"contract_fingerprint"`
 
-	ProgramSource                 string    `json:"program_source"`
-	ArtifactHit                   bool      `json:"artifact_hit"`
-	Generation                    string    `json:"generation,omitempty"`
-	ProgramEngine                 string    `json:"program_engine,omitempty"`  // what ran the program: go, ssa or yaegi; "" when none ran
-	ProgramTier                   string    `json:"program_tier,omitempty"`    // native for go, engine for another program_engine
-	ProgramDoubted                bool      `json:"program_doubted,omitempty"` // a person had called an answer of it wrong
-	ProgramStale                  string    `json:"program_stale,omitempty"`   // purpose: a person had changed what the method is for since it was made
-	ProgramUnkept                 bool      `json:"program_unkept,omitempty"`  // it answered while what is stored was switched off or quarantined, and was not kept
-	PromptTools                   []string  `json:"prompt_tools,omitempty"`    // roles of the known tools that the last request to the model showed
+	ProgramSource string `json:"program_source"`
+	ArtifactHit   bool   `json:"artifact_hit"`
+	Generation    string `json:"generation,omitempty"`
+	// what ran the program: go, ssa or yaegi; "" when none ran
+	ProgramEngine string `json:"program_engine,omitempty"`
+	// native for go, engine for another program_engine
+	ProgramTier string `json:"program_tier,omitempty"`
+	// a person had called an answer of it wrong
+	ProgramDoubted bool `json:"program_doubted,omitempty"`
+	// purpose: a person had changed what the method is for since it was made
+	ProgramStale string `json:"program_stale,omitempty"`
+	// it answered while what is stored was switched off or quarantined, and was not kept
+	ProgramUnkept bool `json:"program_unkept,omitempty"`
+	// roles of the known tools that the last request to the model showed
+	PromptTools                   []string  `json:"prompt_tools,omitempty"`
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
 	ArtifactSuccessCount          int64     `json:"artifact_success_count"`
@@ -154,41 +165,48 @@ type LogEntry struct {
 	ContractValidationPassed   bool   `json:"contract_validation_passed"`
 	ContractValidationMismatch string `json:"contract_validation_mismatch,omitempty"`
 
-	WeakSuccess                   bool     `json:"weak_success"`
-	WeakSuccessReasons            []string `json:"weak_success_reasons"`
-	WeakNestedCalls               int      `json:"weak_nested_calls,omitempty"` // weak successes among the calls below it
-	UserCorrectionDetected        bool     `json:"user_correction_detected"`
-	UserCorrectionSignal          string   `json:"user_correction_signal,omitempty"`
-	UserCorrectionReferenceCallID string   `json:"user_correction_reference_call_id,omitempty"`
-	CorrectedBy                   string   `json:"corrected_by,omitempty"` // the re-ask, of a nested call that of its root; put in when the entry is read
+	WeakSuccess        bool     `json:"weak_success"`
+	WeakSuccessReasons []string `json:"weak_success_reasons"`
+	// weak successes among the calls below it
+	WeakNestedCalls               int    `json:"weak_nested_calls,omitempty"`
+	UserCorrectionDetected        bool   `json:"user_correction_detected"`
+	UserCorrectionSignal          string `json:"user_correction_signal,omitempty"`
+	UserCorrectionReferenceCallID string `json:"user_correction_reference_call_id,omitempty"`
+	// the re-ask, of a nested call that of its root; put in when the entry is read
+	CorrectedBy string `json:"corrected_by,omitempty"`
 
-	Verdict string `json:"verdict,omitempty"` // what a person said of the answer, right or wrong; put in when the entry is read
+	// what a person said of the answer, right or wrong; put in when the entry is read
+	Verdict string `json:"verdict,omitempty"`
 
-	BeyondManifest *Effects `json:"beyond_manifest,omitempty"` // what its programs reached, or were denied, that the manifest of the method lacks
+	// what its programs reached, or were denied, that the manifest of the method lacks
+	BeyondManifest *Effects `json:"beyond_manifest,omitempty"`
 
 	Stages *CallStages `json:"stages,omitempty"` // nil for a call that asked no model and took less than 10 ms
 
-	Usage            Usage           `json:"usage"`
-	SandboxLevel     string          `json:"sandbox_level"`
-	Replayable       bool            `json:"replayable"`
-	ReplayableReason string          `json:"replayable_reason,omitempty"` // in words
-	ReplayableCode   string          `json:"replayable_code,omitempty"`   // of the reason: ReasonCode; put in when the entry is read
-	Warnings         []string        `json:"warnings,omitempty"`
-	Notes            []string        `json:"notes,omitempty"`         // of the program that ran last, in its own words, secrets masked; kept for Retention.ValueHours
-	SystemPrompt     string          `json:"system_prompt,omitempty"` // with debug on, as the two below
-	UserPrompt       string          `json:"user_prompt,omitempty"`
-	Context          json.RawMessage `json:"context,omitempty"`
+	Usage            Usage  `json:"usage"`
+	SandboxLevel     string `json:"sandbox_level"`
+	Replayable       bool   `json:"replayable"`
+	ReplayableReason string `json:"replayable_reason,omitempty"` // in words
+	// of the reason: ReasonCode; put in when the entry is read
+	ReplayableCode string   `json:"replayable_code,omitempty"`
+	Warnings       []string `json:"warnings,omitempty"`
+	// of the program that ran last, in its own words, secrets masked; kept for Retention.ValueHours
+	Notes        []string        `json:"notes,omitempty"`
+	SystemPrompt string          `json:"system_prompt,omitempty"` // with debug on, as the two below
+	UserPrompt   string          `json:"user_prompt,omitempty"`
+	Context      json.RawMessage `json:"context,omitempty"`
 }
 
 // AuditEntry is one operation of a person or of the daemon's maintenance, with how to undo it.
 type AuditEntry struct {
-	ID        string          `json:"id"`
-	Timestamp string          `json:"timestamp"`
-	Actor     string          `json:"actor"`
-	Principal string          `json:"principal,omitempty"` // the same; missing in entries of an earlier version
-	Action    string          `json:"action"`
-	Target    string          `json:"target"`
-	SessionID string          `json:"session_id,omitempty"` // of whose data the entry has something: it is erased with the session
+	ID        string `json:"id"`
+	Timestamp string `json:"timestamp"`
+	Actor     string `json:"actor"`
+	Principal string `json:"principal,omitempty"` // the same; missing in entries of an earlier version
+	Action    string `json:"action"`
+	Target    string `json:"target"`
+	// of whose data the entry has something: it is erased with the session
+	SessionID string          `json:"session_id,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
@@ -217,6 +235,8 @@ type PatternEvent struct {
 	Depth        int      `json:"depth,omitempty"`
 	ParentCallID string   `json:"parent_call_id,omitempty"`
 	RootCallID   string   `json:"root_call_id,omitempty"` // of a nested call: the client's call below which it was made
-	Corrected    string   `json:"corrected,omitempty"`    // the call id of the re-ask, of a nested call that of its root
-	Verdict      string   `json:"verdict,omitempty"`      // what a person said of the answer; put in when the event is read
+	// the call id of the re-ask, of a nested call that of its root
+	Corrected string `json:"corrected,omitempty"`
+	// what a person said of the answer; put in when the event is read
+	Verdict string `json:"verdict,omitempty"`
 }

@@ -52,7 +52,8 @@ func OtherForms(names []string) (lines []string) {
 		if slices.Contains(names, kept) {
 			beside = "which is stored beside it"
 		}
-		lines = append(lines, fmt.Sprintf("%+q is in another form of Unicode than names are kept in; calls reach %+q, %s", name, kept, beside))
+		lines = append(lines, fmt.Sprintf(
+			"%+q is in another form of Unicode than names are kept in; calls reach %+q, %s", name, kept, beside))
 	}
 	return lines
 }
@@ -70,7 +71,8 @@ func CheckName(field, name string) error {
 		return &NameError{Field: field, Reason: outerSpace}
 	}
 	if strings.ContainsFunc(name, invisible) {
-		return &NameError{Field: field, Reason: "must not contain invisible characters, such as those that change the direction of text"}
+		return &NameError{Field: field,
+			Reason: "must not contain invisible characters, such as those that change the direction of text"}
 	}
 	return nil
 }
@@ -78,7 +80,8 @@ func CheckName(field, name string) error {
 // invisible reports whether the character takes no place or changes how others are shown, so that two names look the same:
 // bidirectional controls, zero-width characters, separators of lines, variation selectors, tags, fillers, the Braille pattern without dots.
 func invisible(r rune) bool {
-	return r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // Identifier is a name as lists show it: each character but letters, digits, marks, "_" and "-" is "_", and of a long one the beginning is

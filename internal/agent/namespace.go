@@ -16,9 +16,11 @@ const DefaultNamespace Namespace = "default"
 // Validate refuses what is not a name: 1 to 63 characters of a-z, 0-9 and -, the first and the last of them not -.
 func (n Namespace) Validate() error {
 	const longest = 63
-	valid := len(n) > 0 && len(n) <= longest && strings.Trim(string(n), "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && n[0] != '-' && n[len(n)-1] != '-'
+	valid := len(n) > 0 && len(n) <= longest && strings.Trim(string(n),
+		"abcdefghijklmnopqrstuvwxyz0123456789-") == "" && n[0] != '-' && n[len(n)-1] != '-'
 	if !valid {
-		return fmt.Errorf("%q is not a namespace: 1 to %d characters of a-z, 0-9 and -, not - at either end", string(n), longest)
+		return fmt.Errorf("%q is not a namespace: 1 to %d characters of a-z, 0-9 and -, not - at either end", string(n),
+			longest)
 	}
 	return nil
 }

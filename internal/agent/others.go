@@ -27,7 +27,8 @@ func (a *Artifact) WithoutCalls() *Artifact {
 	for i, g := range a.Generations {
 		shared := *g
 		shared.Owner, shared.Callers = "", nil
-		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.ShapesOwner, shared.Answered = nil, nil, nil, "", nil
+		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.ShapesOwner, shared.Answered = nil, nil, nil, "",
+			nil
 		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // they are counted
 		c.Generations[i] = &shared
 	}
@@ -40,12 +41,14 @@ func (a *Artifact) Declares(name string) bool {
 	if p, _ := a.Takes().Parameter(name); p != nil {
 		return true
 	}
-	return a != nil && name != "" && slices.ContainsFunc(a.Lineage(), func(g *Generation) bool { return spells(g.Code, name) })
+	return a != nil && name != "" && slices.ContainsFunc(a.Lineage(),
+		func(g *Generation) bool { return spells(g.Code, name) })
 }
 
 // spells reports whether a program has the name as a text, alone or at the beginning of a field's tag.
 func spells(code, name string) bool {
-	return strings.Contains(code, strconv.Quote(name)) || strings.Contains(code, "`"+name+"`") || strings.Contains(code, `"`+name+`,`)
+	return strings.Contains(code, strconv.Quote(name)) || strings.Contains(code, "`"+name+"`") ||
+		strings.Contains(code, `"`+name+`,`)
 }
 
 // WithoutCall returns the example without the call that it was made from.

@@ -48,9 +48,11 @@ const (
 // ErrorTypes lists the runtime's error types.
 func ErrorTypes() []string {
 	return []string{ErrProvider, ErrInvalidCode, ErrExecution, ErrTool, ErrInvalidInput, ErrTimeout, ErrCanceled,
-		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrUnknownOutcome, ErrContractViolation, ErrLowUtility,
+		ErrBudgetExceeded, ErrResourceExhausted, ErrRunnerCrash, ErrDenied, ErrUnknownOutcome, ErrContractViolation,
+		ErrLowUtility,
 		ErrWrongToolBoundary, ErrUnsupportedCapability, ErrParseFailed, ErrNonSerializable, ErrDependencyPolicy,
-		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue, ErrInvalidHistoryElement, ErrFileNotFound}
+		ErrToolRegistry, ErrGuardrailExhausted, ErrOutcomeRepairExhausted, ErrInvalidHistoryValue,
+		ErrInvalidHistoryElement, ErrFileNotFound}
 }
 
 // IsErrorType reports whether a program's error can be of that type: a lower-case word of at most 64 letters, digits and underscores.
@@ -97,7 +99,8 @@ type Outcome struct {
 	Authored     bool // the program itself returned the error
 	ToolRole     string
 	MethodName   string
-	Metadata     map[string]any // details, such as a contract violation's mismatch or keywords that the program does not read
+	// details, such as a contract violation's mismatch or keywords that the program does not read
+	Metadata map[string]any
 }
 
 // OK reports whether the call ended with a value.
@@ -157,8 +160,9 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	*o = Outcome{Status: w.Status, Value: w.Value, ErrorType: w.ErrorType, ErrorMessage: w.ErrorMessage, Retriable: w.Retriable,
-		Authored: w.Authored, ToolRole: w.ToolRole, MethodName: w.MethodName, Metadata: w.Metadata}
+	*o = Outcome{Status: w.Status, Value: w.Value, ErrorType: w.ErrorType, ErrorMessage: w.ErrorMessage,
+		Retriable: w.Retriable,
+		Authored:  w.Authored, ToolRole: w.ToolRole, MethodName: w.MethodName, Metadata: w.Metadata}
 	if o.OK() && o.Value == nil {
 		o.Value = json.RawMessage("null")
 	}

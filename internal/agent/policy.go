@@ -14,17 +14,24 @@ type Policy struct {
 	ArtifactReadRoles   []string `json:"artifact_read_roles"` // canary roles; empty means all
 	RepairEnabled       bool     `json:"repair_enabled"`
 	ForceGeneration     bool     `json:"force_generation"`
-	ApprovalRequired    bool     `json:"approval_required"`  // a forged program waits for a person before its first run
-	FixturesEnabled     bool     `json:"fixtures_enabled"`   // proof before serving
-	Correction          string   `json:"correction"`         // when a wrong verdict has a correction forged: background, next_call, manual
-	DriftAfter          int      `json:"drift_after"`        // failures in a row after good fetches that count as drift, 1 to 20
-	Effects             string   `json:"effects"`            // what a method's manifest means to its programs: observe, enforce
-	NewReach            string   `json:"new_reach"`          // what becomes of a successor that reaches more than its predecessor did: ask, allow
-	PredictBudget       int      `json:"predict_budget"`     // questions to the model that one run of a program may ask, 0 to 64
-	FetchesPerCall      int      `json:"fetches_per_call"`   // fetches of one run of a program, 0 to 1000
-	FilePreviewBytes    int      `json:"file_preview_bytes"` // of a file argument that a request to the model shows, 0 to 16384
+	ApprovalRequired    bool     `json:"approval_required"` // a forged program waits for a person before its first run
+	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
+	// when a wrong verdict has a correction forged: background, next_call, manual
+	Correction string `json:"correction"`
+	// failures in a row after good fetches that count as drift, 1 to 20
+	DriftAfter int `json:"drift_after"`
+	// what a method's manifest means to its programs: observe, enforce
+	Effects string `json:"effects"`
+	// what becomes of a successor that reaches more than its predecessor did: ask, allow
+	NewReach string `json:"new_reach"`
+	// questions to the model that one run of a program may ask, 0 to 64
+	PredictBudget  int `json:"predict_budget"`
+	FetchesPerCall int `json:"fetches_per_call"` // fetches of one run of a program, 0 to 1000
+	// of a file argument that a request to the model shows, 0 to 16384
+	FilePreviewBytes int `json:"file_preview_bytes"`
 
-	MaxGenerationAttempts   int `json:"max_generation_attempts"` // 1: a reply that cannot be read is not asked for again; 2 to 10: once, with what was wrong with it
+	// 1: a reply that cannot be read is not asked for again; 2 to 10: once, with what was wrong with it
+	MaxGenerationAttempts   int `json:"max_generation_attempts"`
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
 	ExecutionRepairBudget   int `json:"execution_repair_budget"`
 	OutcomeRepairBudget     int `json:"outcome_repair_budget"`
@@ -34,14 +41,15 @@ type Policy struct {
 	KnownToolsPromptLimit   int `json:"known_tools_prompt_limit"`
 	HistoryPreviewLimit     int `json:"history_preview_limit"`
 
-	Backoff         BackoffPolicy     `json:"backoff"`
-	Degraded        DegradedPolicy    `json:"degraded"`
-	DispatchMethods []string          `json:"dispatch_methods"`
-	WeakSuccess     WeakPolicy        `json:"weak_success"`
-	UserCorrection  CorrectionPolicy  `json:"user_correction"`
-	Promotion       PromotionPolicy   `json:"promotion"`
-	RedactKeys      []string          `json:"redact_keys"`    // patterns of names; see mask.Compile
-	RedactVersion   int               `json:"redact_version"` // the edition of the patterns that RedactKeys may lack only because a person removed them
+	Backoff         BackoffPolicy    `json:"backoff"`
+	Degraded        DegradedPolicy   `json:"degraded"`
+	DispatchMethods []string         `json:"dispatch_methods"`
+	WeakSuccess     WeakPolicy       `json:"weak_success"`
+	UserCorrection  CorrectionPolicy `json:"user_correction"`
+	Promotion       PromotionPolicy  `json:"promotion"`
+	RedactKeys      []string         `json:"redact_keys"` // patterns of names; see mask.Compile
+	// the edition of the patterns that RedactKeys may lack only because a person removed them
+	RedactVersion   int               `json:"redact_version"`
 	Retention       RetentionPolicy   `json:"retention"`
 	Recommendations RecommendPolicy   `json:"recommendations"`
 	Maintenance     MaintenancePolicy `json:"maintenance"`
@@ -122,7 +130,8 @@ type RetentionPolicy struct {
 
 // StoragePolicy bounds the part of a namespace's storage that one owner may fill.
 type StoragePolicy struct {
-	OwnerShare float64 `json:"owner_share"` // of each kind; 0: half where there are access tokens, all where there are none
+	// of each kind; 0: half where there are access tokens, all where there are none
+	OwnerShare float64 `json:"owner_share"`
 }
 
 // RecommendPolicy holds the thresholds of recommendations.
@@ -153,23 +162,30 @@ type NativePolicy struct {
 // DefaultPolicy returns the policy of a new daemon.
 func DefaultPolicy() Policy {
 	return Policy{
-		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true, Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, FetchesPerCall: 200, FilePreviewBytes: 2048, Effects: EffectsObserve, NewReach: ReachAsk,
+		ArtifactReadEnabled: true, ArtifactReadRoles: []string{}, RepairEnabled: true, FixturesEnabled: true,
+		Correction: CorrectBackground, DriftAfter: 2, PredictBudget: 4, FetchesPerCall: 200, FilePreviewBytes: 2048,
+		Effects: EffectsObserve, NewReach: ReachAsk,
 		MaxGenerationAttempts: 2, GuardrailRecoveryBudget: 1, ExecutionRepairBudget: 1, OutcomeRepairBudget: 1,
-		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12, HistoryPreviewLimit: 3,
-		Backoff:         BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
-		Degraded:        DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
-		DispatchMethods: []string{"ask", "chat", "discuss", "host"},
-		WeakSuccess: WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback", "unparsed"}, EmptyArrays: true,
-			SuccessStatuses: []string{"success", "ok", "succeeded", "successful", "found", "completed", "complete", "done"}},
-		UserCorrection:  CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
-		Promotion:       PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
-		RedactKeys:      mask.Defaults(),
-		RedactVersion:   mask.Edition,
-		Retention:       RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20, FileHours: 7 * 24, SessionFileMiB: 2 << 10},
-		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3},
-		Maintenance:     MaintenancePolicy{StaleDays: 90, Mode: "archive"},
-		MCP:             MCPPolicy{Expose: ExposeAll},
-		Native:          NativePolicy{MinCalls: 50, MinCPUMs: 2000},
+		MaxRepairsBeforeRegen: 3, DelegationDepth: 8, NestedCallBudget: 64, KnownToolsPromptLimit: 12,
+		HistoryPreviewLimit: 3,
+		Backoff:             BackoffPolicy{BaseSeconds: 30, MaxSeconds: 3600},
+		Degraded:            DegradedPolicy{MinFailures: 3, Rate: 0.6, Window: Window},
+		DispatchMethods:     []string{"ask", "chat", "discuss", "host"},
+		WeakSuccess: WeakPolicy{Statuses: []string{"success_no_parse", "no_results", "empty", "partial", "fallback",
+			"unparsed"}, EmptyArrays: true,
+			SuccessStatuses: []string{"success", "ok", "succeeded", "successful", "found", "completed", "complete",
+				"done"}},
+		UserCorrection: CorrectionPolicy{WindowSeconds: 180, MinOverlap: 0.67},
+		Promotion:      PromotionPolicy{Shadow: true, MinCalls: 10, MinSessions: 2, ContractPass: 0.95},
+		RedactKeys:     mask.Defaults(),
+		RedactVersion:  mask.Edition,
+		Retention: RetentionPolicy{ValueHours: 24, ContentEntries: 128, ContentBytes: 2 << 20, FileHours: 7 * 24,
+			SessionFileMiB: 2 << 10},
+		Recommendations: RecommendPolicy{MinEvidence: 3, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2,
+			IntrinsicFailures: 3},
+		Maintenance: MaintenancePolicy{StaleDays: 90, Mode: "archive"},
+		MCP:         MCPPolicy{Expose: ExposeAll},
+		Native:      NativePolicy{MinCalls: 50, MinCPUMs: 2000},
 	}
 }
 
@@ -202,7 +218,9 @@ func (p Policy) Validate() error {
 		return &PolicyError{"/maintenance/mode", "must be archive or delete"}
 	}
 	if p.Maintenance.Mode == "delete" && p.Maintenance.StaleDays < MinDeleteDays {
-		return &PolicyError{"/maintenance/stale_days", fmt.Sprintf("must be at least %d where maintenance.mode is delete, got %d; archive takes 0", MinDeleteDays, p.Maintenance.StaleDays)}
+		return &PolicyError{"/maintenance/stale_days",
+			fmt.Sprintf("must be at least %d where maintenance.mode is delete, got %d; archive takes 0", MinDeleteDays,
+				p.Maintenance.StaleDays)}
 	}
 	if !slices.Contains([]string{ExposeAll, ExposeDurable, ExposeApproved}, p.MCP.Expose) {
 		return &PolicyError{"/mcp/expose", "must be all, durable or approved"}
@@ -210,7 +228,9 @@ func (p Policy) Validate() error {
 	for _, l := range []struct {
 		field string
 		names []string
-	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods}, {"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses}, {"/weak_success/success_statuses", p.WeakSuccess.SuccessStatuses}} {
+	}{{"/artifact_read_roles", p.ArtifactReadRoles}, {"/dispatch_methods", p.DispatchMethods},
+		{"/redact_keys", p.RedactKeys}, {"/weak_success/statuses", p.WeakSuccess.Statuses},
+		{"/weak_success/success_statuses", p.WeakSuccess.SuccessStatuses}} {
 		if len(l.names) > 1000 || slices.Contains(l.names, "") {
 			return &PolicyError{l.field, "must hold at most 1000 names, none of them empty"}
 		}
@@ -275,7 +295,8 @@ func (p Policy) validateShares() error {
 		field string
 		value float64
 	}{{"/degraded/rate", p.Degraded.Rate}, {"/user_correction/min_overlap", p.UserCorrection.MinOverlap},
-		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate", p.Recommendations.WeakRate}, {"/storage/owner_share", p.Storage.OwnerShare}} {
+		{"/promotion/contract_pass", p.Promotion.ContractPass}, {"/recommendations/weak_rate",
+			p.Recommendations.WeakRate}, {"/storage/owner_share", p.Storage.OwnerShare}} {
 		if !(c.value >= 0 && c.value <= 1) {
 			return &PolicyError{c.field, fmt.Sprintf("must be 0 to 1, got %v", c.value)}
 		}

@@ -25,7 +25,8 @@ func TestPolicyOfTheWrongKind(t *testing.T) {
 		_, err := DecodePolicy([]byte(strings.TrimSuffix(string(whole), "}") + "," + c.member + "}"))
 		var bad *PolicyError
 		// From Go 1.27 on, encoding/json names the element of a list, too.
-		if !errors.As(err, &bad) || strings.TrimSuffix(bad.Field, "/0") != c.field || !strings.HasPrefix(bad.Reason, c.reason) {
+		if !errors.As(err, &bad) || strings.TrimSuffix(bad.Field, "/0") != c.field ||
+			!strings.HasPrefix(bad.Reason, c.reason) {
 			t.Errorf("%s: got %v", c.member, err)
 		}
 	}

@@ -18,7 +18,8 @@ func DecodePolicy(data []byte) (Policy, error) {
 		return Policy{}, err
 	}
 	p.addPatterns()
-	for at, names := range map[string][]string{"/artifact_read_roles": p.ArtifactReadRoles, "/dispatch_methods": p.DispatchMethods} {
+	for at, names := range map[string][]string{"/artifact_read_roles": p.ArtifactReadRoles,
+		"/dispatch_methods": p.DispatchMethods} {
 		for _, name := range names {
 			if strings.TrimSpace(name) != name {
 				return Policy{}, &PolicyError{at, "has a name that begins or ends with white space"}
@@ -73,7 +74,8 @@ func (p *Policy) addPatterns() {
 func policyDecodeError(err error) error {
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
-		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"), "must be " + kindOfType(te.Type) + ", not " + strings.TrimPrefix(te.Value, "number ")}
+		return &PolicyError{"/" + strings.ReplaceAll(te.Field, ".", "/"),
+			"must be " + kindOfType(te.Type) + ", not " + strings.TrimPrefix(te.Value, "number ")}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), `json: unknown field "`); ok {
 		return &PolicyError{"/" + strings.TrimSuffix(name, `"`), "is not a known name; GET /v1/policy lists them"}

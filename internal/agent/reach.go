@@ -25,7 +25,8 @@ func (g *Generation) Named() Effects {
 	var literals []string // of programs that were checked by an earlier version
 	for _, l := range facts.Literals {
 		var address string
-		if json.Unmarshal([]byte(l), &address) == nil && (strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")) {
+		if json.Unmarshal([]byte(l), &address) == nil && (strings.HasPrefix(address, "https://") ||
+			strings.HasPrefix(address, "http://")) {
 			literals = append(literals, address)
 		}
 	}
@@ -112,9 +113,13 @@ func (a *Artifact) NewHosts(g *Generation) []string {
 func (m *Manifest) Beyond(predecessor, named *Effects) *Effects {
 	within := &Manifest{Effects: m.With(predecessor.spelled())}
 	beyond := within.Lacks(*named.spelled())
-	for _, l := range []struct{ of, before, may, to *[]string }{{&named.Hosts, &predecessor.Hosts, &m.Hosts, &beyond.Hosts}, {&named.Methods, &predecessor.Methods, &m.Methods, &beyond.Methods},
+	for _, l := range []struct{ of, before, may, to *[]string }{{&named.Hosts, &predecessor.Hosts, &m.Hosts,
+		&beyond.Hosts}, {&named.Methods, &predecessor.Methods, &m.Methods, &beyond.Methods},
 		{&named.Tools, &predecessor.Tools, &m.Tools, &beyond.Tools}} {
-		if computes := func(list []string) bool { return slices.Contains(list, anyEffect) }; computes(*l.of) && !computes(*l.before) && !computes(*l.may) {
+		if computes := func(list []string) bool {
+			return slices.Contains(list,
+				anyEffect)
+		}; computes(*l.of) && !computes(*l.before) && !computes(*l.may) {
 			*l.to = append(*l.to, anyEffect)
 		}
 	}

@@ -9,15 +9,18 @@ import (
 )
 
 func listed(hosts, methods, tools string) *Effects {
-	return &Effects{Hosts: strings.Fields(hosts), Methods: strings.Fields(methods), Tools: strings.Fields(tools), Files: []string{}}
+	return &Effects{Hosts: strings.Fields(hosts), Methods: strings.Fields(methods), Tools: strings.Fields(tools),
+		Files: []string{}}
 }
 
 // Spellings of one host are one host; ports and subdomains make others.
 func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"https://API.Example.org/x": "api.example.org", "https://api.example.org:443": "api.example.org", "http://api.example.org:80/": "api.example.org", "https://api.example.org:80/": "api.example.org:80",
-		"https://api.example.org./": "api.example.org", "https://user:pw@api.example.org": "api.example.org", "https://Bücher.example/": "xn--bcher-kva.example", "https://xn--bcher-kva.example/": "xn--bcher-kva.example",
+		"https://API.Example.org/x": "api.example.org", "https://api.example.org:443": "api.example.org",
+		"http://api.example.org:80/": "api.example.org", "https://api.example.org:80/": "api.example.org:80",
+		"https://api.example.org./": "api.example.org", "https://user:pw@api.example.org": "api.example.org",
+		"https://Bücher.example/": "xn--bcher-kva.example", "https://xn--bcher-kva.example/": "xn--bcher-kva.example",
 		"http://[::1]:8080/": "[::1]:8080", "https://a.api.example.org": "a.api.example.org",
 	} {
 		u, err := url.Parse(address)
@@ -32,7 +35,8 @@ func TestHostOf(t *testing.T) {
 	if !m.AllowsHost("xn--bcher-kva.example") || m.AllowsHost("a.xn--bcher-kva.example") {
 		t.Error("a manifest with letters of its own")
 	}
-	if e, err := CheckEffects(Effects{Hosts: []string{"Bücher.example"}}); err != nil || e.Hosts[0] != "xn--bcher-kva.example" {
+	if e, err := CheckEffects(
+		Effects{Hosts: []string{"Bücher.example"}}); err != nil || e.Hosts[0] != "xn--bcher-kva.example" {
 		t.Errorf("a manifest of a person's: %v, %v", e, err)
 	}
 }
@@ -46,14 +50,22 @@ func TestBeyond(t *testing.T) {
 		want                   *Effects
 	}{
 		{"nothing", listed("", "", ""), listed("", "", ""), listed("", "", ""), nil},
-		{"what the predecessor names", listed("", "", ""), listed("a.example", "POST", "tax.rate"), listed("a.example", "POST", "tax.rate"), nil},
-		{"what its calls did", listed("a.example", "GET POST", "tax.rate"), listed("", "", ""), listed("a.example", "POST", "tax.rate"), nil},
-		{"another of each kind", listed("a.example", "GET", "tax.rate"), listed("", "", ""), listed("a.example b.a.example", "POST", "tax.net"), listed("b.a.example", "POST", "tax.net")},
-		{"a domain that a person allowed", listed("*.example", "", ""), listed("", "", ""), listed("a.example b.other", "", ""), listed("b.other", "", "")},
-		{"everything that a person allowed", listed("*", "*", "*"), listed("", "", ""), listed("* b.other", "* POST", "* tax.net"), nil},
-		{"it computes", listed("a.example", "", ""), listed("a.example", "", ""), listed("* a.example", "*", "*"), listed("*", "*", "*")},
-		{"it computes, too", listed("a.example", "", ""), listed("* a.example", "*", "*"), listed("* a.example", "*", "*"), nil},
-		{"it names what the other may have computed", listed("a.example", "", ""), listed("*", "*", "*"), listed("b.example", "POST", "tax.net"), listed("b.example", "POST", "tax.net")},
+		{"what the predecessor names", listed("", "", ""), listed("a.example", "POST", "tax.rate"),
+			listed("a.example", "POST", "tax.rate"), nil},
+		{"what its calls did", listed("a.example", "GET POST", "tax.rate"), listed("", "", ""),
+			listed("a.example", "POST", "tax.rate"), nil},
+		{"another of each kind", listed("a.example", "GET", "tax.rate"), listed("", "", ""),
+			listed("a.example b.a.example", "POST", "tax.net"), listed("b.a.example", "POST", "tax.net")},
+		{"a domain that a person allowed", listed("*.example", "", ""), listed("", "", ""),
+			listed("a.example b.other", "", ""), listed("b.other", "", "")},
+		{"everything that a person allowed", listed("*", "*", "*"), listed("", "", ""),
+			listed("* b.other", "* POST", "* tax.net"), nil},
+		{"it computes", listed("a.example", "", ""), listed("a.example", "", ""), listed("* a.example", "*", "*"),
+			listed("*", "*", "*")},
+		{"it computes, too", listed("a.example", "", ""), listed("* a.example", "*", "*"),
+			listed("* a.example", "*", "*"), nil},
+		{"it names what the other may have computed", listed("a.example", "", ""), listed("*", "*", "*"),
+			listed("b.example", "POST", "tax.net"), listed("b.example", "POST", "tax.net")},
 	} {
 		m := &Manifest{Effects: *tt.manifest}
 		got := m.Beyond(tt.before, tt.text)
@@ -84,7 +96,9 @@ func TestAwaitsReach(t *testing.T) {
 	if a.AwaitsReach(nil) || a.AwaitsReach(&Generation{}) {
 		t.Error("one that asks for nothing waits")
 	}
-	if missing := a.Manifest.Missing(*listed("b.example", "", "tax.net")); strings.Join(missing.Hosts, " ") != "b.example" || strings.Join(missing.Tools, " ") != "tax.net" || len(missing.Methods) != 0 {
+	if missing := a.Manifest.Missing(*listed("b.example", "",
+		"tax.net")); strings.Join(missing.Hosts, " ") != "b.example" || strings.Join(missing.Tools, " ") != "tax.net" ||
+		len(missing.Methods) != 0 {
 		t.Errorf("missing: %+v", missing)
 	}
 	a.Manifest.Methods = nil
@@ -96,12 +110,15 @@ func TestAwaitsReach(t *testing.T) {
 // Programs that an earlier version checked name the addresses of their literals; the newer lists come to these, and what is computed is no host.
 func TestNamed(t *testing.T) {
 	t.Parallel()
-	g := &Generation{Facts: json.RawMessage(`{"literals": ["\"https://a.example/x\"", "1", "\"https://%s.example\""], "hosts": ["https://B.example:443", "*"], "writes": ["POST"], "tools": ["tax.rate", "*"]}`)}
+	g := &Generation{Facts: json.RawMessage(
+		`{"literals": ["\"https://a.example/x\"", "1", "\"https://%s.example\""], "hosts": ["https://B.example:443", "*"], "writes": ["POST"], "tools": ["tax.rate", "*"]}`)}
 	named := g.Named()
 	if want := listed("* a.example b.example", "POST", "* tax.rate"); string(Encoded(named)) != string(Encoded(want)) {
 		t.Errorf("got %s", Encoded(named))
 	}
-	if want := listed("a.example b.example", "POST", "tax.rate"); string(Encoded(g.Reach())) != string(Encoded(want)) || strings.Join(g.NamedHosts(), " ") != "a.example b.example" {
+	if want := listed("a.example b.example", "POST",
+		"tax.rate"); string(Encoded(g.Reach())) != string(Encoded(want)) ||
+		strings.Join(g.NamedHosts(), " ") != "a.example b.example" {
 		t.Errorf("its reach: %s, hosts %v", Encoded(g.Reach()), g.NamedHosts())
 	}
 }

@@ -50,7 +50,8 @@ type OutcomeSummary struct {
 	Retriable  bool    `json:"retriable"`
 	ValueClass string  `json:"value_class,omitempty"`
 
-	FailureClass Class `json:"failure_class,omitempty"` // of the failure, also of a stored program that was repaired within the call
+	// of the failure, also of a stored program that was repaired within the call
+	FailureClass Class `json:"failure_class,omitempty"`
 
 	ContentRef    string `json:"content_ref,omitempty"`
 	ContentKind   string `json:"content_kind,omitempty"`
@@ -117,6 +118,9 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 }
 
 // recordKeys is the fixed set of keys that Record has fields for; a test compares it with the struct.
-var recordKeys = map[string]bool{"call_id": true, "seq": true, "timestamp": true, "speaker": true, "role": true, "method_name": true,
-	"args": true, "kwargs": true, "outcome_summary": true, "trace_id": true, "parent_call_id": true, "attempt_id": true,
-	"depth": true, "duration_ms": true, "error_type": true, "error_message": true, "program_source": true, "artifact_hit": true}
+var recordKeys = map[string]bool{"call_id": true, "seq": true, "timestamp": true, "speaker": true, "role": true,
+	"method_name": true,
+	"args":        true, "kwargs": true, "outcome_summary": true, "trace_id": true, "parent_call_id": true,
+	"attempt_id": true,
+	"depth":      true, "duration_ms": true, "error_type": true, "error_message": true, "program_source": true,
+	"artifact_hit": true}

@@ -30,7 +30,8 @@ func FuzzRecord(f *testing.F) {
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("%s became %s, %v", once, twice, err)
 		}
-		if len(r.Extra) != len(again.Extra) || !reflect.DeepEqual(r.OutcomeSummary, again.OutcomeSummary) || len(r.Args) != len(again.Args) {
+		if len(r.Extra) != len(again.Extra) || !reflect.DeepEqual(r.OutcomeSummary, again.OutcomeSummary) ||
+			len(r.Args) != len(again.Args) {
 			t.Fatalf("%+v became %+v", r, again)
 		}
 	})

@@ -12,7 +12,8 @@ const (
 
 // reasonCodes are the reasons as clients can compare them: words may change.
 var reasonCodes = map[string]string{
-	ReasonNoProgram: "no_program", ReasonMasked: "masked_input", ReasonMaskedEffects: "masked_effects", ReasonHistory: "history_in_context", ReasonManyEffects: "too_many_effects", ReasonErased: "erased",
+	ReasonNoProgram: "no_program", ReasonMasked: "masked_input", ReasonMaskedEffects: "masked_effects",
+	ReasonHistory: "history_in_context", ReasonManyEffects: "too_many_effects", ReasonErased: "erased",
 }
 
 // ReasonCode is the code of one of these reasons, "" for another text.

@@ -19,13 +19,16 @@ func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (A
 	g := old.Served()
 	switch {
 	case a.Current() == nil:
-		return ArtifactChange{}, errors.New("it has examples and no program: archive these first, and all of it comes back")
+		return ArtifactChange{}, errors.New(
+			"it has examples and no program: archive these first, and all of it comes back")
 	case old.Current() == nil:
 		return ArtifactChange{}, errors.New("what is archived of it has no program")
 	case old.Quarantined:
-		return ArtifactChange{}, errors.New("what is archived of it is quarantined, and no older generation can be: archive the newer one first")
+		return ArtifactChange{}, errors.New(
+			"what is archived of it is quarantined, and no older generation can be: archive the newer one first")
 	case g == nil:
-		return ArtifactChange{}, errors.New("what is archived of it waits for a person, and no program served before it: archive the newer one first, and approve this one once it is back")
+		return ArtifactChange{}, errors.New(
+			"what is archived of it waits for a person, and no program served before it: archive the newer one first, and approve this one once it is back")
 	}
 	for _, kept := range a.Generations {
 		if kept.CodeChecksum == g.CodeChecksum {
@@ -62,7 +65,8 @@ func (a *Artifact) Answers(g *Generation) bool { return g.ID == a.CurrentID || g
 
 // ran reports whether any call result was counted for the program.
 func (g *Generation) ran() bool {
-	return g.SuccessCount+g.IntrinsicFailureCount+g.AdaptiveFailureCount+g.ExtrinsicFailureCount+g.AuthoredErrorCount > 0
+	return g.SuccessCount+g.IntrinsicFailureCount+g.AdaptiveFailureCount+g.ExtrinsicFailureCount+
+		g.AuthoredErrorCount > 0
 }
 
 // RestoredBy returns the generation that the operation with that audit id restored below a newer program, or nil.
@@ -83,7 +87,8 @@ func (a *Artifact) restore(g *Generation, was *Artifact) {
 	a.number(g)
 	a.prune("")
 	a.sortGenerations()
-	a.hold(Displaced{By: g.ID, Generations: append([]*Generation{}, a.missing(all)...), Revision: a.Revision, Adoptions: was.Adoptions})
+	a.hold(Displaced{By: g.ID, Generations: append([]*Generation{}, a.missing(all)...), Revision: a.Revision,
+		Adoptions: was.Adoptions})
 }
 
 // unrestore removes the generation that the operation with that audit id restored, unless it is current by now, and puts back the generations that it pushed

@@ -32,7 +32,8 @@ func (a *Artifact) endReturn(c *ArtifactChange) {
 		return
 	}
 	adopted := c.Generation != nil && a.CurrentID == c.Generation.ID
-	approved := c.Approve != nil && *c.Approve && (c.ApproveOf == r.Generation || c.ApproveOf == "" && a.CurrentID == r.Generation)
+	approved := c.Approve != nil && *c.Approve && (c.ApproveOf == r.Generation || c.ApproveOf == "" &&
+		a.CurrentID == r.Generation)
 	checked := c.Reworded != nil && c.Reworded.Of != ""
 	if adopted || approved || checked || c.Current != "" || c.Revert != nil {
 		a.Returned = nil

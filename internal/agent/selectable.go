@@ -3,8 +3,10 @@ package agent
 // Selectable returns a copy of the artifact with no more than the selection of a program for a call without arguments looks at, for those who keep many: no texts, records, fixtures or
 // prose.
 func (a *Artifact) Selectable() *Artifact {
-	s := &Artifact{SchemaVersion: a.SchemaVersion, Role: a.Role, MethodName: a.MethodName, RepairCountSinceRegen: a.RepairCountSinceRegen, Quarantined: a.Quarantined, Pinned: a.Pinned,
-		ForceRegenerate: a.ForceRegenerate, CurrentID: a.CurrentID, Correction: a.Correction, Manifest: a.Manifest, Generations: make([]*Generation, len(a.Generations))}
+	s := &Artifact{SchemaVersion: a.SchemaVersion, Role: a.Role, MethodName: a.MethodName,
+		RepairCountSinceRegen: a.RepairCountSinceRegen, Quarantined: a.Quarantined, Pinned: a.Pinned,
+		ForceRegenerate: a.ForceRegenerate, CurrentID: a.CurrentID, Correction: a.Correction, Manifest: a.Manifest,
+		Generations: make([]*Generation, len(a.Generations))}
 	for i, g := range a.Generations {
 		s.Generations[i] = g.selectable()
 	}
@@ -16,8 +18,10 @@ func (a *Artifact) Selectable() *Artifact {
 
 // selectable is the generation with an empty program, whose checksum is right where that of its own was.
 func (g *Generation) selectable() *Generation {
-	s := &Generation{ID: g.ID, ParentID: g.ParentID, State: g.State, CodeChecksum: g.CodeChecksum, Dependencies: g.Dependencies, CheckedFingerprint: g.CheckedFingerprint, CallersContract: g.CallersContract,
-		RuntimeVersion: g.RuntimeVersion, Cacheable: g.Cacheable, Approved: g.Approved, Aside: g.Aside, SuccessCount: g.SuccessCount, Window: g.Window, AuthoredStreak: g.AuthoredStreak,
+	s := &Generation{ID: g.ID, ParentID: g.ParentID, State: g.State, CodeChecksum: g.CodeChecksum,
+		Dependencies: g.Dependencies, CheckedFingerprint: g.CheckedFingerprint, CallersContract: g.CallersContract,
+		RuntimeVersion: g.RuntimeVersion, Cacheable: g.Cacheable, Approved: g.Approved, Aside: g.Aside,
+		SuccessCount: g.SuccessCount, Window: g.Window, AuthoredStreak: g.AuthoredStreak,
 		Beyond: g.Beyond, Confirmed: g.Confirmed, Breaks: g.Breaks, Restored: g.Restored}
 	if Checksum(g.Code) == g.CodeChecksum {
 		s.CodeChecksum = Checksum("")

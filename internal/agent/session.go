@@ -9,18 +9,19 @@ import (
 // Session is one conversation: a default role, a JSON context, a history. The context and the history are kept
 // apart from it (store.Store).
 type Session struct {
-	ID          string            `json:"id"`
-	Role        string            `json:"role"`
-	Model       string            `json:"model,omitempty"`    // overrides the daemon's model
-	Contract    *Contract         `json:"contract,omitempty"` // default for calls of the session's role
-	Debug       bool              `json:"debug"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
-	Owner       string            `json:"owner,omitempty"`     // the access token's name; "local" where there is none
-	Ephemeral   bool              `json:"ephemeral,omitempty"` // made for a call that named no session; see ids.NewSession
-	CreatedAt   time.Time         `json:"created_at"`
-	UpdatedAt   time.Time         `json:"updated_at"`
-	HistorySize int               `json:"history_size"` // records, nested ones included
-	Revision    int64             `json:"revision"`
+	ID       string            `json:"id"`
+	Role     string            `json:"role"`
+	Model    string            `json:"model,omitempty"`    // overrides the daemon's model
+	Contract *Contract         `json:"contract,omitempty"` // default for calls of the session's role
+	Debug    bool              `json:"debug"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Owner    string            `json:"owner,omitempty"` // the access token's name; "local" where there is none
+	// made for a call that named no session; see ids.NewSession
+	Ephemeral   bool      `json:"ephemeral,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
+	UpdatedAt   time.Time `json:"updated_at"`
+	HistorySize int       `json:"history_size"` // records, nested ones included
+	Revision    int64     `json:"revision"`
 }
 
 // LocalOwner is the owner of what is done without an access token.
@@ -76,7 +77,8 @@ type Contract struct {
 
 // Empty reports whether the contract says nothing.
 func (c *Contract) Empty() bool {
-	return c == nil || c.Purpose == "" && len(c.Deliverable) == 0 && len(c.Acceptance) == 0 && len(c.FailurePolicy) == 0 && len(c.Signature) == 0
+	return c == nil || c.Purpose == "" && len(c.Deliverable) == 0 && len(c.Acceptance) == 0 &&
+		len(c.FailurePolicy) == 0 && len(c.Signature) == 0
 }
 
 // Tool is a registry entry: a role that programs and clients know of (seed 001's data model).
@@ -87,11 +89,14 @@ type Tool struct {
 	CreatedAt  time.Time           `json:"created_at"`
 	LastUsedAt time.Time           `json:"last_used_at"`
 	UsageCount int64               `json:"usage_count"`
-	Owner      string              `json:"owner,omitempty"`     // who registered the contract, or whose call did; "" in older files
-	ByPerson   bool                `json:"by_person,omitempty"` // a person registered the role's contract: it wins over what programs delegate with
-	ByUse      bool                `json:"by_use,omitempty"`    // nobody registered the role: its first program did when it was called
-	Proposals  *Proposals          `json:"proposals,omitempty"` // of stricter contracts, by programs
-	Revision   int64               `json:"revision"`
+	// who registered the contract, or whose call did; "" in older files
+	Owner string `json:"owner,omitempty"`
+	// a person registered the role's contract: it wins over what programs delegate with
+	ByPerson bool `json:"by_person,omitempty"`
+	// nobody registered the role: its first program did when it was called
+	ByUse     bool       `json:"by_use,omitempty"`
+	Proposals *Proposals `json:"proposals,omitempty"` // of stricter contracts, by programs
+	Revision  int64      `json:"revision"`
 }
 
 // Implied returns the registry entry that stored programs stand for where nobody registered their role and no call used it yet: a person put them in. It returns nil

@@ -61,7 +61,8 @@ type Tokens struct {
 	Prompt     int64 `json:"prompt"`
 	Cached     int64 `json:"cached,omitempty"` // of Prompt, where the server had them cached
 	Completion int64 `json:"completion"`
-	Estimated  int64 `json:"estimated,omitempty"` // of Prompt and Completion: nobody reported them, so that they are upper estimates
+	// of Prompt and Completion: nobody reported them, so that they are upper estimates
+	Estimated int64 `json:"estimated,omitempty"`
 }
 
 // Sum is the number of tokens.

@@ -10,15 +10,16 @@ import (
 // Standing is what an operator's operation can change of an artifact, as it stood at one moment. The audit trail keeps it from
 // before and after each operation, so that it can be undone. It holds no arguments and no values.
 type Standing struct {
-	Role                  string                   `json:"role"`
-	MethodName            string                   `json:"method_name"`
-	Revision              int64                    `json:"revision"`
-	Adoptions             int64                    `json:"adoptions,omitempty"`
-	CurrentID             string                   `json:"current_generation"`
-	Sequence              int                      `json:"sequence"`
-	CodeChecksum          string                   `json:"code_checksum"`
-	LifecycleState        string                   `json:"lifecycle_state"`
-	GenerationState       string                   `json:"generation_state,omitempty"` // of the current generation; "" in older files
+	Role           string `json:"role"`
+	MethodName     string `json:"method_name"`
+	Revision       int64  `json:"revision"`
+	Adoptions      int64  `json:"adoptions,omitempty"`
+	CurrentID      string `json:"current_generation"`
+	Sequence       int    `json:"sequence"`
+	CodeChecksum   string `json:"code_checksum"`
+	LifecycleState string `json:"lifecycle_state"`
+	// of the current generation; "" in older files
+	GenerationState       string                   `json:"generation_state,omitempty"`
 	Quarantined           bool                     `json:"quarantined"`
 	QuarantineReason      string                   `json:"quarantine_reason,omitempty"`
 	Pinned                bool                     `json:"pinned"`
@@ -63,11 +64,15 @@ func (a *Artifact) Standing() *Standing {
 	if a == nil {
 		return nil
 	}
-	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, Adoptions: a.Adoptions, CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
-		LifecycleState: a.LifecycleState, Quarantined: a.Quarantined, QuarantineReason: a.QuarantineReason, Pinned: a.Pinned, Approved: a.Approved,
-		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen, LastFailureReason: a.LastFailureReason,
-		LastFailureClass: a.LastFailureClass, Scorecard: a.Scorecard, Manifest: a.Manifest,
-		Counters: Counters{a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount}}
+	s := &Standing{Role: a.Role, MethodName: a.MethodName, Revision: a.Revision, Adoptions: a.Adoptions,
+		CurrentID: a.CurrentID, Sequence: a.Sequence, CodeChecksum: a.CodeChecksum,
+		LifecycleState: a.LifecycleState, Quarantined: a.Quarantined, QuarantineReason: a.QuarantineReason,
+		Pinned: a.Pinned, Approved: a.Approved,
+		ForceRegenerate: a.ForceRegenerate, RepairCountSinceRegen: a.RepairCountSinceRegen,
+		LastFailureReason: a.LastFailureReason,
+		LastFailureClass:  a.LastFailureClass, Scorecard: a.Scorecard, Manifest: a.Manifest,
+		Counters: Counters{a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
+			a.AuthoredErrorCount}}
 	for _, g := range a.Generations {
 		if g.Approved {
 			s.ApprovedGenerations = append(s.ApprovedGenerations, g.ID)
@@ -81,14 +86,16 @@ func (a *Artifact) Standing() *Standing {
 	}
 	if g := a.Current(); g != nil {
 		s.GenerationState, s.Generation.Window = g.State, g.Window
-		s.Generation.Counters = Counters{g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount, g.AuthoredErrorCount}
+		s.Generation.Counters = Counters{g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount,
+			g.ExtrinsicFailureCount, g.AuthoredErrorCount}
 	}
 	return s
 }
 
 // moves reports whether the operation switched to another generation, or asked for one that has come since.
 func (r *Revert) moves(a *Artifact) bool {
-	return r.From.CurrentID != r.To.CurrentID || r.From.ForceRegenerate != r.To.ForceRegenerate && a.ForceRegenerate != r.From.ForceRegenerate
+	return r.From.CurrentID != r.To.CurrentID || r.From.ForceRegenerate != r.To.ForceRegenerate &&
+		a.ForceRegenerate != r.From.ForceRegenerate
 }
 
 // Hinders says why the revert cannot be made of the artifact as it is now, or "": something later changed again what the
@@ -260,7 +267,8 @@ func (s Scorecard) with(from, to Scorecard) Scorecard {
 	next.WrongToolBoundary += s.WrongToolBoundary - from.WrongToolBoundary
 	next.Sessions = slices.Clone(to.Sessions)
 	for _, id := range s.Sessions {
-		if !slices.Contains(from.Sessions, id) && !slices.Contains(next.Sessions, id) && len(next.Sessions) < maxSessions {
+		if !slices.Contains(from.Sessions, id) && !slices.Contains(next.Sessions, id) &&
+			len(next.Sessions) < maxSessions {
 			next.Sessions = append(next.Sessions, id)
 		}
 	}

@@ -22,7 +22,10 @@ func TestUndoIsByteIdentical(t *testing.T) {
 		{"pin", func(*Artifact) ArtifactChange { return ArtifactChange{Pin: &yes} }},
 		{"unpin", func(*Artifact) ArtifactChange { return ArtifactChange{Pin: &no} }},
 		{"approve", func(*Artifact) ArtifactChange { return ArtifactChange{Approve: &yes} }},
-		{"regenerate", func(*Artifact) ArtifactChange { return ArtifactChange{ForceRegenerate: &reason, ResetRepairs: true} }},
+		{"regenerate", func(*Artifact) ArtifactChange {
+			return ArtifactChange{ForceRegenerate: &reason,
+				ResetRepairs: true}
+		}},
 		{"promote", func(*Artifact) ArtifactChange { return ArtifactChange{State: StateDurable, Bless: true} }},
 		{"promote with reset", func(*Artifact) ArtifactChange {
 			return ArtifactChange{State: StateDurable, Bless: true, ResetMetrics: true}
@@ -34,7 +37,8 @@ func TestUndoIsByteIdentical(t *testing.T) {
 			return ArtifactChange{Current: a.Generations[len(a.Generations)-1].ID}
 		}},
 		{"put", func(a *Artifact) ArtifactChange {
-			return ArtifactChange{Generation: &Generation{ID: a.NextGenerationID(), Trigger: "operator:put", Code: "own"}, Approve: &yes}
+			return ArtifactChange{Generation: &Generation{ID: a.NextGenerationID(), Trigger: "operator:put",
+				Code: "own"}, Approve: &yes}
 		}},
 	}
 	random := rand.New(rand.NewPCG(6, 6))
@@ -80,7 +84,8 @@ func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 		revert := Revert{From: *after.Standing(), To: *a.Standing()}
 		now, want := after, a
 		for _, class := range []Class{ClassOK, ClassIntrinsic, ClassExtrinsic, ClassOK, ClassAuthored} {
-			c := ArtifactChange{Result: class, SessionID: "late", Reason: "late", Checked: true, CheckPassed: class == ClassOK}
+			c := ArtifactChange{Result: class, SessionID: "late", Reason: "late", Checked: true,
+				CheckPassed: class == ClassOK}
 			now, want = now.Apply(c), want.Apply(c)
 		}
 		got := now.Apply(ArtifactChange{Revert: &revert})
@@ -105,9 +110,11 @@ func TestUndoIsHindered(t *testing.T) {
 	if undoOne.Hinders(one.Apply(ArtifactChange{Release: true})) == "" {
 		t.Error("a quarantine that was released is undone")
 	}
-	put := base.Apply(ArtifactChange{Generation: &Generation{ID: base.NextGenerationID(), Trigger: "operator:put", Code: "own"}, Approve: &yes})
+	put := base.Apply(ArtifactChange{Generation: &Generation{ID: base.NextGenerationID(), Trigger: "operator:put",
+		Code: "own"}, Approve: &yes})
 	undoPut := Revert{From: *put.Standing(), To: *base.Standing()}
-	repaired := put.Apply(ArtifactChange{Generation: &Generation{ID: put.NextGenerationID(), Trigger: "repair:execution", Code: "repaired"}})
+	repaired := put.Apply(ArtifactChange{Generation: &Generation{ID: put.NextGenerationID(),
+		Trigger: "repair:execution", Code: "repaired"}})
 	if undoPut.Hinders(repaired) == "" {
 		t.Error("a program that was repaired since is put away")
 	}
@@ -116,7 +123,8 @@ func TestUndoIsHindered(t *testing.T) {
 		t.Fatal(why)
 	}
 	if got := called.Apply(ArtifactChange{Revert: &undoPut}); got.CurrentID != base.CurrentID || got.Find(put.CurrentID) == nil || got.SuccessCount != base.SuccessCount+1 {
-		t.Errorf("current %s, %d successes; want %s with %s kept", got.CurrentID, got.SuccessCount, base.CurrentID, put.CurrentID)
+		t.Errorf("current %s, %d successes; want %s with %s kept", got.CurrentID, got.SuccessCount, base.CurrentID,
+			put.CurrentID)
 	}
 }
 
@@ -125,18 +133,24 @@ func lived(random *rand.Rand) *Artifact {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var a *Artifact
 	for n := range 2 + random.IntN(7) {
-		trigger := []string{"initial_forge", "repair:execution", "regenerate:suspect", "operator:put"}[min(n, random.IntN(4))]
+		trigger := []string{"initial_forge", "repair:execution", "regenerate:suspect",
+			"operator:put"}[min(n, random.IntN(4))]
 		id := "gen-1"
 		if a != nil {
 			id = a.NextGenerationID()
 		}
 		at = at.Add(time.Hour)
-		a = a.Apply(ArtifactChange{Role: "r", MethodName: "m", At: at, Generation: &Generation{ID: id, Trigger: trigger, Code: id, CheckedFingerprint: fmt.Sprint("k", random.IntN(6))}})
+		a = a.Apply(ArtifactChange{Role: "r", MethodName: "m", At: at,
+			Generation: &Generation{ID: id, Trigger: trigger, Code: id,
+				CheckedFingerprint: fmt.Sprint("k", random.IntN(6))}})
 		for range random.IntN(25) {
-			class := []Class{ClassOK, ClassOK, ClassIntrinsic, ClassAdaptive, ClassExtrinsic, ClassAuthored}[random.IntN(6)]
-			c := ArtifactChange{Role: "r", MethodName: "m", At: at, Result: class, Reason: "because", SessionID: fmt.Sprint("s", random.IntN(9)), Checked: true, CheckPassed: class == ClassOK}
+			class := []Class{ClassOK, ClassOK, ClassIntrinsic, ClassAdaptive, ClassExtrinsic,
+				ClassAuthored}[random.IntN(6)]
+			c := ArtifactChange{Role: "r", MethodName: "m", At: at, Result: class, Reason: "because",
+				SessionID: fmt.Sprint("s", random.IntN(9)), Checked: true, CheckPassed: class == ClassOK}
 			if class == ClassOK {
-				c.Fixture = &Fixture{CallID: "c", SessionID: c.SessionID, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}"), Value: json.RawMessage("1")}
+				c.Fixture = &Fixture{CallID: "c", SessionID: c.SessionID, Args: []json.RawMessage{},
+					Kwargs: json.RawMessage("{}"), Value: json.RawMessage("1")}
 				c.Effects, c.Grow = &Effects{Hosts: []string{fmt.Sprint("h", random.IntN(9))}}, random.IntN(2) == 0
 			}
 			a = a.Apply(c)

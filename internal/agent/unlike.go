@@ -24,7 +24,8 @@ func unlike(a, b json.RawMessage, depth int) bool {
 	}
 	switch kind {
 	case "string", "number":
-		return plainScalar(a) && plainScalar(b) && !bytes.Equal(bytes.TrimRight(a, " \t\r\n"), bytes.TrimRight(b, " \t\r\n"))
+		return plainScalar(a) && plainScalar(b) && !bytes.Equal(bytes.TrimRight(a, " \t\r\n"),
+			bytes.TrimRight(b, " \t\r\n"))
 	case "array":
 		return depth > 0 && unlikeLists(a, b, depth-1)
 	}

@@ -8,20 +8,24 @@ import (
 	"testing"
 )
 
-var differing = []string{`1`, `1.0`, `1e0`, `-1`, `2`, `10`, `"a"`, `"\u0061"`, `"b"`, `"ä"`, `"\u00e4"`, `""`, `null`, `true`, `false`, `{}`, `{"a":1}`, `{ "a" : 1 }`, `{"a":2}`, `[]`, ` [ ] `,
-	`[1]`, `[ 1 ]`, `[1.0]`, `[1,2]`, `[1, 2]`, `[1,3]`, `[[1],2]`, `[["a"],{"b":"]"}]`, `[["a"],{"b":"["}]`, `["a,b"]`, `["a","b"]`}
+var differing = []string{`1`, `1.0`, `1e0`, `-1`, `2`, `10`, `"a"`, `"\u0061"`, `"b"`, `"ä"`, `"\u00e4"`, `""`, `null`,
+	`true`, `false`, `{}`, `{"a":1}`, `{ "a" : 1 }`, `{"a":2}`, `[]`, ` [ ] `,
+	`[1]`, `[ 1 ]`, `[1.0]`, `[1,2]`, `[1, 2]`, `[1,3]`, `[[1],2]`, `[["a"],{"b":"]"}]`, `[["a"],{"b":"["}]`, `["a,b"]`,
+	`["a","b"]`}
 
 // What differs in any case is never the same input; plain differences are seen.
 func TestUnlike(t *testing.T) {
 	t.Parallel()
 	for _, a := range differing {
 		for _, b := range differing {
-			if unlike(json.RawMessage(a), json.RawMessage(b), unlikeDepth) && bytes.Equal(canonical(json.RawMessage(a), sameDigits), canonical(json.RawMessage(b), sameDigits)) {
+			if unlike(json.RawMessage(a), json.RawMessage(b), unlikeDepth) &&
+				bytes.Equal(canonical(json.RawMessage(a), sameDigits), canonical(json.RawMessage(b), sameDigits)) {
 				t.Errorf("%s and %s are the same", a, b)
 			}
 		}
 	}
-	for _, pair := range [][2]string{{`1`, `2`}, {`1`, `[1]`}, {`"a"`, `"b"`}, {`[1, 2]`, `[1]`}, {`[1,[2,3]]`, `[1,[2,4]]`}, {`[]`, `[1]`}, {`null`, `false`}} {
+	for _, pair := range [][2]string{{`1`, `2`}, {`1`, `[1]`}, {`"a"`, `"b"`}, {`[1, 2]`, `[1]`},
+		{`[1,[2,3]]`, `[1,[2,4]]`}, {`[]`, `[1]`}, {`null`, `false`}} {
 		if !unlike(json.RawMessage(pair[0]), json.RawMessage(pair[1]), unlikeDepth) {
 			t.Errorf("%s and %s: the difference is not seen", pair[0], pair[1])
 		}
@@ -33,7 +37,8 @@ func FuzzUnlike(f *testing.F) {
 		f.Add(a, "[1, 2]")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if json.Valid([]byte(a)) && json.Valid([]byte(b)) && unlike(json.RawMessage(a), json.RawMessage(b), unlikeDepth) &&
+		if json.Valid([]byte(a)) && json.Valid([]byte(b)) && unlike(json.RawMessage(a), json.RawMessage(b),
+			unlikeDepth) &&
 			bytes.Equal(canonical(json.RawMessage(a), sameDigits), canonical(json.RawMessage(b), sameDigits)) {
 			t.Fatalf("%s and %s are the same", a, b)
 		}

@@ -43,7 +43,8 @@ type Verdict struct {
 
 // Same reports whether two verdicts say the same.
 func (v *Verdict) Same(w *Verdict) bool {
-	return v.Verdict == w.Verdict && v.Note == w.Note && v.ExpectedErrorType == w.ExpectedErrorType && v.State == w.State &&
+	return v.Verdict == w.Verdict && v.Note == w.Note && v.ExpectedErrorType == w.ExpectedErrorType &&
+		v.State == w.State &&
 		sameRaw(v.Expected, w.Expected)
 }
 
@@ -90,7 +91,10 @@ func (v *Verdict) Wrong() bool {
 
 // CalledWrong reports whether an active verdict calls what was answered to that input wrong.
 func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) bool {
-	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool { return v.Wrong() && a.SameInput(v.Args, v.Kwargs, args, kwargs) })
+	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool {
+		return v.Wrong() &&
+			a.SameInput(v.Args, v.Kwargs, args, kwargs)
+	})
 }
 
 // putVerdict records the verdict in the place of an earlier one on the same call, newest first.
@@ -113,7 +117,8 @@ func (a *Artifact) supersede(v *Verdict) {
 	newest := true
 	for i := range a.Verdicts {
 		w := &a.Verdicts[i]
-		if w.State == ExampleActive && w.EffectsDigest == v.EffectsDigest && a.SameInput(w.Args, w.Kwargs, v.Args, v.Kwargs) {
+		if w.State == ExampleActive && w.EffectsDigest == v.EffectsDigest &&
+			a.SameInput(w.Args, w.Kwargs, v.Args, v.Kwargs) {
 			w.Superseded, newest = !newest, false
 		}
 	}
@@ -234,7 +239,8 @@ func (a *Artifact) UnexplainedWrongs() []Verdict {
 		covered := slices.ContainsFunc(a.Examples, func(x Example) bool {
 			return x.State == ExampleActive && a.SameInput(x.Args, x.Kwargs, v.Args, v.Kwargs)
 		})
-		if v.Wrong() && v.Expected == nil && v.ExpectedErrorType == "" && (v.Got != nil || v.GotErrorType != "") && !covered {
+		if v.Wrong() && v.Expected == nil && v.ExpectedErrorType == "" && (v.Got != nil || v.GotErrorType != "") &&
+			!covered {
 			out = append(out, v)
 		}
 	}

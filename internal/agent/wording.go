@@ -26,11 +26,13 @@ const NoWords WordingDigest = ".."
 
 // MadeFor records the wording that a program was written for or last checked for. A stored value is shared and immutable.
 type MadeFor struct {
-	Wording                  // as far as it was registered: what else a call brought is its caller's, and is not kept
-	Digest   WordingDigest   `json:"digest"`               // of what people had registered, and where that said nothing of what the program was asked with
-	ByPerson WordingDigest   `json:"by_person"`            // of what people had registered
-	Before   []WordingDigest `json:"before,omitempty"`     // what people had registered when it was made, or checked before: the newest first, at most 8
-	Checked  *time.Time      `json:"checked_at,omitempty"` // when it was last checked; nil: it was not
+	Wording // as far as it was registered: what else a call brought is its caller's, and is not kept
+	// of what people had registered, and where that said nothing of what the program was asked with
+	Digest   WordingDigest `json:"digest"`
+	ByPerson WordingDigest `json:"by_person"` // of what people had registered
+	// what people had registered when it was made, or checked before: the newest first, at most 8
+	Before  []WordingDigest `json:"before,omitempty"`
+	Checked *time.Time      `json:"checked_at,omitempty"` // when it was last checked; nil: it was not
 }
 
 const maxWordings = 8

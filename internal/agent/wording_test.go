@@ -46,7 +46,8 @@ func TestRewordings(t *testing.T) {
 	var a *agent.Artifact
 	a = a.Apply(adopt("gen-1", "initial_forge", "none"))
 	for _, digest := range []agent.WordingDigest{"a..", "x.."} {
-		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{For: agent.MadeFor{Digest: digest, ByPerson: digest}}})
+		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{For: agent.MadeFor{Digest: digest,
+			ByPerson: digest}}})
 	}
 	if got := a.Current().MadeFor; got.ByPerson != "a.." || len(got.Before) != 0 {
 		t.Fatalf("noted twice: %+v", got)
@@ -55,7 +56,8 @@ func TestRewordings(t *testing.T) {
 	was := a.Current().MadeFor
 	for i := range 12 {
 		digest := agent.WordingDigest(string(rune('b'+i)) + "..")
-		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1", For: agent.MadeFor{Digest: digest, ByPerson: digest, Checked: &at}}})
+		a = a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1",
+			For: agent.MadeFor{Digest: digest, ByPerson: digest, Checked: &at}}})
 	}
 	m := a.Current().MadeFor
 	if m.ByPerson != "m.." || len(m.Before) != 8 || m.Before[0] != "l.." || m.Checked == nil || was.ByPerson != "a.." {
@@ -64,7 +66,8 @@ func TestRewordings(t *testing.T) {
 	if a.Current().Reworded("f..") || !a.Current().Reworded("a..") {
 		t.Error("the last eight wordings count")
 	}
-	if next := a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-9", For: *m}}); next.Current().MadeFor != m {
+	if next := a.Apply(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-9",
+		For: *m}}); next.Current().MadeFor != m {
 		t.Error("a generation that is not kept changes another")
 	}
 }

@@ -19,7 +19,8 @@ func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait
 	if s.o.Auth == nil {
 		w.act(access.Local())
 		if !s.localHost(r.Host) {
-			return fault(codeHost, "the request names a host which is not this machine", "speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
+			return fault(codeHost, "the request names a host which is not this machine",
+				"speak to localhost, 127.0.0.1 or [::1], or configure access tokens")
 		}
 	} else if needs != anyone {
 		who, err := s.authenticate(w, r)
@@ -75,7 +76,8 @@ func (w *reply) needs(scope access.Scope) error {
 	if scope == byMessage || w.who.Scopes.Has(scope) {
 		return nil
 	}
-	w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="insufficient_scope", scope="`+scope.String()+`"`)
+	w.Header().Set("WWW-Authenticate", `Bearer realm="recurgentd", error="insufficient_scope", scope="`+scope.String()+
+		`"`)
 	p := fault(codeScope, "the token of "+strconv.Quote(w.who.Name)+" lacks the scope "+scope.String(), "")
 	p.Meta = map[string]any{"missing": scope.String(), "scopes": w.who.Scopes.Names()}
 	return p

@@ -34,7 +34,8 @@ type server struct {
 
 	table *table // of operations
 
-	docs func() (docsPage, error) // made when it is first asked for: most daemons never are, and it would be a third of their start
+	// made when it is first asked for: most daemons never are, and it would be a third of their start
+	docs func() (docsPage, error)
 
 	console *ui.Console
 
@@ -69,10 +70,12 @@ func newServer(o Options) (*server, error) {
 			return nil, err
 		}
 	}
-	s := &server{o: o, started: o.Now(), log: o.Logger, origin: http.NewCrossOriginProtection(), hosts: map[string]bool{"localhost": true},
+	s := &server{o: o, started: o.Now(), log: o.Logger, origin: http.NewCrossOriginProtection(),
+		hosts:   map[string]bool{"localhost": true},
 		replies: newReplies(o.MaxReplies, replyTurn), shares: newShares(o),
-		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"}, json: []string{"application/json"},
-			ok: []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
+		fixed: fixedHeaders{noStore: []string{"no-store"}, noSniff: []string{"nosniff"},
+			json: []string{"application/json"},
+			ok:   []string{agent.StatusOK}, failed: []string{agent.StatusError}, newline: []byte("\n")}}
 	s.docs = sync.OnceValues(func() (docsPage, error) { return newDocsPage(o.OpenAPI) })
 	var err error
 	if s.console, err = ui.New(); err != nil {

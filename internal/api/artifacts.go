@@ -12,26 +12,28 @@ import (
 
 // artifactSummary is an artifact in a list: without code, generations and scorecard.
 type artifactSummary struct {
-	Role                  string      `json:"role"`
-	MethodName            string      `json:"method_name"`
-	LifecycleState        string      `json:"lifecycle_state"`
-	CurrentGeneration     string      `json:"current_generation"`
-	CodeChecksum          string      `json:"code_checksum"`
-	ContractFingerprint   string      `json:"contract_fingerprint"`
-	SuccessCount          int64       `json:"success_count"`
-	FailureCount          int64       `json:"failure_count"`
-	AuthoredErrorCount    int64       `json:"authored_error_count"` // errors that its programs returned themselves: no failures
+	Role                string `json:"role"`
+	MethodName          string `json:"method_name"`
+	LifecycleState      string `json:"lifecycle_state"`
+	CurrentGeneration   string `json:"current_generation"`
+	CodeChecksum        string `json:"code_checksum"`
+	ContractFingerprint string `json:"contract_fingerprint"`
+	SuccessCount        int64  `json:"success_count"`
+	FailureCount        int64  `json:"failure_count"`
+	// errors that its programs returned themselves: no failures
+	AuthoredErrorCount    int64       `json:"authored_error_count"`
 	RecentFailureRate     float64     `json:"recent_failure_rate"`
 	LastFailureClass      agent.Class `json:"last_failure_class"`
 	RepairCountSinceRegen int         `json:"repair_count_since_regen"`
 	Cacheable             bool        `json:"cacheable"`
 	Quarantined           bool        `json:"quarantined"`
 	Pinned                bool        `json:"pinned"`
-	Stale                 string      `json:"stale,omitempty"` // purpose: a person has changed what the method is for since what answers was made
-	ShownTo               string      `json:"shown_to"`        // whose agents are shown it: see shownTo
-	CreatedAt             time.Time   `json:"created_at"`
-	LastUsedAt            time.Time   `json:"last_used_at"`
-	Revision              int64       `json:"revision"`
+	// purpose: a person has changed what the method is for since what answers was made
+	Stale      string    `json:"stale,omitempty"`
+	ShownTo    string    `json:"shown_to"` // whose agents are shown it: see shownTo
+	CreatedAt  time.Time `json:"created_at"`
+	LastUsedAt time.Time `json:"last_used_at"`
+	Revision   int64     `json:"revision"`
 }
 
 func (s *server) listArtifacts(w *reply, r *http.Request) error {
@@ -52,8 +54,10 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
 	for _, a := range all { // by method
 		if a.MethodName > after && len(summaries) <= limit {
-			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID, a.CodeChecksum, a.ContractFingerprint,
-				a.SuccessCount, a.FailureCount, a.AuthoredErrorCount, a.RecentFailureRate, a.LastFailureClass, a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
+			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID,
+				a.CodeChecksum, a.ContractFingerprint,
+				a.SuccessCount, a.FailureCount, a.AuthoredErrorCount, a.RecentFailureRate, a.LastFailureClass,
+				a.RepairCountSinceRegen, a.Cacheable, a.Quarantined, a.Pinned,
 				stale(a), shownTo(a, byPerson), a.CreatedAt, a.LastUsedAt, a.Revision})
 		}
 	}
@@ -159,7 +163,8 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code, Declaration: declared, Revision: revision, Reason: reason, Actor: w.owner})
+	a, err := w.run.PutProgram(r.Context(), operator.ProgramPut{Role: role, Method: method, Source: code,
+		Declaration: declared, Revision: revision, Reason: reason, Actor: w.owner})
 	if err != nil {
 		return preconditionOf(err, revision)
 	}

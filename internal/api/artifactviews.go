@@ -24,16 +24,21 @@ type artifactView struct {
 
 	LastFailureOwner *struct{} `json:"last_failure_owner,omitempty"` // for models only
 
-	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"` // when a model last said that the current program does what the method is for
+	// when a model last said that the current program does what the method is for
+	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
 
-	ShownTo        string           `json:"shown_to"`
-	Interface      *agent.Interface `json:"interface,omitempty"` // of what a call without a contract is given; absent until it is known
-	Native         nativeView       `json:"native"`              // of the current program
-	Correction     agent.Correction `json:"correction"`
-	Doubted        bool             `json:"doubted,omitempty"`         // a person called an answer of the current program wrong
-	Stale          string           `json:"stale,omitempty"`           // purpose: a person has changed what the method is for since what answers was made
-	BreaksExamples int              `json:"breaks_examples,omitempty"` // how many active examples the current program breaks, which was written for a changed purpose and waits for a person
-	BrokenExamples []string         `json:"broken_examples,omitempty"` // by a person's operation
+	ShownTo string `json:"shown_to"`
+	// of what a call without a contract is given; absent until it is known
+	Interface  *agent.Interface `json:"interface,omitempty"`
+	Native     nativeView       `json:"native"` // of the current program
+	Correction agent.Correction `json:"correction"`
+	// a person called an answer of the current program wrong
+	Doubted bool `json:"doubted,omitempty"`
+	// purpose: a person has changed what the method is for since what answers was made
+	Stale string `json:"stale,omitempty"`
+	// how many active examples the current program breaks, which was written for a changed purpose and waits for a person
+	BreaksExamples int      `json:"breaks_examples,omitempty"`
+	BrokenExamples []string `json:"broken_examples,omitempty"` // by a person's operation
 }
 
 type generationView struct {
@@ -45,18 +50,20 @@ type generationView struct {
 	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
 	ShapesOwner  *struct{} `json:"shapes_owner,omitempty"`
 
-	Asked            *struct{}  `json:"asked,omitempty"`    // the words of a caller
-	MadeFor          *struct{}  `json:"made_for,omitempty"` // what is registered has a path of its own
-	Confirmed        *struct{}  `json:"confirmed,omitempty"`
-	Breaks           *struct{}  `json:"breaks,omitempty"`          // their ids are for those who see the calls
-	BreaksExamples   int        `json:"breaks_examples,omitempty"` // how many active examples it does not hold, written for a purpose that was changed
+	Asked     *struct{} `json:"asked,omitempty"`    // the words of a caller
+	MadeFor   *struct{} `json:"made_for,omitempty"` // what is registered has a path of its own
+	Confirmed *struct{} `json:"confirmed,omitempty"`
+	Breaks    *struct{} `json:"breaks,omitempty"` // their ids are for those who see the calls
+	// how many active examples it does not hold, written for a purpose that was changed
+	BreaksExamples   int        `json:"breaks_examples,omitempty"`
 	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
 }
 
 func generationViews(a *agent.Artifact) []generationView {
 	views := make([]generationView, len(a.Generations))
 	for i, g := range a.Generations {
-		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures), NewHosts: a.NewHosts(g), BreaksExamples: len(a.Breaks(g)), PurposeCheckedAt: checkedAt(g)}
+		views[i] = generationView{Generation: g, FixtureCount: len(g.Fixtures), NewHosts: a.NewHosts(g),
+			BreaksExamples: len(a.Breaks(g)), PurposeCheckedAt: checkedAt(g)}
 	}
 	return views
 }
@@ -75,7 +82,8 @@ func (s *server) sendArtifact(w *reply, r *http.Request, a *agent.Artifact) erro
 
 // sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
 func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, broken []string) error {
-	view := artifactView{Artifact: a, Generations: generationViews(a), Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
+	view := artifactView{Artifact: a, Generations: generationViews(a),
+		Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
 		Rejections: rejections(a), Native: nativeOf(w.run.Compiling()), Doubted: a.Doubted(a.CurrentID),
 		ShownTo: shownTo(a, w.run.ByPerson(r.Context(), a.Role))}
 	view.Stale = w.run.Staleness(r.Context(), a.Role)(a)

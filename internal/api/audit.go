@@ -20,7 +20,8 @@ const headerAuditHead = "Recurgent-Audit-Head"
 func (s *server) getAudit(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	lines := q.oneOf("format", "json", "jsonl") == "jsonl" || !q.values.Has("format") && wantsLines(r)
-	limit, wanted := q.limit(), store.AuditQuery{Before: q.cursor("aud_"), Principal: q.text("principal"), Scan: &store.Scan{Most: maxScanned}}
+	limit, wanted := q.limit(), store.AuditQuery{Before: q.cursor("aud_"), Principal: q.text("principal"),
+		Scan: &store.Scan{Most: maxScanned}}
 	if err := q.err(); err != nil {
 		return err
 	}

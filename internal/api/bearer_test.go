@@ -40,15 +40,20 @@ func TestRefusedTokens(t *testing.T) {
 		code, detail string
 		retry        string
 	}{
-		"unknown":     {access.ErrUnknown, 401, codeUnauthenticated, "the request carries no known access token", ""},
-		"expired":     {access.Unknown("the token expired at %s", "noon"), 401, codeUnauthenticated, "the token expired at noon", ""},
-		"forbidden":   {&access.ForbiddenError{Reason: "the token names no namespace"}, 403, codeForbidden, "the token names no namespace", ""},
-		"unavailable": {fmt.Errorf("x: %w", &access.UnavailableError{Reason: "the issuer is away", RetryAfter: 2500 * time.Millisecond}), 503, codeIssuer, "the issuer is away", "3"},
+		"unknown": {access.ErrUnknown, 401, codeUnauthenticated, "the request carries no known access token", ""},
+		"expired": {access.Unknown("the token expired at %s", "noon"), 401, codeUnauthenticated,
+			"the token expired at noon", ""},
+		"forbidden": {&access.ForbiddenError{Reason: "the token names no namespace"}, 403, codeForbidden,
+			"the token names no namespace", ""},
+		"unavailable": {fmt.Errorf("x: %w", &access.UnavailableError{Reason: "the issuer is away",
+			RetryAfter: 2500 * time.Millisecond}), 503, codeIssuer, "the issuer is away", "3"},
 	} {
 		g := newRig(t, func(o *Options) { o.Auth = &answers{err: c.err} })
 		got := g.ask("GET", "/v1/version", "", "Authorization: Bearer x")
 		p := got.json(t)
-		if got.status != c.status || p["code"] != c.code || p["detail"] != c.detail || got.header.Get("Retry-After") != c.retry || (c.status == 401) != (got.header.Get("WWW-Authenticate") != "") {
+		if got.status != c.status || p["code"] != c.code || p["detail"] != c.detail ||
+			got.header.Get("Retry-After") != c.retry ||
+			(c.status == 401) != (got.header.Get("WWW-Authenticate") != "") {
 			t.Errorf("%s: %d %s, Retry-After %q", name, got.status, got.body, got.header.Get("Retry-After"))
 		}
 		if open := g.ask("GET", "/healthz", "", "Authorization: Bearer x"); open.status != 200 {

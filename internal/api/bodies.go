@@ -91,7 +91,8 @@ func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency) // only now: the server notices a client that goes when its body is read
+	// only now: the server notices a client that goes when its body is read
+	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency)
 }
 
 // keptBody returns the whole body at once, and keeps it where the request may have to be forwarded.

@@ -43,7 +43,8 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}),
+		document.OpenAPI
 	handler, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	filled := strings.Repeat("x", large)
 	send := func(method string, size int, header ...string) *httptest.ResponseRecorder {
 		open, end := `{"method":"`+method+`","args":["`, `"]}`
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/"+knownSession+"/calls", io.MultiReader(strings.NewReader(open), strings.NewReader(filled[:size]), strings.NewReader(end)))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/"+knownSession+"/calls",
+			io.MultiReader(strings.NewReader(open), strings.NewReader(filled[:size]), strings.NewReader(end)))
 		r.Host, r.ContentLength = "localhost", int64(len(open)+size+len(end))
 		r.Header.Set("Content-Type", "application/json")
 		for _, h := range header {
@@ -65,8 +67,10 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 	full := func(what string, w *httptest.ResponseRecorder) {
 		t.Helper()
 		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusServiceUnavailable || p.Code != codeBodiesFull || w.Header().Get("Retry-After") == "" {
-			t.Fatalf("%s: got %d %s, Retry-After %q, want 503 %s", what, w.Code, w.Body, w.Header().Get("Retry-After"), codeBodiesFull)
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusServiceUnavailable ||
+			p.Code != codeBodiesFull || w.Header().Get("Retry-After") == "" {
+			t.Fatalf("%s: got %d %s, Retry-After %q, want 503 %s", what, w.Code, w.Body, w.Header().Get("Retry-After"),
+				codeBodiesFull)
 		}
 	}
 	most := int(o.MaxBodies) / large

@@ -19,7 +19,9 @@ func parsePrefer(values []string) (async bool, wait time.Duration, err error) {
 			case "wait":
 				n, convErr := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
 				if convErr != nil || n < 0 {
-					return false, 0, fault(codeParameter, "Prefer: wait is not a number of seconds", "such as Prefer: respond-async, wait=10").in("header:Prefer", "wait must be a number of seconds")
+					return false, 0, fault(codeParameter, "Prefer: wait is not a number of seconds",
+						"such as Prefer: respond-async, wait=10").in("header:Prefer",
+						"wait must be a number of seconds")
 				}
 				wait = min(time.Duration(min(n, 1<<20))*time.Second, maxWait)
 			}
@@ -58,7 +60,8 @@ func traceID(r *http.Request) string {
 		return ""
 	}
 	p := given[0]
-	if len(p) < 55 || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || p[:2] == "00" && len(p) != 55 || len(p) > 55 && p[55] != '-' {
+	if len(p) < 55 || p[2] != '-' || p[35] != '-' || p[52] != '-' || p[:2] == "ff" || p[:2] == "00" && len(p) != 55 ||
+		len(p) > 55 && p[55] != '-' {
 		return ""
 	}
 	if !lowerHex(p[:2]) || !lowerHex(p[3:35]) || !lowerHex(p[36:52]) || !lowerHex(p[53:55]) ||

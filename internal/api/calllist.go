@@ -15,10 +15,12 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	c := store.CallQuery{
 		Before: q.cursor("call_"), Limit: limit + 1,
 		SessionID: q.text("session_id"), Role: q.name("role"), Method: q.name("method"),
-		Status:    q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
-		Source:    q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone),
+		Status: q.oneOf("status", agent.StatusOK, agent.StatusError, agent.StatusRunning),
+		Source: q.oneOf("source", agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired,
+			agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
-		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"), Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
+		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"),
+		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
 	}
 	previews := q.flag("previews")
 	if err := q.err(); err != nil {
@@ -43,7 +45,8 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 	if more && len(entries) > 0 {
 		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
 	}
-	return s.send(w, http.StatusOK, page(entries, limit, func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
+	return s.send(w, http.StatusOK, page(entries, limit,
+		func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
 }
 
 // fillLists makes lists that nothing was written to empty ones: clients need not distinguish null from [].

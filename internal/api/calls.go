@@ -97,7 +97,8 @@ func (s *server) readCall(w *reply, r *http.Request, scope string) (q runtime.Ca
 			return q, nil, err
 		}
 		q.IdempotencyKey = strings.Join([]string{w.owner, scope, bare}, "\n") // nobody meets another's key
-		sum := sha256.Sum256(data)                                            // before it is decoded, which may repair surrogates in place
+		// before it is decoded, which may repair surrogates in place
+		sum := sha256.Sum256(data)
 		q.BodyHash = hex.EncodeToString(sum[:])
 	}
 	return q, data, nil
@@ -131,14 +132,16 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
-	err := s.sendBytes(w, http.StatusOK, res.Body, s.fixed.newline) // a line, as every other reply, for those who read it on a terminal
+	// a line, as every other reply, for those who read it on a terminal
+	err := s.sendBytes(w, http.StatusOK, res.Body, s.fixed.newline)
 	if err == nil {
 		return nil
 	}
 	var p *Problem
 	if errors.As(err, &p) {
 		p.Detail = "the call has ended; its reply did not get a turn because too many large ones wait for their readers"
-		p.Hint = "GET /v1/calls/" + res.CallID + " has its outcome; or send the request again with the same Idempotency-Key, where it had one."
+		p.Hint = "GET /v1/calls/" + res.CallID +
+			" has its outcome; or send the request again with the same Idempotency-Key, where it had one."
 		p.Meta = map[string]any{"call_id": res.CallID}
 	}
 	return err
@@ -178,7 +181,8 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 
 // await waits for a call's end as long as its client said. Where it said nothing, a call that was begun is not over however quick it was, so that
 // the reply does not depend on that; a call that an Idempotency-Key stands for is.
-func await(ctx context.Context, done <-chan runtime.CallResult, wait time.Duration) (res runtime.CallResult, over bool) {
+func await(ctx context.Context, done <-chan runtime.CallResult,
+	wait time.Duration) (res runtime.CallResult, over bool) {
 	if wait == 0 {
 		select {
 		case res = <-done:

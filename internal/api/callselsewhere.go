@@ -39,7 +39,8 @@ func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out else
 			a.Err = json.Unmarshal(a.Body, &theirs)
 		}
 		if a.Err != nil {
-			s.log.Warn().Err(a.Err).Str("replica", a.Replica).Str("request_id", w.requestID).Msg("another replica did not say what runs there")
+			s.log.Warn().Err(a.Err).Str("replica", a.Replica).Str("request_id",
+				w.requestID).Msg("another replica did not say what runs there")
 			out.silent = append(out.silent, a.Replica)
 			continue
 		}
@@ -50,7 +51,8 @@ func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out else
 
 // withCallsElsewhere adds to the calls that run here those that run at other replicas, as the client's own request reads them there, newest first. more
 // reports whether a replica has further ones.
-func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuery, here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
+func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuery,
+	here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
 	if s.o.Cluster == nil || s.forwarded(r) || q.Status != agent.StatusRunning {
 		return here, false, nil
 	}

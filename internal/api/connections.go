@@ -67,7 +67,8 @@ func (s *server) deleteConnection(w *reply, r *http.Request) error {
 func (s *server) putConnection(w *reply, r *http.Request) error {
 	name := param(r, "name")
 	if err := connections.CheckName(name); err != nil {
-		return fault(codeName, "the name cannot be a connection's", "1 to 63 characters of a-z, 0-9, - and _, the first a letter or a digit").in("path:name", "is not valid")
+		return fault(codeName, "the name cannot be a connection's",
+			"1 to 63 characters of a-z, 0-9, - and _, the first a letter or a digit").in("path:name", "is not valid")
 	}
 	revision, err := wantedRevision(r, 1)
 	if err != nil {

@@ -16,7 +16,8 @@ const knownConnection = "weather"
 
 func connection1() operator.ConnectionView {
 	v := operator.ConnectionView{SecretSet: true, Problem: "its secret cannot be opened"}
-	v.Connection = agent.Connection{Name: knownConnection, Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Roles: []string{"*"}, CreatedAt: at, UpdatedAt: at, Revision: 3}
+	v.Connection = agent.Connection{Name: knownConnection, Hosts: []string{"api.example.org"}, Methods: []string{"GET"},
+		Roles: []string{"*"}, CreatedAt: at, UpdatedAt: at, Revision: 3}
 	v.Auth.Type, v.Auth.Secret = agent.AuthBearer, &operator.SecretSource{Env: "RECURGENT_SECRET_X"}
 	return v
 }
@@ -50,7 +51,8 @@ const goodConnection = `{"description":"d","hosts":["a.example.org"],"methods":[
 func TestPutConnection(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
-	for secret, want := range map[string]string{`"swordfish-1"`: "swordfish-1 {  }", `{"env":"RECURGENT_SECRET_X"}`: "- {RECURGENT_SECRET_X }", `{"file":"x"}`: "- { x}", "null": "- { }"} {
+	for secret, want := range map[string]string{`"swordfish-1"`: "swordfish-1 {  }",
+		`{"env":"RECURGENT_SECRET_X"}`: "- {RECURGENT_SECRET_X }", `{"file":"x"}`: "- { x}", "null": "- { }"} {
 		w := g.ask("PUT", "/v1/connections/weather", fmt.Sprintf(goodConnection, secret))
 		if w.status != http.StatusOK || w.header.Get("ETag") != `"3"` {
 			t.Fatalf("%s: %d %s", secret, w.status, w.body)
@@ -59,16 +61,20 @@ func TestPutConnection(t *testing.T) {
 		if g.fake.connected.Secret != nil {
 			got = *g.fake.connected.Secret
 		}
-		if got = strings.Join(strings.Fields(fmt.Sprint(got, " ", g.fake.connected.Source)), " "); got != strings.Join(strings.Fields(want), " ") {
+		if got = strings.Join(strings.Fields(fmt.Sprint(got, " ", g.fake.connected.Source)),
+			" "); got != strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%s: got %s, want %s", secret, got, want)
 		}
 		c := g.fake.connected.Connection
-		if c.Name != "weather" || c.Auth.TokenURL == "" || c.Auth.ClientID != "c" || c.Auth.Scopes[0] != "s" || c.IdempotencyHeader == "" || c.Hosts[0] != "a.example.org" {
+		if c.Name != "weather" || c.Auth.TokenURL == "" || c.Auth.ClientID != "c" || c.Auth.Scopes[0] != "s" ||
+			c.IdempotencyHeader == "" || c.Hosts[0] != "a.example.org" {
 			t.Errorf("got %+v", c)
 		}
 	}
-	for header, status := range map[string]int{`If-Match: "3"`: 200, `If-Match: "2"`: 412, "If-Match: *": 200, "If-None-Match: *": 412} {
-		if w := g.ask("PUT", "/v1/connections/weather", fmt.Sprintf(goodConnection, "null"), header); w.status != status {
+	for header, status := range map[string]int{`If-Match: "3"`: 200, `If-Match: "2"`: 412, "If-Match: *": 200,
+		"If-None-Match: *": 412} {
+		if w := g.ask("PUT", "/v1/connections/weather", fmt.Sprintf(goodConnection, "null"),
+			header); w.status != status {
 			t.Errorf("%s: got %d, want %d", header, w.status, status)
 		}
 	}
@@ -78,7 +84,8 @@ func TestPutConnection(t *testing.T) {
 func TestConnectionRevisions(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
-	for header, status := range map[string]int{"X: y": 204, `If-Match: "3"`: 204, `If-Match: "2"`: 412, "If-Match: *": 204} {
+	for header, status := range map[string]int{"X: y": 204, `If-Match: "3"`: 204, `If-Match: "2"`: 412,
+		"If-Match: *": 204} {
 		if w := g.ask("DELETE", "/v1/connections/weather", "", header); w.status != status {
 			t.Errorf("DELETE with %s: got %d, want %d", header, w.status, status)
 		}
@@ -95,12 +102,16 @@ func TestPutConnectionRefused(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
 	for body, pointer := range map[string]string{
-		`{"auth":{"type":"bearer","secret":["swordfish-1"]}}`: "/auth/secret", `{"auth":{"type":"bearer","secret":{"swordfish-1":1}}}`: "/auth/secret",
-		`{"auth":{"type":"bearer","secret":{"env":"A","file":"b"}}}`: "/auth/secret", `{"auth":{"type":"bearer","secret":{}}}`: "/auth/secret", `{"auth":"swordfish-1"}`: "/auth",
-		`{"hosts":[null]}`: "/hosts/0", `{"roles":"x"}`: "/roles", `{"secret":"swordfish-1"}`: "/secret", `{"auth":{"secret":"swordfish-1","password":"swordfish-1"}}`: "/auth/password",
+		`{"auth":{"type":"bearer","secret":["swordfish-1"]}}`:        "/auth/secret",
+		`{"auth":{"type":"bearer","secret":{"swordfish-1":1}}}`:      "/auth/secret",
+		`{"auth":{"type":"bearer","secret":{"env":"A","file":"b"}}}`: "/auth/secret",
+		`{"auth":{"type":"bearer","secret":{}}}`:                     "/auth/secret", `{"auth":"swordfish-1"}`: "/auth",
+		`{"hosts":[null]}`: "/hosts/0", `{"roles":"x"}`: "/roles", `{"secret":"swordfish-1"}`: "/secret",
+		`{"auth":{"secret":"swordfish-1","password":"swordfish-1"}}`: "/auth/password",
 	} {
 		w := g.ask("PUT", "/v1/connections/weather", body)
-		if w.status != http.StatusUnprocessableEntity || !strings.Contains(string(w.body), `"`+pointer+`"`) || strings.Contains(string(w.body), "swordfish") {
+		if w.status != http.StatusUnprocessableEntity || !strings.Contains(string(w.body), `"`+pointer+`"`) ||
+			strings.Contains(string(w.body), "swordfish") {
 			t.Errorf("%s: %d %s", body, w.status, w.body)
 		}
 	}

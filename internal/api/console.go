@@ -39,7 +39,8 @@ func (s *server) consolePage(w *reply, r *http.Request) error {
 
 func (s *server) consoleFile(w *reply, r *http.Request) error {
 	if !s.console.ServeFile(w, r, param(r, "version"), param(r, "folder")+"/"+param(r, "file")) {
-		return fault(codeNotFound, "the console has no such file", "load /ui/ again: this daemon may be another version than the one that served the page")
+		return fault(codeNotFound, "the console has no such file",
+			"load /ui/ again: this daemon may be another version than the one that served the page")
 	}
 	return nil
 }

@@ -18,8 +18,10 @@ const AnyOrigin = "*"
 const corsAge = 7200
 
 // exposed lists the reply headers that pages of other origins may read in addition to those that every page may read.
-var exposed = []string{"Content-Disposition", "Content-Range", "ETag", "Idempotent-Replayed", "Location", "Mcp-Session-Id", "Preference-Applied", "RateLimit", "RateLimit-Policy",
-	headerAuditHead, headerAuditID, "Recurgent-Outcome", replicaHeader, "Recurgent-Spend", "Retry-After", "WWW-Authenticate", "X-Request-Id"}
+var exposed = []string{"Content-Disposition", "Content-Range", "ETag", "Idempotent-Replayed", "Location",
+	"Mcp-Session-Id", "Preference-Applied", "RateLimit", "RateLimit-Policy",
+	headerAuditHead, headerAuditID, "Recurgent-Outcome", replicaHeader, "Recurgent-Spend", "Retry-After",
+	"WWW-Authenticate", "X-Request-Id"}
 
 // CheckOrigin returns an error unless a browser could send the text as the origin of a page. It rejects AnyOrigin and "null".
 func CheckOrigin(origin string) error {
@@ -27,10 +29,12 @@ func CheckOrigin(origin string) error {
 	if err != nil {
 		return err
 	}
-	if u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin || strings.Contains(origin, "*") {
+	if u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ToLower(origin) != origin ||
+		strings.Contains(origin, "*") {
 		return errors.New("an origin has a scheme and a host, in small letters and without a path")
 	}
-	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" || strings.HasSuffix(u.Host, ":") {
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" ||
+		strings.HasSuffix(u.Host, ":") {
 		return fmt.Errorf("browsers leave the port of %s out", u.Scheme)
 	}
 	return nil
@@ -57,8 +61,10 @@ func crossOrigin(h http.Handler, origins []string) http.Handler {
 		return h
 	}
 	open := cors.New(cors.Options{
-		AllowedOrigins: origins, AllowedHeaders: []string{"*"}, ExposedHeaders: exposed, MaxAge: corsAge, AllowPrivateNetwork: true,
-		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowedOrigins: origins, AllowedHeaders: []string{"*"}, ExposedHeaders: exposed, MaxAge: corsAge,
+		AllowPrivateNetwork: true,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete},
 	}).Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" || r.URL.Path == "/ui" || strings.HasPrefix(r.URL.Path, "/ui/") {

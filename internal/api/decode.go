@@ -40,8 +40,10 @@ func (f *fields) err() error {
 	case 0:
 		return nil
 	case 1:
-		return &Problem{Type: "/problems/" + codeInvalid, Title: "The body is not valid", Status: http.StatusUnprocessableEntity, Code: codeInvalid,
-			Detail: strings.TrimSpace(f.errs[0].Pointer + " " + f.errs[0].Detail), Hint: hintOf(f.errs[0]), Errors: f.errs}
+		return &Problem{Type: "/problems/" + codeInvalid, Title: "The body is not valid",
+			Status: http.StatusUnprocessableEntity, Code: codeInvalid,
+			Detail: strings.TrimSpace(f.errs[0].Pointer + " " + f.errs[0].Detail), Hint: hintOf(f.errs[0]),
+			Errors: f.errs}
 	}
 	p := fault(codeInvalid, strconv.Itoa(len(f.errs))+" things are wrong with the body", "")
 	p.Errors = f.errs
@@ -93,7 +95,8 @@ func (f *fields) name(pointer, field string, v []byte, into *string) {
 	}
 	var bad *agent.NameError
 	if errors.As(err, &bad) {
-		f.bad(pointer, bad.Reason, "names have 1 to 200 characters, no slashes, no control or invisible characters, no white space at their ends")
+		f.bad(pointer, bad.Reason,
+			"names have 1 to 200 characters, no slashes, no control or invisible characters, no white space at their ends")
 	}
 }
 
@@ -260,7 +263,8 @@ func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f 
 
 // shapeProblem distinguishes a body that is JSON but no object from one that cannot be parsed.
 func shapeProblem(err error) error {
-	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason, "must be an object") { //nolint:errorlint // strict returns it bare
+	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason,
+		"must be an object") { //nolint:errorlint // strict returns it bare
 		return fault(codeInvalid, "the body "+e.Reason, "").in("", e.Reason)
 	}
 	return err

@@ -78,13 +78,17 @@ func newDocsPage(openAPI []byte) (page docsPage, err error) {
 			if err := node.Decode(&op); err != nil {
 				return page, fmt.Errorf("read %s %s of the OpenAPI document: %w", method, path, err)
 			}
-			if i := slices.IndexFunc(doc.Tags, func(t docsTag) bool { return slices.Contains(op.Tags, t.Name) }); i >= 0 {
+			if i := slices.IndexFunc(doc.Tags,
+				func(t docsTag) bool { return slices.Contains(op.Tags, t.Name) }); i >= 0 {
 				doc.Tags[i].Operations = append(doc.Tags[i].Operations, op)
 			}
 		}
 	}
 	for _, tag := range doc.Tags {
-		slices.SortFunc(tag.Operations, func(a, b docsOperation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+		slices.SortFunc(tag.Operations, func(a, b docsOperation) int {
+			return strings.Compare(a.Path+" "+a.Method,
+				b.Path+" "+b.Method)
+		})
 	}
 	t, err := template.New("docs").Funcs(template.FuncMap{"example": docsExample}).Parse(docsTemplate)
 	if err != nil {
@@ -98,7 +102,8 @@ func newDocsPage(openAPI []byte) (page docsPage, err error) {
 		return page, err
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
-	page.html, page.policy = b.Bytes(), "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	page.html, page.policy = b.Bytes(), "default-src 'none'; style-src 'sha256-"+
+		base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return page, nil
 }
 

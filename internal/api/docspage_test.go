@@ -29,7 +29,8 @@ func TestDocsPage(t *testing.T) {
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(page)[1]
 	sum := sha256.Sum256([]byte(style))
 	policy := got.header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"';") || strings.Contains(policy, "unsafe") {
+	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+
+		"';") || strings.Contains(policy, "unsafe") {
 		t.Errorf("the policy %q is not that of the style", policy)
 	}
 }

@@ -49,7 +49,8 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 			q.Files = f.names("/files", v)
 		case "reason":
 			f.short("/reason", v, &q.Reason, maxReason)
-		case "role", "method_name", "origin", "policy", "revision", "approved_by", "approved_at", "generations": // as GET shows them; the daemon's own
+		// as GET shows them; the daemon's own
+		case "role", "method_name", "origin", "policy", "revision", "approved_by", "approved_at", "generations":
 		default:
 			f.unknown("", name, "hosts, methods, tools, files, reason")
 		}

@@ -20,7 +20,8 @@ func TestPutEffects(t *testing.T) {
 		hosts, methods      []string
 		revision            int64
 	}{
-		{`{"hosts":["api.example.org"],"methods":[]}`, "", "", 200, []string{"api.example.org"}, []string{}, store.AnyRevision},
+		{`{"hosts":["api.example.org"],"methods":[]}`, "", "", 200, []string{"api.example.org"}, []string{},
+			store.AnyRevision},
 		{`{"hosts":null,"methods":["GET"],"reason":"needed"}`, "If-Match", `"3"`, 200, nil, []string{"GET"}, 3},
 		{`{"hosts":["*"]}`, "If-None-Match", "*", 200, []string{"*"}, nil, 0},
 		{`{"hosts":["*"]}`, "If-Match", "*", 200, []string{"*"}, nil, store.AnyRevision},
@@ -48,7 +49,9 @@ func TestPutEffects(t *testing.T) {
 			continue
 		}
 		got := g.fake.effects
-		if c.status == 200 && (!slices.Equal(got.Hosts, c.hosts) || (got.Hosts == nil) != (c.hosts == nil) || !slices.Equal(got.Methods, c.methods) || (got.Methods == nil) != (c.methods == nil) || got.Revision != c.revision || got.Actor != "local") {
+		if c.status == 200 && (!slices.Equal(got.Hosts, c.hosts) || (got.Hosts == nil) != (c.hosts == nil) ||
+			!slices.Equal(got.Methods, c.methods) || (got.Methods == nil) != (c.methods == nil) ||
+			got.Revision != c.revision || got.Actor != "local") {
 			t.Errorf("%s %s: got %+v", c.body, c.match, got)
 		}
 	}

@@ -92,7 +92,8 @@ func resumeAt(r *http.Request) string {
 }
 
 // follow runs from, which emits until it ends, and pings between events. One goroutine writes.
-func follow(ctx context.Context, out *stream, from func(ctx context.Context, emit func(progress.Event) error) error) error {
+func follow(ctx context.Context, out *stream, from func(ctx context.Context,
+	emit func(progress.Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events := make(chan progress.Event, 64) // those that are ready leave together
@@ -168,6 +169,7 @@ func (s *server) events(w *reply, r *http.Request) error {
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
 		listens := func() { _ = emit(progress.Event{}) } // it fails when the client is gone, as what follows does
-		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Previews: previews, Listens: listens}, emit)
+		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Previews: previews,
+			Listens: listens}, emit)
 	})
 }

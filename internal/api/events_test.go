@@ -19,9 +19,12 @@ func TestEventStreams(t *testing.T) {
 		status           int
 		want             string
 	}{
-		{"one call", "/v1/calls/" + knownCall + "/events", "2", 200, "retry: 2000\n\nid: finished\nevent: call.finished\ndata: {\"call_id\":\"" + knownCall + "\",\"after\":\"2\"}"},
+		{"one call", "/v1/calls/" + knownCall + "/events", "2", 200,
+			"retry: 2000\n\nid: finished\nevent: call.finished\ndata: {\"call_id\":\"" + knownCall +
+				"\",\"after\":\"2\"}"},
 		{"resumed by the query", "/v1/calls/" + knownCall + "/events?after=3", "", 200, "\"after\":\"3\"}"},
-		{"all calls", "/v1/events", "call_0", 200, "retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {\"after\":\"call_0\"}"},
+		{"all calls", "/v1/events", "call_0", 200,
+			"retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {\"after\":\"call_0\"}"},
 		{"no such call", "/v1/calls/call_nobody/events", "", 404, `"code":"not_found"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -33,7 +33,8 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 }
 
 // decide makes the handler of a person's decision on a recommendation.
-func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice, error)) handler {
+func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice,
+	error)) handler {
 	return func(w *reply, r *http.Request) error {
 		id, ok := idParam(r, "id")
 		d := operator.AdviceDecision{ID: id, Actor: w.owner}

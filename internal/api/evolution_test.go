@@ -12,12 +12,16 @@ import (
 )
 
 func anAdvice() operator.Advice {
-	return operator.Advice{Status: operator.AdviceOpen, CallerContracts: 1, Recommendation: evolve.Recommendation{ID: "rec_1", Role: "movie finder", Method: "find", Kind: evolve.StrengthenContract,
-		Score: 0.9, Reason: "r", Evidence: []string{knownCall}, Proposal: evolve.Proposal{Action: "put_contract", Value: 1, Constraint: "c", Deliverable: json.RawMessage(`{"type":"object"}`)},
-		Simulation: &evolve.Simulation{Calls: 3, WouldFail: 2, WouldFailReasked: 1, WouldFailAccepted: 1}}}
+	return operator.Advice{Status: operator.AdviceOpen, CallerContracts: 1,
+		Recommendation: evolve.Recommendation{ID: "rec_1", Role: "movie finder", Method: "find",
+			Kind:  evolve.StrengthenContract,
+			Score: 0.9, Reason: "r", Evidence: []string{knownCall}, Proposal: evolve.Proposal{Action: "put_contract",
+				Value: 1, Constraint: "c", Deliverable: json.RawMessage(`{"type":"object"}`)},
+			Simulation: &evolve.Simulation{Calls: 3, WouldFail: 2, WouldFailReasked: 1, WouldFailAccepted: 1}}}
 }
 
-func (f *fake) Recommendations(ctx context.Context, _ string, sees func(context.Context, string) bool) ([]operator.Advice, error) {
+func (f *fake) Recommendations(ctx context.Context, _ string,
+	sees func(context.Context, string) bool) ([]operator.Advice, error) {
 	one := anAdvice()
 	if sees != nil && !sees(ctx, one.Evidence[0]) {
 		one.Evidence = []string{}
@@ -34,19 +38,26 @@ func (f *fake) DismissRecommendation(_ context.Context, d operator.AdviceDecisio
 }
 
 func (f *fake) PatternReport(_ context.Context, role string) (operator.PatternReport, error) {
-	return operator.PatternReport{Role: role, Patterns: []evolve.Pattern{{Capability: "http_fetch", Count: 2, Window: 5, LastSeen: agent.FormatTime(at)}},
-		Events: []agent.PatternEvent{{CallID: knownCall, SessionID: knownSession, Timestamp: agent.FormatTime(at), Role: role, MethodName: "m", Capabilities: []string{"http_fetch"}, Status: "ok"}}}, f.note("PatternReport")
+	return operator.PatternReport{Role: role,
+		Patterns: []evolve.Pattern{{Capability: "http_fetch", Count: 2, Window: 5, LastSeen: agent.FormatTime(at)}},
+		Events: []agent.PatternEvent{{CallID: knownCall, SessionID: knownSession, Timestamp: agent.FormatTime(at),
+			Role: role, MethodName: "m", Capabilities: []string{"http_fetch"}, Status: "ok"}}}, f.note("PatternReport")
 }
 
 func (f *fake) HistoryUsage(context.Context, time.Time, time.Time) (operator.HistoryUsage, error) {
 	u := operator.Usage{Calls: 1, WithAccess: 1, Share: 1, Tags: map[string]int{"count": 1}, Verdicts: map[string]int{}}
 	none := operator.Outcomes{ErrorTypes: map[string]int{}}
-	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}}, ByAccess: operator.ByAccess{With: none, Without: none}, Delegation: []operator.Delegation{}}, f.note("HistoryUsage")
+	return operator.HistoryUsage{Usage: u, Roles: []operator.RoleUsage{{Role: "r", Usage: u}},
+			ByAccess: operator.ByAccess{With: none, Without: none}, Delegation: []operator.Delegation{}},
+		f.note("HistoryUsage")
 }
 
 func (f *fake) Trends(_ context.Context, w time.Duration) (operator.Trends, error) {
-	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at), ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
-	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t}, KnownTools: operator.KnownTools{Starving: []string{}}}, f.note("Trends")
+	t := operator.Trend{Since: agent.FormatTime(at), Until: agent.FormatTime(at),
+		ProgramSource: map[string]int{"persisted": 1}, FailureClass: map[string]int{}, ErrorType: map[string]int{},
+		Verdicts: map[string]int{}}
+	return operator.Trends{Window: w.String(), Total: t, Buckets: []operator.Trend{t},
+		KnownTools: operator.KnownTools{Starving: []string{}}}, f.note("Trends")
 }
 
 func TestEvolutionRoutes(t *testing.T) {

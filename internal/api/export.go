@@ -26,7 +26,8 @@ func (l lateWriter) begin() {
 		of = string(l.only) + "-"
 	}
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", `attachment; filename="recurgent-`+of+time.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+	h.Set("Content-Disposition", `attachment; filename="recurgent-`+of+time.Now().UTC().Format("20060102T150405Z")+
+		`.tar.gz"`)
 	l.w.WriteHeader(http.StatusOK)
 }
 

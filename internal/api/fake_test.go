@@ -99,9 +99,12 @@ func (f *fake) known(name, id, known string) error {
 }
 
 func reply1(role, method string) runtime.Reply {
-	return runtime.Reply{CallID: knownCall, SessionID: knownSession, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", Role: role, Method: method,
-		Outcome:  agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5"), ToolRole: role, MethodName: method},
-		Program:  runtime.Program{Source: agent.SourceGenerated, Generation: "gen-1", Checksum: agent.Checksum("x"), Trigger: "initial_forge", Selection: agent.Selection{Decision: "forge", Reason: "missing"}},
+	return runtime.Reply{CallID: knownCall, SessionID: knownSession, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736",
+		Role: role, Method: method,
+		Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5"), ToolRole: role,
+			MethodName: method},
+		Program: runtime.Program{Source: agent.SourceGenerated, Generation: "gen-1", Checksum: agent.Checksum("x"),
+			Trigger: "initial_forge", Selection: agent.Selection{Decision: "forge", Reason: "missing"}},
 		Attempts: 1, DurationMs: 1.5, Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}
 }
 
@@ -132,7 +135,8 @@ func (f *fake) Why(_ context.Context, id string, asker why.Asker) (*why.Explanat
 }
 
 func (f *fake) Replay(_ context.Context, id string) (operator.ReplayReport, error) {
-	return operator.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"}, f.known("Replay", id, knownCall)
+	return operator.ReplayReport{CallID: id, Replayable: true, Equal: true, Recorded: "value 5", Replayed: "value 5"},
+		f.known("Replay", id, knownCall)
 }
 func (f *fake) Cancel(_ context.Context, id, _ string) error { return f.known("Cancel", id, knownCall) }
 
@@ -144,7 +148,8 @@ func (f *fake) CallView(_ context.Context, id string) (operator.CallView, error)
 }
 
 func logEntry(id string) agent.LogEntry {
-	return agent.LogEntry{Timestamp: agent.FormatTime(at), Runtime: "go", CallID: id, OutcomeStatus: agent.StatusRunning, Role: "calculator", Method: "add"}
+	return agent.LogEntry{Timestamp: agent.FormatTime(at), Runtime: "go", CallID: id,
+		OutcomeStatus: agent.StatusRunning, Role: "calculator", Method: "add"}
 }
 
 func (f *fake) ListCalls(_ context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
@@ -155,7 +160,8 @@ func (f *fake) ListCalls(_ context.Context, q store.CallQuery) ([]agent.LogEntry
 func (f *fake) Preview(context.Context, []agent.LogEntry) error { return f.note("Preview") }
 
 func (f *fake) aSession() agent.Session {
-	return agent.Session{ID: knownSession, Role: "calculator", Owner: "local", CreatedAt: at, UpdatedAt: at, Contract: &agent.Contract{Purpose: "count"}, Metadata: map[string]string{"a": "b"}, Revision: 1}
+	return agent.Session{ID: knownSession, Role: "calculator", Owner: "local", CreatedAt: at, UpdatedAt: at,
+		Contract: &agent.Contract{Purpose: "count"}, Metadata: map[string]string{"a": "b"}, Revision: 1}
 }
 
 func (f *fake) CreateSession(_ context.Context, q runtime.SessionRequest) (agent.Session, error) {
@@ -185,17 +191,21 @@ func (f *fake) Context(_ context.Context, id string) (map[string]json.RawMessage
 	return nil, f.known("Context", id, knownSession)
 }
 
-func (f *fake) PatchContext(_ context.Context, id string, patch json.RawMessage, _ string) (map[string]json.RawMessage, error) {
+func (f *fake) PatchContext(_ context.Context, id string, patch json.RawMessage,
+	_ string) (map[string]json.RawMessage, error) {
 	f.patch = patch
-	return map[string]json.RawMessage{"value": json.RawMessage("9007199254740993")}, f.known("PatchContext", id, knownSession)
+	return map[string]json.RawMessage{"value": json.RawMessage("9007199254740993")},
+		f.known("PatchContext", id, knownSession)
 }
 
 func (f *fake) History(_ context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
 	f.history = q
 	p := store.HistoryPage{Size: 2}
 	if q.After == 0 {
-		r, _ := json.Marshal(agent.Record{CallID: knownCall, Seq: 1, Timestamp: agent.FormatTime(at), Speaker: agent.SpeakerUser, Role: "r", MethodName: "m",
-			Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}"), OutcomeSummary: agent.OutcomeSummary{Status: "ok", OK: true, ValueClass: "number"}})
+		r, _ := json.Marshal(agent.Record{CallID: knownCall, Seq: 1, Timestamp: agent.FormatTime(at),
+			Speaker: agent.SpeakerUser, Role: "r", MethodName: "m",
+			Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}"),
+			OutcomeSummary: agent.OutcomeSummary{Status: "ok", OK: true, ValueClass: "number"}})
 		p.Records, p.Next = []json.RawMessage{r}, 1
 	}
 	return p, f.known("History", id, knownSession)
@@ -213,8 +223,10 @@ func (f *fake) PatchPolicy(_ context.Context, patch json.RawMessage, _ string) (
 }
 
 func aTool(role string) agent.Tool {
-	return agent.Tool{Role: role, Contract: agent.Contract{Purpose: "count", Deliverable: json.RawMessage(`{"type":"number"}`)},
-		Methods: map[string]agent.Contract{"add": {Acceptance: json.RawMessage(`["right"]`)}}, CreatedAt: at, LastUsedAt: at, Revision: 7}
+	return agent.Tool{Role: role, Contract: agent.Contract{Purpose: "count",
+		Deliverable: json.RawMessage(`{"type":"number"}`)},
+		Methods: map[string]agent.Contract{"add": {Acceptance: json.RawMessage(`["right"]`)}}, CreatedAt: at,
+		LastUsedAt: at, Revision: 7}
 }
 
 // earlierRole was stored in another form than names are kept in.
@@ -225,7 +237,8 @@ func (f *fake) Tool(_ context.Context, role string) (operator.KnownTool, error) 
 	if role == earlierRole {
 		known = earlierRole
 	}
-	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation}, f.known("Tool", role, known)
+	return operator.KnownTool{Tool: aTool(role), Score: 0.5, LifecycleState: agent.StateProbation},
+		f.known("Tool", role, known)
 }
 
 func (f *fake) FindTools(_ context.Context, q overview.Query) ([]operator.KnownTool, string, error) {
@@ -233,26 +246,34 @@ func (f *fake) FindTools(_ context.Context, q overview.Query) ([]operator.KnownT
 	if q.After == "nowhere" {
 		return nil, "", overview.ErrCursor
 	}
-	health := &overview.Health{Methods: 1, FailureCount: 1, LastFailure: &overview.LastFailure{Method: "add", Class: agent.ClassIntrinsic, Reason: "a private text", At: &at}}
-	return []operator.KnownTool{{Tool: aTool("calculator"), Score: 0.5, LifecycleState: agent.StateProbation, Health: health}}, "more", f.note("FindTools")
+	health := &overview.Health{Methods: 1, FailureCount: 1, LastFailure: &overview.LastFailure{Method: "add",
+		Class: agent.ClassIntrinsic, Reason: "a private text", At: &at}}
+	return []operator.KnownTool{{Tool: aTool("calculator"), Score: 0.5, LifecycleState: agent.StateProbation,
+		Health: health}}, "more", f.note("FindTools")
 }
 
 func (f *fake) Inbox(ctx context.Context, q operator.InboxQuery) ([]operator.Waiting, string, error) {
 	if q.After == "nowhere" {
 		return nil, "", overview.ErrCursor
 	}
-	e := operator.CorrectionEvidence{Generation: "gen-1", Correction: agent.Correction{State: agent.CorrectionFailed}, Wrong: []agent.Verdict{}, WrongCount: 1}
+	e := operator.CorrectionEvidence{Generation: "gen-1", Correction: agent.Correction{State: agent.CorrectionFailed},
+		Wrong: []agent.Verdict{}, WrongCount: 1}
 	if q.Sees == nil || q.Sees(ctx, knownCall) {
-		e.Wrong = append(e.Wrong, agent.Verdict{CallID: knownCall, SessionID: knownSession, Verdict: agent.VerdictWrong, State: agent.ExampleActive, At: at, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}")})
+		e.Wrong = append(e.Wrong, agent.Verdict{CallID: knownCall, SessionID: knownSession, Verdict: agent.VerdictWrong,
+			State: agent.ExampleActive, At: at, Args: []json.RawMessage{}, Kwargs: json.RawMessage("{}")})
 	}
-	return []operator.Waiting{{ID: "wait_1", Kind: overview.Correction, Role: "calculator", Method: "add", Since: agent.FormatTime(at), Summary: "x", Evidence: e,
-		Operations: []operator.InboxOperation{{Name: "again", Method: "POST", Path: "/v1/tools/calculator/methods/add/regenerate", Body: json.RawMessage("{}"), Scopes: []string{"operate"}, Scope: "operate"}}}}, "", f.note("Inbox")
+	return []operator.Waiting{{ID: "wait_1", Kind: overview.Correction, Role: "calculator", Method: "add",
+		Since: agent.FormatTime(at), Summary: "x", Evidence: e,
+		Operations: []operator.InboxOperation{{Name: "again", Method: "POST",
+			Path: "/v1/tools/calculator/methods/add/regenerate", Body: json.RawMessage("{}"),
+			Scopes: []string{"operate"}, Scope: "operate"}}}}, "", f.note("Inbox")
 }
 
 func (f *fake) SimulatePolicy(_ context.Context, q operator.SimulationQuery) (operator.Simulation, error) {
 	f.simulated = q
 	run := agent.Selection{Decision: agent.DecideRun, Reason: "healthy", Generation: "gen-1"}
-	return operator.Simulation{Changed: []operator.ChangedCall{{CallID: knownCall, Role: "calculator", Method: "add", Was: run, WouldBe: run}}, LookedAt: 1}, f.note("SimulatePolicy")
+	return operator.Simulation{Changed: []operator.ChangedCall{{CallID: knownCall, Role: "calculator", Method: "add",
+		Was: run, WouldBe: run}}, LookedAt: 1}, f.note("SimulatePolicy")
 }
 
 func (f *fake) PutTool(_ context.Context, q operator.ToolPut) (operator.ChangedTool, bool, error) {
@@ -270,8 +291,10 @@ func (f *fake) ArchiveTool(_ context.Context, role, _, _ string) error {
 
 func anArtifact(role, method string) *agent.Artifact {
 	var a *agent.Artifact
-	a = a.Apply(agent.ArtifactChange{Role: role, MethodName: method, At: at, Result: agent.ClassOK, SessionID: knownSession,
-		Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool", CodeChecksum: agent.Checksum("package tool"), Dependencies: []string{"recurgent"}, CreatedAt: at,
+	a = a.Apply(agent.ArtifactChange{Role: role, MethodName: method, At: at, Result: agent.ClassOK,
+		SessionID: knownSession,
+		Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool",
+			CodeChecksum: agent.Checksum("package tool"), Dependencies: []string{"recurgent"}, CreatedAt: at,
 			Fixtures: []agent.Fixture{{CallID: knownCall, Value: json.RawMessage(`"a private value"`)}}}})
 	return a
 }
@@ -287,7 +310,8 @@ func (f *fake) Staleness(context.Context, string) func(*agent.Artifact) string {
 }
 
 func (f *fake) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
-	return []*agent.Artifact{anArtifact(role, "add"), anArtifact(role, "mul")}, f.known("ListArtifacts", role, "calculator")
+	return []*agent.Artifact{anArtifact(role, "add"), anArtifact(role, "mul")},
+		f.known("ListArtifacts", role, "calculator")
 }
 
 func (f *fake) ArchiveArtifact(_ context.Context, role, _, _, _ string) error {
@@ -308,7 +332,8 @@ func (f *fake) Stale(_ context.Context, _ int) ([]store.Target, error) { return 
 
 func (f *fake) Prune(_ context.Context, q operator.PruneRequest) (operator.PruneReport, error) {
 	f.pruned = q
-	return operator.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}}, f.note("Prune")
+	return operator.PruneReport{DryRun: q.DryRun, Mode: q.Mode, Targets: []store.Target{{Role: "old", LastUsedAt: at}}},
+		f.note("Prune")
 }
 
 func (f *fake) Restore(_ context.Context, t store.Target, _, _ string) (operator.RestoreReport, error) {
@@ -321,7 +346,8 @@ func (f *fake) Audit(_ context.Context, q store.AuditQuery) ([]agent.AuditEntry,
 	if q.Principal != "" && q.Principal != "local" || q.Before != "" {
 		return nil, f.note("Audit")
 	}
-	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}}, f.note("Audit")
+	return []agent.AuditEntry{{ID: "audit_1", Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put",
+		Target: "calculator"}}, f.note("Audit")
 }
 
 func (f *fake) AuditViews(_ context.Context, entries []agent.AuditEntry) (views []operator.AuditView, err error) {
@@ -332,7 +358,9 @@ func (f *fake) AuditViews(_ context.Context, entries []agent.AuditEntry) (views 
 }
 
 func (f *fake) AuditEntry(_ context.Context, id string) (operator.AuditView, error) {
-	return operator.AuditView{AuditEntry: agent.AuditEntry{ID: id, Timestamp: agent.FormatTime(at), Actor: "local", Action: "tool.put", Target: "calculator"}, UndoRefused: "the policy was changed again since"}, f.known("AuditEntry", id, "audit_1")
+	return operator.AuditView{AuditEntry: agent.AuditEntry{ID: id, Timestamp: agent.FormatTime(at), Actor: "local",
+			Action: "tool.put", Target: "calculator"}, UndoRefused: "the policy was changed again since"},
+		f.known("AuditEntry", id, "audit_1")
 }
 
 func (f *fake) InboxCounts(_ context.Context, emit func(progress.Event) error) error {
@@ -347,14 +375,16 @@ func (f *fake) Undo(_ context.Context, q operator.UndoRequest) (operator.Undone,
 	if id == "audit_gone" {
 		return operator.Undone{}, &agent.InputError{Code: "cannot_undo", Detail: "it is undone already"}
 	}
-	return operator.Undone{AuditEntry: agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor, Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}}, f.known("Undo", id, "audit_1")
+	return operator.Undone{AuditEntry: agent.AuditEntry{ID: "audit_2", Timestamp: agent.FormatTime(at), Actor: actor,
+		Action: "artifact.undo", Target: "calculator.add", Reason: reason, Undoes: id}}, f.known("Undo", id, "audit_1")
 }
 
 func (f *fake) CallEvents(_ context.Context, callID, after string, emit func(progress.Event) error) error {
 	if err := f.known("CallEvents", callID, knownCall); err != nil {
 		return err
 	}
-	return emit(progress.Event{ID: "finished", Type: progress.Finished, Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
+	return emit(progress.Event{ID: "finished", Type: progress.Finished,
+		Data: json.RawMessage(`{"call_id":"` + callID + `","after":"` + after + `"}`)})
 }
 
 func (f *fake) Events(_ context.Context, q operator.EventQuery, emit func(progress.Event) error) error {
@@ -362,7 +392,8 @@ func (f *fake) Events(_ context.Context, q operator.EventQuery, emit func(progre
 		return err
 	}
 	q.Listens()
-	return emit(progress.Event{ID: "call_1", Type: progress.Finished, Data: json.RawMessage(`{"after":"` + q.After + `"}`)})
+	return emit(progress.Event{ID: "call_1", Type: progress.Finished,
+		Data: json.RawMessage(`{"after":"` + q.After + `"}`)})
 }
 
 func (f *fake) Export(_ context.Context, w io.Writer, _ agent.Namespace, _ string) error {
@@ -377,15 +408,20 @@ func (f *fake) Here(_ context.Context, id string) error { return f.known("Here",
 
 func (f *fake) Ready() error { return f.ready }
 func (f *fake) ModelStatus() (provider.Status, bool) {
-	return provider.Status{Model: "m", BaseURL: "http://h/v1", LastError: &provider.Failure{At: at, Status: 401, Message: "no"}, LastOK: at}, !f.recorded
+	return provider.Status{Model: "m", BaseURL: "http://h/v1",
+		LastError: &provider.Failure{At: at, Status: 401, Message: "no"}, LastOK: at}, !f.recorded
 }
 
 func (f *fake) CheckModel(context.Context, string) (provider.Check, bool, error) {
-	return provider.Check{OK: true, Steps: []provider.Step{{Name: provider.StepReached, Result: provider.StepOK, Detail: "http://h/v1"}}}, !f.recorded, f.note("CheckModel")
+	return provider.Check{OK: true,
+			Steps: []provider.Step{{Name: provider.StepReached, Result: provider.StepOK, Detail: "http://h/v1"}}},
+		!f.recorded, f.note("CheckModel")
 }
 
 func (f *fake) Version() operator.VersionInfo {
-	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine", Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always", Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
+	return operator.VersionInfo{Name: "recurgentd", Engine: "auto", Tier: "engine",
+		Native: operator.NativeTier{State: "off", Why: "no toolchain"}, Store: "disk", Durability: "always",
+		Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
 // Functions is the default namespace's: see one.
@@ -410,7 +446,8 @@ type one struct {
 }
 
 func only(t testing.TB, run Runtime) *one {
-	return &one{Runtime: run, tools: newTools(t), erased: context.Background(), made: map[agent.Namespace]bool{agent.DefaultNamespace: true}}
+	return &one{Runtime: run, tools: newTools(t), erased: context.Background(),
+		made: map[agent.Namespace]bool{agent.DefaultNamespace: true}}
 }
 
 func (o *one) Functions() *catalog.Catalog { return o.tools }
@@ -434,7 +471,8 @@ func (o *one) Use(_ context.Context, name agent.Namespace, named bool) (Runtime,
 
 func (o *one) Ready() error { return o.Runtime.(interface{ Ready() error }).Ready() }
 
-func (o *one) ListNamespaces(_ context.Context, after agent.Namespace, limit int) (all []store.NamespaceInfo, err error) {
+func (o *one) ListNamespaces(_ context.Context, after agent.Namespace,
+	limit int) (all []store.NamespaceInfo, err error) {
 	for _, name := range slices.Sorted(maps.Keys(o.made)) {
 		if name > after && len(all) < limit {
 			all = append(all, store.NamespaceInfo{Name: name, CreatedAt: at})
@@ -484,7 +522,8 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 	f := &fake{done: make(chan runtime.CallResult, 1)}
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}),
+		document.OpenAPI
 	if change != nil {
 		change(&o)
 	}
@@ -555,11 +594,14 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 
 func (f *fake) Judge(_ context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
 	f.judgement = j
-	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, State: "active", Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil, f.known("Judge", id, knownCall)
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: j.Verdict, State: "active",
+			Expected: j.Expected, Correction: agent.Correction{State: agent.CorrectionNone}}, nil,
+		f.known("Judge", id, knownCall)
 }
 
 func (f *fake) Verdict(_ context.Context, id string) (operator.JudgedCall, error) {
-	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: agent.VerdictRight, State: "active", Correction: agent.Correction{State: agent.CorrectionNone}}, f.known("Verdict", id, knownCall)
+	return operator.JudgedCall{CallID: id, Role: "calculator", Method: "add", Verdict: agent.VerdictRight,
+		State: "active", Correction: agent.Correction{State: agent.CorrectionNone}}, f.known("Verdict", id, knownCall)
 }
 
 func (f *fake) DropVerdict(_ context.Context, id, _ string, _ bool) error {
@@ -578,9 +620,13 @@ func (f *fake) PutEffects(_ context.Context, q operator.EffectsPut) (operator.Me
 }
 
 func knownEffects() operator.MethodEffects {
-	did := agent.Effects{Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Tools: []string{}, Files: []string{}}
-	return operator.MethodEffects{Role: "calculator", MethodName: "add", Manifest: agent.Manifest{Effects: did, Revision: 3}, Origin: "observed", Policy: "observe",
-		Generations: []operator.GenerationEffects{{ID: "gen-1", Current: true, Did: &did, NamedHosts: []string{}, NewHosts: []string{}, Lacks: agent.Effects{Hosts: []string{}, Methods: []string{}, Tools: []string{}, Files: []string{}}}}}
+	did := agent.Effects{Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Tools: []string{},
+		Files: []string{}}
+	return operator.MethodEffects{Role: "calculator", MethodName: "add",
+		Manifest: agent.Manifest{Effects: did, Revision: 3}, Origin: "observed", Policy: "observe",
+		Generations: []operator.GenerationEffects{{ID: "gen-1", Current: true, Did: &did, NamedHosts: []string{},
+			NewHosts: []string{}, Lacks: agent.Effects{Hosts: []string{}, Methods: []string{}, Tools: []string{},
+				Files: []string{}}}}}
 }
 
 func (f *fake) Examples(context.Context, string, string) ([]agent.Example, error) {
@@ -604,7 +650,8 @@ func (f *fake) RunExamples(context.Context, operator.ExampleQuery) (operator.Exa
 }
 
 func (f *fake) Try(context.Context, operator.TryRequest) (operator.TryReport, error) {
-	return operator.TryReport{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5")}, Fixtures: operator.FixtureSummary{Changed: []runtime.ChangedFixture{}}}, f.note("Try")
+	return operator.TryReport{Outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("5")},
+		Fixtures: operator.FixtureSummary{Changed: []runtime.ChangedFixture{}}}, f.note("Try")
 }
 
 func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string, error) {
@@ -619,7 +666,9 @@ func newTools(t testing.TB) *catalog.Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add := &agent.Interface{Summary: "Add two numbers.", Parameters: []agent.Parameter{{Name: "a", Type: "number", Required: true}, {Name: "b", Type: "number", Required: true}}}
+	add := &agent.Interface{Summary: "Add two numbers.",
+		Parameters: []agent.Parameter{{Name: "a", Type: "number", Required: true},
+			{Name: "b", Type: "number", Required: true}}}
 	for _, m := range []struct {
 		role, name string
 		takes      *agent.Interface
@@ -627,12 +676,14 @@ func newTools(t testing.TB) *catalog.Catalog {
 		if _, err := held.PutTool(t.Context(), agent.Tool{Role: m.role}, store.AnyRevision, nil); err != nil {
 			t.Fatal(err)
 		}
-		c := agent.ArtifactChange{Role: m.role, MethodName: m.name, At: at, Generation: &agent.Generation{ID: "gen-1", Interface: m.takes}}
+		c := agent.ArtifactChange{Role: m.role, MethodName: m.name, At: at,
+			Generation: &agent.Generation{ID: "gen-1", Interface: m.takes}}
 		if _, err := held.ChangeArtifact(t.Context(), store.AnyRevision, c, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p }, Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
+	c, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p },
+		Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -647,7 +698,9 @@ const aFileText = "a,b\n1,2\n"
 
 // aFile is the one file that there is.
 func aFile() agent.File {
-	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: int64(len(aFileText)), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(aFileText))), Owner: "local", CreatedAt: at, ExpiresAt: at.Add(time.Hour)}
+	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: int64(len(aFileText)),
+		SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(aFileText))), Owner: "local", CreatedAt: at,
+		ExpiresAt: at.Add(time.Hour)}
 }
 
 func (f *fake) Upload(_ context.Context, x agent.File, body io.Reader) (agent.File, error) {

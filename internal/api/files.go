@@ -46,7 +46,8 @@ type fileView struct {
 }
 
 func viewFile(f agent.File) fileView {
-	v := fileView{ID: f.ID, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, SHA256: f.SHA256, CreatedAt: f.CreatedAt}
+	v := fileView{ID: f.ID, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, SHA256: f.SHA256,
+		CreatedAt: f.CreatedAt}
 	if f.SessionID != "" {
 		v.SessionID = &f.SessionID
 	}
@@ -64,7 +65,8 @@ const curlsDefault = "application/x-www-form-urlencoded"
 
 func (s *server) postFile(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	f := agent.File{Owner: w.owner, Name: q.text("name"), SessionID: q.text("session_id"), MediaType: r.Header.Get("Content-Type"), Bytes: max(0, r.ContentLength)}
+	f := agent.File{Owner: w.owner, Name: q.text("name"), SessionID: q.text("session_id"),
+		MediaType: r.Header.Get("Content-Type"), Bytes: max(0, r.ContentLength)}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -72,7 +74,8 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 		f.MediaType = ""
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding), "send it as it is, without Content-Encoding")
+		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding),
+			"send it as it is, without Content-Encoding")
 	}
 	owner := w.held.owner
 	if !s.shares.uploads.Try(owner, 1) {

@@ -21,7 +21,8 @@ func uploadTo(t *testing.T, l net.Listener) (stop func()) {
 	t.Helper()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}),
+		document.OpenAPI
 	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,8 @@ func TestUploadEndsByIdleness(t *testing.T) {
 		conn := l.dial()
 		defer conn.Close()
 		fmt.Fprint(conn, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nte")
-		if status, body := answerOn(t, bufio.NewReader(conn)); status != http.StatusRequestTimeout || body["code"] != "upload_idle" {
+		if status, body := answerOn(t,
+			bufio.NewReader(conn)); status != http.StatusRequestTimeout || body["code"] != "upload_idle" {
 			t.Errorf("got %d %v", status, body)
 		}
 	})

@@ -54,7 +54,8 @@ func (w *reply) internalHeader() (http.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	return http.Header{principalHeader: {base64.RawURLEncoding.EncodeToString(data)}, "X-Request-Id": {w.requestID}}, nil
+	return http.Header{principalHeader: {base64.RawURLEncoding.EncodeToString(data)}, "X-Request-Id": {w.requestID}},
+		nil
 }
 
 // serve runs the handler. What belongs to another replica is forwarded to it: calls of its sessions, and what is asked of calls
@@ -65,7 +66,8 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 	if err == nil || s.o.Cluster == nil {
 		return err
 	}
-	for began, pause := time.Now(), time.Duration(0); ; pause = max(forwardPause, 2*pause) { // the first time the owner has just moved
+	// the first time the owner has just moved
+	for began, pause := time.Now(), time.Duration(0); ; pause = max(forwardPause, 2*pause) {
 		to, away := s.elsewhere(w, r, err)
 		if !away {
 			return err
@@ -75,7 +77,8 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 			return fault(codeMoved, "", "")
 		}
 		err = s.forward(w, r, to, stream)
-		if !errors.Is(err, cluster.ErrMoved) && !errors.Is(err, cluster.ErrUnreachable) || time.Since(began) > s.o.Forward {
+		if !errors.Is(err, cluster.ErrMoved) && !errors.Is(err, cluster.ErrUnreachable) ||
+			time.Since(began) > s.o.Forward {
 			return err
 		}
 		select {
@@ -111,7 +114,8 @@ func (s *server) elsewhere(w *reply, r *http.Request, err error) (address string
 
 // leaving reports whether the request was not begun because this replica stops: another one may answer it.
 func leaving(err error) bool {
-	return errors.Is(err, cluster.ErrLeaving) || errors.Is(err, runtime.ErrDraining) || errors.Is(err, interrupt.ErrShutdown)
+	return errors.Is(err, cluster.ErrLeaving) || errors.Is(err, runtime.ErrDraining) ||
+		errors.Is(err, interrupt.ErrShutdown)
 }
 
 // runsAt returns the address of the replica that runs the call, "" where none does.
@@ -150,7 +154,8 @@ func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 		if !goodID(id) {
 			continue
 		}
-		if err := w.run.Here(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) { // what is not there the handler says in the way of its protocol
+		// what is not there the handler says in the way of its protocol
+		if err := w.run.Here(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}

@@ -86,7 +86,8 @@ func (f *fields) argumentsOf(v []byte) json.RawMessage {
 	}
 	object := []byte(text)
 	if err := strict.Members(object, func(_, _ []byte) error { return nil }); err != nil {
-		f.bad("/arguments", "as text must be a JSON object: "+err.Error(), `such as {"arguments": "{\"a\": 2, \"b\": 3}"}`)
+		f.bad("/arguments", "as text must be a JSON object: "+err.Error(),
+			`such as {"arguments": "{\"a\": 2, \"b\": 3}"}`)
 	}
 	return object
 }

@@ -286,5 +286,6 @@ func (s *server) findFunctions(w *reply, r *http.Request, c *functionCall) error
 		}
 	}
 	value := map[string]any{"tools": found}
-	return s.send(w, http.StatusOK, map[string]any{"outcome": map[string]any{"status": agent.StatusOK, "ok": true, "value": value}})
+	return s.send(w, http.StatusOK,
+		map[string]any{"outcome": map[string]any{"status": agent.StatusOK, "ok": true, "value": value}})
 }

@@ -37,7 +37,8 @@ func TestFunctionTools(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got.body, want)
 	}
 	got = g.ask("GET", "/v1/tools?format=openai&after=calculator__add", "")
-	if !strings.Contains(string(got.body), `"free__form"`) || !strings.HasSuffix(string(got.body), `"next_cursor":null}`) {
+	if !strings.Contains(string(got.body), `"free__form"`) || !strings.HasSuffix(string(got.body),
+		`"next_cursor":null}`) {
 		t.Errorf("the second page: %s", got.body)
 	}
 	var list struct {
@@ -52,7 +53,8 @@ func TestFunctionTools(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	add := list.Tools[0]
-	if add.Name != "calculator__add" || add.InputSchema["type"] != "object" || add.OutputSchema["type"] != "object" || add.Annotations["readOnlyHint"] != false {
+	if add.Name != "calculator__add" || add.InputSchema["type"] != "object" || add.OutputSchema["type"] != "object" ||
+		add.Annotations["readOnlyHint"] != false {
 		t.Errorf("add: %+v", add)
 	}
 }
@@ -65,11 +67,15 @@ func TestFormatsOfFunctionTools(t *testing.T) {
 	const plain = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
 	const held = `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"additionalProperties":false}`
 	for query, want := range map[string]string{
-		"openai&strict=true":           `{"type":"function","function":{"name":"calculator__add",` + description + `,"parameters":` + held + `,"strict":true}}`,
-		"openai&strict=false":          `{"type":"function","function":{"name":"calculator__add",` + description + `,"parameters":` + plain + `}}`,
-		"openai-responses":             `{"type":"function","name":"calculator__add",` + description + `,"parameters":` + plain + `,"strict":false}`,
-		"openai-responses&strict=true": `{"type":"function","name":"calculator__add",` + description + `,"parameters":` + held + `,"strict":true}`,
-		"anthropic":                    `{"name":"calculator__add",` + description + `,"input_schema":` + plain + `}`,
+		"openai&strict=true": `{"type":"function","function":{"name":"calculator__add",` + description +
+			`,"parameters":` + held + `,"strict":true}}`,
+		"openai&strict=false": `{"type":"function","function":{"name":"calculator__add",` + description +
+			`,"parameters":` + plain + `}}`,
+		"openai-responses": `{"type":"function","name":"calculator__add",` + description +
+			`,"parameters":` + plain + `,"strict":false}`,
+		"openai-responses&strict=true": `{"type":"function","name":"calculator__add",` + description +
+			`,"parameters":` + held + `,"strict":true}`,
+		"anthropic": `{"name":"calculator__add",` + description + `,"input_schema":` + plain + `}`,
 	} {
 		got := g.ask("GET", "/v1/tools?limit=1&after=find_tools&format="+query, "")
 		if want = `{"tools":[` + want + `],"next_cursor":"calculator__add"}`; string(got.body) != want {
@@ -78,11 +84,14 @@ func TestFormatsOfFunctionTools(t *testing.T) {
 	}
 	// Gemini takes the declarations of all as one tool, and no object without properties.
 	gemini := g.ask("GET", "/v1/tools?format=gemini&limit=3", "")
-	if list, add := string(gemini.body), `{"name":"calculator__add",`+description+`,"parameters":`+plain+`}]}],"next_cursor":"calculator__add"}`; !strings.HasPrefix(list, `{"tools":[{"functionDeclarations":[{"name":"call_method",`) || !strings.HasSuffix(list, add) ||
+	if list, add := string(gemini.body), `{"name":"calculator__add",`+description+`,"parameters":`+plain+
+		`}]}],"next_cursor":"calculator__add"}`; !strings.HasPrefix(list,
+		`{"tools":[{"functionDeclarations":[{"name":"call_method",`) || !strings.HasSuffix(list, add) ||
 		!strings.Contains(list, `"kwargs":{"type":"string","description":"The arguments by name. As JSON text."}`) {
 		t.Errorf("gemini: %s", list)
 	}
-	if got := g.ask("GET", "/v1/tools?format=gemini&after=zzz", ""); string(got.body) != `{"tools":[],"next_cursor":null}` {
+	if got := g.ask("GET", "/v1/tools?format=gemini&after=zzz",
+		""); string(got.body) != `{"tools":[],"next_cursor":null}` {
 		t.Errorf("an empty page: %s", got.body)
 	}
 	got := g.ask("GET", "/v1/tools?format=openai&strict=true&after=calculator__add", "")
@@ -90,7 +99,8 @@ func TestFormatsOfFunctionTools(t *testing.T) {
 		`"kwargs":{"type":["string","null"],"description":"The arguments by name. As JSON text. null: not given."}}`; !strings.Contains(string(got.body), want) {
 		t.Errorf("the free form: %s", got.body)
 	}
-	for _, query := range []string{"strict=true", "format=mcp&strict=true", "format=anthropic&strict=true", "format=openai&strict=1"} {
+	for _, query := range []string{"strict=true", "format=mcp&strict=true", "format=anthropic&strict=true",
+		"format=openai&strict=1"} {
 		if got := g.ask("GET", "/v1/tools?"+query, ""); got.status != 422 && got.status != 400 {
 			t.Errorf("%s: %d %s", query, got.status, got.body)
 		}
@@ -106,23 +116,30 @@ func TestFunctionToolsThatAreNoMethods(t *testing.T) {
 		`{"arguments":{"role":"shop","method":"sell","args":["1"],"kwargs":"{\"n\":2}"},"strict":true}`} {
 		g.fake.call = runtime.CallRequest{}
 		got := g.ask("POST", "/v1/functions/call_method", body)
-		if q := g.fake.call; got.status != 200 || q.Role != "shop" || q.Method != "sell" || len(q.Args) != 1 || string(q.Args[0]) != "1" || string(q.Kwargs) != `{"n":2}` || !q.Ephemeral {
+		if q := g.fake.call; got.status != 200 || q.Role != "shop" || q.Method != "sell" || len(q.Args) != 1 ||
+			string(q.Args[0]) != "1" || string(q.Kwargs) != `{"n":2}` || !q.Ephemeral {
 			t.Errorf("%s: %d %s, %+v", body, got.status, got.body, q)
 		}
 	}
-	for body, want := range map[string]string{`{}`: "/arguments/role is required", `{"arguments":{"role":"shop"}}`: "/arguments/method is required", `{"arguments":{"role":"a/b","method":"m"}}`: "/arguments/role",
-		`{"arguments":{"role":"a","method":"m","x":1}}`: "/arguments/x", `{"arguments":{"role":"a","method":"m","args":{}}}`: "/arguments/args"} {
-		if got := g.ask("POST", "/v1/functions/call_method", body); got.status != 422 || !strings.Contains(string(got.body), want) {
+	for body, want := range map[string]string{`{}`: "/arguments/role is required",
+		`{"arguments":{"role":"shop"}}`:                     "/arguments/method is required",
+		`{"arguments":{"role":"a/b","method":"m"}}`:         "/arguments/role",
+		`{"arguments":{"role":"a","method":"m","x":1}}`:     "/arguments/x",
+		`{"arguments":{"role":"a","method":"m","args":{}}}`: "/arguments/args"} {
+		if got := g.ask("POST", "/v1/functions/call_method",
+			body); got.status != 422 || !strings.Contains(string(got.body), want) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
-	for _, body := range []string{`{"arguments":{"query":"add numbers","limit":1}}`, `{"arguments":"{\"query\":\"add\",\"limit\":null}"}`} {
+	for _, body := range []string{`{"arguments":{"query":"add numbers","limit":1}}`,
+		`{"arguments":"{\"query\":\"add\",\"limit\":null}"}`} {
 		got := g.ask("POST", "/v1/functions/find_tools", body)
 		if want := `{"outcome":{"ok":true,"status":"ok","value":{"tools":[{"name":"calculator__add","role":"calculator","method":"add","description":"calculator.add. `; got.status != 200 || !strings.HasPrefix(string(got.body), want) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 	}
-	for _, body := range []string{`{"arguments":{"query":7}}`, `{"arguments":{"query":"x","limit":51}}`, `{"arguments":{"words":"x"}}`} {
+	for _, body := range []string{`{"arguments":{"query":7}}`, `{"arguments":{"query":"x","limit":51}}`,
+		`{"arguments":{"words":"x"}}`} {
 		if got := g.ask("POST", "/v1/functions/find_tools", body); got.status != 422 {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
@@ -142,7 +159,8 @@ func TestFunctionCalls(t *testing.T) {
 		detail     string
 	}{
 		{"calculator__add", `{"arguments":{"a":2,"b":3}}`, 200, 0, `{"a":2,"b":3}`, ""},
-		{"calculator__add", `{"arguments":"{\"a\": 9007199254740993, \"b\": 0}","session_id":null}`, 200, 0, `{"a": 9007199254740993, "b": 0}`, ""},
+		{"calculator__add", `{"arguments":"{\"a\": 9007199254740993, \"b\": 0}","session_id":null}`, 200, 0,
+			`{"a": 9007199254740993, "b": 0}`, ""},
 		{"free__form", `{}`, 200, 0, "", ""},
 		{"free__form", `{"arguments":""}`, 200, 0, "", ""},
 		{"calculator__add", `{"arguments":{"b":3}}`, 422, 0, "", "/arguments/a is required"},
@@ -163,7 +181,8 @@ func TestFunctionCalls(t *testing.T) {
 		{"calculator__add", `{"args":[1]}`, 422, 0, "", "/args"},
 		{"calculator__add", `{"session_id":"../etc"}`, 422, 0, "", "/session_id"},
 		{"free__form", `{"arguments":{"args":["1","[2]"],"kwargs":null},"strict":true}`, 200, 2, "", ""},
-		{"free__form", `{"arguments":{"args":["x y"],"kwargs":null},"strict":true}`, 422, 0, "", "/arguments/args/0 must be JSON text"},
+		{"free__form", `{"arguments":{"args":["x y"],"kwargs":null},"strict":true}`, 422, 0, "",
+			"/arguments/args/0 must be JSON text"},
 		{"free__form", `{"arguments":{"args":"[1,2]"}}`, 200, 2, "", ""},
 		{"calculator__add", `{"arguments":{},"strict":7}`, 422, 0, "", "/strict"},
 		{"calculator__div", `{}`, 404, 0, "", "unknown tool"},
@@ -188,8 +207,10 @@ func TestFunctionCalls(t *testing.T) {
 			t.Errorf("%s %s: session %q, ephemeral %v", c.name, c.body, q.SessionID, q.Ephemeral)
 		}
 	}
-	g.ask("POST", "/v1/functions/calculator__add", `{"arguments":{"a":1,"b":2},"session_id":"`+knownSession+`"}`, "Idempotency-Key: k")
-	if q := g.fake.call; q.Ephemeral || q.SessionID != knownSession || q.IdempotencyKey != "local\nfunction calculator__add\nk" || q.BodyHash == "" {
+	g.ask("POST", "/v1/functions/calculator__add", `{"arguments":{"a":1,"b":2},"session_id":"`+knownSession+`"}`,
+		"Idempotency-Key: k")
+	if q := g.fake.call; q.Ephemeral || q.SessionID != knownSession ||
+		q.IdempotencyKey != "local\nfunction calculator__add\nk" || q.BodyHash == "" {
 		t.Errorf("in a session: %+v", q)
 	}
 }

@@ -16,7 +16,8 @@ const (
 // listInbox lists what waits for a person's decision.
 func (s *server) listInbox(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...), Role: q.name("role"), Method: q.name("method")}
+	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...),
+		Role: q.name("role"), Method: q.name("method")}
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -57,7 +58,8 @@ func (s *server) simulatePolicy(w *reply, r *http.Request) error {
 		return err
 	}
 	if q.Patch == nil {
-		return required("patch", `such as {"patch": {"approval_required": true}, "calls": `+strconv.Itoa(defaultSimulated)+`}`)
+		return required("patch", `such as {"patch": {"approval_required": true}, "calls": `+
+			strconv.Itoa(defaultSimulated)+`}`)
 	}
 	report, err := w.run.SimulatePolicy(r.Context(), q)
 	if err != nil {
@@ -84,6 +86,7 @@ func (s *server) getMe(w *reply, r *http.Request) error {
 	if err := readQuery(r).err(); err != nil {
 		return err
 	}
-	return s.sendNow(w, http.StatusOK, principal{Name: w.who.Name, Issuer: w.who.Issuer, Owner: w.owner, Namespace: string(w.in), Home: string(w.who.Namespace),
+	return s.sendNow(w, http.StatusOK, principal{Name: w.who.Name, Issuer: w.who.Issuer, Owner: w.owner,
+		Namespace: string(w.in), Home: string(w.who.Namespace),
 		Scopes: w.who.Scopes.Names(), Tokens: s.o.Auth != nil, Rate: w.who.Rate, Concurrency: w.who.Concurrency})
 }

@@ -26,7 +26,9 @@ func TestHostOfMCP(t *testing.T) {
 		if !h.room(c.server.replies.limit-2<<20) || used() != c.server.replies.limit {
 			t.Errorf("%d bytes are in use of %d", used(), c.server.replies.limit)
 		}
-		other := &mcpHost{s: c.server, w: &reply{held: held{shares: c.server.shares, owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "ben"}}}}
+		other := &mcpHost{s: c.server,
+			w: &reply{held: held{shares: c.server.shares, owner: agent.Owner{Namespace: agent.DefaultNamespace,
+				Name: "ben"}}}}
 		if h.room(1<<20) || !other.room(1<<20) {
 			t.Error("one owner has room beside all that it may have, or another one has none")
 		}

@@ -57,10 +57,12 @@ func (s *server) checkModel(w *reply, r *http.Request) error {
 	case err != nil:
 		return err
 	case !asked:
-		return fault(codeNotFound, "no model is asked: programs come from a recording", "Start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL.")
+		return fault(codeNotFound, "no model is asked: programs come from a recording",
+			"Start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL.")
 	}
 	status, _ := w.run.ModelStatus()
-	v := modelCheck{OK: c.OK, Steps: make([]modelStep, len(c.Steps)), Usage: c.Usage, TookMs: c.Took.Milliseconds(), Model: viewOfModel(status)}
+	v := modelCheck{OK: c.OK, Steps: make([]modelStep, len(c.Steps)), Usage: c.Usage, TookMs: c.Took.Milliseconds(),
+		Model: viewOfModel(status)}
 	for i, step := range c.Steps {
 		v.Steps[i] = modelStep(step)
 	}

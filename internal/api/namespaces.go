@@ -41,7 +41,8 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 	name, named := w.who.Namespace, false
 	if given := r.Header[namespaceHeader]; len(given) > 0 {
 		if len(given) > 1 {
-			return fault(codeParameter, "the header "+namespaceHeader+" is there more than once", "").in("header:"+namespaceHeader, "more than one")
+			return fault(codeParameter, "the header "+namespaceHeader+" is there more than once",
+				"").in("header:"+namespaceHeader, "more than one")
 		}
 		if name = agent.Namespace(given[0]); name.Validate() != nil {
 			return badNamespace("header:"+namespaceHeader, name)
@@ -71,7 +72,8 @@ func badNamespace(at string, name agent.Namespace) error {
 
 func noNamespace(err error, name agent.Namespace) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fault(codeNotFound, "there is no namespace "+strconv.Quote(string(name)), "PUT /v1/namespaces/"+string(name)+" makes it, GET /v1/namespaces lists those that there are.")
+		return fault(codeNotFound, "there is no namespace "+strconv.Quote(string(name)),
+			"PUT /v1/namespaces/"+string(name)+" makes it, GET /v1/namespaces lists those that there are.")
 	}
 	return err
 }

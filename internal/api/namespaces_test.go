@@ -19,7 +19,8 @@ import (
 func TestNamespaceOfARequest(t *testing.T) {
 	t.Parallel()
 	const admin, ben = "0123456789abcdef", "fedcba9876543210"
-	tokens, err := access.ParseTokens([]byte("root " + admin + "\nben " + ben + " namespace=acme scopes=read,call,operate"))
+	tokens, err := access.ParseTokens([]byte("root " + admin + "\nben " + ben +
+		" namespace=acme scopes=read,call,operate"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +55,16 @@ func TestNamespaceOfARequest(t *testing.T) {
 		if got.status != c.status {
 			t.Errorf("%s: %d %s", c.name, got.status, got.body)
 		}
-		if want := []agent.Namespace{c.used}; c.used != "" && !slices.Equal(all.used, want) || c.used == "" && all.used != nil {
+		if want := []agent.Namespace{c.used}; c.used != "" && !slices.Equal(all.used, want) || c.used == "" &&
+			all.used != nil {
 			t.Errorf("%s: %v was used, want %q", c.name, all.used, c.used)
 		}
 	}
 	if all.held != 0 {
 		t.Errorf("%d uses were not given back", all.held)
 	}
-	if got := g.ask("GET", "/v1/namespaces", "", "Authorization: Bearer "+ben); got.status != 403 || got.json(t)["missing"] != "admin" {
+	if got := g.ask("GET", "/v1/namespaces", "", "Authorization: Bearer "+
+		ben); got.status != 403 || got.json(t)["missing"] != "admin" {
 		t.Errorf("the list of namespaces: %d %s", got.status, got.body)
 	}
 }
@@ -74,14 +77,16 @@ func TestNamespacesWithoutTokens(t *testing.T) {
 		method, path, header string
 		status               int
 	}{
-		{"GET", "/v1/tools", "acme", 404}, {"PUT", "/v1/namespaces/acme", "", 201}, {"GET", "/v1/tools", "acme", 200}, {"DELETE", "/v1/namespaces/acme", "", 204}, {"GET", "/v1/tools", "acme", 404},
+		{"GET", "/v1/tools", "acme", 404}, {"PUT", "/v1/namespaces/acme", "", 201}, {"GET", "/v1/tools", "acme", 200},
+		{"DELETE", "/v1/namespaces/acme", "", 204}, {"GET", "/v1/tools", "acme", 404},
 	} {
 		var header []string
 		if step.header != "" {
 			header = []string{namespaceHeader + ": " + step.header}
 		}
 		if got := g.ask(step.method, step.path, "", header...); got.status != step.status {
-			t.Errorf("%s %s in %q: %d %s, want %d", step.method, step.path, step.header, got.status, got.body, step.status)
+			t.Errorf("%s %s in %q: %d %s, want %d", step.method, step.path, step.header, got.status, got.body,
+				step.status)
 		}
 	}
 }
@@ -162,7 +167,8 @@ func TestVisitors(t *testing.T) {
 		all.erased, all.Runtime, all.made["acme"] = until, run, true
 	})
 	go func() { <-auth.asked }()
-	if got := g.ask("POST", "/v1/sessions", `{"role": "r"}`, "Authorization: Bearer "+admin, namespaceHeader+": default"); got.status != 201 || run.session.Owner != "acme/bob" {
+	if got := g.ask("POST", "/v1/sessions", `{"role": "r"}`, "Authorization: Bearer "+admin,
+		namespaceHeader+": default"); got.status != 201 || run.session.Owner != "acme/bob" {
 		t.Errorf("a session: %d, of %q", got.status, run.session.Owner)
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/v1/events", nil)
@@ -187,7 +193,8 @@ func TestVisitors(t *testing.T) {
 func TestNamespaceTwice(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
-	if got := g.ask("GET", "/v1/tools", "", namespaceHeader+": default", namespaceHeader+": default"); got.status != 400 || got.json(t)["code"] != codeParameter {
+	if got := g.ask("GET", "/v1/tools", "", namespaceHeader+": default",
+		namespaceHeader+": default"); got.status != 400 || got.json(t)["code"] != codeParameter {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -32,7 +32,8 @@ func loadDocument(t *testing.T) *openapi3.T {
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	var served, described []string
-	err := chi.Walk(newTable(t).router, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+	err := chi.Walk(newTable(t).router, func(method, route string, _ http.Handler,
+		_ ...func(http.Handler) http.Handler) error {
 		served = append(served, method+" "+route)
 		return nil
 	})
@@ -66,7 +67,8 @@ func TestAuditIdsAreDescribed(t *testing.T) {
 		for _, op := range item.Operations() {
 			for code, r := range op.Responses.Map() {
 				if described := r.Value.Headers[headerAuditID] != nil; described != (rows[op.OperationID].leaves && code[0] == '2') {
-					t.Errorf("%s %s: that the header %s is described is %v", op.OperationID, code, headerAuditID, described)
+					t.Errorf("%s %s: that the header %s is described is %v", op.OperationID, code, headerAuditID,
+						described)
 				}
 			}
 		}
@@ -105,11 +107,17 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 	t.Parallel()
 	doc := loadDocument(t)
 	for name, v := range map[string]any{
-		"Session": agent.Session{}, "Tool": operator.KnownTool{}, "LogEntry": agent.LogEntry{}, "Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
-		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{}, "Selection": agent.Selection{}, "Usage": agent.Usage{},
-		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": operator.AuditView{}, "Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
-		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{}, "Introspection": runtime.Introspection{},
-		"PruneReport": operator.PruneReport{}, "RestoreReply": operator.RestoreReport{}, "OlderGeneration": operator.OlderGeneration{}, "RestoredGeneration": agent.Restored{}, "Problem": Problem{}, "FieldError": FieldError{}, "Accepted": accepted{},
+		"Session": agent.Session{}, "Tool": operator.KnownTool{}, "LogEntry": agent.LogEntry{},
+		"Policy": agent.Policy{}, "HistoryRecord": agent.Record{},
+		"OutcomeSummary": agent.OutcomeSummary{}, "CallReply": runtime.Reply{}, "Program": runtime.Program{},
+		"Selection": agent.Selection{}, "Usage": agent.Usage{},
+		"Rejection": agent.Rejection{}, "AttemptFailure": agent.AttemptFailure{}, "AuditEntry": operator.AuditView{},
+		"Artifact": artifactView{}, "Generation": generationView{}, "Scorecard": agent.Scorecard{},
+		"ArtifactSummary": artifactSummary{}, "Contract": agent.Contract{}, "Version": operator.VersionInfo{},
+		"Introspection": runtime.Introspection{},
+		"PruneReport":   operator.PruneReport{}, "RestoreReply": operator.RestoreReport{},
+		"OlderGeneration": operator.OlderGeneration{}, "RestoredGeneration": agent.Restored{}, "Problem": Problem{},
+		"FieldError": FieldError{}, "Accepted": accepted{},
 		"Why": why.Explanation{}, "WhySelection": why.Selection{},
 	} {
 		schema := doc.Components.Schemas[name]
@@ -120,7 +128,9 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 		have := members(reflect.TypeOf(v))
 		if name == "Generation" || name == "Artifact" || name == "Rejection" {
 			have = slices.DeleteFunc(have, func(m string) bool {
-				return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered", "drifts", "adoptions", "outlines", "hint", "last_failure_owner", "shapes_owner", "made_for", "confirmed", "breaks", "returned", "asked"}, m) || name == "Rejection" && m == "owner"
+				return slices.Contains([]string{"fixtures", "displaced", "examples", "verdicts", "failures", "answered",
+					"drifts", "adoptions", "outlines", "hint", "last_failure_owner", "shapes_owner", "made_for",
+					"confirmed", "breaks", "returned", "asked"}, m) || name == "Rejection" && m == "owner"
 			}) // hidden
 		}
 		if name == "Tool" || name == "AuditEntry" { // replies to changes

@@ -109,12 +109,14 @@ func TestSchemasAreForGenerators(t *testing.T) {
 			broken bool
 			words  string
 		}{
-			{is("object") && !has(s, "properties", "patternProperties", "additionalProperties"), "an object without members says additionalProperties: true, or false where it is empty"},
+			{is("object") && !has(s, "properties", "patternProperties", "additionalProperties"),
+				"an object without members says additionalProperties: true, or false where it is empty"},
 			{is("array") && !has(s, "items"), "an array says what its items are"},
 			{len(types) > 1, "one type; a value that may be anything has none, and one of several is oneOf"},
 			{has(s, "nullable"), "what may be null has the type null beside its own"},
 			{has(s, "enum") && len(types) == 0, "an enum has a type"},
-			{len(types) == 0 && !has(s, "type", "$ref", "oneOf", "anyOf", "allOf", "description"), "a value that may be anything says so in its description"},
+			{len(types) == 0 && !has(s, "type", "$ref", "oneOf", "anyOf", "allOf", "description"),
+				"a value that may be anything says so in its description"},
 			{has(s, "anyOf") && !orNull(s), "anyOf is for what may be null; alternatives are oneOf"},
 			{has(s, "const"), "a constant is an enum of one value"},
 		} {
@@ -156,7 +158,8 @@ func TestAlternativesDiffer(t *testing.T) {
 			if !ok {
 				return s
 			}
-			s = doc["components"].(object)["schemas"].(object)[strings.TrimPrefix(ref, "#/components/schemas/")].(object)
+			s = doc["components"].(object)["schemas"].(object)[strings.TrimPrefix(ref,
+				"#/components/schemas/")].(object)
 		}
 	}
 	eachSchema("", doc, func(at string, s object) {
@@ -169,7 +172,8 @@ func TestAlternativesDiffer(t *testing.T) {
 		}
 		for name, one := range objects {
 			if len(objects) > 1 && !distinct(one, objects) {
-				t.Errorf("%s has no required member that the other alternatives lack, or that has other values there", name)
+				t.Errorf("%s has no required member that the other alternatives lack, or that has other values there",
+					name)
 			}
 		}
 	})

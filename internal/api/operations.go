@@ -77,26 +77,34 @@ func (s *server) routes() *table {
 	add("getTool", access.Read, "GET /v1/tools/{role}", s.getTool)
 	add("putTool", access.Operate, "PUT /v1/tools/{role}", s.putTool, jsonBody, audited)
 	add("deleteTool", access.Operate, "DELETE /v1/tools/{role}", s.deleteTool, audited)
-	add("acceptContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/accept", s.decideContract(true), optionalBody, audited)
-	add("rejectContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/reject", s.decideContract(false), optionalBody, audited)
+	add("acceptContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/accept", s.decideContract(true),
+		optionalBody, audited)
+	add("rejectContract", access.Operate, "POST /v1/tools/{role}/proposals/{id}/reject", s.decideContract(false),
+		optionalBody, audited)
 	add("listArtifacts", access.Read, "GET /v1/tools/{role}/methods", s.listArtifacts)
 	add("getArtifact", access.Read, "GET /v1/tools/{role}/methods/{method}", s.getArtifact)
 	add("putProgram", access.Operate, "PUT /v1/tools/{role}/methods/{method}", s.putProgram, jsonBody, audited)
 	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact, audited)
 	add("listGenerations", access.Read, "GET /v1/tools/{role}/methods/{method}/generations", s.listGenerations)
 	add("listFixtures", access.Operate, "GET /v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
-	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin", "approve"} {
-		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action), optionalBody, audited)
+	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin",
+		"approve"} {
+		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action),
+			optionalBody, audited)
 	}
 
 	add("judgeCall", access.Call, "POST /v1/calls/{call_id}/verdict", s.postVerdict, jsonBody, audited)
 	add("getVerdict", access.Read, "GET /v1/calls/{call_id}/verdict", s.getVerdict)
 	add("dropVerdict", access.Call, "DELETE /v1/calls/{call_id}/verdict", s.deleteVerdict, audited)
 	add("listExamples", access.Read, "GET /v1/tools/{role}/methods/{method}/examples", s.getExamples)
-	add("putExamples", access.Operate, "PUT /v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody, audited)
-	add("runExamples", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/run", s.runExamples, optionalBody, calling)
-	add("acceptExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/accept", s.decideExample(true), optionalBody, audited)
-	add("rejectExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/reject", s.decideExample(false), optionalBody, audited)
+	add("putExamples", access.Operate, "PUT /v1/tools/{role}/methods/{method}/examples", s.putExamples, jsonBody,
+		audited)
+	add("runExamples", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/run", s.runExamples,
+		optionalBody, calling)
+	add("acceptExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/accept",
+		s.decideExample(true), optionalBody, audited)
+	add("rejectExample", access.Operate, "POST /v1/tools/{role}/methods/{method}/examples/{id}/reject",
+		s.decideExample(false), optionalBody, audited)
 	add("tryProgram", access.Operate, "POST /v1/tools/{role}/methods/{method}/try", s.try, jsonBody, calling)
 	add("getEffects", access.Read, "GET /v1/tools/{role}/methods/{method}/effects", s.getEffects)
 	add("putEffects", access.Operate, "PUT /v1/tools/{role}/methods/{method}/effects", s.putEffects, jsonBody, audited)
@@ -121,8 +129,10 @@ func (s *server) routes() *table {
 	add("deleteConnection", access.Admin, "DELETE /v1/connections/{name}", s.deleteConnection, audited)
 
 	add("listRecommendations", access.Read, "GET /v1/recommendations", s.listRecommendations)
-	add("applyRecommendation", access.Operate, "POST /v1/recommendations/{id}/apply", s.decide(Runtime.ApplyRecommendation), optionalBody, audited)
-	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss", s.decide(Runtime.DismissRecommendation), optionalBody, audited)
+	add("applyRecommendation", access.Operate, "POST /v1/recommendations/{id}/apply",
+		s.decide(Runtime.ApplyRecommendation), optionalBody, audited)
+	add("dismissRecommendation", access.Operate, "POST /v1/recommendations/{id}/dismiss",
+		s.decide(Runtime.DismissRecommendation), optionalBody, audited)
 	add("getPatterns", access.Read, "GET /v1/patterns/{role}", s.getPatterns)
 	add("getHistoryUsage", access.Read, "GET /v1/reports/history-usage", s.getHistoryUsage)
 	add("getUsage", access.Read, "GET /v1/usage", s.getUsage)

@@ -116,7 +116,8 @@ func (s *server) undo(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	entry, err := w.run.Undo(r.Context(), operator.UndoRequest{AuditID: chi.URLParam(r, "id"), Reason: reason, Actor: w.owner, Admin: w.who.Scopes.Has(access.Admin)})
+	entry, err := w.run.Undo(r.Context(), operator.UndoRequest{AuditID: chi.URLParam(r, "id"), Reason: reason,
+		Actor: w.owner, Admin: w.who.Scopes.Has(access.Admin)})
 	if errors.Is(err, operator.ErrAdminOnly) {
 		return w.needs(access.Admin)
 	}

@@ -47,12 +47,15 @@ type Options struct {
 	Now     func() time.Time // the clock of rates
 	Stall   time.Duration    // a client that does not take 64 KiB of a reply in that time is cut off
 	Recheck time.Duration    // how often the token of an open stream is looked at again
-	Forward time.Duration    // a request whose session moves is sent to its owner of the moment so long: a replica that stops hands its sessions over within it
+	// a request whose session moves is sent to its owner of the moment so long: a replica that stops hands its sessions over within it
+	Forward time.Duration
 }
 
 // DefaultOptions returns the defaults of everything that is not required.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, Now: time.Now, MaxCalls: 1024, MaxStreams: 256, MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second, Recheck: 2 * time.Second, Forward: 3 * time.Second}
+	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, Now: time.Now, MaxCalls: 1024, MaxStreams: 256,
+		MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second, Recheck: 2 * time.Second,
+		Forward: 3 * time.Second}
 }
 
 func (o Options) validate() error {

@@ -70,7 +70,8 @@ func (o *owned) Context(ctx context.Context, id string) (map[string]json.RawMess
 	return o.all.Context(ctx, id)
 }
 
-func (o *owned) PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+func (o *owned) PatchContext(ctx context.Context, id string, patch json.RawMessage,
+	actor string) (map[string]json.RawMessage, error) {
 	if err := o.session(ctx, id); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,8 @@ func (o *owned) Events(ctx context.Context, q operator.EventQuery, emit func(pro
 	return o.all.Events(ctx, q, emit)
 }
 
-func (o *owned) Judge(ctx context.Context, id string, j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
+func (o *owned) Judge(ctx context.Context, id string,
+	j operator.Judgement) (operator.JudgedCall, <-chan struct{}, error) {
 	if err := o.call(ctx, id); err != nil {
 		return operator.JudgedCall{}, nil, err
 	}
@@ -198,7 +200,8 @@ func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artif
 }
 
 // Recommendations names of the evidence the owner's calls only; how many there were the reason says.
-func (o *owned) Recommendations(ctx context.Context, status string, _ func(context.Context, string) bool) ([]operator.Advice, error) {
+func (o *owned) Recommendations(ctx context.Context, status string,
+	_ func(context.Context, string) bool) ([]operator.Advice, error) {
 	return o.all.Recommendations(ctx, status, o.sees)
 }
 
@@ -222,14 +225,16 @@ func (o *owned) Examples(ctx context.Context, role, method string) ([]agent.Exam
 // PatternReport has the events of the owner's calls; the patterns are of everybody's.
 func (o *owned) PatternReport(ctx context.Context, role string) (operator.PatternReport, error) {
 	report, err := o.all.PatternReport(ctx, role)
-	report.Events = slices.DeleteFunc(slices.Clone(report.Events), func(e agent.PatternEvent) bool { return !o.sees(ctx, e.CallID) })
+	report.Events = slices.DeleteFunc(slices.Clone(report.Events),
+		func(e agent.PatternEvent) bool { return !o.sees(ctx, e.CallID) })
 	return report, err
 }
 
 // HistoryUsage and Trends count everybody's calls. Error types that programs made up, at run time perhaps, are counted together.
 func (o *owned) HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error) {
 	u, err := o.all.HistoryUsage(ctx, since, until)
-	u.ByAccess.With.ErrorTypes, u.ByAccess.Without.ErrorTypes = ofRuntime(u.ByAccess.With.ErrorTypes), ofRuntime(u.ByAccess.Without.ErrorTypes)
+	u.ByAccess.With.ErrorTypes, u.ByAccess.Without.ErrorTypes = ofRuntime(u.ByAccess.With.ErrorTypes),
+		ofRuntime(u.ByAccess.Without.ErrorTypes)
 	return u, err
 }
 

@@ -14,7 +14,8 @@ const predictNames = "signature, inputs, demos, model, adapter, session_id, debu
 
 // predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
 func (s *server) predict(w *reply, r *http.Request) error {
-	q := predict.Query{Name: param(r, "name"), Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate), TraceID: traceID(r)}
+	q := predict.Query{Name: param(r, "name"), Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate),
+		TraceID: traceID(r)}
 	if q.TraceID != "" {
 		q.TraceParent = r.Header["Traceparent"][0]
 	}

@@ -13,13 +13,16 @@ import (
 
 func (f *fake) Predict(_ context.Context, q predict.Query) (predict.Answer, error) {
 	if q.Name == "broken" {
-		return predict.Answer{}, &predict.Failure{Code: "provider", Detail: "the model's server failed", Usage: agent.Usage{ModelRequests: 3}}
+		return predict.Answer{}, &predict.Failure{Code: "provider", Detail: "the model's server failed",
+			Usage: agent.Usage{ModelRequests: 3}}
 	}
-	return predict.Answer{Outputs: json.RawMessage(`{"answer":"ok"}`), Attempts: 1, Messages: []predict.Message{{Role: "user", Content: "Question: q"}}}, f.note("Predict")
+	return predict.Answer{Outputs: json.RawMessage(`{"answer":"ok"}`), Attempts: 1,
+		Messages: []predict.Message{{Role: "user", Content: "Question: q"}}}, f.note("Predict")
 }
 
 func (f *fake) Signature(_ context.Context, name string) (predict.Named, error) {
-	s := contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}}
+	s := contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}},
+		Outputs: []contract.Field{{Name: "answer", Type: "string"}}}
 	return predict.Named{Name: name, Signature: s, CreatedAt: at, UpdatedAt: at}, f.known("Signature", name, "qa")
 }
 
@@ -30,14 +33,18 @@ func (f *fake) ListSignatures(ctx context.Context, after string, limit int) ([]p
 	var all []predict.Named
 	for _, name := range []string{"qa", "rank"} {
 		if name > after && len(all) < limit {
-			all = append(all, predict.Named{Name: name, Signature: contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}}, Outputs: []contract.Field{{Name: "answer", Type: "string"}}},
-				Demos: []json.RawMessage{json.RawMessage(`{"question":"q","answer":"a"}`)}, CreatedAt: at, UpdatedAt: at})
+			all = append(all, predict.Named{Name: name,
+				Signature: contract.Signature{Inputs: []contract.Field{{Name: "question", Type: "any"}},
+					Outputs: []contract.Field{{Name: "answer", Type: "string"}}},
+				Demos: []json.RawMessage{json.RawMessage(`{"question":"q","answer":"a"}`)}, CreatedAt: at,
+				UpdatedAt: at})
 		}
 	}
 	return all, nil
 }
 
-func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage, _ string) (predict.Named, bool, error) {
+func (f *fake) PutSignature(ctx context.Context, name string, _ json.RawMessage,
+	_ string) (predict.Named, bool, error) {
 	s, err := f.Signature(ctx, name)
 	return s, err == nil, err
 }

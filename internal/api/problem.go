@@ -75,7 +75,8 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 // fault makes a problem of a code of the table. An empty detail or hint is the table's.
 func fault(code, detail, hint string) *Problem {
 	k, _ := kindOf(code)
-	p := &Problem{Type: "/problems/" + code, Title: k.title, Status: k.status, Detail: detail, Code: code, Hint: hint, retry: k.retry}
+	p := &Problem{Type: "/problems/" + code, Title: k.title, Status: k.status, Detail: detail, Code: code, Hint: hint,
+		retry: k.retry}
 	if p.Detail == "" {
 		p.Detail = k.title
 	}
@@ -144,10 +145,15 @@ func problemOf(err error) *Problem {
 		err  error
 		code string
 	}{
-		{runtime.ErrDraining, codeDraining}, {interrupt.ErrShutdown, codeDraining}, {runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused}, {runtime.ErrKeyInUse, codeKeyInUse},
-		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict}, {store.ErrInUse, codeConflict},
-		{store.ErrAway, codeAway}, {store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone}, {store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets}, {store.ErrDamaged, codeFileDamaged},
-		{store.ErrFenced, codeMoved}, {cluster.ErrMoved, codeMoved}, {cluster.ErrUnreachable, codeUnreachable}, {cluster.ErrLost, codeLost}, {cluster.ErrLeaving, codeDraining}, {cluster.ErrCutOff, codeNotReady},
+		{runtime.ErrDraining, codeDraining}, {interrupt.ErrShutdown, codeDraining},
+		{runtime.ErrQueueFull, codeQueueFull}, {runtime.ErrKeyReused, codeKeyReused},
+		{runtime.ErrKeyInUse, codeKeyInUse},
+		{store.ErrNotFound, codeNotFound}, {store.ErrExists, codeExists}, {store.ErrConflict, codeConflict},
+		{store.ErrInUse, codeConflict},
+		{store.ErrAway, codeAway}, {store.ErrReadOnly, codeReadOnly}, {store.ErrGone, codeGone},
+		{store.ErrTooMany, codeTooMany}, {operator.ErrNoSeal, codeSecrets}, {store.ErrDamaged, codeFileDamaged},
+		{store.ErrFenced, codeMoved}, {cluster.ErrMoved, codeMoved}, {cluster.ErrUnreachable, codeUnreachable},
+		{cluster.ErrLost, codeLost}, {cluster.ErrLeaving, codeDraining}, {cluster.ErrCutOff, codeNotReady},
 	} {
 		if errors.Is(err, k.err) {
 			p := fault(k.code, "", "")

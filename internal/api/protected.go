@@ -24,8 +24,10 @@ func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 	if s.o.Issuer == "" {
 		return s.noRoute(w, r)
 	}
-	return s.sendNow(w, http.StatusOK, protectedResource{Resource: s.address(r, strings.TrimPrefix(r.URL.Path, protectedPath)), Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
-		Methods: []string{"header"}, Name: "recurgentd"})
+	return s.sendNow(w, http.StatusOK,
+		protectedResource{Resource: s.address(r, strings.TrimPrefix(r.URL.Path, protectedPath)),
+			Servers: []string{s.o.Issuer}, Scopes: access.All.Names(),
+			Methods: []string{"header"}, Name: "recurgentd"})
 }
 
 // challenge is the value of WWW-Authenticate for a refused token, with what else there is to say. Clients of MCP learn from it where to get a token.

@@ -35,8 +35,10 @@ func (s *server) listReplicas(w *reply, r *http.Request) error {
 		return err
 	}
 	for _, x := range all {
-		l.Data = append(l.Data, replicaView{ID: x.ID, Address: x.Address, Version: x.Version, StartedAt: agent.FormatTime(x.StartedAt), ExpiresAt: agent.FormatTime(x.ExpiresAt),
-			SessionsOwned: x.SessionsOwned, CallsInFlight: x.CallsInFlight, ForwardedIn: x.ForwardedIn, ForwardedOut: x.ForwardedOut})
+		l.Data = append(l.Data, replicaView{ID: x.ID, Address: x.Address, Version: x.Version,
+			StartedAt: agent.FormatTime(x.StartedAt), ExpiresAt: agent.FormatTime(x.ExpiresAt),
+			SessionsOwned: x.SessionsOwned, CallsInFlight: x.CallsInFlight, ForwardedIn: x.ForwardedIn,
+			ForwardedOut: x.ForwardedOut})
 	}
 	return s.sendNow(w, http.StatusOK, l)
 }

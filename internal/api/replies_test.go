@@ -77,7 +77,8 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 	o := DefaultOptions()
 	reg := telemetry.NewRegistry()
 	o.MaxReplies = limit
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, f), reg, telemetry.New(reg, telemetry.Build{}),
+		document.OpenAPI
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,8 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 	}
 }
 
-const callRequest = "POST /v1/sessions/" + knownSession + "/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"method\":\"a\"}"
+const callRequest = "POST /v1/sessions/" + knownSession +
+	"/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"method\":\"a\"}"
 
 // A hundred clients that ask for 4 MiB and do not read hold no more than the bound and what waits for a turn; the others
 // get a Retry-After, and those that are stuck are cut off.
@@ -104,7 +106,8 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 	for name, request := range map[string]string{
 		"a call":    callRequest,
 		"a history": "GET /v1/sessions/" + knownSession + "/history HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"lines":     "GET /v1/sessions/" + knownSession + "/history HTTP/1.1\r\nHost: localhost\r\nAccept: application/jsonl\r\n\r\n",
+		"lines": "GET /v1/sessions/" + knownSession +
+			"/history HTTP/1.1\r\nHost: localhost\r\nAccept: application/jsonl\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { unread(t, request) }) })
 	}

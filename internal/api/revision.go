@@ -22,7 +22,8 @@ func wantedRevision(r *http.Request, least int64) (int64, error) {
 	}
 	if none := r.Header.Get("If-None-Match"); none != "" {
 		if none != "*" {
-			return 0, fault(codeParameter, "If-None-Match takes only * here", "").in("header:If-None-Match", "must be *")
+			return 0, fault(codeParameter, "If-None-Match takes only * here", "").in("header:If-None-Match",
+				"must be *")
 		}
 		return 0, nil
 	}
@@ -35,7 +36,8 @@ func wantedRevision(r *http.Request, least int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
 	if err != nil || n < least {
-		return 0, fault(codeParameter, "If-Match is not an ETag of this daemon", `such as If-Match: "7"`).in("header:If-Match", "must be a quoted revision")
+		return 0, fault(codeParameter, "If-Match is not an ETag of this daemon",
+			`such as If-Match: "7"`).in("header:If-Match", "must be a quoted revision")
 	}
 	return n, nil
 }

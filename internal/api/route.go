@@ -32,8 +32,9 @@ const (
 	patchBody                 // needs one of application/merge-patch+json or application/json
 	optionalBody              // may have a body of application/json
 	streaming                 // answers with server-sent events: it lasts as long as its client listens
-	calling                   // has programs run, or a model asked, for its client: it counts among the calls at once of its principal
-	audited                   // may leave an audit entry: its reply has the entry's id
+	// has programs run, or a model asked, for its client: it counts among the calls at once of its principal
+	calling
+	audited // may leave an audit entry: its reply has the entry's id
 )
 
 // statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
@@ -104,7 +105,8 @@ func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern s
 			m.End(statusClientGone, time.Since(start))
 			panic(v)
 		}
-		s.log.Error().Interface("panic", v).Str("request_id", w.requestID).Str("route", pattern).Bytes("stack", debug.Stack()).Msg("handler panicked")
+		s.log.Error().Interface("panic", v).Str("request_id", w.requestID).Str("route", pattern).Bytes("stack",
+			debug.Stack()).Msg("handler panicked")
 		if w.status == 0 {
 			s.write(w, r, fault(codeInternal, "", ""))
 		}
@@ -113,7 +115,8 @@ func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern s
 	took := time.Since(start)
 	m.End(w.status, took)
 	if e := s.log.Debug(); e.Enabled() {
-		e.Str("method", r.Method).Str("route", pattern).Str("path", r.URL.Path).Int("status", w.status).Dur("took", took).
+		e.Str("method", r.Method).Str("route", pattern).Str("path", r.URL.Path).Int("status", w.status).Dur("took",
+			took).
 			Str("request_id", w.requestID).Str("owner", w.owner).Msg("request")
 	}
 }
@@ -159,7 +162,8 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 		return s.tooLarge()
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding), "send it as it is, without Content-Encoding")
+		return fault(codeMedia, "the body is encoded as "+strconv.Quote(coding),
+			"send it as it is, without Content-Encoding")
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "application/json" {
@@ -168,7 +172,8 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 	media, params, err := mime.ParseMediaType(given)
 	charset, named := params["charset"]
 	switch {
-	case err != nil, media != "application/json" && (body != patchBody || media != "application/merge-patch+json"), named && !strings.EqualFold(charset, "utf-8"):
+	case err != nil, media != "application/json" && (body != patchBody || media != "application/merge-patch+json"),
+		named && !strings.EqualFold(charset, "utf-8"):
 		hint := "send the header Content-Type: application/json"
 		if body == patchBody {
 			hint += " (or application/merge-patch+json)"
@@ -204,7 +209,8 @@ func nameParam(r *http.Request, field string) (string, error) {
 	if err := check(field, name); err != nil {
 		var ne *agent.NameError
 		errors.As(err, &ne)
-		return "", fault(codeName, "the "+err.Error(), "percent-encode the name in the path; a slash cannot be part of it").in("path:"+field, ne.Reason)
+		return "", fault(codeName, "the "+err.Error(),
+			"percent-encode the name in the path; a slash cannot be part of it").in("path:"+field, ne.Reason)
 	}
 	return name, nil
 }
@@ -217,7 +223,8 @@ type asGiven struct{}
 func earlierName(h handler) handler {
 	return func(w *reply, r *http.Request) error {
 		err := h(w, r)
-		if err == nil || r.Method != http.MethodGet && r.Method != http.MethodDelete || agent.NormalForm(r.URL.Path) == r.URL.Path || problemOf(err).Status != http.StatusNotFound {
+		if err == nil || r.Method != http.MethodGet && r.Method != http.MethodDelete ||
+			agent.NormalForm(r.URL.Path) == r.URL.Path || problemOf(err).Status != http.StatusNotFound {
 			return err
 		}
 		return h(w, r.WithContext(context.WithValue(r.Context(), asGiven{}, true)))

@@ -34,7 +34,8 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, id, actor string) error
 	ListSessions(ctx context.Context, q runtime.SessionQuery) (sessions []agent.Session, next string, err error)
 	Context(ctx context.Context, id string) (map[string]json.RawMessage, error)
-	PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error)
+	PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage,
+		error)
 	History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error)
 	Responds(ctx context.Context, sessionID, method string) (runtime.Introspection, error)
 
@@ -55,7 +56,8 @@ type Sessions interface {
 	DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error
 
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
-	Recommendations(ctx context.Context, status string, sees func(ctx context.Context, callID string) bool) ([]operator.Advice, error)
+	Recommendations(ctx context.Context, status string, sees func(ctx context.Context,
+		callID string) bool) ([]operator.Advice, error)
 	Examples(ctx context.Context, role, method string) ([]agent.Example, error)
 	PatternReport(ctx context.Context, role string) (operator.PatternReport, error)
 	Tool(ctx context.Context, role string) (operator.KnownTool, error)
@@ -80,8 +82,9 @@ type Shared interface {
 	DecideContract(ctx context.Context, q operator.ContractDecision) (operator.ChangedTool, error)
 	ArchiveTool(ctx context.Context, role, reason, actor string) error
 	Compiling() runtime.Compiling
-	ByPerson(ctx context.Context, role string) bool                            // a person registered the role
-	Staleness(ctx context.Context, role string) func(a *agent.Artifact) string // why what answers may not do what people want of the method
+	ByPerson(ctx context.Context, role string) bool // a person registered the role
+	// why what answers may not do what people want of the method
+	Staleness(ctx context.Context, role string) func(a *agent.Artifact) string
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error
 	PutProgram(ctx context.Context, q operator.ProgramPut) (*agent.Artifact, error)
@@ -103,7 +106,8 @@ type Shared interface {
 	Predict(ctx context.Context, q predict.Query) (predict.Answer, error)
 	ListSignatures(ctx context.Context, after string, limit int) ([]predict.Named, error)
 	Signature(ctx context.Context, name string) (predict.Named, error)
-	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool, err error)
+	PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s predict.Named, created bool,
+		err error)
 	DeleteSignature(ctx context.Context, name, actor string) error
 
 	Truth
@@ -111,7 +115,8 @@ type Shared interface {
 	Effects
 	Connections
 	Functions() *catalog.Catalog // what agents see
-	MCP() http.Handler           // serves them to the principal that mcp.WithPrincipal has put into the context; nil: not found
+	// serves them to the principal that mcp.WithPrincipal has put into the context; nil: not found
+	MCP() http.Handler
 	Holdings(ctx context.Context) (*Holdings, error)
 	Erased() context.Context // ends when the namespace is deleted
 	Usage(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)

@@ -17,7 +17,8 @@ func newTable(t *testing.T) *table {
 	t.Helper()
 	reg := telemetry.NewRegistry()
 	o := DefaultOptions()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI = only(t, &fake{}), reg, telemetry.New(reg, telemetry.Build{}),
+		document.OpenAPI
 	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +62,12 @@ func checkDescribed(t *testing.T, row operation, op *openapi3.Operation) {
 	if row.needs == byMessage {
 		want = []string{}
 	}
-	if op.Security == nil || len(*op.Security) != 2 || len((*op.Security)[0]) != 0 || !slices.Equal((*op.Security)[1]["bearer"], want) {
+	if op.Security == nil || len(*op.Security) != 2 || len((*op.Security)[0]) != 0 ||
+		!slices.Equal((*op.Security)[1]["bearer"], want) {
 		t.Errorf("%s: security is %v, want none or bearer with %v", row.id, op.Security, want)
 	}
-	if words := "scope `" + row.needs.String() + "`"; row.needs != byMessage && !strings.Contains(op.Description, words) {
+	if words := "scope `" + row.needs.String() + "`"; row.needs != byMessage &&
+		!strings.Contains(op.Description, words) {
 		t.Errorf("%s: the description does not say: %s", row.id, words)
 	}
 	for _, status := range []string{"401", "403"} {
@@ -75,7 +78,8 @@ func checkDescribed(t *testing.T, row operation, op *openapi3.Operation) {
 }
 
 // alone are the paths at which a person with call changes what is their own; whatever else changes things needs operate or admin.
-var alone = []string{"/v1/sessions", "/v1/calls/", "/v1/files", "/v1/functions/", "/v1/predict", "/v1/signatures/{name}/predict"}
+var alone = []string{"/v1/sessions", "/v1/calls/", "/v1/files", "/v1/functions/", "/v1/predict",
+	"/v1/signatures/{name}/predict"}
 
 // What changes anything needs more than read, and what changes the things of all needs operate or admin: whatever table and document agree on.
 func TestScopesOfWrites(t *testing.T) {
@@ -84,7 +88,8 @@ func TestScopesOfWrites(t *testing.T) {
 	for _, row := range newTable(t).rows {
 		own := slices.ContainsFunc(alone, func(path string) bool { return strings.HasPrefix(row.pattern, path) })
 		switch {
-		case row.method == http.MethodGet || row.id == "mcp" || row.id == "simulatePolicy": // which leaves nothing behind
+		// which leaves nothing behind
+		case row.method == http.MethodGet || row.id == "mcp" || row.id == "simulatePolicy":
 			continue
 		case row.needs == access.Operate || row.needs == access.Admin, own && row.needs == access.Call:
 		default:
@@ -157,7 +162,8 @@ func TestScopesOfParts(t *testing.T) {
 		{"operate", "POST", "/v1/maintenance/audit/audit_1/undo", "", 200, ""},
 		{"operate", "POST", "/v1/maintenance/audit/audit_connection/undo", "", 403, "admin"},
 		{"call", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 403, "read"},
-		{"read", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__b"}}`, 403, "call"},
+		{"read", "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a__b"}}`, 403,
+			"call"},
 	} {
 		g := newRig(t, func(o *Options) {
 			withScopes(c.scopes)(o)
@@ -179,7 +185,8 @@ func TestVerdictsByScope(t *testing.T) {
 	t.Parallel()
 	for scopes, want := range map[string]bool{"call": false, "call,operate": true} {
 		g := newRig(t, withScopes(scopes))
-		got := g.ask("POST", "/v1/calls/"+knownCall+"/verdict", `{"verdict": "right"}`, "Authorization: Bearer 0123456789abcdef")
+		got := g.ask("POST", "/v1/calls/"+knownCall+"/verdict", `{"verdict": "right"}`,
+			"Authorization: Bearer 0123456789abcdef")
 		if got.status != 200 || g.fake.judgement.MayOperate != want {
 			t.Errorf("%s: %d, MayOperate %v", scopes, got.status, g.fake.judgement.MayOperate)
 		}
@@ -208,11 +215,15 @@ func TestOwnSessionsOnly(t *testing.T) {
 	t.Parallel()
 	session, call := "/v1/sessions/"+knownSession, "/v1/calls/"+knownCall
 	requests := []struct{ method, path, body string }{
-		{"GET", session, ""}, {"GET", session + "/context", ""}, {"PATCH", session + "/context", `{"a": 1}`}, {"GET", session + "/history", ""}, {"GET", session + "/methods/add", ""},
-		{"DELETE", session, ""}, {"GET", call, ""}, {"GET", call + "/events", ""}, {"POST", call + "/cancel", ""}, {"POST", call + "/replay", ""},
-		{"POST", call + "/verdict", `{"verdict": "right"}`}, {"GET", call + "/verdict", ""}, {"DELETE", call + "/verdict", ""},
+		{"GET", session, ""}, {"GET", session + "/context", ""}, {"PATCH", session + "/context", `{"a": 1}`},
+		{"GET", session + "/history", ""}, {"GET", session + "/methods/add", ""},
+		{"DELETE", session, ""}, {"GET", call, ""}, {"GET", call + "/events", ""}, {"POST", call + "/cancel", ""},
+		{"POST", call + "/replay", ""},
+		{"POST", call + "/verdict", `{"verdict": "right"}`}, {"GET", call + "/verdict", ""},
+		{"DELETE", call + "/verdict", ""},
 	}
-	for token, mine := range map[string]bool{"local 0123456789abcdef scopes=read,call": true, "ben 0123456789abcdef scopes=read,call": false, "ben 0123456789abcdef scopes=read,call,operate": true} {
+	for token, mine := range map[string]bool{"local 0123456789abcdef scopes=read,call": true,
+		"ben 0123456789abcdef scopes=read,call": false, "ben 0123456789abcdef scopes=read,call,operate": true} {
 		g := newRig(t, func(o *Options) {
 			tokens, err := access.ParseTokens([]byte(token))
 			if err != nil {

@@ -155,7 +155,8 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	}
 	q := readQuery(r)
 	h := store.HistoryQuery{
-		Limit: q.limit(), Scan: maxScanned, Bytes: maxPage, After: q.integer("after", 0, 0, 1<<53), Desc: q.oneOf("order", "asc", "desc") == "desc",
+		Limit: q.limit(), Scan: maxScanned, Bytes: maxPage, After: q.integer("after", 0, 0, 1<<53),
+		Desc:   q.oneOf("order", "asc", "desc") == "desc",
 		Method: q.name("method"), Status: q.oneOf("status", "ok", "error"), Role: q.name("role"),
 		Since: q.time("since"), Until: q.time("until"),
 	}
@@ -205,7 +206,8 @@ func withPreviews(ctx context.Context, w *reply, records []json.RawMessage) ([]j
 		return nil, err
 	}
 	for i := range out {
-		if open, whole := bytes.CutSuffix(bytes.TrimSpace(out[i]), []byte("}")); whole && entries[i].ValuePreview != "" {
+		if open, whole := bytes.CutSuffix(bytes.TrimSpace(out[i]),
+			[]byte("}")); whole && entries[i].ValuePreview != "" {
 			out[i] = fmt.Appendf(nil, `%s,"value_preview":%s}`, open, agent.Encoded(entries[i].ValuePreview))
 		}
 	}

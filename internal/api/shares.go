@@ -42,8 +42,11 @@ const (
 )
 
 func newShares(o Options) *shares {
-	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)), streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
-		bodies: fair.NewShare[agent.Owner](o.MaxBodies), drains: fair.NewShare[agent.Owner](maxDrains), rates: fair.NewRates[agent.Owner](o.Now), throttled: map[string]prometheus.Counter{}, waiting: map[string]prometheus.Gauge{}}
+	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)),
+		streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
+		bodies: fair.NewShare[agent.Owner](o.MaxBodies), drains: fair.NewShare[agent.Owner](maxDrains),
+		rates: fair.NewRates[agent.Owner](o.Now), throttled: map[string]prometheus.Counter{},
+		waiting: map[string]prometheus.Gauge{}}
 	for _, reason := range telemetry.ThrottleReasons() {
 		s.throttled[reason] = o.Metrics.Throttled(reason)
 	}
@@ -116,7 +119,8 @@ func (s *server) throttle(w *reply) error {
 		return nil
 	}
 	s.shares.throttled[reasonRate].Inc()
-	p := fault(codeRateLimited, "the token may send "+strconv.FormatFloat(w.who.Rate, 'f', -1, 64)+" requests a second", "")
+	p := fault(codeRateLimited, "the token may send "+strconv.FormatFloat(w.who.Rate, 'f', -1, 64)+" requests a second",
+		"")
 	p.retry = reset
 	return p
 }
@@ -144,7 +148,8 @@ type replies struct {
 }
 
 func newReplies(limit int64, turn time.Duration) *replies {
-	return &replies{limit: limit, turn: turn, writing: fair.NewShare[agent.Owner](limit), waiting: fair.NewShare[agent.Owner](limit)}
+	return &replies{limit: limit, turn: turn, writing: fair.NewShare[agent.Owner](limit),
+		waiting: fair.NewShare[agent.Owner](limit)}
 }
 
 // enter waits until a reply of n bytes may be written; done must be called afterwards. ok is false when as many bytes of the

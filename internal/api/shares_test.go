@@ -123,7 +123,8 @@ func newCrowd(t *testing.T, change func(*Options)) *crowd {
 	c := &crowd{t: t, people: &people{all: map[string]access.Principal{}},
 		calls: &heldCalls{fake: &fake{}, ends: map[string]chan struct{}{}, done: map[string]chan runtime.CallResult{}}}
 	o, reg := DefaultOptions(), telemetry.NewRegistry()
-	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI, o.Auth = only(t, c.calls), reg, telemetry.New(reg, telemetry.Build{}), document.OpenAPI, c.people
+	o.Namespaces, o.Registry, o.Metrics, o.OpenAPI, o.Auth = only(t, c.calls), reg,
+		telemetry.New(reg, telemetry.Build{}), document.OpenAPI, c.people
 	if change != nil {
 		change(&o)
 	}
@@ -153,7 +154,8 @@ func (u unreadable) Read([]byte) (int, error) {
 const callsPath = "/v1/sessions/" + knownSession + "/calls"
 
 // send sends a request and waits for its reply.
-func (c *crowd) send(ctx context.Context, who, method, path string, body io.Reader, header ...string) *httptest.ResponseRecorder {
+func (c *crowd) send(ctx context.Context, who, method, path string, body io.Reader,
+	header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, method, path, body)
 	r.Header.Set("Authorization", "Bearer "+who)
 	r.Header.Set("Content-Type", "application/json")
@@ -199,8 +201,10 @@ func TestRate(t *testing.T) {
 	want := func(what string, w *httptest.ResponseRecorder, status int, policy, limit, retry string) {
 		t.Helper()
 		h := w.Header()
-		if w.Code != status || h.Get("RateLimit-Policy") != policy || h.Get("RateLimit") != limit || h.Get("Retry-After") != retry {
-			t.Errorf("%s: %d, %q, %q, Retry-After %q; want %d, %q, %q, %q", what, w.Code, h.Get("RateLimit-Policy"), h.Get("RateLimit"), h.Get("Retry-After"), status, policy, limit, retry)
+		if w.Code != status || h.Get("RateLimit-Policy") != policy || h.Get("RateLimit") != limit ||
+			h.Get("Retry-After") != retry {
+			t.Errorf("%s: %d, %q, %q, Retry-After %q; want %d, %q, %q, %q", what, w.Code, h.Get("RateLimit-Policy"),
+				h.Get("RateLimit"), h.Get("Retry-After"), status, policy, limit, retry)
 		}
 	}
 	const policy = `"requests";q=2;w=1`
@@ -309,7 +313,8 @@ func TestQueueOfOneOwner(t *testing.T) {
 			}
 		}
 		w := c.send(t.Context(), "flood", "POST", callsPath, unreadable{t}, "Expect: 100-continue")
-		if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"queue_full"`) {
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" ||
+			!strings.Contains(w.Body.String(), `"code":"queue_full"`) {
 			t.Errorf("one more: %d %s", w.Code, w.Body)
 		}
 		got := c.call(t.Context(), "other", "mine")
@@ -333,7 +338,10 @@ func TestStreamsOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, func(o *Options) {
 			o.MaxStreams = 3
-			o.Namespaces.(*one).mcp = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			o.Namespaces.(*one).mcp = http.HandlerFunc(func(_ http.ResponseWriter,
+				r *http.Request) {
+				<-r.Context().Done()
+			})
 		})
 		c.people.set(access.Principal{Name: "flood", Concurrency: 1})
 		c.people.set(access.Principal{Name: "other"})
@@ -348,7 +356,8 @@ func TestStreamsOfOneOwner(t *testing.T) {
 		const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`
 		all.Go(func() { c.send(ctx, "flood", "POST", "/mcp", strings.NewReader(listen)) })
 		synctest.Wait()
-		for _, refused := range []*httptest.ResponseRecorder{c.send(ctx, "flood", "GET", "/v1/events", http.NoBody), c.send(ctx, "flood", "POST", "/mcp", strings.NewReader(listen))} {
+		for _, refused := range []*httptest.ResponseRecorder{c.send(ctx, "flood", "GET", "/v1/events", http.NoBody),
+			c.send(ctx, "flood", "POST", "/mcp", strings.NewReader(listen))} {
 			if refused.Code != 429 || !strings.Contains(refused.Body.String(), `"code":"streams_full"`) {
 				t.Errorf("one too many: %d %s", refused.Code, refused.Body)
 			}
@@ -373,7 +382,8 @@ func TestStreamsOfOneOwner(t *testing.T) {
 func TestSharesOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newReplies(64<<20, replyTurn)
-		flood, other := agent.Owner{Namespace: "default", Name: "flood"}, agent.Owner{Namespace: "default", Name: "other"}
+		flood, other := agent.Owner{Namespace: "default", Name: "flood"},
+			agent.Owner{Namespace: "default", Name: "other"}
 		var taken, refused int
 		var mu sync.Mutex
 		for range 10_000 {

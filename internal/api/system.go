@@ -11,15 +11,16 @@ import (
 
 // systemView is what the daemon does now, all namespaces together. Counts are since its start.
 type systemView struct {
-	Replica   string           `json:"replica,omitempty"` // whose figures they are, where several share the store
-	StartedAt time.Time        `json:"started_at"`
-	Ready     bool             `json:"ready"` // it takes calls
-	Calls     systemCalls      `json:"calls"`
-	Runners   systemRunners    `json:"runners"`
-	Native    map[string]int   `json:"native"`   // of earlier versions, which knew states of programs; empty
-	Provider  map[string]int64 `json:"provider"` // questions to the model, by how they ended; those that never happened are left out
-	Store     systemStore      `json:"store"`
-	Model     *modelView       `json:"model,omitempty"` // with the scope operate, where a model is asked
+	Replica   string         `json:"replica,omitempty"` // whose figures they are, where several share the store
+	StartedAt time.Time      `json:"started_at"`
+	Ready     bool           `json:"ready"` // it takes calls
+	Calls     systemCalls    `json:"calls"`
+	Runners   systemRunners  `json:"runners"`
+	Native    map[string]int `json:"native"` // of earlier versions, which knew states of programs; empty
+	// questions to the model, by how they ended; those that never happened are left out
+	Provider map[string]int64 `json:"provider"`
+	Store    systemStore      `json:"store"`
+	Model    *modelView       `json:"model,omitempty"` // with the scope operate, where a model is asked
 }
 
 type systemCalls struct {
@@ -54,8 +55,9 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 		return err
 	}
 	from := s.o.Metrics.Sources()
-	v := systemView{StartedAt: s.started.UTC(), Ready: s.o.Namespaces.Ready() == nil, Native: map[string]int{}, Provider: s.o.Metrics.ProviderRequests(),
-		Runners: systemRunners{Ended: map[string]int64{}}, Store: systemStore{Programs: map[string]int{}}}
+	v := systemView{StartedAt: s.started.UTC(), Ready: s.o.Namespaces.Ready() == nil, Native: map[string]int{},
+		Provider: s.o.Metrics.ProviderRequests(),
+		Runners:  systemRunners{Ended: map[string]int64{}}, Store: systemStore{Programs: map[string]int{}}}
 	if s.o.Cluster != nil {
 		v.Replica = s.o.Cluster.ID()
 	}
@@ -68,7 +70,8 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 	}
 	if from.Store != nil {
 		n := from.Store()
-		v.Store = systemStore{n.Sessions, n.Tools, v.Store.Programs, n.Commits, n.Fsyncs, n.JournalBytes, n.CheckpointLag, n.Quarantined}
+		v.Store = systemStore{n.Sessions, n.Tools, v.Store.Programs, n.Commits, n.Fsyncs, n.JournalBytes,
+			n.CheckpointLag, n.Quarantined}
 	}
 	if from.Artifacts != nil {
 		v.Store.Programs = notNil(from.Artifacts())

@@ -21,7 +21,8 @@ const (
 
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses, formatAnthropic, formatGemini, formatMCP)
+	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses,
+		formatAnthropic, formatGemini, formatMCP)
 	held := q.boolean("strict")
 	words, sort := q.text("q"), q.oneOf("sort", overview.ByName, overview.Used, overview.Failed, overview.Cost)
 	if len(words) > maxWords {
@@ -37,18 +38,21 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 		return err
 	}
 	if format != "" {
-		return s.listFunctions(w, r, functionPage{after: after, limit: limit, format: format, strict: held != nil && *held})
+		return s.listFunctions(w, r, functionPage{after: after, limit: limit, format: format, strict: held != nil &&
+			*held})
 	}
 	if sort == overview.Cost {
 		if err := w.needs(access.Operate); err != nil { // the order says what others spent
 			return err
 		}
 	}
-	tools, next, err := w.run.FindTools(r.Context(), overview.Query{Words: words, Sort: cmp.Or(sort, overview.ByName), After: after, Limit: limit, Spent: true})
+	tools, next, err := w.run.FindTools(r.Context(), overview.Query{Words: words, Sort: cmp.Or(sort, overview.ByName),
+		After: after, Limit: limit, Spent: true})
 	if err != nil {
 		return noPlace(q, err)
 	}
-	return s.send(w, http.StatusOK, page(tools, limit, func(t operator.KnownTool) string { return t.Role }).goesOn(next))
+	return s.send(w, http.StatusOK, page(tools, limit,
+		func(t operator.KnownTool) string { return t.Role }).goesOn(next))
 }
 
 // noPlace is the problem of a cursor that no page can have given out, in a query that is otherwise in order.
@@ -103,7 +107,8 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, created, err := w.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods, Revision: revision, Actor: w.owner})
+	t, created, err := w.run.PutTool(r.Context(), operator.ToolPut{Role: role, Contract: c, Methods: methods,
+		Revision: revision, Actor: w.owner})
 	if err != nil {
 		return preconditionOf(err, revision)
 	}
@@ -174,7 +179,8 @@ func (s *server) decideContract(accept bool) handler {
 		if !ok {
 			return fault(codeNotFound, "there is no proposed contract "+strconv.Quote(param(r, "id")), "")
 		}
-		t, err := w.run.DecideContract(r.Context(), operator.ContractDecision{Role: role, ID: id, Accept: accept, Actor: w.owner})
+		t, err := w.run.DecideContract(r.Context(), operator.ContractDecision{Role: role, ID: id, Accept: accept,
+			Actor: w.owner})
 		if err != nil {
 			return missing(err, "proposed contract "+strconv.Quote(id))
 		}

@@ -86,7 +86,8 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	kept, err := w.run.PutExamples(r.Context(), operator.ExamplesPut{Role: role, Method: method, Examples: all, Revision: revision, Actor: w.owner})
+	kept, err := w.run.PutExamples(r.Context(), operator.ExamplesPut{Role: role, Method: method, Examples: all,
+		Revision: revision, Actor: w.owner})
 	if err != nil {
 		return noArtifact(preconditionOf(err, revision), role, method)
 	}
@@ -169,7 +170,8 @@ func (s *server) decideExample(accept bool) handler {
 		if !ok {
 			return fault(codeNotFound, "there is no proposed example "+strconv.Quote(param(r, "id")), "")
 		}
-		all, err := w.run.DecideExample(r.Context(), operator.ExampleDecision{Role: role, Method: method, ID: id, Accept: accept, Actor: w.owner})
+		all, err := w.run.DecideExample(r.Context(), operator.ExampleDecision{Role: role, Method: method, ID: id,
+			Accept: accept, Actor: w.owner})
 		if err != nil {
 			return missing(err, "proposed example "+strconv.Quote(id))
 		}

@@ -13,7 +13,8 @@ import (
 // getUsage reports what models were asked, and what owners have stored. Without the scope operate one sees one's own.
 func (s *server) getUsage(w *reply, r *http.Request) error {
 	q := readQuery(r)
-	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay), Since: q.time("since"), Until: q.time("until"),
+	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay),
+		Since: q.time("since"), Until: q.time("until"),
 		After: q.integer("after", 0, 0, store.MaxSpendRows), Limit: q.integer("limit", 0, 1, maxLimit)}
 	ownersAfter := q.text("storage_after")
 	if u.By == "" {
@@ -64,7 +65,8 @@ func (s *server) warnOfSpend(w *reply, role, method string) {
 
 // overCap is the problem of a prediction for which the model was not asked.
 func overCap(p *Problem, l *spend.Limit) *Problem {
-	p.Meta["scope"], p.Meta["window"], p.Meta["limit"], p.Meta["used"], p.Meta["resets_at"] = l.Scope, l.Window, l.Limit, l.Used, l.ResetsAt
+	p.Meta["scope"], p.Meta["window"], p.Meta["limit"], p.Meta["used"], p.Meta["resets_at"] = l.Scope, l.Window,
+		l.Limit, l.Used, l.ResetsAt
 	p.retry = strconv.Itoa(max(1, int(time.Until(l.ResetsAt).Seconds())))
 	return p
 }

@@ -17,7 +17,9 @@ import (
 
 func (f *fake) Usage(_ context.Context, q spend.UsageQuery) (spend.UsageReport, error) {
 	f.usage = q
-	return spend.UsageReport{Currency: "USD", Data: []spend.UsageRow{{Key: "alice", Calls: 1}}, Limits: []spend.Limit{{Scope: spend.ScopeNamespace, Window: spend.WindowDay, Limit: 10, ResetsAt: at}}}, f.note("Usage")
+	return spend.UsageReport{Currency: "USD", Data: []spend.UsageRow{{Key: "alice", Calls: 1}},
+			Limits: []spend.Limit{{Scope: spend.ScopeNamespace, Window: spend.WindowDay, Limit: 10, ResetsAt: at}}},
+		f.note("Usage")
 }
 
 func (f *fake) Nearly(owner, _, _ string, daemon bool) (float64, bool) {
@@ -38,13 +40,15 @@ func (f *fake) Stored(_ context.Context, owner string) (store.OwnerBytes, error)
 // Operators get the storage of each owner, in pages; other callers get their own.
 func TestStoredIsListed(t *testing.T) {
 	t.Parallel()
-	tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=read\nop fedcba9876543210 scopes=read,operate"))
+	tokens, err := access.ParseTokens([]byte(
+		"ann 0123456789abcdef scopes=read\nop fedcba9876543210 scopes=read,operate"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := newRig(t, func(o *Options) { o.Auth = tokens })
 	for i := range maxLimit + 2 {
-		g.fake.stored = append(g.fake.stored, store.OwnerBytes{Owner: fmt.Sprintf("o%04d", i), Bytes: store.Bytes{Files: int64(i)}})
+		g.fake.stored = append(g.fake.stored, store.OwnerBytes{Owner: fmt.Sprintf("o%04d", i),
+			Bytes: store.Bytes{Files: int64(i)}})
 	}
 	see := func(token, after string) (report spend.UsageReport) {
 		got := g.ask("GET", "/v1/usage?storage_after="+after, "", "Authorization: Bearer "+token)
@@ -53,14 +57,16 @@ func TestStoredIsListed(t *testing.T) {
 		}
 		return report
 	}
-	if r := see("0123456789abcdef", ""); len(r.Storage) != 1 || r.Storage[0] != (store.OwnerBytes{Owner: "ann", Bytes: store.Bytes{Tools: 7}}) || r.StorageNext != nil {
+	if r := see("0123456789abcdef", ""); len(r.Storage) != 1 ||
+		r.Storage[0] != (store.OwnerBytes{Owner: "ann", Bytes: store.Bytes{Tools: 7}}) || r.StorageNext != nil {
 		t.Errorf("ann sees %v", r.Storage)
 	}
 	first := see("fedcba9876543210", "")
 	if len(first.Storage) != maxLimit || first.StorageNext == nil {
 		t.Fatalf("op sees %d rows", len(first.Storage))
 	}
-	if r := see("fedcba9876543210", *first.StorageNext); !slices.Equal(append(first.Storage, r.Storage...), g.fake.stored) || r.StorageNext != nil {
+	if r := see("fedcba9876543210", *first.StorageNext); !slices.Equal(append(first.Storage, r.Storage...),
+		g.fake.stored) || r.StorageNext != nil {
 		t.Errorf("then %v, %v", r.Storage, r.StorageNext)
 	}
 }
@@ -85,10 +91,13 @@ func TestUsageRoute(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, got.status, got.body)
 		}
 	}
-	if g.ask("GET", "/v1/usage?by=method&limit=3&after=6", ""); g.fake.usage.By != "method" || g.fake.usage.Limit != 3 || g.fake.usage.After != 6 || g.fake.usage.Owner != nil || !g.fake.usage.Daemon {
+	if g.ask("GET", "/v1/usage?by=method&limit=3&after=6",
+		""); g.fake.usage.By != "method" || g.fake.usage.Limit != 3 || g.fake.usage.After != 6 ||
+		g.fake.usage.Owner != nil || !g.fake.usage.Daemon {
 		t.Errorf("without tokens: %+v", g.fake.usage)
 	}
-	for scopes, all := range map[string]bool{"read": false, "read,call": false, "read,operate": true, "read,admin": false} {
+	for scopes, all := range map[string]bool{"read": false, "read,call": false, "read,operate": true,
+		"read,admin": false} {
 		tokens, err := access.ParseTokens([]byte("ann 0123456789abcdef scopes=" + scopes))
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +120,8 @@ func TestSpendHeader(t *testing.T) {
 		want  string
 	}{{0.5, ""}, {0.8, "0.80"}, {0.834, "0.83"}, {1.8, "1.80"}} {
 		g.fake.spent = c.spent
-		for path, body := range map[string]string{"/v1/sessions/" + knownSession + "/calls": `{"method":"m"}`, "/v1/predict": `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`} {
+		for path, body := range map[string]string{"/v1/sessions/" + knownSession + "/calls": `{"method":"m"}`,
+			"/v1/predict": `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`} {
 			if got := g.ask("POST", path, body); got.status != 200 || got.header.Get("Recurgent-Spend") != c.want {
 				t.Errorf("%s at %v: %d, %q %s", path, c.spent, got.status, got.header.Get("Recurgent-Spend"), got.body)
 			}
@@ -123,7 +133,8 @@ func TestSpendHeader(t *testing.T) {
 	}
 	g = newRig(t, func(o *Options) { o.Auth = tokens })
 	g.fake.spent = 0.9 // as of the daemon's cap, which needs admin
-	if got := g.ask("POST", "/v1/sessions/"+knownSession+"/calls", `{"method":"m"}`, "Authorization: Bearer 0123456789abcdef"); got.status != 200 || got.header.Get("Recurgent-Spend") != "" {
+	if got := g.ask("POST", "/v1/sessions/"+knownSession+"/calls", `{"method":"m"}`,
+		"Authorization: Bearer 0123456789abcdef"); got.status != 200 || got.header.Get("Recurgent-Spend") != "" {
 		t.Errorf("without admin: %d, %q %s", got.status, got.header.Get("Recurgent-Spend"), got.body)
 	}
 }
@@ -131,8 +142,10 @@ func TestSpendHeader(t *testing.T) {
 // A prediction over a cap is a 429 with the figures of the cap.
 func TestPredictionOverCap(t *testing.T) {
 	t.Parallel()
-	p := problemOf(&predict.Failure{Code: codeBudget, Detail: "d", Over: &spend.Limit{Scope: "owner", Window: "day", Limit: 10, Used: 9, ResetsAt: time.Now().Add(time.Hour)}})
-	if p.Status != http.StatusTooManyRequests || p.Meta["limit"] != int64(10) || p.Meta["used"] != int64(9) || p.Meta["resets_at"] == nil || p.retry == "" {
+	p := problemOf(&predict.Failure{Code: codeBudget, Detail: "d",
+		Over: &spend.Limit{Scope: "owner", Window: "day", Limit: 10, Used: 9, ResetsAt: time.Now().Add(time.Hour)}})
+	if p.Status != http.StatusTooManyRequests || p.Meta["limit"] != int64(10) || p.Meta["used"] != int64(9) ||
+		p.Meta["resets_at"] == nil || p.retry == "" {
 		t.Errorf("got %+v", p)
 	}
 }

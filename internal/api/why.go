@@ -23,7 +23,8 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	x, err := w.run.Why(r.Context(), id, why.Asker{Call: w.who.Scopes.Has(access.Call), Operate: w.who.Scopes.Has(access.Operate)})
+	x, err := w.run.Why(r.Context(), id, why.Asker{Call: w.who.Scopes.Has(access.Call),
+		Operate: w.who.Scopes.Has(access.Operate)})
 	if err != nil {
 		return missing(err, "call "+id)
 	}

@@ -70,7 +70,9 @@ func (o *Options) checkAccess() (err error) {
 // checkIssuer checks the settings for the issuer's tokens.
 func (o *Options) checkIssuer() (err error) {
 	if o.OIDCIssuer == "" {
-		for name, given := range map[string]bool{"oidc-audience": o.OIDCAudience != "", "oidc-namespace-claim": o.OIDCNamespaceClaim != "", "oidc-rate": o.OIDCRate != "", "oidc-concurrency": o.OIDCConcurrency != 0} {
+		for name, given := range map[string]bool{"oidc-audience": o.OIDCAudience != "",
+			"oidc-namespace-claim": o.OIDCNamespaceClaim != "", "oidc-rate": o.OIDCRate != "",
+			"oidc-concurrency": o.OIDCConcurrency != 0} {
 			if given {
 				return refuse(name, "is set, but not --oidc-issuer")
 			}
@@ -122,8 +124,10 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 		watch(a.files, o.tokens, func(err error) { m.Reloaded(telemetry.ReloadTokens, err) })
 	}
 	if o.OIDCIssuer != "" {
-		issuer, err := oidc.New(oidc.Options{Issuer: o.OIDCIssuer, Audience: o.OIDCAudience, NameClaim: o.OIDCNameClaim, NamespaceClaim: o.OIDCNamespaceClaim,
-			ScopeClaim: o.OIDCScopeClaim, Rate: o.oidcRate, Concurrency: o.OIDCConcurrency, Logger: a.log, Fetched: m.IssuerKeys, Now: o.Now})
+		issuer, err := oidc.New(oidc.Options{Issuer: o.OIDCIssuer, Audience: o.OIDCAudience, NameClaim: o.OIDCNameClaim,
+			NamespaceClaim: o.OIDCNamespaceClaim,
+			ScopeClaim:     o.OIDCScopeClaim, Rate: o.oidcRate, Concurrency: o.OIDCConcurrency, Logger: a.log,
+			Fetched: m.IssuerKeys, Now: o.Now})
 		if err != nil {
 			return err
 		}
@@ -140,7 +144,8 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 		a.scheme = "https"
 		a.useTLS(o, m)
 	} else if o.Guarded() && !o.Local() {
-		a.log.Warn().Str("listen", o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
+		a.log.Warn().Str("listen",
+			o.Listen).Msg("tokens travel without TLS: use --tls-cert and --tls-key, or a proxy with TLS in front")
 	}
 	a.watchCluster(o, m)
 	a.reportEnds(o, m)
@@ -193,10 +198,12 @@ func (o *Options) checkOrigins() error {
 	for _, origin := range o.CORSOrigins {
 		if origin != api.AnyOrigin {
 			if err := api.CheckOrigin(origin); err != nil {
-				return refuse("cors-origins", "%q is not an origin as browsers send it, such as https://app.example.com or http://localhost:5173: %s", origin, err)
+				return refuse("cors-origins",
+					"%q is not an origin as browsers send it, such as https://app.example.com or http://localhost:5173: %s", origin, err)
 			}
 		} else if !o.Guarded() || len(o.CORSOrigins) > 1 {
-			return refuse("cors-origins", "* lets every web page ask: it needs --auth-tokens-file or --oidc-issuer, and no other origin beside it")
+			return refuse("cors-origins",
+				"* lets every web page ask: it needs --auth-tokens-file or --oidc-issuer, and no other origin beside it")
 		}
 	}
 	return nil

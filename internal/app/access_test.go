@@ -139,11 +139,13 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	if got := status(t, a, secretA); got != 200 {
 		t.Errorf("without the file: %d", got)
 	}
-	if text := log.String(); !strings.Contains(text, "line 2: ") || strings.Contains(text, "secret-of") || strings.Contains(text, "short\n") {
+	if text := log.String(); !strings.Contains(text, "line 2: ") || strings.Contains(text, "secret-of") ||
+		strings.Contains(text, "short\n") {
 		t.Errorf("the log: %s", text)
 	}
 	_, metrics := get(t, http.DefaultClient, a, "/metrics", secretA)
-	for _, want := range []string{`recurgent_reloads_total{result="ok",what="tokens"} 3`, `recurgent_reloads_total{result="failed",what="tokens"} 4`} {
+	for _, want := range []string{`recurgent_reloads_total{result="ok",what="tokens"} 3`,
+		`recurgent_reloads_total{result="failed",what="tokens"} 4`} {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("%s is missing", want)
 		}
@@ -242,7 +244,8 @@ func TestTLS(t *testing.T) {
 	expect := func(when, want string) {
 		t.Helper()
 		for _, http2 := range []bool{false, true} {
-			if got, err := serial(&tls.Config{}, http2); err != nil || got != want { //nolint:gosec // the versions are Go's
+			if got, err := serial(&tls.Config{}, http2); err != nil ||
+				got != want { //nolint:gosec // the versions are Go's
 				t.Errorf("%s: serial %s, %v, want %s", when, got, err, want)
 			}
 		}
@@ -251,7 +254,8 @@ func TestTLS(t *testing.T) {
 	if !strings.Contains(log.String(), "the certificate ends soon") {
 		t.Errorf("no warning of its end: %s", log)
 	}
-	if _, err := serial(&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, false); err == nil { //nolint:gosec // to see that it is refused
+	if _, err := serial(&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
+		false); err == nil { //nolint:gosec // to see that it is refused
 		t.Error("TLS 1.1 is spoken")
 	}
 	write(t, o.TLSKey, string(second.Key))
@@ -289,7 +293,8 @@ func TestStreamsOutlastACertificate(t *testing.T) {
 	// ask sends a request over a connection of its own; serial is that of the certificate it was given.
 	ask := func(http2 bool, method, path, body string) (resp *http.Response, serial string) {
 		t.Helper()
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: http2}} //nolint:gosec // the versions are Go's
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
+			ForceAttemptHTTP2: http2}} //nolint:gosec // the versions are Go's
 		r, err := http.NewRequestWithContext(t.Context(), method, a.URL()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -338,7 +343,8 @@ func TestStreamsOutlastACertificate(t *testing.T) {
 func TestIssuerAndFile(t *testing.T) {
 	t.Parallel()
 	id, o := oidctest.New(t), options(t)
-	o.AuthTokensFile, o.OIDCIssuer, o.OIDCAudience, o.OIDCNamespaceClaim = filepath.Join(t.TempDir(), "tokens"), id.URL, "recurgentd", "namespace"
+	o.AuthTokensFile, o.OIDCIssuer, o.OIDCAudience, o.OIDCNamespaceClaim = filepath.Join(t.TempDir(), "tokens"), id.URL,
+		"recurgentd", "namespace"
 	write(t, o.AuthTokensFile, "alice "+secretA+" scopes=read,call\n")
 	a := start(t, o)
 	theirs := id.Token(t, time.Now(), map[string]any{"namespace": "default"})
@@ -346,7 +352,8 @@ func TestIssuerAndFile(t *testing.T) {
 		t.Fatalf("file %d, issuer %d", file, issuer)
 	}
 	session := func(token string) string {
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, a.URL()+"/v1/sessions", strings.NewReader(`{"role": "calculator"}`))
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, a.URL()+"/v1/sessions",
+			strings.NewReader(`{"role": "calculator"}`))
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(r)
@@ -360,7 +367,8 @@ func TestIssuerAndFile(t *testing.T) {
 		return resp.Header.Get("Location")
 	}
 	mine := session(theirs)
-	if code, body := get(t, http.DefaultClient, a, mine, theirs); code != 200 || !strings.Contains(body, `"owner":"`+id.URL+`#alice"`) {
+	if code, body := get(t, http.DefaultClient, a, mine,
+		theirs); code != 200 || !strings.Contains(body, `"owner":"`+id.URL+`#alice"`) {
 		t.Errorf("the session of the issuer's alice: %d %s", code, body)
 	}
 	for name, c := range map[string]struct {
@@ -372,7 +380,8 @@ func TestIssuerAndFile(t *testing.T) {
 		"expired":      {map[string]any{"exp": 1}, 401, "expired at 1970"},
 		"another's":    {map[string]any{"aud": "other"}, 401, "audience"},
 	} {
-		if code, body := get(t, http.DefaultClient, a, "/v1/version", id.Token(t, time.Now(), c.more)); code != c.status || !strings.Contains(body, c.text) {
+		if code, body := get(t, http.DefaultClient, a, "/v1/version",
+			id.Token(t, time.Now(), c.more)); code != c.status || !strings.Contains(body, c.text) {
 			t.Errorf("%s: %d %s", name, code, body)
 		}
 	}
@@ -384,7 +393,8 @@ func TestStartWithoutTheIssuer(t *testing.T) {
 	id, o := oidctest.New(t), options(t)
 	token := id.Token(t, time.Now(), nil)
 	id.Replace(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	o.AuthTokensFile, o.OIDCIssuer, o.OIDCAudience, o.OIDCNamespaceClaim = filepath.Join(t.TempDir(), "tokens"), id.URL, "recurgentd", "namespace"
+	o.AuthTokensFile, o.OIDCIssuer, o.OIDCAudience, o.OIDCNamespaceClaim = filepath.Join(t.TempDir(), "tokens"), id.URL,
+		"recurgentd", "namespace"
 	write(t, o.AuthTokensFile, "alice "+secretA+"\n")
 	a := start(t, o)
 	code, body := get(t, http.DefaultClient, a, "/v1/version", token)
@@ -407,13 +417,15 @@ func TestAccessOptionsAreChecked(t *testing.T) {
 		"reachable without tokens": {func(o *app.Options) { o.Listen = ":0" }, "listen"},
 		"a broken file":            {func(o *app.Options) { o.AuthTokensFile = bad }, "auth-tokens-file"},
 		"a directory":              {func(o *app.Options) { o.AuthTokensFile = filepath.Dir(bad) }, "auth-tokens-file"},
-		"plain http":               {func(o *app.Options) { o.OIDCIssuer, o.OIDCAudience = "http://id.example", "a" }, "oidc-issuer"},
+		"plain http": {func(o *app.Options) { o.OIDCIssuer, o.OIDCAudience = "http://id.example", "a" },
+			"oidc-issuer"},
 	} {
 		o := options(t)
 		c.change(&o)
 		a, err := app.New(t.Context(), o)
 		var refused *app.OptionError
-		if a != nil || !errors.As(err, &refused) || refused.Name != c.option || strings.Contains(err.Error(), "secret-of") {
+		if a != nil || !errors.As(err, &refused) || refused.Name != c.option ||
+			strings.Contains(err.Error(), "secret-of") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -97,7 +97,8 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	}
 	build := ReadBuild()
 	registry := telemetry.NewRegistry()
-	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision, GoVersion: build.Go}, o.measured()...)
+	metrics := telemetry.New(registry, telemetry.Build{Version: build.Version, Revision: build.Revision,
+		GoVersion: build.Go}, o.measured()...)
 	tracer, err := a.openTracer(ctx, o, metrics, build.Version)
 	if err != nil {
 		return err
@@ -202,8 +203,10 @@ func (a *App) Start() {
 		a.look()
 	}
 	f := a.facts
-	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider", f.provider).
-		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability", f.durability).Str("native", f.native).Msg("ready")
+	a.log.Info().Str("version", f.version).Str("address", a.Addr()).Str("data_dir", f.dataDir).Str("provider",
+		f.provider).
+		Str("model", f.model).Int("runners", f.runners).Str("sandbox", string(f.sandbox)).Str("durability",
+		f.durability).Str("native", f.native).Msg("ready")
 	if a.prepare != nil {
 		a.prepare()
 	}

@@ -53,7 +53,8 @@ func start(t *testing.T, o app.Options) *app.App {
 
 func stop(t *testing.T, a *app.App) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // machines are slow; nothing is measured with it
+	// machines are slow; nothing is measured with it
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
@@ -89,7 +90,8 @@ func TestTwoInOneProcess(t *testing.T) {
 	}
 	sessions := map[*app.App]string{}
 	add := func(a *app.App) any {
-		return post(t, a, "/v1/sessions/"+sessions[a]+"/calls", map[string]any{"method": "add", "args": []int{2, 3}, "kwargs": map[string]any{}})["outcome"].(map[string]any)["value"]
+		return post(t, a, "/v1/sessions/"+sessions[a]+"/calls", map[string]any{"method": "add", "args": []int{2, 3},
+			"kwargs": map[string]any{}})["outcome"].(map[string]any)["value"]
 	}
 	for _, a := range []*app.App{first, second} {
 		sessions[a] = post(t, a, "/v1/sessions", map[string]any{"role": "calculator"})["id"].(string)
@@ -102,7 +104,8 @@ func TestTwoInOneProcess(t *testing.T) {
 		t.Errorf("after the end of the other: 2 + 3 = %v", got)
 	}
 	client := &http.Client{Timeout: time.Minute}
-	if resp, err := client.Get(first.URL() + "/v1/sessions/" + sessions[first]); err == nil { // by another process, which was given the port
+	// by another process, which was given the port
+	if resp, err := client.Get(first.URL() + "/v1/sessions/" + sessions[first]); err == nil {
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
 			t.Error("a stopped daemon answers")

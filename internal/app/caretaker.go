@@ -30,7 +30,8 @@ const (
 
 // begin has the caretaker look around every tick. The returned function ends it.
 func (n *namespaces) begin(tick time.Duration) (end func()) {
-	c := &caretaker{namespaces: n, tick: tick, seen: map[agent.Namespace]time.Time{}, sched: map[agent.Namespace]time.Time{}}
+	c := &caretaker{namespaces: n, tick: tick, seen: map[agent.Namespace]time.Time{},
+		sched: map[agent.Namespace]time.Time{}}
 	c.turn = turn{shared: n.parts.runtime.Shared, store: n.parts.memory}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

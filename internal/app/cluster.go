@@ -32,7 +32,8 @@ type ClusterOptions struct {
 }
 
 func (o *Options) checkCluster() (err error) {
-	for name, value := range map[string]string{"cluster-listen": o.ClusterListen, "cluster-ca": o.ClusterCA, "cluster-cert": o.ClusterCert, "cluster-key": o.ClusterKey} {
+	for name, value := range map[string]string{"cluster-listen": o.ClusterListen, "cluster-ca": o.ClusterCA,
+		"cluster-cert": o.ClusterCert, "cluster-key": o.ClusterKey} {
 		if o.Advertise == "" && value != "" {
 			return refuse(name, "is set, but not --advertise")
 		}
@@ -99,12 +100,14 @@ func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
 	if o.Advertise != "" {
 		l, err := net.Listen("tcp", o.clusterListen())
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s for other replicas: %w; name another --cluster-listen", o.clusterListen(), cause(err))
+			return fmt.Errorf("cannot listen on %s for other replicas: %w; name another --cluster-listen",
+				o.clusterListen(), cause(err))
 		}
 		a.onStop("the replicas' listener", func(context.Context) error { return closeListener(l) })
 		a.peers = &peerServer{listener: l}
 		co.Address = advertised(o.Advertise, l.Addr())
-		co.TLS = &cluster.TLS{Certificate: o.identity.now.Load, Authorities: func() *x509.CertPool { return *o.authorities.now.Load() }}
+		co.TLS = &cluster.TLS{Certificate: o.identity.now.Load,
+			Authorities: func() *x509.CertPool { return *o.authorities.now.Load() }}
 	} else {
 		a.log.Warn().Msg("no --advertise: other replicas cannot forward requests for the sessions of this one")
 	}
@@ -147,7 +150,8 @@ type peerServer struct {
 func (a *App) makePeerServer(c *cluster.Cluster) {
 	base, hangUp := context.WithCancelCause(context.Background())
 	s := a.peers
-	s.server = c.Listen(base, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.server.Handler.ServeHTTP(w, r) }))
+	s.server = c.Listen(base,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.server.Handler.ServeHTTP(w, r) }))
 	s.server.MaxHeaderBytes = MaxHeaderBytes + 8<<10 // what a client may send, and what the replica adds
 	s.server.ErrorLog = a.server.ErrorLog
 	a.onStop("the replicas' server", func(ctx context.Context) error {

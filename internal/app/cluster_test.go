@@ -139,7 +139,8 @@ func (n *heldNamespace) Disown(ctx context.Context, owned map[string]store.Owner
 	return n.Namespace.Disown(ctx, owned)
 }
 
-func (n *heldNamespace) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage, replica string) (store.Ownership, error) {
+func (n *heldNamespace) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage,
+	replica string) (store.Ownership, error) {
 	if err := n.h.reach(); err != nil {
 		return store.Ownership{}, err
 	}
@@ -167,7 +168,8 @@ func (n *heldNamespace) Policy(ctx context.Context) (agent.Policy, int64, error)
 	return n.Namespace.Policy(ctx)
 }
 
-func (n *heldNamespace) ChangeContext(ctx context.Context, session string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+func (n *heldNamespace) ChangeContext(ctx context.Context, session string, fence int64, c agent.ContextChange,
+	audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	if s := n.h.stop.Swap(nil); s != nil {
 		close(s.there)
 		<-s.goOn
@@ -211,11 +213,13 @@ func replicas(t *testing.T, n int, opts func(*app.Options)) *together {
 // replicasAs is replicas where requests need those headers.
 func replicasAs(t *testing.T, n int, as map[string]string, opts func(*app.Options)) *together {
 	t.Helper()
-	c := &together{as: as, t: t, gate: apptest.NewGate(t), of: store.NewMemory(store.Options{}), ca: apptest.NewAuthority(t), opts: opts}
+	c := &together{as: as, t: t, gate: apptest.NewGate(t), of: store.NewMemory(store.Options{}),
+		ca: apptest.NewAuthority(t), opts: opts}
 	for range n {
 		c.add()
 	}
-	for method, code := range map[string]string{"next": countProgram, "wait": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)} {
+	for method, code := range map[string]string{"next": countProgram,
+		"wait": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)} {
 		c.all[0].want(200, "PUT", "/v1/tools/counter/methods/"+method, map[string]any{"code": code}, c.as)
 	}
 	return c
@@ -227,7 +231,8 @@ func (c *together) add() *replica {
 	o, dir := options(c.t), c.t.TempDir()
 	h := &handle{Memory: c.of}
 	o.Shared, o.Advertise = h, "127.0.0.1:0"
-	o.ReplicaTTL, o.ReplicaDial, o.ReplicaMove = 5*time.Minute, time.Minute, time.Minute // a busy machine lets nobody die, or pass for silent
+	// a busy machine lets nobody die, or pass for silent
+	o.ReplicaTTL, o.ReplicaDial, o.ReplicaMove = 5*time.Minute, time.Minute, time.Minute
 	o.FetchAllow = []string{c.gate.Host}
 	o.ClusterCert, o.ClusterKey = c.ca.Pair(c.t, int64(len(c.all)+2)).Write(c.t, dir)
 	o.ClusterCA = c.ca.Write(c.t, dir)
@@ -341,7 +346,8 @@ func TestReplicasKeepOrder(t *testing.T) {
 		t.Errorf("%d different values by %d replicas, want %d by one", len(seen), len(by), n)
 	}
 	for i, r := range c.all {
-		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
+		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil,
+			nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
 			t.Errorf("replica %d has the context %s", i, got)
 		}
 		if size := r.want(200, "GET", "/v1/sessions/"+id+"/history", nil, nil).object(t)["size"]; size != float64(n) {
@@ -371,7 +377,8 @@ func TestReplicasChangeSessions(t *testing.T) {
 	if r := <-done; r.status != 200 || r.value() != 200.0 {
 		t.Errorf("the call: %d %s", r.status, r.body)
 	}
-	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"n":1`) || !strings.Contains(string(r.body), `"m":1`) {
+	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"n":1`) ||
+		!strings.Contains(string(r.body), `"m":1`) {
 		t.Errorf("the patch: %d %s, want both changes", r.status, r.body)
 	}
 	b.want(204, "DELETE", "/v1/sessions/"+id, nil, nil)
@@ -394,18 +401,21 @@ func TestReplicasShareIdempotencyKeys(t *testing.T) {
 	for name, q := range map[string]struct {
 		path string
 		body map[string]any
-	}{"in a session": {calls(id), call("wait")}, "a function": {"/v1/functions/counter__wait", map[string]any{"arguments": map[string]any{}}}} {
+	}{"in a session": {calls(id), call("wait")}, "a function": {"/v1/functions/counter__wait",
+		map[string]any{"arguments": map[string]any{}}}} {
 		key := map[string]string{"Idempotency-Key": strings.ReplaceAll(name, " ", "-")}
 		first := make(chan answer)
 		go func() { first <- a.send("POST", q.path, q.body, key) }()
 		<-c.gate.Entered
-		if r := b.send("POST", q.path, q.body, key); r.status != 409 || !strings.Contains(string(r.body), "idempotency_key_in_use") {
+		if r := b.send("POST", q.path, q.body, key); r.status != 409 ||
+			!strings.Contains(string(r.body), "idempotency_key_in_use") {
 			t.Errorf("%s, while it runs: %d %s", name, r.status, r.body)
 		}
 		c.gate.Pass()
 		one := <-first
 		again := b.want(200, "POST", q.path, q.body, key)
-		if one.status != 200 || !bytes.Equal(one.body, again.body) || again.header.Get("Idempotent-Replayed") != "true" {
+		if one.status != 200 || !bytes.Equal(one.body, again.body) ||
+			again.header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("%s: %d %s\nthen %s", name, one.status, one.body, again.body)
 		}
 		other := b.send("POST", q.path, map[string]any{"method": "wait", "args": []int{1}}, key)
@@ -434,7 +444,8 @@ func TestReplicasFindCalls(t *testing.T) {
 	}
 	b.want(204, "POST", path+"/cancel", nil, nil)
 	for range 2 {
-		if e := <-events; e.status != 200 || !strings.Contains(string(e.body), "event: call.finished") || !strings.Contains(string(e.body), "canceled") || strings.Contains(string(e.body), "id: 1\n") {
+		if e := <-events; e.status != 200 || !strings.Contains(string(e.body), "event: call.finished") ||
+			!strings.Contains(string(e.body), "canceled") || strings.Contains(string(e.body), "id: 1\n") {
 			t.Errorf("events at another replica: %d %s", e.status, e.body)
 		}
 	}
@@ -453,7 +464,8 @@ func TestReplicasListRunningCalls(t *testing.T) {
 	c := replicas(t, 3, nil)
 	want := map[string]bool{}
 	for _, r := range c.all {
-		made := r.want(202, "POST", calls(r.session()), call("wait"), map[string]string{"Prefer": "respond-async"}).object(t)
+		made := r.want(202, "POST", calls(r.session()), call("wait"),
+			map[string]string{"Prefer": "respond-async"}).object(t)
 		<-c.gate.Entered
 		want[made["call_id"].(string)] = true
 	}
@@ -520,7 +532,8 @@ func TestReplicaDies(t *testing.T) {
 	}
 	after := a.until(200, "POST", calls(id), call("next"))
 	if after.value() != 3.0 || after.header.Get("Recurgent-Replica") != moved.header.Get("Recurgent-Replica") {
-		t.Errorf("back again: %s by %s, want 3 by %s", after.body, after.header.Get("Recurgent-Replica"), moved.header.Get("Recurgent-Replica"))
+		t.Errorf("back again: %s by %s, want 3 by %s", after.body, after.header.Get("Recurgent-Replica"),
+			moved.header.Get("Recurgent-Replica"))
 	}
 	if size := a.want(200, "GET", "/v1/sessions/"+id+"/history", nil, nil).object(t)["size"]; size != 3.0 {
 		t.Errorf("%v records, want 3", size)
@@ -549,11 +562,14 @@ func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	for a.send("GET", "/readyz", nil, nil).status != 200 { //nolint:revive // until it has joined again
 	}
 	close(s.goOn)
-	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"m":1`) || !strings.Contains(string(r.body), `"n":2`) ||
+	if r := <-patched; r.status != 200 || !strings.Contains(string(r.body), `"m":1`) ||
+		!strings.Contains(string(r.body), `"n":2`) ||
 		r.header.Get("Recurgent-Replica") != moved.header.Get("Recurgent-Replica") {
-		t.Errorf("the patch: %d %s by %s, want both changes by %s", r.status, r.body, r.header.Get("Recurgent-Replica"), moved.header.Get("Recurgent-Replica"))
+		t.Errorf("the patch: %d %s by %s, want both changes by %s", r.status, r.body, r.header.Get("Recurgent-Replica"),
+			moved.header.Get("Recurgent-Replica"))
 	}
-	if trail := string(b.want(200, "GET", "/v1/maintenance/audit", nil, nil).body); strings.Count(trail, `"context.patch"`) != 1 {
+	if trail := string(b.want(200, "GET", "/v1/maintenance/audit", nil,
+		nil).body); strings.Count(trail, `"context.patch"`) != 1 {
 		t.Errorf("want one patch on record: %s", trail)
 	}
 }
@@ -585,10 +601,12 @@ func TestReplicasOwnNewSessions(t *testing.T) {
 	}
 	for _, r := range []answer{<-patched, <-next} {
 		if r.status != 200 || r.header.Get("Recurgent-Replica") != first.header.Get("Recurgent-Replica") {
-			t.Errorf("what came meanwhile: %d %s by %s, want it by %s", r.status, r.body, r.header.Get("Recurgent-Replica"), first.header.Get("Recurgent-Replica"))
+			t.Errorf("what came meanwhile: %d %s by %s, want it by %s", r.status, r.body,
+				r.header.Get("Recurgent-Replica"), first.header.Get("Recurgent-Replica"))
 		}
 	}
-	if n := string(b.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(n, `"n":10`) && !strings.Contains(n, `"n":11`) {
+	if n := string(b.want(200, "GET", "/v1/sessions/"+id+"/context", nil,
+		nil).body); !strings.Contains(n, `"n":10`) && !strings.Contains(n, `"n":11`) {
 		t.Errorf("the context has lost an update: %s", n)
 	}
 }
@@ -649,7 +667,8 @@ func TestReplicaLeaves(t *testing.T) {
 func TestReplicasPassPrincipalsOn(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte("alice 0123456789abcdef scopes=read,call\nmallory fedcba9876543210 scopes=read,call\nroot 00112233445566778899\n"), 0o600); err != nil {
+	if err := os.WriteFile(tokens,
+		[]byte("alice 0123456789abcdef scopes=read,call\nmallory fedcba9876543210 scopes=read,call\nroot 00112233445566778899\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	as := func(token string, more ...string) map[string]string {
@@ -661,11 +680,13 @@ func TestReplicasPassPrincipalsOn(t *testing.T) {
 	}
 	c := replicasAs(t, 2, as("00112233445566778899"), func(o *app.Options) { o.AuthTokensFile = tokens })
 	a, b := c.all[0], c.all[1]
-	id := a.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"}, as("0123456789abcdef")).object(t)["id"].(string)
+	id := a.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"},
+		as("0123456789abcdef")).object(t)["id"].(string)
 	a.want(200, "POST", calls(id), call("next"), as("0123456789abcdef"))
 	b.want(200, "POST", calls(id), call("next"), as("0123456789abcdef"))
 	forged := `eyJOYW1lIjoiYWxpY2UiLCJOYW1lc3BhY2UiOiJkZWZhdWx0IiwiU2NvcGVzIjoxNX0` // alice with all scopes
-	for _, h := range []map[string]string{as("fedcba9876543210"), as("fedcba9876543210", "Recurgent-Principal", forged)} {
+	for _, h := range []map[string]string{as("fedcba9876543210"),
+		as("fedcba9876543210", "Recurgent-Principal", forged)} {
 		for _, r := range c.all {
 			r.want(404, "POST", calls(id), call("next"), h)
 			r.want(404, "DELETE", "/v1/sessions/"+id, nil, h)

@@ -38,9 +38,12 @@ func TestReplicasKeepOrderOverMCP(t *testing.T) {
 				}
 				return
 			}
-			a := r.send("POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": map[string]any{
-				"name": "counter__next", "arguments": map[string]any{}, "_meta": map[string]any{"recurgent/session_id": id}}},
-				map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
+			a := r.send("POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": i, "method": "tools/call",
+				"params": map[string]any{
+					"name": "counter__next", "arguments": map[string]any{},
+					"_meta": map[string]any{"recurgent/session_id": id}}},
+				map[string]string{"Accept": "application/json, text/event-stream",
+					"MCP-Protocol-Version": "2025-06-18"})
 			if a.status != 200 || strings.Contains(string(a.body), `"error"`) || !strings.Contains(string(a.body), id) {
 				t.Errorf("by MCP: %d %s", a.status, a.body)
 			}
@@ -48,7 +51,8 @@ func TestReplicasKeepOrderOverMCP(t *testing.T) {
 	}
 	all.Wait()
 	for i, r := range c.all {
-		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil, nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
+		if got := string(r.want(200, "GET", "/v1/sessions/"+id+"/context", nil,
+			nil).body); !strings.Contains(got, fmt.Sprintf(`"n":%d`, n)) {
 			t.Errorf("replica %d has the context %s, want %d", i, got, n)
 		}
 	}
@@ -60,7 +64,8 @@ func TestReplicaHearsLateOfAPolicy(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 1, nil)
 	b := c.all[0]
-	b.want(200, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
+	b.want(200, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+		map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
 	a := c.add() // which takes longer than that first list is news: nobody is to hear of it below
 	readable := make(chan struct{})
 	b.store.late.Store(&readable)
@@ -76,7 +81,8 @@ func TestReplicaHearsLateOfAPolicy(t *testing.T) {
 			return next(ctx, method, r)
 		}
 	})
-	listener, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil) // after the store announced the change
+	// after the store announced the change
+	listener, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +159,8 @@ func TestReplicaHearsLateOfErasedNamespace(t *testing.T) {
 	a.want(204, "DELETE", "/v1/namespaces/acme", nil, nil)
 	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
 	put(a, "new")
-	for _, path := range []string{"/v1/tools/counter/methods/old", "/v1/sessions/" + id, "/v1/sessions/" + id + "/history"} {
+	for _, path := range []string{"/v1/tools/counter/methods/old", "/v1/sessions/" + id,
+		"/v1/sessions/" + id + "/history"} {
 		if got := b.send("GET", path, nil, in); got.status == 200 {
 			t.Errorf("GET %s of the erased namespace: %d %s", path, got.status, got.body)
 		}
@@ -180,7 +187,8 @@ func TestReplicaKeepsNamespaceMadeAgain(t *testing.T) {
 	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
 	a.want(204, "DELETE", "/v1/namespaces/acme", nil, nil)
 	a.want(201, "PUT", "/v1/namespaces/acme", nil, nil)
-	a.want(200, "PUT", "/v1/tools/counter/methods/wait", map[string]any{"code": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)}, in)
+	a.want(200, "PUT", "/v1/tools/counter/methods/wait",
+		map[string]any{"code": strings.ReplaceAll(waitProgram, "GATE", c.gate.Host)}, in)
 	id := b.want(201, "POST", "/v1/sessions", map[string]any{"role": "counter"}, in).object(t)["id"].(string)
 	ended := make(chan answer, 1)
 	go func() { ended <- b.send("POST", calls(id), call("wait"), in) }()
@@ -224,7 +232,8 @@ func TestClusterCertificatesAreReplaced(t *testing.T) {
 		}
 	}
 	step("both authorities", append(bytes.Clone(old.Cert), next.Cert...), nil)
-	step("certificates of the new one", append(bytes.Clone(old.Cert), next.Cert...), func(serial int64) apptest.Pair { return next.Pair(t, serial) })
+	step("certificates of the new one", append(bytes.Clone(old.Cert), next.Cert...),
+		func(serial int64) apptest.Pair { return next.Pair(t, serial) })
 	step("the new one alone", next.Cert, nil)
 	c.gate.Open()
 	if r := <-ended; r.status != 200 || r.value() != 200.0 {
@@ -261,7 +270,8 @@ func TestClusterCertificateEnds(t *testing.T) {
 	a := c.all[0]
 	ends := func() string {
 		t.Helper()
-		_, value, _ := strings.Cut(string(a.want(200, "GET", "/metrics", nil, nil).body), "\nrecurgent_certificate_expires_timestamp_seconds ")
+		_, value, _ := strings.Cut(string(a.want(200, "GET", "/metrics", nil, nil).body),
+			"\nrecurgent_certificate_expires_timestamp_seconds ")
 		value, _, _ = strings.Cut(value, "\n")
 		return value
 	}
@@ -269,7 +279,8 @@ func TestClusterCertificateEnds(t *testing.T) {
 	if got := ends(); got != seconds(soon) {
 		t.Errorf("the metric says %s, want %s", got, seconds(soon))
 	}
-	if text := log.String(); !strings.Contains(text, `"setting":"cluster-cert"`) || !strings.Contains(text, "the certificate ends soon") {
+	if text := log.String(); !strings.Contains(text, `"setting":"cluster-cert"`) ||
+		!strings.Contains(text, "the certificate ends soon") {
 		t.Errorf("no warning of its end: %s", text)
 	}
 	later := soon.AddDate(1, 0, 0)
@@ -287,7 +298,8 @@ func shown(t *testing.T, address string, pair apptest.Pair) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{own}, InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // it only looks
+	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{own},
+		InsecureSkipVerify: true}, ForceAttemptHTTP2: true} //nolint:gosec // it only looks
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Get("https://" + address + "/v1/version")
 	if err != nil {
@@ -317,7 +329,9 @@ func TestReplicasDoNotForwardInCircles(t *testing.T) {
 	}
 	before := a.store.asked.Load()
 	for _, r := range c.all {
-		if got := r.send("POST", calls(id), call("next"), nil); got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "session_moved") {
+		if got := r.send("POST", calls(id), call("next"),
+			nil); got.status != 503 || got.header.Get("Retry-After") == "" ||
+			!strings.Contains(string(got.body), "session_moved") {
 			t.Errorf("%d %s, want 503 session_moved", got.status, got.body)
 		}
 	}
@@ -338,13 +352,16 @@ func TestReplicasAnswerPages(t *testing.T) {
 	c := replicas(t, 2, func(o *app.Options) { o.CORSOrigins = []string{site} })
 	id := c.all[0].session()
 	for i, r := range c.all {
-		a := r.want(200, "POST", calls(id), call("next"), map[string]string{"Origin": site, "Sec-Fetch-Site": "cross-site"})
+		a := r.want(200, "POST", calls(id), call("next"), map[string]string{"Origin": site,
+			"Sec-Fetch-Site": "cross-site"})
 		if got := a.header.Values("Access-Control-Allow-Origin"); len(got) != 1 || got[0] != site {
 			t.Errorf("replica %d allows %q, want %q once", i, got, site)
 		}
-		if got := a.header.Values("Access-Control-Expose-Headers"); len(got) != 1 || !strings.Contains(got[0], "Recurgent-Replica") {
+		if got := a.header.Values(
+			"Access-Control-Expose-Headers"); len(got) != 1 || !strings.Contains(got[0], "Recurgent-Replica") {
 			t.Errorf("replica %d exposes %q", i, got)
 		}
 	}
-	c.all[0].want(403, "POST", calls(id), call("next"), map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"})
+	c.all[0].want(403, "POST", calls(id), call("next"), map[string]string{"Origin": "https://evil.example",
+		"Sec-Fetch-Site": "cross-site"})
 }

@@ -16,7 +16,8 @@ func (r *replica) rpc(method string, params map[string]any) (result, fault map[s
 			Result map[string]any `json:"result"`
 			Error  map[string]any `json:"error"`
 		}
-		if json.Unmarshal(bytes.TrimPrefix(line, []byte("data: ")), &got) == nil && (got.Result != nil || got.Error != nil) {
+		if json.Unmarshal(bytes.TrimPrefix(line, []byte("data: ")), &got) == nil &&
+			(got.Result != nil || got.Error != nil) {
 			return got.Result, got.Error
 		}
 	}
@@ -31,7 +32,8 @@ func TestReplicasShareTasks(t *testing.T) {
 	a, b := c.all[0], c.all[1]
 	begin := func() (id string) {
 		t.Helper()
-		created, fault := a.rpc("tools/call", map[string]any{"name": "counter__wait", "arguments": map[string]any{}, "task": map[string]any{}})
+		created, fault := a.rpc("tools/call", map[string]any{"name": "counter__wait", "arguments": map[string]any{},
+			"task": map[string]any{}})
 		task, _ := created["task"].(map[string]any)
 		if id, _ = task["taskId"].(string); id == "" {
 			t.Fatalf("created: %v, %v", created, fault)
@@ -54,7 +56,8 @@ func TestReplicasShareTasks(t *testing.T) {
 		}
 		list, _ := r.rpc("tasks/list", map[string]any{})
 		tasks, _ := list["tasks"].([]any)
-		if len(tasks) != 2 || tasks[0].(map[string]any)["taskId"] != waited || tasks[1].(map[string]any)["taskId"] != canceled {
+		if len(tasks) != 2 || tasks[0].(map[string]any)["taskId"] != waited ||
+			tasks[1].(map[string]any)["taskId"] != canceled {
 			t.Errorf("replica %d lists %v", i, list)
 		}
 	}
@@ -78,7 +81,8 @@ func TestReplicasShareTasks(t *testing.T) {
 			t.Errorf("the result: %v", got)
 		}
 	}
-	if _, fault := b.rpc("tasks/get", map[string]any{"taskId": "call_06h2q15xnxs9s5ncdke570092g"}); fault["code"] != -32602.0 {
+	if _, fault := b.rpc("tasks/get",
+		map[string]any{"taskId": "call_06h2q15xnxs9s5ncdke570092g"}); fault["code"] != -32602.0 {
 		t.Errorf("a task that nobody has: %v", fault)
 	}
 }

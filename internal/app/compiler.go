@@ -30,7 +30,8 @@ type CompilerOptions struct {
 	// Builds is how many programs one owner may have compiled at once, 1 to 1024.
 	Builds int `name:"builds" env:"RECURGENT_BUILDS" value:"N" default:"number of CPUs" help:"programs that are compiled at the same time; owners take turns"`
 
-	CompilerDir string // keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
+	// keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
+	CompilerDir string
 	GoCache     string // the go command's that compiles what all programs share, for tests; "": one that is removed
 }
 
@@ -84,7 +85,8 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 	case why == "":
 		return runtime.Compiling{Toolchain: found.Version, From: found.From()}, nil
 	case o.Engine != report.EngineAuto:
-		return runtime.Compiling{}, refuse("engine", "%s compiles programs, which cannot be done here: %s; take auto, which needs no compiler", o.Engine, why)
+		return runtime.Compiling{}, refuse("engine",
+			"%s compiles programs, which cannot be done here: %s; take auto, which needs no compiler", o.Engine, why)
 	}
 	a.log.Warn().Str("reason", why).Msg("programs are not compiled: only plain ones run")
 	return runtime.Compiling{Why: why}, nil
@@ -108,7 +110,8 @@ func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 		a.prepareCompiler(b)
 	}
 	p.compiled = b.Bytes
-	p.compiler = &compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)), p.metrics}
+	p.compiler = &compiler{b, report.EngineGo + " " + with.Version, fair.NewShare[agent.Owner](int64(o.Builds)),
+		p.metrics}
 	p.pool.UseCompiler(p.compiler)
 	return nil
 }

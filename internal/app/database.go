@@ -54,7 +54,8 @@ func (o *Options) checkStore() error {
 		}
 		lines := append(strings.Fields(string(data)), "")
 		if len(lines) < 2 || len(lines) > 3 {
-			return refuse("store-file", "holds %d URLs; one is that of a database, a second one that past its pooler", len(lines)-1)
+			return refuse("store-file", "holds %d URLs; one is that of a database, a second one that past its pooler",
+				len(lines)-1)
 		}
 		name, url, direct = "store-file", lines[0], lines[1]
 	}

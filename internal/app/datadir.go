@@ -19,14 +19,18 @@ func tighten(dir string, log zerolog.Logger) {
 	switch {
 	case mode.Perm()&0o077 == 0:
 	case mode.Perm()&0o007 == 0:
-		log.Warn().Str("directory", dir).Str("permissions", mode.String()).Msg("the group of the data directory can read it; chmod 0700 it unless that is meant")
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("the group of the data directory can read it; chmod 0700 it unless that is meant")
 	case mode&fs.ModeSticky != 0:
-		log.Warn().Str("directory", dir).Str("permissions", mode.String()).Msg("every user of this machine can read the data directory; name a --data-dir of its own")
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("every user of this machine can read the data directory; name a --data-dir of its own")
 	default:
 		if err := os.Chmod(dir, 0o700); err != nil {
-			log.Warn().Err(err).Str("directory", dir).Str("permissions", mode.String()).Msg("every user of this machine can read the data directory; its owner should chmod 0700 it")
+			log.Warn().Err(err).Str("directory", dir).Str("permissions",
+				mode.String()).Msg("every user of this machine can read the data directory; its owner should chmod 0700 it")
 			return
 		}
-		log.Warn().Str("directory", dir).Str("permissions", mode.String()).Msg("every user of this machine could read the data directory; its mode is 0700 now")
+		log.Warn().Str("directory", dir).Str("permissions",
+			mode.String()).Msg("every user of this machine could read the data directory; its mode is 0700 now")
 	}
 }

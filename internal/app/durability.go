@@ -22,7 +22,9 @@ func (o *Options) interval() (time.Duration, error) {
 	text, named := strings.CutPrefix(o.Durability, "interval:")
 	d, err := time.ParseDuration(text)
 	if !named || err != nil || d < leastInterval || d > longestInterval {
-		return 0, refuse("durability", "must be always, or interval: and a duration of %s to %s such as interval:10ms, got %q", leastInterval, longestInterval, o.Durability)
+		return 0, refuse("durability",
+			"must be always, or interval: and a duration of %s to %s such as interval:10ms, got %q", leastInterval,
+			longestInterval, o.Durability)
 	}
 	return d, nil
 }

@@ -15,7 +15,8 @@ const (
 )
 
 // ListNamespaces is part of api.Namespaces.
-func (n *namespaces) ListNamespaces(ctx context.Context, after agent.Namespace, limit int) ([]store.NamespaceInfo, error) {
+func (n *namespaces) ListNamespaces(ctx context.Context, after agent.Namespace,
+	limit int) ([]store.NamespaceInfo, error) {
 	return n.parts.memory.ListNamespaces(ctx, after, limit)
 }
 
@@ -25,7 +26,8 @@ func (n *namespaces) Namespace(ctx context.Context, name agent.Namespace) (store
 }
 
 // CreateNamespace is part of api.Namespaces.
-func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, reason, actor string) (store.NamespaceInfo, error) {
+func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, reason,
+	actor string) (store.NamespaceInfo, error) {
 	free, err := n.claim(ctx, name)
 	if err != nil {
 		return store.NamespaceInfo{}, err
@@ -53,7 +55,8 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, r
 		return err
 	}
 	n.erasedHere.Add(name)
-	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name, n.audit(actor, opNamespaceDelete, name, reason)); err != nil {
+	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name,
+		n.audit(actor, opNamespaceDelete, name, reason)); err != nil {
 		n.erasedHere.Take(name)
 		return err
 	}
@@ -71,7 +74,8 @@ func (n *namespaces) letGo(name agent.Namespace) {
 		n.mu.Unlock()
 		s.erase(errErased)
 		if err := s.stopNow(); err != nil {
-			n.log.Warn().Err(err).Str("namespace", string(name)).Msg("calls of a namespace that is deleted did not end in time")
+			n.log.Warn().Err(err).Str("namespace",
+				string(name)).Msg("calls of a namespace that is deleted did not end in time")
 		}
 	}
 	n.parts.fetch.Forget(name)
@@ -87,5 +91,6 @@ func (n *namespaces) forget(name agent.Namespace) {
 }
 
 func (n *namespaces) audit(actor, action string, name agent.Namespace, reason string) *agent.AuditEntry {
-	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor, Action: action, Target: string(name), Reason: reason}
+	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor,
+		Action: action, Target: string(name), Reason: reason}
 }

@@ -66,12 +66,14 @@ func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*conn
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(), OwnKey: o.SecretsKey() == filepath.Join(o.DataDir, store.SecretsKeyFile), SecretsDir: o.SecretsDir, Env: env})
+	return connections.New(connections.Options{Namespace: name, Transport: t, KeyFile: o.SecretsKey(),
+		OwnKey: o.SecretsKey() == filepath.Join(o.DataDir, store.SecretsKeyFile), SecretsDir: o.SecretsDir, Env: env})
 }
 
 // StoredConnections returns the connections in the data directory or the database, and a function that says why the secret of one cannot be
 // had, "" where it can. The daemon may be running.
-func StoredConnections(ctx context.Context, o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
+func StoredConnections(ctx context.Context,
+	o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
 	if o.Database() {
 		all, err = postgres.StoredConnections(ctx, o.database())
 	} else {
@@ -100,7 +102,8 @@ func (o *Options) SecretsKey() string {
 // file.
 func (o *Options) checkSecrets() error {
 	if file := o.SecretsKey(); within(o.DataDir, file) && file != filepath.Join(o.DataDir, store.SecretsKeyFile) {
-		return refuse("secrets-key-file", "must not be in the data directory, whose exports would hold it; leave it out for %s there, which no export holds", store.SecretsKeyFile)
+		return refuse("secrets-key-file",
+			"must not be in the data directory, whose exports would hold it; leave it out for %s there, which no export holds", store.SecretsKeyFile)
 	}
 	if o.SecretsDir == "" {
 		return nil
@@ -144,7 +147,8 @@ func hostPattern(text string) bool {
 		return false
 	}
 	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		if label == "" || len(label) > 63 || strings.Trim(label,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			return false
 		}
 	}

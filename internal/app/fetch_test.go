@@ -22,7 +22,8 @@ func TestEveryFetchResultIsCounted(t *testing.T) {
 		want.WriteString("recurgent_fetches_total{result=\"" + result + "\"} 1\n")
 	}
 	want.WriteString("recurgent_fetches_total{result=\"other\"} 0\n")
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want.String()), "recurgent_fetches_total"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want.String()),
+		"recurgent_fetches_total"); err != nil {
 		t.Error(err)
 	}
 }

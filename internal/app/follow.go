@@ -133,7 +133,8 @@ func (n *namespaces) renewed(ctx context.Context, name agent.Namespace, imported
 	} else {
 		n.letGo(name)
 		if err := n.parts.compiler.erase(ctx, name); err != nil {
-			n.log.Warn().Err(err).Str("namespace", string(name)).Msg("compiled programs of a namespace that was deleted elsewhere stay")
+			n.log.Warn().Err(err).Str("namespace",
+				string(name)).Msg("compiled programs of a namespace that was deleted elsewhere stay")
 		}
 		n.forget(name)
 	}

@@ -15,7 +15,10 @@ import (
 func TestMaintenanceInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
-		s := store.NewMemory(store.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+		s := store.NewMemory(store.Options{Now: func() time.Time {
+			return time.Now().Add(time.Duration(
+				ahead.Load()))
+		}})
 		a, b, alone := &turn{shared: true, store: s}, &turn{shared: true, store: s}, &turn{store: s}
 		did := func(who *turn) (done bool) {
 			who.Do(t.Context(), func(context.Context) { done = true })

@@ -58,12 +58,14 @@ func (o *Options) checkModel() error {
 }
 
 // ownHeaders are those that a request needs as it is made.
-var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Trailer", "Te", "Upgrade"}
+var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Trailer", "Te",
+	"Upgrade"}
 
 // secretHeader reports whether a header of that name may hold a secret.
 func secretHeader(name string) bool {
 	name = strings.ToLower(name)
-	return name == "authorization" || name == "proxy-authorization" || name == "cookie" || strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "secret")
+	return name == "authorization" || name == "proxy-authorization" || name == "cookie" ||
+		strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "secret")
 }
 
 // SecretInBaseURL reports whether the query of the base URL may hold a secret.
@@ -117,7 +119,8 @@ func (o *Options) checkBaseURL() error {
 
 // ProviderOptions are the options of the model's provider. What it calls is not set.
 func (o *Options) ProviderOptions() provider.Options {
-	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording, Embedded: demoRecording}
+	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording,
+		Embedded: demoRecording}
 	po.OpenAI.Key, po.OpenAI.BaseURL, po.OpenAI.Timeout = o.OpenAIKey, o.OpenAIBaseURL, o.ProviderTimeout
 	po.OpenAI.Model = o.Model
 	for _, line := range o.SecretHeaders {
@@ -125,6 +128,7 @@ func (o *Options) ProviderOptions() provider.Options {
 			po.OpenAI.Secrets = append(po.OpenAI.Secrets, value)
 		}
 	}
-	po.OpenAI.MaxCompletion, po.OpenAI.Context, po.OpenAI.Header = o.MaxCompletionTokens, o.ModelContext, o.modelHeader()
+	po.OpenAI.MaxCompletion, po.OpenAI.Context, po.OpenAI.Header = o.MaxCompletionTokens, o.ModelContext,
+		o.modelHeader()
 	return po
 }

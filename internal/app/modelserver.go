@@ -25,7 +25,8 @@ func (a *App) logModel(o Options) func(*provider.Failure) {
 			a.log.Info().Str("model", model).Str("base_url", address).Msg("the model answers again")
 			return
 		}
-		a.log.Warn().Str("model", model).Str("base_url", address).Int("status", f.Status).Str("error", f.Message).Msg("the model fails; kept programs go on without it")
+		a.log.Warn().Str("model", model).Str("base_url", address).Int("status", f.Status).Str("error",
+			f.Message).Msg("the model fails; kept programs go on without it")
 	}
 }
 
@@ -73,9 +74,11 @@ type loader interface {
 }
 
 // CheckModel has the model write a small program, by the request that calls make, and the gate judge it.
-func CheckModel(ctx context.Context, server *provider.OpenAI, fetchMax Bytes, box loader, r provider.Request) provider.Check {
+func CheckModel(ctx context.Context, server *provider.OpenAI, fetchMax Bytes, box loader,
+	r provider.Request) provider.Check {
 	r.Kind, r.Role, r.Method = provider.KindForge, "calculator", "add"
-	r.Messages = prompt.Program(prompt.Input{Kind: r.Kind, Role: r.Role, Method: r.Method, Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")},
+	r.Messages = prompt.Program(prompt.Input{Kind: r.Kind, Role: r.Role, Method: r.Method,
+		Args:    []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")},
 		Dialect: allow.Dialect(), FetchMax: fetchMax.String(), ModelContext: server.Context(server.Status().Model)})
 	return server.Check(ctx, r, func(ctx context.Context, code string) (string, error) {
 		facts, refused := box.Load(ctx, sandbox.Program{Source: code, Checksum: agent.Checksum(code)}, r.Owner)
@@ -107,6 +110,9 @@ func (s *services) CheckModel(ctx context.Context, owner string) (provider.Check
 	life := s.Life()
 	defer context.AfterFunc(life, func() { cut(context.Cause(life)) })()
 	status := s.server.Status()
-	return CheckModel(ctx, s.server, s.fetchMax, s.box, provider.Request{Owner: agent.Owner{Namespace: s.name, Name: owner},
-		Charge: s.Account.Charge(spend.Request{Method: "model_check", Owner: owner, Model: status.Model})}), true, nil
+	return CheckModel(ctx, s.server, s.fetchMax, s.box,
+			provider.Request{Owner: agent.Owner{Namespace: s.name, Name: owner},
+				Charge: s.Account.Charge(spend.Request{Method: "model_check", Owner: owner, Model: status.Model})}),
+		true,
+		nil
 }

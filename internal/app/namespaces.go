@@ -59,7 +59,8 @@ func (n *namespaces) use(ctx context.Context, name agent.Namespace, there bool) 
 }
 
 // Use is part of api.Namespaces.
-func (n *namespaces) Use(ctx context.Context, name agent.Namespace, named bool) (run api.Runtime, done func(), err error) {
+func (n *namespaces) Use(ctx context.Context, name agent.Namespace,
+	named bool) (run api.Runtime, done func(), err error) {
 	if named {
 		if err := n.exists(ctx, name); err != nil {
 			return nil, nil, err
@@ -86,7 +87,8 @@ func (n *namespaces) load(ctx context.Context, name agent.Namespace, there bool)
 	if err != nil {
 		return err
 	}
-	if there { // it may have been erased since the caller looked. What is erased from now on the services find gone, and do not make anew
+	// it may have been erased since the caller looked. What is erased from now on the services find gone, and do not make anew
+	if there {
 		if err := n.exists(ctx, name); err != nil {
 			return errors.Join(err, s.stopNow())
 		}

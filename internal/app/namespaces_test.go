@@ -23,7 +23,8 @@ func spacesOf(t *testing.T) *namespaces {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // machines are slow; nothing is measured with it
+		// machines are slow; nothing is measured with it
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := a.Stop(ctx); err != nil {
 			t.Error(err)
@@ -64,7 +65,8 @@ func TestIdleServicesAreDropped(t *testing.T) {
 	}
 	n.visit(t, "second")
 	n.dropIdle(mostOpen, false)
-	if n.get("first") != nil || n.get("second") == nil || n.get("held") != held || n.get(agent.DefaultNamespace) == nil {
+	if n.get("first") != nil || n.get("second") == nil || n.get("held") != held ||
+		n.get(agent.DefaultNamespace) == nil {
 		t.Errorf("open are %v", *n.open.Load())
 	}
 	if again := n.visit(t, "first"); again == first {

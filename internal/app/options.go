@@ -107,25 +107,33 @@ type Options struct {
 	// MetricsNamespaces are at most 50 names of namespaces, which need not exist yet.
 	MetricsNamespaces []string `name:"metrics-namespaces" env:"RECURGENT_METRICS_NAMESPACES" value:"NAME,..." default:"none" help:"namespaces that have figures of their own in /metrics, at most 50; the others count together there"`
 
-	Auth        access.Authenticator             // finds who sends a request, instead of AccessOptions
-	Traces      *telemetry.TraceOptions          // where traces go; nil: nowhere. Metrics, Logger and Version are filled in
-	Logger      zerolog.Logger                   // of the daemon
-	Shared      store.Store                      // shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
-	ReplicaTTL  time.Duration                    // how long sessions stay with a replica that is dead; 0: 10 s
-	ReplicaDial time.Duration                    // how long a replica waits for another one's connection or word; 0: 2 s
+	Auth access.Authenticator // finds who sends a request, instead of AccessOptions
+	// where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Traces *telemetry.TraceOptions
+	Logger zerolog.Logger // of the daemon
+	// shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
+	Shared     store.Store
+	ReplicaTTL time.Duration // how long sessions stay with a replica that is dead; 0: 10 s
+	// how long a replica waits for another one's connection or word; 0: 2 s
+	ReplicaDial time.Duration
 	ReplicaMove time.Duration                    // how long a request follows a session that moves; 0: 3 s
 	Env         func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
-	Now         func() time.Time                 // clock of records, windows and maintenance, for tests; nil: the machine's
+	// clock of records, windows and maintenance, for tests; nil: the machine's
+	Now func() time.Time
 }
 
 // DefaultOptions returns the defaults of everything but DataDir.
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
-		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto", Isolation: "program", Engine: "auto", CompilerOptions: CompilerOptions{ProgramCache: 2 << 30, Builds: goruntime.NumCPU()}, Durability: durabilityAlways,
-		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub", OIDCScopeClaim: "scope"},
-		StoreOptions: StoreOptions{StoreURL: storeDisk}, SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
-		Logger: zerolog.Nop(),
+		Runners: goruntime.NumCPU(), CallTimeout: 30 * time.Second, FetchMax: 16 << 20, SandboxRequire: "auto",
+		Isolation: "program", Engine: "auto", CompilerOptions: CompilerOptions{ProgramCache: 2 << 30,
+			Builds: goruntime.NumCPU()}, Durability: durabilityAlways,
+		FileMax: 256 << 20, FilesMax: 10 << 30, AccessOptions: AccessOptions{OIDCNameClaim: "sub",
+			OIDCScopeClaim: "scope"},
+		StoreOptions: StoreOptions{StoreURL: storeDisk},
+		SpendOptions: SpendOptions{MaxCompletionTokens: provider.DefaultMaxCompletion},
+		Logger:       zerolog.Nop(),
 	}
 }
 
@@ -146,7 +154,9 @@ func (o *Options) Resolve() error {
 			o.Provider = "openai"
 		}
 	}
-	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkCluster, o.checkStore, o.checkProvider, o.checkModel, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability, o.checkPolicy, o.checkSecrets, o.checkMetrics} {
+	for _, check := range []func() error{o.checkAccess, o.checkListen, o.checkCluster, o.checkStore, o.checkProvider,
+		o.checkModel, o.checkRecording, o.checkSpend, o.checkRunning, o.checkFiles, o.checkChoices, o.checkDurability,
+		o.checkPolicy, o.checkSecrets, o.checkMetrics} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -242,7 +252,8 @@ func (o *Options) checkPolicy() error {
 func (o *Options) checkMetrics() error {
 	const most = 50
 	if len(o.MetricsNamespaces) > most {
-		return refuse("metrics-namespaces", "names %d namespaces, and %d at most may have figures of their own", len(o.MetricsNamespaces), most)
+		return refuse("metrics-namespaces", "names %d namespaces, and %d at most may have figures of their own",
+			len(o.MetricsNamespaces), most)
 	}
 	for _, name := range o.MetricsNamespaces {
 		if err := agent.Namespace(name).Validate(); err != nil {

@@ -64,7 +64,8 @@ type parts struct {
 const flushTime = time.Second
 
 // openTracer begins to send traces where that is wanted; else the tracer is nil.
-func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics, version string) (*telemetry.Tracer, error) {
+func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics,
+	version string) (*telemetry.Tracer, error) {
 	if o.Traces == nil {
 		return nil, nil
 	}
@@ -127,7 +128,8 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 		return nil, err
 	}
 	if so.Interval > 0 {
-		a.log.Warn().Str("durability", o.Durability).Msg("replies do not wait for the disk: a power cut takes the calls of the last interval; adoptions and operations of people are always synced")
+		a.log.Warn().Str("durability",
+			o.Durability).Msg("replies do not wait for the disk: a power cut takes the calls of the last interval; adoptions and operations of people are always synced")
 	}
 	s, err := disk.Open(o.DataDir, so)
 	if errors.Is(err, store.ErrInUse) {
@@ -142,7 +144,9 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 
 func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, error) {
 	if provider.WholeURL(o.OpenAIBaseURL) {
-		a.log.Warn().Str("base_url", provider.MaskURL(o.OpenAIBaseURL)).Msg("the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
+		a.log.Warn().Str("base_url",
+			provider.MaskURL(o.OpenAIBaseURL)).Msg(
+			"the base URL of the model's server ends in /chat/completions, which requests add themselves; it is taken without")
 	}
 	po := o.ProviderOptions()
 	po.OpenAI.Changed = a.logModel(o)
@@ -176,7 +180,8 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
 	}
 	ro.Shared = p.shared != nil
-	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics, p.tracer, a.log
+	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics,
+		p.tracer, a.log
 	ro.Compiling, ro.Heavy = p.compiling, p.heavy
 	ro.Model, ro.RunTimeout = modelName(o), o.CallTimeout
 	ro.AllowImport = func(path string) bool { _, ok := allow.Find(path); return ok }
@@ -185,7 +190,8 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	if p.server != nil {
 		ro.ModelContext = p.server.Context
 	}
-	p.runtime, p.room, p.maxBody, p.named, p.most = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o), o.mostStored()
+	p.runtime, p.room, p.maxBody, p.named, p.most = ro, &files.Room{}, api.DefaultOptions().MaxBody, named(o),
+		o.mostStored()
 	patch, err := agent.PolicyPatchOf(o.Policy)
 	if err != nil {
 		return refuse("policy", "%s", err)
@@ -261,12 +267,15 @@ func (a *App) sources(p parts) telemetry.Sources {
 		Recommendations: a.spaces.recommendations,
 		Store: func() telemetry.Store {
 			f := s.Stats()
-			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes, Quarantined: f.Quarantined,
-				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools, Stored: byKind(f.Stored), StoredMost: byKind(p.most)}
+			return telemetry.Store{Commits: f.Commits, Fsyncs: f.Fsyncs, JournalBytes: f.JournalBytes,
+				Quarantined:   f.Quarantined,
+				CheckpointLag: f.CheckpointLagEntries, Sessions: f.Sessions, Tools: f.Tools, Stored: byKind(f.Stored),
+				StoredMost: byKind(p.most)}
 		},
 		Runners: func() telemetry.Runners {
 			f := box.Stats()
-			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, WarmBytes: f.WarmBytes, Spawned: f.Spawned, EngineFailures: f.EngineFailures, Killed: f.Killed}
+			return telemetry.Runners{Busy: f.Busy, Idle: f.Idle, Warm: f.Warm, WarmBytes: f.WarmBytes,
+				Spawned: f.Spawned, EngineFailures: f.EngineFailures, Killed: f.Killed}
 		},
 	}
 }

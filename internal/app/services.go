@@ -79,8 +79,10 @@ func (s *services) enter() bool {
 
 func (s *services) release() { s.users.Add(-1) }
 
-func newKeeper(p parts, ro *runtime.Options, held store.Namespace, policy func() *agent.Policy) (_ *files.Keeper, err error) {
-	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most, Several: p.options.Guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
+func newKeeper(p parts, ro *runtime.Options, held store.Namespace,
+	policy func() *agent.Policy) (_ *files.Keeper, err error) {
+	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most,
+		Several: p.options.Guarded(), OnRefusal: ro.Metrics.StorageRefused}); err != nil {
 		return nil, err
 	}
 	o := files.DefaultOptions()
@@ -88,7 +90,8 @@ func newKeeper(p parts, ro *runtime.Options, held store.Namespace, policy func()
 	o.Shares, o.MaxFile, o.MaxAll = ro.Storage, int64(p.options.FileMax), int64(p.options.FilesMax)
 	o.OnDamaged = func(f agent.File) {
 		ro.Metrics.FileDamaged()
-		ro.Logger.Error().Str("file", f.ID).Str("owner", f.Owner).Msg("a stored file has other bytes than were stored: it is not served")
+		ro.Logger.Error().Str("file", f.ID).Str("owner",
+			f.Owner).Msg("a stored file has other bytes than were stored: it is not served")
 	}
 	return files.New(o)
 }
@@ -127,27 +130,35 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	if run, err = runtime.New(ctx, ro); err != nil {
 		return nil, err
 	}
-	op, err := operator.New(operator.Options{Store: ro.Store, Shared: ro.Shared, Namespace: name, Sandbox: ro.Sandbox, Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost, Usage: ro.Spend.Usage, Provider: ro.Provider.Name(),
-		Model: ro.Model, Engine: p.options.Engine, StoreName: p.options.storeName(), Durability: p.options.Durability, Version: b.Version, Revision: b.Revision})
+	op, err := operator.New(operator.Options{Store: ro.Store, Shared: ro.Shared, Namespace: name, Sandbox: ro.Sandbox,
+		Calls: run, Secrets: secrets, Metrics: ro.Metrics, Logger: ro.Logger, Now: ro.Now, Cost: p.spend.Cost,
+		Usage: ro.Spend.Usage, Provider: ro.Provider.Name(),
+		Model: ro.Model, Engine: p.options.Engine, StoreName: p.options.storeName(), Durability: p.options.Durability,
+		Version: b.Version, Revision: b.Revision})
 	if err != nil {
 		return nil, err
 	}
-	answers, err := predict.NewService(predict.Options{Store: ro.Store, Namespace: name, Provider: ro.Provider, Calls: run, Spend: ro.Spend, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
-		Model: ro.Model, Timeout: ro.CallTimeout, MaxContext: ro.MaxContext, SandboxLevel: string(ro.Sandbox.Status().Level)})
+	answers, err := predict.NewService(predict.Options{Store: ro.Store, Namespace: name, Provider: ro.Provider,
+		Calls: run, Spend: ro.Spend, Metrics: ro.Metrics, Tracer: ro.Tracer, Now: ro.Now,
+		Model: ro.Model, Timeout: ro.CallTimeout, MaxContext: ro.MaxContext,
+		SandboxLevel: string(ro.Sandbox.Status().Level)})
 	if err != nil {
 		return nil, err
 	}
-	tools, err := catalog.New(catalog.Options{Store: ro.Store, Namespace: name, Policy: run.PolicyInForce, Serving: run.Serving})
+	tools, err := catalog.New(catalog.Options{Store: ro.Store, Namespace: name, Policy: run.PolicyInForce,
+		Serving: run.Serving})
 	if err != nil {
 		return nil, err
 	}
 	run.OnPolicy(tools.Hint)
-	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets, tools: tools, name: name, held: held, log: ro.Logger,
+	s := &services{Runtime: run, Operator: op, Service: answers, Keeper: kept, Account: ro.Spend, secrets: secrets,
+		tools: tools, name: name, held: held, log: ro.Logger,
 		server: p.server, box: p.pool, fetchMax: p.options.FetchMax}
 	s.leave = s.release
 	s.erased, s.erase = context.WithCancelCause(context.Background())
 	s.background, s.end = context.WithCancel(context.Background())
-	if s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Address: p.options.publicURL(), Now: ro.Now, Logger: ro.Logger}); err != nil {
+	if s.agents, err = mcp.New(mcp.Options{Runtime: s, Tools: tools, Version: b.Version, Address: p.options.publicURL(),
+		Now: ro.Now, Logger: ro.Logger}); err != nil {
 		return nil, err
 	}
 	s.mcp = s.agents.Handler(p.maxBody)

@@ -22,7 +22,8 @@ type SpendOptions struct {
 // openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace, unless replicas share
 // the store, which then has the sums; else each is read when it is first used.
 func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
-	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens), Refused: p.metrics.SpendRefused}
+	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens),
+		Refused: p.metrics.SpendRefused}
 	if p.shared != nil {
 		so.Replica = func() string { return p.cluster.ID() }
 	}

@@ -24,7 +24,8 @@ func hostile(t *testing.T) (d *Dir, elsewhere string) {
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(elsewhere, "file"), []byte("kept"), 0o600),
 		os.Mkdir(in("dir"), 0o700), os.WriteFile(in("dir/file"), []byte("content"), 0o600),
-		os.Symlink(elsewhere, in("away")), os.Symlink("dir", in("inside")), os.Symlink(filepath.Join(elsewhere, "file"), in("link")),
+		os.Symlink(elsewhere, in("away")), os.Symlink("dir", in("inside")),
+		os.Symlink(filepath.Join(elsewhere, "file"), in("link")),
 		os.Symlink(filepath.Join(elsewhere, "new"), in("dangling")), unix.Mkfifo(in("pipe"), 0o600),
 	); err != nil {
 		t.Fatal(err)
@@ -56,8 +57,10 @@ func TestWrongKinds(t *testing.T) {
 	}{
 		{"link", "a symbolic link", []operation{read, write, stat, list, mkdir}},
 		{"dangling", "a symbolic link", []operation{read, write, stat, list, mkdir}},
-		{"away/file", "a symbolic link", []operation{read, write, stat, list, mkdir, rename, d.Remove, d.RemoveAll, d.SyncDir}},
-		{"inside/file", "a symbolic link", []operation{read, write, stat, list, mkdir, rename, d.Remove, d.RemoveAll, d.SyncDir}},
+		{"away/file", "a symbolic link", []operation{read, write, stat, list, mkdir, rename, d.Remove, d.RemoveAll,
+			d.SyncDir}},
+		{"inside/file", "a symbolic link", []operation{read, write, stat, list, mkdir, rename, d.Remove, d.RemoveAll,
+			d.SyncDir}},
 		{"inside", "a symbolic link", []operation{list, d.SyncDir, stat, mkdir}},
 		{"pipe", "a named pipe", []operation{read, write, stat, list}},
 		{"dir/file/x", "a file", []operation{read, write, stat, list, mkdir, rename}},
@@ -66,7 +69,8 @@ func TestWrongKinds(t *testing.T) {
 	} {
 		for i, do := range c.do {
 			err := do(c.name)
-			if kind, is := errors.AsType[*KindError](err); !is || kind.Is != c.is || !strings.HasPrefix(kind.Path, d.Path(".")) {
+			if kind, is := errors.AsType[*KindError](err); !is || kind.Is != c.is ||
+				!strings.HasPrefix(kind.Path, d.Path(".")) {
 				t.Errorf("%s, operation %d: got %v, want %s", c.name, i, err, c.is)
 			}
 		}
@@ -83,7 +87,8 @@ func TestWrongKinds(t *testing.T) {
 func TestWrongKindsGo(t *testing.T) {
 	t.Parallel()
 	d, elsewhere := hostile(t)
-	if err := errors.Join(d.Rename("away", "aside"), d.Remove("aside"), d.RemoveAll("inside"), d.Remove("pipe"), d.RemoveAll("link"), d.Remove("dangling")); err != nil {
+	if err := errors.Join(d.Rename("away", "aside"), d.Remove("aside"), d.RemoveAll("inside"), d.Remove("pipe"),
+		d.RemoveAll("link"), d.Remove("dangling")); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := d.List("."); err != nil || len(names) != 1 || names[0] != "dir" {
@@ -106,7 +111,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: got %v, want an invalid name", name, err)
 		}
 	}
-	if err := errors.Join(d.Mkdir("a/b/c", 0o700), d.Mkdir("a/b/c", 0o700), d.Rename("dir/file", "a/b/c/file"), d.SyncDir("a/b/c"), d.RemoveAll("a"), d.RemoveAll("a/b")); err != nil {
+	if err := errors.Join(d.Mkdir("a/b/c", 0o700), d.Mkdir("a/b/c", 0o700), d.Rename("dir/file", "a/b/c/file"),
+		d.SyncDir("a/b/c"), d.RemoveAll("a"), d.RemoveAll("a/b")); err != nil {
 		t.Error(err)
 	}
 	if _, err := d.Stat("a/b"); !errors.Is(err, fs.ErrNotExist) {

@@ -55,16 +55,22 @@ answers or it refuses the request.`,
 			if _, terminal := sh.terminal(sh.Stderr); terminal && !cmd.Flags().Changed("stream") {
 				errand.stream = true
 			}
-			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return errand.run(ctx, c, r) })
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				return errand.run(ctx, c,
+					r)
+			})
 		},
 	}
 	c.Flags().StringArrayVar(&kwargs, "kwargs", nil, "keyword argument NAME=VALUE, or a JSON object; may be repeated")
-	c.Flags().StringArrayVar(&errand.files, "file", nil, "file to upload, NAME=FILE; the keyword argument NAME refers to it; may be repeated")
-	c.Flags().StringVar(&errand.download.dir, "out", "", "directory for the files that the value refers to; it is made if it is missing")
+	c.Flags().StringArrayVar(&errand.files, "file", nil,
+		"file to upload, NAME=FILE; the keyword argument NAME refers to it; may be repeated")
+	c.Flags().StringVar(&errand.download.dir, "out", "",
+		"directory for the files that the value refers to; it is made if it is missing")
 	c.Flags().BoolVar(&errand.download.overwrite, "overwrite", false, "let --out replace files that exist")
 	c.Flags().StringVar(&errand.session, "session", "", "id of the session to call in")
 	c.Flags().BoolVar(&errand.raw, "raw", false, "print a value that is a text as it is")
-	c.Flags().BoolVar(&errand.stream, "stream", false, "show on stderr what happens while the call runs (default on a terminal)")
+	c.Flags().BoolVar(&errand.stream, "stream", false,
+		"show on stderr what happens while the call runs (default on a terminal)")
 	errand.out = addOutput(c, sh)
 	c.MarkFlagsMutuallyExclusive("raw", "output")
 	c.MarkFlagsMutuallyExclusive("raw", "json")
@@ -139,7 +145,8 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 		}
 		return nil
 	case !o.OK():
-		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType, o.ErrorMessage))
+		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", reply.Role, reply.Method, o.ErrorType,
+			o.ErrorMessage))
 	}
 	return exitWith(ExitFailed, t.value(o.Value))
 }

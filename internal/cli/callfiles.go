@@ -26,7 +26,9 @@ func (t *callErrand) filesFit() error {
 		name, file, ok := strings.Cut(item, "=")
 		if !ok || name == "" || file == "" {
 			such := strings.TrimSuffix(filepath.Base(item), filepath.Ext(item))
-			return exitWith(ExitUsage, fmt.Errorf("--file: %q is not NAME=FILE, such as --file %s=%s, where the program reads the argument %s", item, such, item, such))
+			return exitWith(ExitUsage,
+				fmt.Errorf("--file: %q is not NAME=FILE, such as --file %s=%s, where the program reads the argument %s",
+					item, such, item, such))
 		}
 		if _, err := os.Stat(file); err != nil {
 			return exitWith(ExitUsage, fmt.Errorf("--file: %w", err))
@@ -70,7 +72,8 @@ func uploadFile(ctx context.Context, c *client.Client, name, session string) (ag
 	if err != nil {
 		return agent.File{}, exitWith(ExitUsage, err)
 	}
-	f, err := c.Upload(ctx, agent.File{Name: filepath.Base(name), MediaType: typeOf(name), SessionID: session}, r, info.Size())
+	f, err := c.Upload(ctx, agent.File{Name: filepath.Base(name), MediaType: typeOf(name), SessionID: session}, r,
+		info.Size())
 	return f, exitWith(ExitUnreachable, err)
 }
 

@@ -29,7 +29,8 @@ type stages struct {
 
 func newStages(sh Shell, r client.CallRequest) *stages {
 	what := text.Clean(r.Role+"."+r.Method, 40)
-	s := &stages{sh: sh, what: what, spin: startSpinner(sh, what+": started"), waiting: "the daemon has not started the call"}
+	s := &stages{sh: sh, what: what, spin: startSpinner(sh, what+": started"),
+		waiting: "the daemon has not started the call"}
 	s.timer = time.AfterFunc(patience, s.late)
 	return s
 }
@@ -99,7 +100,8 @@ func stage(e client.Event) (words, waiting string) {
 	trigger := " (" + text.Clean(d.Trigger, 40) + ")"
 	switch e.Type {
 	case progress.Queued:
-		return "queued behind " + text.Plural(d.Ahead, "call"), "the calls of a session run in order, and earlier ones have not ended"
+		return "queued behind " + text.Plural(d.Ahead, "call"),
+			"the calls of a session run in order, and earlier ones have not ended"
 	case progress.Gate:
 		return "the program is at the gate", "the new program is checked and compiled"
 	case progress.Building:
@@ -114,7 +116,8 @@ func stage(e client.Event) (words, waiting string) {
 	case progress.Running:
 		return "running a new program" + trigger, "the program has not ended"
 	case progress.AttemptFailed:
-		return text.Clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0), "the daemon decides how to recover"
+		return text.Clean("failed in "+d.Stage+": "+d.ErrorType+": "+d.ErrorMessage, 0),
+			"the daemon decides how to recover"
 	}
 	return "", ""
 }

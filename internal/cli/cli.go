@@ -134,9 +134,13 @@ line or setting, 3 when no daemon answers or it refuses the request.`,
 	root.SetIn(sh.Stdin)
 	root.SetOut(sh.Stdout)
 	root.SetErr(sh.Stderr)
-	root.AddCommand(serveCommand(sh), callCommand(sh), rightCommand(sh), wrongCommand(sh), verdictCommand(sh), testCommand(sh), predictCommand(sh),
-		demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), connectionsCommand(sh), namespacesCommand(sh), policyCommand(sh), filesCommand(sh), historyCommand(sh), inboxCommand(sh), recommendCommand(sh), reportCommand(sh), usageCommand(sh), storeCommand(sh), replicasCommand(sh),
-		replayCommand(sh), whyCommand(sh), mcpCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh), referenceCommand(sh))
+	root.AddCommand(serveCommand(sh), callCommand(sh), rightCommand(sh), wrongCommand(sh), verdictCommand(sh),
+		testCommand(sh), predictCommand(sh),
+		demoCommand(sh), versionCommand(sh), healthcheckCommand(sh), toolsCommand(sh), connectionsCommand(sh),
+		namespacesCommand(sh), policyCommand(sh), filesCommand(sh), historyCommand(sh), inboxCommand(sh),
+		recommendCommand(sh), reportCommand(sh), usageCommand(sh), storeCommand(sh), replicasCommand(sh),
+		replayCommand(sh), whyCommand(sh), mcpCommand(sh), doctorCommand(sh), watchCommand(sh), manCommand(sh),
+		referenceCommand(sh))
 	completeHelp(root)
 	return root
 }

@@ -13,8 +13,10 @@ func TestNumbersOfArguments(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{"why": "recurgentd: write recurgentd why CALL_ID, such as: recurgentd why call_", "tools show a b c": "recurgentd: write recurgentd tools show ", "store copy x": "recurgentd: write recurgentd store copy FROM TO"} {
 		var stderr bytes.Buffer
-		sh := Shell{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}
-		if code := Main(sh, strings.Fields(line)); code != ExitUsage || !strings.HasPrefix(stderr.String(), want) || !strings.Contains(stderr.String(), "--help") {
+		sh := Shell{Stdin: strings.NewReader(""), Stdout: &stderr, Stderr: &stderr,
+			Env: func(string) (string, bool) { return "", false }}
+		if code := Main(sh, strings.Fields(line)); code != ExitUsage || !strings.HasPrefix(stderr.String(), want) ||
+			!strings.Contains(stderr.String(), "--help") {
 			t.Errorf("%s: %d, %q", line, code, stderr.String())
 		}
 	}
@@ -39,8 +41,11 @@ func TestUnknownCommands(t *testing.T) {
 	}
 	for _, group := range groups {
 		var stdout, stderr bytes.Buffer
-		sh := Shell{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Env: func(string) (string, bool) { return "", false }}
-		if code := Main(sh, append(group, "nonsense", "more")); code != ExitUsage || stdout.Len() > 0 || !strings.Contains(stderr.String(), `unknown command "nonsense"`) || strings.Count(stderr.String(), "\n") != 1 {
+		sh := Shell{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+			Env: func(string) (string, bool) { return "", false }}
+		if code := Main(sh, append(group, "nonsense",
+			"more")); code != ExitUsage || stdout.Len() > 0 || !strings.Contains(stderr.String(),
+			`unknown command "nonsense"`) || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%v nonsense: %d, %q, %q", group, code, stdout.String(), stderr.String())
 		}
 		stdout.Reset()

@@ -34,7 +34,8 @@ func completeArgs(sh Shell, c *cobra.Command, policy bool) {
 		}
 		switch {
 		case policy && strings.HasPrefix(word, "NAME=VALUE"):
-			return sh.ask(cmd, typed, policyNames("=")), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			return sh.ask(cmd, typed, policyNames("=")),
+				cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		case policy && word == "NAME":
 			return sh.ask(cmd, typed, policyNames("")), cobra.ShellCompDirectiveNoFileComp
 		case word == "ROLE" && len(args) < len(words):
@@ -49,7 +50,8 @@ func completeArgs(sh Shell, c *cobra.Command, policy bool) {
 }
 
 // ask returns what the daemon lists that begins as typed; nothing where it does not answer.
-func (sh Shell) ask(cmd *cobra.Command, typed string, list func(context.Context, *client.Client) ([]string, error)) (out []string) {
+func (sh Shell) ask(cmd *cobra.Command, typed string, list func(context.Context, *client.Client) ([]string,
+	error)) (out []string) {
 	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
 	if err != nil {
 		return nil

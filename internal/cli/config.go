@@ -47,7 +47,8 @@ func (s Setting) lines() bool { return s.Kind == reflect.TypeFor[app.Lines]() }
 
 // DefaultOptions returns the settings of a binary that nobody configured. DataDir is "" until resolveServe finds it.
 func DefaultOptions() Options {
-	return Options{Options: app.DefaultOptions(), LogLevel: "info", LogFormat: "auto", OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420"}
+	return Options{Options: app.DefaultOptions(), LogLevel: "info", LogFormat: "auto",
+		OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420"}
 }
 
 // A settingError names the setting that is refused, its source, and the reason.
@@ -89,9 +90,11 @@ func (o *Options) resolveServe(env func(string) (string, bool)) error {
 	for _, e := range []struct {
 		name, got string
 		allowed   []string
-	}{{"log-level", o.LogLevel, []string{"debug", "info", "warn", "error"}}, {"log-format", o.LogFormat, []string{"auto", "json", "text"}}} {
+	}{{"log-level", o.LogLevel, []string{"debug", "info", "warn", "error"}},
+		{"log-format", o.LogFormat, []string{"auto", "json", "text"}}} {
 		if !slices.Contains(e.allowed, e.got) {
-			return &settingError{Name: e.name, Reason: fmt.Sprintf("must be one of %s, got %q", strings.Join(e.allowed, ", "), e.got)}
+			return &settingError{Name: e.name, Reason: fmt.Sprintf("must be one of %s, got %q",
+				strings.Join(e.allowed, ", "), e.got)}
 		}
 	}
 	return o.resolveTraces(env)
@@ -141,11 +144,13 @@ func checkPasswords(o Options, sources map[string]string) error {
 		}
 		_, has := u.User.Password()
 		if has || u.Query().Has("password") {
-			return &settingError{Name: name, Reason: "holds a password, and other users can read command lines; use the environment or --store-file"}
+			return &settingError{Name: name,
+				Reason: "holds a password, and other users can read command lines; use the environment or --store-file"}
 		}
 	}
 	if sources["openai-base-url"] == "--openai-base-url" && o.SecretInBaseURL() {
-		return &settingError{Name: "openai-base-url", Reason: "holds a key, and other users can read command lines; use OPENAI_BASE_URL"}
+		return &settingError{Name: "openai-base-url",
+			Reason: "holds a key, and other users can read command lines; use OPENAI_BASE_URL"}
 	}
 	return nil
 }

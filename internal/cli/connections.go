@@ -55,8 +55,12 @@ read from standard input, never from a flag, and stored encrypted.
 		Args: cobra.NoArgs,
 	}
 	root.AddCommand(connectionsSet(sh),
-		operatorCommand(sh, "recurgentd connections", operation{use: "list", short: "List connections, without their secrets", example: "--output yaml", run: (*errand).listConnections}),
-		operatorCommand(sh, "recurgentd connections", operation{use: "rm NAME", short: "Delete a connection and its secret, which no undo brings back", example: "weather --reason rotated", least: 1, most: 1, audited: true,
+		operatorCommand(sh, "recurgentd connections", operation{use: "list",
+			short: "List connections, without their secrets", example: "--output yaml",
+			run: (*errand).listConnections}),
+		operatorCommand(sh, "recurgentd connections", operation{use: "rm NAME",
+			short: "Delete a connection and its secret, which no undo brings back", example: "weather --reason rotated",
+			least: 1, most: 1, audited: true,
 			run: (*errand).removeConnection}))
 	return root
 }
@@ -71,11 +75,13 @@ type connectionFlags struct {
 func connectionsSet(sh Shell) *cobra.Command {
 	var x connectionFlags
 	var c *cobra.Command
-	c = operatorCommand(sh, "recurgentd connections", operation{use: "set NAME", short: "Make or change a connection; its secret comes from standard input", least: 1, most: 1,
+	c = operatorCommand(sh, "recurgentd connections", operation{use: "set NAME",
+		short: "Make or change a connection; its secret comes from standard input", least: 1, most: 1,
 		long: `Make or change a connection. Its secret is read from standard input: from a terminal without showing it, else up to the end, without
 a last line break. Flags that are not given leave a connection that exists as it is, so that this command with a new secret
 alone rotates it. A new connection is for GET requests of every role, unless --method and --role say otherwise.`,
-		example: "weather --host api.example.org --description \"forecasts by city\" < key.txt", run: func(t *errand) error { return t.setConnection(c, &x) }})
+		example: "weather --host api.example.org --description \"forecasts by city\" < key.txt",
+		run:     func(t *errand) error { return t.setConnection(c, &x) }})
 	c.Example += `
   recurgentd connections set maps --host '*.maps.example.org' --type query --name key < key.txt
   recurgentd connections set books --host api.books.example.org --type oauth2 --token-url https://id.example.org/token --client-id recurgentd --method GET --method POST --role accountant --secret-env RECURGENT_SECRET_BOOKS
@@ -84,16 +90,20 @@ alone rotates it. A new connection is for GET requests of every role, unless --m
 	f := c.Flags()
 	f.StringVar(&x.given.Description, "description", "", "what the API is for; the model reads it")
 	f.StringSliceVar(&x.given.Hosts, "host", nil, "host, host:port or *.domain; may be given several times")
-	f.StringSliceVar(&x.given.Methods, "method", nil, "HTTP method that it grants; may be given several times (default GET)")
-	f.StringSliceVar(&x.given.Roles, "role", nil, "role whose programs may use it; may be given several times (default all)")
+	f.StringSliceVar(&x.given.Methods, "method", nil,
+		"HTTP method that it grants; may be given several times (default GET)")
+	f.StringSliceVar(&x.given.Roles, "role", nil,
+		"role whose programs may use it; may be given several times (default all)")
 	f.StringVar(&x.given.Auth.Type, "type", "", "bearer, header, query, basic, oauth2 or url (default bearer)")
 	f.StringVar(&x.given.Auth.Name, "name", "", "the header or the query parameter that holds the secret")
 	f.StringVar(&x.given.Auth.Username, "username", "", "of basic")
 	f.StringVar(&x.given.Auth.TokenURL, "token-url", "", "of oauth2: where the secret buys access tokens")
 	f.StringVar(&x.given.Auth.ClientID, "client-id", "", "of oauth2")
 	f.StringSliceVar(&x.given.Auth.Scopes, "scope", nil, "of oauth2; may be given several times")
-	f.StringVar(&x.given.IdempotencyHeader, "idempotency-header", "", "the header that carries a key for each write, such as Idempotency-Key")
-	f.StringVar(&x.env, "secret-env", "", "read the secret from this variable of the daemon's environment, RECURGENT_SECRET_...")
+	f.StringVar(&x.given.IdempotencyHeader, "idempotency-header", "",
+		"the header that carries a key for each write, such as Idempotency-Key")
+	f.StringVar(&x.env, "secret-env", "",
+		"read the secret from this variable of the daemon's environment, RECURGENT_SECRET_...")
 	f.StringVar(&x.file, "secret-file", "", "read the secret from this file in the daemon's --secrets-dir")
 	f.BoolVar(&x.keep, "keep-secret", false, "keep the secret that the connection has")
 	c.MarkFlagsMutuallyExclusive("secret-env", "secret-file", "keep-secret")
@@ -140,7 +150,8 @@ func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 	if made.Problem != "" {
 		return t.out.line("%s: set, but %s", text.Cell(made.Name), text.Cell(made.Problem))
 	}
-	return t.out.line("%s: set; used for %s of %s", text.Cell(made.Name), text.Cell(strings.Join(made.Methods, ", ")), text.Cell(strings.Join(made.Hosts, ", ")))
+	return t.out.line("%s: set; used for %s of %s", text.Cell(made.Name), text.Cell(strings.Join(made.Methods, ", ")),
+		text.Cell(strings.Join(made.Hosts, ", ")))
 }
 
 // change puts what the flags say into the connection. Another type begins without the members of the one before.
@@ -152,8 +163,10 @@ func (x *connectionFlags) change(c *cobra.Command, next *connection) {
 	for flag, set := range map[string]struct {
 		into *string
 		to   string
-	}{"description": {&next.Description, x.given.Description}, "name": {&next.Auth.Name, x.given.Auth.Name}, "username": {&next.Auth.Username, x.given.Auth.Username},
-		"token-url": {&next.Auth.TokenURL, x.given.Auth.TokenURL}, "client-id": {&next.Auth.ClientID, x.given.Auth.ClientID},
+	}{"description": {&next.Description, x.given.Description}, "name": {&next.Auth.Name, x.given.Auth.Name},
+		"username":           {&next.Auth.Username, x.given.Auth.Username},
+		"token-url":          {&next.Auth.TokenURL, x.given.Auth.TokenURL},
+		"client-id":          {&next.Auth.ClientID, x.given.Auth.ClientID},
 		"idempotency-header": {&next.IdempotencyHeader, x.given.IdempotencyHeader}} {
 		if given(flag) {
 			*set.into = set.to
@@ -162,7 +175,8 @@ func (x *connectionFlags) change(c *cobra.Command, next *connection) {
 	for flag, set := range map[string]struct {
 		into *[]string
 		to   []string
-	}{"host": {&next.Hosts, x.given.Hosts}, "method": {&next.Methods, x.given.Methods}, "role": {&next.Roles, x.given.Roles}, "scope": {&next.Auth.Scopes, x.given.Auth.Scopes}} {
+	}{"host": {&next.Hosts, x.given.Hosts}, "method": {&next.Methods, x.given.Methods},
+		"role": {&next.Roles, x.given.Roles}, "scope": {&next.Auth.Scopes, x.given.Auth.Scopes}} {
 		if given(flag) {
 			*set.into = set.to
 		}
@@ -219,7 +233,8 @@ func (t *errand) listConnections() error {
 		if c.Problem != "" {
 			state = c.Problem
 		}
-		rows = append(rows, []string{c.Name, c.Auth.Type, strings.Join(c.Hosts, ","), strings.Join(c.Methods, ","), strings.Join(c.Roles, ","), c.Description, state})
+		rows = append(rows, []string{c.Name, c.Auth.Type, strings.Join(c.Hosts, ","), strings.Join(c.Methods, ","),
+			strings.Join(c.Roles, ","), c.Description, state})
 	}
 	return t.table("NAME TYPE HOSTS METHODS ROLES DESCRIPTION STATE", rows)
 }

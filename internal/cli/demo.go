@@ -92,7 +92,8 @@ func (t *story) play(ctx context.Context) (err error) {
 	if t.session, err = t.c.CreateSession(ctx, "calculator"); err != nil {
 		return err
 	}
-	for _, chapter := range []func(context.Context) error{t.forging, t.memory, t.tools, t.repair, t.correction, t.history} {
+	for _, chapter := range []func(context.Context) error{t.forging, t.memory, t.tools, t.repair, t.correction,
+		t.history} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -116,7 +117,8 @@ func clip(text string, n int) string {
 // tint pads a program's source to its column, and colours it on a terminal.
 func (t *story) tint(source string) string {
 	text := fmt.Sprintf("%-9s", source)
-	if code := map[string]string{"generated": "33", "repaired": "35", "persisted": "32"}[source]; t.colour && code != "" {
+	if code := map[string]string{"generated": "33", "repaired": "35",
+		"persisted": "32"}[source]; t.colour && code != "" {
 		return "\x1b[" + code + "m" + text + "\x1b[0m"
 	}
 	return text
@@ -147,7 +149,8 @@ func (t *story) call(ctx context.Context, role, method string, args ...any) (run
 	what := fmt.Sprintf("%s.%s(%s) %s", role, method, asked, answer)
 	fmt.Fprintf(t.out, "   %-*s  %s %8.2f ms\n", demoColumn, what, t.tint(reply.Program.Source), reply.DurationMs)
 	if !reply.Outcome.OK() {
-		return reply, fmt.Errorf("%s.%s ended in %s: %s", role, method, reply.Outcome.ErrorType, reply.Outcome.ErrorMessage)
+		return reply, fmt.Errorf("%s.%s ended in %s: %s", role, method, reply.Outcome.ErrorType,
+			reply.Outcome.ErrorMessage)
 	}
 	return reply, nil
 }
@@ -188,7 +191,8 @@ func (t *story) memory(ctx context.Context) error {
 func (t *story) tools(ctx context.Context) error {
 	t.title(3, "Programs call other tools, which are forged in their turn and kept for everyone.")
 	var tool json.RawMessage
-	if err := t.c.JSON(ctx, http.MethodPut, "/v1/tools/calculator", map[string]string{"purpose": "arithmetic"}, &tool); err != nil {
+	if err := t.c.JSON(ctx, http.MethodPut, "/v1/tools/calculator", map[string]string{"purpose": "arithmetic"},
+		&tool); err != nil {
 		return err
 	}
 	type item map[string]any
@@ -233,7 +237,8 @@ func (t *story) correction(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body := client.Judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("700"), Note: "the tax is 30 percent, not 40"}
+	body := client.Judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("700"),
+		Note: "the tax is 30 percent, not 40"}
 	data, _, err := t.c.Judge(ctx, wrong.CallID, body, time.Minute)
 	if err != nil {
 		return err
@@ -265,7 +270,9 @@ func (t *story) history(ctx context.Context) error {
 	fmt.Fprintln(t.out)
 	for _, r := range records {
 		indent := strings.Repeat("  ", r.Depth)
-		fmt.Fprintf(t.out, "   %3d  %-46s %-6s %-5s %s\n", r.Seq, fmt.Sprintf("%s%s.%s(%s)", indent, r.Role, r.MethodName, arguments(r)), r.Speaker, r.OutcomeSummary.Status, r.OutcomeSummary.ValueClass)
+		fmt.Fprintf(t.out, "   %3d  %-46s %-6s %-5s %s\n", r.Seq,
+			fmt.Sprintf("%s%s.%s(%s)", indent, r.Role, r.MethodName, arguments(r)), r.Speaker, r.OutcomeSummary.Status,
+			r.OutcomeSummary.ValueClass)
 	}
 	return nil
 }

@@ -33,12 +33,15 @@ func (t *errand) diff() error {
 		from = all.find(*to.ParentID)
 	}
 	if from == nil || to == nil {
-		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role, a.MethodName))
+		return exitWith(ExitUsage, fmt.Errorf("%s.%s keeps no two such generations; tools lineage lists them", a.Role,
+			a.MethodName))
 	}
 	changed := all.changed(from, to)
 	lines := diffLines(strings.Split(text.Printable(from.Code), "\n"), strings.Split(text.Printable(to.Code), "\n"))
 	if !t.out.human() {
-		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines, "changed_answers": changed, "effects": map[string]any{"gone": from.Reach().Without(to.Reach()), "new": to.Reach().Without(from.Reach())}})
+		return t.out.value(map[string]any{"from": from.ID, "to": to.ID, "diff": lines, "changed_answers": changed,
+			"effects": map[string]any{"gone": from.Reach().Without(to.Reach()),
+				"new": to.Reach().Without(from.Reach())}})
 	}
 	colours := t.out.colours()
 	for i, l := range lines {
@@ -49,7 +52,8 @@ func (t *errand) diff() error {
 			lines[i] = colours.Paint(text.Good, l)
 		}
 	}
-	err := t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger), strings.Join(lines, "\n"))
+	err := t.out.line("--- %s (%s)\n+++ %s (%s)\n%s", from.ID, text.Cell(from.Trigger), to.ID, text.Cell(to.Trigger),
+		strings.Join(lines, "\n"))
 	if err != nil {
 		return err
 	}
@@ -64,7 +68,8 @@ func (t *errand) diff() error {
 	fmt.Fprintln(t.sh.Stdout, "\nanswers that changed with it:")
 	var rows [][]string
 	for _, x := range changed {
-		rows = append(rows, []string{x.CallID, inputOf(x.Args, x.Kwargs), text.JSON(x.Was), answerOf(x.Now, x.ErrorType)})
+		rows = append(rows, []string{x.CallID, inputOf(x.Args, x.Kwargs), text.JSON(x.Was),
+			answerOf(x.Now, x.ErrorType)})
 	}
 	return t.table("CALL INPUT WAS NOW", rows)
 }

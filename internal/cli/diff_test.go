@@ -9,7 +9,8 @@ import (
 func TestDiffLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ a, b, want string }{
-		{"", "", ""}, {"a b", "a b", " a| b"}, {"", "a", "+a"}, {"a", "", "-a"}, {"a b c", "a c", " a|-b| c"}, {"a c", "a b c d", " a|+b| c|+d"},
+		{"", "", ""}, {"a b", "a b", " a| b"}, {"", "a", "+a"}, {"a", "", "-a"}, {"a b c", "a c", " a|-b| c"},
+		{"a c", "a b c d", " a|+b| c|+d"},
 		{"a b", "c d", "-a|-b|+c|+d"}, {"x a y", "a y z", "-x| a| y|+z"},
 	} {
 		if got := strings.Join(diffLines(strings.Fields(c.a), strings.Fields(c.b)), "|"); got != c.want {

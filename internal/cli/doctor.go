@@ -54,7 +54,9 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 				if f, found := checkDatabase(cmd.Context(), sh, cmd.Flags()); found {
 					findings = append(findings, f)
 				}
-				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o), checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o), checkConnections(cmd.Context(), o), checkClock(now(), newestFile(o.DataDir)))
+				findings = append(findings, checkDataDir(o), checkPort(cmd.Context(), o),
+					checkAccess(cmd.Context(), o, now()), checkModel(cmd.Context(), o), checkSandbox(o), checkNative(o),
+					checkConnections(cmd.Context(), o), checkClock(now(), newestFile(o.DataDir)))
 			}
 			return printFindings(out, findings)
 		},
@@ -73,13 +75,15 @@ func printFindings(out *output, findings []finding) error {
 		if !out.human() {
 			continue
 		}
-		lines := []string{colours.Status(f.Result, text.Pad(f.Result, 5)) + " " + text.Pad(f.Check, 10) + " " + text.Plain(text.OneLine(f.Detail))}
+		lines := []string{colours.Status(f.Result, text.Pad(f.Result, 5)) + " " + text.Pad(f.Check, 10) + " " +
+			text.Plain(text.OneLine(f.Detail))}
 		lines = append(lines, stepLines(colours, f.Steps)...)
 		if f.Status != nil {
 			lines = append(lines, layerLines(colours, f.Status)...)
 		}
 		if f.Fix != "" {
-			lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(text.Live, "→ "+text.Plain(text.OneLine(f.Fix))))
+			lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(text.Live,
+				"→ "+text.Plain(text.OneLine(f.Fix))))
 		}
 		if err := out.line("%s", strings.Join(lines, "\n")); err != nil {
 			return exitWith(ExitFailed, err)
@@ -100,7 +104,8 @@ func printFindings(out *output, findings []finding) error {
 func layerLines(colours text.Palette, s *sandbox.Status) []string {
 	var lines []string
 	add := func(style, word, detail string) {
-		lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(style, text.Pad(text.Clean(word, 8), 4))+" "+text.Plain(text.OneLine(detail)))
+		lines = append(lines, strings.Repeat(" ", 17)+colours.Paint(style, text.Pad(text.Clean(word, 8), 4))+" "+
+			text.Plain(text.OneLine(detail)))
 	}
 	missing := text.Warn
 	if s.Level == sandbox.LevelFull {

@@ -34,7 +34,8 @@ func checkAccess(ctx context.Context, o Options, now time.Time) finding {
 			f.Result, f.Fix = checkFail, "put a new certificate in the place of "+file
 			f.Detail += "; " + what + " ended at " + at
 		case left < app.ExpiresSoon:
-			warn(what+" ends at "+at, "put a new certificate in the place of "+file+"; the daemon reads it without a restart")
+			warn(what+" ends at "+at, "put a new certificate in the place of "+file+
+				"; the daemon reads it without a restart")
 		default:
 			f.Detail += "; " + what + " ends at " + at
 		}
@@ -55,7 +56,8 @@ func checkAccess(ctx context.Context, o Options, now time.Time) finding {
 	keys, err := oidc.Probe(ctx, o.OIDCIssuer)
 	switch {
 	case err != nil:
-		warn("the issuer's keys cannot be fetched: "+err.Error(), "check --oidc-issuer: OIDC discovery must answer at its /.well-known/openid-configuration")
+		warn("the issuer's keys cannot be fetched: "+err.Error(),
+			"check --oidc-issuer: OIDC discovery must answer at its /.well-known/openid-configuration")
 	case o.OIDCNamespaceClaim == "":
 		warn("its tokens may do nothing", "set --oidc-namespace-claim")
 	default:

@@ -27,7 +27,8 @@ import (
 // a secret.
 func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err error) finding {
 	if err != nil {
-		return finding{Check: "settings", Result: checkFail, Detail: err.Error(), Fix: "correct that setting; docs/configuration.md has them all"}
+		return finding{Check: "settings", Result: checkFail, Detail: err.Error(),
+			Fix: "correct that setting; docs/configuration.md has them all"}
 	}
 	file, err := configFile(flags, env)
 	if err != nil {
@@ -55,7 +56,8 @@ func checkDataDir(o Options) finding {
 	}
 	began := time.Now()
 	if err := tryWriting(o.DataDir); err != nil {
-		return finding{Check: "data", Result: checkFail, Detail: err.Error(), Fix: "name another --data-dir, or make room"}
+		return finding{Check: "data", Result: checkFail, Detail: err.Error(),
+			Fix: "name another --data-dir, or make room"}
 	}
 	f.Detail += fmt.Sprintf("; a synced write took %.1f ms", float64(time.Since(began).Microseconds())/1000)
 	aside, err := filepath.Glob(filepath.Join(o.DataDir, "tools", "*", "*.corrupt-*"))
@@ -97,10 +99,14 @@ func checkPort(ctx context.Context, o Options) finding {
 	if o.TLSCert != "" {
 		scheme = "https://"
 	}
-	if data, err := client.New(scheme+o.Listen, "", nil).Do(ctx, http.MethodGet, "/healthz", nil); err == nil && len(data) > 0 {
-		return finding{Check: "port", Result: checkWarn, Detail: o.Listen + " is taken, by a daemon that answers /healthz", Fix: "a second daemon needs another --listen and another --data-dir"}
+	if data, err := client.New(scheme+o.Listen, "", nil).Do(ctx, http.MethodGet, "/healthz",
+		nil); err == nil && len(data) > 0 {
+		return finding{Check: "port", Result: checkWarn, Detail: o.Listen +
+			" is taken, by a daemon that answers /healthz",
+			Fix: "a second daemon needs another --listen and another --data-dir"}
 	}
-	return finding{Check: "port", Result: checkFail, Detail: err.Error(), Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
+	return finding{Check: "port", Result: checkFail, Detail: err.Error(),
+		Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
 }
 
 // checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at
@@ -114,7 +120,8 @@ func checkSandbox(o Options) finding {
 	}
 	status := box.Status()
 	_ = box.Close() // it ran no program
-	f := finding{Check: "sandbox", Result: checkOK, Detail: "level " + string(status.Level) + ", nothing is missing", Status: &status}
+	f := finding{Check: "sandbox", Result: checkOK, Detail: "level " + string(status.Level) + ", nothing is missing",
+		Status: &status}
 	if status.Level == sandbox.LevelFull {
 		return f
 	}
@@ -140,7 +147,8 @@ func checkNative(o Options) finding {
 		_ = box.Close() // it ran no program
 	}
 	found, why := app.FindCompiler(&status)
-	f := finding{Check: "native", Result: checkOK, Detail: "programs are compiled with " + found.Version + ", which is " + found.From()}
+	f := finding{Check: "native", Result: checkOK, Detail: "programs are compiled with " + found.Version +
+		", which is " + found.From()}
 	if why == "" {
 		if err := native.TryDir(o.DataDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			why = err.Error()
@@ -156,7 +164,8 @@ func checkNative(o Options) finding {
 		f.Result, f.Detail = checkFail, "programs cannot be compiled: "+why
 	}
 	if why != "" && f.Fix == "" {
-		f.Fix = "take a binary of make build or of a release, which carries the compiler, or put the Go release " + goruntime.Version() + " on PATH"
+		f.Fix = "take a binary of make build or of a release, which carries the compiler, or put the Go release " +
+			goruntime.Version() + " on PATH"
 	}
 	return f
 }
@@ -201,7 +210,9 @@ func checkClock(now, newest time.Time) finding {
 	case now.Year() < 2026:
 		return finding{Check: "clock", Result: checkFail, Detail: "the clock says " + text, Fix: "set the clock"}
 	case newest.Sub(now) > time.Minute:
-		return finding{Check: "clock", Result: checkWarn, Detail: fmt.Sprintf("the clock says %s, but the data directory was written at %s", text, newest.UTC().Format(time.RFC3339)),
+		return finding{Check: "clock", Result: checkWarn,
+			Detail: fmt.Sprintf("the clock says %s, but the data directory was written at %s", text,
+				newest.UTC().Format(time.RFC3339)),
 			Fix: "set the clock; until then records are out of order and windows are too long"}
 	}
 	return finding{Check: "clock", Result: checkOK, Detail: text}

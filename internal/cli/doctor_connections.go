@@ -19,13 +19,16 @@ func checkConnections(ctx context.Context, o Options) finding {
 	defer cancel()
 	all, problem, err := app.StoredConnections(ctx, o.Options)
 	if err != nil && o.Database() {
-		return finding{Check: "secrets", Result: checkWarn, Detail: "the database cannot be asked for connections: " + err.Error(), Fix: "see what is said of the database"}
+		return finding{Check: "secrets", Result: checkWarn, Detail: "the database cannot be asked for connections: " +
+			err.Error(), Fix: "see what is said of the database"}
 	}
 	if err != nil {
-		return finding{Check: "secrets", Result: checkFail, Detail: err.Error(), Fix: "recurgentd store verify says what is damaged"}
+		return finding{Check: "secrets", Result: checkFail, Detail: err.Error(),
+			Fix: "recurgentd store verify says what is damaged"}
 	}
 	if key, err := os.Stat(o.SecretsKey()); err == nil && key.Mode()&fs.FileMode(0o077) != 0 {
-		return finding{Check: "secrets", Result: checkWarn, Detail: o.SecretsKey() + " can be read by other users of this machine", Fix: "chmod 0600 " + o.SecretsKey()}
+		return finding{Check: "secrets", Result: checkWarn, Detail: o.SecretsKey() +
+			" can be read by other users of this machine", Fix: "chmod 0600 " + o.SecretsKey()}
 	}
 	if len(all) == 0 {
 		return f
@@ -40,7 +43,8 @@ func checkConnections(ctx context.Context, o Options) finding {
 		}
 	}
 	if f.Detail = text.Plural(len(all), "connection") + ", whose secrets can be had"; len(unusable) > 0 {
-		f.Result, f.Detail = checkWarn, fmt.Sprintf("%d of %s cannot be used: %s", len(unusable), text.Plural(len(all), "connection"), strings.Join(unusable, "; "))
+		f.Result, f.Detail = checkWarn, fmt.Sprintf("%d of %s cannot be used: %s", len(unusable),
+			text.Plural(len(all), "connection"), strings.Join(unusable, "; "))
 		f.Fix = "see docs/connections.md; recurgentd connections set NAME gives a new secret"
 	}
 	return f

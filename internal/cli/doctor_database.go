@@ -37,13 +37,17 @@ func checkDatabase(ctx context.Context, sh Shell, flags *pflag.FlagSet) (f findi
 	x, err := postgres.Examine(ctx, postgres.DefaultOptions(address))
 	switch {
 	case err != nil:
-		f.Detail, f.Fix = fmt.Sprintf("%s: %s", shown, err), "check that the server runs, that its address and user are right, and that it lets this machine in"
+		f.Detail, f.Fix = fmt.Sprintf("%s: %s", shown, err),
+			"check that the server runs, that its address and user are right, and that it lets this machine in"
 	case len(x.Problems) > 0:
-		f.Detail, f.Fix = fmt.Sprintf("%s, PostgreSQL %s: %s", shown, x.Server, strings.Join(x.Problems, "; ")), "recurgentd serve would not start, or not work, before that is put right"
+		f.Detail, f.Fix = fmt.Sprintf("%s, PostgreSQL %s: %s", shown, x.Server, strings.Join(x.Problems, "; ")),
+			"recurgentd serve would not start, or not work, before that is put right"
 	default:
-		f.Result, f.Fix, f.Detail = checkOK, "", fmt.Sprintf("%s, PostgreSQL %s, tables of form %d of %d; %s", shown, x.Server, x.Form, x.Newest, x.Promise)
+		f.Result, f.Fix, f.Detail = checkOK, "", fmt.Sprintf("%s, PostgreSQL %s, tables of form %d of %d; %s", shown,
+			x.Server, x.Form, x.Newest, x.Promise)
 		if !x.Durable {
-			f.Result, f.Fix = checkWarn, "a synchronous standby is required for nothing acknowledged to be lost: synchronous_standby_names and synchronous_commit = on"
+			f.Result, f.Fix = checkWarn,
+				"a synchronous standby is required for nothing acknowledged to be lost: synchronous_standby_names and synchronous_commit = on"
 		}
 	}
 	return f, true

@@ -18,7 +18,8 @@ func TestDoctorDatabase(t *testing.T) {
 	address := map[string]string{"RECURGENT_STORE": "postgres://u:s3cret@127.0.0.1:1/name"}
 	away := Shell{Env: func(name string) (string, bool) { v, ok := address[name]; return v, ok }}
 	f, found := checkDatabase(t.Context(), away, flags)
-	if !found || f.Result != checkFail || !strings.Contains(f.Detail, "postgres://127.0.0.1:1/name") || strings.Contains(f.Detail+f.Fix, "s3cret") {
+	if !found || f.Result != checkFail || !strings.Contains(f.Detail, "postgres://127.0.0.1:1/name") ||
+		strings.Contains(f.Detail+f.Fix, "s3cret") {
 		t.Errorf("of no server: got %+v, %v", f, found)
 	}
 }

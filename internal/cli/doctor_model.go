@@ -26,21 +26,25 @@ type modelStep struct {
 func checkModel(ctx context.Context, o Options) finding {
 	p, err := provider.New(o.ProviderOptions())
 	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: err.Error(), Fix: "see --provider, --recording and OPENAI_BASE_URL"}
+		return finding{Check: "model", Result: checkFail, Detail: err.Error(),
+			Fix: "see --provider, --recording and OPENAI_BASE_URL"}
 	}
 	if c, ok := p.(io.Closer); ok {
 		defer c.Close() // nothing was written
 	}
 	server := provider.ServerOf(p)
 	if server == nil {
-		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only", Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
+		return finding{Check: "model", Result: checkWarn, Detail: "a recording answers; it knows its own methods only",
+			Fix: "set OPENAI_API_KEY or OPENAI_BASE_URL for any method at all"}
 	}
 	box, err := sandbox.New(gateOptions(o))
 	if err != nil {
-		return finding{Check: "model", Result: checkFail, Detail: "no program can be compiled here: " + err.Error(), Fix: "see docs/security.md"}
+		return finding{Check: "model", Result: checkFail, Detail: "no program can be compiled here: " + err.Error(),
+			Fix: "see docs/security.md"}
 	}
 	defer box.Close() // it ran no program
-	c := app.CheckModel(ctx, server, o.FetchMax, box, provider.Request{Owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "doctor"}})
+	c := app.CheckModel(ctx, server, o.FetchMax, box,
+		provider.Request{Owner: agent.Owner{Namespace: agent.DefaultNamespace, Name: "doctor"}})
 	return modelFinding(server, c)
 }
 
@@ -48,7 +52,9 @@ const modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models
 
 // modelFinding reports the check of the model with its steps.
 func modelFinding(server *provider.OpenAI, c provider.Check) finding {
-	f := finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s wrote a program in %s (%s)", server.Status().Model, c.Took.Round(time.Millisecond), text.Plural(c.Usage.PromptTokens+c.Usage.CompletionTokens, "token"))}
+	f := finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s wrote a program in %s (%s)",
+		server.Status().Model, c.Took.Round(time.Millisecond),
+		text.Plural(c.Usage.PromptTokens+c.Usage.CompletionTokens, "token"))}
 	for _, s := range c.Steps {
 		f.Steps = append(f.Steps, modelStep{s.Name, s.Result, text.OneLine(s.Detail)})
 		if s.Result == provider.StepWarn && f.Result == checkOK {
@@ -74,11 +80,14 @@ func gateOptions(o Options) sandbox.Options {
 
 // stepLines lists what the check of the model looked at.
 func stepLines(colours text.Palette, steps []modelStep) []string {
-	styles := map[string]string{provider.StepOK: text.Good, provider.StepWarn: text.Warn, provider.StepFailed: text.Bad, provider.StepUnknown: text.Faint}
-	words := map[string]string{provider.StepOK: "ok", provider.StepWarn: "warn", provider.StepFailed: "fail", provider.StepUnknown: "-"}
+	styles := map[string]string{provider.StepOK: text.Good, provider.StepWarn: text.Warn, provider.StepFailed: text.Bad,
+		provider.StepUnknown: text.Faint}
+	words := map[string]string{provider.StepOK: "ok", provider.StepWarn: "warn", provider.StepFailed: "fail",
+		provider.StepUnknown: "-"}
 	var lines []string
 	for _, s := range steps {
-		lines = append(lines, strings.TrimRight(strings.Repeat(" ", 17)+colours.Paint(styles[s.Result], text.Pad(words[s.Result], 4))+" "+text.Pad(s.Name, 8)+" "+text.Plain(s.Detail), " "))
+		lines = append(lines, strings.TrimRight(strings.Repeat(" ", 17)+colours.Paint(styles[s.Result],
+			text.Pad(words[s.Result], 4))+" "+text.Pad(s.Name, 8)+" "+text.Plain(s.Detail), " "))
 	}
 	return lines
 }

@@ -61,7 +61,8 @@ func newPlot(title string, names, labels []string, values [][]int) plot {
 		p.Labels = append(p.Labels, plotLabel{X: group * (float64(i) + 0.5), Text: label})
 		for kind, name := range names {
 			height := float64(plotHeight) * float64(values[kind][i]) / float64(p.Most)
-			p.Bars = append(p.Bars, plotBar{X: group*(float64(i)+0.1) + width*float64(kind), Y: plotHeight - height, Width: width, Height: height, Kind: kind,
+			p.Bars = append(p.Bars, plotBar{X: group*(float64(i)+0.1) + width*float64(kind), Y: plotHeight - height,
+				Width: width, Height: height, Kind: kind,
 				Says: fmt.Sprintf("%s, %s: %d", label, name, values[kind][i])})
 		}
 	}
@@ -81,16 +82,22 @@ func (r *evidenceReport) plots() []plot {
 	for _, b := range r.Trends.Buckets {
 		labels = append(labels, bucketLabel(b.Since, r.Until))
 	}
-	calls := newPlot("Calls over time", []string{"calls", "errors", "weak successes", "corrections"}, labels, [][]int{over(func(t operator.Trend) int { return t.Calls }),
-		over(func(t operator.Trend) int { return t.Errors }), over(func(t operator.Trend) int { return t.WeakSuccesses }), over(func(t operator.Trend) int { return t.Corrections })})
-	drift := newPlot("Programs over time", []string{"forged", "repaired", "failed on a changed source"}, labels, [][]int{over(func(t operator.Trend) int { return t.ProgramSource["generated"] }),
-		over(func(t operator.Trend) int { return t.ProgramSource["repaired"] }), over(func(t operator.Trend) int { return t.FailureClass["adaptive"] })})
+	calls := newPlot("Calls over time", []string{"calls", "errors", "weak successes", "corrections"}, labels,
+		[][]int{over(func(t operator.Trend) int { return t.Calls }),
+			over(func(t operator.Trend) int { return t.Errors }),
+			over(func(t operator.Trend) int { return t.WeakSuccesses }),
+			over(func(t operator.Trend) int { return t.Corrections })})
+	drift := newPlot("Programs over time", []string{"forged", "repaired", "failed on a changed source"}, labels,
+		[][]int{over(func(t operator.Trend) int { return t.ProgramSource["generated"] }),
+			over(func(t operator.Trend) int { return t.ProgramSource["repaired"] }),
+			over(func(t operator.Trend) int { return t.FailureClass["adaptive"] })})
 	with, without := r.History.ByAccess.With, r.History.ByAccess.Without
 	share := func(u operator.Outcomes) []int {
 		of := max(1, u.Calls)
 		return []int{100 * u.OK / of, 100 * u.Weak / of, 100 * u.Corrected / of}
 	}
-	access := newPlot("Outcomes by access to the history, in percent", []string{"looks at the history", "does not"}, []string{"ok", "weak", "asked again"}, [][]int{share(with), share(without)})
+	access := newPlot("Outcomes by access to the history, in percent", []string{"looks at the history", "does not"},
+		[]string{"ok", "weak", "asked again"}, [][]int{share(with), share(without)})
 	return []plot{calls, access, drift}
 }
 

@@ -44,12 +44,20 @@ recurgentd test runs a folder of such files.
   recurgentd tools examples put tax net examples/net.yaml
   recurgentd tools examples run tax net`}
 	root.AddCommand(
-		operatorCommand(sh, parent, operation{use: "list ROLE METHOD", short: "List the examples of a method, proposed ones too", example: "tax net", least: 2, most: 2, run: (*errand).listExamples}),
-		operatorCommand(sh, parent, operation{use: "get ROLE METHOD", short: "Print the active examples of a method as a file", example: "tax net > net.yaml", least: 2, most: 2, run: (*errand).getExamples}),
-		operatorCommand(sh, parent, operation{use: "put [ROLE METHOD] FILE", short: "Replace the active examples of a method by those of a file (- is standard input)", example: "tax net net.yaml", least: 1, most: 3, run: (*errand).putExamples}),
+		operatorCommand(sh, parent, operation{use: "list ROLE METHOD",
+			short: "List the examples of a method, proposed ones too", example: "tax net", least: 2, most: 2,
+			run: (*errand).listExamples}),
+		operatorCommand(sh, parent, operation{use: "get ROLE METHOD",
+			short: "Print the active examples of a method as a file", example: "tax net > net.yaml", least: 2, most: 2,
+			run: (*errand).getExamples}),
+		operatorCommand(sh, parent, operation{use: "put [ROLE METHOD] FILE",
+			short:   "Replace the active examples of a method by those of a file (- is standard input)",
+			example: "tax net net.yaml", least: 1, most: 3, run: (*errand).putExamples}),
 		runExamplesCommand(sh, parent))
-	for _, decision := range []struct{ name, short string }{{"accept", "Make a proposed example count"}, {"reject", "Drop a proposed example"}} {
-		root.AddCommand(operatorCommand(sh, parent, operation{use: decision.name + " ROLE METHOD ID", short: decision.short, example: "tax net ex_06gzqwq081srb0e6zx42fm96t6", least: 3, most: 3,
+	for _, decision := range []struct{ name, short string }{{"accept", "Make a proposed example count"},
+		{"reject", "Drop a proposed example"}} {
+		root.AddCommand(operatorCommand(sh, parent, operation{use: decision.name + " ROLE METHOD ID",
+			short: decision.short, example: "tax net ex_06gzqwq081srb0e6zx42fm96t6", least: 3, most: 3,
 			run: func(t *errand) error {
 				path := t.examplesPath() + "/" + url.PathEscape(t.args[2]) + "/" + decision.name
 				data, err := t.c.Do(t.ctx, http.MethodPost, path, nil)
@@ -151,11 +159,13 @@ func (t *errand) putExamples() error {
 	case len(t.args) == 2:
 		return exitWith(ExitUsage, errors.New("name a role and a method, or neither"))
 	case len(t.args) == 1 && (f.Role == "" || f.Method == ""):
-		return exitWith(ExitUsage, &examplefile.Error{Path: f.Path, Reason: "names no role and method; name them on the command line or in the file"})
+		return exitWith(ExitUsage, &examplefile.Error{Path: f.Path,
+			Reason: "names no role and method; name them on the command line or in the file"})
 	case len(t.args) == 1:
 		t.args = []string{f.Role, f.Method}
 	case f.Role != "" && f.Role != t.args[0], f.Method != "" && f.Method != t.args[1]:
-		return exitWith(ExitUsage, &examplefile.Error{Path: f.Path, Reason: fmt.Sprintf("has the examples of %s.%s", f.Role, f.Method)})
+		return exitWith(ExitUsage, &examplefile.Error{Path: f.Path,
+			Reason: fmt.Sprintf("has the examples of %s.%s", f.Role, f.Method)})
 	}
 	data, err := t.c.Do(t.ctx, http.MethodPut, t.examplesPath(), map[string]any{"examples": examplesOf(f)})
 	if err != nil {
@@ -193,7 +203,8 @@ func placed(f *examplefile.File, err error) error {
 		rest, ok := strings.CutPrefix(e.Pointer, "/examples/")
 		number, member, _ := strings.Cut(rest, "/")
 		if i, atoi := strconv.Atoi(number); ok && atoi == nil && i >= 0 && i < len(f.Examples) {
-			return exitWith(ExitUsage, &examplefile.Error{Path: f.Path, Line: f.Examples[i].Line, Reason: strings.TrimSpace(text.Clean(member+" "+e.Detail, 300))})
+			return exitWith(ExitUsage, &examplefile.Error{Path: f.Path, Line: f.Examples[i].Line,
+				Reason: strings.TrimSpace(text.Clean(member+" "+e.Detail, 300))})
 		}
 	}
 	return err
@@ -201,7 +212,9 @@ func placed(f *examplefile.File, err error) error {
 
 func runExamplesCommand(sh Shell, parent string) *cobra.Command {
 	var p candidateFlags
-	c := operatorCommand(sh, parent, operation{use: "run ROLE METHOD", short: "Run the examples of a method on its program, a generation or code", example: "tax net", exits: exitsOfExamples, least: 2, most: 2,
+	c := operatorCommand(sh, parent, operation{use: "run ROLE METHOD",
+		short: "Run the examples of a method on its program, a generation or code", example: "tax net",
+		exits: exitsOfExamples, least: 2, most: 2,
 		run: func(t *errand) error {
 			body, err := p.body(t.sh)
 			if err != nil {
@@ -248,7 +261,8 @@ func (t *errand) exampleTable(run operator.ExampleRun) error {
 	var rows [][]string
 	for _, r := range run.Results {
 		x := by[r.ID]
-		rows = append(rows, []string{r.ID, r.Result, inputOf(x.Args, x.Kwargs), describeExpect(x.Expect), answerOf(r.Got, r.ErrorType)})
+		rows = append(rows, []string{r.ID, r.Result, inputOf(x.Args, x.Kwargs), describeExpect(x.Expect),
+			answerOf(r.Got, r.ErrorType)})
 	}
 	return t.table("ID RESULT INPUT EXPECT GOT", rows)
 }

@@ -30,16 +30,20 @@ file is referred to as {"$file": "ID"}, also in arguments. recurgentd call --fil
 		root.AddCommand(c)
 		return c
 	}
-	list := add(operation{use: "list", short: "List your files, newest first", run: func(t *errand) error { return t.files(owner) }})
+	list := add(operation{use: "list", short: "List your files, newest first",
+		run: func(t *errand) error { return t.files(owner) }})
 	list.Flags().StringVar(&owner, "owner", "", "whose files (scope operate; default: yours)")
-	put := add(operation{use: "put FILE", short: "Upload a file and print its id", example: "sales.csv", least: 1, most: 1, run: func(t *errand) error { return t.putFile(session) }})
+	put := add(operation{use: "put FILE", short: "Upload a file and print its id", example: "sales.csv", least: 1,
+		most: 1, run: func(t *errand) error { return t.putFile(session) }})
 	put.Flags().StringVar(&session, "session", "", "id of the session that it is erased with")
-	get := add(operation{use: "get ID", short: "Download a file into a directory", example: "FILE --out reports", least: 1, most: 1, run: func(t *errand) error {
-		return d.all(t.ctx, t.c, t.sh.Stderr, agent.FileRef(t.args[0]))
-	}})
+	get := add(operation{use: "get ID", short: "Download a file into a directory", example: "FILE --out reports",
+		least: 1, most: 1, run: func(t *errand) error {
+			return d.all(t.ctx, t.c, t.sh.Stderr, agent.FileRef(t.args[0]))
+		}})
 	get.Flags().StringVar(&d.dir, "out", ".", "the directory, which is made if it is missing")
 	get.Flags().BoolVar(&d.overwrite, "overwrite", false, "replace a file that exists")
-	add(operation{use: "rm ID...", short: "Delete files", example: "FILE", least: 1, most: 1000, run: (*errand).removeFiles})
+	add(operation{use: "rm ID...", short: "Delete files", example: "FILE", least: 1, most: 1000,
+		run: (*errand).removeFiles})
 	return root
 }
 

@@ -12,8 +12,10 @@ import (
 
 // healthcheckCommand is for container images without a shell: HEALTHCHECK CMD ["recurgentd", "healthcheck"].
 func healthcheckCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "healthcheck", Hidden: true, Short: "Exit with 0 when the daemon answers and is ready", Args: cobra.NoArgs,
-		Long:    "Exit with 0 when the daemon answers and is ready: for container images without a shell.\n\n" + exitsOfClients,
+	c := &cobra.Command{Use: "healthcheck", Hidden: true, Short: "Exit with 0 when the daemon answers and is ready",
+		Args: cobra.NoArgs,
+		Long: "Exit with 0 when the daemon answers and is ready: for container images without a shell.\n\n" +
+			exitsOfClients,
 		Example: "  recurgentd healthcheck --url http://127.0.0.1:8420",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {

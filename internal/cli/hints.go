@@ -26,7 +26,8 @@ var requests = []struct {
 	{lazy.Regexp(`GET /v1/maintenance/audit\b`), "recurgentd tools audit"},
 	{lazy.Regexp(`POST /v1/maintenance/audit/(\w+)/undo`), "recurgentd tools undo $1"},
 	{lazy.Regexp(`POST /v1/maintenance/restore\b`), "recurgentd tools restore"},
-	{lazy.Regexp(`POST /v1/recommendations/(\w+)/(apply|dismiss) \{"undo": true\}`), "recurgentd recommend --$2 $1 --undo"},
+	{lazy.Regexp(`POST /v1/recommendations/(\w+)/(apply|dismiss) \{"undo": true\}`),
+		"recurgentd recommend --$2 $1 --undo"},
 	{lazy.Regexp(`GET /v1/policy\b`), "recurgentd policy get"},
 	{lazy.Regexp(`PATCH /v1/policy\b`), "recurgentd policy set"},
 	{lazy.Regexp(`PUT /v1/namespaces/`), "recurgentd namespaces create "},
@@ -93,7 +94,8 @@ func whatThereIs(cmd *cobra.Command) string {
 		return "recurgentd call without --session makes a session and prints its id"
 	case cmd.Name() == "undo":
 		return "recurgentd tools audit lists the operations"
-	case cmd.HasParent() && (cmd.Parent().Name() == "files" || cmd.Parent().Name() == "connections" || cmd.Parent().Name() == "namespaces"):
+	case cmd.HasParent() && (cmd.Parent().Name() == "files" || cmd.Parent().Name() == "connections" ||
+		cmd.Parent().Name() == "namespaces"):
 		return "recurgentd " + cmd.Parent().Name() + " list lists what there is"
 	}
 	return ""

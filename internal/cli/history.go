@@ -46,8 +46,10 @@ Values are not part of a history, only their class. With --output json it prints
 	}
 	out = addOutput(c, sh)
 	c.Flags().IntVar(&q.last, "last", 0, "print only the newest records; 0 prints all")
-	for name, usage := range map[string]string{"method": "only records of this method", "role": "only records of this role", "status": "only records that ended so: ok or error",
-		"since": "only records from this time on, such as 2026-11-21T02:10:00Z", "until": "only records before this time"} {
+	for name, usage := range map[string]string{"method": "only records of this method",
+		"role": "only records of this role", "status": "only records that ended so: ok or error",
+		"since": "only records from this time on, such as 2026-11-21T02:10:00Z",
+		"until": "only records before this time"} {
 		filters[name] = c.Flags().String(name, "", usage)
 	}
 	addFlags(ClientScope, c.Flags())
@@ -98,7 +100,8 @@ func printHistory(ctx context.Context, c *client.Client, out *output, q historyQ
 }
 
 // eachRecord calls take with each record in that order until take returns false or an error.
-func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order string, take func(json.RawMessage) (more bool, err error)) error {
+func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order string,
+	take func(json.RawMessage) (more bool, err error)) error {
 	for after := ""; ; {
 		var page struct {
 			Data []json.RawMessage `json:"data"`
@@ -145,6 +148,7 @@ func conversation(r agent.Record) (asked, ended string) {
 	if !r.OutcomeSummary.OK {
 		end = r.ErrorType + ": " + text.OneLine(r.ErrorMessage)
 	}
-	return text.Plain(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role, r.MethodName, args)),
+	return text.Plain(fmt.Sprintf("%s%4d  %s  %s: %s.%s(%s)", indent, r.Seq, r.Timestamp, r.Speaker, r.Role,
+			r.MethodName, args)),
 		text.Plain(fmt.Sprintf("%s      -> %s (%s, %.1f ms)", indent, end, r.ProgramSource, r.DurationMs))
 }

@@ -22,13 +22,16 @@ type inboxEntry struct {
 
 func inboxCommand(sh Shell) *cobra.Command {
 	var kind string
-	c := operatorCommand(sh, "recurgentd", operation{use: "inbox [ROLE [METHOD]]", short: "List what waits for a person's decision, with the commands that decide it", example: "--kind approval", most: 2,
+	c := operatorCommand(sh, "recurgentd", operation{use: "inbox [ROLE [METHOD]]",
+		short: "List what waits for a person's decision, with the commands that decide it", example: "--kind approval",
+		most: 2,
 		long: `List what waits for a person's decision, the newest first, with the commands that decide it: programs that wait for an
 approval, corrections that nothing goes on with, examples and verdicts that somebody proposed, contracts that a program
 proposed, open recommendations, and effects that nobody has approved. An entry goes away when it is decided. With --output json each has its evidence.`,
 		run: func(t *errand) error { return t.inbox(kind) }})
 	c.Flags().StringVar(&kind, "kind", "", "only "+strings.Join(operator.InboxKinds(), ", "))
-	if err := c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(operator.InboxKinds(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(operator.InboxKinds(),
+		cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("the flag --kind was declared above: " + err.Error())
 	}
 	return c
@@ -53,7 +56,9 @@ func (t *errand) inbox(kind string) error {
 	}
 	for i := range waiting {
 		w := &waiting[i]
-		if err := t.out.line("%s %s, since %s: %s", text.Cell(w.Kind), text.Cell(strings.TrimSuffix(w.Role+"."+w.Method, ".")), text.Cell(w.Since), text.Clean(w.Summary, 400)); err != nil {
+		if err := t.out.line("%s %s, since %s: %s", text.Cell(w.Kind),
+			text.Cell(strings.TrimSuffix(w.Role+"."+w.Method, ".")), text.Cell(w.Since),
+			text.Clean(w.Summary, 400)); err != nil {
 			return err
 		}
 		for _, op := range w.Operations {
@@ -77,7 +82,8 @@ func request(op operator.InboxOperation) string {
 
 func simulateCommand(sh Shell) *cobra.Command {
 	var calls int
-	c := operatorCommand(sh, "recurgentd policy", operation{use: "simulate NAME=VALUE... | JSON", short: "See for which of the last calls another policy would decide otherwise; changes nothing",
+	c := operatorCommand(sh, "recurgentd policy", operation{use: "simulate NAME=VALUE... | JSON",
+		short:   "See for which of the last calls another policy would decide otherwise; changes nothing",
 		example: "approval_required=true", least: 1, most: 64,
 		long: `See for which of the last calls another policy would decide otherwise: their selection is run again, under the policy
 in force and under the changed one. Nothing is changed. NOT KNOWN counts calls of which too little is kept.`,
@@ -103,11 +109,13 @@ func (t *errand) simulate(calls int) error {
 	if err := t.read(path, data, &s); err != nil {
 		return err
 	}
-	if err := t.out.line("%d of %d calls would be decided otherwise; not known of %d", len(s.Changed), s.LookedAt, s.NotKnown); err != nil {
+	if err := t.out.line("%d of %d calls would be decided otherwise; not known of %d", len(s.Changed), s.LookedAt,
+		s.NotKnown); err != nil {
 		return err
 	}
 	if w := s.Approval; w != nil {
-		if err := t.out.line("%d programs would wait for approval, %d of them durable", w.Waiting, w.Durable); err != nil {
+		if err := t.out.line("%d programs would wait for approval, %d of them durable", w.Waiting,
+			w.Durable); err != nil {
 			return err
 		}
 	}

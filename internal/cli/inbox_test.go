@@ -16,11 +16,13 @@ func TestInboxPrintsNoOtherCommand(t *testing.T) {
 		"  approve: POST /v1/tools/a%1B[2J/methods/m/approve {\"generation\":\"gen-2\"}\n" +
 		"  quarantine: recurgentd tools quarantine a m\n" +
 		"  drop: DELETE /v1/calls/call_1/verdict\n"
-	_, out, errs, code := answers(t, map[string]string{"GET /v1/inbox": `{"data":[` + entry + `],"next_cursor":null}`}, "inbox")
+	_, out, errs, code := answers(t, map[string]string{"GET /v1/inbox": `{"data":[` + entry + `],"next_cursor":null}`},
+		"inbox")
 	if out != want || errs != "" || code != 0 {
 		t.Errorf("%d %s\n%q\nwant\n%q", code, errs, out, want)
 	}
-	_, out, _, _ = answers(t, map[string]string{"GET /v1/inbox": `{"data":[],"next_cursor":null}`}, "inbox", "r", "m", "--kind", "effects")
+	_, out, _, _ = answers(t, map[string]string{"GET /v1/inbox": `{"data":[],"next_cursor":null}`}, "inbox", "r", "m",
+		"--kind", "effects")
 	if out != "nothing waits for a decision\n" {
 		t.Errorf("an empty one: %q", out)
 	}
@@ -29,9 +31,11 @@ func TestInboxPrintsNoOtherCommand(t *testing.T) {
 func TestSimulateCommand(t *testing.T) {
 	t.Parallel()
 	reply := `{"changed":[{"call_id":"call_1","role":"a\u001b","method":"m","was":{"decision":"run","reason":"healthy","generation":"gen-1"},"would_be":{"decision":"refuse","reason":"approval_required"}}],"looked_at":7,"not_known":1,"approval":{"waiting":3,"durable":2,"programs":[]}}`
-	sent, out, errs, code := answers(t, map[string]string{"POST /v1/policy/simulate": reply}, "policy", "simulate", "approval_required=true", "degraded.rate=0.5", "--calls", "7")
+	sent, out, errs, code := answers(t, map[string]string{"POST /v1/policy/simulate": reply}, "policy", "simulate",
+		"approval_required=true", "degraded.rate=0.5", "--calls", "7")
 	const want = "1 of 7 calls would be decided otherwise; not known of 1\n3 programs would wait for approval, 2 of them durable\nCALL    METHOD  WAS                  WOULD-BE\ncall_1  a .m    run gen-1 (healthy)  refuse (approval_required)\n"
-	if out != want || errs != "" || code != 0 || !strings.Contains(sent[0], `"patch":{"approval_required":true,"degraded":{"rate":0.5}}`) || !strings.Contains(sent[0], `"calls":7`) {
+	if out != want || errs != "" || code != 0 || !strings.Contains(sent[0],
+		`"patch":{"approval_required":true,"degraded":{"rate":0.5}}`) || !strings.Contains(sent[0], `"calls":7`) {
 		t.Errorf("%d %s %v\n%s\nwant\n%s", code, errs, sent, out, want)
 	}
 	if _, _, errs, code := answers(t, nil, "policy", "simulate", "nothing"); code != ExitUsage || errs == "" {

@@ -42,7 +42,8 @@ func junitReport(all []tested) ([]byte, error) {
 		}
 		s := &report.Suites[len(report.Suites)-1]
 		s.Tests++
-		c := junitCase{Class: x.Role + "." + x.Method, Name: x.name(), File: x.File, Line: x.Line, Seconds: fmt.Sprintf("%.6f", x.DurationMs/1000)}
+		c := junitCase{Class: x.Role + "." + x.Method, Name: x.name(), File: x.File, Line: x.Line,
+			Seconds: fmt.Sprintf("%.6f", x.DurationMs/1000)}
 		switch x.Result {
 		case "failed":
 			s.Failures++

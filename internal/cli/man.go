@@ -12,7 +12,8 @@ import (
 
 // manCommand writes the manual pages that release archives hold: one a command, from the same words as --help.
 func manCommand(sh Shell) *cobra.Command {
-	return &cobra.Command{Use: "man DIR", Hidden: true, Short: "Write the manual pages into a directory", Args: cobra.ExactArgs(1),
+	return &cobra.Command{Use: "man DIR", Hidden: true, Short: "Write the manual pages into a directory",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			root.InitDefaultCompletionCmd()
@@ -22,7 +23,8 @@ func manCommand(sh Shell) *cobra.Command {
 
 func writeManPages(c *cobra.Command, dir string) error {
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(manPage(c)), 0o644); err != nil { //nolint:gosec // a document
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(manPage(c)),
+		0o644); err != nil { //nolint:gosec // a document
 		return err
 	}
 	for _, sub := range shownCommands(c) {

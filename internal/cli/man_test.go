@@ -44,7 +44,8 @@ func TestManPages(t *testing.T) {
 			}
 		})
 		for i, line := range strings.Split(page, "\n") {
-			if request, _, _ := strings.Cut(line, " "); strings.HasPrefix(line, ".") && !strings.Contains(" .TH .SH .TP .B .BR .nf .fi ", " "+request+" ") {
+			if request, _, _ := strings.Cut(line, " "); strings.HasPrefix(line, ".") &&
+				!strings.Contains(" .TH .SH .TP .B .BR .nf .fi ", " "+request+" ") {
 				t.Errorf("%s:%d: text became the request %q", name, i+1, request)
 			}
 		}

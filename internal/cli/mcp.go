@@ -112,7 +112,8 @@ func bridge(ctx context.Context, sh Shell, o Options) error {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	err := mcp.Bridge(ctx, mcp.BridgeOptions{In: sh.Stdin, Out: sh.Stdout, URL: o.URL + "/mcp", HTTP: &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}},
+	err := mcp.Bridge(ctx, mcp.BridgeOptions{In: sh.Stdin, Out: sh.Stdout, URL: o.URL + "/mcp",
+		HTTP:   &http.Client{Transport: identified{client.Transport(o.roots), o.Token, o.Namespace}},
 		Logger: newLogger(o, sh)})
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -19,6 +19,7 @@ func limitMemory(log zerolog.Logger, provider memlimit.Provider) {
 		n, err := provider()
 		return min(n, uint64(mostMemory/memoryShare)), err
 	}
-	n, err := memlimit.Set(memlimit.WithProvider(bounded), memlimit.WithRatio(memoryShare), memlimit.WithMin(leastMemory))
+	n, err := memlimit.Set(memlimit.WithProvider(bounded), memlimit.WithRatio(memoryShare),
+		memlimit.WithMin(leastMemory))
 	log.Debug().Err(err).Int64("bytes", n).Msg("memory limit of the daemon")
 }

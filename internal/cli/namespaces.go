@@ -39,11 +39,14 @@ commands need one with the scope admin; every other client command acts in the n
 	}
 	const parent = "recurgentd namespaces"
 	root.AddCommand(
-		operatorCommand(sh, parent, operation{use: "create NAME", short: "Make an empty namespace; one that exists stays as it is", example: "acme", least: 1, most: 1, everywhere: true, audited: true,
+		operatorCommand(sh, parent, operation{use: "create NAME",
+			short: "Make an empty namespace; one that exists stays as it is", example: "acme", least: 1, most: 1,
+			everywhere: true, audited: true,
 			long: `Make an empty namespace; one that exists stays as it is. A name has 1 to 63 characters of a-z, 0-9 and -, and no - at
 either end. The namespace of a token line exists without this command.`,
 			run: (*errand).createNamespace}),
-		operatorCommand(sh, parent, operation{use: "list", short: "List namespaces", example: "--output yaml", everywhere: true, run: (*errand).listNamespaces}),
+		operatorCommand(sh, parent, operation{use: "list", short: "List namespaces", example: "--output yaml",
+			everywhere: true, run: (*errand).listNamespaces}),
 		namespacesRemove(sh, parent))
 	return root
 }
@@ -79,7 +82,9 @@ func (t *errand) listNamespaces() error {
 
 func namespacesRemove(sh Shell, parent string) *cobra.Command {
 	var given func() bool
-	c := operatorCommand(sh, parent, operation{use: "rm NAME", short: "Erase a namespace and everything in it, for good (a dry run without --yes)", example: "acme --yes", least: 1, most: 1, everywhere: true, audited: true,
+	c := operatorCommand(sh, parent, operation{use: "rm NAME",
+		short: "Erase a namespace and everything in it, for good (a dry run without --yes)", example: "acme --yes",
+		least: 1, most: 1, everywhere: true, audited: true,
 		long: `Erase a namespace and everything in it: calls and streams end, and its bytes are gone from the disk when the command
 returns. No undo brings them back. Without --yes it only says what the namespace holds. The namespace default cannot be
 erased.`,
@@ -104,6 +109,7 @@ func (t *errand) removeNamespace(really bool) error {
 	if !t.out.human() {
 		return t.out.value(map[string]any{"name": t.args[0], "dry_run": !really, "holds": n.Holds})
 	}
-	held := fmt.Sprintf("%d sessions, %d tools with %d methods, %d connections", n.Holds.Sessions, n.Holds.Tools, n.Holds.Methods, n.Holds.Connections)
+	held := fmt.Sprintf("%d sessions, %d tools with %d methods, %d connections", n.Holds.Sessions, n.Holds.Tools,
+		n.Holds.Methods, n.Holds.Connections)
 	return t.out.line("%s, with %s: %s", text.Cell(t.args[0]), held, done)
 }

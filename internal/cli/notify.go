@@ -12,7 +12,8 @@ func notify(env func(string) (string, bool), state string) {
 	if path == "" {
 		return
 	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // a leading @ is the abstract namespace
+	// a leading @ is the abstract namespace
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return
 	}

@@ -254,7 +254,8 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		}
 		return n, nil
 	case json.Number:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil // with a tag, big ones would be written with it
+		// with a tag, big ones would be written with it
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
 	}

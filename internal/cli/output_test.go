@@ -30,11 +30,14 @@ func TestYAMLIsTheSameDocument(t *testing.T) {
 	for _, c := range []struct{ json, yaml string }{
 		{`{"b":1,"a":[],"c":{}}`, "b: 1\na: []\nc: {}\n"},
 		{`{"list":[1,"x",{"deep":[true,null]}]}`, "list:\n  - 1\n  - x\n  - deep:\n      - true\n      - null\n"},
-		{`[9007199254740993,1.10,1e400,-0,123456789012345678901234567890]`, "- 9007199254740993\n- 1.10\n- 1e400\n- -0\n- 123456789012345678901234567890\n"},
-		{`["null","true","5","1.0","no","~","2026-11-21","1:20","- x","a: b","","# x","'q'"]`, "- \"null\"\n- \"true\"\n- \"5\"\n- \"1.0\"\n- \"no\"\n- \"~\"\n- \"2026-11-21\"\n- \"1:20\"\n- '- x'\n- 'a: b'\n- \"\"\n- '# x'\n- '''q'''\n"},
+		{`[9007199254740993,1.10,1e400,-0,123456789012345678901234567890]`,
+			"- 9007199254740993\n- 1.10\n- 1e400\n- -0\n- 123456789012345678901234567890\n"},
+		{`["null","true","5","1.0","no","~","2026-11-21","1:20","- x","a: b","","# x","'q'"]`,
+			"- \"null\"\n- \"true\"\n- \"5\"\n- \"1.0\"\n- \"no\"\n- \"~\"\n- \"2026-11-21\"\n- \"1:20\"\n- '- x'\n- 'a: b'\n- \"\"\n- '# x'\n- '''q'''\n"},
 		{`{"code":"package tool\n\n\tx\n"}`, "code: \"package tool\\n\\n\\tx\\n\"\n"},
 		{`{"text":"two\nlines\n"}`, "text: |\n  two\n  lines\n"},
-		{`["\u001b[31m","\u009b","\u202e","\ud83d\ude00"]`, "- \"\\e[31m\"\n- \"\\x9B\"\n- \"\\U0000202e\"\n- \"\\U0001F600\"\n"},
+		{`["\u001b[31m","\u009b","\u202e","\ud83d\ude00"]`,
+			"- \"\\e[31m\"\n- \"\\x9B\"\n- \"\\U0000202e\"\n- \"\\U0001F600\"\n"},
 		{`5`, "5\n"}, {`"text"`, "text\n"}, {`null`, "null\n"},
 	} {
 		if got := printed(t, formYAML, c.json); got != c.yaml {
@@ -48,7 +51,8 @@ func TestYAMLIsTheSameDocument(t *testing.T) {
 
 // Documents that a terminal sees hold nothing that it could obey, and still say what they said.
 func FuzzDocuments(f *testing.F) {
-	for _, s := range append([]string{"plain", "two\nlines\n", " lead", "trail ", "\U0001F600", "null", "1e5", "\u3000", "\ufffd", "?", "---", "a\n---\nb", "\t", "\r", "\u0085", "&x *x !x %x @x `x"}, clitest.HostileTexts...) {
+	for _, s := range append([]string{"plain", "two\nlines\n", " lead", "trail ", "\U0001F600", "null", "1e5", "\u3000",
+		"\ufffd", "?", "---", "a\n---\nb", "\t", "\r", "\u0085", "&x *x !x %x @x `x"}, clitest.HostileTexts...) {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {
@@ -62,7 +66,10 @@ func FuzzDocuments(f *testing.F) {
 		}
 		for _, form := range []string{formJSON, formYAML} {
 			got := printed(t, form, string(document))
-			if strings.ContainsFunc(got, func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r > 0x7f && !unicode.IsPrint(r)) }) || !utf8.ValidString(got) {
+			if strings.ContainsFunc(got, func(r rune) bool {
+				return r != '\n' &&
+					(unicode.IsControl(r) || r > 0x7f && !unicode.IsPrint(r))
+			}) || !utf8.ValidString(got) {
 				t.Errorf("%s of %q is %q", form, document, got)
 			}
 			var is any
@@ -82,7 +89,8 @@ func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	o := &output{sh: Shell{Stdout: &b, Env: noEnvironment}, form: formTable}
-	if err := o.table("ROLE STATE LAST", [][]string{{"漢字", "ok", "x"}, {"plain ascii", "error", ""}, {"\x1b[31mred", "e\u0301", "y"}}); err != nil {
+	if err := o.table("ROLE STATE LAST", [][]string{{"漢字", "ok", "x"}, {"plain ascii", "error", ""},
+		{"\x1b[31mred", "e\u0301", "y"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "ROLE         STATE  LAST\n漢字         ok     x\nplain ascii  error  -\n[31mred      e\u0301      y\n"

@@ -23,7 +23,8 @@ type predictFlags struct {
 
 func predictCommand(sh Shell) *cobra.Command {
 	var f predictFlags
-	c := operatorCommand(sh, "recurgentd", operation{use: "predict [NAME] [INPUT=VALUE...]", short: "Have the model answer by a signature", most: 200,
+	c := operatorCommand(sh, "recurgentd", operation{use: "predict [NAME] [INPUT=VALUE...]",
+		short: "Have the model answer by a signature", most: 200,
 		long: `Have the model answer once by a signature: declared inputs go in, declared outputs come back. The signature is a
 named one of the daemon, or --signature with its instructions, inputs and outputs. Values are JSON where they
 parse as JSON, else text. What stands as JSON is passed on as it is; @FILE reads it from a file, YAML too.`,
@@ -33,7 +34,8 @@ parse as JSON, else text. What stands as JSON is passed on as it is; @FILE reads
 	c.Flags().StringVar(&f.signature, "signature", "", "the signature, a JSON object or @FILE")
 	c.Flags().StringVar(&f.inputs, "inputs", "", "the inputs, a JSON object or @FILE; INPUT=VALUE adds to them")
 	c.Flags().StringVar(&f.demos, "demos", "", "solved examples, a JSON array or @FILE")
-	c.Flags().StringVar(&f.session, "session", "", "id of the session whose earlier turns count and that keeps this one")
+	c.Flags().StringVar(&f.session, "session", "",
+		"id of the session whose earlier turns count and that keeps this one")
 	c.Flags().StringVar(&f.model, "model", "", "the model, instead of the session's or the daemon's")
 	c.Flags().StringVar(&f.adapter, "adapter", "", "how outputs are asked for: lines, json or json_schema")
 	return c

@@ -45,7 +45,8 @@ with its evidence. Nothing is applied automatically: --apply and --dismiss decid
 				if id == "" {
 					return exitWith(ExitUnreachable, printAdvice(ctx, out, c, status))
 				}
-				return exitWith(ExitUnreachable, decide(ctx, out, c, url.PathEscape(id)+"/"+verb, map[string]any{"reason": reason, "undo": undo}))
+				return exitWith(ExitUnreachable, decide(ctx, out, c, url.PathEscape(id)+"/"+verb,
+					map[string]any{"reason": reason, "undo": undo}))
 			})
 		},
 	}
@@ -88,12 +89,14 @@ func printAdvice(ctx context.Context, out *output, c *client.Client, status stri
 
 func describeAdvice(a operator.Advice) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score, text.OneLine(a.Reason))
+	fmt.Fprintf(&b, "%s  %s  %s.%s  score %.2f\n    %s\n", a.ID, a.Kind, a.Role, a.Method, a.Score,
+		text.OneLine(a.Reason))
 	if a.Proposal.Constraint != "" {
 		fmt.Fprintf(&b, "    proposal: %s = %v\n", a.Proposal.Constraint, a.Proposal.Value)
 	}
 	if s := a.Simulation; s != nil {
-		fmt.Fprintf(&b, "    of %d ok calls %d would have failed: of these %d were asked again, %d were taken\n", s.Calls, s.WouldFail, s.WouldFailReasked, s.WouldFailAccepted)
+		fmt.Fprintf(&b, "    of %d ok calls %d would have failed: of these %d were asked again, %d were taken\n",
+			s.Calls, s.WouldFail, s.WouldFailReasked, s.WouldFailAccepted)
 	}
 	if a.CallerContracts > 0 {
 		fmt.Fprintf(&b, "    %d calls brought a deliverable of their own, which wins over the registry's: change it there too\n", a.CallerContracts)

@@ -9,7 +9,8 @@ import (
 
 // referenceCommand prints the page that release archives hold as cli.md: every command, from the same words as --help.
 func referenceCommand(sh Shell) *cobra.Command {
-	return &cobra.Command{Use: "reference", Hidden: true, Short: "Print every command as a Markdown page", Args: cobra.NoArgs,
+	return &cobra.Command{Use: "reference", Hidden: true, Short: "Print every command as a Markdown page",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(sh.Stdout, reference(cmd.Root()))
 			return exitWith(ExitFailed, err)
@@ -41,7 +42,8 @@ func reference(root *cobra.Command) string {
 	section = func(c *cobra.Command) {
 		path := c.CommandPath()
 		heading := strings.Repeat("#", 2+min(1, strings.Count(path, " ")/2))
-		fmt.Fprintf(&b, "\n%s %s\n\n%s.\n\n```text\n%s\n```\n\n```text\n%s\n```\n", heading, path, c.Short, strings.TrimSpace(c.Long), dedent(c.Example))
+		fmt.Fprintf(&b, "\n%s %s\n\n%s.\n\n```text\n%s\n```\n\n```text\n%s\n```\n", heading, path, c.Short,
+			strings.TrimSpace(c.Long), dedent(c.Example))
 		if c.Runnable() {
 			fmt.Fprintf(&b, "\n```text\n%s\n%s```\n", c.UseLine(), c.LocalFlags().FlagUsagesWrapped(120))
 		}

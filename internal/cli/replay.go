@@ -27,7 +27,10 @@ when no daemon answers or it does not know a call.`,
 		Example: "  recurgentd replay call_06gzqwq081srb0e6zx42fm96t4",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error { return replayCalls(ctx, c, out, args) })
+			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
+				return replayCalls(ctx, c,
+					out, args)
+			})
 		},
 	}
 	out = addOutput(c, sh)
@@ -48,7 +51,8 @@ func replayCalls(ctx context.Context, c *client.Client, out *output, ids []strin
 		err := error(nil)
 		if out.human() {
 			id, verdict, detail := replayLine(report)
-			err = out.line("%s  %s: %s", text.Cell(id), out.colours().Status(verdict, verdict), text.Plain(text.OneLine(detail)))
+			err = out.line("%s  %s: %s", text.Cell(id), out.colours().Status(verdict, verdict),
+				text.Plain(text.OneLine(detail)))
 		} else {
 			err = out.value(report)
 		}

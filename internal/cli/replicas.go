@@ -22,7 +22,8 @@ type replica struct {
 }
 
 func replicasCommand(sh Shell) *cobra.Command {
-	return operatorCommand(sh, "recurgentd", operation{use: "replicas", short: "List the daemons that share a store", example: "--output json", everywhere: true,
+	return operatorCommand(sh, "recurgentd", operation{use: "replicas", short: "List the daemons that share a store",
+		example: "--output json", everywhere: true,
 		long: `List the daemons that share a store, with the sessions that each owns and the requests that it forwarded to their
 owners (OUT) and others to it (IN). Where OUT is large beside the calls, the balancer should send a session always to
 the same replica. A daemon that has its store to itself lists none. Where tokens are configured this needs one with the
@@ -50,7 +51,8 @@ func (t *errand) listReplicas() error {
 		if address == "" {
 			address = "none"
 		}
-		rows = append(rows, []string{r.ID, text.Cell(address), text.Cell(r.Version), count(r.SessionsOwned), count(r.CallsInFlight), count(r.ForwardedIn), count(r.ForwardedOut), r.StartedAt})
+		rows = append(rows, []string{r.ID, text.Cell(address), text.Cell(r.Version), count(r.SessionsOwned),
+			count(r.CallsInFlight), count(r.ForwardedIn), count(r.ForwardedOut), r.StartedAt})
 	}
 	return t.table("ID ADDRESS VERSION SESSIONS CALLS IN OUT STARTED", rows)
 }

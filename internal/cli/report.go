@@ -114,27 +114,34 @@ type reportTable struct {
 // tables returns the report's tables, the same for the terminal and the page.
 func (r *evidenceReport) tables() []reportTable {
 	t := r.Trends.Total
-	total := reportTable{Title: "Calls", Head: []string{"calls", "errors", "weak successes", "corrections", "forged", "repaired"},
-		Rows: [][]string{numbers(t.Calls, t.Errors, t.WeakSuccesses, t.Corrections, t.ProgramSource["generated"], t.ProgramSource["repaired"])}}
+	total := reportTable{Title: "Calls", Head: []string{"calls", "errors", "weak successes", "corrections", "forged",
+		"repaired"},
+		Rows: [][]string{numbers(t.Calls, t.Errors, t.WeakSuccesses, t.Corrections, t.ProgramSource["generated"],
+			t.ProgramSource["repaired"])}}
 	return []reportTable{total, r.historyTable(), r.delegationTable(), r.driftTable(), r.correctionTable()}
 }
 
 func (r *evidenceReport) historyTable() reportTable {
-	t := reportTable{Title: "Does history help?", Head: []string{"program", "calls", "ok", "weak", "asked again", "mean ms", "p95 ms", "records"}}
+	t := reportTable{Title: "Does history help?", Head: []string{"program", "calls", "ok", "weak", "asked again",
+		"mean ms", "p95 ms", "records"}}
 	for _, g := range []struct {
 		name string
 		u    operator.Outcomes
 	}{{"looks at the history", r.History.ByAccess.With}, {"does not", r.History.ByAccess.Without}} {
-		t.Rows = append(t.Rows, []string{g.name, fmt.Sprint(g.u.Calls), percent(g.u.OK, g.u.Calls), percent(g.u.Weak, g.u.Calls), percent(g.u.Corrected, g.u.Calls),
-			fmt.Sprintf("%.1f", g.u.MeanDuration), fmt.Sprintf("%.1f", g.u.P95Duration), fmt.Sprintf("%.1f", g.u.MeanHistory)})
+		t.Rows = append(t.Rows, []string{g.name, fmt.Sprint(g.u.Calls), percent(g.u.OK, g.u.Calls),
+			percent(g.u.Weak, g.u.Calls), percent(g.u.Corrected, g.u.Calls),
+			fmt.Sprintf("%.1f", g.u.MeanDuration), fmt.Sprintf("%.1f", g.u.P95Duration),
+			fmt.Sprintf("%.1f", g.u.MeanHistory)})
 	}
 	return t
 }
 
 func (r *evidenceReport) delegationTable() reportTable {
-	t := reportTable{Title: "What decomposes?", Head: []string{"from", "to", "calls", "ok", "weak", "mean ms"}, None: "No program called another."}
+	t := reportTable{Title: "What decomposes?", Head: []string{"from", "to", "calls", "ok", "weak", "mean ms"},
+		None: "No program called another."}
 	for _, d := range r.History.Delegation[:min(len(r.History.Delegation), 20)] {
-		t.Rows = append(t.Rows, []string{text.Cell(d.From), text.Cell(d.To), fmt.Sprint(d.Calls), percent(d.OK, d.Calls), percent(d.Weak, d.Calls), fmt.Sprintf("%.1f", d.MeanDuration)})
+		t.Rows = append(t.Rows, []string{text.Cell(d.From), text.Cell(d.To), fmt.Sprint(d.Calls),
+			percent(d.OK, d.Calls), percent(d.Weak, d.Calls), fmt.Sprintf("%.1f", d.MeanDuration)})
 	}
 	return t
 }
@@ -148,9 +155,11 @@ func (r *evidenceReport) driftTable() reportTable {
 }
 
 func (r *evidenceReport) correctionTable() reportTable {
-	t := reportTable{Title: "What do users correct?", Head: []string{"method", "advice", "score", "why"}, None: "Nothing is recommended."}
+	t := reportTable{Title: "What do users correct?", Head: []string{"method", "advice", "score", "why"},
+		None: "Nothing is recommended."}
 	for _, a := range r.Advice[:min(len(r.Advice), 20)] {
-		t.Rows = append(t.Rows, []string{text.Cell(a.Role + "." + a.Method), text.Cell(a.Kind), fmt.Sprintf("%.2f", a.Score), text.OneLine(a.Reason)})
+		t.Rows = append(t.Rows, []string{text.Cell(a.Role + "." + a.Method), text.Cell(a.Kind),
+			fmt.Sprintf("%.2f", a.Score), text.OneLine(a.Reason)})
 	}
 	return t
 }

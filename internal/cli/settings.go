@@ -82,7 +82,8 @@ func addFlags(in Scope, flags *pflag.FlagSet, without ...string) {
 		if s.Secret || s.Scope != in || slices.Contains(without, s.Name) {
 			continue
 		}
-		f := flags.VarPF(&flagValue{setting: s}, s.Name, "", fmt.Sprintf("%s [%s] (default %s)", s.Help, s.Env, s.Default))
+		f := flags.VarPF(&flagValue{setting: s}, s.Name, "", fmt.Sprintf("%s [%s] (default %s)", s.Help, s.Env,
+			s.Default))
 		if s.Kind.Kind() == reflect.Bool {
 			f.NoOptDefVal = "true"
 		}
@@ -128,7 +129,8 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 }
 
 // lookup returns the setting's text from the layer of the highest precedence that has it, and where it stands.
-func lookup(s Setting, file configuration, flags *pflag.FlagSet, env func(string) (string, bool)) (text, source string, ok bool) {
+func lookup(s Setting, file configuration, flags *pflag.FlagSet,
+	env func(string) (string, bool)) (text, source string, ok bool) {
 	if f := flags.Lookup(s.Name); f != nil && f.Changed {
 		return f.Value.String(), "--" + s.Name, true
 	}

@@ -26,12 +26,14 @@ func storeCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "store", Short: "Export, import, copy, verify and repair a store",
 		Long:    "Export, import, verify and repair the data directory of a stopped daemon, or a database, and copy one into the other.\nExport also works with a running daemon.\n\n" + exitsOfStore,
 		Example: "  recurgentd store export backup.tar.gz\n  recurgentd store verify", Args: cobra.NoArgs}
-	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh), storeCopyCommand(sh))
+	root.AddCommand(storeExportCommand(sh), storeImportCommand(sh), storeVerifyCommand(sh), storeRepairCommand(sh),
+		storeCopyCommand(sh))
 	return root
 }
 
 func dataDirFlag(c *cobra.Command) *string {
-	return c.Flags().String("data-dir", "", "the data directory [RECURGENT_DATA_DIR] (default $XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent)")
+	return c.Flags().String("data-dir", "",
+		"the data directory [RECURGENT_DATA_DIR] (default $XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent)")
 }
 
 func dataDir(sh Shell, flag string) (string, error) {
@@ -56,26 +58,30 @@ func existing(sh Shell, flag string) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", exitWith(ExitUsage, fmt.Errorf("there is no data directory %s; --data-dir or RECURGENT_DATA_DIR names another", dir))
+		return "", exitWith(ExitUsage,
+			fmt.Errorf("there is no data directory %s; --data-dir or RECURGENT_DATA_DIR names another", dir))
 	}
 	return dir, nil
 }
 
 func diskOptions(sh Shell) disk.Options {
 	o := disk.DefaultOptions()
-	o.Logger = zerolog.New(zerolog.ConsoleWriter{Out: sh.Stderr, NoColor: true, PartsExclude: []string{zerolog.TimestampFieldName}})
+	o.Logger = zerolog.New(zerolog.ConsoleWriter{Out: sh.Stderr, NoColor: true,
+		PartsExclude: []string{zerolog.TimestampFieldName}})
 	return o
 }
 
 func storeImportCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Fill an empty data directory or database from an export (- for standard input)",
+	c := &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1),
+		Short: "Fill an empty data directory or database from an export (- for standard input)",
 		Long: "Fill an empty data directory, or with --store an empty database, from an export, and verify what came.\n" +
 			"With --namespace add that namespace of the export to a data directory, of a stopped daemon, or a database that holds others.\n" +
 			"What an archive holds beside the files of a store is left out, and the output says how much of what: compiled programs, indexes, keys.\n" +
 			"An archive that is damaged, or that no export has written, changes nothing.\n\n" + exitsOfStore,
 		Example: "  recurgentd store import backup.tar.gz --data-dir /var/lib/recurgent\n  recurgentd store import acme.tar.gz --namespace acme\n  recurgentd store import - < backup.tar.gz"}
 	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
-	only := c.Flags().String("namespace", "", "add this namespace of the export alone, to a store that has none of that name")
+	only := c.Flags().String("namespace", "",
+		"add this namespace of the export alone, to a store that has none of that name")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		where, err := dataDir(sh, *dir)
 		if err != nil {
@@ -148,7 +154,8 @@ func (i importing) database(ctx context.Context, sh Shell, address string) (r di
 }
 
 func storeRepairCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs, Short: "Replay the journal, move unreadable files aside, rebuild derived files, verify",
+	c := &cobra.Command{Use: "repair", Args: cobra.NoArgs,
+		Short:   "Replay the journal, move unreadable files aside, rebuild derived files, verify",
 		Long:    "Replay the journal of a stopped store, move unreadable files aside (nothing is deleted), rebuild derived files,\nand verify.\n\n" + exitsOfStore,
 		Example: "  recurgentd store repair"}
 	dir, out := dataDirFlag(c), addOutput(c, sh)

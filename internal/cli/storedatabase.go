@@ -25,7 +25,8 @@ type databaseFlags struct{ url, file *string }
 
 func addDatabaseFlags(c *cobra.Command) databaseFlags {
 	return databaseFlags{
-		c.Flags().String("store", "", "work on a database, postgres://USER@HOST/NAME, instead of a data directory [RECURGENT_STORE]"),
+		c.Flags().String("store", "",
+			"work on a database, postgres://USER@HOST/NAME, instead of a data directory [RECURGENT_STORE]"),
 		c.Flags().String("store-file", "", "file that holds the URL of the database [RECURGENT_STORE_FILE]"),
 	}
 }
@@ -75,7 +76,8 @@ func refusePassword(text string) error {
 	}
 	_, inUser := u.User.Password()
 	if inUser || u.Query().Has("password") {
-		return exitWith(ExitUsage, errors.New("the URL has a password, and other users of this machine can read command lines: put it into RECURGENT_STORE or a file that --store-file names, or leave the password to PGPASSWORD or ~/.pgpass"))
+		return exitWith(ExitUsage,
+			errors.New("the URL has a password, and other users of this machine can read command lines: put it into RECURGENT_STORE or a file that --store-file names, or leave the password to PGPASSWORD or ~/.pgpass"))
 	}
 	return nil
 }
@@ -88,7 +90,8 @@ func isDatabase(text string) bool {
 func shownDatabase(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || !isDatabase(text) {
-		return "", exitWith(ExitUsage, errors.New("store: no URL such as postgres://USER@HOST/NAME")) // the text may hold a password
+		// the text may hold a password
+		return "", exitWith(ExitUsage, errors.New("store: no URL such as postgres://USER@HOST/NAME"))
 	}
 	return "postgres://" + u.Host + u.Path, nil
 }
@@ -122,7 +125,9 @@ func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.
 			heads[i] = postgres.NotedHead{Namespace: n.Namespace, Hash: n.Hash}
 		}
 		found, err := s.Verify(ctx, heads...)
-		r = disk.Report{Sessions: found.Sessions, Records: found.Records, Artifacts: found.Artifacts, Programs: found.Programs, Tools: found.Tools, Calls: found.Calls, Problems: found.Problems, OtherForms: found.OtherForms}
+		r = disk.Report{Sessions: found.Sessions, Records: found.Records, Artifacts: found.Artifacts,
+			Programs: found.Programs, Tools: found.Tools, Calls: found.Calls, Problems: found.Problems,
+			OtherForms: found.OtherForms}
 		for _, a := range found.Audit {
 			r.Audit = append(r.Audit, disk.AuditReport(a))
 		}
@@ -132,7 +137,8 @@ func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.
 }
 
 func storeCopyCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2), Short: "Copy everything between a data directory and a database, both ways",
+	c := &cobra.Command{Use: "copy FROM TO", Args: cobra.ExactArgs(2),
+		Short: "Copy everything between a data directory and a database, both ways",
 		Long: `Copy everything from one store into an empty one, and verify the copy. FROM and TO are each a data directory of a
 stopped daemon, the URL of a PostgreSQL database, or the word database for the one that RECURGENT_STORE or --store-file
 names. The copy is whole, or there is none. Files that open secrets (secrets.key) are not copied: keep the same file.
@@ -191,7 +197,8 @@ func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report
 		}
 		return disk.Verify(ctx, to.dir, diskOptions(sh))
 	}
-	if err := withDatabase(ctx, sh, to.address, func(s *postgres.Store) error { return s.Fill(ctx, items) }); err != nil {
+	if err := withDatabase(ctx, sh, to.address,
+		func(s *postgres.Store) error { return s.Fill(ctx, items) }); err != nil {
 		return r, err
 	}
 	return verifyDatabase(ctx, sh, to.address, nil)

@@ -11,7 +11,8 @@ import (
 func TestDatabaseNamed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "store")
-	if err := os.WriteFile(file, []byte("postgres://u:s3cret@pool/name?pgbouncer=true\npostgres://u:s3cret@db:5433/name\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("postgres://u:s3cret@pool/name?pgbouncer=true\npostgres://u:s3cret@db:5433/name\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -25,11 +26,16 @@ func TestDatabaseNamed(t *testing.T) {
 		{name: "a password", url: "postgres://u:s3cret@db/name", refused: "RECURGENT_STORE"},
 		{name: "a password as a parameter", url: "postgres://u@db/name?password=s3cret", refused: "RECURGENT_STORE"},
 		{name: "no URL", url: "s3cret", refused: "no URL"},
-		{name: "the environment", env: map[string]string{"RECURGENT_STORE": "postgres://u:s3cret@db/name"}, address: "postgres://u:s3cret@db/name", shown: "postgres://db/name"},
-		{name: "the environment, and a directory", dir: "/var/lib/x", env: map[string]string{"RECURGENT_STORE": "postgres://u@db/name"}},
-		{name: "past a pooler", env: map[string]string{"RECURGENT_STORE": "postgres://u@pool/name?pgbouncer=true", "RECURGENT_STORE_DIRECT": "postgres://u:s3cret@db/name"},
+		{name: "the environment", env: map[string]string{"RECURGENT_STORE": "postgres://u:s3cret@db/name"},
 			address: "postgres://u:s3cret@db/name", shown: "postgres://db/name"},
-		{name: "a flag beside the environment", url: "postgres://u@other/name", env: map[string]string{"RECURGENT_STORE_DIRECT": "postgres://u@db/name"}, address: "postgres://u@other/name", shown: "postgres://other/name"},
+		{name: "the environment, and a directory", dir: "/var/lib/x",
+			env: map[string]string{"RECURGENT_STORE": "postgres://u@db/name"}},
+		{name: "past a pooler", env: map[string]string{"RECURGENT_STORE": "postgres://u@pool/name?pgbouncer=true",
+			"RECURGENT_STORE_DIRECT": "postgres://u:s3cret@db/name"},
+			address: "postgres://u:s3cret@db/name", shown: "postgres://db/name"},
+		{name: "a flag beside the environment", url: "postgres://u@other/name",
+			env:     map[string]string{"RECURGENT_STORE_DIRECT": "postgres://u@db/name"},
+			address: "postgres://u@other/name", shown: "postgres://other/name"},
 		{name: "disk", env: map[string]string{"RECURGENT_STORE": "disk"}},
 		{name: "a file", file: file, address: "postgres://u:s3cret@db:5433/name", shown: "postgres://db:5433/name"},
 		{name: "a file that is missing", file: file + "x", refused: "store-file"},

@@ -48,7 +48,8 @@ moment, by way of a temporary directory.
 		if address != "" && !cmd.Flags().Changed("url") {
 			write = func(w io.Writer) (string, error) {
 				return "the database", withExisting(cmd.Context(), sh, address, func(s *postgres.Store) error {
-					return errors.Join(noteOffline(cmd.Context(), s, "store.export", only), s.Export(cmd.Context(), w, only))
+					return errors.Join(noteOffline(cmd.Context(), s, "store.export", only),
+						s.Export(cmd.Context(), w, only))
 				})
 			}
 		} else if !asksDaemon(cmd, sh, *dir) {
@@ -90,7 +91,8 @@ func (sh Shell) otherDaemon(dir string) {
 	url, _ := sh.Env("RECURGENT_URL")
 	named, _ := sh.Env("RECURGENT_DATA_DIR")
 	if url != "" && dir+named == "" {
-		fmt.Fprintf(sh.Stderr, "the daemon at %s was not asked; --url %s asks it\n", text.Clean(url, 0), text.Clean(url, 0))
+		fmt.Fprintf(sh.Stderr, "the daemon at %s was not asked; --url %s asks it\n", text.Clean(url, 0),
+			text.Clean(url, 0))
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 func storeVerifyCommand(sh Shell) *cobra.Command {
-	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs, Short: "Check a store against all of its promises; changes nothing",
+	c := &cobra.Command{Use: "verify", Args: cobra.NoArgs,
+		Short: "Check a store against all of its promises; changes nothing",
 		Long: `Check a stopped store against all of its promises: every file, record, counter and checksum, in all namespaces.
 With --store a database is checked, at one moment, while daemons may work. Nothing is changed. The chain of each namespace's audit trail is checked too, and its head is printed: the number and
 the hash of its last entry. Note it elsewhere: a trail that was cut off together with its checkpoint shows only against
@@ -22,7 +23,8 @@ a noted head.
 ` + exitsOfStore,
 		Example: "  recurgentd store verify\n  recurgentd store verify --data-dir /var/lib/recurgent --output json"}
 	dir, database, out := dataDirFlag(c), addDatabaseFlags(c), addOutput(c, sh)
-	heads := c.Flags().StringArray("audit-head", nil, "a hash that was noted of the audit trail, which must have it; NAMESPACE=HASH for another namespace than default")
+	heads := c.Flags().StringArray("audit-head", nil,
+		"a hash that was noted of the audit trail, which must have it; NAMESPACE=HASH for another namespace than default")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		address, shown, err := database.named(sh, *dir)
 		if err != nil {
@@ -62,7 +64,9 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	if out.human() {
 		err = out.line("%s", text.Plain(describeReport(dir, r)))
 	} else {
-		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal, append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.Unknown.Files, r.LeftOut, r.Sealed, r.OtherForms})
+		err = out.value(storeReport{dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls, r.Journal,
+			append([]string{}, r.Aside...), append([]string{}, r.Problems...), auditTrails(r.Audit), r.Unknown.Files,
+			r.LeftOut, r.Sealed, r.OtherForms})
 	}
 	if err != nil {
 		return err
@@ -124,12 +128,17 @@ func describeLeft(l disk.LeftOut) string {
 
 // describeReport formats a report for people.
 func describeReport(dir string, r disk.Report) string {
-	lines := []string{fmt.Sprintf("%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions, r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
+	lines := []string{fmt.Sprintf(
+		"%s: %d sessions with %d records, %d artifacts, %d programs, %d tools, %d calls in the log", dir, r.Sessions,
+		r.Records, r.Artifacts, r.Programs, r.Tools, r.Calls)}
 	if r.Journal > 0 {
-		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files", r.Journal))
+		lines = append(lines, fmt.Sprintf("the journal holds %d commits that the next start writes to the files",
+			r.Journal))
 	}
 	for _, a := range r.Audit {
-		lines = append(lines, fmt.Sprintf("audit trail of %s: %d linked entries (%d erased), %d of earlier versions; head %d %s", a.Namespace, a.Entries, a.Erased, a.Earlier, a.Head.Seq, a.Head.Hash))
+		lines = append(lines, fmt.Sprintf(
+			"audit trail of %s: %d linked entries (%d erased), %d of earlier versions; head %d %s", a.Namespace,
+			a.Entries, a.Erased, a.Earlier, a.Head.Seq, a.Head.Hash))
 	}
 	if r.Unknown.Files > 0 {
 		lines = append(lines, "beside the store, and in no export: "+describeLeft(r.Unknown))
@@ -138,7 +147,8 @@ func describeReport(dir string, r disk.Report) string {
 		lines = append(lines, "left out of the archive: "+describeLeft(l))
 	}
 	if r.Sealed > 0 {
-		lines = append(lines, text.Plural(r.Sealed, "connection")+" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")
+		lines = append(lines, text.Plural(r.Sealed, "connection")+
+			" with a stored secret: the key file of the installation that the archive is of opens them, and no archive holds it; put it to secrets.key here with mode 0600, name it with --secrets-key-file, or put the secrets again")
 	}
 	for _, line := range r.OtherForms {
 		lines = append(lines, "name: "+line)

@@ -19,7 +19,8 @@ import (
 // testCommand runs example files against a daemon.
 func testCommand(sh Shell) *cobra.Command {
 	var junit string
-	c := operatorCommand(sh, "recurgentd", operation{use: "test PATH...", short: "Run files of examples against a daemon", least: 1, most: 1000,
+	c := operatorCommand(sh, "recurgentd", operation{use: "test PATH...",
+		short: "Run files of examples against a daemon", least: 1, most: 1000,
 		long: `Run files of examples, and folders of them with what lies below, against the programs that a daemon serves: one
 line for each example, with its place. Files are those of recurgentd tools examples, and name their role and
 method. Nothing is kept or counted at the daemon, and no model is asked. An example is skipped where it shows
@@ -98,7 +99,8 @@ func (t *errand) testFiles(junit string) error {
 		}
 	}
 	if t.out.human() {
-		if err := t.out.line("%d passed, %d failed, %d skipped", count["passed"], count["failed"], count["skipped"]); err != nil {
+		if err := t.out.line("%d passed, %d failed, %d skipped", count["passed"], count["failed"],
+			count["skipped"]); err != nil {
 			return err
 		}
 	}
@@ -147,13 +149,15 @@ func (t *errand) testFile(f *examplefile.File) ([]tested, error) {
 		if err := json.Unmarshal(x.JSON, &e); err != nil {
 			return nil, exitWith(ExitUsage, &examplefile.Error{Path: f.Path, Line: x.Line, Reason: err.Error()})
 		}
-		results[i] = tested{File: f.Path, Line: x.Line, Role: f.Role, Method: f.Method, Args: e.Args, Kwargs: e.Kwargs, Expect: e.Expect, Note: e.Note, Result: "failed"}
+		results[i] = tested{File: f.Path, Line: x.Line, Role: f.Role, Method: f.Method, Args: e.Args, Kwargs: e.Kwargs,
+			Expect: e.Expect, Note: e.Note, Result: "failed"}
 	}
 	if len(results) == 0 {
 		return nil, nil
 	}
 	var run operator.ExampleRun
-	err := t.c.JSON(t.ctx, http.MethodPost, client.MethodPath(f.Role, f.Method)+"/examples/run", map[string]any{"examples": examplesOf(f)}, &run)
+	err := t.c.JSON(t.ctx, http.MethodPost, client.MethodPath(f.Role, f.Method)+"/examples/run",
+		map[string]any{"examples": examplesOf(f)}, &run)
 	var no *client.Refusal
 	if errors.As(err, &no) && (no.Code == "not_found" || no.Code == "no_program") {
 		for i := range results {
@@ -185,7 +189,8 @@ func (t *errand) printTested(x *tested) error {
 	case "skipped":
 		word, style = "skip", text.Warn
 	}
-	return t.out.line("%s  %s: %s  %s:%d", t.out.colours().Paint(style, word), x.name(), x.detail(), text.Plain(x.File), x.Line)
+	return t.out.line("%s  %s: %s  %s:%d", t.out.colours().Paint(style, word), x.name(), x.detail(), text.Plain(x.File),
+		x.Line)
 }
 
 // writeJUnit writes the report that build servers read.

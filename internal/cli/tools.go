@@ -73,7 +73,8 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	if op.least == op.most {
 		count = cobra.ExactArgs(op.most)
 	}
-	c := &cobra.Command{Use: op.use, Short: op.short, Long: cmp.Or(op.long, op.short+".") + "\n\n" + cmp.Or(op.exits, exitsOfClients),
+	c := &cobra.Command{Use: op.use, Short: op.short, Long: cmp.Or(op.long, op.short+".") + "\n\n" + cmp.Or(op.exits,
+		exitsOfClients),
 		Example: "  " + strings.TrimSpace(parent+" "+name+" "+op.example), Args: count,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
@@ -186,9 +187,11 @@ func (t *errand) table(header string, rows [][]string) error {
 // actCommands are the operations on one artifact.
 func actCommands(sh Shell) []*cobra.Command {
 	operations := []struct{ name, short, example string }{
-		{"quarantine", "Do not run a program until it is released", `calculator solve --reason "wrong for negative numbers"`},
+		{"quarantine", "Do not run a program until it is released",
+			`calculator solve --reason "wrong for negative numbers"`},
 		{"release", "Let a quarantined program run again", "calculator solve"},
-		{"regenerate", "Have the next call forge a new program, with a fresh repair budget", `calculator solve --reason "the API has changed"`},
+		{"regenerate", "Have the next call forge a new program, with a fresh repair budget",
+			`calculator solve --reason "the API has changed"`},
 		{"promote", "Make a program durable", "calculator solve --reset-metrics"},
 		{"rollback", "Go back to an earlier generation", "calculator solve --generation gen-1"},
 		{"pin", "Never repair or replace a program by itself", "calculator solve"},
@@ -199,7 +202,8 @@ func actCommands(sh Shell) []*cobra.Command {
 	for _, op := range operations {
 		var reset bool
 		var generation string
-		c := operatorCommand(sh, "recurgentd tools", operation{use: op.name + " ROLE METHOD", short: op.short, example: op.example, least: 2, most: 2, audited: true,
+		c := operatorCommand(sh, "recurgentd tools", operation{use: op.name + " ROLE METHOD", short: op.short,
+			example: op.example, least: 2, most: 2, audited: true,
 			run: func(t *errand) error {
 				body := map[string]any{}
 				if reset {
@@ -220,8 +224,10 @@ func actCommands(sh Shell) []*cobra.Command {
 		}
 		all = append(all, c)
 	}
-	return append(all, operatorCommand(sh, "recurgentd tools", operation{use: "put ROLE METHOD FILE", short: "Put in a program of your own, through the gate (FILE - is standard input)",
-		example: "calculator solve solve.go", least: 3, most: 3, audited: true, run: (*errand).put}))
+	return append(all, operatorCommand(sh, "recurgentd tools",
+		operation{use: "put ROLE METHOD FILE",
+			short:   "Put in a program of your own, through the gate (FILE - is standard input)",
+			example: "calculator solve solve.go", least: 3, most: 3, audited: true, run: (*errand).put}))
 }
 
 func (t *errand) put() error {
@@ -251,7 +257,8 @@ func (t *errand) operate(method, path string, body map[string]any) error {
 	}
 	if g := a.Artifact.Find(a.Current); g != nil && (method == http.MethodPut || strings.HasSuffix(path, "/approve")) {
 		if hosts := a.NewHosts(g); len(hosts) > 0 {
-			if err := t.out.line("it reaches or names hosts that its predecessor does not: %s", listOr(hosts, "")); err != nil {
+			if err := t.out.line("it reaches or names hosts that its predecessor does not: %s",
+				listOr(hosts, "")); err != nil {
 				return err
 			}
 		}

@@ -17,14 +17,17 @@ import (
 
 // effectsCommands show and approve what programs may reach.
 func effectsCommands(sh Shell) []*cobra.Command {
-	show := operatorCommand(sh, "recurgentd tools", operation{use: "effects ROLE METHOD", short: "Show what a method's programs may reach, and what each generation did",
+	show := operatorCommand(sh, "recurgentd tools", operation{use: "effects ROLE METHOD",
+		short:   "Show what a method's programs may reach, and what each generation did",
 		example: "shop rate", least: 2, most: 2, run: (*errand).effects})
 	var more agent.Effects
 	var only bool
-	allow := operatorCommand(sh, "recurgentd tools", operation{use: "allow ROLE METHOD", short: "Let a method's programs reach more: hosts, HTTP methods, tools",
+	allow := operatorCommand(sh, "recurgentd tools", operation{use: "allow ROLE METHOD",
+		short: "Let a method's programs reach more: hosts, HTTP methods, tools",
 		long: `Approve what a method's programs may reach, for the policy effects: enforce. What is named comes to
 what the manifest holds; with --only it takes its place. A star allows everything of the kind.`,
-		example: `shop rate --host api.example.org --reason "the new source of rates"`, least: 2, most: 2, audited: true, run: func(t *errand) error {
+		example: `shop rate --host api.example.org --reason "the new source of rates"`, least: 2, most: 2,
+		audited: true, run: func(t *errand) error {
 			return t.allow(more, only)
 		}})
 	f := allow.Flags()
@@ -44,7 +47,8 @@ func (t *errand) effects() error {
 }
 
 func (t *errand) showEffects(e *operator.MethodEffects) error {
-	if err := t.out.line("%s.%s may reach: %s\npolicy effects: %s", text.Cell(e.Role), text.Cell(e.MethodName), manifestLine(&e.Manifest), text.Cell(e.Policy)); err != nil {
+	if err := t.out.line("%s.%s may reach: %s\npolicy effects: %s", text.Cell(e.Role), text.Cell(e.MethodName),
+		manifestLine(&e.Manifest), text.Cell(e.Policy)); err != nil {
 		return err
 	}
 	var rows [][]string
@@ -149,7 +153,8 @@ func effectsDiff(from, to *agent.Generation) []string {
 		for _, l := range []struct {
 			verb string
 			list []string
-		}{{"reaches ", side.what.Hosts}, {"sends ", side.what.Methods}, {"calls ", side.what.Tools}, {"makes ", side.what.Files}} {
+		}{{"reaches ", side.what.Hosts}, {"sends ", side.what.Methods}, {"calls ", side.what.Tools},
+			{"makes ", side.what.Files}} {
 			for _, name := range l.list {
 				lines = append(lines, side.mark+l.verb+text.Cell(name))
 			}

@@ -25,7 +25,8 @@ func moveCommands(sh Shell) []*cobra.Command {
 }
 
 func ejectCommand(sh Shell) *cobra.Command {
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "eject ROLE [METHOD] DIR", short: "Write programs as a Go module of their own", least: 2, most: 3,
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "eject ROLE [METHOD] DIR",
+		short: "Write programs as a Go module of their own", least: 2, most: 3,
 		long: `Write the programs of a role, or one of them, as a Go module that needs nothing of recurgentd: the programs with
 the package they import, their examples and recorded calls as tests, and a main that reads a call as JSON and
 prints its outcome. Roles that a program calls by a literal name come along; others are named as missing. go test
@@ -80,13 +81,15 @@ func (t *errand) ejected(dir string, m *eject.Manifest, notes []string) error {
 	}
 	var rows [][]string
 	for _, x := range m.Methods {
-		rows = append(rows, []string{x.Role, x.Method, x.Dir, number(int64(len(x.Examples))), number(int64(len(x.Fixtures)))})
+		rows = append(rows, []string{x.Role, x.Method, x.Dir, number(int64(len(x.Examples))),
+			number(int64(len(x.Fixtures)))})
 	}
 	if err := t.out.table("ROLE METHOD DIRECTORY EXAMPLES RECORDED", rows); err != nil {
 		return err
 	}
 	for _, l := range m.LeftOut {
-		notes = append(notes, fmt.Sprintf("%s.%s: %s is no test there: %s", text.Cell(l.Role), text.Cell(l.Method), text.Cell(l.Case), l.Reason))
+		notes = append(notes, fmt.Sprintf("%s.%s: %s is no test there: %s", text.Cell(l.Role), text.Cell(l.Method),
+			text.Cell(l.Case), l.Reason))
 	}
 	for _, role := range m.Missing {
 		notes = append(notes, text.Cell(role)+" is called and has no program here")
@@ -130,7 +133,8 @@ func (g *gathering) role(role string, asked bool) error {
 	}
 	switch {
 	case asked && len(g.m.Methods) == before:
-		return exitWith(ExitFailed, fmt.Errorf("%s has no program to write%s", text.Cell(role), strings.Join(append([]string{""}, g.notes...), "; ")))
+		return exitWith(ExitFailed, fmt.Errorf("%s has no program to write%s", text.Cell(role),
+			strings.Join(append([]string{""}, g.notes...), "; ")))
 	case !slices.ContainsFunc(g.m.Methods, func(x eject.Program) bool { return x.Role == role }):
 		g.m.Missing = append(g.m.Missing, role)
 	}
@@ -185,7 +189,8 @@ func (g *gathering) evidence(path string, x *eject.Program) error {
 		Data    []agent.Fixture            `json:"data"`
 		Effects map[string]json.RawMessage `json:"effects"`
 	}
-	if err := errors.Join(g.c.Get(g.ctx, path+"/examples", &examples), g.c.Get(g.ctx, path+"/fixtures", &recorded)); err != nil {
+	if err := errors.Join(g.c.Get(g.ctx, path+"/examples", &examples),
+		g.c.Get(g.ctx, path+"/fixtures", &recorded)); err != nil {
 		return err
 	}
 	for _, e := range examples.Examples {
@@ -251,7 +256,9 @@ func (g *gathering) follow(x *eject.Program) {
 	}
 	for _, found := range toolUse.FindAllStringSubmatch(x.Code, -1) {
 		if found[1] == "" || !strings.Contains(literalHead, found[1][:1]) {
-			g.notes = append(g.notes, fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that one too if it is not here", text.Cell(x.Role), text.Cell(x.Method)))
+			g.notes = append(g.notes,
+				fmt.Sprintf("%s.%s computes the name of a role that it calls; eject that one too if it is not here",
+					text.Cell(x.Role), text.Cell(x.Method)))
 			return
 		}
 	}

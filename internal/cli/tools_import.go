@@ -20,7 +20,8 @@ import (
 
 func importCommand(sh Shell) *cobra.Command {
 	var replace bool
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "import DIR", short: "Bring ejected programs into a daemon", least: 1, most: 1, audited: true,
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "import DIR",
+		short: "Bring ejected programs into a daemon", least: 1, most: 1, audited: true,
 		long: `Bring the programs of a directory that tools eject has written into a daemon, with their examples and contracts.
 Each program goes through the gate and must hold its examples before anything of its method is stored: a method
 comes whole or not at all. The files that its examples read are uploaded. No model is asked. A method that has another program is refused, unless --replace is
@@ -186,14 +187,16 @@ func (t *imports) hold(x *eject.Stored, path string, examples []json.RawMessage)
 	}
 	for _, r := range run.Results {
 		if r.Result == "failed" {
-			return &notHeld{fmt.Sprintf("it does not hold %s of %s; %s answers %s", text.Plural(run.Failed, "example"), number(int64(len(run.Results))), text.Cell(r.ID), text.Clean(answerOf(r.Got, r.ErrorType), 200))}
+			return &notHeld{fmt.Sprintf("it does not hold %s of %s; %s answers %s", text.Plural(run.Failed, "example"),
+				number(int64(len(run.Results))), text.Cell(r.ID), text.Clean(answerOf(r.Got, r.ErrorType), 200))}
 		}
 	}
 	return nil
 }
 
 // place stores the program and the examples; what was there comes back when the examples are refused.
-func (t *imports) place(x *eject.Stored, path string, before *artifactFields, same bool, examples []json.RawMessage) error {
+func (t *imports) place(x *eject.Stored, path string, before *artifactFields, same bool,
+	examples []json.RawMessage) error {
 	if !same {
 		if _, err := t.c.Do(t.ctx, http.MethodPut, path, t.programBody(x.Code, x.Interface)); err != nil {
 			return err
@@ -210,7 +213,8 @@ func (t *imports) place(x *eject.Stored, path string, before *artifactFields, sa
 		_, undo := t.c.Do(t.ctx, http.MethodDelete, path+"?reason="+url.QueryEscape("its examples were refused"), nil)
 		return errors.Join(err, undo)
 	}
-	_, undo := t.c.Do(t.ctx, http.MethodPost, path+"/rollback", map[string]any{"generation": before.Current, "reason": "its examples were refused"})
+	_, undo := t.c.Do(t.ctx, http.MethodPost, path+"/rollback",
+		map[string]any{"generation": before.Current, "reason": "its examples were refused"})
 	return errors.Join(err, undo)
 }
 
@@ -241,7 +245,8 @@ func (t *imports) contract(role string) error {
 		return err
 	}
 	body := map[string]any{}
-	for name, v := range map[string]json.RawMessage{"deliverable": tool.Deliverable, "acceptance": tool.Acceptance, "failure_policy": tool.FailurePolicy, "signature": tool.Signature} {
+	for name, v := range map[string]json.RawMessage{"deliverable": tool.Deliverable, "acceptance": tool.Acceptance,
+		"failure_policy": tool.FailurePolicy, "signature": tool.Signature} {
 		if v != nil {
 			body[name] = v
 		}

@@ -35,7 +35,8 @@ func pruneCommand(sh Shell) *cobra.Command {
 	var days int
 	var mode string
 	var given func() bool
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "prune", short: "Archive or delete what nobody used for some days (a dry run without --yes)",
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "prune",
+		short:   "Archive or delete what nobody used for some days (a dry run without --yes)",
 		example: "--days 90 --yes", audited: true, run: func(t *errand) error {
 			body := map[string]any{"stale_days": days, "mode": mode, "dry_run": !given()}
 			t.withReason(body)
@@ -46,7 +47,8 @@ func pruneCommand(sh Shell) *cobra.Command {
 			return t.pruned(data)
 		}})
 	c.Flags().IntVar(&days, "days", 90, "not used for that many days")
-	c.Flags().StringVar(&mode, "mode", "archive", "archive (can be restored) or delete (for good a day later; --days 1 at least)")
+	c.Flags().StringVar(&mode, "mode", "archive",
+		"archive (can be restored) or delete (for good a day later; --days 1 at least)")
 	given = consent(c)
 	return c
 }
@@ -96,7 +98,8 @@ func (t *errand) targets(list []store.Target) error {
 
 func archiveCommand(sh Shell) *cobra.Command {
 	var given func() bool
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "archive ROLE [METHOD]", short: "Move a tool, or one program, out of the way (a dry run without --yes)",
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "archive ROLE [METHOD]",
+		short:   "Move a tool, or one program, out of the way (a dry run without --yes)",
 		example: "calculator solve --yes", least: 1, most: 2, audited: true, run: func(t *errand) error {
 			path, name := client.ToolPath(t.args[0]), t.args[0]
 			if len(t.args) == 2 {
@@ -122,7 +125,8 @@ func archiveCommand(sh Shell) *cobra.Command {
 }
 
 func restoreCommand(sh Shell) *cobra.Command {
-	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]", short: "Bring back what was archived, or deleted in the last day, byte for byte",
+	return operatorCommand(sh, "recurgentd tools", operation{use: "restore ROLE [METHOD]",
+		short:   "Bring back what was archived, or deleted in the last day, byte for byte",
 		example: "calculator solve", least: 1, most: 2, audited: true, run: func(t *errand) error {
 			body := map[string]any{"role": t.args[0]}
 			if len(t.args) == 2 {
@@ -156,8 +160,10 @@ func restoreCommand(sh Shell) *cobra.Command {
 
 // undoCommand undoes any operation of the audit trail: on programs, contracts and the policy.
 func undoCommand(sh Shell) *cobra.Command {
-	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID", short: "Undo an operation of the audit trail, to the byte (tools audit lists them)",
-		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true, run: func(t *errand) error {
+	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID",
+		short:   "Undo an operation of the audit trail, to the byte (tools audit lists them)",
+		example: "aud_06gzqwq081srb0e6zx42fm96t6 --reason mistaken", least: 1, most: 1, audited: true,
+		run: func(t *errand) error {
 			body, path := map[string]any{}, "/v1/maintenance/audit/"+url.PathEscape(t.args[0])+"/undo"
 			t.withReason(body)
 			data, err := t.c.Do(t.ctx, http.MethodPost, path, body)
@@ -171,7 +177,8 @@ func undoCommand(sh Shell) *cobra.Command {
 			if err := t.read(path, data, &e); err != nil {
 				return err
 			}
-			if err := t.out.line("%s: undone; tools undo %s has it again", text.Cell(e.Target), text.Cell(e.ID)); err != nil {
+			if err := t.out.line("%s: undone; tools undo %s has it again", text.Cell(e.Target),
+				text.Cell(e.ID)); err != nil {
 				return err
 			}
 			return t.broughtBack(e.BroughtBack)
@@ -182,12 +189,14 @@ func undoCommand(sh Shell) *cobra.Command {
 func (t *errand) broughtBack(back operator.BroughtBack) error {
 	for _, p := range back.Programs {
 		name := text.Cell(p.Role) + "." + text.Cell(p.Method)
-		if err := t.out.line("%s: %s answers again and does not hold these examples: %s", name, text.Cell(p.Generation), text.Clean(strings.Join(p.BrokenExamples, " "), 400)); err != nil {
+		if err := t.out.line("%s: %s answers again and does not hold these examples: %s", name, text.Cell(p.Generation),
+			text.Clean(strings.Join(p.BrokenExamples, " "), 400)); err != nil {
 			return err
 		}
 	}
 	if back.Unchecked > 0 {
-		return t.out.line("%s more with another program: not all examples were run", text.Plural(back.Unchecked, "method"))
+		return t.out.line("%s more with another program: not all examples were run",
+			text.Plural(back.Unchecked, "method"))
 	}
 	return nil
 }
@@ -199,8 +208,10 @@ func policyCommand(sh Shell) *cobra.Command {
 		Example: `  recurgentd policy get
   recurgentd policy simulate approval_required=true
   recurgentd policy set repair_enabled=false`, Args: cobra.NoArgs}
-	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]", short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
-	set := operatorCommand(sh, "recurgentd policy", operation{use: "set NAME=VALUE... | JSON", short: "Change the policy; values are JSON where they parse, names may have dots",
+	get := operatorCommand(sh, "recurgentd policy", operation{use: "get [NAME]",
+		short: "Show the policy, or one part of it", example: "degraded", most: 1, run: (*errand).policy})
+	set := operatorCommand(sh, "recurgentd policy", operation{use: "set NAME=VALUE... | JSON",
+		short:   "Change the policy; values are JSON where they parse, names may have dots",
 		example: "artifact_read_enabled=false", least: 1, most: 64, run: (*errand).setPolicy})
 	set.Example += "\n  recurgentd policy set maintenance.interval_hours=24 'artifact_read_roles=[\"calculator\"]'"
 	root.AddCommand(get, set, simulateCommand(sh))
@@ -220,7 +231,8 @@ func (t *errand) policy() error {
 		for part := range strings.SplitSeq(name, ".") {
 			var ok bool
 			if data, ok = all[part]; !ok {
-				return exitWith(ExitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has", name))
+				return exitWith(ExitUsage, fmt.Errorf("the policy has no %q; recurgentd policy get shows what it has",
+					name))
 			}
 			all = nil
 			_ = json.Unmarshal(data, &all) // what is no object has no parts

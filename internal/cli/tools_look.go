@@ -34,28 +34,39 @@ func lookCommands(sh Shell) []*cobra.Command {
 	var principal, format string
 	var find search
 	list := []operation{
-		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1, run: func(t *errand) error { return t.list(find) }},
-		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add", least: 1, most: 2, run: func(t *errand) error {
-			if bare {
-				return t.source()
-			}
-			return t.show()
-		}},
-		{use: "lineage ROLE METHOD", short: "Show a program's generations, and candidates that were refused", example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
-		{use: "diff ROLE METHOD [FROM [TO]]", short: "Compare two generations; the current one with its parent by default", example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
-		{use: "scorecards ROLE [METHOD]", short: "Show the figures that promotion is decided by", example: "calculator", least: 1, most: 2, run: (*errand).scorecards},
-		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why", example: "calculator add", most: 2, run: (*errand).decisions},
-		{use: "audit", short: "Show who did what, when, why, and how to undo it", example: "--principal alice\n  recurgentd tools audit --format jsonl > trail.jsonl",
-			long: "Show who did what, when, why, and how to undo it: the newest 100 entries. With --format jsonl the whole trail\nas JSON lines, newest first, with the hashes that link each entry to the one before it.",
-			run:  func(t *errand) error { return t.audit(principal, format) }},
-		{use: "stale", short: "List what nobody used for some days", example: "--days 30", run: func(t *errand) error { return t.stale(days) }},
+		{use: "list [ROLE]", short: "List the known tools, or the programs of one", example: "calculator", most: 1,
+			run: func(t *errand) error { return t.list(find) }},
+		{use: "show ROLE [METHOD]", short: "Show a tool, or a program with its source", example: "calculator add",
+			least: 1, most: 2, run: func(t *errand) error {
+				if bare {
+					return t.source()
+				}
+				return t.show()
+			}},
+		{use: "lineage ROLE METHOD", short: "Show a program's generations, and candidates that were refused",
+			example: "calculator add", least: 2, most: 2, run: (*errand).lineage},
+		{use: "diff ROLE METHOD [FROM [TO]]",
+			short:   "Compare two generations; the current one with its parent by default",
+			example: "calculator add gen-1 gen-2", least: 2, most: 4, run: (*errand).diff},
+		{use: "scorecards ROLE [METHOD]", short: "Show the figures that promotion is decided by", example: "calculator",
+			least: 1, most: 2, run: (*errand).scorecards},
+		{use: "decisions [ROLE [METHOD]]", short: "Show what was decided for recent calls, and why",
+			example: "calculator add", most: 2, run: (*errand).decisions},
+		{use: "audit", short: "Show who did what, when, why, and how to undo it",
+			example: "--principal alice\n  recurgentd tools audit --format jsonl > trail.jsonl",
+			long:    "Show who did what, when, why, and how to undo it: the newest 100 entries. With --format jsonl the whole trail\nas JSON lines, newest first, with the hashes that link each entry to the one before it.",
+			run:     func(t *errand) error { return t.audit(principal, format) }},
+		{use: "stale", short: "List what nobody used for some days", example: "--days 30",
+			run: func(t *errand) error { return t.stale(days) }},
 	}
 	all := make([]*cobra.Command, len(list))
 	for i, op := range list {
 		all[i] = operatorCommand(sh, "recurgentd tools", op)
 	}
-	all[0].Flags().StringVarP(&find.words, "query", "q", "", "only tools that have these words in their role, in the name of a method or in what they are for")
-	all[0].Flags().StringVar(&find.sort, "sort", "", "name, used (the most used first), failed (those that fail most first) or cost (the most expensive first)")
+	all[0].Flags().StringVarP(&find.words, "query", "q", "",
+		"only tools that have these words in their role, in the name of a method or in what they are for")
+	all[0].Flags().StringVar(&find.sort, "sort", "",
+		"name, used (the most used first), failed (those that fail most first) or cost (the most expensive first)")
 	all[0].Example += "\n  recurgentd tools list --sort failed --query movie"
 	all[1].Flags().BoolVar(&bare, "code", false, "print the source alone, as tools put takes it")
 	all[1].Example += "\n  recurgentd tools show calculator add --code > add.go"
@@ -94,7 +105,8 @@ func (t *errand) list(find search) error {
 		if u := tool.Usage; u != nil {
 			tokens = number(u.PromptTokens + u.CompletionTokens)
 		}
-		rows = append(rows, []string{tool.Role, number(tool.UsageCount), failed, tokens, fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
+		rows = append(rows, []string{tool.Role, number(tool.UsageCount), failed, tokens,
+			fmt.Sprintf("%.2f", tool.Score), day(tool.LastUsedAt), tool.Purpose})
 	}
 	return t.table("ROLE USED FAILED TOKENS SCORE LAST PURPOSE", rows)
 }
@@ -106,7 +118,8 @@ func (t *errand) programs(role string) error {
 	}
 	var rows [][]string
 	for _, a := range all {
-		rows = append(rows, []string{a.MethodName, a.standing(), number(a.SuccessCount), number(a.FailureCount), fmt.Sprintf("%.0f%%", 100*a.RecentFailureRate), day(a.LastUsedAt), a.ShownTo})
+		rows = append(rows, []string{a.MethodName, a.standing(), number(a.SuccessCount), number(a.FailureCount),
+			fmt.Sprintf("%.0f%%", 100*a.RecentFailureRate), day(a.LastUsedAt), a.ShownTo})
 	}
 	return t.table("METHOD STATE OK FAILED RECENT LAST AGENTS", rows)
 }
@@ -144,8 +157,10 @@ may reach: %s
 
 %s
 `, text.Cell(a.Role), text.Cell(a.MethodName), a.standing(), a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount,
-		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint), text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
-		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.agents(), manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
+		a.AuthoredErrorCount, 100*a.RecentFailureRate, a.RepairCountSinceRegen, text.Cell(a.ContractFingerprint),
+		text.Cell(a.CacheabilityReason), text.Cell(a.Model), day(a.LastUsedAt),
+		text.Cell(string(a.LastFailureClass)+" "+a.LastFailureReason), correction, a.tier(), a.agents(),
+		manifestLine(a.Manifest), a.takes(), text.Printable(a.Code))
 	return err
 }
 
@@ -190,9 +205,11 @@ func (t *errand) lineage() error {
 		if g.ParentID != nil {
 			parent = *g.ParentID
 		}
-		rows = append(rows, []string{g.ID, parent, g.Trigger, g.State, g.Window, day(g.CreatedAt), short(g.CodeChecksum)})
+		rows = append(rows, []string{g.ID, parent, g.Trigger, g.State, g.Window, day(g.CreatedAt),
+			short(g.CodeChecksum)})
 	}
-	if err := t.table("GENERATION PARENT TRIGGER STATE WINDOW MADE CODE", rows); err != nil || len(all.Rejections) == 0 {
+	if err := t.table("GENERATION PARENT TRIGGER STATE WINDOW MADE CODE",
+		rows); err != nil || len(all.Rejections) == 0 {
 		return err
 	}
 	fmt.Fprintln(t.sh.Stdout, "\nnot let in:")
@@ -226,11 +243,13 @@ func (t *errand) scorecards() error {
 		}
 		s := a.Scorecard
 		if !t.out.human() {
-			if err := t.out.value(map[string]any{"role": a.Role, "method_name": a.MethodName, "lifecycle_state": a.LifecycleState, "scorecard": s}); err != nil {
+			if err := t.out.value(map[string]any{"role": a.Role, "method_name": a.MethodName,
+				"lifecycle_state": a.LifecycleState, "scorecard": s}); err != nil {
 				return err
 			}
 		}
-		rows = append(rows, []string{a.MethodName, a.LifecycleState, number(int64(len(s.Sessions))), fmt.Sprintf("%d/%d", s.ContractPassed, s.ContractChecked),
+		rows = append(rows, []string{a.MethodName, a.LifecycleState, number(int64(len(s.Sessions))),
+			fmt.Sprintf("%d/%d", s.ContractPassed, s.ContractChecked),
 			number(s.GuardrailExhausted), number(s.OutcomeRepairExhausted), number(s.WrongToolBoundary)})
 	}
 	return t.table("METHOD STATE SESSIONS CONTRACT GUARDRAILS REPAIRS BOUNDARY", rows)
@@ -251,7 +270,8 @@ func (t *errand) decisions() error {
 	}
 	var rows [][]string
 	for _, e := range page.Data {
-		rows = append(rows, []string{e.Timestamp, e.Role + "." + e.Method, e.Selection.Decision, e.Selection.Reason, e.ProgramSource, e.Generation,
+		rows = append(rows, []string{e.Timestamp, e.Role + "." + e.Method, e.Selection.Decision, e.Selection.Reason,
+			e.ProgramSource, e.Generation,
 			cmp.Or(e.OutcomeErrorType, "ok"), string(e.FailureClass), e.LifecycleState, e.LifecycleDecision})
 	}
 	return t.table("WHEN CALL DECISION REASON SOURCE GENERATION OUTCOME CLASS STATE GATES", rows)

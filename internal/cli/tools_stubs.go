@@ -16,7 +16,8 @@ import (
 
 func stubsCommand(sh Shell) *cobra.Command {
 	chosen := map[string]*bool{}
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "stubs [ROLE] DIR", short: "Write typed wrappers of methods for Python, TypeScript or Go", least: 1, most: 2,
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "stubs [ROLE] DIR",
+		short: "Write typed wrappers of methods for Python, TypeScript or Go", least: 1, most: 2,
 		long: `Write typed wrappers of all methods that have a program, of the roles that tools list shows or of one role: what they take and return, by their
 interfaces, and what they do, as comments. Editors complete and check them. They call the daemon by its clients
 for Python and Go, and for TypeScript by a session of its client. The same interfaces make the same bytes: written
@@ -44,7 +45,8 @@ func (t *errand) stubs(chosen map[string]*bool) error {
 		return err
 	}
 	if len(methods) == 0 {
-		return exitWith(ExitFailed, errors.New(strings.Join(append(slices.Clone(t.args[:len(t.args)-1]), "no method has a program yet"), ": ")))
+		return exitWith(ExitFailed,
+			errors.New(strings.Join(append(slices.Clone(t.args[:len(t.args)-1]), "no method has a program yet"), ": ")))
 	}
 	written := []string{}
 	for _, name := range languages {

@@ -22,7 +22,8 @@ func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 		return nil
 	}
 	if exporter != "" && exporter != "otlp" {
-		return &settingError{Name: "OTEL_TRACES_EXPORTER", Reason: strconv.Quote(exporter) + " is neither otlp nor none"}
+		return &settingError{Name: "OTEL_TRACES_EXPORTER", Reason: strconv.Quote(exporter) +
+			" is neither otlp nor none"}
 	}
 	if err := app.CheckURL(name, endpoint); err != nil {
 		return asSetting(err)
@@ -36,7 +37,8 @@ func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 		name, to.Protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", p
 	}
 	if to.Protocol != telemetry.ProtocolHTTP && to.Protocol != telemetry.ProtocolGRPC {
-		return &settingError{Name: name, Reason: strconv.Quote(to.Protocol) + " is neither " + telemetry.ProtocolHTTP + " nor " + telemetry.ProtocolGRPC}
+		return &settingError{Name: name, Reason: strconv.Quote(to.Protocol) + " is neither " + telemetry.ProtocolHTTP +
+			" nor " + telemetry.ProtocolGRPC}
 	}
 	if n, err := strconv.Atoi(value("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
 		to.Queue = n

@@ -19,13 +19,18 @@ func TestTraceSettings(t *testing.T) {
 		{},
 		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "http/protobuf"}, on: true},
 		{flag: Options{OTLPEndpoint: "http://c:4317", OTLPProtocol: "grpc"}, on: true},
-		{flag: Options{OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, on: true},
-		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_SDK_DISABLED": "true"}},
-		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
-		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, bad: "OTEL_TRACES_EXPORTER"},
+		{flag: Options{OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318/x"}, on: true},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_SDK_DISABLED": "true"}},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_TRACES_EXPORTER": "none"}},
+		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "grpc"},
+			env: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, bad: "OTEL_TRACES_EXPORTER"},
 		{flag: Options{OTLPEndpoint: "http://c:4318", OTLPProtocol: "http/json"}, bad: "otlp-protocol"},
 		{flag: Options{OTLPEndpoint: "c:4318", OTLPProtocol: "grpc"}, bad: "otlp-endpoint"},
-		{flag: Options{OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "nowhere"}, bad: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+		{flag: Options{OTLPProtocol: "grpc"}, env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "nowhere"},
+			bad: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
 	} {
 		o := c.flag
 		err := o.resolveTraces(func(name string) (string, bool) { v, ok := c.env[name]; return v, ok })
@@ -35,7 +40,8 @@ func TestTraceSettings(t *testing.T) {
 		}
 	}
 	var stderr bytes.Buffer
-	env := environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "pigeon"})
+	env := environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "pigeon"})
 	code := Main(Shell{Stdout: io.Discard, Stderr: &stderr, Env: env}, []string{"serve", "--listen", "127.0.0.1:0"})
 	if code != ExitUsage || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "pigeon") {
 		t.Errorf("exit code %d: %s", code, &stderr)

@@ -25,7 +25,8 @@ type tryFlags struct {
 
 func tryCommand(sh Shell) *cobra.Command {
 	var f tryFlags
-	c := operatorCommand(sh, "recurgentd tools", operation{use: "try ROLE METHOD [ARG...]", short: "Try a program on an input, beside the one that serves", least: 2, most: 2 + 64,
+	c := operatorCommand(sh, "recurgentd tools", operation{use: "try ROLE METHOD [ARG...]",
+		short: "Try a program on an input, beside the one that serves", least: 2, most: 2 + 64,
 		long: `Try a program, or an earlier generation, on an input beside the program that serves: what each answers, how they
 hold the examples, and which earlier answers would change. Nothing is kept or counted, no model is asked, and
 nothing is written outside. Arguments are JSON where they parse as JSON, else text.`,
@@ -117,7 +118,8 @@ func (t *errand) try(f *tryFlags) error {
 	case err != nil:
 		return err
 	case !judged.Outcome.OK():
-		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", t.args[0], t.args[1], judged.Outcome.ErrorType, judged.Outcome.ErrorMessage))
+		return exitWith(ExitFailed, fmt.Errorf("%s.%s ended in %s: %s", t.args[0], t.args[1], judged.Outcome.ErrorType,
+			judged.Outcome.ErrorMessage))
 	case judged.Examples.Failed > 0:
 		return exitWith(ExitFailed, errors.New("it does not hold "+text.Plural(judged.Examples.Failed, "example")))
 	}
@@ -148,7 +150,8 @@ func (t *errand) sideBySide(both tried) error {
 			continue
 		}
 		rows[0] = append(rows[0], answerOfOutcome(r.Outcome))
-		rows[1] = append(rows[1], fmt.Sprintf("%d passed, %d failed, %d skipped", r.Examples.Passed, r.Examples.Failed, r.Examples.Skipped))
+		rows[1] = append(rows[1], fmt.Sprintf("%d passed, %d failed, %d skipped", r.Examples.Passed, r.Examples.Failed,
+			r.Examples.Skipped))
 		rows[2] = append(rows[2], fmt.Sprintf("%d same, %d changed", r.Fixtures.Same, len(r.Fixtures.Changed)))
 	}
 	if err := t.table(header, rows); err != nil || both.Candidate == nil || len(both.Candidate.Fixtures.Changed) == 0 {

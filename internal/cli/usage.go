@@ -20,7 +20,9 @@ type usageFlags struct{ by, since, until string }
 
 func usageCommand(sh Shell) *cobra.Command {
 	var f usageFlags
-	c := operatorCommand(sh, "recurgentd", operation{use: "usage", short: "Report what models were asked, what it cost, what stored programs saved, and what is stored", example: "--by owner --since 2026-11-01",
+	c := operatorCommand(sh, "recurgentd", operation{use: "usage",
+		short:   "Report what models were asked, what it cost, what stored programs saved, and what is stored",
+		example: "--by owner --since 2026-11-01",
 		long: `Report what models were asked, what it cost, and what stored programs saved, by method, role, owner or day; then the
 caps of tokens in force with what is used of them; then how many bytes each owner has stored. A dash stands for what is not known: the cost where a model has no
 price (serve --model-prices), what was saved where the daemon forged none of the programs. As a key it stands for what
@@ -32,7 +34,8 @@ With a token that lacks the scope operate one sees what is one's own. Days are t
 	c.Flags().StringVar(&f.by, "by", spend.ByMethod, "what a row stands for: "+strings.Join(groups, ", "))
 	c.Flags().StringVar(&f.since, "since", "", "the first day, such as 2026-11-21; or a time on it (default: 30 days)")
 	c.Flags().StringVar(&f.until, "until", "", "the last day (default: today)")
-	if err := c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(groups, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(groups,
+		cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("the flag --by was declared above: " + err.Error())
 	}
 	return c
@@ -69,7 +72,9 @@ func (t *errand) reportUsage(f usageFlags) error {
 	if printed, err := t.fetch(path, &r); printed || err != nil {
 		return err
 	}
-	if err := t.table(strings.ToUpper(f.by)+" CALLS WARM REQUESTS PROMPT CACHED COMPLETION ESTIMATED COST SAVED-REQUESTS SAVED-TOKENS SAVED-COST", usageTable(&r)); err != nil {
+	if err := t.table(strings.ToUpper(f.by)+
+		" CALLS WARM REQUESTS PROMPT CACHED COMPLETION ESTIMATED COST SAVED-REQUESTS SAVED-TOKENS SAVED-COST",
+		usageTable(&r)); err != nil {
 		return err
 	}
 	if err := t.caps(&r); err != nil {
@@ -87,7 +92,8 @@ func (t *errand) caps(r *spend.UsageReport) error {
 	}
 	var rows [][]string
 	for _, l := range r.Limits {
-		rows = append(rows, []string{l.Scope, l.Name, l.Window, fmt.Sprint(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Reserved), l.ResetsAt.UTC().Format(time.RFC3339)})
+		rows = append(rows, []string{l.Scope, l.Name, l.Window, fmt.Sprint(l.Limit), fmt.Sprint(l.Used),
+			fmt.Sprint(l.Reserved), l.ResetsAt.UTC().Format(time.RFC3339)})
 	}
 	return t.table("SCOPE NAME WINDOW LIMIT USED RESERVED RESETS-AT", rows)
 }
@@ -136,8 +142,10 @@ func usageTable(r *spend.UsageReport) [][]string {
 	}
 	var rows [][]string
 	for _, u := range r.Data {
-		rows = append(rows, []string{u.Key, fmt.Sprint(u.Calls), fmt.Sprint(u.WarmCalls), fmt.Sprint(u.ModelRequests), fmt.Sprint(u.PromptTokens), fmt.Sprint(u.CachedTokens),
-			fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.EstimatedTokens), money(u.Cost), count(u.SavedRequests), count(u.SavedTokens), money(u.SavedCost)})
+		rows = append(rows, []string{u.Key, fmt.Sprint(u.Calls), fmt.Sprint(u.WarmCalls), fmt.Sprint(u.ModelRequests),
+			fmt.Sprint(u.PromptTokens), fmt.Sprint(u.CachedTokens),
+			fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.EstimatedTokens), money(u.Cost), count(u.SavedRequests),
+			count(u.SavedTokens), money(u.SavedCost)})
 	}
 	return rows
 }

@@ -33,7 +33,9 @@ ann    1048576  2         3          4       5      6
 	if out != want || errs != "" || code != 0 {
 		t.Errorf("%d %s\n%s\nwant\n%s", code, errs, out, want)
 	}
-	_, out, _, _ = answers(t, map[string]string{"GET /v1/usage": strings.Replace(usageReply, `"currency":"EUR",`, "", 1)}, "usage", "--by", "role")
+	_, out, _, _ = answers(t,
+		map[string]string{"GET /v1/usage": strings.Replace(usageReply, `"currency":"EUR",`, "", 1)}, "usage", "--by",
+		"role")
 	if !strings.HasPrefix(out, "ROLE ") || strings.Contains(out, "EUR") || !strings.Contains(out, " 0.005224  ") {
 		t.Errorf("without a currency:\n%s", out)
 	}
@@ -59,7 +61,8 @@ func TestUsageListsAllOwners(t *testing.T) {
 	}))
 	defer s.Close()
 	var stdout, stderr strings.Builder
-	code := Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t, map[string]string{"RECURGENT_URL": s.URL})}, []string{"usage"})
+	code := Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t,
+		map[string]string{"RECURGENT_URL": s.URL})}, []string{"usage"})
 	if out := stdout.String(); code != 0 || !strings.Contains(out, "\na&b ") || strings.Count(out, "zoe") != 1 {
 		t.Errorf("%d %s\n%s", code, &stderr, out)
 	}
@@ -72,8 +75,10 @@ func TestUsageFlags(t *testing.T) {
 		args, query, errs string
 	}{
 		{"", "by=method", ""},
-		{"--by owner --since 2026-11-01 --until 2026-11-02T10:00:00+02:00", "by=owner&since=2026-11-01T00:00:00Z&until=2026-11-02T10:00:00+02:00", ""},
-		{"--by model", "", "--by must be"}, {"--by=", "", "--by must be"}, {"--since yesterday", "", "--since must be"}, {"--until 2026-13-01", "", "--until must be"},
+		{"--by owner --since 2026-11-01 --until 2026-11-02T10:00:00+02:00",
+			"by=owner&since=2026-11-01T00:00:00Z&until=2026-11-02T10:00:00+02:00", ""},
+		{"--by model", "", "--by must be"}, {"--by=", "", "--by must be"}, {"--since yesterday", "", "--since must be"},
+		{"--until 2026-13-01", "", "--until must be"},
 		{"--by day tax", "", "see recurgentd usage --help"},
 	} {
 		var asked []string
@@ -89,9 +94,11 @@ func TestUsageFlags(t *testing.T) {
 			_, _ = w.Write([]byte(`{"data":[],"limits":[]}`)) // a broken reply fails the command
 		}))
 		var stdout, stderr strings.Builder
-		code := Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t, map[string]string{"RECURGENT_URL": s.URL})}, append([]string{"usage"}, strings.Fields(c.args)...))
+		code := Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t,
+			map[string]string{"RECURGENT_URL": s.URL})}, append([]string{"usage"}, strings.Fields(c.args)...))
 		s.Close()
-		if strings.Join(asked, " ") != c.query || (code != 0) != (c.errs != "") || c.errs != "" && code != ExitUsage || !strings.Contains(stderr.String(), c.errs) {
+		if strings.Join(asked, " ") != c.query || (code != 0) != (c.errs != "") || c.errs != "" && code != ExitUsage ||
+			!strings.Contains(stderr.String(), c.errs) {
 			t.Errorf("%q: %d, asked %q, %s", c.args, code, asked, &stderr)
 		}
 	}
@@ -106,10 +113,12 @@ func TestUsageIsSafeForTerminals(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := string(literal)
-		reply := strings.NewReplacer(`"tax.net"`, v, `"EUR"`, v, `"ann"`, v, `"owner"`, v, `"month"`, v).Replace(usageReply)
+		reply := strings.NewReplacer(`"tax.net"`, v, `"EUR"`, v, `"ann"`, v, `"owner"`, v, `"month"`,
+			v).Replace(usageReply)
 		for _, form := range []string{"table", "json", "yaml"} {
 			_, out, errs, code := answers(t, map[string]string{"GET /v1/usage": reply}, "usage", "--output", form)
-			if code != 0 || strings.ContainsFunc(strings.ReplaceAll(out, "\n", ""), hidden) || strings.ContainsAny(out, "\x1b\r\t\a\b") {
+			if code != 0 || strings.ContainsFunc(strings.ReplaceAll(out, "\n", ""), hidden) ||
+				strings.ContainsAny(out, "\x1b\r\t\a\b") {
 				t.Errorf("%q as %s: %d %s\n%q", hostile, form, code, errs, out)
 			}
 			if form == "table" && strings.Count(out, "\n") != 10 {

@@ -19,7 +19,8 @@ when no daemon answers or it refuses the request.`
 
 func rightCommand(sh Shell) *cobra.Command {
 	j := client.Judgement{Verdict: agent.VerdictRight}
-	c := operatorCommand(sh, "recurgentd", operation{use: "right CALL_ID", short: "Say that the answer of a call is right", least: 1, most: 1,
+	c := operatorCommand(sh, "recurgentd", operation{use: "right CALL_ID",
+		short: "Say that the answer of a call is right", least: 1, most: 1,
 		long: `Say that the answer of a call is right. The call becomes an example: no program that a model writes from
 now on may answer its input otherwise. recurgentd call prints the id of a call, and so does recurgentd watch.`,
 		example: "call_06gzqwq081srb0e6zx42fm96t4",
@@ -33,7 +34,8 @@ func wrongCommand(sh Shell) *cobra.Command {
 	var expected string
 	var wait bool
 	var c *cobra.Command
-	c = operatorCommand(sh, "recurgentd", operation{use: "wrong CALL_ID", short: "Say that the answer of a call is wrong, and what is right", least: 1, most: 1,
+	c = operatorCommand(sh, "recurgentd", operation{use: "wrong CALL_ID",
+		short: "Say that the answer of a call is wrong, and what is right", least: 1, most: 1,
 		long: `Say that the answer of a call is wrong. What is expected becomes an example, and by policy the model is asked
 to correct the program: it sees the code, the input, the wrong answer, the expected one and the note. The old
 program goes on answering until a correction gives every example. recurgentd call prints the id of a call,
@@ -49,7 +51,8 @@ and so does recurgentd watch; nested calls can be judged, too.`,
 			return t.judge(j, wait)
 		}})
 	c.Flags().StringVar(&expected, "expected", "", "the right answer, JSON where it parses as JSON, else text")
-	c.Flags().StringVar(&j.ErrorType, "expected-error", "", "the type of the error that is right, such as invalid_input")
+	c.Flags().StringVar(&j.ErrorType, "expected-error", "",
+		"the type of the error that is right, such as invalid_input")
 	c.Flags().StringVar(&j.Note, "note", "", "what is wrong; the model sees it")
 	c.Flags().BoolVar(&wait, "wait", false, "wait for the first attempt at a correction")
 	return c
@@ -57,7 +60,8 @@ and so does recurgentd watch; nested calls can be judged, too.`,
 
 func verdictCommand(sh Shell) *cobra.Command {
 	var drop bool
-	c := operatorCommand(sh, "recurgentd", operation{use: "verdict CALL_ID", short: "Show what was said of a call's answer, or take it back", least: 1, most: 1,
+	c := operatorCommand(sh, "recurgentd", operation{use: "verdict CALL_ID",
+		short: "Show what was said of a call's answer, or take it back", least: 1, most: 1,
 		example: "call_06gzqwq081srb0e6zx42fm96t4",
 		run: func(t *errand) error {
 			if drop {
@@ -104,7 +108,8 @@ func (t *errand) judge(j client.Judgement, wait bool) error {
 		return err
 	}
 	v, err := t.judged(data)
-	if err != nil || !waited || v.Correction.State != agent.CorrectionFailed && v.Correction.State != agent.CorrectionBackingOff {
+	if err != nil || !waited || v.Correction.State != agent.CorrectionFailed &&
+		v.Correction.State != agent.CorrectionBackingOff {
 		return err
 	}
 	return exitWith(ExitFailed, errors.New("the correction failed; the old program goes on answering"))

@@ -28,7 +28,8 @@ func answers(t *testing.T, replies map[string]string, args ...string) (sent []st
 	}))
 	defer s.Close()
 	var stdout, stderr bytes.Buffer
-	code = Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t, map[string]string{"RECURGENT_URL": s.URL})}, args)
+	code = Main(Shell{Stdout: &stdout, Stderr: &stderr, Env: environment(t, map[string]string{"RECURGENT_URL": s.URL})},
+		args)
 	return sent, stdout.String(), stderr.String(), code
 }
 
@@ -47,8 +48,10 @@ func TestVerdictsAreSentAsMeant(t *testing.T) {
 		{[]string{"wrong", "call_1", "--expected", "-5"}, `{"verdict":"wrong","expected":-5}`},
 		{[]string{"wrong", "call_1", "--expected", "null"}, `{"verdict":"wrong","expected":null}`},
 		{[]string{"wrong", "call_1", "--expected", `{"a": [1.10]}`}, `{"verdict":"wrong","expected":{"a":[1.10]}}`},
-		{[]string{"wrong", "call_1", "--expected", "Paris", "--note", "the capital"}, `{"verdict":"wrong","expected":"Paris","note":"the capital"}`},
-		{[]string{"wrong", "call_1", "--expected-error", "invalid_input", "--wait"}, `{"verdict":"wrong","expected_error_type":"invalid_input"} wait=60`},
+		{[]string{"wrong", "call_1", "--expected", "Paris", "--note", "the capital"},
+			`{"verdict":"wrong","expected":"Paris","note":"the capital"}`},
+		{[]string{"wrong", "call_1", "--expected-error", "invalid_input", "--wait"},
+			`{"verdict":"wrong","expected_error_type":"invalid_input"} wait=60`},
 	} {
 		sent, out, errs, code := answers(t, verdict, c.args...)
 		if len(sent) != 1 || sent[0] != path+" "+c.want || code != 0 || errs != "" {
@@ -58,7 +61,8 @@ func TestVerdictsAreSentAsMeant(t *testing.T) {
 			t.Errorf("%q prints %q, want %q", c.args, out, want)
 		}
 	}
-	if sent, _, errs, code := answers(t, nil, "verdict", "a/b", "--drop"); code != ExitUnreachable || len(sent) != 1 || !strings.Contains(errs, "404") {
+	if sent, _, errs, code := answers(t, nil, "verdict", "a/b",
+		"--drop"); code != ExitUnreachable || len(sent) != 1 || !strings.Contains(errs, "404") {
 		t.Errorf("a verdict of nothing: %d, %q, %q", code, errs, sent)
 	}
 }
@@ -72,7 +76,8 @@ func TestChangedAnswersOfALineage(t *testing.T) {
 		{ID: two, ParentID: &one, ChangedAnswers: []agent.ChangedAnswer{{CallID: "a"}, {CallID: "b"}}},
 		{ID: one},
 	}}
-	for _, c := range []struct{ from, to, want string }{{"gen-1", "gen-3", "abc"}, {"gen-2", "gen-3", "c"}, {"gen-1", "gen-2", "ab"}, {"gen-3", "gen-1", ""}, {"gen-1", "gen-1", ""}} {
+	for _, c := range []struct{ from, to, want string }{{"gen-1", "gen-3", "abc"}, {"gen-2", "gen-3", "c"},
+		{"gen-1", "gen-2", "ab"}, {"gen-3", "gen-1", ""}, {"gen-1", "gen-1", ""}} {
 		got := ""
 		for _, x := range g.changed(g.find(c.from), g.find(c.to)) {
 			got += x.CallID
@@ -88,7 +93,8 @@ func TestJUnitReport(t *testing.T) {
 	t.Parallel()
 	data, err := junitReport([]tested{
 		{File: "a.yaml", Line: 4, Role: "tax", Method: "net", Result: "passed", Got: []byte("700")},
-		{File: "a.yaml", Line: 7, Role: "tax", Method: "net", Result: "failed", Got: []byte("\"<\x1b\x00\""), Expect: agent.Expectation{ErrorType: "x"}},
+		{File: "a.yaml", Line: 7, Role: "tax", Method: "net", Result: "failed", Got: []byte("\"<\x1b\x00\""),
+			Expect: agent.Expectation{ErrorType: "x"}},
 		{File: "b.yaml", Line: 4, Role: "a", Method: "b", Result: "skipped"},
 	})
 	if err != nil {
@@ -98,7 +104,8 @@ func TestJUnitReport(t *testing.T) {
 	if err := xml.Unmarshal(data, &r); err != nil {
 		t.Fatalf("%v:\n%s", err, data)
 	}
-	if len(r.Suites) != 2 || r.Suites[0].Tests != 2 || r.Suites[0].Failures != 1 || r.Suites[1].Skipped != 1 || !strings.HasPrefix(r.Suites[0].Cases[1].Failure.Message, `got "<`) {
+	if len(r.Suites) != 2 || r.Suites[0].Tests != 2 || r.Suites[0].Failures != 1 || r.Suites[1].Skipped != 1 ||
+		!strings.HasPrefix(r.Suites[0].Cases[1].Failure.Message, `got "<`) {
 		t.Errorf("the report is\n%s", data)
 	}
 }

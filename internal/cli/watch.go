@@ -86,7 +86,8 @@ func watchLines(ctx context.Context, f *watch.Tail, out *output) error {
 	away := false // say a loss once, not at each try
 	f.State = func(gone error) {
 		if gone != nil && !away {
-			fmt.Fprintf(out.sh.Stderr, "recurgentd: lost the daemon, connecting again: %s\n", text.Clean(gone.Error(), 200))
+			fmt.Fprintf(out.sh.Stderr, "recurgentd: lost the daemon, connecting again: %s\n",
+				text.Clean(gone.Error(), 200))
 		} else if gone == nil && away {
 			fmt.Fprintln(out.sh.Stderr, "recurgentd: connected again")
 		}

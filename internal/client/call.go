@@ -75,7 +75,8 @@ type Progress interface {
 // CallWithProgress makes a call and reports its progress. The call is started, its events are followed to their end, and then the
 // same request, with the same idempotency key, brings the reply: byte for byte what Call gets. When ctx ends, the call is
 // canceled.
-func (c *Client) CallWithProgress(ctx context.Context, session string, r CallRequest, p Progress) (runtime.Reply, []byte, error) {
+func (c *Client) CallWithProgress(ctx context.Context, session string, r CallRequest,
+	p Progress) (runtime.Reply, []byte, error) {
 	r = r.filled()
 	header := http.Header{"Idempotency-Key": {rand.Text()}, "Prefer": {"respond-async"}}
 	resp, err := c.send(ctx, http.MethodPost, callsPath(session), header, r)

@@ -43,7 +43,8 @@ func New(base, token string, roots *x509.CertPool) *Client {
 
 // Transport connects to a daemon whose certificate is signed by one of the roots, as New says.
 func Transport(roots *x509.CertPool) *http.Transport {
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+	return &http.Transport{Proxy: http.ProxyFromEnvironment,
+		DialContext:     (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 }
 
@@ -127,7 +128,8 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	return nil, bad
 }
 
-func (c *Client) request(ctx context.Context, method, path string, header http.Header, body any) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, method, path string, header http.Header,
+	body any) (*http.Request, error) {
 	var content io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -193,7 +195,8 @@ func (c *Client) unreachable(err error) error {
 	}
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("the daemon at %s is not trusted: %w; --ca-file or RECURGENT_CA_FILE names whom to trust", c.base, err)
+		return fmt.Errorf("the daemon at %s is not trusted: %w; --ca-file or RECURGENT_CA_FILE names whom to trust",
+			c.base, err)
 	}
 	return fmt.Errorf("cannot reach the daemon at %s: %w; is recurgentd serve running? --url or RECURGENT_URL says where", c.base, err)
 }

@@ -26,7 +26,8 @@ func on(answer transport) *Client {
 }
 
 func reply(status int, kind, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body))}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}},
+		Body: io.NopCloser(strings.NewReader(body))}
 }
 
 func TestRequests(t *testing.T) {
@@ -45,14 +46,17 @@ func TestRequests(t *testing.T) {
 	if err != nil || id != "sess_1" {
 		t.Errorf("got %q, %v", id, err)
 	}
-	if got.URL.String() != "http://daemon/v1/sessions" || got.Method != http.MethodPost || got.Header.Get("Authorization") != "Bearer secret" ||
+	if got.URL.String() != "http://daemon/v1/sessions" || got.Method != http.MethodPost ||
+		got.Header.Get("Authorization") != "Bearer secret" ||
 		got.Header.Get("Content-Type") != "application/json" || sent != `{"role":"a role"}` {
 		t.Errorf("sent %s %s %v %s", got.Method, got.URL, got.Header, sent)
 	}
 	if _, named := got.Header["Recurgent-Namespace"]; named {
 		t.Error("a namespace was sent that nobody named")
 	}
-	if _, err := c.In("acme").CreateSession(t.Context(), "a role"); err != nil || got.Header.Get("Recurgent-Namespace") != "acme" || got.Header.Get("Authorization") != "Bearer secret" {
+	if _, err := c.In("acme").CreateSession(t.Context(),
+		"a role"); err != nil || got.Header.Get("Recurgent-Namespace") != "acme" ||
+		got.Header.Get("Authorization") != "Bearer secret" {
 		t.Errorf("in a namespace: sent %v, %v", got.Header, err)
 	}
 	if path := MethodPath("a b", "ü%"); path != "/v1/tools/a%20b/methods/%C3%BC%25" {
@@ -69,16 +73,22 @@ func TestErrors(t *testing.T) {
 		want   string
 	}{
 		{"a problem", func(*http.Request) (*http.Response, error) {
-			return reply(429, "application/problem+json", `{"status":429,"title":"Too Many Requests","detail":"the queue is full","hint":"wait"}`), nil
+			return reply(429, "application/problem+json",
+				`{"status":429,"title":"Too Many Requests","detail":"the queue is full","hint":"wait"}`), nil
 		}, "the daemon refused: 429 Too Many Requests: the queue is full (wait)"},
-		{"a status alone", func(*http.Request) (*http.Response, error) { return reply(502, "text/html", "<html>"), nil }, "the daemon refused: 502 Bad Gateway"},
+		{"a status alone", func(*http.Request) (*http.Response, error) {
+			return reply(502, "text/html", "<html>"),
+				nil
+		}, "the daemon refused: 502 Bad Gateway"},
 		{"a redirect", func(*http.Request) (*http.Response, error) {
 			r := reply(302, "", "")
 			r.Header.Set("Location", "http://elsewhere/")
 			return r, nil
 		}, "the daemon refused: 302 Found"},
-		{"no daemon", func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }, "cannot reach the daemon at http://daemon: connection refused"},
-		{"no JSON", func(*http.Request) (*http.Response, error) { return reply(200, "text/html", "<html>"), nil }, "the reply of GET /x is not what a recurgentd answers"},
+		{"no daemon", func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") },
+			"cannot reach the daemon at http://daemon: connection refused"},
+		{"no JSON", func(*http.Request) (*http.Response, error) { return reply(200, "text/html", "<html>"), nil },
+			"the reply of GET /x is not what a recurgentd answers"},
 		{"endless", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.LimitReader(zeros{}, maxReply+10))}, nil
 		}, "the reply of GET /x is over"},
@@ -138,7 +148,8 @@ func TestFollowResumes(t *testing.T) {
 		if !errors.Is(err, ErrStop) || !slices.Equal(taken, []string{"1a", "2b", "3c"}) || connections != "+---+" {
 			t.Errorf("got %v, %q, connections %s", err, taken, connections)
 		}
-		if want := []string{"0 after 0s", "2 after 100ms", "2 after 300ms", "2 after 700ms"}; !slices.Equal(asked, want) {
+		if want := []string{"0 after 0s", "2 after 100ms", "2 after 300ms",
+			"2 after 700ms"}; !slices.Equal(asked, want) {
 			t.Errorf("asked %q, want %q", asked, want)
 		}
 	})
@@ -154,11 +165,19 @@ func TestFollowEnds(t *testing.T) {
 		answers []transport // the last repeats
 		want    string
 	}{
-		{"gone for good", []transport{func(*http.Request) (*http.Response, error) { return stream(), nil }, func(*http.Request) (*http.Response, error) { return reply(410, "", ""), nil }}, "410 Gone"},
-		{"never there", []transport{func(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }}, "cannot reach"},
-		{"no stream", []transport{func(*http.Request) (*http.Response, error) { return reply(200, "text/html", ""), nil }}, "not a stream of events"},
+		{"gone for good", []transport{func(*http.Request) (*http.Response, error) { return stream(), nil },
+			func(*http.Request) (*http.Response, error) { return reply(410, "", ""), nil }}, "410 Gone"},
+		{"never there", []transport{func(*http.Request) (*http.Response, error) {
+			return nil,
+				errors.New("connection refused")
+		}}, "cannot reach"},
+		{"no stream", []transport{func(*http.Request) (*http.Response, error) {
+			return reply(200, "text/html", ""),
+				nil
+		}}, "not a stream of events"},
 		{"silence, then nothing to follow", []transport{func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(untilDone{r.Context()})}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
+				Body: io.NopCloser(untilDone{r.Context()})}, nil
 		}, func(*http.Request) (*http.Response, error) { return reply(404, "", ""), nil }}, "404 Not Found"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -236,7 +255,8 @@ func TestCallWithProgress(t *testing.T) {
 			t.Errorf("got %+v, %s, %v", got.Outcome, raw, err)
 		}
 		calls := "POST /v1/sessions/s/calls"
-		if want := []string{calls + " respond-async", "GET /v1/calls/call_1/events", calls, calls}; !slices.Equal(asked, want) || len(keys) != 1 {
+		if want := []string{calls + " respond-async", "GET /v1/calls/call_1/events", calls,
+			calls}; !slices.Equal(asked, want) || len(keys) != 1 {
 			t.Errorf("asked %q with %d keys, want %q with one", asked, len(keys), want)
 		}
 		if want := []string{"started call_1", "call.forging"}; !slices.Equal(p.lines, want) {

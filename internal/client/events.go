@@ -99,7 +99,8 @@ func (e *eventReader) line(most int) ([]byte, error) {
 
 // events hands one connection's events to on, from the one after the id last ("" from now on), until the stream ends, which is
 // io.EOF, or on fails. connected is called once the daemon streams. A *refusal is the daemon's answer.
-func (c *Client) events(ctx context.Context, path, last string, connected func(), on func(Event) error) (retry time.Duration, err error) {
+func (c *Client) events(ctx context.Context, path, last string, connected func(),
+	on func(Event) error) (retry time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watchdog := time.AfterFunc(silence, func() { cancel(errSilent) })
@@ -117,7 +118,8 @@ func (c *Client) events(ctx context.Context, path, last string, connected func()
 		return 0, io.EOF
 	}
 	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return 0, &Refusal{Status: resp.StatusCode, Title: "not a stream of events", Hint: "is " + c.base + " a recurgentd?"}
+		return 0, &Refusal{Status: resp.StatusCode, Title: "not a stream of events",
+			Hint: "is " + c.base + " a recurgentd?"}
 	}
 	connected()
 	r := &eventReader{r: bufio.NewReaderSize(resp.Body, 64<<10), heard: func() { watchdog.Reset(silence) }}
@@ -145,12 +147,13 @@ func (c *Client) Follow(ctx context.Context, path, last string, state func(error
 	var taken error
 	once, wait := false, firstRetry
 	for {
-		retry, err := c.events(ctx, path, last, func() { once, wait = true, firstRetry; state(nil) }, func(ev Event) error {
-			if taken = on(ev); taken == nil && ev.ID != "" {
-				last = ev.ID
-			}
-			return taken
-		})
+		retry, err := c.events(ctx, path, last, func() { once, wait = true, firstRetry; state(nil) },
+			func(ev Event) error {
+				if taken = on(ev); taken == nil && ev.ID != "" {
+					last = ev.ID
+				}
+				return taken
+			})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -34,7 +34,8 @@ func FuzzEventStream(f *testing.F) {
 
 func TestEventStreamIsBounded(t *testing.T) {
 	t.Parallel()
-	r := &eventReader{r: newSmallReader(bytes.Repeat([]byte("data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"), maxEvent/40)), heard: func() {}}
+	r := &eventReader{r: newSmallReader(bytes.Repeat([]byte("data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n"),
+		maxEvent/40)), heard: func() {}}
 	if _, err := r.next(); !errors.Is(err, errEventTooLong) {
 		t.Errorf("got %v, want %v", err, errEventTooLong)
 	}

@@ -22,7 +22,8 @@ func VerdictPath(id string) string { return CallPath(id) + "/verdict" }
 
 // Judge sends a judgement and returns what follows from it. With a wait, in whole seconds, the daemon answers after the first
 // attempt at a correction, or after that long; waited is false where it has no attempt to wait for.
-func (c *Client) Judge(ctx context.Context, callID string, j Judgement, wait time.Duration) (data []byte, waited bool, err error) {
+func (c *Client) Judge(ctx context.Context, callID string, j Judgement,
+	wait time.Duration) (data []byte, waited bool, err error) {
 	header := http.Header{}
 	if wait > 0 {
 		header.Set("Prefer", "wait="+strconv.Itoa(int(wait.Seconds())))

@@ -33,15 +33,18 @@ type Options struct {
 
 	Calls func() int64 // in flight, for ListReplicas; nil: 0
 
-	TTL  time.Duration    // how long a replica outlives its last heartbeat, and its sessions stay where they are; above 0
-	Idle time.Duration    // a session that nobody uses so long is given back; above 0
-	Dial time.Duration    // another replica must take a connection in this time, answer Find and Ask, and pings where it is longer than theirs; above 0
+	// how long a replica outlives its last heartbeat, and its sessions stay where they are; above 0
+	TTL  time.Duration
+	Idle time.Duration // a session that nobody uses so long is given back; above 0
+	// another replica must take a connection in this time, answer Find and Ask, and pings where it is longer than theirs; above 0
+	Dial time.Duration
 	Now  func() time.Time // a clock with monotonic readings
 }
 
 // DefaultOptions returns the defaults of everything that is not required. Sessions of a dead replica move within TTL.
 func DefaultOptions() Options {
-	return Options{Logger: zerolog.Nop(), TTL: 10 * time.Second, Idle: time.Minute, Dial: 2 * time.Second, Now: time.Now}
+	return Options{Logger: zerolog.Nop(), TTL: 10 * time.Second, Idle: time.Minute, Dial: 2 * time.Second,
+		Now: time.Now}
 }
 
 func (o *Options) validate() error {
@@ -69,9 +72,11 @@ type Cluster struct {
 
 	id atomic.Pointer[[]string] // as the values of a header
 
-	seen          atomic.Int64 // replicas
-	here, out, in atomic.Int64 // session entries that found the session in memory; requests forwarded to others, and from others
-	fenced, lost  atomic.Int64 // changes that the store refused since another owned the session; times that the replica was counted as dead
+	seen atomic.Int64 // replicas
+	// session entries that found the session in memory; requests forwarded to others, and from others
+	here, out, in atomic.Int64
+	// changes that the store refused since another owned the session; times that the replica was counted as dead
+	fenced, lost atomic.Int64
 
 	end   context.CancelFunc // of the goroutines
 	ended sync.WaitGroup
@@ -143,7 +148,8 @@ func (c *Cluster) renew(ctx context.Context) {
 	defer cancel()
 	err := c.o.Store.Renew(ctx, c.self(), c.o.TTL)
 	if errors.Is(err, store.ErrFenced) {
-		c.o.Logger.Warn().Str("replica", c.ID()).Msg("the replica's time in the store was over; it joins again under another id")
+		c.o.Logger.Warn().Str("replica",
+			c.ID()).Msg("the replica's time in the store was over; it joins again under another id")
 		c.mu.Lock()
 		c.until = time.Time{}
 		c.mu.Unlock()
@@ -226,7 +232,8 @@ func (c *Cluster) Stats() Stats {
 	c.mu.Lock()
 	age := c.o.Now().Sub(c.renewed)
 	c.mu.Unlock()
-	return Stats{c.seen.Load(), r.SessionsOwned, age, c.here.Load(), r.ForwardedIn, r.ForwardedOut, c.fenced.Load(), c.lost.Load()}
+	return Stats{c.seen.Load(), r.SessionsOwned, age, c.here.Load(), r.ForwardedIn, r.ForwardedOut, c.fenced.Load(),
+		c.lost.Load()}
 }
 
 // Drain takes no more sessions. Those that are in use stay until they are not; then they go to who asks for them.

@@ -39,11 +39,13 @@ type peers struct {
 }
 
 func newPeers(t *TLS, timeout time.Duration) *peers {
-	p := &peers{tls: t, timeout: timeout, transport: &http.Transport{IdleConnTimeout: idleTime, DisableCompression: true, Protocols: new(http.Protocols),
+	p := &peers{tls: t, timeout: timeout, transport: &http.Transport{IdleConnTimeout: idleTime,
+		DisableCompression: true, Protocols: new(http.Protocols),
 		HTTP2: pings(timeout)}}
 	p.transport.DialTLSContext = p.dial
 	p.transport.Protocols.SetHTTP2(true)
-	p.transport.Protocols.SetUnencryptedHTTP2(true) // Go 1.26 takes a connection that is not a *tls.Conn for one without encryption
+	// Go 1.26 takes a connection that is not a *tls.Conn for one without encryption
+	p.transport.Protocols.SetUnencryptedHTTP2(true)
 	return p
 }
 
@@ -111,7 +113,8 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 		defer c.forwarding(-1)
 	}
 	var failed error
-	connected := false // in the last attempt: another is made only where the one before it was not begun there, as by a peer that shuts down
+	// in the last attempt: another is made only where the one before it was not begun there, as by a peer that shuts down
+	connected := false
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GetConn: func(string) { connected = false },
 		GotConn: func(httptrace.GotConnInfo) { connected = true }})
@@ -119,8 +122,9 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 	out.ContentLength = int64(len(q.Body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.Body)), nil }
 	out.Body, _ = out.GetBody()
-	proxy := httputil.ReverseProxy{Transport: c.peers.transport, FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0),
-		Rewrite: func(p *httputil.ProxyRequest) { q.rewrite(p) },
+	proxy := httputil.ReverseProxy{Transport: c.peers.transport, FlushInterval: -1,
+		ErrorLog: stdlog.New(io.Discard, "", 0),
+		Rewrite:  func(p *httputil.ProxyRequest) { q.rewrite(p) },
 		ModifyResponse: func(res *http.Response) error {
 			if res.Header.Get(movedHeader) != "" {
 				return ErrMoved
@@ -207,7 +211,8 @@ func Moved(h http.Header) { h.Set(movedHeader, "1") }
 // Listen makes the server for requests of other replicas, which is to serve TLS. Its handler answers them as Forwarded. Contexts of requests end with base.
 func (c *Cluster) Listen(base context.Context, handler http.Handler) *http.Server {
 	base = context.WithValue(base, forwardedKey{}, true)
-	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: c.o.Dial, IdleTimeout: 2 * idleTime, Protocols: new(http.Protocols),
+	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: c.o.Dial, IdleTimeout: 2 * idleTime,
+		Protocols:   new(http.Protocols),
 		HTTP2:       pings(c.o.Dial),
 		BaseContext: func(net.Listener) context.Context { return base },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -28,7 +28,8 @@ func identity(t *testing.T, signed apptest.Pair, trusts *apptest.Authority) *TLS
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(trusts.Cert)
-	return &TLS{Certificate: func() *tls.Certificate { return &own }, Authorities: func() *x509.CertPool { return pool }}
+	return &TLS{Certificate: func() *tls.Certificate { return &own },
+		Authorities: func() *x509.CertPool { return pool }}
 }
 
 // peer joins and serves the handler for other replicas, for which it waits as long as a busy machine may take.
@@ -85,7 +86,10 @@ func front(t *testing.T, c *Cluster, q Request) (s *httptest.Server, errs chan e
 func two(t *testing.T, h http.HandlerFunc) (first, second *Cluster) {
 	t.Helper()
 	ca, s := apptest.NewAuthority(t), newShared(t)
-	first = peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) { t.Error("the first replica was asked") })
+	first = peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("the first replica was asked")
+	})
 	return first, peer(t, s, identity(t, ca.Pair(t, 2), ca), h)
 }
 
@@ -95,8 +99,10 @@ func TestForward(t *testing.T) {
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got := fmt.Sprintf("%s %s %s host=%s body=%s token=%q principal=%q hop=%q kept=%q proto=%d forwarded=%v", r.Method, r.URL.Path, r.URL.RawQuery, r.Host, body,
-			r.Header.Get("Authorization"), r.Header.Values("Recurgent-Principal"), r.Header.Get("X-Hop"), r.Header.Get("X-Kept"), r.ProtoMajor, Forwarded(r.Context()))
+		got := fmt.Sprintf("%s %s %s host=%s body=%s token=%q principal=%q hop=%q kept=%q proto=%d forwarded=%v",
+			r.Method, r.URL.Path, r.URL.RawQuery, r.Host, body,
+			r.Header.Get("Authorization"), r.Header.Values("Recurgent-Principal"), r.Header.Get("X-Hop"),
+			r.Header.Get("X-Kept"), r.ProtoMajor, Forwarded(r.Context()))
 		w.Header().Set("X-Request-Id", "of the owner")
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Trailer", "X-Sum")
@@ -106,12 +112,14 @@ func TestForward(t *testing.T) {
 		w.Header().Set("X-Sum", "42")
 	})
 	s, errs := front(t, first, Request{Address: second.o.Address, Header: http.Header{"Recurgent-Principal": {"real"}}})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/a%2Fb?x=1", strings.NewReader("hello"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/a%2Fb?x=1",
+		strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Host = "client.example"
-	for name, v := range map[string]string{"Authorization": "Bearer secret", "Recurgent-Principal": "forged", "Connection": "X-Hop", "X-Hop": "1", "X-Kept": "2"} {
+	for name, v := range map[string]string{"Authorization": "Bearer secret", "Recurgent-Principal": "forged",
+		"Connection": "X-Hop", "X-Hop": "1", "X-Kept": "2"} {
 		r.Header.Set(name, v)
 	}
 	res, err := http.DefaultClient.Do(r)
@@ -124,7 +132,8 @@ func TestForward(t *testing.T) {
 	if string(got) != want || res.StatusCode != http.StatusAccepted {
 		t.Errorf("got  %d %s\nwant 202 %s", res.StatusCode, got, want)
 	}
-	if ids := res.Header.Values("X-Request-Id"); len(ids) != 1 || ids[0] != "of the owner" || res.Trailer.Get("X-Sum") != "42" {
+	if ids := res.Header.Values("X-Request-Id"); len(ids) != 1 || ids[0] != "of the owner" ||
+		res.Trailer.Get("X-Sum") != "42" {
 		t.Errorf("header %q, trailer %v", ids, res.Trailer)
 	}
 	if err := <-errs; err != nil {
@@ -190,8 +199,10 @@ func TestCertificates(t *testing.T) {
 		"a client that signed for itself":     {peer(t, s, identity(t, self, ours), count), good},
 		"a server of another authority":       {good, peer(t, s, identity(t, theirs.Pair(t, 3), ours), count)},
 		"a client which trusts other servers": {peer(t, s, identity(t, ours.Pair(t, 4), theirs), count), good},
-		"a server of another name":            {good, peer(t, s, identity(t, ours.PairFor(t, 5, "billing"), ours), count)},
-		"a server whose DNS name is another":  {good, peer(t, s, identity(t, ours.PairFor(t, 6, "replica", "billing.example"), ours), count)},
+		"a server of another name": {good, peer(t, s, identity(t, ours.PairFor(t, 5, "billing"), ours),
+			count)},
+		"a server whose DNS name is another": {good, peer(t, s,
+			identity(t, ours.PairFor(t, 6, "replica", "billing.example"), ours), count)},
 	} {
 		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
 		for range 10 { // a refusal may come before, while and after a client sends
@@ -205,8 +216,10 @@ func TestCertificates(t *testing.T) {
 			}
 		}
 	}
-	for name, shown := range map[string][]tls.Certificate{"no certificate": nil, "a certificate for another name": {*identity(t, ours.PairFor(t, 7, "billing"), ours).Certificate()}} {
-		plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: shown}}} //nolint:gosec // it believes anybody
+	for name, shown := range map[string][]tls.Certificate{"no certificate": nil,
+		"a certificate for another name": {*identity(t, ours.PairFor(t, 7, "billing"), ours).Certificate()}} {
+		plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+			Certificates: shown}}} //nolint:gosec // it believes anybody
 		if res, err := plain.Get("https://" + good.o.Address); err == nil {
 			res.Body.Close()
 			t.Errorf("a client with %s was answered", name)
@@ -253,9 +266,12 @@ func TestCertificatesAreReplaced(t *testing.T) {
 func TestNamesInCommon(t *testing.T) {
 	t.Parallel()
 	ca, s := apptest.NewAuthority(t), newShared(t)
-	first := peer(t, s, identity(t, ca.PairFor(t, 1, "one", "one.example", "replicas.example"), ca), func(http.ResponseWriter, *http.Request) {})
-	second := peer(t, s, identity(t, ca.PairFor(t, 2, "", "replicas.example", "two.example"), ca), func(http.ResponseWriter, *http.Request) {})
-	third := peer(t, s, identity(t, ca.PairFor(t, 3, "replicas.example"), ca), func(http.ResponseWriter, *http.Request) {})
+	first := peer(t, s, identity(t, ca.PairFor(t, 1, "one", "one.example", "replicas.example"), ca),
+		func(http.ResponseWriter, *http.Request) {})
+	second := peer(t, s, identity(t, ca.PairFor(t, 2, "", "replicas.example", "two.example"), ca),
+		func(http.ResponseWriter, *http.Request) {})
+	third := peer(t, s, identity(t, ca.PairFor(t, 3, "replicas.example"), ca),
+		func(http.ResponseWriter, *http.Request) {})
 	for _, c := range []struct{ from, to *Cluster }{{first, second}, {second, first}, {first, third}, {third, second}} {
 		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
 		res, err := http.Get(server.URL)
@@ -313,7 +329,10 @@ func TestForwardFailures(t *testing.T) {
 func TestForwardToLeavingPeer(t *testing.T) {
 	t.Parallel()
 	ca, s := apptest.NewAuthority(t), newShared(t)
-	first := peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) { t.Error("the first replica was asked") })
+	first := peer(t, s, identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter,
+		*http.Request) {
+		t.Error("the first replica was asked")
+	})
 	config := identity(t, ca.Pair(t, 2), ca).server()
 	config.NextProtos = []string{"h2"}
 	l, err := tls.Listen("tcp", "127.0.0.1:0", config)
@@ -378,7 +397,8 @@ func leave(l net.Listener) error {
 func TestForwardToSilentPeer(t *testing.T) {
 	t.Parallel()
 	ca := apptest.NewAuthority(t)
-	first := peerThatWaits(t, 10*time.Millisecond, newShared(t), identity(t, ca.Pair(t, 1), ca), func(http.ResponseWriter, *http.Request) {})
+	first := peerThatWaits(t, 10*time.Millisecond, newShared(t), identity(t, ca.Pair(t, 1), ca),
+		func(http.ResponseWriter, *http.Request) {})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -399,7 +419,8 @@ func TestForwardToSilentPeer(t *testing.T) {
 func TestFind(t *testing.T) {
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodHead || r.URL.Path != "/v1/calls/call_1" || r.Header.Get("Recurgent-Principal") != "ann" {
+		if r.Method != http.MethodHead || r.URL.Path != "/v1/calls/call_1" ||
+			r.Header.Get("Recurgent-Principal") != "ann" {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})

@@ -109,7 +109,8 @@ func (c *Cluster) enter(k key, of store.Owners) (epoch int64, wait <-chan struct
 }
 
 // Create makes a session that the replica owns until Leave, and returns the epoch that commits name. Errors are as in Enter; store.ErrExists.
-func (s *Sessions) Create(ctx context.Context, session agent.Session, sessionContext map[string]json.RawMessage) (epoch int64, err error) {
+func (s *Sessions) Create(ctx context.Context, session agent.Session,
+	sessionContext map[string]json.RawMessage) (epoch int64, err error) {
 	c, k, e := s.c, key{s.name, session.ID}, &entry{of: s.store, busy: true}
 	c.mu.Lock()
 	err = c.ready()
@@ -185,7 +186,8 @@ func (c *Cluster) giveBackIdle(ctx context.Context) {
 		err := g.of.Disown(ctx, g.owned)
 		cancel()
 		if err != nil && !errors.Is(err, context.Canceled) {
-			c.o.Logger.Warn().Err(err).Int("sessions", len(g.owned)).Msg("idle sessions were not given back; they go when the replica leaves")
+			c.o.Logger.Warn().Err(err).Int("sessions",
+				len(g.owned)).Msg("idle sessions were not given back; they go when the replica leaves")
 		}
 		for k, e := range g.entries {
 			c.settle(k, e, store.Ownership{})

@@ -87,7 +87,8 @@ func (m *member) Own(ctx context.Context, session, replica string) (store.Owners
 	return m.of.Own(ctx, session, replica)
 }
 
-func (m *member) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage, replica string) (store.Ownership, error) {
+func (m *member) CreateOwned(ctx context.Context, s agent.Session, memory map[string]json.RawMessage,
+	replica string) (store.Ownership, error) {
 	if err := m.reach(1); err != nil {
 		return store.Ownership{}, err
 	}
@@ -106,7 +107,8 @@ func join(t *testing.T, s *shared) (*Cluster, *Sessions, *member) {
 	t.Helper()
 	m := &member{shared: s}
 	o := DefaultOptions()
-	o.Store, o.Address, o.TLS = m, "127.0.0.1:1", &TLS{} // nothing is forwarded there; without an address it would yield to the next one
+	// nothing is forwarded there; without an address it would yield to the next one
+	o.Store, o.Address, o.TLS = m, "127.0.0.1:1", &TLS{}
 	c, err := Join(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +332,8 @@ func TestHandOver(t *testing.T) {
 		if got := owner(mine, "sess_3"); got != ErrLeaving.Error() {
 			t.Errorf("a new session: %q, want that the replica is leaving", got)
 		}
-		if got := owner(mine, "sess_1"); got != ErrLeaving.Error() { // as the replica is asked that the other forwards to
+		// as the replica is asked that the other forwards to
+		if got := owner(mine, "sess_1"); got != ErrLeaving.Error() {
 			t.Errorf("an idle session: %q, want that the replica is leaving", got)
 		}
 		if got := owner(others, "sess_1"); got != b.ID() {

@@ -17,9 +17,13 @@ type TLS struct {
 
 // server is the configuration for connections of other replicas.
 func (t *TLS) server() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*t.Certificate()},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: t.Authorities(), VerifyConnection: t.verifyName}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config,
+		error) {
+		return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+				Certificates: []tls.Certificate{*t.Certificate()},
+				ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: t.Authorities(),
+				VerifyConnection: t.verifyName},
+			nil
 	}}
 }
 
@@ -27,9 +31,12 @@ func (t *TLS) server() *tls.Config {
 // certificate names: the authority and the name that replicas share say that the peer is one.
 func (t *TLS) client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Certificate(), nil },
-		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies the chain
-		VerifyConnection:     t.verify,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return t.Certificate(),
+				nil
+		},
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies the chain
+		VerifyConnection:   t.verify,
 	}
 }
 
@@ -37,7 +44,8 @@ func (t *TLS) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) == 0 {
 		return errors.New("the peer shows no certificate")
 	}
-	o := x509.VerifyOptions{Roots: t.Authorities(), Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	o := x509.VerifyOptions{Roots: t.Authorities(), Intermediates: x509.NewCertPool(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, c := range s.PeerCertificates[1:] {
 		o.Intermediates.AddCert(c)
 	}

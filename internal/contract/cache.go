@@ -16,10 +16,11 @@ type Resolved struct {
 	Fingerprint string          // of the whole contract, or "none"
 	Checked     string          // of its machine-checked parts, or "none"
 	Written     string          // Checked of earlier versions, which differs where the parts are written in another way
-	Own         bool            // the deliverable is not what the registry has: the call, its session or a delegation brought it
-	Schema      *Schema         // never nil; Empty where nothing is checked
-	Words       Words
-	Ignored     []InvalidError // senseless constraints that were left out; nobody is held to them
+	// the deliverable is not what the registry has: the call, its session or a delegation brought it
+	Own     bool
+	Schema  *Schema // never nil; Empty where nothing is checked
+	Words   Words
+	Ignored []InvalidError // senseless constraints that were left out; nobody is held to them
 }
 
 // A Cache keeps resolved contracts, each deliverable compiled once, whatever layers it came from. It is bounded and safe for concurrent use. The zero Cache is
@@ -43,8 +44,10 @@ func NewCache(n int) *Cache {
 	if n <= 0 {
 		n = 1024
 	}
-	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{}, compiled: map[string]*Resolved{},
-		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone, Written: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
+	return &Cache{half: max(n/2, 1), young: map[string]*Resolved{}, old: map[string]*Resolved{},
+		compiled: map[string]*Resolved{},
+		none: &Resolved{Source: SourceNone, Fingerprint: agent.FingerprintNone, Checked: agent.FingerprintNone,
+			Written: agent.FingerprintNone, Schema: &Schema{}, Words: (&Layers{}).words(nil)},
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }
 
@@ -81,7 +84,9 @@ func deliverableOf(c *agent.Contract) string {
 
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
-	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged), Checked: CheckedFingerprint(merged), Written: WrittenFingerprint(merged), Schema: &Schema{}, Words: l.words(merged)}
+	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged),
+		Checked: CheckedFingerprint(merged), Written: WrittenFingerprint(merged), Schema: &Schema{},
+		Words: l.words(merged)}
 	if merged == nil {
 		return r
 	}

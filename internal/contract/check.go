@@ -26,8 +26,10 @@ func (s *Schema) CheckUntil(ctx context.Context, value json.RawMessage) (*Violat
 	}
 	v, err := Decode(value)
 	if err != nil {
-		return &Violation{Mismatch: MismatchSchema, Message: "the value is not JSON", Metadata: map[string]any{"mismatch": MismatchSchema,
-			"expected_shape": "JSON", "actual_shape": "not JSON", "expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable"}}, nil
+		return &Violation{Mismatch: MismatchSchema, Message: "the value is not JSON",
+			Metadata: map[string]any{"mismatch": MismatchSchema,
+				"expected_shape": "JSON", "actual_shape": "not JSON", "expected_keys": []string{},
+				"actual_keys": []string{}, "constraint_path": "deliverable"}}, nil
 	}
 	return s.checkDecoded(ctx, v)
 }
@@ -47,7 +49,8 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 		return s.tooLarge(v, fmt.Sprintf("at most %d values", limit), fmt.Sprintf("%d values", l.values)), nil
 	}
 	if !s.affordable(v, l) {
-		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps), fmt.Sprintf("%d values, %d bytes of text", l.values, l.text)), nil
+		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps),
+			fmt.Sprintf("%d values, %d bytes of text", l.values, l.text)), nil
 	}
 	if l.odd {
 		v = tame(v)
@@ -74,7 +77,8 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 // CheckCall is CheckUntil with one thing more, which only the call knows: an empty object or array as the answer to a
 // required input that was null is nil_required_input. The first positional argument is the required one, unless
 // keyword arguments were given.
-func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) (*Violation, error) {
+func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []json.RawMessage,
+	kwargs json.RawMessage) (*Violation, error) {
 	if s.Empty() {
 		return nil, nil
 	}
@@ -161,13 +165,15 @@ func pathToken(key string) string {
 }
 
 func nilRequiredInput(value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) *Violation {
-	if len(args) == 0 || string(bytes.TrimSpace(args[0])) != "null" || !emptyJSON(kwargs) || len(value) > 64 || len(value) == 0 {
+	if len(args) == 0 || string(bytes.TrimSpace(args[0])) != "null" || !emptyJSON(kwargs) || len(value) > 64 ||
+		len(value) == 0 {
 		return nil
 	}
 	if first := bytes.TrimSpace(value)[0]; !emptyJSON(value) || first != '{' && first != '[' {
 		return nil
 	}
-	return &Violation{Mismatch: MismatchNilInput, Message: "the first argument is null, and the value is empty: a required input is missing",
+	return &Violation{Mismatch: MismatchNilInput,
+		Message: "the first argument is null, and the value is empty: a required input is missing",
 		Metadata: map[string]any{"mismatch": MismatchNilInput, "expected_shape": "non_nil_input", "actual_shape": "nil",
 			"expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "args.0"}}
 }
@@ -179,5 +185,6 @@ func emptyJSON(raw json.RawMessage) bool {
 		return true
 	}
 	last := len(raw) - 1
-	return (raw[0] == '{' && raw[last] == '}' || raw[0] == '[' && raw[last] == ']') && len(bytes.TrimSpace(raw[1:last])) == 0
+	return (raw[0] == '{' && raw[last] == '}' || raw[0] == '[' && raw[last] == ']') &&
+		len(bytes.TrimSpace(raw[1:last])) == 0
 }

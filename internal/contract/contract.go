@@ -33,16 +33,17 @@ import (
 
 // Limits of a deliverable and of a check.
 const (
-	MaxNodes      = 10_000    // schemas after every $ref is expanded
-	MaxBytes      = 256 << 10 // of a deliverable
-	MaxDepth      = 128       // nesting of a deliverable
-	MaxChecked    = 5_000_000 // values (members and elements) that a check looks at
-	MaxUnbounded  = 100_000   // the same, under keywords whose failures cannot be cut short (contains, propertyNames ...)
-	maxBackEdges  = 256       // recursive references
-	maxExponent   = 400       // of a number in a checked value; larger ones count as 1e400
-	maxDigits     = 800       // of a number in a checked value; longer ones are rounded
-	maxListed     = 8         // enumerated values that are compared one by one
-	maxListedText = 256       // bytes of the identity of one that is not
+	MaxNodes   = 10_000    // schemas after every $ref is expanded
+	MaxBytes   = 256 << 10 // of a deliverable
+	MaxDepth   = 128       // nesting of a deliverable
+	MaxChecked = 5_000_000 // values (members and elements) that a check looks at
+	// the same, under keywords whose failures cannot be cut short (contains, propertyNames ...)
+	MaxUnbounded  = 100_000
+	maxBackEdges  = 256 // recursive references
+	maxExponent   = 400 // of a number in a checked value; larger ones count as 1e400
+	maxDigits     = 800 // of a number in a checked value; longer ones are rounded
+	maxListed     = 8   // enumerated values that are compared one by one
+	maxListedText = 256 // bytes of the identity of one that is not
 	baseURL       = "https://contract.invalid/deliverable"
 	maxShownKeys  = 64
 	maxShownValue = 100
@@ -125,7 +126,8 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 		}
 		return nil, nil, &InvalidError{Reason: "is not a usable schema: " + reason}
 	}
-	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, unique: t.unique, weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
+	return &Schema{compiled: compiled, root: root, origin: t.origin, unbounded: t.unbounded, unique: t.unique,
+		weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
 }
 
 // uses reports whether one of the keys stands anywhere in the document.

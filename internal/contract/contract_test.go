@@ -54,8 +54,10 @@ func TestCheck(t *testing.T) {
 			`{"actual_items":0,"actual_keys":[],"actual_shape":"array","constraint_path":"deliverable.constraints.properties.movies.min_items","expected_keys":["movies"],"expected_min_items":1,"expected_shape":"array","mismatch":"min_items_violation","value_path":"/movies"}`},
 		{"property of another type", movies, `{"status":"ok","movies":"none"}`,
 			`{"actual_keys":[],"actual_shape":"string","constraint_path":"deliverable.constraints.properties.movies.type","expected_keys":["movies"],"expected_shape":"array","mismatch":"property_type_mismatch","value_path":"/movies"}`},
-		{"property absent and not required", `{"type":"object","constraints":{"properties":{"movies":{"min_items":1}}}}`, `{}`, ``},
-		{"property without a type", `{"type":"object","constraints":{"properties":{"movies":{"min_items":1}}}}`, `{"movies":"A"}`,
+		{"property absent and not required",
+			`{"type":"object","constraints":{"properties":{"movies":{"min_items":1}}}}`, `{}`, ``},
+		{"property without a type", `{"type":"object","constraints":{"properties":{"movies":{"min_items":1}}}}`,
+			`{"movies":"A"}`,
 			`{"actual_items":null,"actual_keys":[],"actual_shape":"string","constraint_path":"deliverable.constraints.properties.movies.min_items","expected_keys":["movies"],"expected_min_items":1,"expected_shape":"array","mismatch":"min_items_violation","value_path":"/movies"}`},
 		{"required comes before constraints", movies, `{"movies":[]}`,
 			`{"actual_keys":["movies"],"actual_shape":"object","constraint_path":"deliverable.required","expected_keys":["status","movies"],"expected_shape":"object","mismatch":"missing_required_key","missing_keys":["status"],"value_path":""}`},
@@ -71,14 +73,16 @@ func TestCheck(t *testing.T) {
 			`{"actual":"[]","actual_keys":[],"actual_shape":"array","constraint_path":"deliverable.anyOf","expected_keys":[],"expected_shape":"any","mismatch":"schema_violation","value_path":""}`},
 		{"schema: additional property", `{"properties":{"a":true},"additionalProperties":false}`, `{"a":1,"c":2,"b":2}`,
 			`{"actual_keys":["a","b","c"],"actual_shape":"object","constraint_path":"deliverable.additionalProperties","expected":"additionalProperties false","expected_keys":[],"expected_shape":"any","mismatch":"schema_violation","value_path":""}`},
-		{"schema: additional properties by schema", `{"properties":{"a":true},"additionalProperties":{"type":"string"}}`, `{"a":1,"z":2,"c":3}`,
+		{"schema: additional properties by schema",
+			`{"properties":{"a":true},"additionalProperties":{"type":"string"}}`, `{"a":1,"z":2,"c":3}`,
 			`{"actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.additionalProperties.type","expected_keys":["c"],"expected_shape":"string","mismatch":"property_type_mismatch","value_path":"/c"}`},
 		{"schema: a forbidden member", `{"properties":{"a":false}}`, `{"a":1}`,
 			`{"actual":"1","actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.properties.a","expected":"a false","expected_keys":[],"expected_shape":"any","mismatch":"schema_violation","value_path":"/a"}`},
 		{"schema: prefixItems", `{"prefixItems":[{"type":"string"}],"items":{"type":"number"}}`, `["a",1,"b"]`,
 			`{"actual_keys":[],"actual_shape":"string","constraint_path":"deliverable.items.type","expected_keys":["2"],"expected_shape":"number","mismatch":"property_type_mismatch","value_path":"/2"}`},
 		{"schema: unevaluated", `{"allOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}`, `{"a":1}`, ``},
-		{"schema: min_items at depth", `{"properties":{"a":{"properties":{"b":{"type":"array","min_items":1}}}}}`, `{"a":{"b":[]}}`,
+		{"schema: min_items at depth", `{"properties":{"a":{"properties":{"b":{"type":"array","min_items":1}}}}}`,
+			`{"a":{"b":[]}}`,
 			`{"actual_items":0,"actual_keys":[],"actual_shape":"array","constraint_path":"deliverable.properties.a.properties.b.min_items","expected_keys":["b"],"expected_min_items":1,"expected_shape":"array","mismatch":"min_items_violation","value_path":"/a/b"}`},
 		{"schema: $ref", `{"$defs":{"s/1":{"type":"string"}},"items":{"$ref":"#/$defs/s~11"}}`, `["a",1]`,
 			`{"actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.$defs.s/1.type","expected_keys":["1"],"expected_shape":"string","mismatch":"property_type_mismatch","value_path":"/1"}`},
@@ -90,9 +94,12 @@ func TestCheck(t *testing.T) {
 			`{"actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.properties.a/b~c %.type","expected_keys":["a/b~c %"],"expected_shape":"string","mismatch":"property_type_mismatch","value_path":"/a~1b~0c %"}`},
 		{"a number beyond reckoning", `{"type":"number","maximum":10}`, `1e999999999`,
 			`{"actual":"1e400","actual_keys":[],"actual_shape":"number","constraint_path":"deliverable.maximum","expected":"maximum 10","expected_keys":[],"expected_shape":"number","mismatch":"schema_violation","value_path":""}`},
-		{"annotations and acceptance do not bite", `{"type":"object","format":"email","description":"x","acceptance":[{"assert":"moon is cheese"}]}`, `{}`, ``},
+		{"annotations and acceptance do not bite",
+			`{"type":"object","format":"email","description":"x","acceptance":[{"assert":"moon is cheese"}]}`, `{}`,
+			``},
 		// No word decides.
-		{"a status is only a word", `{"type":"object","required":["status"]}`, `{"status":"success_no_parse","movies":[]}`, ``},
+		{"a status is only a word", `{"type":"object","required":["status"]}`,
+			`{"status":"success_no_parse","movies":[]}`, ``},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,8 +134,10 @@ func TestMessages(t *testing.T) {
 	tests := []struct{ deliverable, value, want string }{
 		{`{"type":"object"}`, `[]`, `the value must be object, got array (deliverable.type)`},
 		{`{"required":["a","b"]}`, `{}`, `the value lacks required keys: a, b (deliverable.required)`},
-		{`{"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`, `{"movies":[]}`, `/movies must have at least 1 items, has 0 (deliverable.constraints.properties.movies.min_items)`},
-		{`{"properties":{"n":{"minimum":0}}}`, `{"n":-1}`, `/n breaks minimum 0, got -1 (deliverable.properties.n.minimum)`},
+		{`{"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`, `{"movies":[]}`,
+			`/movies must have at least 1 items, has 0 (deliverable.constraints.properties.movies.min_items)`},
+		{`{"properties":{"n":{"minimum":0}}}`, `{"n":-1}`,
+			`/n breaks minimum 0, got -1 (deliverable.properties.n.minimum)`},
 		{`{"not":{"type":"string"}}`, `"x"`, `the value fits what it must not fit, got "x" (deliverable.not)`},
 	}
 	for _, tt := range tests {
@@ -153,27 +162,33 @@ func TestSenselessContracts(t *testing.T) {
 		{"negative min_items", `{"type":"array","min_items":-1}`, "/min_items", false, `[]`, `{}`},
 		{"min_items that is no number", `{"type":"array","min_items":"many"}`, "/min_items", false, `[]`, `{}`},
 		{"min_items in text", `{"type":"array","min_items":"2"}`, "/min_items", false, `[1,2]`, `[1]`},
-		{"fractional min_items", `{"constraints":{"properties":{"m":{"type":"array","min_items":1.5}}}}`, "/constraints/properties/m/min_items", false, `{"m":[]}`, `{"m":1}`},
+		{"fractional min_items", `{"constraints":{"properties":{"m":{"type":"array","min_items":1.5}}}}`,
+			"/constraints/properties/m/min_items", false, `{"m":[]}`, `{"m":1}`},
 		{"min_items of an object", `{"type":"object","min_items":1}`, "/min_items", false, `{}`, `[]`},
-		{"constraints.min_items of an object", `{"type":"object","constraints":{"min_items":1}}`, "/constraints/min_items", false, `{}`, `[]`},
+		{"constraints.min_items of an object", `{"type":"object","constraints":{"min_items":1}}`,
+			"/constraints/min_items", false, `{}`, `[]`},
 		{"unknown type", `{"type":"hash","required":["a"]}`, "/type", false, `{"a":1}`, `{}`},
 		{"type that is no text", `{"type":5}`, "/type", false, `5`, ``},
 		{"required that is no list", `{"type":"object","required":"a"}`, "/required", false, `{}`, `[]`},
 		{"required with a number", `{"type":"object","required":["a",5]}`, "/required", false, `{"a":1}`, `{}`},
 		{"required twice", `{"required":["a","a"]}`, "/required", false, `{"a":1}`, `{}`},
 		{"prose", `"a list of movies"`, "", false, `5`, ``},
-		{"constraints that are prose", `{"type":"object","constraints":"at least one"}`, "/constraints", false, `{}`, `[]`},
+		{"constraints that are prose", `{"type":"object","constraints":"at least one"}`, "/constraints", false, `{}`,
+			`[]`},
 		{"bounds that cross", `{"type":"array","minItems":3,"maxItems":2}`, "/minItems", false, `[]`, `[1,2,3]`},
 		{"bad pattern", `{"type":"string","pattern":"("}`, "/pattern", false, `"x"`, `5`},
 		{"empty enum", `{"enum":[]}`, "/enum", false, `5`, ``},
 		{"multiple of nothing", `{"multipleOf":0}`, "/multipleOf", false, `5`, ``},
-		{"property that is no schema", `{"type":"object","properties":{"a":5}}`, "/properties/a", false, `{"a":1}`, `[]`},
-		{"another draft", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`, "/$schema", false, `{}`, `[]`},
+		{"property that is no schema", `{"type":"object","properties":{"a":5}}`, "/properties/a", false, `{"a":1}`,
+			`[]`},
+		{"another draft", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`, "/$schema", false,
+			`{}`, `[]`},
 		{"number out of range", `{"maximum":1e9999}`, "/maximum", false, `5`, ``},
 		{"file", `{"$ref":"file:///etc/passwd"}`, "/$ref", true, ``, ``},
 		{"http", `{"properties":{"a":{"$ref":"https://example.com/s.json"}}}`, "/properties/a/$ref", true, ``, ``},
 		{"not JSON", `{`, "", true, ``, ``},
-		{"too deep", strings.Repeat(`{"not":`, 200) + `{}` + strings.Repeat(`}`, 200), strings.Repeat("/not", 129), true, ``, ``},
+		{"too deep", strings.Repeat(`{"not":`, 200) + `{}` + strings.Repeat(`}`, 200), strings.Repeat("/not", 129),
+			true, ``, ``},
 		{"too many schemas", `{"allOf":[` + strings.Repeat(`{},`, MaxNodes) + `{}]}`, "/allOf/9999", true, ``, ``},
 	}
 	for _, tt := range tests {
@@ -218,19 +233,25 @@ func TestReferences(t *testing.T) {
 		{"loop in place", `{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}`, "loop"},
 		{"points nowhere", `{"$ref":"#/$defs/none"}`, "points at no schema"},
 		{"points at no schema", `{"required":["a"],"items":{"$ref":"#/required"}}`, "points at no schema"},
-		{"two ways into one value", `{"properties":{"x":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`, "recurses in two ways"},
-		{"alternatives with the same keys", `{"anyOf":[{"properties":{"op":{"const":"+"},"l":{"$ref":"#"}}},{"properties":{"op":{"const":"*"},"l":{"$ref":"#"}}}]}`, "recurses in two ways"},
-		{"recursion of two strides", `{"properties":{"x":{"$ref":"#","properties":{"x":{"$ref":"#"}}}}}`, "recurses in two ways"},
+		{"two ways into one value", `{"properties":{"x":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`,
+			"recurses in two ways"},
+		{"alternatives with the same keys",
+			`{"anyOf":[{"properties":{"op":{"const":"+"},"l":{"$ref":"#"}}},{"properties":{"op":{"const":"*"},"l":{"$ref":"#"}}}]}`, "recurses in two ways"},
+		{"recursion of two strides", `{"properties":{"x":{"$ref":"#","properties":{"x":{"$ref":"#"}}}}}`,
+			"recurses in two ways"},
 		{"list", `{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#"}]}}}`, ""},
 		{"nested lists", `{"$defs":{"n":{"anyOf":[{"type":"number"},{"type":"array","items":{"$ref":"#/$defs/n"}}]}},"$ref":"#/$defs/n"}`, ""},
 		{"dynamic", `{"$dynamicAnchor":"node","type":"object","properties":{"kids":{"type":"array","items":{"$dynamicRef":"#node"}}}}`, ""},
 	}
 	for _, tt := range tests {
 		_, err := Compile(json.RawMessage(tt.deliverable))
-		if tt.reason == "" && err != nil || tt.reason != "" && (err == nil || !strings.Contains(err.Error(), tt.reason)) {
+		if tt.reason == "" && err != nil || tt.reason != "" && (err == nil ||
+			!strings.Contains(err.Error(), tt.reason)) {
 			t.Errorf("%s: got %v, want %q", tt.name, err, tt.reason)
 		}
-		if _, _, err := CompileTolerant(json.RawMessage(tt.deliverable)); err == nil || !strings.Contains(err.Error(), "not allowed in a contract that a program writes") {
+		if _, _, err := CompileTolerant(json.RawMessage(
+			tt.deliverable)); err == nil || !strings.Contains(err.Error(),
+			"not allowed in a contract that a program writes") {
 			t.Errorf("%s: a program's $ref must be refused, got %v", tt.name, err)
 		}
 	}
@@ -316,9 +337,12 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("pair %d: %s and %s should be equal", i, a, b)
 		}
 	}
-	different := []*agent.Contract{nil, k("p", ``), k("q", ``), k("", `{"type":"object"}`), k("", `{"type":"array"}`), k("", `{"required":["a","b"]}`), k("", `{"required":["b","a"]}`),
-		k("", `{"n":9007199254740993}`), k("", `{"n":9007199254740992}`), k("", `{"n":"1"}`), k("", `{"s":"\ud800"}`), k("", `{"n":1e999}`), k("", `{broken`),
-		{Acceptance: json.RawMessage(`[{"assert":"x"}]`)}, {FailurePolicy: json.RawMessage(`[{"assert":"x"}]`)}, {Signature: json.RawMessage(`{}`)}}
+	different := []*agent.Contract{nil, k("p", ``), k("q", ``), k("", `{"type":"object"}`), k("", `{"type":"array"}`),
+		k("", `{"required":["a","b"]}`), k("", `{"required":["b","a"]}`),
+		k("", `{"n":9007199254740993}`), k("", `{"n":9007199254740992}`), k("", `{"n":"1"}`), k("", `{"s":"\ud800"}`),
+		k("", `{"n":1e999}`), k("", `{broken`),
+		{Acceptance: json.RawMessage(`[{"assert":"x"}]`)}, {FailurePolicy: json.RawMessage(`[{"assert":"x"}]`)},
+		{Signature: json.RawMessage(`{}`)}}
 	seen := map[string]int{}
 	for i, c := range different {
 		f := Fingerprint(c)
@@ -335,13 +359,16 @@ func TestFingerprint(t *testing.T) {
 func TestCheckedFingerprint(t *testing.T) {
 	t.Parallel()
 	k := func(purpose, deliverable, signature string) *agent.Contract {
-		return &agent.Contract{Purpose: purpose, Deliverable: json.RawMessage(deliverable), Signature: json.RawMessage(signature)}
+		return &agent.Contract{Purpose: purpose, Deliverable: json.RawMessage(deliverable),
+			Signature: json.RawMessage(signature)}
 	}
 	base := CheckedFingerprint(k("p", `{"type":"object","properties":{"title":{"type":"string"}}}`, ``))
 	for _, c := range []*agent.Contract{
 		k("reworded", `{"type":"object","properties":{"title":{"type":"string"}}}`, ``),
-		k("p", `{"description":"reworded","properties":{"title":{"description":"x","type":"string"}},"type":"object"}`, ``),
-		{Deliverable: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}}}`), Acceptance: json.RawMessage(`["x"]`), FailurePolicy: json.RawMessage(`{}`)},
+		k("p", `{"description":"reworded","properties":{"title":{"description":"x","type":"string"}},"type":"object"}`,
+			``),
+		{Deliverable: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}}}`),
+			Acceptance: json.RawMessage(`["x"]`), FailurePolicy: json.RawMessage(`{}`)},
 	} {
 		if got := CheckedFingerprint(c); got != base {
 			t.Errorf("%+v: prose must not count", c)
@@ -359,11 +386,14 @@ func TestCheckedFingerprint(t *testing.T) {
 	same(`{"type":["object"]}`, `{"type":"object"}`)
 	same(`{"items":{"type":[" NULL","string","string"]}}`, `{"items":{"type":["string","null"]}}`)
 	same(`{"required":["b","a","b"]}`, `{"required":["a","b"]}`)
-	same(`{"constraints":{"properties":{"a":{"type":"Array"}}}}`, `{"constraints":{"properties":{"a":{"type":"array"}}}}`)
+	same(`{"constraints":{"properties":{"a":{"type":"Array"}}}}`,
+		`{"constraints":{"properties":{"a":{"type":"array"}}}}`)
 	same(`{"properties":{"required":{"required":["b","a"]}}}`, `{"properties":{"required":{"required":["a","b"]}}}`)
 	same(`{"dependentRequired":{"a":["c","b"]}}`, `{"dependentRequired":{"a":["b","c"]}}`)
-	for _, c := range []string{`{"enum":["b","a"]}`, `{"const":{"required":["b","a"],"type":"Object"}}`, `{"type":"thing"}`, `{"required":["b",1]}`, `{"default":["b","a"],"type":"string"}`} {
-		if checked := k("", c, ""); strings.Contains(c, "default") != (CheckedFingerprint(checked) != Fingerprint(checked)) {
+	for _, c := range []string{`{"enum":["b","a"]}`, `{"const":{"required":["b","a"],"type":"Object"}}`,
+		`{"type":"thing"}`, `{"required":["b",1]}`, `{"default":["b","a"],"type":"string"}`} {
+		if checked := k("", c, ""); strings.Contains(c,
+			"default") != (CheckedFingerprint(checked) != Fingerprint(checked)) {
 			t.Errorf("%s is written in another way", c)
 		}
 	}
@@ -376,7 +406,8 @@ func TestCheckedFingerprint(t *testing.T) {
 			t.Errorf("%+v: a checked part changed", c)
 		}
 	}
-	for _, c := range []*agent.Contract{nil, {}, k("p", ``, ``), k("p", `{}`, ``), k("p", `{"description":"x"}`, `null`)} {
+	for _, c := range []*agent.Contract{nil, {}, k("p", ``, ``), k("p", `{}`, ``),
+		k("p", `{"description":"x"}`, `null`)} {
 		if got := CheckedFingerprint(c); got != "none" {
 			t.Errorf("%+v: got %s, want none", c, got)
 		}
@@ -400,8 +431,10 @@ func TestMerge(t *testing.T) {
 		{"session alone", nil, nil, p("c"), nil, p("c"), "hash"},
 		{"call alone", nil, nil, nil, d("{}"), d("{}"), "hash"},
 		{"call hides the registry wholly", p("a"), p("b"), p("c"), p("d"), p("d"), "hash"},
-		{"keys of call and registry", p("a"), nil, nil, d(`{"type":"object"}`), &agent.Contract{Purpose: "a", Deliverable: json.RawMessage(`{"type":"object"}`)}, "merged"},
-		{"keys of call and session", nil, nil, p("c"), d(`{}`), &agent.Contract{Purpose: "c", Deliverable: json.RawMessage(`{}`)}, "merged"},
+		{"keys of call and registry", p("a"), nil, nil, d(`{"type":"object"}`),
+			&agent.Contract{Purpose: "a", Deliverable: json.RawMessage(`{"type":"object"}`)}, "merged"},
+		{"keys of call and session", nil, nil, p("c"), d(`{}`), &agent.Contract{Purpose: "c",
+			Deliverable: json.RawMessage(`{}`)}, "merged"},
 		{"null leaves the layer below in force", d(`{"a":1}`), nil, nil, d(`null`), d(`{"a":1}`), "fields"},
 	}
 	for _, tt := range tests {
@@ -416,12 +449,15 @@ func TestParseSignature(t *testing.T) {
 	t.Parallel()
 	good := `{"instructions":"Answer.","inputs":[{"name":"question"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`
 	s, err := ParseSignature(json.RawMessage(good))
-	want := Signature{"Answer.", []Field{{Name: "question", Type: "any"}, {Name: "history", Type: "history"}}, []Field{{Name: "answer", Type: "string"}, {Name: "score", Type: "number"}}}
+	want := Signature{"Answer.", []Field{{Name: "question", Type: "any"}, {Name: "history", Type: "history"}},
+		[]Field{{Name: "answer", Type: "string"}, {Name: "score", Type: "number"}}}
 	if diff := cmp.Diff(want, s); err != nil || diff != "" || s.HistoryField() != "history" {
 		t.Errorf("got error %v, difference %s", err, diff)
 	}
-	nested, err := ParseSignature(json.RawMessage(`{"inputs":[{"name":"q","schema":null}],"outputs":[{"name":"mood","schema":{"enum":["good", "bad"]}},{"name":"n","schema":{"type":"integer","minimum":1}},{"name":"m","type":"string","schema":{"enum":["a"]}}]}`))
-	if got := nested.Outputs; err != nil || nested.Inputs[0].Schema != nil || got[0].Type != TypeAny || string(got[0].Schema) != `{"enum":["good","bad"]}` || got[1].Type != TypeInteger || got[2].Type != TypeString {
+	nested, err := ParseSignature(json.RawMessage(
+		`{"inputs":[{"name":"q","schema":null}],"outputs":[{"name":"mood","schema":{"enum":["good", "bad"]}},{"name":"n","schema":{"type":"integer","minimum":1}},{"name":"m","type":"string","schema":{"enum":["a"]}}]}`))
+	if got := nested.Outputs; err != nil || nested.Inputs[0].Schema != nil || got[0].Type != TypeAny ||
+		string(got[0].Schema) != `{"enum":["good","bad"]}` || got[1].Type != TypeInteger || got[2].Type != TypeString {
 		t.Errorf("schemas: %v, %+v", err, nested)
 	}
 	for value, holds := range map[string]bool{`"good"`: true, `"ugly"`: false, `5`: false} {
@@ -430,20 +466,22 @@ func TestParseSignature(t *testing.T) {
 		}
 	}
 	for bad, pointer := range map[string]string{
-		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":5}]}`:                                                             "/outputs/0/schema",
-		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"properties":{"x":{"type":"text"}}}}]}`:                          "/outputs/0/schema/properties/x/type",
-		`{"inputs":[{"name":"q"},{"name":"h","type":"history","schema":{"type":"object"}}],"outputs":[{"name":"a"}]}`:               "/inputs/1/schema",
-		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"description":"` + strings.Repeat("x", MaxFieldSchema) + `"}}]}`: "",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":5}]}`:                                               "/outputs/0/schema",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"properties":{"x":{"type":"text"}}}}]}`:            "/outputs/0/schema/properties/x/type",
+		`{"inputs":[{"name":"q"},{"name":"h","type":"history","schema":{"type":"object"}}],"outputs":[{"name":"a"}]}`: "/inputs/1/schema",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"description":"` + strings.Repeat("x",
+			MaxFieldSchema) + `"}}]}`: "",
 		`5`: "", `{"x":1}`: "", `{} {}`: "",
 		`{"inputs":[],"outputs":[{"name":"a"}]}`:                                                                         "/inputs",
 		`{"inputs":[{"name":"h","type":"history"}],"outputs":[{"name":"a"}]}`:                                            "/inputs",
 		`{"inputs":[{"name":"q"},{"name":"h","type":"history"},{"name":"i","type":"history"}],"outputs":[{"name":"a"}]}`: "/inputs",
-		`{"inputs":[{"name":"q"}]}`:                                                                            "/outputs",
-		`{"inputs":[{"name":"q"}],"outputs":[{"name":"Q"}]}`:                                                   "/outputs/0/name",
-		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","type":"history"}]}`:                                  "/outputs/0/type",
-		`{"inputs":[{"name":"q: r"}],"outputs":[{"name":"a"}]}`:                                                "/inputs/0/name",
-		`{"inputs":[{"name":" "}],"outputs":[{"name":"a"}]}`:                                                   "/inputs/0/name",
-		`{"inputs":[` + strings.Repeat(`{"name":"q"},`, MaxFields) + `{"name":"q"}],"outputs":[{"name":"a"}]}`: "/inputs",
+		`{"inputs":[{"name":"q"}]}`:                                           "/outputs",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"Q"}]}`:                  "/outputs/0/name",
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","type":"history"}]}`: "/outputs/0/type",
+		`{"inputs":[{"name":"q: r"}],"outputs":[{"name":"a"}]}`:               "/inputs/0/name",
+		`{"inputs":[{"name":" "}],"outputs":[{"name":"a"}]}`:                  "/inputs/0/name",
+		`{"inputs":[` + strings.Repeat(`{"name":"q"},`, MaxFields) +
+			`{"name":"q"}],"outputs":[{"name":"a"}]}`: "/inputs",
 	} {
 		_, err := ParseSignature(json.RawMessage(bad))
 		var e *SignatureError
@@ -459,7 +497,8 @@ func TestCache(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range 200 {
-				call := &agent.Contract{Deliverable: json.RawMessage(fmt.Sprintf(`{"type":"array","min_items":%d}`, i%10))}
+				call := &agent.Contract{Deliverable: json.RawMessage(fmt.Sprintf(`{"type":"array","min_items":%d}`,
+					i%10))}
 				if r := c.Resolve(Layers{Call: call}); r.Source != "hash" || r.Schema.Empty() {
 					t.Errorf("got %+v", r)
 				}
@@ -482,7 +521,8 @@ func TestCache(t *testing.T) {
 		t.Errorf("a hit allocates %v times", n)
 	}
 	reworded := &agent.Contract{Purpose: "q", Deliverable: json.RawMessage(` {"type": "hash"} `)}
-	if other := c.Resolve(Layers{Session: reworded}); other.Schema != r.Schema || other.Fingerprint == r.Fingerprint || other.Checked != r.Checked {
+	if other := c.Resolve(Layers{Session: reworded}); other.Schema != r.Schema || other.Fingerprint == r.Fingerprint ||
+		other.Checked != r.Checked {
 		t.Error("the same deliverable in another contract must not be compiled again")
 	}
 	if none := c.Resolve(Layers{}); none.Fingerprint != "none" || !none.Schema.Empty() || none.Source != "none" {
@@ -497,13 +537,17 @@ func TestCache(t *testing.T) {
 }
 
 func FuzzCompile(f *testing.F) {
-	for _, s := range []string{tree, `{"type":"array","min_items":1,"constraints":{"properties":{"a":{"min_items":2}}}}`, `{"$defs":{"a":{"$anchor":"x"}},"$ref":"#x"}`,
-		`{"patternProperties":{"^a":{}},"additionalProperties":{"type":"string"},"unevaluatedItems":false}`, `{"dependentSchemas":{"a":{"not":true}},"dependentRequired":{"a":["b"]}}`} {
+	for _, s := range []string{tree,
+		`{"type":"array","min_items":1,"constraints":{"properties":{"a":{"min_items":2}}}}`,
+		`{"$defs":{"a":{"$anchor":"x"}},"$ref":"#x"}`,
+		`{"patternProperties":{"^a":{}},"additionalProperties":{"type":"string"},"unevaluatedItems":false}`,
+		`{"dependentSchemas":{"a":{"not":true}},"dependentRequired":{"a":["b"]}}`} {
 		f.Add(s, `{"a":[1,{"b":null}]}`)
 	}
 	f.Fuzz(func(t *testing.T, deliverable, value string) {
 		compileAndCheck(t, Compile, deliverable, value)
-		compileAndCheck(t, func(r json.RawMessage) (*Schema, error) { s, _, err := CompileTolerant(r); return s, err }, deliverable, value)
+		compileAndCheck(t, func(r json.RawMessage) (*Schema, error) { s, _, err := CompileTolerant(r); return s, err },
+			deliverable, value)
 		Fingerprint(&agent.Contract{Deliverable: json.RawMessage(deliverable)})
 		CheckedFingerprint(&agent.Contract{Deliverable: json.RawMessage(deliverable)})
 	})
@@ -527,11 +571,13 @@ func compileAndCheck(t *testing.T, compile func(json.RawMessage) (*Schema, error
 }
 
 func BenchmarkCheck(b *testing.B) {
-	s, err := Compile(json.RawMessage(`{"type":"object","required":["status","movies"],"properties":{"movies":{"type":"array","items":{"type":"object","required":["title"]}}},"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`))
+	s, err := Compile(json.RawMessage(
+		`{"type":"object","required":["status","movies"],"properties":{"movies":{"type":"array","items":{"type":"object","required":["title"]}}},"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`))
 	if err != nil {
 		b.Fatal(err)
 	}
-	value := json.RawMessage(`{"status":"ok","movies":[{"title":"A","year":1999},{"title":"B","year":2001},{"title":"C","year":2003}]}`)
+	value := json.RawMessage(
+		`{"status":"ok","movies":[{"title":"A","year":1999},{"title":"B","year":2001},{"title":"C","year":2003}]}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		if v := s.Check(value); v != nil {
@@ -542,7 +588,8 @@ func BenchmarkCheck(b *testing.B) {
 
 func BenchmarkResolveHit(b *testing.B) {
 	c := NewCache(0)
-	k := &agent.Contract{Purpose: "find movies", Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}
+	k := &agent.Contract{Purpose: "find movies",
+		Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Resolve(Layers{Role: k})

@@ -30,7 +30,8 @@ func TestDocumentedExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := s.Check(json.RawMessage(`{"status":"ok","movies":[]}`)); v == nil || v.Mismatch != MismatchMinItems {
+			if v := s.Check(json.RawMessage(
+				`{"status":"ok","movies":[]}`)); v == nil || v.Mismatch != MismatchMinItems {
 				t.Errorf("the first example does not bite: %+v", v)
 			}
 		case "deliverable":

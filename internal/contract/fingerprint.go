@@ -22,7 +22,8 @@ func Fingerprint(c *agent.Contract) string {
 	if c.Purpose != "" {
 		m["purpose"], _ = json.Marshal(c.Purpose) // a string always encodes
 	}
-	for name, raw := range map[string]json.RawMessage{"deliverable": c.Deliverable, "acceptance": c.Acceptance, "failure_policy": c.FailurePolicy, "signature": c.Signature} {
+	for name, raw := range map[string]json.RawMessage{"deliverable": c.Deliverable, "acceptance": c.Acceptance,
+		"failure_policy": c.FailurePolicy, "signature": c.Signature} {
 		if !absent(raw) {
 			m[name] = raw
 		}
@@ -70,7 +71,8 @@ func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) s
 
 // describe removes the describing keywords from a schema, in place.
 func describe(m map[string]any) {
-	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly", "writeOnly"} {
+	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly",
+		"writeOnly"} {
 		delete(m, name)
 	}
 }

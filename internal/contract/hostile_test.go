@@ -63,41 +63,74 @@ func TestHostileContracts(t *testing.T) {
 		{"a tiny enumerated value", `{"enum":[1e-999999]}`, ``, "out of range", "", ""},
 		{"a tiny number deep in a const", `{"const":{"a":[1e-401]}}`, ``, "out of range", "", ""},
 		{"a small multipleOf and a huge value", `{"multipleOf":1e-299}`, `1e999999999`, "", "", ""},
-		{"numbers beyond reckoning in a value", `{"items":{"minimum":1}}`, `[1,1e-999999999]`, "", MismatchSchema, "breaks minimum"},
+		{"numbers beyond reckoning in a value", `{"items":{"minimum":1}}`, `[1,1e-999999999]`, "", MismatchSchema,
+			"breaks minimum"},
 		{"a repeat of repeats", `{"pattern":"(((x{100}){10}){10})"}`, ``, "must be a regular expression", "", ""},
-		{"many counted repeats", `{"pattern":"` + strings.Repeat(`.{1000}`, 500) + `"}`, ``, "patterns too large", "", ""},
-		{"many large patterns", `{"items":{"allOf":[{"pattern":"a{900}"},{"pattern":"b{900}.{900}"},` + strings.Repeat(`{"pattern":"c{900}d{900}e{900}"},{"pattern":"f{900}g{900}h{900}"},`, 50) + `{"pattern":".{900}i{900}j{900}k{900}"}]}}`, ``, "patterns too large", "", ""},
-		{"the same pattern often", `{"items":{"allOf":[` + strings.Repeat(`{"pattern":"^[a-z]{1,100}$"},`, 100) + `{}]}}`, `["abc"]`, "", "", ""},
+		{"many counted repeats", `{"pattern":"` + strings.Repeat(`.{1000}`, 500) + `"}`, ``, "patterns too large", "",
+			""},
+		{"many large patterns", `{"items":{"allOf":[{"pattern":"a{900}"},{"pattern":"b{900}.{900}"},` +
+			strings.Repeat(`{"pattern":"c{900}d{900}e{900}"},{"pattern":"f{900}g{900}h{900}"},`, 50) +
+			`{"pattern":".{900}i{900}j{900}k{900}"}]}}`, ``, "patterns too large", "", ""},
+		{"the same pattern often", `{"items":{"allOf":[` + strings.Repeat(`{"pattern":"^[a-z]{1,100}$"},`, 100) +
+			`{}]}}`, `["abc"]`, "", "", ""},
 		{"many classes", `{"pattern":"` + strings.Repeat(`\\pL`, 1000) + `"}`, ``, "patterns too large", "", ""},
-		{"patterns as keys", `{"patternProperties":{"` + strings.Repeat(`.{1000}`, 20) + `":{}}}`, ``, "patterns too large", "", ""},
-		{"a slow pattern over much text", `{"pattern":"(.*a){300}b.*c"}`, `"` + strings.Repeat("a", 4<<20) + `"`, "", MismatchSchema, "too large"},
-		{"a slow pattern over many keys", `{"propertyNames":{"pattern":"(.*a){900}b"}}`, `{"` + strings.Repeat("a", 4<<20) + `":1}`, "", MismatchSchema, "too large"},
-		{"many schemas over many values", `{"items":{"allOf":[` + strings.Repeat(`{"const":`+list(90, "1")+`},`, 100) + `{}]}}`, list(2000, "1"), "", MismatchSchema, "too large"},
-		{"long lists over many values", `{"items":{"allOf":[` + strings.Repeat(`{"enum":`+list(90, "1")+`},`, 100) + `{}]}}`, list(2000, "1"), "", "", ""},
-		{"many required keys over many values", `{"items":{"anyOf":[{"required":[` + manyKeys(20_000) + `]},true]}}`, list(1000, "{}"), "", MismatchSchema, "too large"},
-		{"many dependent keys over many values", `{"items":{"anyOf":[{"dependentRequired":{"a":[` + manyKeys(20_000) + `]}},true]}}`, list(1000, `{"a":1}`), "", MismatchSchema, "too large"},
-		{"many enumerated values over many values", `{"items":{"anyOf":[{"enum":[` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", "", ""},
-		{"many long enumerated values over many values", `{"items":{"anyOf":[{"enum":["` + strings.Repeat("x", 300) + `",` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", MismatchSchema, "too large"},
-		{"a large const over many values", `{"items":{"anyOf":[{"const":` + list(20_000, "1") + `},true]}}`, list(1000, `1`), "", MismatchSchema, "too large"},
-		{"many schemas that look at different members", `{"type":"array","items":{"properties":{` + strings.ReplaceAll(manyKeys(300), ",", `:{"type":"number"},`) + `:{}}}}`, list(10_000, `{"1":1,"2":2}`), "", "", ""},
-		{"a tree of few schemas and many values", tree, `{"v":1,"left":` + strings.Repeat(`{"v":1,"right":`, 2000) + `{"v":2}` + strings.Repeat(`}`, 2001), "", "", ""},
+		{"patterns as keys", `{"patternProperties":{"` + strings.Repeat(`.{1000}`, 20) + `":{}}}`, ``,
+			"patterns too large", "", ""},
+		{"a slow pattern over much text", `{"pattern":"(.*a){300}b.*c"}`, `"` + strings.Repeat("a", 4<<20) + `"`, "",
+			MismatchSchema, "too large"},
+		{"a slow pattern over many keys", `{"propertyNames":{"pattern":"(.*a){900}b"}}`,
+			`{"` + strings.Repeat("a", 4<<20) + `":1}`, "", MismatchSchema, "too large"},
+		{"many schemas over many values", `{"items":{"allOf":[` + strings.Repeat(`{"const":`+list(90, "1")+`},`, 100) +
+			`{}]}}`, list(2000, "1"), "", MismatchSchema, "too large"},
+		{"long lists over many values", `{"items":{"allOf":[` + strings.Repeat(`{"enum":`+list(90, "1")+`},`, 100) +
+			`{}]}}`, list(2000, "1"), "", "", ""},
+		{"many required keys over many values", `{"items":{"anyOf":[{"required":[` + manyKeys(20_000) + `]},true]}}`,
+			list(1000, "{}"), "", MismatchSchema, "too large"},
+		{"many dependent keys over many values", `{"items":{"anyOf":[{"dependentRequired":{"a":[` + manyKeys(20_000) +
+			`]}},true]}}`, list(1000, `{"a":1}`), "", MismatchSchema, "too large"},
+		{"many enumerated values over many values", `{"items":{"anyOf":[{"enum":[` + manyKeys(5000) + `]},true]}}`,
+			list(10_000, `"no"`), "", "", ""},
+		{"many long enumerated values over many values", `{"items":{"anyOf":[{"enum":["` + strings.Repeat("x", 300) +
+			`",` + manyKeys(5000) + `]},true]}}`, list(10_000, `"no"`), "", MismatchSchema, "too large"},
+		{"a large const over many values", `{"items":{"anyOf":[{"const":` + list(20_000, "1") + `},true]}}`,
+			list(1000, `1`), "", MismatchSchema, "too large"},
+		{"many schemas that look at different members", `{"type":"array","items":{"properties":{` +
+			strings.ReplaceAll(manyKeys(300), ",", `:{"type":"number"},`) + `:{}}}}`, list(10_000, `{"1":1,"2":2}`), "",
+			"", ""},
+		{"a tree of few schemas and many values", tree, `{"v":1,"left":` + strings.Repeat(`{"v":1,"right":`, 2000) +
+			`{"v":2}` + strings.Repeat(`}`, 2001), "", "", ""},
 		{"unique items", `{"uniqueItems":true}`, list(2, `[1,{"a":2}]`), "", MismatchSchema, "uniqueItems"},
-		{"unique items that a hash takes for alike", `{"uniqueItems":true}`, "[" + strings.Join(trees(13)[:200_000], ",") + "]", "", "", ""},
-		{"unique items in unique items", `{"uniqueItems":true,"items":{"$ref":"#"}}`, strings.Repeat("[", 128) + list(100_000, `"x"`) + strings.Repeat("]", 128), "", MismatchSchema, "too large"},
-		{"many values below a long key", `{"additionalProperties":{"items":{"type":"number"}}}`, `{"` + strings.Repeat("k", 1<<20) + `":` + list(100_000, "1") + "}", "", MismatchSchema, "too large"},
-		{"many values below long keys", `{"$defs":{"o":{"additionalProperties":{"$ref":"#/$defs/o"}}},"$ref":"#/$defs/o"}`, strings.Repeat(`{"`+strings.Repeat("k", 30_000)+`":`, 100) + `{` + strings.ReplaceAll(manyKeys(50_000), ",", ":1,") + ":1}" + strings.Repeat("}", 100), "", MismatchSchema, "too large"},
+		{"unique items that a hash takes for alike", `{"uniqueItems":true}`,
+			"[" + strings.Join(trees(13)[:200_000], ",") + "]", "", "", ""},
+		{"unique items in unique items", `{"uniqueItems":true,"items":{"$ref":"#"}}`,
+			strings.Repeat("[", 128) + list(100_000, `"x"`) + strings.Repeat("]", 128), "", MismatchSchema,
+			"too large"},
+		{"many values below a long key", `{"additionalProperties":{"items":{"type":"number"}}}`,
+			`{"` + strings.Repeat("k", 1<<20) + `":` + list(100_000, "1") + "}", "", MismatchSchema, "too large"},
+		{"many values below long keys",
+			`{"$defs":{"o":{"additionalProperties":{"$ref":"#/$defs/o"}}},"$ref":"#/$defs/o"}`,
+			strings.Repeat(`{"`+strings.Repeat("k", 30_000)+`":`, 100) + `{` + strings.ReplaceAll(manyKeys(50_000), ",",
+				":1,") + ":1}" + strings.Repeat("}", 100), "", MismatchSchema, "too large"},
 		{"a chain of references", chain + `"d300":{"type":"number"}}}`, `"x"`, "", MismatchType, "must be number"},
-		{"a chain in a circle", strings.Replace(chain, `"d5":{"$ref":"#/$defs/d6"}`, `"d5":{"$ref":"#/$defs/d0"}`, 1) + `"d300":{}}}`, ``, "", "", ""},
-		{"an array as deep as JSON goes", `{"type":"array","items":{"$ref":"#"}}`, strings.Repeat("[", 3000) + strings.Repeat("]", 3000), "", "", ""},
-		{"a const as deep as JSON goes", `{"const":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, `[]`, "", MismatchSchema, "breaks const"},
-		{"unevaluated, in disguise", `{"properties":{"a":true},"additionalProperties":{"type":"number"},"unevalu\u0061tedProperties":false}`, `{"b":1}`, "", "", ""},
-		{"a dynamic reference that leaves", `{"$dynamicRef":"https://example.com/s#node"}`, ``, "leaves the document", "", ""},
+		{"a chain in a circle", strings.Replace(chain, `"d5":{"$ref":"#/$defs/d6"}`, `"d5":{"$ref":"#/$defs/d0"}`, 1) +
+			`"d300":{}}}`, ``, "", "", ""},
+		{"an array as deep as JSON goes", `{"type":"array","items":{"$ref":"#"}}`,
+			strings.Repeat("[", 3000) + strings.Repeat("]", 3000), "", "", ""},
+		{"a const as deep as JSON goes", `{"const":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`,
+			`[]`, "", MismatchSchema, "breaks const"},
+		{"unevaluated, in disguise",
+			`{"properties":{"a":true},"additionalProperties":{"type":"number"},"unevalu\u0061tedProperties":false}`,
+			`{"b":1}`, "", "", ""},
+		{"a dynamic reference that leaves", `{"$dynamicRef":"https://example.com/s#node"}`, ``, "leaves the document",
+			"", ""},
 		{"a relative reference", `{"$ref":"other.json#/a"}`, ``, "leaves the document", "", ""},
-		{"an id to be referred to", `{"properties":{"a":{"$id":"https://example.com/s","type":"string"}}}`, ``, "not supported below the top", "", ""},
+		{"an id to be referred to", `{"properties":{"a":{"$id":"https://example.com/s","type":"string"}}}`, ``,
+			"not supported below the top", "", ""},
 		{"the same key twice", `{"type":"object","type":"array"}`, `[]`, "", "", ""},
 		{"keys that are not UTF-8", "{\"required\":[\"\xff\"]}", `{}`, "", MismatchRequired, "lacks required keys"},
 		{"a lone surrogate", `{"required":["\ud800"]}`, `{"\ud800":1}`, "", "", ""},
-		{"a key of a megabyte's tenth", `{"required":["` + strings.Repeat("k", 100_000) + `"]}`, `{}`, "", MismatchRequired, "lacks required keys"},
+		{"a key of a megabyte's tenth", `{"required":["` + strings.Repeat("k", 100_000) + `"]}`, `{}`, "",
+			MismatchRequired, "lacks required keys"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,7 +141,8 @@ func TestHostileContracts(t *testing.T) {
 					t.Fatalf("got %v, want an InvalidError with %q", err, tt.refused)
 				}
 				// A program's contract loses what makes no sense, and is refused for a reference: neither costs more.
-				if s, reports, err := CompileTolerant(json.RawMessage(tt.deliverable)); err == nil && len(reports) == 0 {
+				if s, reports, err := CompileTolerant(json.RawMessage(
+					tt.deliverable)); err == nil && len(reports) == 0 {
 					t.Errorf("a program's contract: nothing is reported of %v", s.root)
 				}
 				return
@@ -168,8 +202,12 @@ func TestChecksEnd(t *testing.T) {
 // Values have one identity where JSON Schema takes them for equal.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	classes := [][]string{{`null`}, {`true`}, {`false`}, {`0`, `-0`, `0.000`, `0e9`}, {`1`, `1.0`, `10e-1`, `0.1e1`, `100e-2`}, {`-1`, `-1.00`}, {`10`, `1e1`, `1E+1`}, {`0.1`, `1e-1`}, {`1e400`}, {`12345678901234567890`}, {`12345678901234567891`},
-		{`""`}, {`"1"`}, {`"a"`, `"\u0061"`}, {`[]`}, {`{}`}, {`[[]]`}, {`[[],[]]`}, {`[[[]]]`}, {`[[],[[]]]`}, {`[[[]],[]]`}, {`["a","b"]`}, {`["ab"]`}, {`["a\"1:b"]`}, {`{"a":1,"b":[2]}`, `{"b":[2.0],"a":1e0}`}, {`{"a":{"b":1}}`}, {`[["a"],"b"]`}}
+	classes := [][]string{{`null`}, {`true`}, {`false`}, {`0`, `-0`, `0.000`, `0e9`},
+		{`1`, `1.0`, `10e-1`, `0.1e1`, `100e-2`}, {`-1`, `-1.00`}, {`10`, `1e1`, `1E+1`}, {`0.1`, `1e-1`}, {`1e400`},
+		{`12345678901234567890`}, {`12345678901234567891`},
+		{`""`}, {`"1"`}, {`"a"`, `"\u0061"`}, {`[]`}, {`{}`}, {`[[]]`}, {`[[],[]]`}, {`[[[]]]`}, {`[[],[[]]]`},
+		{`[[[]],[]]`}, {`["a","b"]`}, {`["ab"]`}, {`["a\"1:b"]`}, {`{"a":1,"b":[2]}`, `{"b":[2.0],"a":1e0}`},
+		{`{"a":{"b":1}}`}, {`[["a"],"b"]`}}
 	seen := map[string]int{}
 	for i, class := range classes {
 		for _, text := range class {

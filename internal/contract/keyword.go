@@ -35,7 +35,8 @@ func keywordOf(name string) (keyword, bool) {
 		return keyword{kind: values}, true
 	case "const":
 		return keyword{kind: anything}, true
-	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minContains", "maxContains":
+	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minContains",
+		"maxContains":
 		return keyword{kind: count}, true
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
 		return keyword{kind: number}, true
@@ -69,5 +70,6 @@ func keywordOf(name string) (keyword, bool) {
 
 // pairs are lower and upper bounds; a lower one above its upper one lets nothing through.
 func pairs() [][2]string {
-	return [][2]string{{"minItems", "maxItems"}, {"minLength", "maxLength"}, {"minProperties", "maxProperties"}, {"minContains", "maxContains"}, {"minimum", "maximum"}}
+	return [][2]string{{"minItems", "maxItems"}, {"minLength", "maxLength"}, {"minProperties", "maxProperties"},
+		{"minContains", "maxContains"}, {"minimum", "maximum"}}
 }

@@ -39,7 +39,8 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 			return nil, "must be a list with at least one value", nil
 		}
 		if t.nodes += len(l); t.nodes > MaxNodes {
-			return nil, "", &InvalidError{here, fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", MaxNodes)}
+			return nil, "", &InvalidError{here,
+				fmt.Sprintf("is too long: schemas and enumerated values together are at most %d", MaxNodes)}
 		}
 		return v, badNumbers(v), nil
 	case anything:

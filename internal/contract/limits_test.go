@@ -21,11 +21,17 @@ func TestLimits(t *testing.T) {
 		most int
 		why  string
 	}{
-		{"bytes", func(n int) string { return `{"const":"` + strings.Repeat("x", n-len(`{"const":""}`)) + `"}` }, MaxBytes, "at most 262144 are read"},
-		{"enumerated values", func(n int) string { return `{"enum":` + list(n-1, "1") + `}` }, MaxNodes, "schemas and enumerated values together are at most 10000"},
-		{"digits of a number", func(n int) string { return `{"maximum":` + strings.Repeat("9", n) + `}` }, 64, "must be a number"},
+		{"bytes", func(n int) string { return `{"const":"` + strings.Repeat("x", n-len(`{"const":""}`)) + `"}` },
+			MaxBytes, "at most 262144 are read"},
+		{"enumerated values", func(n int) string { return `{"enum":` + list(n-1, "1") + `}` }, MaxNodes,
+			"schemas and enumerated values together are at most 10000"},
+		{"digits of a number", func(n int) string { return `{"maximum":` + strings.Repeat("9", n) + `}` }, 64,
+			"must be a number"},
 		{"min_items", func(n int) string { return fmt.Sprintf(`{"type":"array","min_items":%d}`, n) }, 1e9, ""},
-		{"digits of min_items", func(n int) string { return `{"type":"array","min_items":1.` + strings.Repeat("0", n-2) + `}` }, 32, ""},
+		{"digits of min_items", func(n int) string {
+			return `{"type":"array","min_items":1.` + strings.Repeat("0",
+				n-2) + `}`
+		}, 32, ""},
 		{"patterns", func(n int) string { return fmt.Sprintf(`{"pattern":"a{%d}"}`, n) }, 1000, ""},
 	}
 	for _, tt := range tests {
@@ -33,15 +39,18 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d are refused: %.200v", tt.name, tt.most, err)
 		}
 		var invalid *InvalidError
-		if _, err := Compile(json.RawMessage(tt.of(tt.most + 1))); !errors.As(err, &invalid) || !strings.Contains(err.Error(), tt.why) {
+		if _, err := Compile(json.RawMessage(tt.of(tt.most +
+			1))); !errors.As(err, &invalid) || !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %d are taken: %.200v", tt.name, tt.most+1, err)
 		}
 	}
-	for small, taken := range map[string]bool{"1e-300": true, "1e-301": false, "-1e-300": true, "-1e-301": false, "0": true, "1e300": true, "1e400": false, "-1": true} {
+	for small, taken := range map[string]bool{"1e-300": true, "1e-301": false, "-1e-300": true, "-1e-301": false,
+		"0": true, "1e300": true, "1e400": false, "-1": true} {
 		if _, err := Compile(json.RawMessage(`{"maximum":` + small + `}`)); (err == nil) != taken {
 			t.Errorf("maximum %s: %v", small, err)
 		}
-		if _, err := Compile(json.RawMessage(`{"const":[` + small + `]}`)); (err == nil) != (taken && !strings.HasSuffix(small, "1e-300")) {
+		if _, err := Compile(json.RawMessage(`{"const":[` + small +
+			`]}`)); (err == nil) != (taken && !strings.HasSuffix(small, "1e-300")) {
 			t.Errorf("const %s: %v", small, err)
 		}
 	}
@@ -72,8 +81,10 @@ func TestLimits(t *testing.T) {
 func TestShown(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 60) // 120 bytes
-	for in, want := range map[string]string{"": "", "abc": "abc", strings.Repeat("x", 100): strings.Repeat("x", 100), strings.Repeat("x", 101): strings.Repeat("x", 100) + "...",
-		long: long[:100] + "...", "x" + long: "x" + long[:98] + "...", "a\xffb": "a?b", strings.Repeat("\xff", 101): "..."} {
+	for in, want := range map[string]string{"": "", "abc": "abc", strings.Repeat("x", 100): strings.Repeat("x", 100),
+		strings.Repeat("x", 101): strings.Repeat("x", 100) + "...",
+		long:                     long[:100] + "...", "x" + long: "x" + long[:98] + "...", "a\xffb": "a?b",
+		strings.Repeat("\xff", 101): "..."} {
 		if got := cut(in, 100); got != want {
 			t.Errorf("cut(%q) = %q, want %q", in, got, want)
 		}
@@ -96,7 +107,8 @@ func TestShown(t *testing.T) {
 	}
 	ones := func(n int) []any { return slices.Repeat([]any{1}, n) }
 	text := []any{strings.Repeat("x", maxShownValue-len(`[""]`))}
-	for want, v := range map[string]any{"[1]": ones(1), `["` + text[0].(string) + `"]`: text, "[" + strings.Repeat("1,", 19) + "1]": ones(20)} {
+	for want, v := range map[string]any{"[1]": ones(1), `["` + text[0].(string) + `"]`: text,
+		"[" + strings.Repeat("1,", 19) + "1]": ones(20)} {
 		if got := brief(v); got != want {
 			t.Errorf("brief: %s, want %s", got, want)
 		}
@@ -119,7 +131,8 @@ func TestShown(t *testing.T) {
 func TestFirstFailure(t *testing.T) {
 	t.Parallel()
 	l := func(at, keyword string) leaf { return leaf{at: pathOf(at), keyword: pathOf(keyword)} }
-	ordered := []leaf{l("", "/type"), l("", "/required"), l("", "/minItems"), l("", "/enum"), l("", "/pattern"), l("/2", "/type"), l("/10", "/type"), l("/a", "/type"), l("/b", "/required"),
+	ordered := []leaf{l("", "/type"), l("", "/required"), l("", "/minItems"), l("", "/enum"), l("", "/pattern"),
+		l("/2", "/type"), l("/10", "/type"), l("/a", "/type"), l("/b", "/required"),
 		l("/2/a", "/type")}
 	for i, a := range ordered {
 		for j, b := range ordered {
@@ -131,7 +144,8 @@ func TestFirstFailure(t *testing.T) {
 	if (leaf{}).last() != "" || l("", "/a/b").last() != "b" {
 		t.Error("the last keyword of a path")
 	}
-	if compareTokens("2", "10") >= 0 || compareTokens("10", "2") <= 0 || compareTokens("7", "7") != 0 || compareTokens("10", "a") >= 0 || compareTokens("b", "a") <= 0 {
+	if compareTokens("2", "10") >= 0 || compareTokens("10", "2") <= 0 || compareTokens("7", "7") != 0 ||
+		compareTokens("10", "a") >= 0 || compareTokens("b", "a") <= 0 {
 		t.Error("indexes are not in the order of numbers, or keys not in that of letters")
 	}
 }
@@ -139,27 +153,32 @@ func TestFirstFailure(t *testing.T) {
 // Numbers that exact arithmetic would choke on are rounded, and still compare.
 func TestOddNumbers(t *testing.T) {
 	t.Parallel()
-	for n, odd := range map[string]bool{"1": false, strings.Repeat("1", maxDigits): false, strings.Repeat("1", maxDigits+1): true, "1e400": false, "1e401": true,
+	for n, odd := range map[string]bool{"1": false, strings.Repeat("1", maxDigits): false,
+		strings.Repeat("1", maxDigits+1): true, "1e400": false, "1e401": true,
 		"1E-400": false, "1e-401": true, "1e99999999999999999999": true} {
 		if got := oddNumber(json.Number(n)); got != odd {
 			t.Errorf("%.20s is odd: %v, want %v", n, got, odd)
 		}
 	}
-	for n, want := range map[string]string{"-1e999": "-1e400", "1e999": "1e400", "1e-999": "0", "-12.5e1": "-125", "0.1": "0.1"} {
+	for n, want := range map[string]string{"-1e999": "-1e400", "1e999": "1e400", "1e-999": "0", "-12.5e1": "-125",
+		"0.1": "0.1"} {
 		if got := tameNumber(json.Number(n)); string(got) != want {
 			t.Errorf("%s is rounded to %s, want %s", n, got, want)
 		}
 	}
-	s, err := Compile(json.RawMessage(`{"type":"object","properties":{"n":{"type":"array","items":{"minimum":-5,"maximum":5}}},"required":["n"]}`))
+	s, err := Compile(json.RawMessage(
+		`{"type":"object","properties":{"n":{"type":"array","items":{"minimum":-5,"maximum":5}}},"required":["n"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for value, fits := range map[string]bool{`{"n":[1e-999]}`: true, `{"n":[1e999]}`: false, `{"n":[-1e999]}`: false, `{"n":[0.` + strings.Repeat("1", 900) + `]}`: true} {
+	for value, fits := range map[string]bool{`{"n":[1e-999]}`: true, `{"n":[1e999]}`: false, `{"n":[-1e999]}`: false,
+		`{"n":[0.` + strings.Repeat("1", 900) + `]}`: true} {
 		if got := s.Check(json.RawMessage(value)); (got == nil) != fits {
 			t.Errorf("%.30s: %+v", value, got)
 		}
 	}
-	for n, exact := range map[string]bool{"123456789012345": true, "1234567890123456": false, "1.5e300": true, "0.123456789012345": false, "1e1234567890123456": true} {
+	for n, exact := range map[string]bool{"123456789012345": true, "1234567890123456": false, "1.5e300": true,
+		"0.123456789012345": false, "1e1234567890123456": true} {
 		if got := exactDouble(json.Number(n)); got != exact {
 			t.Errorf("%s is exact: %v, want %v", n, got, exact)
 		}
@@ -178,13 +197,17 @@ func TestCheckTerms(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"empty", &agent.Contract{}, ""},
-		{"all of it", &agent.Contract{Purpose: "p", Deliverable: raw(`{"type":"number"}`), Signature: raw(`{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`)}, ""},
+		{"all of it", &agent.Contract{Purpose: "p", Deliverable: raw(`{"type":"number"}`),
+			Signature: raw(`{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`)}, ""},
 		{"the most", &agent.Contract{Purpose: text(MaxTermsBytes)}, ""},
 		{"too much", &agent.Contract{Purpose: text(MaxTermsBytes + 1)}, "/contract"},
-		{"too much in all", &agent.Contract{Purpose: text(MaxTermsBytes - 4), Deliverable: raw("1"), Acceptance: raw("2"), FailurePolicy: raw("3"), Signature: raw("45")}, "/contract"},
-		{"a type that is none", &agent.Contract{Deliverable: raw(`{"properties":{"a":{"type":7}}}`)}, "/contract/deliverable/properties/a/type"},
+		{"too much in all", &agent.Contract{Purpose: text(MaxTermsBytes - 4), Deliverable: raw("1"),
+			Acceptance: raw("2"), FailurePolicy: raw("3"), Signature: raw("45")}, "/contract"},
+		{"a type that is none", &agent.Contract{Deliverable: raw(`{"properties":{"a":{"type":7}}}`)},
+			"/contract/deliverable/properties/a/type"},
 		{"a signature that is none", &agent.Contract{Signature: raw(`{"inputs":[]}`)}, "/contract/signature"},
-		{"a signature that is none, beside a deliverable", &agent.Contract{Deliverable: raw(`{"type":"number"}`), Signature: raw(`[]`)}, "/contract/signature"},
+		{"a signature that is none, beside a deliverable", &agent.Contract{Deliverable: raw(`{"type":"number"}`),
+			Signature: raw(`[]`)}, "/contract/signature"},
 	}
 	for _, tt := range tests {
 		err := CheckTerms(tt.k, "/contract")
@@ -259,8 +282,10 @@ func TestCacheGenerations(t *testing.T) {
 		t.Errorf("%d young, %d old", len(c.young), len(c.old))
 	}
 	k := &agent.Contract{Purpose: "p", Deliverable: json.RawMessage(`{"type":"number"}`)}
-	for name, l := range map[string]Layers{"role": {Role: k}, "method": {Method: k}, "delegated": {Delegated: k}, "session": {Session: k}, "call": {Call: k}} {
-		if r := c.Resolve(l); r.Contract == nil || r.Contract.Purpose != "p" || string(r.Contract.Deliverable) != string(k.Deliverable) || r.Schema.Empty() {
+	for name, l := range map[string]Layers{"role": {Role: k}, "method": {Method: k}, "delegated": {Delegated: k},
+		"session": {Session: k}, "call": {Call: k}} {
+		if r := c.Resolve(l); r.Contract == nil || r.Contract.Purpose != "p" ||
+			string(r.Contract.Deliverable) != string(k.Deliverable) || r.Schema.Empty() {
 			t.Errorf("%s: resolved to %+v", name, r.Contract)
 		}
 	}
@@ -301,8 +326,10 @@ func TestCacheBytes(t *testing.T) {
 // A walk through a document comes by every schema below a node, and says where each looks.
 func TestChildren(t *testing.T) {
 	t.Parallel()
-	node := map[string]any{"type": "object", "properties": map[string]any{"b": true, "a/b": true}, "prefixItems": []any{true, true}, "items": true, "allOf": []any{true, true},
-		"patternProperties": map[string]any{"^x": true}, extItems: true, extAdditional: map[string]any{}, "x-other": true}
+	node := map[string]any{"type": "object", "properties": map[string]any{"b": true, "a/b": true},
+		"prefixItems": []any{true, true}, "items": true, "allOf": []any{true, true},
+		"patternProperties": map[string]any{"^x": true}, extItems: true, extAdditional: map[string]any{},
+		"x-other": true}
 	var steps []string
 	if err := children(node, func(step string, _ any) error { steps = append(steps, step); return nil }); err != nil {
 		t.Fatal(err)
@@ -314,7 +341,8 @@ func TestChildren(t *testing.T) {
 	stop := errors.New("stop")
 	for name, sub := range node {
 		met := 0
-		err := children(map[string]any{name: sub, "zz": true, "then": true}, func(string, any) error { met++; return stop })
+		err := children(map[string]any{name: sub, "zz": true, "then": true},
+			func(string, any) error { met++; return stop })
 		if err != stop || met != 1 {
 			t.Errorf("%s: %v after %d schemas", name, err, met)
 		}
@@ -354,7 +382,8 @@ func TestSameFingerprint(t *testing.T) {
 			t.Errorf("%s and %s have the same fingerprint: %v", tt.a, tt.b, same)
 		}
 	}
-	a, b := of(`{"items":{"description":"an item","type":"number"},"properties":{"k":{"title":"K"}}}`), of(`{"items":{"type":"number"},"properties":{"k":{}}}`)
+	a, b := of(`{"items":{"description":"an item","type":"number"},"properties":{"k":{"title":"K"}}}`),
+		of(`{"items":{"type":"number"},"properties":{"k":{}}}`)
 	if CheckedFingerprint(a) != CheckedFingerprint(b) {
 		t.Error("descriptions count among what is checked")
 	}
@@ -374,7 +403,8 @@ func TestManyProblems(t *testing.T) {
 	if _, err := Compile(json.RawMessage(`{"type":[]}`)); err == nil {
 		t.Error("a list of no types is taken")
 	}
-	for want, e := range map[string]*InvalidError{"deliverable /a is odd": {"/a", "is odd"}, "deliverable is odd": {"", "is odd"}} {
+	for want, e := range map[string]*InvalidError{"deliverable /a is odd": {"/a", "is odd"},
+		"deliverable is odd": {"", "is odd"}} {
 		if e.Error() != want {
 			t.Errorf("a problem reads %q, want %q", e.Error(), want)
 		}

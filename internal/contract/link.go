@@ -148,7 +148,8 @@ func (e *expansion) unambiguous() error {
 	for i, a := range e.back {
 		for _, b := range e.back[:i] {
 			if overlap(a, b) {
-				return &InvalidError{"", "recurses in two ways into the same value, at " + strings.Join(a, "") + ": let the alternatives differ in their keys, or recurse in one place"}
+				return &InvalidError{"", "recurses in two ways into the same value, at " + strings.Join(a, "") +
+					": let the alternatives differ in their keys, or recurse in one place"}
 			}
 		}
 	}

@@ -25,7 +25,8 @@ func TestWithoutSenseless(t *testing.T) {
 		`{"patternProperties":{"(":{},"^a":{}}}`:                                  `{"patternProperties":{"^a":{}}}`,
 		`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`:   `{"type":"object"}`,
 		`["array"]`: ``,
-		`{"properties":{` + strings.Repeat(`"p":{},`, 3) + many(100) + `"z":{}}}`: `{"properties":{` + manyLeft(100) + `"p":{},"z":{}}}`,
+		`{"properties":{` + strings.Repeat(`"p":{},`, 3) + many(100) + `"z":{}}}`: `{"properties":{` + manyLeft(100) +
+			`"p":{},"z":{}}}`,
 	} {
 		kept, odd, err := WithoutSenseless(json.RawMessage(deliverable))
 		if err != nil || string(kept) != want || (deliverable == want) != (len(odd) == 0) {
@@ -40,7 +41,8 @@ func TestWithoutSenseless(t *testing.T) {
 	if _, _, err := WithoutSenseless(json.RawMessage(`{"$ref":"#/x"}`)); !errors.As(err, &bad) {
 		t.Errorf("a reference: %v", err)
 	}
-	if _, _, err := WithoutSenseless(json.RawMessage(`{"properties":{` + many(400) + `"z":{}}}`)); !errors.As(err, &bad) || !strings.Contains(bad.Reason, "more than") {
+	if _, _, err := WithoutSenseless(json.RawMessage(`{"properties":{` + many(400) +
+		`"z":{}}}`)); !errors.As(err, &bad) || !strings.Contains(bad.Reason, "more than") {
 		t.Errorf("too much of it: %v", err)
 	}
 }

@@ -33,10 +33,12 @@ const (
 
 // A Field is one input or output of a signature.
 type Field struct {
-	Name        string          `json:"name"`
-	Type        string          `json:"type"` // never empty after ParseSignature: any for inputs and string for outputs that name none
-	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"` // what a value must keep beside its type: a deliverable, mostly JSON Schema
+	Name string `json:"name"`
+	// never empty after ParseSignature: any for inputs and string for outputs that name none
+	Type        string `json:"type"`
+	Description string `json:"description,omitempty"`
+	// what a value must keep beside its type: a deliverable, mostly JSON Schema
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // A Signature declares inputs and outputs.
@@ -73,7 +75,8 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return Signature{}, &SignatureError{"", "must be {instructions?, inputs: [{name, type?, description?, schema?}], outputs: [...]}: " + err.Error()}
+		return Signature{}, &SignatureError{"",
+			"must be {instructions?, inputs: [{name, type?, description?, schema?}], outputs: [...]}: " + err.Error()}
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return Signature{}, &SignatureError{"", "has more than one JSON value"}
@@ -99,7 +102,8 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 	case len(s.Outputs) == 0:
 		return Signature{}, &SignatureError{"/outputs", "must name at least one field"}
 	case schemaBytes(s) > MaxFieldSchema:
-		return Signature{}, &SignatureError{"", fmt.Sprintf("has schemas of %d bytes; at most %d are read", schemaBytes(s), MaxFieldSchema)}
+		return Signature{}, &SignatureError{"", fmt.Sprintf("has schemas of %d bytes; at most %d are read",
+			schemaBytes(s), MaxFieldSchema)}
 	}
 	return s, nil
 }

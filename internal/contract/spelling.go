@@ -7,17 +7,20 @@ import (
 )
 
 // constraintNames are the names of what is checked.
-var constraintNames = strings.Fields("type enum const minItems maxItems minLength maxLength minProperties maxProperties minContains maxContains minimum maximum " +
-	"exclusiveMinimum exclusiveMaximum multipleOf uniqueItems pattern required dependentRequired items additionalProperties contains propertyNames " +
-	"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties patternProperties dependentSchemas " +
-	"min_items constraints")
+var constraintNames = strings.Fields(
+	"type enum const minItems maxItems minLength maxLength minProperties maxProperties minContains maxContains minimum maximum " +
+		"exclusiveMinimum exclusiveMaximum multipleOf uniqueItems pattern required dependentRequired items additionalProperties contains propertyNames " +
+		"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties patternProperties dependentSchemas " +
+		"min_items constraints")
 
 // annotations are names that are known to say something to a reader alone.
-var annotations = strings.Fields("title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema definitions")
+var annotations = strings.Fields(
+	"title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema definitions")
 
 // silent reports whether a name that is no keyword is known to check nothing where it stands, or is read elsewhere.
 func silent(name, at string) bool {
-	return name == "min_items" || name == "constraints" && at == "" || name == "$schema" || name == "$comment" || slices.Contains(annotations, name)
+	return name == "min_items" || name == "constraints" && at == "" || name == "$schema" || name == "$comment" ||
+		slices.Contains(annotations, name)
 }
 
 // leastTypo is the length of the shortest name that may have a wrong letter: a shorter one is soon another word.
@@ -27,7 +30,8 @@ const leastTypo = 6
 // of at least leastTypo with one letter wrong, missing, added or out of its place, two from 8 letters on. A name
 // that is two letters longer or shorter is another word, as requiredIf is.
 func meantName(name string) string {
-	if slices.Contains(constraintNames, name) || slices.Contains(annotations, name) || strings.HasPrefix(name, "$") || strings.HasPrefix(name, "x-") || len(name) > 40 {
+	if slices.Contains(constraintNames, name) || slices.Contains(annotations, name) || strings.HasPrefix(name, "$") ||
+		strings.HasPrefix(name, "x-") || len(name) > 40 {
 		return ""
 	}
 	var meant string

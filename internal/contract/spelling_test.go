@@ -10,9 +10,14 @@ import (
 // A constraint with a name that is nearly right is refused by that name; what annotates is not.
 func TestMisspeltConstraints(t *testing.T) {
 	t.Parallel()
-	for name, meant := range map[string]string{"minitems": "minItems", "min-items": "minItems", "minimum_items": "minItems", "max_items": "maxItems", "mininum": "minimum", "min_itmes": "minItems", "propreties": "properties",
-		"Required": "required", "requierd": "required", "require": "required", "property": "properties", "Type": "type", "types": "type", "item": "items", "additional_properties": "additionalProperties",
-		"min_length": "minLength", "max_len": "maxLength", "patern": "pattern", "constrains": "constraints", "one_of": "oneOf", "enums": "enum"} {
+	for name, meant := range map[string]string{"minitems": "minItems", "min-items": "minItems",
+		"minimum_items": "minItems", "max_items": "maxItems", "mininum": "minimum", "min_itmes": "minItems",
+		"propreties": "properties",
+		"Required":   "required", "requierd": "required", "require": "required", "property": "properties",
+		"Type":  "type",
+		"types": "type", "item": "items", "additional_properties": "additionalProperties",
+		"min_length": "minLength", "max_len": "maxLength", "patern": "pattern", "constrains": "constraints",
+		"one_of": "oneOf", "enums": "enum"} {
 		for _, at := range []string{"", "/properties/movies", "/constraints/properties/movies"} {
 			doc := `{"` + name + `":["x"]}`
 			for _, step := range []string{"movies", "properties", "constraints"} {
@@ -22,7 +27,8 @@ func TestMisspeltConstraints(t *testing.T) {
 			}
 			_, err := Compile(json.RawMessage(doc))
 			var invalid *InvalidError
-			if !errors.As(err, &invalid) || invalid.Pointer != at+"/"+name || !strings.HasSuffix(invalid.Reason, "it is written "+meant) {
+			if !errors.As(err, &invalid) || invalid.Pointer != at+"/"+name ||
+				!strings.HasSuffix(invalid.Reason, "it is written "+meant) {
 				t.Errorf("%s: %v, want %s", doc, err, meant)
 			}
 			if _, err := CompileStored(json.RawMessage(doc)); err != nil {
@@ -33,14 +39,18 @@ func TestMisspeltConstraints(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"title", "note", "notes", "comment", "$comment", "x-type", "format", "formats", "example", "unit", "name", "purpose", "nullable", "id", "key", "value", "requiredIf", "required_by", "multiple", "constant", "allow", "typed", "definition", "discriminator", "enumNames", "minimumDate",
-		"formatMinimum", "propertyOrder", "errorMessage", "typeName", "itemsType", "dependencies", "additionalItems", "größe", ""} {
+	for _, name := range []string{"title", "note", "notes", "comment", "$comment", "x-type", "format", "formats",
+		"example", "unit", "name", "purpose", "nullable", "id", "key", "value", "requiredIf", "required_by", "multiple",
+		"constant", "allow", "typed", "definition", "discriminator", "enumNames", "minimumDate",
+		"formatMinimum", "propertyOrder", "errorMessage", "typeName", "itemsType", "dependencies", "additionalItems",
+		"größe", ""} {
 		if _, err := Compile(json.RawMessage(`{"` + name + `":1}`)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Names of keys are no constraints.
-	if _, err := Compile(json.RawMessage(`{"properties":{"Type":{},"minitems":{}},"required":["Type"],"enum":[{"types":1}],"default":{"item":1}}`)); err != nil {
+	if _, err := Compile(json.RawMessage(
+		`{"properties":{"Type":{},"minitems":{}},"required":["Type"],"enum":[{"types":1}],"default":{"item":1}}`)); err != nil {
 		t.Error(err)
 	}
 }
@@ -71,7 +81,8 @@ func TestViolationsNameTheKeyToUse(t *testing.T) {
 		t.Fatal("no violation")
 	}
 	raw, _ := json.Marshal(v.Metadata["rename_keys"])
-	if string(raw) != `{"STATUS":"status","movieList":"movie_list"}` || !strings.Contains(v.Message, `its key "movieList" must be "movie_list"`) {
+	if string(raw) != `{"STATUS":"status","movieList":"movie_list"}` ||
+		!strings.Contains(v.Message, `its key "movieList" must be "movie_list"`) {
 		t.Errorf("%s: %s", raw, v.Message)
 	}
 	if v := s.Check(json.RawMessage(`{"x":1}`)); v == nil || v.Metadata["rename_keys"] != nil {

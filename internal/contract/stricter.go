@@ -97,7 +97,8 @@ func (c *comparison) keyword(in map[string]any, name string, v any, by []any) bo
 		}))
 	case "additionalProperties":
 		return c.implied(v, c.parts(by, func(x map[string]any) any {
-			if x["patternProperties"] != nil || !c.within(x["properties"], in["properties"]) { // then it leaves more members out
+			// then it leaves more members out
+			if x["patternProperties"] != nil || !c.within(x["properties"], in["properties"]) {
 				return nil
 			}
 			return keyed(x, name)
@@ -123,13 +124,15 @@ func (c *comparison) says(name string, x, v any) bool {
 			all, some = some, all
 		}
 		return c.takes(len(all)*len(some)) && !slices.ContainsFunc(some, func(e any) bool {
-			return !slices.Contains(all, e) && !(name == "type" && e == "integer" && slices.Contains(all, any("number")))
+			return !slices.Contains(all, e) && !(name == "type" && e == "integer" &&
+				slices.Contains(all, any("number")))
 		})
 	case "minItems", "minLength", "minProperties", "minimum", "exclusiveMinimum":
 		return rational(x).Cmp(rational(v)) >= 0
 	case "maxItems", "maxLength", "maxProperties", "maximum", "exclusiveMaximum":
 		return rational(x).Cmp(rational(v)) <= 0
-	case "enum", "const", "multipleOf", "uniqueItems", "pattern", "not", "anyOf", "oneOf", "prefixItems", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas":
+	case "enum", "const", "multipleOf", "uniqueItems", "pattern", "not", "anyOf", "oneOf", "prefixItems",
+		"patternProperties", "propertyNames", "dependentRequired", "dependentSchemas":
 		return reflect.DeepEqual(x, v)
 	}
 	return false // it depends on sibling keywords

@@ -36,15 +36,20 @@ func TestStricter(t *testing.T) {
 		{"numbers", `{"type":"number"}`, `{"type":"integer"}`, false},
 		{"other types", `{"type":"array","min_items":1}`, `{"type":"object"}`, false},
 		{"elements", `{"items":{"type":"object","required":["t"]}}`, `{"items":{"type":"object"}}`, true},
-		{"elements after others", `{"prefixItems":[true],"items":{"type":"string","minLength":1}}`, `{"items":{"type":"string"}}`, false},
-		{"closed", `{"properties":{"a":{}},"additionalProperties":false}`, `{"properties":{"a":{},"b":{}},"additionalProperties":false}`, true},
-		{"opened", `{"properties":{"a":{},"b":{}},"additionalProperties":false,"required":["a"]}`, `{"properties":{"a":{}},"additionalProperties":false}`, false},
-		{"a narrower bound", `{"minimum":0.5,"maximum":9007199254740992}`, `{"minimum":0,"maximum":9007199254740993}`, true},
+		{"elements after others", `{"prefixItems":[true],"items":{"type":"string","minLength":1}}`,
+			`{"items":{"type":"string"}}`, false},
+		{"closed", `{"properties":{"a":{}},"additionalProperties":false}`,
+			`{"properties":{"a":{},"b":{}},"additionalProperties":false}`, true},
+		{"opened", `{"properties":{"a":{},"b":{}},"additionalProperties":false,"required":["a"]}`,
+			`{"properties":{"a":{}},"additionalProperties":false}`, false},
+		{"a narrower bound", `{"minimum":0.5,"maximum":9007199254740992}`, `{"minimum":0,"maximum":9007199254740993}`,
+			true},
 		{"a wider bound", `{"minimum":9007199254740992}`, `{"minimum":9007199254740993}`, false},
 		{"the same pattern", `{"type":"string","pattern":"^a"}`, `{"pattern":"^a"}`, true},
 		{"another pattern", `{"type":"string","pattern":"^ab"}`, `{"pattern":"^a"}`, false},
 		{"fewer values", `{"enum":[1]}`, `{"enum":[1,2]}`, false}, // not compared
-		{"what contains depends on", `{"type":"array","contains":true,"minContains":2}`, `{"contains":true,"minContains":2}`, false},
+		{"what contains depends on", `{"type":"array","contains":true,"minContains":2}`,
+			`{"contains":true,"minContains":2}`, false},
 		{"a reference", `{"type":"array","min_items":1}`, `{"$ref":"#/$defs/a","$defs":{"a":{"type":"array"}}}`, false},
 		{"an unknown name", `{"type":"array","min_items":1,"sorted":true}`, `{"type":"array"}`, false},
 		{"than an unknown name", `{"type":"array","min_items":1}`, `{"type":"array","sorted":true}`, false},
@@ -121,7 +126,8 @@ func TestStricterAccepts(t *testing.T) {
 			}
 			accepted++
 			if bad := sy.Check(v); bad != nil {
-				t.Fatalf("%s is called stricter than %s, and accepts %s, which the other one refuses: %s", x, y, v, bad.Message)
+				t.Fatalf("%s is called stricter than %s, and accepts %s, which the other one refuses: %s", x, y, v,
+					bad.Message)
 			}
 		}
 	}
@@ -147,12 +153,15 @@ func randomKeyword(r *rand.Rand, depth int) (name string, v any) {
 		}
 		return randomSchema(r, depth+1)
 	}
-	names := []string{"type", "type", "required", "required", "min_items", "min_items", "minItems", "maxItems", "properties", "properties", "items", "prefixItems", "additionalProperties",
-		"patternProperties", "minimum", "exclusiveMaximum", "minLength", "minProperties", "uniqueItems", "enum", "const", "pattern", "not", "anyOf", "allOf", "contains", "minContains", "propertyNames",
+	names := []string{"type", "type", "required", "required", "min_items", "min_items", "minItems", "maxItems",
+		"properties", "properties", "items", "prefixItems", "additionalProperties",
+		"patternProperties", "minimum", "exclusiveMaximum", "minLength", "minProperties", "uniqueItems", "enum",
+		"const", "pattern", "not", "anyOf", "allOf", "contains", "minContains", "propertyNames",
 		"if", "then", "dependentRequired", "title", "unknown", "unevaluatedProperties", "constraints"}
 	switch name = names[r.IntN(len(names))]; name {
 	case "type":
-		return name, pick("array", "object", "Array", []string{"object", "array"}, []string{"array", "integer"}, "number", "integer", "string", []string{"null", "boolean", "object"})
+		return name, pick("array", "object", "Array", []string{"object", "array"}, []string{"array", "integer"},
+			"number", "integer", "string", []string{"null", "boolean", "object"})
 	case "required":
 		return name, pick([]string{"a"}, []string{"a", "b"}, []string{"b"}, []string{})
 	case "min_items", "minItems", "maxItems", "minLength", "minProperties", "minContains":
@@ -162,9 +171,11 @@ func randomKeyword(r *rand.Rand, depth int) (name string, v any) {
 	case "uniqueItems":
 		return name, r.IntN(2) == 0
 	case "properties", "patternProperties":
-		return name, pick(map[string]any{"a": sub()}, map[string]any{"a": sub(), "b": sub()}, map[string]any{"b": sub()})
+		return name, pick(map[string]any{"a": sub()}, map[string]any{"a": sub(), "b": sub()},
+			map[string]any{"b": sub()})
 	case "constraints":
-		return name, pick(map[string]any{"min_items": r.IntN(3)}, map[string]any{"properties": map[string]any{"a": sub()}})
+		return name, pick(map[string]any{"min_items": r.IntN(3)},
+			map[string]any{"properties": map[string]any{"a": sub()}})
 	case "prefixItems", "anyOf", "allOf":
 		return name, pick([]any{sub()}, []any{sub(), sub()})
 	case "enum":

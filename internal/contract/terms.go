@@ -17,7 +17,8 @@ const (
 // given one. A nil contract is valid.
 func CheckTerms(k *agent.Contract, pointer string) error {
 	if n := size(k); n > MaxTermsBytes {
-		return &agent.InputError{Code: "too_large", Pointer: pointer, Detail: fmt.Sprintf("the contract has %d bytes, at most %d are kept", n, MaxTermsBytes)}
+		return &agent.InputError{Code: "too_large", Pointer: pointer,
+			Detail: fmt.Sprintf("the contract has %d bytes, at most %d are kept", n, MaxTermsBytes)}
 	}
 	if k == nil || len(k.Deliverable) == 0 {
 		return checkSignature(k, pointer)
@@ -25,8 +26,9 @@ func CheckTerms(k *agent.Contract, pointer string) error {
 	_, err := Compile(k.Deliverable)
 	var invalid *InvalidError
 	if errors.As(err, &invalid) {
-		return &agent.InputError{Code: "invalid_contract", Pointer: pointer + "/deliverable" + invalid.Pointer, Detail: invalid.Reason,
-			Hint: "see docs/contracts.md for the constraints that are checked"}
+		return &agent.InputError{Code: "invalid_contract", Pointer: pointer + "/deliverable" + invalid.Pointer,
+			Detail: invalid.Reason,
+			Hint:   "see docs/contracts.md for the constraints that are checked"}
 	}
 	if err != nil {
 		return err

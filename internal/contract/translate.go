@@ -31,7 +31,8 @@ type translator struct {
 }
 
 func newTranslator(doc any, m mode) *translator {
-	return &translator{mode: m, anchors: map[string]string{}, places: map[string]any{}, evaluates: uses(doc, "unevaluatedItems", "unevaluatedProperties"), patterns: map[string]int{},
+	return &translator{mode: m, anchors: map[string]string{}, places: map[string]any{},
+		evaluates: uses(doc, "unevaluatedItems", "unevaluatedProperties"), patterns: map[string]int{},
 		origin: origins{hoisted: map[string]string{}, renamed: map[string]bool{}, implied: map[string]bool{}}}
 }
 
@@ -63,8 +64,10 @@ func (t *translator) document(doc any) (map[string]any, error) {
 	if !ok {
 		return nil, t.problem("", "must be an object: {type, required, min_items, constraints} or a JSON Schema")
 	}
-	if s, ok := m["$schema"].(string); ok && strings.TrimSuffix(s, "#") != "https://json-schema.org/draft/2020-12/schema" {
-		if err := t.problem("/$schema", "must be https://json-schema.org/draft/2020-12/schema, or left out"); err != nil {
+	if s, ok := m["$schema"].(string); ok && strings.TrimSuffix(s,
+		"#") != "https://json-schema.org/draft/2020-12/schema" {
+		if err := t.problem("/$schema",
+			"must be https://json-schema.org/draft/2020-12/schema, or left out"); err != nil {
 			return nil, err
 		}
 	}

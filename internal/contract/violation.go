@@ -39,8 +39,9 @@ func (s *Schema) violation(l leaf, v any) *Violation {
 	if len(l.at) > 0 {
 		where = cut(jsonPointer(l.at), 300)
 	}
-	meta := map[string]any{"expected_shape": shapes(node["type"]), "actual_shape": shapeOf(actual), "constraint_path": cut(s.origin.spelled(pointer), 500),
-		"value_path": cut(jsonPointer(l.at), 300), "expected_keys": []string{}, "actual_keys": []string{}}
+	meta := map[string]any{"expected_shape": shapes(node["type"]), "actual_shape": shapeOf(actual),
+		"constraint_path": cut(s.origin.spelled(pointer), 500),
+		"value_path":      cut(jsonPointer(l.at), 300), "expected_keys": []string{}, "actual_keys": []string{}}
 	out := &Violation{Mismatch: MismatchSchema, Metadata: meta}
 	switch {
 	case l.text != "":
@@ -118,7 +119,10 @@ func renamed(missing []string, object map[string]any) map[string]string {
 	}
 	out := map[string]string{}
 	for _, key := range sortedKeys(object) {
-		i := slices.IndexFunc(missing, func(m string) bool { return PlainWord(m) != "" && PlainWord(m) == PlainWord(key) })
+		i := slices.IndexFunc(missing, func(m string) bool {
+			return PlainWord(m) != "" &&
+				PlainWord(m) == PlainWord(key)
+		})
 		if i >= 0 {
 			out[key] = missing[i]
 			missing = slices.Delete(slices.Clone(missing), i, i+1)
@@ -172,8 +176,11 @@ func (o *Violation) broken(where, keyword string, limit, actual any) {
 
 // tooLarge is the violation of a value that cannot be checked within bounds.
 func (s *Schema) tooLarge(v any, expected, actual string) *Violation {
-	return &Violation{Mismatch: MismatchSchema, Message: fmt.Sprintf("the value is too large for its contract: it holds %s, and the contract takes %s", actual, expected),
-		Metadata: map[string]any{"mismatch": MismatchSchema, "expected_shape": shapes(s.root["type"]), "actual_shape": shapeOf(v),
+	return &Violation{Mismatch: MismatchSchema,
+		Message: fmt.Sprintf("the value is too large for its contract: it holds %s, and the contract takes %s", actual,
+			expected),
+		Metadata: map[string]any{"mismatch": MismatchSchema, "expected_shape": shapes(s.root["type"]),
+			"actual_shape":  shapeOf(v),
 			"expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "deliverable", "value_path": "",
 			"expected": expected, "actual": actual}}
 }

@@ -133,7 +133,8 @@ func TestShareKeepsItsRules(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		synctest.Test(t, func(t *testing.T) {
-			m := model{t: t, seed: seed, s: NewShare[int](1 + r.Int64N(20)), held: map[int][]int64{}, waiting: map[int][]ask{}}
+			m := model{t: t, seed: seed, s: NewShare[int](1 + r.Int64N(20)), held: map[int][]int64{},
+				waiting: map[int][]ask{}}
 			for range 300 {
 				m.step(r)
 			}
@@ -367,7 +368,8 @@ func TestRates(t *testing.T) {
 	r := NewRates[string](func() time.Time { return now })
 	for i := range 5 {
 		q := r.Take("a", 5)
-		if want := (Quota{OK: true, Burst: 5, Window: time.Second, Left: 4 - i, Reset: time.Duration(i+1) * time.Second / 5}); q != want {
+		if want := (Quota{OK: true, Burst: 5, Window: time.Second, Left: 4 - i,
+			Reset: time.Duration(i+1) * time.Second / 5}); q != want {
 			t.Errorf("request %d: %+v, want %+v", i, q, want)
 		}
 	}
@@ -376,7 +378,8 @@ func TestRates(t *testing.T) {
 			t.Errorf("over the rate: %+v", q)
 		}
 	}
-	if q := r.Take("b", 0.5); !q.OK || q.Burst != 1 || q.Window != 2*time.Second || q.Left != 0 || q.Reset != 2*time.Second {
+	if q := r.Take("b", 0.5); !q.OK || q.Burst != 1 || q.Window != 2*time.Second || q.Left != 0 ||
+		q.Reset != 2*time.Second {
 		t.Errorf("another owner: %+v", q)
 	}
 	now = now.Add(time.Second / 5)

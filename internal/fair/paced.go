@@ -7,7 +7,8 @@ import (
 
 // Paced does heavy work of one owner after another, and has the owner rest after each as long as rest says of the time that it took. It
 // returns the error of the work, or the cause of ctx's end when that comes before the owner's turn.
-func (l *Lines[K]) Paced(ctx context.Context, owner K, rest func(took time.Duration) time.Duration, work func() error) error {
+func (l *Lines[K]) Paced(ctx context.Context, owner K, rest func(took time.Duration) time.Duration,
+	work func() error) error {
 	if err := l.Enter(ctx, owner, 1); err != nil {
 		return err
 	}

@@ -32,12 +32,14 @@ func TestPaced(t *testing.T) {
 		var all sync.WaitGroup
 		gone := errors.New("gone")
 		all.Go(func() {
-			if err := l.Paced(ctx, "mallory", rest, func() error { t.Error("it was done"); return nil }); !errors.Is(err, gone) {
+			if err := l.Paced(ctx, "mallory", rest,
+				func() error { t.Error("it was done"); return nil }); !errors.Is(err, gone) {
 				t.Errorf("got %v", err)
 			}
 		})
 		synctest.Wait()
-		if err := l.Paced(t.Context(), "alice", rest, func() error { return nil }); err != nil || time.Since(start) != 7*time.Second {
+		if err := l.Paced(t.Context(), "alice", rest,
+			func() error { return nil }); err != nil || time.Since(start) != 7*time.Second {
 			t.Errorf("another owner waited until %v, %v", time.Since(start), err)
 		}
 		cancel(gone)

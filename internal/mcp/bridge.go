@@ -52,7 +52,8 @@ type bridge struct {
 	ctx     context.Context //nolint:containedctx // of the bridge, which is one call of Bridge
 	stop    context.CancelFunc
 	session string // marks the bridge's requests for the daemon, which cancels those that the client cancels
-	version string // of the protocol, that initialize has settled; "" where the client says it with each request; used by the goroutine that reads
+	// of the protocol, that initialize has settled; "" where the client says it with each request; used by the goroutine that reads
+	version string
 
 	writing sync.Mutex // one line at a time
 
@@ -146,7 +147,8 @@ func (b *bridge) take(line []byte) {
 	m, fault := readMessage(line)
 	switch {
 	case fault == nil && m.batch && (b.version == "" || b.version >= firstWithoutBatches):
-		fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a line must have one message: this version of the protocol has no batches"}
+		fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "a line must have one message: this version of the protocol has no batches"}
 		fallthrough
 	case fault != nil:
 		b.write(errorMessage(m.id, fault))
@@ -170,7 +172,8 @@ func (b *bridge) ask(line []byte, m message) {
 	a := &asked{message: m, cancel: cancel}
 	if !b.enter(a) {
 		cancel()
-		b.write(errorMessage(m.id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a request with this id is under way"}))
+		b.write(errorMessage(m.id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "a request with this id is under way"}))
 		return
 	}
 	header := b.header(m)
@@ -178,7 +181,8 @@ func (b *bridge) ask(line []byte, m message) {
 		defer cancel()
 		defer b.leave(a)
 		deliver := func(message []byte, last bool) { b.deliver(a, message, last) }
-		if err := b.answer(ctx, m, line, header, deliver); err != nil && !(a.batch && a.answered) { // a batch has no last answer
+		// a batch has no last answer
+		if err := b.answer(ctx, m, line, header, deliver); err != nil && !(a.batch && a.answered) {
 			b.deliver(a, errorMessage(m.id, err), true)
 		}
 	})

@@ -28,7 +28,8 @@ func bridged(t *testing.T, daemon http.HandlerFunc) (say func(text string), hear
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	go func() {
-		ended <- Bridge(ctx, BridgeOptions{In: in, Out: out, URL: s.URL + "/mcp", HTTP: s.Client(), Logger: zerolog.Nop()})
+		ended <- Bridge(ctx, BridgeOptions{In: in, Out: out, URL: s.URL + "/mcp", HTTP: s.Client(),
+			Logger: zerolog.Nop()})
 		_ = out.Close()
 	}()
 	heard := bufio.NewReader(fromBridge)
@@ -74,7 +75,8 @@ func answers(t *testing.T) http.HandlerFunc {
 func TestBridgeLines(t *testing.T) {
 	t.Parallel()
 	const ping, pong = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{"method":"ping"}}`
-	const second, again = `{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`
+	const second, again = `{"jsonrpc":"2.0","id":2,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`
 	fault := func(id string, code int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,`, id, code)
 	}
@@ -82,29 +84,36 @@ func TestBridgeLines(t *testing.T) {
 		said string
 		want []string // beginnings of lines
 	}{
-		"as they should be":            {ping + "\n" + second + "\n", []string{pong, again}},
-		"a byte order mark":            {"\ufeff" + ping + "\n", []string{pong}},
-		"other ends of lines":          {ping + "\r\n\r\n  \n" + second + "\r\n", []string{pong, again}},
-		"no end":                       {ping, []string{pong}},
-		"cut off":                      {ping + "\n" + ping[:20], []string{pong, fault("null", -32700)}},
-		"no JSON":                      {"hello\n" + ping + "\n", []string{fault("null", -32700), pong}},
-		"no text":                      {"\xff\xfe\x00\n" + ping + "\n", []string{fault("null", -32700), pong}},
-		"two on a line":                {ping + ping + "\n" + ping + "\n", []string{fault("null", -32700), pong}},
-		"a batch":                      {"[" + ping + "]\n" + ping + "\n", []string{fault("null", -32600), pong}},
-		"an empty batch":               {"[]\n" + ping + "\n", []string{fault("null", -32600), pong}},
-		"no object":                    {"7\n" + ping + "\n", []string{fault("null", -32600), pong}},
-		"another version":              {`{"jsonrpc":"1.0","id":4,"method":"ping"}` + "\n" + ping + "\n", []string{fault("4", -32600), pong}},
-		"no method":                    {`{"jsonrpc":"2.0","id":"x"}` + "\n" + ping + "\n", []string{fault(`"x"`, -32600), pong}},
-		"a method of a wrong type":     {`{"jsonrpc":"2.0","id":4,"method":7}` + "\n" + ping + "\n", []string{fault("4", -32600), pong}},
-		"an id of a wrong type":        {`{"jsonrpc":"2.0","id":[1],"method":"ping"}` + "\n" + ping + "\n", []string{fault("null", -32600), pong}},
-		"too long":                     {`{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"` + strings.Repeat("x", maxLine) + `"}}` + "\n" + ping + "\n", []string{fault("null", -32600), pong}},
-		"an answer and a notification": {`{"jsonrpc":"2.0","id":9,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/progress"}` + "\n" + ping + "\n", []string{pong}},
+		"as they should be":   {ping + "\n" + second + "\n", []string{pong, again}},
+		"a byte order mark":   {"\ufeff" + ping + "\n", []string{pong}},
+		"other ends of lines": {ping + "\r\n\r\n  \n" + second + "\r\n", []string{pong, again}},
+		"no end":              {ping, []string{pong}},
+		"cut off":             {ping + "\n" + ping[:20], []string{pong, fault("null", -32700)}},
+		"no JSON":             {"hello\n" + ping + "\n", []string{fault("null", -32700), pong}},
+		"no text":             {"\xff\xfe\x00\n" + ping + "\n", []string{fault("null", -32700), pong}},
+		"two on a line":       {ping + ping + "\n" + ping + "\n", []string{fault("null", -32700), pong}},
+		"a batch":             {"[" + ping + "]\n" + ping + "\n", []string{fault("null", -32600), pong}},
+		"an empty batch":      {"[]\n" + ping + "\n", []string{fault("null", -32600), pong}},
+		"no object":           {"7\n" + ping + "\n", []string{fault("null", -32600), pong}},
+		"another version": {`{"jsonrpc":"1.0","id":4,"method":"ping"}` + "\n" + ping + "\n",
+			[]string{fault("4", -32600), pong}},
+		"no method": {`{"jsonrpc":"2.0","id":"x"}` + "\n" + ping + "\n",
+			[]string{fault(`"x"`, -32600), pong}},
+		"a method of a wrong type": {`{"jsonrpc":"2.0","id":4,"method":7}` + "\n" + ping + "\n",
+			[]string{fault("4", -32600), pong}},
+		"an id of a wrong type": {`{"jsonrpc":"2.0","id":[1],"method":"ping"}` + "\n" + ping + "\n",
+			[]string{fault("null", -32600), pong}},
+		"too long": {`{"jsonrpc":"2.0","id":9,"method":"ping","params":{"x":"` + strings.Repeat("x",
+			maxLine) + `"}}` + "\n" + ping + "\n", []string{fault("null", -32600), pong}},
+		"an answer and a notification": {`{"jsonrpc":"2.0","id":9,"result":{}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/progress"}` + "\n" + ping + "\n", []string{pong}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			say, hear, end := bridged(t, answers(t))
 			go func() {
-				for part := range strings.SplitAfterSeq(c.said, "\n") { // the second one begins when the first one is answered
+				// the second one begins when the first one is answered
+				for part := range strings.SplitAfterSeq(c.said, "\n") {
 					say(part)
 				}
 				if err := end(); err != nil {

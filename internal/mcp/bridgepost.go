@@ -72,7 +72,8 @@ func (b *bridge) post(ctx context.Context, message []byte, header http.Header) (
 }
 
 // answer passes on what the daemon says to a request, up to its response, which is the last. The error is to be the response.
-func (b *bridge) answer(ctx context.Context, asked message, line []byte, header http.Header, deliver func(message []byte, last bool)) *jsonrpc.Error {
+func (b *bridge) answer(ctx context.Context, asked message, line []byte, header http.Header,
+	deliver func(message []byte, last bool)) *jsonrpc.Error {
 	return b.each(ctx, line, header, func(message []byte) (done bool) {
 		m, _ := readMessage(message)
 		if m.id == nil && m.method == "" && !asked.batch { // an error that was found before the id was read
@@ -104,10 +105,12 @@ func withID(response []byte, id json.RawMessage) []byte {
 }
 
 // each sends a request and passes every message that comes of it to take, until that has the response. The error says why there is none.
-func (b *bridge) each(ctx context.Context, request []byte, header http.Header, take func(message []byte) (done bool)) *jsonrpc.Error {
+func (b *bridge) each(ctx context.Context, request []byte, header http.Header,
+	take func(message []byte) (done bool)) *jsonrpc.Error {
 	resp, err := b.post(ctx, request, header)
 	if err != nil {
-		return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL + " does not answer: " + err.Error()}
+		return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL + " does not answer: " +
+			err.Error()}
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -117,7 +120,8 @@ func (b *bridge) each(ctx context.Context, request []byte, header http.Header, t
 		for {
 			message, err := in.next()
 			if err != nil {
-				return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL + " has not answered to the end: " + err.Error()}
+				return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL +
+					" has not answered to the end: " + err.Error()}
 			}
 			if take(message) {
 				return nil
@@ -130,5 +134,6 @@ func (b *bridge) each(ctx context.Context, request []byte, header http.Header, t
 			return nil
 		}
 	}
-	return &jsonrpc.Error{Code: codeOf(resp.StatusCode), Message: "the daemon at " + b.o.URL + " answers " + strings.TrimSpace(resp.Status)}
+	return &jsonrpc.Error{Code: codeOf(resp.StatusCode), Message: "the daemon at " + b.o.URL + " answers " +
+		strings.TrimSpace(resp.Status)}
 }

@@ -35,10 +35,12 @@ const listenPause = 5 * time.Second
 
 // listen follows changes of the list until the daemon or the bridge ends. What changed while nobody listened is not known, so that a client hears of it again.
 func (b *bridge) listen(begun func(), again bool) {
-	request := agent.Encoded(map[string]any{"jsonrpc": "2.0", "id": listenAs, "method": methodListen, "params": map[string]any{
-		"notifications": map[string]any{"toolsListChanged": true},
-		"_meta": map[string]any{metaVersion: newestVersion, metaClient: map[string]any{"name": listenAs, "version": "1"},
-			metaCapabilities: map[string]any{}}}})
+	request := agent.Encoded(map[string]any{"jsonrpc": "2.0", "id": listenAs, "method": methodListen,
+		"params": map[string]any{
+			"notifications": map[string]any{"toolsListChanged": true},
+			"_meta": map[string]any{metaVersion: newestVersion, metaClient: map[string]any{"name": listenAs,
+				"version": "1"},
+				metaCapabilities: map[string]any{}}}})
 	m, _ := readMessage(request)
 	err := b.each(b.ctx, request, b.header(m), func(message []byte) (done bool) {
 		begun()
@@ -49,6 +51,7 @@ func (b *bridge) listen(begun func(), again bool) {
 		return m.method == ""
 	})
 	if err != nil && b.ctx.Err() == nil {
-		b.o.Logger.Debug().Err(errors.New(err.Message)).Msg("changes of the list of tools are not heard of until the daemon answers again")
+		b.o.Logger.Debug().Err(errors.New(err.Message)).Msg(
+			"changes of the list of tools are not heard of until the daemon answers again")
 	}
 }

@@ -38,7 +38,8 @@ const (
 
 // call makes the call, and reports its progress where the request has a token. The result may be a task, for clients that know tasks. tool is nil for methods
 // called by name.
-func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (sdk.Result, error) {
+func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest,
+	tool *catalog.Tool) (sdk.Result, error) {
 	if err := nameSession(req, &q); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func sessionOf(req *sdk.CallToolRequest, argument string) (string, error) {
 	given, there := req.Params.Meta[MetaSession]
 	name, isText := given.(string)
 	if there && !isText {
-		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta " + MetaSession + " must be the id of a session"}
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "_meta " + MetaSession + " must be the id of a session"}
 	}
 	return cmp.Or(argument, name), nil
 }
@@ -82,7 +84,8 @@ const beat = 8 * time.Second
 
 // perform makes the call, while its client hears of it: by progress where the request has a token, else by comments of its stream. The client's
 // notifications/cancelled cancels the call. Of a client that goes without a word the runtime finishes what a model is asked for.
-func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest) (runtime.CallResult, error) {
+func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest,
+	q runtime.CallRequest) (runtime.CallResult, error) {
 	asked := requestOf(ctx)
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -108,7 +111,8 @@ func sayer(ctx context.Context, client *sdk.ServerSession, meta map[string]any) 
 	sent := 0.0
 	return func(words string) error {
 		sent++
-		return client.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: words})
+		return client.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: sent,
+			Message: words})
 	}
 }
 
@@ -139,7 +143,8 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 		case <-pulse.C:
 			switch {
 			case say != nil:
-				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"), int(time.Since(began).Seconds())))
+				_ = say(fmt.Sprintf("%s (%d s so far)", cmp.Or(now, "the call is under way"),
+					int(time.Since(began).Seconds())))
 			case asked.out != nil:
 				asked.out.live()
 			}
@@ -195,7 +200,8 @@ type callReply struct {
 }
 
 // replied makes a tool's result of a call's reply.
-func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []byte, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []byte,
+	tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var r callReply
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("read the reply of a call: %w", err)
@@ -204,16 +210,20 @@ func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []
 }
 
 // result makes a tool's result of what is known of a call.
-func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callReply, tool *catalog.Tool) (*sdk.CallToolResult, error) {
+func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callReply,
+	tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var outcome agent.Outcome
 	if err := json.Unmarshal(r.Outcome, &outcome); err != nil {
 		return nil, fmt.Errorf("read the outcome of call %s: %w", r.CallID, err)
 	}
 	if tool != nil && outcome.OK() {
-		if err := tool.CheckValue(ctx, outcome.Value); err != nil { // clients check it, too, and would show nothing of it
+		// clients check it, too, and would show nothing of it
+		if err := tool.CheckValue(ctx, outcome.Value); err != nil {
 			value := outcome.Value
-			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+err.Error())
-			outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"value": value}
+			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+
+				err.Error())
+			outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method,
+				map[string]any{"value": value}
 			r.Outcome = agent.Encoded(outcome)
 		}
 	}
@@ -226,13 +236,15 @@ func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callRe
 
 // outcomeResult is a result with the object as structured content, and as text for clients that know text only.
 func outcomeResult(object json.RawMessage, isError bool) *sdk.CallToolResult {
-	return &sdk.CallToolResult{StructuredContent: object, Content: []sdk.Content{&sdk.TextContent{Text: string(object)}}, IsError: isError}
+	return &sdk.CallToolResult{StructuredContent: object,
+		Content: []sdk.Content{&sdk.TextContent{Text: string(object)}}, IsError: isError}
 }
 
 // failed is the result for arguments that cannot be passed to the tool. No call took place.
 func failed(tool *catalog.Tool, err error) *sdk.CallToolResult {
 	outcome := agent.Failed(agent.ErrInvalidInput, faultText(err))
-	outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method, map[string]any{"parameters": tool.Parameters}
+	outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method,
+		map[string]any{"parameters": tool.Parameters}
 	return outcomeResult(agent.Encoded(outcome), true)
 }
 

@@ -31,8 +31,10 @@ const listed = "find_tools"
 
 // extraTools returns the tools that are not methods. Lists begin with them. Their names have no "__", so no method's tool is called so.
 func extraTools() []extraTool {
-	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod}, {of: catalog.FindTools, run: (*Server).findTools},
-		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession}, {of: catalog.UploadFile, run: (*Server).uploadFile}}
+	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod},
+		{of: catalog.FindTools, run: (*Server).findTools},
+		{of: catalog.JudgeCall, run: (*Server).judgeCall}, {of: catalog.NewSession, run: (*Server).newSession},
+		{of: catalog.UploadFile, run: (*Server).uploadFile}}
 	for i := range tools {
 		t := &tools[i]
 		t.tool = &sdk.Tool{Name: t.of.Name, Description: t.of.Description, InputSchema: t.of.Parameters}
@@ -98,7 +100,9 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 		err := &agent.InputError{Pointer: "/kwargs", Detail: "must be an object, not " + kind}
 		return unfit(ctx, req, err, refused(err))
 	}
-	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs, SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx), Operates: operates(ctx)}
+	q := runtime.CallRequest{Role: in.Role, Method: in.Method, Args: in.Args, Kwargs: in.Kwargs,
+		SessionID: in.SessionID, Timeout: time.Duration(in.Timeout) * time.Millisecond, Owner: owner(ctx),
+		Operates: operates(ctx)}
 	return s.call(ctx, req, q, nil)
 }
 
@@ -111,10 +115,12 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 		return refused(err), nil
 	}
 	if len(in.Query) > catalog.MaxQuery {
-		return refused(&agent.InputError{Pointer: "/query", Detail: fmt.Sprintf("must have at most %d bytes", catalog.MaxQuery)}), nil
+		return refused(&agent.InputError{Pointer: "/query", Detail: fmt.Sprintf("must have at most %d bytes",
+			catalog.MaxQuery)}), nil
 	}
 	if in.Limit < 1 || in.Limit > catalog.MaxFound {
-		return refused(&agent.InputError{Pointer: "/limit", Detail: fmt.Sprintf("must be 1 to %d", catalog.MaxFound)}), nil
+		return refused(&agent.InputError{Pointer: "/limit", Detail: fmt.Sprintf("must be 1 to %d", catalog.MaxFound)}),
+			nil
 	}
 	tools, err := s.o.Tools.Search(ctx, reader(ctx), in.Query, in.Limit)
 	if err != nil {
@@ -144,8 +150,9 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 	if whose, err := s.o.Runtime.CallOwner(ctx, in.CallID); err != nil || whose != owner(ctx) && !operates(ctx) {
 		return s.refusedBy(cmp.Or(err, store.ErrNotFound), unknown)
 	}
-	judged, _, err := s.o.Runtime.Judge(ctx, in.CallID, operator.Judgement{Verdict: in.Verdict, Expected: in.Expected, ExpectedErrorType: in.ExpectedErrorType,
-		Note: in.Note, Actor: owner(ctx), MayOperate: operates(ctx)})
+	judged, _, err := s.o.Runtime.Judge(ctx, in.CallID, operator.Judgement{Verdict: in.Verdict, Expected: in.Expected,
+		ExpectedErrorType: in.ExpectedErrorType,
+		Note:              in.Note, Actor: owner(ctx), MayOperate: operates(ctx)})
 	if err != nil {
 		return s.refusedBy(err, unknown)
 	}
@@ -160,7 +167,8 @@ func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, argumen
 	if err := decode(arguments, &in); err != nil {
 		return refused(err), nil
 	}
-	session, err := s.o.Runtime.CreateSession(ctx, runtime.SessionRequest{Role: in.Role, Context: in.Context, Owner: owner(ctx)})
+	session, err := s.o.Runtime.CreateSession(ctx, runtime.SessionRequest{Role: in.Role, Context: in.Context,
+		Owner: owner(ctx)})
 	if err != nil {
 		return s.refusedBy(err, "")
 	}
@@ -172,7 +180,8 @@ func (s *Server) refusedBy(err error, missing string) (sdk.Result, error) {
 	var bad *agent.InputError
 	var name *agent.NameError
 	switch {
-	case errors.As(err, &bad), errors.As(err, &name), errors.Is(err, store.ErrGone), errors.Is(err, operator.ErrInForce):
+	case errors.As(err, &bad), errors.As(err, &name), errors.Is(err, store.ErrGone),
+		errors.Is(err, operator.ErrInForce):
 		return refused(err), nil
 	case errors.Is(err, store.ErrNotFound):
 		return refused(errors.New(missing)), nil

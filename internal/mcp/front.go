@@ -18,7 +18,8 @@ import (
 
 // served are the methods that are answered in each version, and so those that the capabilities declare. The library knows more of them.
 var served = map[string]bool{
-	"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "tools/call": true, methodListen: true,
+	"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "tools/call": true,
+	methodListen:     true,
 	"resources/list": true, "resources/read": true, "resources/templates/list": true,
 }
 
@@ -33,8 +34,10 @@ func serves(method, version string) bool {
 // Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
 // maxBody bytes. Whatever goes wrong is a JSON-RPC error, in a reply of the HTTP status that says so.
 func (s *Server) Handler(maxBody int64) http.Handler {
-	library := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp }, &sdk.StreamableHTTPOptions{
-		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: quiet(s.log)})
+	library := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp },
+		&sdk.StreamableHTTPOptions{
+			Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody,
+			PropagateRequestCancellation: true, Logger: quiet(s.log)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
@@ -44,7 +47,8 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		m, fault := readMessage(data)
 		version := r.Header.Get(headerVersion)
 		if fault == nil && m.batch && version >= firstWithoutBatches {
-			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a request must have one message: version " + version + " of the protocol has no batches"}
+			fault = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+				Message: "a request must have one message: version " + version + " of the protocol has no batches"}
 		}
 		switch {
 		case fault != nil:
@@ -59,7 +63,8 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 			if version >= newestVersion {
 				status = http.StatusNotFound // as the protocol says
 			}
-			writeError(w, status, m.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there is no method " + m.method})
+			writeError(w, status, m.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+				Message: "there is no method " + m.method})
 		default:
 			s.pass(library, w, r, m, data)
 		}

@@ -10,9 +10,12 @@ import (
 
 // A Host is what the server asks of the interface that has received a request.
 type Host struct {
-	Hold      func() (release func())                             // what the request counts for counts until release; nil: nothing counts
-	Room      func(n int64) (ok bool)                             // has room for a reply of n bytes kept until the request has ended; nil: there is always room
-	Elsewhere func(ctx context.Context) ([]agent.LogEntry, error) // calls that run at other replicas; nil: there are none
+	// what the request counts for counts until release; nil: nothing counts
+	Hold func() (release func())
+	// has room for a reply of n bytes kept until the request has ended; nil: there is always room
+	Room func(n int64) (ok bool)
+	// calls that run at other replicas; nil: there are none
+	Elsewhere func(ctx context.Context) ([]agent.LogEntry, error)
 }
 
 type hostKey struct{}

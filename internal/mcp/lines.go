@@ -32,7 +32,8 @@ func (l *lines) next() (line []byte, fault *jsonrpc.Error, err error) {
 		line = bytes.TrimSpace(line)
 		switch {
 		case long:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has more than %d bytes", l.most)}, nil
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+				Message: fmt.Sprintf("a message has more than %d bytes", l.most)}, nil
 		case len(line) > 0:
 			return line, nil, nil
 		case err != nil:

@@ -10,7 +10,8 @@ import (
 )
 
 // reads are the methods that change nothing and need the scope Read.
-var reads = []string{"tools/list", methodListen, "resources/list", "resources/read", "resources/templates/list", methodTaskGet, methodTaskResult, methodTaskList}
+var reads = []string{"tools/list", methodListen, "resources/list", "resources/read", "resources/templates/list",
+	methodTaskGet, methodTaskResult, methodTaskList}
 
 // Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools and to read files and tasks, Call to call one.
 // What is unknown, or could be read in two ways, needs both.
@@ -20,7 +21,8 @@ func Needs(message []byte) []access.Scope {
 		return []access.Scope{access.Read}
 	}
 	switch {
-	case method == "initialize", method == "ping", method == "server/discover", strings.HasPrefix(method, "notifications/"):
+	case method == "initialize", method == "ping", method == "server/discover",
+		strings.HasPrefix(method, "notifications/"):
 		return nil
 	case slices.Contains(reads, method):
 		return []access.Scope{access.Read}
@@ -70,7 +72,8 @@ func Sessions(message []byte) (ids []string) {
 		return nil
 	}
 	params := only(message, "params")
-	for _, id := range []string{text(only(only(params, "arguments"), "session_id")), text(only(only(params, "_meta"), MetaSession))} {
+	for _, id := range []string{text(only(only(params, "arguments"), "session_id")),
+		text(only(only(params, "_meta"), MetaSession))} {
 		if id != "" {
 			ids = append(ids, id)
 		}

@@ -51,7 +51,8 @@ const firstWithLinks = "2025-06-18"
 
 func fileTemplate() *sdk.ResourceTemplate {
 	return &sdk.ResourceTemplate{URITemplate: resourcePrefix + "{id}", Name: "file", Title: "Files",
-		Description: "A file that was uploaded or that a method made. Arguments and values refer to it as {\"" + agent.FileKey + "\": id}."}
+		Description: "A file that was uploaded or that a method made. Arguments and values refer to it as {\"" +
+			agent.FileKey + "\": id}."}
 }
 
 func fileURI(id string) string { return resourcePrefix + id }
@@ -90,12 +91,14 @@ func fileOwner(ctx context.Context) string {
 }
 
 // listResources returns a page of the owner's files, newest first. A cursor is the id of a page's last file.
-func (s *Server) listResources(ctx context.Context, next sdk.MethodHandler, req sdk.Request, p *sdk.ListResourcesParams) (sdk.Result, error) {
+func (s *Server) listResources(ctx context.Context, next sdk.MethodHandler, req sdk.Request,
+	p *sdk.ListResourcesParams) (sdk.Result, error) {
 	after := ""
 	if p != nil && p.Cursor != "" {
 		id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 		if err != nil || !isFileID(string(id)) {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor does not belong to this list"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: "the cursor does not belong to this list"}
 		}
 		after, p.Cursor = string(id), ""
 	}
@@ -148,7 +151,8 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	if f.Bytes > maxRead {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Data: agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Data:    agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
 			Message: fmt.Sprintf("the file has %d bytes, and a resource is read up to %d: GET %s/v1/files/%s/content sends it, also in ranges, and recurgentd files get %s downloads it", f.Bytes, maxRead, s.o.Address, id, id)}
 	}
 	if err := room(ctx, f.Bytes); err != nil {
@@ -164,7 +168,8 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	content := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: f.MediaType, Blob: data}
 	if len(data) == 0 {
 		content.Blob = []byte{} // the library leaves an empty text out
-	} else if name, err := charsets.Guess(bytes.NewReader(data), ""); err == nil && name == charsets.UTF8 && utf8.Valid(data) {
+	} else if name, err := charsets.Guess(bytes.NewReader(data),
+		""); err == nil && name == charsets.UTF8 && utf8.Valid(data) {
 		content.Text, content.Blob = string(data), nil
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{content}}, nil
@@ -173,14 +178,17 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 // unreadable is the error for a file that exists and cannot be read.
 func unreadable(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the file is damaged: it has other bytes than were stored"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: "the file is damaged: it has other bytes than were stored"}
 	}
 	return rpcError(fmt.Errorf("the file cannot be read: %w", err))
 }
 
 // noResource is the error for a URI that the client may not read. Its code depends on the version of the protocol.
 func noResource(req *sdk.ReadResourceRequest) error {
-	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no resource of that URI: resources/list lists those that there are", Data: agent.Encoded(map[string]string{"uri": req.Params.URI})}
+	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+		Message: "there is no resource of that URI: resources/list lists those that there are",
+		Data:    agent.Encoded(map[string]string{"uri": req.Params.URI})}
 	if version(req.Session) < newestVersion {
 		e.Code = codeNoResource
 	}
@@ -197,7 +205,8 @@ func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value jso
 		if len(out) == maxLinks {
 			break
 		}
-		if f, err := s.o.Runtime.File(ctx, fileOwner(ctx), id); err == nil { // a reference to a file that is gone is a value as any other
+		// a reference to a file that is gone is a value as any other
+		if f, err := s.o.Runtime.File(ctx, fileOwner(ctx), id); err == nil {
 			out = append(out, fileLink(&f))
 		}
 	}

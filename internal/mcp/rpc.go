@@ -44,7 +44,8 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 		return m, faultIn(data)
 	}
 	invalid := func(why string) (message, *jsonrpc.Error) {
-		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: " + why}
+		return m, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "the message is not a JSON-RPC message: " + why}
 	}
 	if data[0] != '{' {
 		return invalid("it must be an object")
@@ -78,7 +79,8 @@ func faultIn(batch []byte) *jsonrpc.Error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "a batch must have messages"}
 	}
 	for i, data := range messages {
-		fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message is not a JSON-RPC message: it must be an object"}
+		fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "the message is not a JSON-RPC message: it must be an object"}
 		if data[0] != '[' {
 			_, fault = readMessage(data)
 		}
@@ -136,7 +138,8 @@ func writeError(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrp
 // codeOf is the code of what a status of HTTP says.
 func codeOf(status int) int64 {
 	switch status {
-	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest:
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusMisdirectedRequest:
 		return jsonrpc.CodeInvalidRequest
 	case http.StatusInternalServerError:
 		return jsonrpc.CodeInternalError

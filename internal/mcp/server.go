@@ -102,11 +102,14 @@ func New(o Options) (*Server, error) {
 }
 
 func newSDKServer(version string, log zerolog.Logger) *sdk.Server {
-	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version}, &sdk.ServerOptions{
-		Instructions: instructions, PageSize: pageSize, Logger: quiet(log),
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}, Resources: &sdk.ResourceCapabilities{}},
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }, // tools change at any time
-	})
+	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version},
+		&sdk.ServerOptions{
+			Instructions: instructions, PageSize: pageSize, Logger: quiet(log),
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true},
+				Resources: &sdk.ResourceCapabilities{}},
+			// tools change at any time
+			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+		})
 }
 
 // quiet passes the SDK's errors on to the debug log: they are the fault of clients.
@@ -158,7 +161,8 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListResourcesParams:
 			return s.listResources(ctx, next, req, p)
 		case *sdk.ReadResourceParams:
-			if read, ok := req.(*sdk.ReadResourceRequest); ok && fileID(p.URI) == "" { // the SDK has one code for all versions
+			// the SDK has one code for all versions
+			if read, ok := req.(*sdk.ReadResourceRequest); ok && fileID(p.URI) == "" {
 				return nil, noResource(read)
 			}
 		case *sdk.CallToolParamsRaw:
@@ -196,12 +200,14 @@ func completed(client *sdk.ServerSession, result sdk.Result) sdk.Result {
 		return result
 	}
 	whole := aComplete
-	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = r.Meta, r.Content, r.StructuredContent, r.IsError
+	whole.Meta, whole.Content, whole.StructuredContent, whole.IsError = r.Meta, r.Content, r.StructuredContent,
+		r.IsError
 	return &whole
 }
 
 // list returns a page of the tools: the extra ones on the first page, then the methods by name. A cursor is the name of a page's last tool.
-func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Request, p *sdk.ListToolsParams) (sdk.Result, error) {
+func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Request,
+	p *sdk.ListToolsParams) (sdk.Result, error) {
 	after := ""
 	if p != nil && p.Cursor != "" {
 		name, err := base64.RawURLEncoding.DecodeString(p.Cursor)

@@ -70,12 +70,14 @@ func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]
 	}
 	yes := true
 	for name, takes := range methods {
-		c := agent.ArtifactChange{Role: "r", MethodName: name, At: time.Now(), Approve: &yes, Generation: &agent.Generation{ID: "gen-1", Interface: takes}}
+		c := agent.ArtifactChange{Role: "r", MethodName: name, At: time.Now(), Approve: &yes,
+			Generation: &agent.Generation{ID: "gen-1", Interface: takes}}
 		if _, err := held.ChangeArtifact(t.Context(), store.AnyRevision, c, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tools, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p }, Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
+	tools, err := catalog.New(catalog.Options{Store: shelf, Policy: func() *agent.Policy { return &p },
+		Serving: func(a *agent.Artifact) (*agent.Generation, string) { return a.Current(), "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +109,10 @@ func TestHostileSchemas(t *testing.T) {
 	}
 	f := &fake{value: "1"}
 	c := offering(t, f, map[string]*agent.Interface{
-		"fine": param(`{"type":"number"}`), "header": param(`{"type":"object","x-mcp-header":7}`), "header2": param(`{"type":"string","\u0078-mcp-header":"a b"}`), "bad": param(`{"type":"nonsense"}`),
-		"pattern": param(`{"type":"string","pattern":"("}`), "boolean": param(`false`), "ref": returns(`{"$ref":"#/$defs/x","$defs":{"x":{"type":"number"}}}`), "true": returns("true"),
+		"fine": param(`{"type":"number"}`), "header": param(`{"type":"object","x-mcp-header":7}`),
+		"header2": param(`{"type":"string","\u0078-mcp-header":"a b"}`), "bad": param(`{"type":"nonsense"}`),
+		"pattern": param(`{"type":"string","pattern":"("}`), "boolean": param(`false`),
+		"ref": returns(`{"$ref":"#/$defs/x","$defs":{"x":{"type":"number"}}}`), "true": returns("true"),
 		"remote": returns(`{"$ref":"http://127.0.0.1:1/schema"}`), "badreturns": returns(`{"type":7}`)})
 	all := map[string]*sdk.Tool{}
 	for tool, err := range c.Tools(t.Context(), nil) {
@@ -123,7 +127,8 @@ func TestHostileSchemas(t *testing.T) {
 			t.Errorf("%s is not offered", name)
 			continue
 		}
-		if tool.InputSchema.(map[string]any)["type"] != "object" || strings.Contains(string(agent.Encoded(tool.OutputSchema)), "$ref") {
+		if tool.InputSchema.(map[string]any)["type"] != "object" ||
+			strings.Contains(string(agent.Encoded(tool.OutputSchema)), "$ref") {
 			t.Errorf("%s: %v, %v", name, tool.InputSchema, tool.OutputSchema)
 		}
 		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__" + name}); err != nil {
@@ -139,7 +144,8 @@ func TestHostileSchemas(t *testing.T) {
 func TestValueAgainstReturns(t *testing.T) {
 	t.Parallel()
 	f := &fake{value: `"five"`}
-	c := offering(t, f, map[string]*agent.Interface{"number": {Parameters: []agent.Parameter{}, Returns: json.RawMessage(`{"type":"number"}`)}})
+	c := offering(t, f, map[string]*agent.Interface{"number": {Parameters: []agent.Parameter{},
+		Returns: json.RawMessage(`{"type":"number"}`)}})
 	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__number"})
 	if err != nil {
 		t.Fatal(err)
@@ -166,17 +172,21 @@ func TestErrorsOfTheProtocol(t *testing.T) {
 	for _, x := range []struct {
 		err  error
 		code int64
-	}{{runtime.ErrDraining, codeUnavailable}, {runtime.ErrQueueFull, codeUnavailable}, {store.ErrReadOnly, codeUnavailable}, {store.ErrNotFound, jsonrpc.CodeInvalidParams},
-		{&agent.InputError{Detail: "too large"}, jsonrpc.CodeInvalidParams}, {&agent.NameError{Field: "role", Reason: "must not be empty"}, jsonrpc.CodeInvalidParams}} {
+	}{{runtime.ErrDraining, codeUnavailable}, {runtime.ErrQueueFull, codeUnavailable},
+		{store.ErrReadOnly, codeUnavailable}, {store.ErrNotFound, jsonrpc.CodeInvalidParams},
+		{&agent.InputError{Detail: "too large"}, jsonrpc.CodeInvalidParams},
+		{&agent.NameError{Field: "role", Reason: "must not be empty"}, jsonrpc.CodeInvalidParams}} {
 		f.err = x.err
 		var rpc *jsonrpc.Error
-		if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m"}); !errors.As(err, &rpc) || rpc.Code != x.code {
+		if _, err := c.CallTool(t.Context(),
+			&sdk.CallToolParams{Name: "r__m"}); !errors.As(err, &rpc) || rpc.Code != x.code {
 			t.Errorf("%v: %v", x.err, err)
 		}
 	}
 	f.err, f.ended = nil, fmt.Errorf("the disk: %w", store.ErrReadOnly)
 	var rpc *jsonrpc.Error
-	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Meta: sdk.Meta{"progressToken": "a"}}); !errors.As(err, &rpc) || rpc.Code != codeUnavailable {
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m",
+		Meta: sdk.Meta{"progressToken": "a"}}); !errors.As(err, &rpc) || rpc.Code != codeUnavailable {
 		t.Errorf("a call with progress that could not be kept: %v", err)
 	}
 	for _, arguments := range []string{`{"args":7}`, `{"kwargs":[1]}`, `{"a":1,"a":2}`} {
@@ -192,9 +202,14 @@ func TestErrorsOfTheProtocol(t *testing.T) {
 func TestProgressOfAQuickCall(t *testing.T) {
 	t.Parallel()
 	said := make(chan string, 1)
-	listening := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { said <- r.Params.Message }}
-	c := offeringTo(t, listening, &fake{value: "1"}, map[string]*agent.Interface{"m": {Parameters: []agent.Parameter{}}})
-	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m", Meta: sdk.Meta{"progressToken": "p"}}); err != nil {
+	listening := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context,
+		r *sdk.ProgressNotificationClientRequest) {
+		said <- r.Params.Message
+	}}
+	c := offeringTo(t, listening, &fake{value: "1"},
+		map[string]*agent.Interface{"m": {Parameters: []agent.Parameter{}}})
+	if _, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "r__m",
+		Meta: sdk.Meta{"progressToken": "p"}}); err != nil {
 		t.Fatal(err)
 	}
 	select {

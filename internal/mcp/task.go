@@ -95,7 +95,8 @@ func declaresTasks(meta map[string]any) bool {
 
 // undeclared is the error for a request about tasks from a client that has not declared that it knows them.
 func undeclared() error {
-	return &jsonrpc.Error{Code: codeCapability, Message: "the request's clientCapabilities lack the extension " + tasksExtension,
+	return &jsonrpc.Error{Code: codeCapability, Message: "the request's clientCapabilities lack the extension " +
+		tasksExtension,
 		Data: agent.Encoded(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: struct{}{}}}})}
 }
 
@@ -154,7 +155,8 @@ const (
 )
 
 func (t *taskState) extension(resultType string) *extensionTask {
-	return &extensionTask{ResultType: resultType, TaskID: t.id, Status: t.status, StatusMessage: t.message, CreatedAt: agent.FormatTime(t.created), LastUpdatedAt: agent.FormatTime(t.updated),
+	return &extensionTask{ResultType: resultType, TaskID: t.id, Status: t.status, StatusMessage: t.message,
+		CreatedAt: agent.FormatTime(t.created), LastUpdatedAt: agent.FormatTime(t.updated),
 		TTL: t.ttl, PollInterval: pollMs}
 }
 
@@ -237,7 +239,8 @@ func (s *Server) task(ctx context.Context, id string) (operator.CallView, error)
 		view, err = s.o.Runtime.CallView(ctx, id)
 	}
 	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrGone), err == nil && (view.CallID == "" || !isTask(&view.LogEntry)):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrGone), err == nil &&
+		(view.CallID == "" || !isTask(&view.LogEntry)):
 		return view, noTask(unknownTask)
 	case err != nil:
 		return view, rpcError(fmt.Errorf("the task cannot be read: %w", err))
@@ -254,7 +257,8 @@ func ended(view *operator.CallView) bool { return view.OutcomeStatus != agent.St
 func isCallID(id string) bool { return strings.HasPrefix(id, "call_") && !ids.Time(id).IsZero() }
 
 // taskOutcome returns the result of the call that has ended, as a tools/call has it.
-func (s *Server) taskOutcome(ctx context.Context, client *sdk.ServerSession, view *operator.CallView) (*sdk.CallToolResult, error) {
+func (s *Server) taskOutcome(ctx context.Context, client *sdk.ServerSession,
+	view *operator.CallView) (*sdk.CallToolResult, error) {
 	tool, err := s.o.Tools.Of(ctx, reader(ctx), catalog.Method{Role: view.Role, Name: view.Method})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, rpcError(err)

@@ -60,18 +60,21 @@ func TestTasksExpireAsOutcomesDo(t *testing.T) {
 	} {
 		f := &taskRuntime{policy: agent.DefaultPolicy()}
 		f.policy.Retention.ValueHours = c.hours
-		f.view = operator.CallView{LogEntry: agent.LogEntry{CallID: id, SessionID: "sess_x", OutcomeStatus: c.status}, Outcome: c.outcome}
+		f.view = operator.CallView{LogEntry: agent.LogEntry{CallID: id, SessionID: "sess_x", OutcomeStatus: c.status},
+			Outcome: c.outcome}
 		s := &Server{o: Options{Runtime: f, Now: func() time.Time { return ids.Time(id).Add(c.after) }}}
 		ctx := WithPrincipal(t.Context(), access.Principal{Name: "ann"})
 		view, err := s.task(ctx, id)
 		var rpc *jsonrpc.Error
-		if c.fine && (err != nil || view.CallID != id) || !c.fine && (!errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams) {
+		if c.fine && (err != nil || view.CallID != id) || !c.fine &&
+			(!errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams) {
 			t.Errorf("%s: %v, %v", name, view, err)
 		}
 		if state := s.state(&f.view.LogEntry, coreTasks); (state.ttl == nil) != (c.hours == 0) {
 			t.Errorf("%s: its time is %v", name, state.ttl)
 		}
-		if _, err := s.task(WithPrincipal(t.Context(), access.Principal{Name: "ben"}), id); !errors.As(err, &rpc) || rpc.Message != unknownTask {
+		if _, err := s.task(WithPrincipal(t.Context(), access.Principal{Name: "ben"}),
+			id); !errors.As(err, &rpc) || rpc.Message != unknownTask {
 			t.Errorf("%s, another's: %v", name, err)
 		}
 	}
@@ -93,12 +96,15 @@ func TestStatusOfATask(t *testing.T) {
 		{agent.StatusError, agent.ErrCanceled, false, taskCancelled, taskCancelled},
 		{agent.StatusError, agent.ErrCanceled, true, taskFailed, taskCompleted}, // a program's own word
 	} {
-		e := agent.LogEntry{CallID: ids.New("call"), OutcomeStatus: c.status, OutcomeErrorType: c.errorType, OutcomeAuthored: c.authored, DurationMs: 1500}
+		e := agent.LogEntry{CallID: ids.New("call"), OutcomeStatus: c.status, OutcomeErrorType: c.errorType,
+			OutcomeAuthored: c.authored, DurationMs: 1500}
 		core, extension := s.state(&e, coreTasks), s.state(&e, extensionTasks)
 		if core.status != c.core || extension.status != c.extension {
-			t.Errorf("%s %s: %s and %s, want %s and %s", c.status, c.errorType, core.status, extension.status, c.core, c.extension)
+			t.Errorf("%s %s: %s and %s, want %s and %s", c.status, c.errorType, core.status, extension.status, c.core,
+				c.extension)
 		}
-		if took := core.updated.Sub(core.created); c.status == agent.StatusRunning && took != 0 || c.status != agent.StatusRunning && took != 1500*time.Millisecond {
+		if took := core.updated.Sub(core.created); c.status == agent.StatusRunning && took != 0 ||
+			c.status != agent.StatusRunning && took != 1500*time.Millisecond {
 			t.Errorf("%s: updated after %v", c.status, took)
 		}
 	}
@@ -121,7 +127,10 @@ func TestWhenACallIsATask(t *testing.T) {
 			stages.Add(progress.Selected, struct{}{})
 			stages.Add(progress.Forging, struct{}{})
 		}, true, 0},
-		"its program runs long": {func(stages *progress.Log, _ chan runtime.CallResult) { stages.Add(progress.Running, struct{}{}) }, true, taskAfter},
+		"its program runs long": {func(stages *progress.Log, _ chan runtime.CallResult) {
+			stages.Add(progress.Running,
+				struct{}{})
+		}, true, taskAfter},
 		"its result comes late": {func(stages *progress.Log, done chan runtime.CallResult) {
 			stages.End()
 			time.Sleep(time.Second)
@@ -155,7 +164,8 @@ func TestTasksOnTheWire(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"taskId":"call_1","status":"working","createdAt":"2026-01-02T03:04:05.006Z","lastUpdatedAt":"2026-01-02T03:04:05.006Z","ttl":null,"pollInterval":1000}`:                         &coreTaskResult{coreTask: state.core()},
 		`{"resultType":"task","taskId":"call_1","status":"working","createdAt":"2026-01-02T03:04:05.006Z","lastUpdatedAt":"2026-01-02T03:04:05.006Z","ttlMs":null,"pollIntervalMs":1000}`: state.extension(resultTask),
-		`{"tasks":[]}`: &taskList{Tasks: []coreTask{}}, `{"resultType":"complete"}`: &acknowledged{ResultType: resultComplete},
+		`{"tasks":[]}`:              &taskList{Tasks: []coreTask{}},
+		`{"resultType":"complete"}`: &acknowledged{ResultType: resultComplete},
 	} {
 		if got, err := json.Marshal(v); err != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
@@ -171,7 +181,8 @@ type readable struct {
 
 func (f *readable) OpenFile(ctx context.Context, _, id string) (*files.Reader, error) {
 	sum := sha256.Sum256([]byte(f.text))
-	return files.NewReader(ctx, agent.File{ID: id, Bytes: int64(len(f.text)), SHA256: hex.EncodeToString(sum[:]), MediaType: "text/plain"}, closing{strings.NewReader(f.text)}), nil
+	return files.NewReader(ctx, agent.File{ID: id, Bytes: int64(len(f.text)), SHA256: hex.EncodeToString(sum[:]),
+		MediaType: "text/plain"}, closing{strings.NewReader(f.text)}), nil
 }
 
 func (f *readable) Settled() error { return nil }
@@ -193,7 +204,8 @@ func TestResourcesTakeRoom(t *testing.T) {
 		}})
 		got, err := s.readResource(ctx, req)
 		var rpc *jsonrpc.Error
-		if enough && (err != nil || len(got.Contents[0].Text) != 1000) || !enough && (!errors.As(err, &rpc) || rpc.Code != codeUnavailable) {
+		if enough && (err != nil || len(got.Contents[0].Text) != 1000) || !enough &&
+			(!errors.As(err, &rpc) || rpc.Code != codeUnavailable) {
 			t.Errorf("room: %v: %v, %v", enough, got, err)
 		}
 		if asked < 2000 {

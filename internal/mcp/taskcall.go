@@ -34,7 +34,8 @@ func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
 		TTL *float64 `json:"ttl"`
 	}
 	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &task) != nil || task.TTL != nil && *task.TTL < 0 {
-		return false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "task must be an object whose ttl, where it has one, is a number of milliseconds"}
+		return false, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "task must be an object whose ttl, where it has one, is a number of milliseconds"}
 	}
 	return true, nil
 }
@@ -72,7 +73,8 @@ func hold(ctx context.Context, done <-chan runtime.CallResult) {
 
 // callOrTask makes the call for a client that knows the extension. It returns the result, or the task that the call is once a model is asked for its program
 // or it has run for taskAfter.
-func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest, tool *catalog.Tool) (sdk.Result, error) {
+func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest,
+	tool *catalog.Tool) (sdk.Result, error) {
 	var stages *progress.Log
 	q.Follow = func(l *progress.Log) { stages = l } // before Start returns
 	id, done, err := s.o.Runtime.Start(q)
@@ -107,7 +109,8 @@ func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q run
 var errNoReply = errors.New("a call ended without a reply")
 
 // untilLong waits until the call has ended, or is long enough to be a task. The error is the cause of the context's end.
-func untilLong(ctx context.Context, stages *progress.Log, done <-chan runtime.CallResult) (res runtime.CallResult, long bool, err error) {
+func untilLong(ctx context.Context, stages *progress.Log,
+	done <-chan runtime.CallResult) (res runtime.CallResult, long bool, err error) {
 	patience := time.NewTimer(taskAfter)
 	defer patience.Stop()
 	for n := 0; ; {

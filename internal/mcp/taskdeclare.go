@@ -14,7 +14,8 @@ func declared(result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.InitializeResult:
 		if r != nil && formOf(r.ProtocolVersion) == coreTasks {
-			return &initialized{InitializeResult: r, Capabilities: &capabilities{ServerCapabilities: r.Capabilities, Tasks: callTasks}}
+			return &initialized{InitializeResult: r, Capabilities: &capabilities{ServerCapabilities: r.Capabilities,
+				Tasks: callTasks}}
 		}
 	case *sdk.DiscoverResult:
 		if r != nil {

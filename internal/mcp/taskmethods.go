@@ -37,7 +37,8 @@ const maxTasksRead = 10_000
 // addTasks has the library pass the methods about tasks on.
 func (s *Server) addTasks() error {
 	for method, handle := range map[string]func(context.Context, *sdk.ServerSession, *taskParams) (sdk.Result, error){
-		methodTaskGet: s.getTask, methodTaskResult: s.taskResult, methodTaskList: s.listTasks, methodTaskCancel: s.cancelTask, methodTaskUpdate: s.updateTask,
+		methodTaskGet: s.getTask, methodTaskResult: s.taskResult, methodTaskList: s.listTasks,
+		methodTaskCancel: s.cancelTask, methodTaskUpdate: s.updateTask,
 	} {
 		handler := func(ctx context.Context, client *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 			if p == nil {
@@ -96,7 +97,8 @@ func (s *Server) awaitTask(ctx context.Context, client *sdk.ServerSession, p *ta
 	if stages := s.o.Runtime.Progress(p.TaskID); stages != nil {
 		waiting, stop := context.WithCancel(ctx)
 		defer stop()
-		report(waiting, stages, requestOf(ctx), sayer(ctx, client, p.Meta), stop) // who cancels the request waits no longer
+		// who cancels the request waits no longer
+		report(waiting, stages, requestOf(ctx), sayer(ctx, client, p.Meta), stop)
 		if waiting.Err() != nil {
 			return operator.CallView{}, requestOf(ctx).why(waiting)
 		}
@@ -117,7 +119,8 @@ func (s *Server) listTasks(ctx context.Context, _ *sdk.ServerSession, p *taskPar
 	if p.Cursor != "" {
 		id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 		if err != nil || !isCallID(string(id)) {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor does not belong to this list"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: "the cursor does not belong to this list"}
 		}
 		q.Before = string(id)
 	}

@@ -12,8 +12,10 @@ import (
 // Tool returns the tool as tools/list has it.
 func Tool(t *catalog.Tool) *sdk.Tool {
 	destructive, open := false, t.OpenWorld
-	out := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Parameters, OutputSchema: outputSchema(t.Returns),
-		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.ReadOnly, OpenWorldHint: &open}}
+	out := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Parameters,
+		OutputSchema: outputSchema(t.Returns),
+		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.ReadOnly,
+			OpenWorldHint: &open}}
 	if t.ReadOnly {
 		out.Annotations.DestructiveHint = &destructive
 	}
@@ -31,12 +33,16 @@ func outputSchema(returns json.RawMessage) json.RawMessage {
 	return agent.Encoded(map[string]any{
 		"type": "object", "required": []string{"status", "ok", "tool_role", "method_name"},
 		"properties": map[string]any{
-			"status": map[string]any{"type": "string", "enum": []string{agent.StatusOK, agent.StatusError}}, "ok": map[string]any{"type": "boolean"},
-			"value":      returns,
-			"error_type": text("Why it failed, in one word, such as invalid_input."), "error_message": text("The same in words."),
-			"retriable": map[string]any{"type": "boolean", "description": "The same call may succeed later."},
-			"authored":  map[string]any{"type": "boolean", "description": "The program itself returned the error: an honest answer."},
-			"metadata":  map[string]any{"type": "object", "properties": map[string]any{}}, "tool_role": text("The role."), "method_name": text("The method."),
+			"status":        map[string]any{"type": "string", "enum": []string{agent.StatusOK, agent.StatusError}},
+			"ok":            map[string]any{"type": "boolean"},
+			"value":         returns,
+			"error_type":    text("Why it failed, in one word, such as invalid_input."),
+			"error_message": text("The same in words."),
+			"retriable":     map[string]any{"type": "boolean", "description": "The same call may succeed later."},
+			"authored": map[string]any{"type": "boolean",
+				"description": "The program itself returned the error: an honest answer."},
+			"metadata":  map[string]any{"type": "object", "properties": map[string]any{}},
+			"tool_role": text("The role."), "method_name": text("The method."),
 		},
 	})
 }

@@ -19,7 +19,8 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 		return s.run(ctx, req)
 	}
 	if task, err := wantsTask(ctx, req); err != nil || task && t.of != catalog.CallInSession {
-		return nil, cmp.Or(err, error(&jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: req.Params.Name + " cannot be a task"}))
+		return nil, cmp.Or(err, error(&jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+			Message: req.Params.Name + " cannot be a task"}))
 	}
 	return s.extra(ctx, t, req)
 }

@@ -50,7 +50,8 @@ func (s *Server) uploadFile(ctx context.Context, req *sdk.CallToolRequest, argum
 	if err != nil {
 		return nil, err
 	}
-	f := agent.File{Owner: owner(ctx), Name: in.Name, MediaType: in.MediaType, SessionID: session, Bytes: int64(len(content))}
+	f := agent.File{Owner: owner(ctx), Name: in.Name, MediaType: in.MediaType, SessionID: session,
+		Bytes: int64(len(content))}
 	if f.MediaType == "" && in.Encoding != encodingBase64 {
 		f.MediaType = "text/plain; charset=utf-8"
 	}
@@ -91,7 +92,8 @@ func decodeContent(content, encoding string) (string, error) {
 		}, content), "=")
 		data, err := base64.RawStdEncoding.DecodeString(bare)
 		if err != nil {
-			return "", &agent.InputError{Pointer: "/content", Detail: "is not base64: " + err.Error(), Hint: "leave encoding out for text"}
+			return "", &agent.InputError{Pointer: "/content", Detail: "is not base64: " + err.Error(),
+				Hint: "leave encoding out for text"}
 		}
 		return string(data), nil
 	}

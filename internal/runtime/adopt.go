@@ -45,7 +45,8 @@ func (a *adoption) beyond() *agent.Effects {
 // waitsForApproval is the answer where no program may: the one that there is waits for a person, also because of what it reaches beyond its predecessor.
 func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
-	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role, rec.method))
+	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role,
+		rec.method))
 	o.Metadata = map[string]any{"approve": "POST " + ToolPath(rec.role, rec.method) + "/approve"}
 	if beyond != nil {
 		a := rec.approvalOfReach(beyond)
@@ -71,7 +72,8 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	keepable := !rec.switchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.proof.kept) > 0
 	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
-	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored && (j.outcome.ErrorType == agent.ErrInvalidInput || proven)
+	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored &&
+		(j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
 	case !keepable:
 		rec.countUnkept(rec.artifact)
@@ -116,7 +118,8 @@ func (a *answered) adopt() (CallResult, error) {
 		if !errors.Is(err, store.ErrConflict) {
 			return res, err
 		}
-		a.changes, a.generation = a.changes[:before], generation // another replica changed the artifact since: decided again
+		// another replica changed the artifact since: decided again
+		a.changes, a.generation = a.changes[:before], generation
 	}
 	return a.persistUnkept(a.artifact)
 }
@@ -137,10 +140,12 @@ func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 func (a *answered) countUnkept(now *agent.Artifact) {
 	if a.switchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
-		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Unkept: true})
+		a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+			Unkept: true})
 		return
 	}
-	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: agent.ClassOK, ResultOf: agent.NoGeneration})
+	a.changes = append(a.changes, agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started,
+		Result: agent.ClassOK, ResultOf: agent.NoGeneration})
 }
 
 // adoptOn decides the adoption on the artifact as it is stored now. store.ErrConflict: it has changed since, and nothing was kept.
@@ -170,7 +175,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if cand.predecessor != nil {
 		g.ParentID = &cand.predecessor.ID
 	}
-	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond(), cand.proof.breaks
+	g.Fixtures, g.ChangedAnswers, g.Beyond, g.Breaks = cand.proof.fixtures(), cand.proof.changed, a.adopting.beyond(),
+		cand.proof.breaks
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
 	change.Decided = &decided
@@ -198,8 +204,10 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 // adoptedResult counts the candidate's attempt.
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
-	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result, SessionID: a.session.ID,
-		Checked: j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines, Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
+	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result,
+		SessionID: a.session.ID,
+		Checked:   j.checked, CheckPassed: j.checked, Shapes: j.shapes, Outlines: j.outlines,
+		Owner: agent.LoggedOwner(a.reader()), Unrun: j.misfit}
 	if a.outcome.OK() {
 		change.Caller = a.caller(&a.adopting.candidate.generation)
 		change.Fixture, change.Answered = a.adopting.fixture, a.answeredInput(*j)
@@ -223,5 +231,6 @@ func heldMeanwhile(was, now *agent.Artifact) bool {
 		return true
 	}
 	g := now.Current()
-	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil || strings.HasPrefix(g.Trigger, "operator:"))
+	return g != nil && now.CurrentID != was.CurrentID && (was.Find(g.ID) != nil ||
+		strings.HasPrefix(g.Trigger, "operator:"))
 }

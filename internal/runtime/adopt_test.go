@@ -26,7 +26,8 @@ func TestHeldMeanwhile(t *testing.T) {
 		{"nothing happened", was, artifact(nil, second, first), false},
 		{"another call repaired it", was, artifact(nil, gen("gen-3", "repair:execution"), second, first), false},
 		{"a person put one in", was, artifact(nil, gen("gen-3", "operator:mine"), second, first), true},
-		{"a person's program served all along", artifact(nil, gen("gen-3", "operator:mine")), artifact(nil, gen("gen-3", "operator:mine")), false},
+		{"a person's program served all along", artifact(nil, gen("gen-3", "operator:mine")),
+			artifact(nil, gen("gen-3", "operator:mine")), false},
 		{"a person went back", was, artifact(current("gen-1"), second, first), true},
 		{"the current one is not kept any more", was, artifact(current("gen-0"), second, first), false},
 		{"quarantined", was, artifact(func(a *agent.Artifact) { a.Quarantined = true }, second, first), true},
@@ -52,7 +53,9 @@ func TestOperationsDuringForge(t *testing.T) {
 		{"nothing", agent.ArtifactChange{}, "gen-2", 2},
 		{"quarantine", agent.ArtifactChange{Quarantine: &reason}, "gen-1", 1},
 		{"pin", agent.ArtifactChange{Pin: &yes}, "gen-1", 1},
-		{"a program of a person's", agent.ArtifactChange{Generation: &agent.Generation{ID: "gen-2", Trigger: "operator:mine", Code: "old", CodeChecksum: agent.Checksum("old")}}, "gen-2", 2},
+		{"a program of a person's",
+			agent.ArtifactChange{Generation: &agent.Generation{ID: "gen-2", Trigger: "operator:mine", Code: "old",
+				CodeChecksum: agent.Checksum("old")}}, "gen-2", 2},
 		{"an example", agent.ArtifactChange{Examples: &examples}, "gen-1", 1},
 	}
 	for _, tt := range tests {
@@ -87,7 +90,8 @@ func TestOperationsDuringForge(t *testing.T) {
 				t.Errorf("%s of %d serves, want %s of %d", a.CurrentID, len(a.Generations), tt.current, tt.kept)
 			}
 			if unkept := a.UnkeptCalls; a.SuccessCount+unkept != 2 || (unkept == 1) != a.Quarantined {
-				t.Errorf("%d successes and %d calls that count on no artifact; want 2, and of a quarantined one 1 each", a.SuccessCount, unkept)
+				t.Errorf("%d successes and %d calls that count on no artifact; want 2, and of a quarantined one 1 each",
+					a.SuccessCount, unkept)
 			}
 		})
 	}
@@ -96,20 +100,24 @@ func TestOperationsDuringForge(t *testing.T) {
 // With approval required a new program is stored and not run, and a failing call says where to approve it.
 func TestUnapproved(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"a": runtimetest.Returns("1"), "b": runtimetest.Returns("2")}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"a": runtimetest.Returns("1"),
+		"b": runtimetest.Returns("2")}}
 	r, _ := scripted(t, box, map[string][]string{"r.m?": {"a"}}, nil)
 	patchPolicy(t, r, `{"approval_required": true}`)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	for range 2 { // forged, then selected
 		got := call("m?")
-		if got.Outcome.ErrorType != agent.ErrDenied || got.Outcome.Metadata["approve"] != "POST /v1/tools/r/methods/m%3F/approve" || got.Program.Source != agent.SourceNone {
+		if got.Outcome.ErrorType != agent.ErrDenied ||
+			got.Outcome.Metadata["approve"] != "POST /v1/tools/r/methods/m%3F/approve" ||
+			got.Program.Source != agent.SourceNone {
 			t.Errorf("got %+v, %+v", got.Outcome, got.Program)
 		}
 	}
 	if n := len(box.Runs("a")); n != 0 {
 		t.Errorf("it ran %d times", n)
 	}
-	if a, err := r.store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 || a.Current() == nil {
+	if a, err := r.store.Artifact(t.Context(), "r", "m?"); err != nil || a.SuccessCount+a.FailureCount != 0 ||
+		a.Current() == nil {
 		t.Errorf("stored %+v, %v", a, err)
 	}
 }

@@ -30,7 +30,8 @@ type answered struct {
 	changes  []agent.ArtifactChange
 	room     [1]agent.ArtifactChange // for changes: most calls make one
 	adopting *adoption               // nil when no candidate is to be adopted
-	unkept   bool                    // what is stored is switched off, and the candidate that answers becomes no generation
+	// what is stored is switched off, and the candidate that answers becomes no generation
+	unkept bool
 
 	attempts  int // programs run or refused, for attempt ids
 	trail     trail

@@ -54,7 +54,8 @@ func (c *opened) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.R
 
 // misfits is the outcome of a call whose arguments do not fit what its program declares.
 func misfits(fit *agent.Fit, takes *agent.Interface, method string) agent.Outcome {
-	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+Clip(takes.Signature(method), maxSignature)+". "+fit.String())
+	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+Clip(takes.Signature(method), maxSignature)+
+		". "+fit.String())
 }
 
 // explain adds to the outcome what a caller needs in order to call the method right: what the program does not read of the call and, where it
@@ -94,10 +95,12 @@ func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	}
 	var wrong []string
 	if fit.Surplus > 0 {
-		wrong = append(wrong, fmt.Sprintf("the call gives %d positional arguments, of which %d %s declared: read call.Arg(%d, ...) too and declare it", len(w.args), len(out.Parameters), isAre(len(out.Parameters)), len(out.Parameters)))
+		wrong = append(wrong, fmt.Sprintf(
+			"the call gives %d positional arguments, of which %d %s declared: read call.Arg(%d, ...) too and declare it", len(w.args), len(out.Parameters), isAre(len(out.Parameters)), len(out.Parameters)))
 	}
 	if len(fit.Unknown) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the call gives by name what is not declared: read and declare %s", strings.Join(fit.Unknown, ", ")))
+		wrong = append(wrong, fmt.Sprintf("the call gives by name what is not declared: read and declare %s",
+			strings.Join(fit.Unknown, ", ")))
 	}
 	return fmt.Errorf("parameters: %s", strings.Join(wrong, "; "))
 }
@@ -124,7 +127,9 @@ func (rec *recovery) ignoredAgain(cand *candidate, j judged) {
 	if j.class == agent.ClassOK {
 		rec.countUnkept(rec.artifact)
 	}
-	if g := rec.decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 && cand.generation.CacheabilityReason == cacheIgnored {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.args), rec.kwargs)})
+	if g := rec.decision.Generation; g != nil && j.class == agent.ClassOK && len(cand.proof.kept) > 0 &&
+		cand.generation.CacheabilityReason == cacheIgnored {
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+			ResultOf: g.ID, Needless: agent.ShapeOfArguments(len(rec.args), rec.kwargs)})
 	}
 }

@@ -27,10 +27,12 @@ const (
 
 // Predict asks the model for the program, within the budget of its run. Values of secret keys are masked before they are
 // sent. Where nothing real may happen nothing is asked: a journal answers before it comes to this.
-func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
+func (h *host) Predict(ctx context.Context, signature,
+	inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
 	if h.recorded || h.dry {
 		h.refused = true
-		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "the model is not asked in a run of which nothing is kept"}
+		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied,
+			Message: "the model is not asked in a run of which nothing is kept"}
 	}
 	q, refused := h.question(signature, inputs)
 	if refused != nil {
@@ -57,7 +59,8 @@ func (h *host) Predict(ctx context.Context, signature, inputs json.RawMessage) (
 // repaired program does not start with the budget of the failed one used up.
 func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
 	c := h.call
-	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements, Bytes: maxAsked}}
+	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements,
+		Bytes: maxAsked}}
 	var err error
 	if q.Signature, err = contract.ParseSignature(signature); err != nil {
 		return q, &sandbox.AuthoredError{Type: errSignature, Message: err.Error()}
@@ -72,10 +75,12 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	}
 	switch most := c.policy.PredictBudget; {
 	case most == 0:
-		return q, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "programs may not ask the model here (policy predict_budget)"}
+		return q, &sandbox.AuthoredError{Type: agent.ErrDenied,
+			Message: "programs may not ask the model here (policy predict_budget)"}
 	case h.asked == most:
 		h.overasked = true
-		return q, &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: fmt.Sprintf("a call may ask the model %d times (policy predict_budget): put everything into one question", most)}
+		return q, &sandbox.AuthoredError{Type: agent.ErrResourceExhausted,
+			Message: fmt.Sprintf("a call may ask the model %d times (policy predict_budget): put everything into one question", most)}
 	}
 	h.asked++
 	return q, nil
@@ -83,7 +88,8 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 
 // isAsk reports whether the signature is the one of call.Ask: it gives a text for an input, and no labels.
 func isAsk(s contract.Signature) bool {
-	return len(s.Inputs) == 1 && s.Inputs[0].Name == "input" && len(s.Outputs) == 1 && s.Outputs[0].Name == "answer" && s.Outputs[0].Type == contract.TypeString
+	return len(s.Inputs) == 1 && s.Inputs[0].Name == "input" && len(s.Outputs) == 1 && s.Outputs[0].Name == "answer" &&
+		s.Outputs[0].Type == contract.TypeString
 }
 
 // unasked is the error that the program gets for a question without an answer. That the model failed is nobody's fault here.
@@ -95,7 +101,8 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 	switch {
 	case errors.As(err, &bad) && bad.Code == history.CodeTooLarge:
 		h.overasked = true
-		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
+		return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted,
+			Message: "the model is given too much: " + bad.Pointer + " " + bad.Detail}
 	case errors.As(err, &bad):
 		return &sandbox.AuthoredError{Type: errSignature, Message: bad.Pointer + " " + bad.Detail}
 	case overCap(err) != nil:

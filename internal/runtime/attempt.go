@@ -21,12 +21,13 @@ const (
 
 // An attempted call is one run of one program for it.
 type attempted struct {
-	id        string // call id, dot, number; "" when nothing ran
-	program   *agent.Generation
-	result    sandbox.Result
-	nested    map[string]string  // shapes of nested values, by role.method
-	failed    map[string]excused // failures that are not the program's fault, of nested calls and of the model, by error type
-	authored  map[string]bool    // types of the errors that programs of nested calls authored
+	id      string // call id, dot, number; "" when nothing ran
+	program *agent.Generation
+	result  sandbox.Result
+	nested  map[string]string // shapes of nested values, by role.method
+	// failures that are not the program's fault, of nested calls and of the model, by error type
+	failed    map[string]excused
+	authored  map[string]bool // types of the errors that programs of nested calls authored
 	warnings  []string
 	takes     *agent.Interface // what the program reads; nil where that is not known
 	fit       agent.Fit        // of the call's arguments to that
@@ -89,9 +90,11 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 		a.made = append(a.made, d.MediaType())
 	}
 	a.result.Context = withoutHistory(a.result.Context)
-	a.nested, a.failed, a.authored, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.authored, h.warnings, h.tools, h.guard
+	a.nested, a.failed, a.authored, a.warnings, a.tools, a.guard = h.shapes, h.failed, h.authored, h.warnings, h.tools,
+		h.guard
 	a.miscalled = h.miscalled
-	a.predicted, a.modelFailed, a.modelFinal, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.modelFinal, h.overasked, h.noRoom
+	a.predicted, a.modelFailed, a.modelFinal, a.overasked, a.noRoom = h.predicted, h.modelFailed, h.modelFinal,
+		h.overasked, h.noRoom
 	return a
 }
 

@@ -19,20 +19,25 @@ type backoffs struct {
 
 type backoffKey struct {
 	methodKey
-	checked string              // fingerprint of the contract's machine-checked parts
-	words   agent.WordingDigest // of what people have registered, where a program is looked at anew because they changed it; "" else
+	checked string // fingerprint of the contract's machine-checked parts
+	// of what people have registered, where a program is looked at anew because they changed it; "" else
+	words agent.WordingDigest
 }
 
 type backoff struct {
 	failures int
-	seen     int64 // the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
-	patches  int   // adopted programs in a row that each replaced one that soon failed
-	until    time.Time
-	lapse    // the last failure
+	// the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
+	seen    int64
+	patches int // adopted programs in a row that each replaced one that soon failed
+	until   time.Time
+	lapse   // the last failure
 
-	candidate *candidate // gave only an honest error, or met an outage, and runs until the delay is over; nil if there is none
-	answers   bool       // the candidate said that the task is another tool's: that is the answer, and it runs after the delay, too, as long as there is room
-	waits     bool       // the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
+	// gave only an honest error, or met an outage, and runs until the delay is over; nil if there is none
+	candidate *candidate
+	// the candidate said that the task is another tool's: that is the answer, and it runs after the delay, too, as long as there is room
+	answers bool
+	// the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
+	waits bool
 }
 
 // A lapse is what forging failed with.
@@ -152,7 +157,8 @@ func (b *backoffs) holding(now time.Time) int {
 // held returns the candidate that runs for a call with that contract, until the delay is over or as the answer of the contract that it was made for, or nil.
 func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candidate {
 	f, known := b.last(k)
-	if known && (f.delays(now) || f.answers && f.candidate != nil && f.candidate.generation.ContractFingerprint == fingerprint) {
+	if known && (f.delays(now) || f.answers && f.candidate != nil &&
+		f.candidate.generation.ContractFingerprint == fingerprint) {
 		return f.candidate
 	}
 	return nil

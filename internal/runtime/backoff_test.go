@@ -27,7 +27,8 @@ func TestBackoff(t *testing.T) {
 	var b backoffs
 	p := agent.BackoffPolicy{BaseSeconds: 10, MaxSeconds: 30}
 	at := time.Unix(1000, 0)
-	one, other := backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:1"}, backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:2"}
+	one, other := backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:1"},
+		backoffKey{methodKey: methodKey{"r", "m"}, checked: "sha256:2"}
 	foreign := backoffKey{methodKey: methodKey{"r", "n"}, checked: "sha256:1"}
 	if _, known := b.last(one); known {
 		t.Error("a failure is known before there was one")
@@ -81,10 +82,12 @@ func TestHeldCandidates(t *testing.T) {
 	honest := lapse{errorType: "not_found", message: "there is none", owner: "ann"}
 	first, second := &candidate{}, &candidate{}
 	b.failed(key(0), honest, first, at, p)
-	if b.held(key(0), "", at.Add(10*time.Second-1)) != first || b.held(key(0), "", at.Add(10*time.Second)) != nil || b.held(key(1), "", at) != nil {
+	if b.held(key(0), "", at.Add(10*time.Second-1)) != first || b.held(key(0), "", at.Add(10*time.Second)) != nil ||
+		b.held(key(1), "", at) != nil {
 		t.Error("it is not held for its delay")
 	}
-	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) || b.held(key(0), "", at) != second {
+	if until := b.failed(key(0), honest, second, at, p); !until.Equal(at.Add(20*time.Second)) ||
+		b.held(key(0), "", at) != second {
 		t.Errorf("another candidate is held until %v", until)
 	}
 	b.failed(key(0), lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, at, p)
@@ -116,7 +119,8 @@ func TestHeldAnswers(t *testing.T) {
 	answer := &candidate{generation: agent.Generation{ContractFingerprint: "one"}}
 	answer.answers.Store(true)
 	b.failed(key(0), lapse{errorType: agent.ErrWrongToolBoundary}, answer, at, p)
-	if b.held(key(0), "two", at) != answer || b.held(key(0), "one", later) != answer || b.held(key(0), "two", later) != nil {
+	if b.held(key(0), "two", at) != answer || b.held(key(0), "one", later) != answer ||
+		b.held(key(0), "two", later) != nil {
 		t.Error("it is not held as the answer of its contract")
 	}
 	for i := range maxHeld - 2 {
@@ -174,7 +178,8 @@ func TestPatchesBackOff(t *testing.T) {
 	for i, want := range []time.Duration{0, 0, 0, 0, 30, 60, 120} {
 		b.patched(k, lapse{errorType: agent.ErrExecution}, false, at, &p)
 		wait, waiting := b.waiting(k, at)
-		if waiting != (want > 0) || waiting && (!wait.until.Equal(at.Add(want*time.Second)) || wait.errorType != agent.ErrExecution) {
+		if waiting != (want > 0) || waiting && (!wait.until.Equal(at.Add(want*time.Second)) ||
+			wait.errorType != agent.ErrExecution) {
 			t.Errorf("patch %d: %v until %v, want %v", i+1, waiting, wait.until, want*time.Second)
 		}
 	}

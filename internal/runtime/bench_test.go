@@ -24,7 +24,8 @@ func (s instant) Load(context.Context, sandbox.Program, agent.Owner) (*report.Fa
 	return s.facts, nil
 }
 
-func (s instant) Fix(_ context.Context, source string, _ report.Terms, _ agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
+func (s instant) Fix(_ context.Context, source string, _ report.Terms,
+	_ agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
 	return sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, s.facts, sandbox.Timing{}, nil
 }
 
@@ -56,7 +57,8 @@ func warmCall(tb testing.TB, change ...func(*Options)) func() {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	q := CallRequest{SessionID: s.ID, Method: "add", Args: []json.RawMessage{json.RawMessage("2"), json.RawMessage("3")}, TraceID: ids.NewTrace()}
+	q := CallRequest{SessionID: s.ID, Method: "add", Args: []json.RawMessage{json.RawMessage("2"),
+		json.RawMessage("3")}, TraceID: ids.NewTrace()}
 	warm := func() {
 		if res, err := r.Call(tb.Context(), q); err != nil || !res.OK {
 			tb.Fatalf("got %s, %v", res.Body, err)
@@ -104,7 +106,8 @@ func TestOwnersWarmCallAllocatesNoMore(t *testing.T) {
 	alone := testing.AllocsPerRun(200, warmCall(t))
 	owned := testing.AllocsPerRun(200, warmCall(t, func(o *Options) {
 		shared := store.NewMemory(store.Options{})
-		if err := shared.Join(t.Context(), store.Replica{ID: "replica", Address: "127.0.0.1:1"}, time.Hour); err != nil {
+		if err := shared.Join(t.Context(), store.Replica{ID: "replica", Address: "127.0.0.1:1"},
+			time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		held, err := shared.Namespace(agent.DefaultNamespace)

@@ -94,7 +94,8 @@ func (c *opened) answer(ctx context.Context) *answered {
 
 // set answers a method named "key=": it writes the context key and runs no program.
 func (c *opened) set(key string) *answered {
-	done := &answered{selected: selected{opened: c, decision: Decision{Decision: agent.DecideNone, Reason: ReasonSetter}},
+	done := &answered{selected: selected{opened: c, decision: Decision{Decision: agent.DecideNone,
+		Reason: ReasonSetter}},
 		outcome: agent.Outcome{Status: agent.StatusOK, Value: c.args[0]}}
 	if c.depth == 0 {
 		done.context = &agent.ContextChange{Set: map[string]json.RawMessage{key: c.args[0]}}
@@ -120,5 +121,6 @@ func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 		return done
 	}
 	c.r.o.Logger.Error().Err(err).Str("call_id", c.id).Msg("the store could not be read for a call")
-	return &answered{selected: selected{opened: c}, outcome: agent.Failed(agent.ErrResourceExhausted, "the daemon could not read what it needs for this call")}
+	return &answered{selected: selected{opened: c}, outcome: agent.Failed(agent.ErrResourceExhausted,
+		"the daemon could not read what it needs for this call")}
 }

@@ -28,10 +28,12 @@ func overCap(err error) *agent.Outcome {
 
 // capOfOwner reports whether the call failed because its owner reached a spending cap or a storage share.
 func capOfOwner(o *agent.Outcome) bool {
-	return o != nil && (o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner || storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
+	return o != nil && (o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["scope"] == spend.ScopeOwner ||
+		storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
 }
 
 // modelOut reports whether the outcome says that no model could be asked: it failed, or a cap or a share was used up.
 func modelOut(o *agent.Outcome) bool {
-	return o.ErrorType == agent.ErrProvider || storage.IsFull(o) || o.ErrorType == agent.ErrBudgetExceeded && !o.Authored && o.Metadata["resets_at"] != nil
+	return o.ErrorType == agent.ErrProvider || storage.IsFull(o) || o.ErrorType == agent.ErrBudgetExceeded &&
+		!o.Authored && o.Metadata["resets_at"] != nil
 }

@@ -57,9 +57,11 @@ func (s selected) of(a *agent.Artifact) selected {
 }
 
 func (s *selected) input(a *agent.Artifact) SelectInput {
-	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs, Artifact: a,
+	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs,
+		Artifact:           a,
 		CheckedFingerprint: checkedOf(a, s.terms.checked, s.terms.written), Words: s.terms.registeredWords(),
-		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs, Intact: s.r.intact.has}
+		Policy: s.policy, Now: s.started, ImportAllowed: s.r.o.AllowImport, IgnoresArgs: s.r.ignoresArgs,
+		Intact: s.r.intact.has}
 }
 
 // checkedOf returns the fingerprint that the artifact's programs are held to: written, which earlier versions computed, where only programs of theirs are kept.

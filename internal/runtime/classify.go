@@ -56,12 +56,14 @@ const defaultDriftAfter = 2
 // what came in has another shape than then, or the program cannot read it, for an input that it once answered ok. An honest error about data of
 // the shape of always is no drift, however often.
 func Drifting(e Evidence) bool {
-	return !e.Interrupted && usedSource(e) && (drifted(e) || e.Answered && unreadable(e)) && !slices.ContainsFunc(e.Fetches, outsideFailed)
+	return !e.Interrupted && usedSource(e) && (drifted(e) || e.Answered && unreadable(e)) &&
+		!slices.ContainsFunc(e.Fetches, outsideFailed)
 }
 
 // unreadable reports whether the program could not read what it had: it says so, panicked, or returned an error that is not its own.
 func unreadable(e Evidence) bool {
-	return e.ErrorType == agent.ErrParseFailed || !e.Authored && (e.ErrorType == agent.ErrExecution || e.ErrorType == agent.ErrTool)
+	return e.ErrorType == agent.ErrParseFailed || !e.Authored &&
+		(e.ErrorType == agent.ErrExecution || e.ErrorType == agent.ErrTool)
 }
 
 // usedSource reports whether something came in well from a source of the last ok run.

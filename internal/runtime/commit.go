@@ -96,13 +96,15 @@ func (a *answered) persist() (CallResult, error) {
 	a.span.EndCall(&commit.Log, ended)
 	r.metrics.ObserveCall(&commit.Log, a.stages)
 	a.countSaved()
-	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()}, nil
+	return CallResult{Body: body, CallID: a.id, TraceID: a.traceID, Role: a.role, Method: a.method, OK: a.outcome.OK()},
+		nil
 }
 
 // prepare makes the reply and what is committed, files apart.
 func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	owner, weight := a.r.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
-	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil { // whoever has a place gives it back: what it does there waits for nothing
+	// whoever has a place gives it back: what it does there waits for nothing
+	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil {
 		return nil, err
 	}
 	defer a.r.o.Heavy.Leave(owner, weight)
@@ -114,8 +116,9 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 		return nil, err
 	}
 	commit := &kept.commit
-	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context, Artifacts: a.changes,
-		Tools: a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
+	*commit = store.CallCommit{SessionID: a.session.ID, Record: a.record(took), Context: a.context,
+		Artifacts: a.changes,
+		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.valueLost && a.outcome.OK() {
 		commit.Outcome = agent.Outcome{} // as one whose time is over
@@ -135,7 +138,8 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 func (a *answered) notAppended(err error) {
 	a.span.EndFailed("commit", a.r.o.Now())
 	a.r.metrics.AppendFailed()
-	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth", a.depth).Bool("history_record_appended", false).
+	a.r.o.Logger.Error().Err(err).Str("call_id", a.id).Str("session_id", a.session.ID).Int("depth",
+		a.depth).Bool("history_record_appended", false).
 		Msg("a call could not be committed")
 }
 
@@ -176,21 +180,26 @@ func (a *answered) doubted() bool {
 }
 
 func (a *answered) reply(took float64) Reply {
-	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation, Selection: a.decision.selection()}
+	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
+		Selection: a.decision.selection()}
 	p.Engine, p.Tier = a.last.ranOn(a.facts)
 	p.BuildMs = agent.Milliseconds(a.trail.built)
 	if g := a.program; g != nil {
 		p.Checksum, p.Trigger, p.Doubted, p.Stale = g.CodeChecksum, g.Trigger, a.doubted(), a.staleness()
 	}
-	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method, Outcome: a.outcome,
+	return Reply{CallID: a.id, SessionID: a.session.ID, TraceID: a.traceID, Role: a.role, Method: a.method,
+		Outcome: a.outcome,
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
 }
 
 func (a *answered) record(took float64) agent.Record {
 	o := a.outcome
-	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role, MethodName: a.method,
-		Args: a.shown().args, Kwargs: a.shown().kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID, ParentCallID: a.parent,
-		AttemptID: a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted}
+	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role,
+		MethodName: a.method,
+		Args:       a.shown().args, Kwargs: a.shown().kwargs, OutcomeSummary: agent.Summarize(o), TraceID: a.traceID,
+		ParentCallID: a.parent,
+		AttemptID:    a.parentAttempt, Depth: a.depth, DurationMs: took, ProgramSource: a.programSource(),
+		ArtifactHit: a.source == agent.SourcePersisted}
 	rec.OutcomeSummary.FailureClass = a.failureClass()
 	if !o.OK() {
 		rec.ErrorType, rec.ErrorMessage = o.ErrorType, a.mask(lastMessage(o))
@@ -207,7 +216,8 @@ func (a *answered) record(took float64) agent.Record {
 // keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
 func (a *answered) keepContent(kept *remains) {
 	value := kept.commit.Outcome.Value
-	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone || a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
+	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone ||
+		a.policy.Retention.ContentEntries == 0 || len(value) > a.policy.Retention.ContentBytes {
 		return
 	}
 	sum := sha256.Sum256(value)
@@ -248,7 +258,9 @@ func (a *answered) pattern(kept *remains, n noticed, at string) *agent.PatternEv
 	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {
 		return nil
 	}
-	kept.pattern = agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role, MethodName: a.method,
-		Depth: a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns, Status: a.outcome.Status, WeakSuccess: weak}
+	kept.pattern = agent.PatternEvent{CallID: a.id, SessionID: a.session.ID, Timestamp: at, Role: a.role,
+		MethodName: a.method,
+		Depth:      a.depth, ParentCallID: a.parent, RootCallID: a.root, Capabilities: a.facts.CapabilityPatterns,
+		Status: a.outcome.Status, WeakSuccess: weak}
 	return &kept.pattern
 }

@@ -29,7 +29,8 @@ func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQu
 
 // wholeHistory are the newest records of a session, nested ones too if all.
 func wholeHistory(all bool) store.HistoryQuery {
-	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: !all}
+	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true,
+		Depth0: !all}
 }
 
 // shownContext is a stored context as clients see it: with the session's records.

@@ -49,7 +49,8 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 		l.Call = c.asked
 	}
 	k := c.r.compiled.resolve(l)
-	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked, k.Written
+	t.contract, t.source, t.fingerprint, t.checked, t.written = k.Contract, k.Source, k.Fingerprint, k.Checked,
+		k.Written
 	t.own, t.words = k.Own, &k.Words
 	if !k.Schema.Empty() {
 		t.schema = k.Schema

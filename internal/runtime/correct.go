@@ -30,7 +30,8 @@ type pendingCorrection struct {
 	actor string
 	wake  chan struct{} // of capacity 1: something was judged or changed, so the next attempt begins at once
 	next  chan struct{} // closed when the next attempt that begins has ended
-	now   chan struct{} // closed when the attempt that runs, or is about to, has ended; nil while the next one waits for its time
+	// closed when the attempt that runs, or is about to, has ended; nil while the next one waits for its time
+	now chan struct{}
 }
 
 // CorrectionsPending reports whether a correction runs or waits for its next attempt.
@@ -153,7 +154,8 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	if done := rec.heldAlready(ctx); done != nil {
 		return r.unlessAway(r.setCorrection(ctx, k, done), time.Time{})
 	}
-	if err := r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning, Attempts: was.Attempts + 1}); err != nil {
+	if err := r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionRunning,
+		Attempts: was.Attempts + 1}); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
 	q := correctionRequest(rec.decision.Generation)
@@ -173,7 +175,8 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 
 // correctionFailed records a failed attempt at the method, and returns when to try again. An outage of the provider, or a cap, shows
 // nothing of the method: it does not count against the attempts.
-func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction, failure agent.Outcome) time.Time {
+func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction,
+	failure agent.Outcome) time.Time {
 	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
 	c := failedCorrection(was, failure, next)
 	if modelOut(&failure) {
@@ -217,8 +220,10 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	if broken := rec.proveExamples(ctx, &candidate{generation: *g}, false); broken != nil {
 		return nil
 	}
-	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk && rec.artifact.AwaitsReach(g) {
-		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers)}
+	if rec.policy.ApprovalRequired && !g.Approved || rec.policy.NewReach == agent.ReachAsk &&
+		rec.artifact.AwaitsReach(g) {
+		return &agent.Correction{State: agent.CorrectionAwaitingApproval, Generation: &g.ID,
+			ChangedAnswers: len(g.ChangedAnswers)}
 	}
 	return &agent.Correction{State: agent.CorrectionNone}
 }
@@ -249,7 +254,8 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 		if broken.class != agent.ClassIntrinsic || !rec.spend(broken, q.basis) {
 			return nil, &broken.outcome
 		}
-		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum, class: string(broken.class), reason: broken.outcome.ErrorType, attempt: *broken}
+		q.basis = failing{code: cand.generation.Code, checksum: cand.generation.CodeChecksum,
+			class: string(broken.class), reason: broken.outcome.ErrorType, attempt: *broken}
 	}
 }
 
@@ -257,7 +263,8 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 func correctionRequest(g *agent.Generation) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
 	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
-		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer", message: prompt.Public(message)}}
+		basis: failing{code: g.Code, checksum: g.CodeChecksum, class: "wrong_answer", reason: "wrong_answer",
+			message: prompt.Public(message)}}
 }
 
 // ResumeCorrections queues the corrections that a stop interrupted; one that was waiting for its next attempt goes on waiting. It reads every
@@ -274,7 +281,8 @@ func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 				return err
 			}
 			for _, a := range all {
-				if wrong := a.Corrections(); a.Correction.Pending() && len(wrong) > 0 && r.policy.Load().Correction == agent.CorrectBackground {
+				if wrong := a.Corrections(); a.Correction.Pending() && len(wrong) > 0 &&
+					r.policy.Load().Correction == agent.CorrectBackground {
 					var begin time.Time
 					if at := a.Correction.NextTryAt; at != nil {
 						begin = *at

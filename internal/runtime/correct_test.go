@@ -17,15 +17,18 @@ import (
 )
 
 // wrongly makes a method that answers 1, and a person's verdict that 2 is right; expected "" is a verdict without.
-func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected string, change func(*Options)) (*Runtime, *runtimetest.Model, Reply) {
+func wrongly(t *testing.T, box *runtimetest.Box, programs []string, expected string,
+	change func(*Options)) (*Runtime, *runtimetest.Model, Reply) {
 	t.Helper()
 	r, model := scripted(t, box, map[string][]string{"r.m": programs}, change)
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	first := call("m", 7)
 	wantReply(t, "first", first, "1 generated")
-	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Note: "too small",
+	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong,
+		State: agent.ExampleActive, Note: "too small",
 		Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
-	c := agent.ArtifactChange{Role: "r", MethodName: "m", Verdict: &v, Correction: &agent.Correction{State: agent.CorrectionQueued}}
+	c := agent.ArtifactChange{Role: "r", MethodName: "m", Verdict: &v,
+		Correction: &agent.Correction{State: agent.CorrectionQueued}}
 	if expected != "" {
 		x := example("ex_1", expected, "7")
 		v.Expected, v.ExampleID, c.Example = x.Expect.Value, x.ID, &x
@@ -56,15 +59,24 @@ func TestCorrections(t *testing.T) {
 		requests int // of the model, the first program's included
 	}{
 		{"adopted", []string{"one", "two"}, "2", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 2},
-		{"adopted at the second program", []string{"one", "one", "two"}, "2", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 3},
-		{"adopted, nobody said what is right", []string{"one", "one", "two"}, "", "", agent.ArtifactChange{}, agent.CorrectionAdopted, "two", 3},
-		{"no program holds the example", []string{"one"}, "2", "", agent.ArtifactChange{}, agent.CorrectionBackingOff, "one", 3},
-		{"no recovery is left", []string{"one"}, "2", `{"outcome_repair_budget": 0}`, agent.ArtifactChange{}, agent.CorrectionBackingOff, "one", 2},
-		{"it waits for approval", []string{"one", "two"}, "2", `{"approval_required": true}`, agent.ArtifactChange{}, agent.CorrectionAwaitingApproval, "two", 2},
-		{"quarantined", []string{"one", "two"}, "2", "", agent.ArtifactChange{Quarantine: &reason}, agent.CorrectionQueued, "one", 1},
+		{"adopted at the second program", []string{"one", "one", "two"}, "2", "", agent.ArtifactChange{},
+			agent.CorrectionAdopted, "two", 3},
+		{"adopted, nobody said what is right", []string{"one", "one", "two"}, "", "", agent.ArtifactChange{},
+			agent.CorrectionAdopted, "two", 3},
+		{"no program holds the example", []string{"one"}, "2", "", agent.ArtifactChange{}, agent.CorrectionBackingOff,
+			"one", 3},
+		{"no recovery is left", []string{"one"}, "2", `{"outcome_repair_budget": 0}`, agent.ArtifactChange{},
+			agent.CorrectionBackingOff, "one", 2},
+		{"it waits for approval", []string{"one", "two"}, "2", `{"approval_required": true}`, agent.ArtifactChange{},
+			agent.CorrectionAwaitingApproval, "two", 2},
+		{"quarantined", []string{"one", "two"}, "2", "", agent.ArtifactChange{Quarantine: &reason},
+			agent.CorrectionQueued, "one", 1},
 		{"pinned", []string{"one", "two"}, "2", "", agent.ArtifactChange{Pin: &yes}, agent.CorrectionQueued, "one", 1},
-		{"the verdict was taken back", []string{"one", "two"}, "2", "", agent.ArtifactChange{DropVerdict: "the first"}, agent.CorrectionNone, "one", 1},
-		{"it is none any more", []string{"one", "two"}, "2", "", agent.ArtifactChange{Correction: &agent.Correction{State: agent.CorrectionNone}}, agent.CorrectionNone, "one", 1},
+		{"the verdict was taken back", []string{"one", "two"}, "2", "", agent.ArtifactChange{DropVerdict: "the first"},
+			agent.CorrectionNone, "one", 1},
+		{"it is none any more", []string{"one", "two"}, "2", "",
+			agent.ArtifactChange{Correction: &agent.Correction{State: agent.CorrectionNone}}, agent.CorrectionNone,
+			"one", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,14 +94,16 @@ func TestCorrections(t *testing.T) {
 			<-r.Correct("r", "m", "ada")
 			a := artifactOf(t, r, "r", "m")
 			if a.Correction.State != tt.state || a.Code != tt.current && tt.state != agent.CorrectionAwaitingApproval {
-				t.Errorf("the correction is %s, %s serves; want %s, %s", agent.Encoded(a.Correction), a.Code, tt.state, tt.current)
+				t.Errorf("the correction is %s, %s serves; want %s, %s", agent.Encoded(a.Correction), a.Code, tt.state,
+					tt.current)
 			}
 			if n := model.Count("r.m", ""); n != tt.requests {
 				t.Errorf("%d requests, want %d", n, tt.requests)
 			}
 			switch c := a.Correction; tt.state {
 			case agent.CorrectionAdopted, agent.CorrectionAwaitingApproval:
-				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" || *a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != reasonOfCorrection {
+				if c.Attempts != 1 || c.Generation == nil || *c.Generation != "gen-2" ||
+					*a.Find("gen-2").ParentID != "gen-1" || a.Find("gen-2").Trigger != reasonOfCorrection {
 					t.Errorf("the correction is %s", agent.Encoded(c))
 				}
 				if n := a.Find("gen-2").ForgeUsage.ModelRequests; n != tt.requests-1 {
@@ -99,12 +113,15 @@ func TestCorrections(t *testing.T) {
 				if err != nil || len(audit) != 1 {
 					t.Fatalf("audit %+v, %v", audit, err)
 				}
-				if e := audit[0]; e.Action != "artifact.correct" || e.Actor != "ada" || e.Undo == "" || len(e.Before) == 0 || string(e.Before) == string(e.After) {
+				if e := audit[0]; e.Action != "artifact.correct" || e.Actor != "ada" || e.Undo == "" ||
+					len(e.Before) == 0 || string(e.Before) == string(e.After) {
 					t.Errorf("audit %+v", e)
 				}
 			case agent.CorrectionBackingOff:
-				if c.Attempts != 1 || c.LastError == nil || !strings.HasPrefix(*c.LastError, "execution: ") || c.NextTryAt == nil || len(a.Rejections) != tt.requests-1 ||
-					!strings.Contains(string(agent.Encoded(a.Rejections[0])), "the answer must be 2, it is 1") || a.Rejections[0].Stage != stageProof {
+				if c.Attempts != 1 || c.LastError == nil || !strings.HasPrefix(*c.LastError, "execution: ") ||
+					c.NextTryAt == nil || len(a.Rejections) != tt.requests-1 ||
+					!strings.Contains(string(agent.Encoded(a.Rejections[0])), "the answer must be 2, it is 1") ||
+					a.Rejections[0].Stage != stageProof {
 					t.Errorf("the correction is %s, rejections %+v", agent.Encoded(c), a.Rejections)
 				}
 			}
@@ -156,8 +173,10 @@ func TestTimerRetriesCorrection(t *testing.T) {
 		}
 		r.flights.under.Wait() // for the attempts after 10 and 30 s
 		a := artifactOf(t, r, "r", "m")
-		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" || time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
-			t.Errorf("it is %s, %s serves after %v and %d requests", agent.Encoded(a.Correction), a.Code, time.Since(began), model.Count("r.m", ""))
+		if a.Correction.State != agent.CorrectionAdopted || a.Correction.Attempts != 3 || a.Code != "two" ||
+			time.Since(began) != 30*time.Second || model.Count("r.m", "") != 4 {
+			t.Errorf("it is %s, %s serves after %v and %d requests", agent.Encoded(a.Correction), a.Code,
+				time.Since(began), model.Count("r.m", ""))
 		}
 	})
 }
@@ -165,13 +184,15 @@ func TestTimerRetriesCorrection(t *testing.T) {
 // A verdict that comes while a correction is forged makes it run once more.
 func TestVerdictDuringCorrection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, model, _ := wrongly(t, corrections(map[string]runtimetest.Run{"three": runtimetest.Returns("3")}), []string{"one", "two", "three"}, "2", nil)
+		r, model, _ := wrongly(t, corrections(map[string]runtimetest.Run{"three": runtimetest.Returns("3")}),
+			[]string{"one", "two", "three"}, "2", nil)
 		model.Block = make(chan struct{})
 		tried := r.Correct("r", "m", "ada")
 		synctest.Wait() // the model is asked
 		again := r.Correct("r", "m", "bob")
 		x := example("ex_1", "3", "7")
-		operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x, Correction: &agent.Correction{State: agent.CorrectionQueued}})
+		operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
+			Correction: &agent.Correction{State: agent.CorrectionQueued}})
 		close(model.Block)
 		<-tried
 		<-again // an attempt that began after the second verdict
@@ -202,7 +223,8 @@ func TestCorrectionOvertaken(t *testing.T) {
 			t.Parallel()
 			var r *Runtime
 			var done bool
-			box := corrections(map[string]runtimetest.Run{"two": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
+			box := corrections(map[string]runtimetest.Run{"two": func(_ context.Context, q sandbox.Request,
+				_ sandbox.Host) sandbox.Result {
 				if !done {
 					done = true
 					change := tt.change
@@ -232,10 +254,11 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 		state          string
 		requests       int
 	}{
-		"known":                  {nil, number, agent.CorrectionAdopted, 2},
-		"of the session":         {number, nil, agent.CorrectionAdopted, 2},
-		"not known":              {nil, nil, agent.CorrectionBackingOff, 1},
-		"another of the session": {&agent.Contract{Deliverable: json.RawMessage(`{"type":"integer"}`)}, nil, agent.CorrectionBackingOff, 1},
+		"known":          {nil, number, agent.CorrectionAdopted, 2},
+		"of the session": {number, nil, agent.CorrectionAdopted, 2},
+		"not known":      {nil, nil, agent.CorrectionBackingOff, 1},
+		"another of the session": {&agent.Contract{Deliverable: json.RawMessage(`{"type":"integer"}`)}, nil,
+			agent.CorrectionBackingOff, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,20 +266,29 @@ func TestCorrectionNeedsItsContract(t *testing.T) {
 			id, call := conversation(t, r, SessionRequest{Role: "r", Contract: tt.session})
 			first := call("m", 7)
 			g := *artifactOf(t, r, "r", "m").Current()
-			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked, r.compiled.resolve(contract.Layers{Call: number}).Checked
+			g.ID, g.CallersContract, g.Asked, g.CheckedFingerprint = "gen-2", true, tt.asked,
+				r.compiled.resolve(contract.Layers{Call: number}).Checked
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g})
 			x := example("ex_1", "2", "7")
-			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x, Correction: &agent.Correction{State: agent.CorrectionQueued},
-				Verdict: &agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-2", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1"), Expected: x.Expect.Value, ExampleID: x.ID}})
+			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: &x,
+				Correction: &agent.Correction{State: agent.CorrectionQueued},
+				Verdict: &agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-2",
+					Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
+					Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1"), Expected: x.Expect.Value,
+					ExampleID: x.ID}})
 			<-r.Correct("r", "m", "ada")
 			a := artifactOf(t, r, "r", "m")
 			if n := model.Count("r.m", ""); a.Correction.State != tt.state || n != tt.requests {
-				t.Errorf("the correction is %s after %d requests, want %s after %d", agent.Encoded(a.Correction), n, tt.state, tt.requests)
+				t.Errorf("the correction is %s after %d requests, want %s after %d", agent.Encoded(a.Correction), n,
+					tt.state, tt.requests)
 			}
-			if tt.state == agent.CorrectionAdopted && (!a.Current().CallersContract || a.Current().CheckedFingerprint != g.CheckedFingerprint || string(a.Current().Asked.Deliverable) != string(number.Deliverable)) {
+			if tt.state == agent.CorrectionAdopted && (!a.Current().CallersContract ||
+				a.Current().CheckedFingerprint != g.CheckedFingerprint ||
+				string(a.Current().Asked.Deliverable) != string(number.Deliverable)) {
 				t.Errorf("the correction is %+v", a.Current())
 			}
-			if c := a.Correction; tt.state != agent.CorrectionAdopted && !strings.Contains(*c.LastError, errContractUnknown.Error()) {
+			if c := a.Correction; tt.state != agent.CorrectionAdopted &&
+				!strings.Contains(*c.LastError, errContractUnknown.Error()) {
 				t.Errorf("the error is %s", agent.Encoded(c))
 			}
 		})
@@ -346,7 +378,8 @@ func (o *outage) Artifact(ctx context.Context, role, method string) (*agent.Arti
 	return o.Namespace.Artifact(ctx, role, method)
 }
 
-func (o *outage) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, entry *agent.AuditEntry) (*agent.Artifact, error) {
+func (o *outage) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange,
+	entry *agent.AuditEntry) (*agent.Artifact, error) {
 	if o.away(&c) {
 		return nil, store.ErrAway
 	}
@@ -449,10 +482,12 @@ func TestCorrectionByNextCall(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", 9) // forged
 	a := artifactOf(t, r, "r", "m")
-	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" || a.Current().Trigger != reasonOfCorrection {
+	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" ||
+		a.Current().Trigger != reasonOfCorrection {
 		t.Errorf("the correction is %s, the trigger %s", agent.Encoded(a.Correction), a.Current().Trigger)
 	}
-	for _, part := range []string{"a person called an answer wrong: args [7] kwargs {} were answered with 1", "the right answer is 2", "the person's note: too small"} {
+	for _, part := range []string{"a person called an answer wrong: args [7] kwargs {} were answered with 1",
+		"the right answer is 2", "the person's note: too small"} {
 		if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
 			t.Errorf("the request lacks %q:\n%s", part, text)
 		}

@@ -13,7 +13,8 @@ import (
 // noteRejected keeps what a discarded candidate did wrong for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
-		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())}, nil)
+		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())},
+		nil)
 }
 
 // adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by. It returns
@@ -28,7 +29,8 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	}
 	wrong := now.Corrections()
 	other := len(wrong) == 0 || now.Judged(&wrong[0]).ID != cand.predecessor.ID
-	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
+	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples ||
+		cand.proof.unseen(cand.predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return r.o.Now() // for what there is now; a person's operation counts for more
 	}
@@ -36,10 +38,12 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
 	g.Fixtures, g.ChangedAnswers, g.Beyond = cand.proof.fixtures(), cand.proof.changed, cand.beyond.Load()
 	done := corrected(&agent.Correction{Attempts: was.Attempts + 1}, &g, r.policy.Load())
-	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor, Action: "artifact.correct", Target: k.role + "." + k.method,
+	entry := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(r.o.Now()), Actor: actor,
+		Action: "artifact.correct", Target: k.role + "." + k.method,
 		Reason: "a person called an answer wrong"}
 	entry.Undo = "POST /v1/maintenance/audit/" + entry.ID + "/undo"
-	if err := r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g, Correction: done}, &entry); err != nil {
+	if err := r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Generation: &g,
+		Correction: done}, &entry); err != nil {
 		return r.unlessAway(err, time.Time{})
 	}
 	r.backoffs.clearMethod(k)
@@ -48,7 +52,8 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 
 // corrected is the state of a correction once the generation is adopted.
 func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *agent.Correction {
-	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers), Attempts: 1}
+	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers),
+		Attempts: 1}
 	if was != nil {
 		next.Attempts = max(1, was.Attempts)
 	}
@@ -78,7 +83,8 @@ func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry
 		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method", change.MethodName).Msg("a correction could not be recorded")
+		r.o.Logger.Warn().Err(err).Str("role", change.Role).Str("method",
+			change.MethodName).Msg("a correction could not be recorded")
 		return err
 	}
 }

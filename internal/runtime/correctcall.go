@@ -8,7 +8,8 @@ import (
 )
 
 // errContractUnknown says that a correction cannot be held to what it has to keep.
-var errContractUnknown = errors.New("the program was written for the contract of somebody's call, which is not known any more: call the method with it again")
+var errContractUnknown = errors.New(
+	"the program was written for the contract of somebody's call, which is not known any more: call the method with it again")
 
 // correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller. Where the program was made for the contract of
 // such a call, it brings that one, too.
@@ -19,12 +20,15 @@ func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact
 		return nil, err
 	}
 	g := a.Judged(&v)
-	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner, Contract: g.Asked}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
+	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner,
+		Contract: g.Asked}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
 	if g.CallersContract && g.Asked == nil && judged.Role == k.role {
 		c.asked = judged.Contract // of a program of earlier versions
 	}
-	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection, Generation: g}}
-	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract && (!s.terms.own || s.terms.checked != g.CheckedFingerprint) {
+	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection,
+		Generation: g}}
+	if s.terms, err = c.resolveTerms(ctx); err == nil && g.CallersContract &&
+		(!s.terms.own || s.terms.checked != g.CheckedFingerprint) {
 		err = errContractUnknown
 	}
 	return &recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}, err

@@ -16,7 +16,8 @@ func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func()
 	if !r.o.Shared {
 		return func() {}, nil
 	}
-	lease, err := r.store.Lease(ctx, "correction:"+k.role+"\n"+k.method, store.LeaseOptions{TTL: correctionTTL, Wait: true})
+	lease, err := r.store.Lease(ctx, "correction:"+k.role+"\n"+k.method,
+		store.LeaseOptions{TTL: correctionTTL, Wait: true})
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,8 @@ func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-ch
 	ended := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(ended)
-		for now := a; now.Correction != nil && now.Correction.State == a.Correction.State && now.Correction.Attempts == a.Correction.Attempts; {
+		for now := a; now.Correction != nil && now.Correction.State == a.Correction.State &&
+			now.Correction.Attempts == a.Correction.Attempts; {
 			select {
 			case <-time.After(correctionPoll):
 			case <-ctx.Done():

@@ -32,12 +32,14 @@ func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *
 	}
 	var k agent.Contract
 	if err := json.Unmarshal(raw, &k); err != nil {
-		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract is not readable: " + err.Error()}
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput,
+			Message: "the contract is not readable: " + err.Error()}
 	}
 	k.Signature = nil
 	checked, odd, err := contract.WithoutSenseless(k.Deliverable)
 	if err != nil {
-		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput, Message: "the contract's deliverable cannot be checked: " + err.Error()}
+		return &sandbox.AuthoredError{Type: agent.ErrInvalidInput,
+			Message: "the contract's deliverable cannot be checked: " + err.Error()}
 	}
 	k.Deliverable = checked
 	for _, o := range odd[:min(len(odd), maxWarnings)] {
@@ -94,7 +96,8 @@ func (h *host) registered(was, next agent.Tool) {
 		h.kept++
 	}
 	if o := next.Proposals.Of(h.call.owner); o != nil && was.Proposals.Find(o.ID) == nil {
-		h.warnings = append(h.warnings, "the stricter contract for "+next.Role+" waits for a person's decision in the inbox")
+		h.warnings = append(h.warnings, "the stricter contract for "+next.Role+
+			" waits for a person's decision in the inbox")
 	}
 }
 
@@ -160,10 +163,12 @@ func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 // proposed returns the tool with the contract as a proposal where that is stricter than the tool's, and than what the owner proposed before.
 func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	waits := t.Proposals.Of(h.call.owner)
-	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) || waits != nil && !stricter(k, &waits.Contract) {
+	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) ||
+		waits != nil && !stricter(k, &waits.Contract) {
 		return t, false
 	}
-	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)), Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
+	o := agent.ContractProposal{ID: "prop_" + short(contract.Fingerprint(k)),
+		Checked: short(contract.CheckedFingerprint(k)), Contract: *k, Owner: h.call.owner,
 		By: h.call.role + "." + h.call.method, CreatedAt: h.call.r.o.Now().UTC()}
 	if t.Proposals.Known(o.Checked) || t.Proposals.Known(short(contract.WrittenFingerprint(k))) {
 		return t, false
@@ -186,6 +191,7 @@ func stricter(k, than *agent.Contract) bool {
 }
 
 func sameTerms(a, b *agent.Contract) bool {
-	return a.Purpose == b.Purpose && bytes.Equal(a.Deliverable, b.Deliverable) && bytes.Equal(a.Acceptance, b.Acceptance) &&
+	return a.Purpose == b.Purpose && bytes.Equal(a.Deliverable, b.Deliverable) &&
+		bytes.Equal(a.Acceptance, b.Acceptance) &&
 		bytes.Equal(a.FailurePolicy, b.FailurePolicy) && bytes.Equal(a.Signature, b.Signature)
 }

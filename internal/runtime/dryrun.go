@@ -16,11 +16,12 @@ type dryRun struct {
 	args    []json.RawMessage
 	kwargs  json.RawMessage
 	context json.RawMessage // an object or nothing
-	effects json.RawMessage // recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
-	denied  bool            // of a live run: fetches are denied
-	of      string          // whose input and recorded effects these are; "" for the call's own
-	guard   *manifestGuard  // what keeps it, where that is more than the manifest; nil: the manifest
-	earlier bool            // the input is of a call that was answered, whatever the program declares
+	// recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
+	effects json.RawMessage
+	denied  bool           // of a live run: fetches are denied
+	of      string         // whose input and recorded effects these are; "" for the call's own
+	guard   *manifestGuard // what keeps it, where that is more than the manifest; nil: the manifest
+	earlier bool           // the input is of a call that was answered, whatever the program declares
 }
 
 // dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
@@ -29,7 +30,8 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	if !ok {
 		return nil, false
 	}
-	a = &judged{attempted: attempted{id: d.id, program: g, takes: g.Interface, fit: c.fitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
+	a = &judged{attempted: attempted{id: d.id, program: g, takes: g.Interface,
+		fit: c.fitOf(g.Interface, d.args, d.kwargs)}, stage: stageProof, of: d.of}
 	if a.misfit = c.binds(g.Interface) && !a.fit.OK() && !d.earlier; a.misfit {
 		a.outcome, a.class, a.guard = misfits(&a.fit, g.Interface, c.method), agent.ClassAuthored, h.guard
 		a.explain()
@@ -76,9 +78,11 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 		h.guard = c.guard()
 	}
 	return sandbox.Request{Canonical: Canonical(c.rules),
-		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID, TraceID: c.traceID, Depth: c.depth,
+		Program: programOf(g), Owner: c.runsFor(d.of), Role: c.role, Method: c.method, CallID: d.callID,
+		TraceID: c.traceID, Depth: c.depth,
 		Args: args, Kwargs: kwargs, Context: memory, Now: c.r.o.Now(), Seed: Seed(d.callID), Timeout: c.r.o.RunTimeout,
-		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.policy.FetchesPerCall, Guard: h.guard.ofFetch(),
+		InputHistory: given.InputHistory, Recorded: d.effects, NoFetch: d.denied, Fetches: c.policy.FetchesPerCall,
+		Guard: h.guard.ofFetch(),
 	}, h, true
 }
 
@@ -91,7 +95,8 @@ func (c *opened) runsFor(of string) agent.Owner {
 }
 
 // dryCall answers a nested call of a dry run by the program that serves it. Nothing is forged, kept or counted.
-func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage,
+	kwargs json.RawMessage) agent.Outcome {
 	n := h.nested(role, method, args, kwargs)
 	if refused := n.overBudget(); refused != "" {
 		return agent.Failed(agent.ErrBudgetExceeded, refused)

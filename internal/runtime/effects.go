@@ -78,7 +78,8 @@ func approvalOf(role, method, what string, lacks agent.Effects) *fetch.Approval 
 		}
 	}
 	return &fetch.Approval{Request: "PUT " + ToolPath(role, method) + "/effects", Details: details,
-		Message: role + "." + method + " may not " + what + ": its effects manifest lacks that. A person can allow it: " + strings.Join(flags, " ")}
+		Message: role + "." + method + " may not " + what +
+			": its effects manifest lacks that. A person can allow it: " + strings.Join(flags, " ")}
 }
 
 // shellWord quotes a name for a shell where it needs that.
@@ -173,8 +174,10 @@ func (rec *recovery) noteReach(j *judged) {
 			continue
 		}
 		rec.r.metrics.BeyondManifest(len(x.what.Hosts), len(x.what.Methods), len(x.what.Tools), x.result)
-		rec.r.o.Logger.Warn().Str("call_id", rec.id).Str("role", rec.role).Str("method", rec.method).Str("generation", j.program.ID).Str("result", x.result).
-			Strs("hosts", x.what.Hosts).Strs("methods", x.what.Methods).Strs("tools", x.what.Tools).Msg("a program reached beyond its effects manifest")
+		rec.r.o.Logger.Warn().Str("call_id", rec.id).Str("role", rec.role).Str("method", rec.method).Str("generation",
+			j.program.ID).Str("result", x.result).
+			Strs("hosts", x.what.Hosts).Strs("methods", x.what.Methods).Strs("tools",
+			x.what.Tools).Msg("a program reached beyond its effects manifest")
 	}
 	beyond := lacks.With(&denied)
 	if !beyond.Empty() {

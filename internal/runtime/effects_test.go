@@ -41,7 +41,8 @@ func newOutside(t *testing.T, granted ...string) *outside {
 		return strings.TrimPrefix(s.URL, "http://")
 	}
 	x.host, x.other = start(), start()
-	transport, err := fetch.NewTransport(fetch.TransportOptions{Allow: []string{x.host, x.other}, Timeout: 10 * time.Second})
+	transport, err := fetch.NewTransport(fetch.TransportOptions{Allow: []string{x.host, x.other},
+		Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,8 @@ func (x *outside) program(all ...string) runtimetest.Run {
 	}
 }
 
-func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, s string, did *sandbox.Effects) *sandbox.Result {
+func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, s string,
+	did *sandbox.Effects) *sandbox.Result {
 	verb, rest, _ := strings.Cut(s, " ")
 	switch verb {
 	case "panic":
@@ -134,7 +136,8 @@ func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, 
 		did.Fetches = append(did.Fetches, fetch.Denied(recurgent.Request{URL: address}))
 		return &sandbox.Result{Authored: &sandbox.AuthoredError{Type: agent.ErrDenied, Message: "no fetch"}}
 	}
-	a := x.client.Do(ctx, fetch.Caller{Owner: q.Owner, Role: q.Role, Method: q.Method, CallID: q.CallID, Guard: q.Guard, Writes: q.Writes},
+	a := x.client.Do(ctx, fetch.Caller{Owner: q.Owner, Role: q.Role, Method: q.Method, CallID: q.CallID, Guard: q.Guard,
+		Writes: q.Writes},
 		recurgent.Request{URL: address, Method: verb, Body: body})
 	a.Release()
 	did.Fetches = append(did.Fetches, a.Note)
@@ -145,7 +148,8 @@ func (x *outside) step(ctx context.Context, q *sandbox.Request, h sandbox.Host, 
 }
 
 // effectsRig starts a runtime over the programs, by method of the role r: in the order in which the model writes them.
-func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, written map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
+func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, written map[string][]string,
+	change func(*Options)) (*Runtime, *runtimetest.Model, func(method string, args ...any) Reply) {
 	t.Helper()
 	byMethod := map[string][]string{}
 	for method, names := range written {
@@ -159,11 +163,13 @@ func (x *outside) start(t *testing.T, programs map[string]runtimetest.Run, writt
 // allow writes the manifest as a person does.
 func allow(t *testing.T, r *Runtime, method string, e agent.Effects) {
 	t.Helper()
-	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: method, Manifest: &agent.Manifest{Effects: e, ApprovedBy: "op"}})
+	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: method,
+		Manifest: &agent.Manifest{Effects: e, ApprovedBy: "op"}})
 }
 
 func effectsOfList(hosts, methods, tools string) agent.Effects {
-	return agent.Effects{Hosts: strings.Fields(hosts), Methods: strings.Fields(methods), Tools: strings.Fields(tools), Files: []string{}}
+	return agent.Effects{Hosts: strings.Fields(hosts), Methods: strings.Fields(methods), Tools: strings.Fields(tools),
+		Files: []string{}}
 }
 
 func wantEffects(t *testing.T, what string, got *agent.Effects, want agent.Effects) {
@@ -186,12 +192,14 @@ func TestEffectsAreRecorded(t *testing.T) {
 			if len(q.Args) > 0 {
 				_ = json.Unmarshal(q.Args[0], &which)
 			}
-			return x.program(map[string]string{"": "GET http://" + x.host + "/", "other": "GET http://" + x.other + "/", "away": "POST http://" + x.host + "/to-other x", "tool": "call r.plain"}[which])(ctx, q, h)
+			return x.program(map[string]string{"": "GET http://" + x.host + "/", "other": "GET http://" + x.other + "/",
+				"away": "POST http://" + x.host + "/to-other x", "tool": "call r.plain"}[which])(ctx, q, h)
 		},
 	}, map[string][]string{"plain": {"plain"}, "varied": {"varied"}, "fails": {"fails"}}, nil)
 
 	call("plain")
-	wantEffects(t, "a program that reaches nothing", artifactOf(t, r, "r", "plain").Current().Effects, effectsOfList("", "", ""))
+	wantEffects(t, "a program that reaches nothing", artifactOf(t, r, "r", "plain").Current().Effects,
+		effectsOfList("", "", ""))
 	if m := artifactOf(t, r, "r", "plain").Manifest; m == nil || m.Revision != 1 || m.ApprovedBy != "" {
 		t.Errorf("its manifest: %+v", m)
 	}
@@ -206,7 +214,8 @@ func TestEffectsAreRecorded(t *testing.T) {
 	all := effectsOfList(sort(x.host, x.other), "GET POST", "")
 	wantEffects(t, "a redirect", artifactOf(t, r, "r", "varied").Current().Effects, all)
 	wantEffects(t, "the manifest under observe", &artifactOf(t, r, "r", "varied").Manifest.Effects, all)
-	wantEffects(t, "the log of the call that went beyond", logOf(t, r, got.CallID).BeyondManifest, effectsOfList(x.other, "POST", ""))
+	wantEffects(t, "the log of the call that went beyond", logOf(t, r, got.CallID).BeyondManifest,
+		effectsOfList(x.other, "POST", ""))
 
 	allow(t, r, "varied", effectsOfList(x.host, "GET", ""))
 	got = call("varied", "tool")
@@ -228,21 +237,26 @@ func TestEffectsAreEnforced(t *testing.T) {
 		name, step, lacks, flag string
 		approve                 func(x *outside) agent.Effects
 	}{
-		{"another host", "GET http://OTHER/", `"hosts":["OTHER"]`, "--host OTHER", func(x *outside) agent.Effects { return effectsOfList(x.host+" "+x.other, "GET", "") }},
-		{"a redirect to it", "GET http://HOST/to-other", `"hosts":["OTHER"]`, "--host OTHER", func(*outside) agent.Effects { return effectsOfList("*", "GET", "") }},
-		{"another HTTP method", "POST http://HOST/ x", `"methods":["POST"]`, "--http-method POST", func(x *outside) agent.Effects { return effectsOfList(x.host, "GET POST", "") }},
-		{"a tool", "call r.nested", `"tools":["r.nested"]`, "--tool r.nested", func(x *outside) agent.Effects { return effectsOfList(x.host, "GET", "*") }},
+		{"another host", "GET http://OTHER/", `"hosts":["OTHER"]`, "--host OTHER",
+			func(x *outside) agent.Effects { return effectsOfList(x.host+" "+x.other, "GET", "") }},
+		{"a redirect to it", "GET http://HOST/to-other", `"hosts":["OTHER"]`, "--host OTHER",
+			func(*outside) agent.Effects { return effectsOfList("*", "GET", "") }},
+		{"another HTTP method", "POST http://HOST/ x", `"methods":["POST"]`, "--http-method POST",
+			func(x *outside) agent.Effects { return effectsOfList(x.host, "GET POST", "") }},
+		{"a tool", "call r.nested", `"tools":["r.nested"]`, "--tool r.nested",
+			func(x *outside) agent.Effects { return effectsOfList(x.host, "GET", "*") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			x := newOutside(t, "POST")
 			fill := strings.NewReplacer("HOST", x.host, "OTHER", x.other).Replace
-			r, model, call := x.start(t, map[string]runtimetest.Run{"nested": runtimetest.Returns("1"), "program": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
-				if len(q.Args) == 0 {
-					return x.program("GET http://"+x.host+"/")(ctx, q, h)
-				}
-				return x.program(fill(tt.step))(ctx, q, h)
-			}}, map[string][]string{"m": {"program"}, "nested": {"nested"}}, nil)
+			r, model, call := x.start(t, map[string]runtimetest.Run{"nested": runtimetest.Returns("1"),
+				"program": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
+					if len(q.Args) == 0 {
+						return x.program("GET http://"+x.host+"/")(ctx, q, h)
+					}
+					return x.program(fill(tt.step))(ctx, q, h)
+				}}, map[string][]string{"m": {"program"}, "nested": {"nested"}}, nil)
 			patchPolicy(t, r, `{"effects": "enforce"}`)
 			call("nested")
 			wantReply(t, "the first call", call("m"), `"done" generated`)
@@ -250,7 +264,9 @@ func TestEffectsAreEnforced(t *testing.T) {
 				got := call("m", 1)
 				wantReply(t, "beyond the manifest", got, "denied persisted")
 				o := got.Outcome
-				if !strings.Contains(o.ErrorMessage, "A person can allow it: recurgentd tools allow r m "+fill(tt.flag)) || o.Metadata["approve"] != "PUT /v1/tools/r/methods/m/effects" || o.Authored || o.Retriable {
+				if !strings.Contains(o.ErrorMessage, "A person can allow it: recurgentd tools allow r m "+
+					fill(tt.flag)) || o.Metadata["approve"] != "PUT /v1/tools/r/methods/m/effects" || o.Authored ||
+					o.Retriable {
 					t.Errorf("the outcome: %+v", o)
 				}
 				if lacks := string(agent.Encoded(o.Metadata["lacks"])); lacks != "{"+fill(tt.lacks)+"}" {
@@ -261,7 +277,8 @@ func TestEffectsAreEnforced(t *testing.T) {
 				}
 			}
 			a := artifactOf(t, r, "r", "m")
-			if n := model.Count("r.m", ""); n != 1 || a.IntrinsicFailureCount > 0 || a.Current().AuthoredStreak > 0 || a.Manifest.Revision != 1 {
+			if n := model.Count("r.m", ""); n != 1 || a.IntrinsicFailureCount > 0 || a.Current().AuthoredStreak > 0 ||
+				a.Manifest.Revision != 1 {
 				t.Errorf("%d requests to the model, %d failures, manifest %+v", n, a.IntrinsicFailureCount, a.Manifest)
 			}
 			wantReply(t, "within the manifest", call("m"), `"done" persisted`)
@@ -292,7 +309,8 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 	for i := range 8 {
 		got := call("m")
 		if got.Outcome.ErrorType != agent.ErrDenied || !strings.Contains(got.Outcome.ErrorMessage, x.other) {
-			t.Fatalf("call %d: got %+v %+v %+v", i, got.Outcome, got.Program.Selection, logOf(t, r, got.CallID).AttemptFailures)
+			t.Fatalf("call %d: got %+v %+v %+v", i, got.Outcome, got.Program.Selection,
+				logOf(t, r, got.CallID).AttemptFailures)
 		}
 		clock = clock.Add(2 * time.Hour)
 	}
@@ -300,16 +318,20 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 		t.Errorf("the model was asked %d times", n)
 	}
 	repair := model.Requests()[1]
-	if text := repair.Messages[len(repair.Messages)-1].Content; !strings.Contains(text, "may reach only this, until a person allows more: hosts "+x.host+"; HTTP methods GET; tools none") {
+	if text := repair.Messages[len(
+		repair.Messages)-1].Content; !strings.Contains(text, "may reach only this, until a person allows more: hosts "+
+		x.host+"; HTTP methods GET; tools none") {
 		t.Errorf("the request for the successor does not say what it may reach: %s", text)
 	}
 	if a := artifactOf(t, r, "r", "m"); a.Code != "old" {
 		t.Errorf("%s serves", a.Code)
 	}
-	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Manifest: &agent.Manifest{Effects: effectsOfList("*", "GET", ""), ApprovedBy: "op"}})
+	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m",
+		Manifest: &agent.Manifest{Effects: effectsOfList("*", "GET", ""), ApprovedBy: "op"}})
 	wantReply(t, "once the host is allowed", call("m"), `"done" repaired`)
 	a := artifactOf(t, r, "r", "m")
-	if n := model.Count("r.m", ""); n != 2 || a.Code != "new" || !slices.Equal(a.NewHosts(a.Current()), []string{x.other}) {
+	if n := model.Count("r.m", ""); n != 2 || a.Code != "new" ||
+		!slices.Equal(a.NewHosts(a.Current()), []string{x.other}) {
 		t.Errorf("%d requests, %s serves, new hosts %v", n, a.Code, a.NewHosts(a.Current()))
 	}
 }
@@ -318,13 +340,18 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 func TestAWriteWaitsForItsConnection(t *testing.T) {
 	t.Parallel()
 	x := newOutside(t)
-	r, model, call := x.start(t, map[string]runtimetest.Run{"pays": x.program("POST http://" + x.host + "/pay 7"), "passes on": x.program("call r.m")}, map[string][]string{"m": {"pays"}, "above": {"passes on"}}, nil)
+	r, model, call := x.start(t, map[string]runtimetest.Run{"pays": x.program("POST http://" + x.host + "/pay 7"),
+		"passes on": x.program("call r.m")}, map[string][]string{"m": {"pays"}, "above": {"passes on"}}, nil)
 	for range 4 {
 		got := call("m")
-		if got.Outcome.ErrorType != agent.ErrDenied || got.Outcome.Metadata["approve"] != "PUT /v1/connections/{name}" || !strings.Contains(got.Outcome.ErrorMessage, "POST to "+x.host) {
+		if got.Outcome.ErrorType != agent.ErrDenied ||
+			got.Outcome.Metadata["approve"] != "PUT /v1/connections/{name}" ||
+			!strings.Contains(got.Outcome.ErrorMessage, "POST to "+x.host) {
 			t.Fatalf("got %+v", got.Outcome)
 		}
-		wantReply(t, "by a nested call", call("above"), map[bool]string{true: "denied generated", false: "denied persisted"}[model.Count("r.above", "") == 1 && artifactOf(t, r, "r", "above").ExtrinsicFailureCount == 1])
+		wantReply(t, "by a nested call", call("above"), map[bool]string{true: "denied generated",
+			false: "denied persisted"}[model.Count("r.above", "") == 1 &&
+			artifactOf(t, r, "r", "above").ExtrinsicFailureCount == 1])
 	}
 	a := artifactOf(t, r, "r", "m")
 	if n := model.Count("r.m", ""); n != 1 || a.Code != "pays" || a.IntrinsicFailureCount+a.AuthoredErrorCount > 0 {
@@ -349,19 +376,28 @@ func TestWritesAreSentOnceWithinACall(t *testing.T) {
 		want     string
 		got      []string
 	}{
-		{"repaired after it", map[string]runtimetest.Run{"a": x.program(pay, "panic"), "b": x.program(pay)}, map[string][]string{"m": {"a", "b"}}, `"done" generated`, []string{"POST /pay 7"}},
-		{"repaired and written anew", map[string]runtimetest.Run{"old": x.program(pay, "panic"), "a": x.program(pay, pay, "panic"), "b": x.program(pay, "panic"), "c": x.program(pay, pay, pay)},
-			map[string][]string{"m": {"old", "a", "b", "c"}}, `"done" generated`, []string{"POST /pay 7", "POST /pay 7", "POST /pay 7"}},
-		{"another write of the repaired program", map[string]runtimetest.Run{"a": x.program(pay, "panic"), "b": x.program(pay, "DELETE http://"+x.host+"/pay")}, map[string][]string{"m": {"a", "b"}},
+		{"repaired after it", map[string]runtimetest.Run{"a": x.program(pay, "panic"), "b": x.program(pay)},
+			map[string][]string{"m": {"a", "b"}}, `"done" generated`, []string{"POST /pay 7"}},
+		{"repaired and written anew", map[string]runtimetest.Run{"old": x.program(pay, "panic"),
+			"a": x.program(pay, pay, "panic"), "b": x.program(pay, "panic"), "c": x.program(pay, pay, pay)},
+			map[string][]string{"m": {"old", "a", "b", "c"}}, `"done" generated`,
+			[]string{"POST /pay 7", "POST /pay 7", "POST /pay 7"}},
+		{"another write of the repaired program", map[string]runtimetest.Run{"a": x.program(pay, "panic"),
+			"b": x.program(pay, "DELETE http://"+x.host+"/pay")}, map[string][]string{"m": {"a", "b"}},
 			`"done" generated`, []string{"POST /pay 7", "DELETE /pay "}},
-		{"in a nested call", map[string]runtimetest.Run{"pays": x.program(pay), "a": x.program("call r.pay", "panic"), "b": x.program("call r.pay")}, map[string][]string{"m": {"a", "b"}, "pay": {"pays"}},
+		{"in a nested call", map[string]runtimetest.Run{"pays": x.program(pay), "a": x.program("call r.pay", "panic"),
+			"b": x.program("call r.pay")}, map[string][]string{"m": {"a", "b"}, "pay": {"pays"}},
 			`"done" generated`, []string{"POST /pay 7"}},
-		{"twice on purpose, nested", map[string]runtimetest.Run{"pays": x.program(pay), "a": x.program("call r.pay", "call r.pay", "panic"), "b": x.program("call r.pay", "call r.pay")}, map[string][]string{"m": {"a", "b"}, "pay": {"pays"}},
+		{"twice on purpose, nested", map[string]runtimetest.Run{"pays": x.program(pay),
+			"a": x.program("call r.pay", "call r.pay", "panic"), "b": x.program("call r.pay", "call r.pay")},
+			map[string][]string{"m": {"a", "b"}, "pay": {"pays"}},
 			`"done" generated`, []string{"POST /pay 7", "POST /pay 7"}},
-		{"a nested call that fails after it, and is made again", map[string]runtimetest.Run{"pays": x.program(pay, "panic"), "a": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
-			h.Call(ctx, "r", "pay", nil, nil)
-			return x.program("call r.pay")(ctx, q, h)
-		}}, map[string][]string{"m": {"a"}, "pay": {"pays"}}, `execution generated`, []string{"POST /pay 7"}},
+		{"a nested call that fails after it, and is made again",
+			map[string]runtimetest.Run{"pays": x.program(pay, "panic"),
+				"a": func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
+					h.Call(ctx, "r", "pay", nil, nil)
+					return x.program("call r.pay")(ctx, q, h)
+				}}, map[string][]string{"m": {"a"}, "pay": {"pays"}}, `execution generated`, []string{"POST /pay 7"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(x.requests())
@@ -385,7 +421,8 @@ func TestWritesAreSentOnceWithinACall(t *testing.T) {
 func TestDryRunsWriteNothing(t *testing.T) {
 	t.Parallel()
 	x := newOutside(t, "POST")
-	r, _, call := x.start(t, map[string]runtimetest.Run{"pays": x.program("POST http://" + x.host + "/pay 7")}, map[string][]string{"m": {"pays"}}, nil)
+	r, _, call := x.start(t, map[string]runtimetest.Run{"pays": x.program("POST http://" + x.host + "/pay 7")},
+		map[string][]string{"m": {"pays"}}, nil)
 	call("m")
 	before := len(x.requests())
 	a := operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Example: ptr(example("ex_1", `"done"`))})
@@ -393,7 +430,8 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	if got.OK() || !strings.Contains(got.ErrorMessage, "proof, try and replay") {
 		t.Errorf("a try: %+v", got)
 	}
-	for _, res := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: a.Current()}) {
+	for _, res := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a,
+		Generation: a.Current()}) {
 		if res.Result != ExampleSkipped {
 			t.Errorf("an example that writes: %+v", res)
 		}

@@ -18,7 +18,8 @@ type slowSessions struct {
 	begun, made chan struct{}
 }
 
-func (s *slowSessions) CreateSession(ctx context.Context, session agent.Session, values map[string]json.RawMessage) error {
+func (s *slowSessions) CreateSession(ctx context.Context, session agent.Session,
+	values map[string]json.RawMessage) error {
 	close(s.begun)
 	<-s.made
 	if ctx.Err() != nil {
@@ -35,7 +36,8 @@ func TestCanceledBeforeItsSession(t *testing.T) {
 	r.store = slow
 	id, failed := ids.New("call"), make(chan error, 1)
 	go func() {
-		_, err := r.Call(t.Context(), CallRequest{CallID: id, SessionID: ids.NewSession(true), Ephemeral: true, Role: "calculator", Method: "one"})
+		_, err := r.Call(t.Context(), CallRequest{CallID: id, SessionID: ids.NewSession(true), Ephemeral: true,
+			Role: "calculator", Method: "one"})
 		failed <- err
 	}()
 	<-slow.begun
@@ -55,7 +57,8 @@ func TestCanceledBeforeItsSession(t *testing.T) {
 // A call may make its session. A request that is refused, or was answered before, leaves none behind.
 func TestEphemeralSession(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}, map[string][]string{"calculator.one": {"one"}}, nil)
+	r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}},
+		map[string][]string{"calculator.one": {"one"}}, nil)
 	sessions := func() []agent.Session {
 		list, _, err := r.ListSessions(t.Context(), SessionQuery{Limit: 10})
 		if err != nil {
@@ -81,7 +84,8 @@ func TestEphemeralSession(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	list := sessions()
-	if len(list) != 1 || list[0].ID != first.SessionID || !list[0].Ephemeral || list[0].Owner != "ann" || list[0].Role != "calculator" || list[0].HistorySize != 1 {
+	if len(list) != 1 || list[0].ID != first.SessionID || !list[0].Ephemeral || list[0].Owner != "ann" ||
+		list[0].Role != "calculator" || list[0].HistorySize != 1 {
 		t.Errorf("sessions: %+v", list)
 	}
 	again, err := call(keyed)

@@ -64,7 +64,8 @@ func TestSameValue(t *testing.T) {
 func TestRawArray(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string][]json.RawMessage{
-		"[]": nil, "[1]": {json.RawMessage("1")}, `[1,"b",[3]]`: {json.RawMessage("1"), json.RawMessage(`"b"`), json.RawMessage("[3]")},
+		"[]": nil, "[1]": {json.RawMessage("1")}, `[1,"b",[3]]`: {json.RawMessage("1"), json.RawMessage(`"b"`),
+			json.RawMessage("[3]")},
 	} {
 		if got := rawArray(values); string(got) != want || cap(got) != len(got)+min(1, len(values)) {
 			t.Errorf("got %s of capacity %d, want %s", got, cap(got), want)
@@ -74,7 +75,8 @@ func TestRawArray(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"": "", "abc": "abc", "abcd": "abcd", "abcde": "abcd…", "äöüß": "äöüß", "äöüß!": "äöüß…"} {
+	for in, want := range map[string]string{"": "", "abc": "abc", "abcd": "abcd", "abcde": "abcd…", "äöüß": "äöüß",
+		"äöüß!": "äöüß…"} {
 		if got := Clip(in, 4); got != want {
 			t.Errorf("Clip(%q) = %q, want %q", in, got, want)
 		}

@@ -17,13 +17,16 @@ const maxSources = 4
 // failureOf is what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs leave
 // no samples.
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
-	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class, ErrorType: j.outcome.ErrorType,
-		Message: Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
+	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
+		ErrorType: j.outcome.ErrorType,
+		Message:   Clip(c.mask(j.outcome.ErrorMessage), 400), Unknown: j.fit.Unknown}
 	for _, got := range j.result.Effects.Fetches[:min(len(j.result.Effects.Fetches), maxSources)] {
-		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes, Shape: cmp.Or(got.Outline, got.Shape)}
+		s := agent.Source{URL: got.URL, Status: got.Status, ContentType: got.ContentType, Bytes: got.Bytes,
+			Shape: cmp.Or(got.Outline, got.Shape)}
 		key := shapeKey(got)
 		outline := g.Outlines[key]
-		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline || !got.Keeps(was, outline, c.r.words.of(g))) {
+		if was, known := g.Shapes[key]; known && (outline != "" && outline != got.Outline ||
+			!got.Keeps(was, outline, c.r.words.of(g))) {
 			s.WasShape = shapeOfAnother
 			if c.reader() == cmp.Or(g.ShapesOwner, agent.LocalOwner) {
 				s.WasShape = cmp.Or(outline, was)
@@ -138,7 +141,8 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 		if r.Hint != "" {
 			e.add(c.quote(owner, "  "+r.Hint, c.heldBack(a.Example(r.Example))))
 		}
-	} else if last, known := c.r.backoffs.last(backoffKey{methodKey: methodKey{c.role, c.method}, checked: c.terms.checked}); known && last.message != "" {
+	} else if last, known := c.r.backoffs.last(backoffKey{methodKey: methodKey{c.role, c.method},
+		checked: c.terms.checked}); known && last.message != "" {
 		e.add(c.quote(last.owner, text+": "+last.errorType+": "+last.message, text+": "+c.namedType(last.errorType)))
 	}
 }
@@ -148,7 +152,8 @@ func (c *selected) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
 	}
-	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
+	return fmt.Sprintf("  for args %s kwargs %s the answer must be %s", c.clip(string(rawArray(x.Args))),
+		c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
 }
 
 func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int) {
@@ -166,7 +171,8 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 	for _, s := range f.Sources {
 		e.quote(owner, "  it fetched %s: status %d, %s, %d bytes", s.URL, s.Status, s.ContentType, s.Bytes)
 		if s.WasShape != "" {
-			e.add(e.c.quote(owner, fmt.Sprintf("  the shape of the response is now %s; at the last good run it was %s", s.Shape, s.WasShape), "  the shape of a response had changed"))
+			e.add(e.c.quote(owner, fmt.Sprintf("  the shape of the response is now %s; at the last good run it was %s",
+				s.Shape, s.WasShape), "  the shape of a response had changed"))
 		}
 		if s.Sample != "" {
 			e.quote(owner, "  the response begins: %s", Clip(s.Sample, sample))
@@ -191,8 +197,10 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	if !shared {
 		form = "an input of the form " + c.outlined(v.Args, v.Kwargs)
 	}
-	e.add(c.quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input, c.clip(answerText(v.Got, v.GotErrorType))),
-		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form, c.outlinedAnswer(v.Got, v.GotErrorType))))
+	e.add(c.quote(owner, fmt.Sprintf("a person called an answer wrong: %s were answered with %s", input,
+		c.clip(answerText(v.Got, v.GotErrorType))),
+		fmt.Sprintf("a person called an answer wrong: %s, answered with %s", form,
+			c.outlinedAnswer(v.Got, v.GotErrorType))))
 	switch {
 	case v.Expected != nil:
 		say("  the right answer is " + c.clip(string(v.Expected)))

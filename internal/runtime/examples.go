@@ -41,13 +41,15 @@ type exampleRun struct {
 }
 
 // runExample runs the generation on the example and compares.
-func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example, how exampleRun) ExampleResult {
+func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example,
+	how exampleRun) ExampleResult {
 	began := c.r.o.Now()
 	r := ExampleResult{ID: x.ID, Result: ExampleSkipped}
 	if c.outdated(x, how.adaptive) {
 		return r
 	}
-	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context, effects: x.Effects, denied: how.denied, guard: how.guard}
+	d := dryRun{id: c.id + "." + x.ID, callID: x.ID, args: x.Args, kwargs: x.Kwargs, context: x.Context,
+		effects: x.Effects, denied: how.denied, guard: how.guard}
 	if x.CallID != "" {
 		d.callID, d.of = x.CallID, c.ownerOfSession(ctx, x.SessionID)
 	}
@@ -118,7 +120,8 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 // saying what is right: the same answer again is wrong again, and so is none. The first that breaks goes back to the
 // model.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
-	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
+	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil,
+		guard: c.guardOf(cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
 	active := c.artifact.ActiveExamples()
 	cand.proof.examples = examplesDigest(c.artifact)
@@ -138,7 +141,8 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 // proveWrongs holds the candidate to the answers that people called wrong without saying what is right.
 func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judged {
 	for i, v := range c.artifact.UnexplainedWrongs() {
-		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args, Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
+		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
+			Kwargs: v.Kwargs, Expect: agent.Expectation{Value: v.Got}}
 		if v.Got == nil {
 			x.Expect.ErrorType = v.GotErrorType
 		}
@@ -154,9 +158,12 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	c.breaks(a)
-	a.hint = c.quote(a.of, fmt.Sprintf("for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
-		c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got), c.clip(answerText(v.Got, v.GotErrorType)), v.Note),
-		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong", c.outlined(v.Args, v.Kwargs)))
+	a.hint = c.quote(a.of, fmt.Sprintf(
+		"for args %s kwargs %s it answers %s, which does not serve: a person called %s wrong. %s",
+		c.clip(string(rawArray(v.Args))), c.clip(string(v.Kwargs)), c.clip(got),
+		c.clip(answerText(v.Got, v.GotErrorType)), v.Note),
+		fmt.Sprintf("for an input of the form %s it gives an answer that a person called wrong",
+			c.outlined(v.Args, v.Kwargs)))
 	return a
 }
 
@@ -171,19 +178,22 @@ func answerOf(a *judged) string {
 // brokenExample is the attempt that broke an example, with what to say about it to the model only. What the program answers is its caller's, and where it
 // was replayed on what another's call fetched, that one's.
 func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
-	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ", c.clip(string(rawArray(x.Args))), c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
+	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ", c.clip(string(rawArray(x.Args))),
+		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
 	if x.Note != "" {
 		note = ". " + x.Note
 	}
 	c.breaks(a)
 	a.example = x.ID
-	a.hint = c.quote(cmp.Or(a.of, c.reader()), input+want+", it is "+c.clip(got)+note, input+want+", it is another"+note)
+	a.hint = c.quote(cmp.Or(a.of, c.reader()), input+want+", it is "+c.clip(got)+note,
+		input+want+", it is another"+note)
 	return a
 }
 
 // breaks makes of an attempt one that does not hold an example.
 func (c *opened) breaks(a *judged) {
-	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"), agent.ClassIntrinsic, prompt.BrokeExample
+	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
+		agent.ClassIntrinsic, prompt.BrokeExample
 }
 
 // examplesDigest identifies what candidates are held to, so that an adoption notices a change since the proof.

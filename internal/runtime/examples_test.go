@@ -33,7 +33,8 @@ func TestMeets(t *testing.T) {
 		{"a value instead of the error", agent.Expectation{ErrorType: "none"}, nil, value("1"), false},
 		{"of the schema", number, nil, value("1"), true},
 		{"not of the schema", number, nil, value(`"1"`), false},
-		{"of a schema that makes no sense", agent.Expectation{Schema: json.RawMessage(`{"type":7}`)}, nil, value("1"), false},
+		{"of a schema that makes no sense", agent.Expectation{Schema: json.RawMessage(`{"type":7}`)}, nil, value("1"),
+			false},
 		{"an error instead of the schema", number, nil, agent.Failed("none", ""), false},
 	}
 	for _, tt := range tests {
@@ -61,7 +62,8 @@ func TestDryRuns(t *testing.T) {
 				res.Effects.Fetches = []sandbox.Fetch{{ErrorKind: "denied"}}
 				return res
 			case "4":
-				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrExecution, Detail: sandbox.DetailDiverged}}
+				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrExecution,
+					Detail: sandbox.DetailDiverged}}
 			case "5":
 				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrResourceExhausted, Ours: true}}
 			case "6":
@@ -95,7 +97,8 @@ func TestDryRuns(t *testing.T) {
 	for _, x := range r.CheckExamples(t.Context(), DryRun{Role: "r", Method: "m", Artifact: a, Generation: g}) {
 		got[x.ID] = x.Result + " " + string(x.Got) + x.ErrorType
 	}
-	want := map[string]string{"ex_1": "passed 1", "ex_2": "skipped unavailable", "ex_3": "skipped denied", "ex_4": "skipped execution", "ex_5": "skipped resource_exhausted",
+	want := map[string]string{"ex_1": "passed 1", "ex_2": "skipped unavailable", "ex_3": "skipped denied",
+		"ex_4": "skipped execution", "ex_5": "skipped resource_exhausted",
 		"ex_6": "passed 1", "ex_7": "failed execution", "ex_8": "failed none", "ex_9": "skipped ", "ex_c": "passed 1"}
 	for id, result := range want {
 		if got[id] != result {
@@ -119,17 +122,21 @@ func TestDryRuns(t *testing.T) {
 	}
 
 	records := len(historyOf(t, r, id))
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("9"), Context: json.RawMessage(`{"k":5}`), Owner: "ada", NoFetch: true}); string(o.Value) != "5" || o.ToolRole != "r" {
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("9"),
+		Context: json.RawMessage(`{"k":5}`), Owner: "ada", NoFetch: true}); string(o.Value) != "5" ||
+		o.ToolRole != "r" {
 		t.Errorf("a dry run: %+v", o)
 	}
 	runs := box.Runs("new")
 	if q := runs[len(runs)-1]; q.Owner.Name != "ada" || !q.NoFetch || q.Recorded != nil {
 		t.Errorf("it ran as %+v", q)
 	}
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Context: json.RawMessage("[]")}); o.ErrorType != agent.ErrInvalidInput {
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g,
+		Context: json.RawMessage("[]")}); o.ErrorType != agent.ErrInvalidInput {
 		t.Errorf("a context that is no object: %+v", o)
 	}
-	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g, Args: texts("8")}); o.ErrorType != "none" || !o.Authored {
+	if o := r.RunDry(t.Context(), DryRun{Role: "r", Method: "m", Generation: g,
+		Args: texts("8")}); o.ErrorType != "none" || !o.Authored {
 		t.Errorf("an error of the program's own: %+v", o)
 	}
 	if len(historyOf(t, r, id)) != records || artifactOf(t, r, "r", "m").Revision != a.Revision {
@@ -145,7 +152,9 @@ func TestBrokenExample(t *testing.T) {
 	x := example("ex_1", "2", "7")
 	x.Note = "twice"
 	a := c.brokenExample(&judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}}, &x)
-	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" || a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" || a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
+	if a.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer must be 2, it is 1. twice" ||
+		a.hint.For("ben") != "for args [7] kwargs {} the answer must be 2, it is another. twice" ||
+		a.example != "ex_1" || a.class != agent.ClassIntrinsic || a.outcome.ErrorType != agent.ErrExecution {
 		t.Errorf("got %v, %+v", a.hint, a.outcome)
 	}
 	x.Note = ""
@@ -158,7 +167,8 @@ func TestBrokenExample(t *testing.T) {
 // A digest of the examples shows whether they changed since a candidate was proven.
 func TestExamplesDigest(t *testing.T) {
 	t.Parallel()
-	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"), Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
+	wrong := agent.Verdict{CallID: "call_1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Args: texts("7"),
+		Kwargs: json.RawMessage("{}"), Got: json.RawMessage("1")}
 	with := func(examples []agent.Example, verdicts ...agent.Verdict) string {
 		return examplesDigest(artifact(func(a *agent.Artifact) { a.Examples, a.Verdicts = examples, verdicts }))
 	}
@@ -169,7 +179,8 @@ func TestExamplesDigest(t *testing.T) {
 		t.Error("nothing has a digest")
 	}
 	all := map[string]bool{}
-	for _, d := range []string{with([]agent.Example{one}), with([]agent.Example{other}), with([]agent.Example{one, other}), with(nil, wrong)} {
+	for _, d := range []string{with([]agent.Example{one}), with([]agent.Example{other}),
+		with([]agent.Example{one, other}), with(nil, wrong)} {
 		all[d] = true
 	}
 	if len(all) != 4 || all[""] {

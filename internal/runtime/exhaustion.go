@@ -37,13 +37,16 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	switch a.stage {
 	case stageValidation:
 		public.Metadata["boundary"] = guardrailBoundary
-		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType, guardrailSubtype(o.ErrorType)
+		public.Metadata["guardrail_class"], public.Metadata["guardrail_subtype"] = o.ErrorType,
+			guardrailSubtype(o.ErrorType)
 		if policyBreach(o.ErrorType) {
-			public.ErrorType, public.Retriable = agent.ErrGuardrailExhausted, agent.Retriable(agent.ErrGuardrailExhausted)
+			public.ErrorType, public.Retriable = agent.ErrGuardrailExhausted,
+				agent.Retriable(agent.ErrGuardrailExhausted)
 		}
 	case stageProof:
 		public.Metadata["boundary"] = outcomeBoundary
-		public.ErrorType, public.Retriable = agent.ErrOutcomeRepairExhausted, agent.Retriable(agent.ErrOutcomeRepairExhausted)
+		public.ErrorType, public.Retriable = agent.ErrOutcomeRepairExhausted,
+			agent.Retriable(agent.ErrOutcomeRepairExhausted)
 	case stageOutcome:
 		public.Metadata["boundary"] = outcomeBoundary
 	default:

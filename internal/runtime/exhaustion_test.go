@@ -14,11 +14,16 @@ func TestExhausted(t *testing.T) {
 		name, stage, errorType string
 		want                   reply
 	}{
-		{"no Go", stageValidation, agent.ErrInvalidCode, reply{agent.ErrInvalidCode, guardrailBoundary, agent.ErrInvalidCode, "does_not_compile"}},
-		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy, reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
-		{"a foreign state", stageValidation, agent.ErrToolRegistry, reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
-		{"a broken fixture", stageProof, agent.ErrExecution, reply{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "", ""}},
-		{"a broken contract", stageOutcome, agent.ErrContractViolation, reply{agent.ErrContractViolation, outcomeBoundary, "", ""}},
+		{"no Go", stageValidation, agent.ErrInvalidCode, reply{agent.ErrInvalidCode, guardrailBoundary,
+			agent.ErrInvalidCode, "does_not_compile"}},
+		{"a forbidden import", stageValidation, agent.ErrDependencyPolicy,
+			reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrDependencyPolicy, "import_not_allowed"}},
+		{"a foreign state", stageValidation, agent.ErrToolRegistry,
+			reply{agent.ErrGuardrailExhausted, guardrailBoundary, agent.ErrToolRegistry, "foreign_state_mutation"}},
+		{"a broken fixture", stageProof, agent.ErrExecution, reply{agent.ErrOutcomeRepairExhausted, outcomeBoundary, "",
+			""}},
+		{"a broken contract", stageOutcome, agent.ErrContractViolation,
+			reply{agent.ErrContractViolation, outcomeBoundary, "", ""}},
 		{"a panic", stageExecution, agent.ErrExecution, reply{agent.ErrExecution, executionBoundary, "", ""}},
 	}
 	recoveries := map[string]trail{
@@ -40,14 +45,16 @@ func TestExhausted(t *testing.T) {
 			text := func(key string) string { s, _ := got.Metadata[key].(string); return s }
 			is := reply{got.ErrorType, text("boundary"), text("guardrail_class"), text("guardrail_subtype")}
 			if is != tt.want || got.ErrorMessage != exhaustedMessage || text("raw_error_type") != tt.errorType ||
-				text("raw_error_message") != "secret of the program" || text("detail") != "index" || got.Retriable != agent.Retriable(got.ErrorType) {
+				text("raw_error_message") != "secret of the program" || text("detail") != "index" ||
+				got.Retriable != agent.Retriable(got.ErrorType) {
 				t.Errorf("%s after %s: got %+v", tt.name, what, got)
 			}
 			if len(o.Metadata) != 1 {
 				t.Errorf("%s: the attempt's own metadata changed: %v", tt.name, o.Metadata)
 			}
 		}
-		if o, got := exhaust(1, trail{repairAttempted: true}, tt.stage, tt.errorType); got.ErrorMessage != o.ErrorMessage || got.ErrorType != tt.errorType {
+		if o, got := exhaust(1, trail{repairAttempted: true}, tt.stage,
+			tt.errorType); got.ErrorMessage != o.ErrorMessage || got.ErrorType != tt.errorType {
 			t.Errorf("%s: a program that called another gets %+v", tt.name, got)
 		}
 		_, got := exhaust(0, trail{failures: make([]agent.AttemptFailure, 1)}, tt.stage, tt.errorType)

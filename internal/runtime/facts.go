@@ -47,7 +47,8 @@ func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bo
 	for _, l := range literals {
 		all[scalar(json.RawMessage(l))] = true
 	}
-	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(all, a, 0) }) || bakedValue(all, kwargs, 0)
+	return slices.ContainsFunc(args, func(a json.RawMessage) bool { return bakedValue(all, a, 0) }) ||
+		bakedValue(all, kwargs, 0)
 }
 
 // scalar returns what the JSON of a text or a number says: one value has many spellings.

@@ -28,13 +28,17 @@ func TestCacheability(t *testing.T) {
 		want     bool
 		why      string
 	}{
-		{"it uses its arguments", &opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}}, true, CacheStable},
+		{"it uses its arguments", &opened{args: texts("7")}, nil, report.Facts{UsesArgs: true, Literals: []string{"7"}},
+			true, CacheStable},
 		{"there are none", &opened{}, nil, report.Facts{}, true, CacheStable},
 		{"it ignores them", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"8"}}, false, cacheIgnored},
 		{"it ignores keywords", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{}, false, cacheIgnored},
-		{"it declares to take none", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true, CacheStable},
-		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}}, false, cacheBaked},
-		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil, report.Facts{Literals: []string{"7"}}, false, cacheBaked},
+		{"it declares to take none", &opened{args: texts("7")}, nil, report.Facts{Literals: []string{"7"}}, true,
+			CacheStable},
+		{"an argument stands in it", &opened{args: texts(`"Ada"`)}, nil, report.Facts{Literals: []string{`"Ada"`}},
+			false, cacheBaked},
+		{"a keyword's value stands in it", &opened{kwargs: json.RawMessage(`{"n":7}`)}, nil,
+			report.Facts{Literals: []string{"7"}}, false, cacheBaked},
 		{"a dispatch method", &opened{method: "ask"}, nil, report.Facts{UsesArgs: true}, false, cacheDispatch},
 		{"delegated with a contract", &opened{depth: 1}, purpose, report.Facts{}, true, cacheDelegated},
 		{"delegated without", &opened{depth: 1}, nil, report.Facts{}, true, CacheStable},
@@ -60,8 +64,10 @@ func TestCacheability(t *testing.T) {
 func TestBaked(t *testing.T) {
 	t.Parallel()
 	literals := []string{"7", `"x"`, `"\u003cé\u003e"`} // an earlier version kept them with escapes
-	for raw, want := range map[string]bool{"7": true, `"x"`: true, "8": false, `"7"`: false, "[1,7]": true, `{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
-		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false, `"<é>"`: true, `"<\u00e9\u003e"`: true, "7.0": true} {
+	for raw, want := range map[string]bool{"7": true, `"x"`: true, "8": false, `"7"`: false, "[1,7]": true,
+		`{"a":"x"}`: true, `{"x":1}`: false, `{"a":[{"b":7}]}`: true,
+		"[[[[7]]]]": true, "[[[[[7]]]]]": false, `{"a":{"a":{"a":{"a":{"a":7}}}}}`: false, "null": false, "true": false,
+		`"<é>"`: true, `"<\u00e9\u003e"`: true, "7.0": true} {
 		if got := baked(literals, texts(raw), json.RawMessage("{}")); got != want {
 			t.Errorf("%s: %v, want %v", raw, got, want)
 		}
@@ -109,7 +115,8 @@ func TestEncodeFacts(t *testing.T) {
 
 func TestEngineOf(t *testing.T) {
 	t.Parallel()
-	for engine, want := range map[string]string{"ssa 3": "ssa", "yaegi v0.16": "yaegi", "": "", "other 1": "", "ssaa": ""} {
+	for engine, want := range map[string]string{"ssa 3": "ssa", "yaegi v0.16": "yaegi", "": "", "other 1": "",
+		"ssaa": ""} {
 		got, tier := engineOf(&report.Facts{Engine: engine})
 		if got != want || (tier == sandbox.TierEngine) != (want != "") {
 			t.Errorf("%q: %q of tier %q", engine, got, tier)
@@ -130,8 +137,10 @@ func TestShapes(t *testing.T) {
 	if shapes, outlines := remembered(Evidence{}); shapes != nil || outlines != nil {
 		t.Error("nothing came in, and is remembered")
 	}
-	mixed := []sandbox.Fetch{fetched("a?q=1", 200, "x"), fetched("b#f", 299, "y"), fetched("c", 300, "z"), fetched("d", 199, "z"), fetched("?e", 200, "w"), fetched("f", 404, "z")}
-	shapes, outlines := remembered(Evidence{Fetches: append(mixed, fetched("g", 200, "")), Nested: map[string]string{"r.m": "array"}})
+	mixed := []sandbox.Fetch{fetched("a?q=1", 200, "x"), fetched("b#f", 299, "y"), fetched("c", 300, "z"),
+		fetched("d", 199, "z"), fetched("?e", 200, "w"), fetched("f", 404, "z")}
+	shapes, outlines := remembered(Evidence{Fetches: append(mixed, fetched("g", 200, "")),
+		Nested: map[string]string{"r.m": "array"}})
 	if got := string(agent.Encoded(shapes)); got != `{"":"w","a":"x","b":"y","g":"","r.m":"array"}` {
 		t.Errorf("shapes %s", got)
 	}
@@ -144,7 +153,8 @@ func TestShapes(t *testing.T) {
 		many = append(many, fetched(strings.Repeat("u", i+1), 200, "x"))
 		nested[strings.Repeat("n", i+1)] = "array"
 	}
-	for what, e := range map[string]Evidence{"fetches": {Fetches: many}, "nested values": {Nested: nested}, "both": {Fetches: many[:10], Nested: nested}} {
+	for what, e := range map[string]Evidence{"fetches": {Fetches: many}, "nested values": {Nested: nested},
+		"both": {Fetches: many[:10], Nested: nested}} {
 		if shapes, outlines := remembered(e); len(shapes) != maxShapes || len(outlines) > maxShapes {
 			t.Errorf("%s: %d are remembered, want %d", what, len(shapes), maxShapes)
 		}
@@ -155,12 +165,14 @@ func TestShapes(t *testing.T) {
 func TestChangedSources(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{"a": "x", "b": "y", "c": "z"}
-	a, b := sandbox.Fetch{URL: "a?q", Asked: "short?q", Status: 200, Shape: "x"}, sandbox.Fetch{URL: "b", Status: 200, Shape: "y"}
+	a, b := sandbox.Fetch{URL: "a?q", Asked: "short?q", Status: 200, Shape: "x"},
+		sandbox.Fetch{URL: "b", Status: 200, Shape: "y"}
 	changed := b
 	changed.Shape = "other"
 	gone := sandbox.Fetch{URL: "c", Status: 404, Shape: "other"}
 	foreign := sandbox.Fetch{URL: "d", Status: 200, Shape: "other"}
-	for want, fetches := range map[string][]sandbox.Fetch{"a,b,short": {b, a, a, gone, foreign}, "b": {a, changed}, "": {gone, foreign}} {
+	for want, fetches := range map[string][]sandbox.Fetch{"a,b,short": {b, a, a, gone, foreign}, "b": {a, changed},
+		"": {gone, foreign}} {
 		if got := strings.Join(changedSources(Evidence{Fetches: fetches, Shapes: known}), ","); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -171,11 +183,13 @@ func TestChangedSources(t *testing.T) {
 // program cannot read.
 func TestDriftAfter(t *testing.T) {
 	t.Parallel()
-	e := Evidence{Authored: true, ErrorType: "none", Answered: true, Shapes: map[string]string{"a": "x"}, Fetches: []sandbox.Fetch{{URL: "a", Status: 200, Shape: "y"}}}
+	e := Evidence{Authored: true, ErrorType: "none", Answered: true, Shapes: map[string]string{"a": "x"},
+		Fetches: []sandbox.Fetch{{URL: "a", Status: 200, Shape: "y"}}}
 	for _, tt := range []struct {
 		streak, after int
 		want          agent.Class
-	}{{0, 0, agent.ClassAuthored}, {1, 0, agent.ClassAdaptive}, {0, 1, agent.ClassAdaptive}, {1, 3, agent.ClassAuthored}, {2, 3, agent.ClassAdaptive}, {0, -1, agent.ClassAdaptive}} {
+	}{{0, 0, agent.ClassAuthored}, {1, 0, agent.ClassAdaptive}, {0, 1, agent.ClassAdaptive},
+		{1, 3, agent.ClassAuthored}, {2, 3, agent.ClassAdaptive}, {0, -1, agent.ClassAdaptive}} {
 		e.Streak, e.DriftAfter, e.Fetches[0].Shape = tt.streak, tt.after, "y"
 		if got := classify(e); got != tt.want {
 			t.Errorf("after %d of %d: %s, want %s", tt.streak, tt.after, got, tt.want)
@@ -185,7 +199,8 @@ func TestDriftAfter(t *testing.T) {
 			t.Errorf("after %d of %d on the shape of always: %s", tt.streak, tt.after, got)
 		}
 	}
-	for errorType, want := range map[string]agent.Class{agent.ErrExecution: agent.ClassAdaptive, agent.ErrContractViolation: agent.ClassIntrinsic, agent.ErrResourceExhausted: agent.ClassIntrinsic} {
+	for errorType, want := range map[string]agent.Class{agent.ErrExecution: agent.ClassAdaptive,
+		agent.ErrContractViolation: agent.ClassIntrinsic, agent.ErrResourceExhausted: agent.ClassIntrinsic} {
 		broken := Evidence{ErrorType: errorType, Answered: true, Shapes: e.Shapes, Fetches: e.Fetches, Streak: 5}
 		if got := classify(broken); got != want {
 			t.Errorf("%s again and again on the shape of always: %s, want %s", errorType, got, want)
@@ -199,9 +214,12 @@ func TestKeepsShape(t *testing.T) {
 	for _, tt := range []struct {
 		was, now string
 		want     bool
-	}{{"array", "array", true}, {"array", "null", true}, {"null", "array", true}, {"array", "object{}", false}, {"string", "null", false},
-		{"object{a:array,b:string}", "object{a:null,b:string}", true}, {"object{a:string}", "object{a:string,b:null}", true}, {"object{}", "object{a:string}", true},
-		{"object{a:string,b:number}", "object{a:string}", false}, {"object{a:string}", "object{a:number}", false}, {"object{a:string", "object{a:string}", false}} {
+	}{{"array", "array", true}, {"array", "null", true}, {"null", "array", true}, {"array", "object{}", false},
+		{"string", "null", false},
+		{"object{a:array,b:string}", "object{a:null,b:string}", true},
+		{"object{a:string}", "object{a:string,b:null}", true}, {"object{}", "object{a:string}", true},
+		{"object{a:string,b:number}", "object{a:string}", false}, {"object{a:string}", "object{a:number}", false},
+		{"object{a:string", "object{a:string}", false}} {
 		if got := keepsShape(tt.was, tt.now); got != tt.want {
 			t.Errorf("%s, then %s: %v", tt.was, tt.now, got)
 		}
@@ -212,12 +230,15 @@ func TestKeepsShape(t *testing.T) {
 func TestFullerShapeStays(t *testing.T) {
 	t.Parallel()
 	note := func(body string) sandbox.Fetch {
-		return fetch.Recorded(recurgent.Request{URL: "http://a.example"}, &recurgent.Response{Status: 200, Body: body}, "")
+		return fetch.Recorded(recurgent.Request{URL: "http://a.example"}, &recurgent.Response{Status: 200, Body: body},
+			"")
 	}
 	full, _ := (&Evidence{Fetches: []sandbox.Fetch{note(`{"items":[{"name":"x"}]}`)}}).remembered(true)
-	e := Evidence{Shapes: full, Outlines: map[string]string{"http://a.example": "full"}, Fetches: []sandbox.Fetch{note(`{"items":[]}`)}}
+	e := Evidence{Shapes: full, Outlines: map[string]string{"http://a.example": "full"},
+		Fetches: []sandbox.Fetch{note(`{"items":[]}`)}}
 	for same, want := range map[bool]string{true: "full", false: "{items:[],}"} {
-		if shapes, outlines := e.remembered(same); (shapes["http://a.example"] == full["http://a.example"]) != same || outlines["http://a.example"] != want {
+		if shapes, outlines := e.remembered(same); (shapes["http://a.example"] == full["http://a.example"]) != same ||
+			outlines["http://a.example"] != want {
 			t.Errorf("of the same owner %v: %v, %v", same, shapes, outlines)
 		}
 	}
@@ -232,7 +253,8 @@ func TestWords(t *testing.T) {
 	t.Parallel()
 	got := wordsOf("package tool\n// a comment \"no\"\nvar i, s = 'x', `div.card > a`\ntype t struct { A string `xml:\"channel>item\"` }\nfunc f() error {\n\tif strings.Cut(b, \"<h2 class=\\\"top-news\\\">\") {\n" +
 		"\t\treturn recurgent.Fail(\"low_utility\", fmt.Sprint(\"no p\", (g(\"em\"))))\n\t}\n\tfetch(\"https://x.example/li\", \"ul\")\n}\n\"unclosed")
-	if words := strings.Join(slices.Sorted(maps.Keys(got)), " "); words != "a card channel class div h2 item top-news ul unclosed xml" {
+	if words := strings.Join(slices.Sorted(maps.Keys(got)),
+		" "); words != "a card channel class div h2 item top-news ul unclosed xml" {
 		t.Errorf("got %s", words)
 	}
 }
@@ -242,24 +264,29 @@ func TestLifecycleOfAnswers(t *testing.T) {
 	t.Parallel()
 	p := agent.DefaultPolicy()
 	failing := func(id string) []agent.ArtifactChange {
-		return []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Unix(1, 0), ResultOf: id, Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
+		return []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Unix(1, 0), ResultOf: id,
+			Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution}}
 	}
 	answer := func(a *agent.Artifact, generation string, changes []agent.ArtifactChange) *answered {
-		return &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "s"}}, artifact: a}, source: agent.SourcePersisted, generation: generation, changes: changes,
+		return &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "s"}}, artifact: a},
+			source: agent.SourcePersisted, generation: generation, changes: changes,
 			outcome: agent.Failed(agent.ErrExecution, "boom")}
 	}
 	of := func(state string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = state } }
 	two := func() *agent.Artifact {
-		return artifact(func(a *agent.Artifact) { a.LifecycleState = agent.StateProbation }, generation("gen-2", "none", "ii", of(agent.StateDurable)), generation("gen-1", "none", "ooo", of("")))
+		return artifact(func(a *agent.Artifact) { a.LifecycleState = agent.StateProbation },
+			generation("gen-2", "none", "ii", of(agent.StateDurable)), generation("gen-1", "none", "ooo", of("")))
 	}
 	for _, id := range []string{"gen-2", ""} { // "" is the current one
 		c := answer(two(), "gen-2", failing(id))
-		if state, decision := c.lifecycle(); state != agent.StateDegraded || decision != decideDemote || c.changes[0].State != agent.StateDegraded {
+		if state, decision := c.lifecycle(); state != agent.StateDegraded || decision != decideDemote ||
+			c.changes[0].State != agent.StateDegraded {
 			t.Errorf("of %q: %s, %s, change to %q", id, state, decision, c.changes[0].State)
 		}
 	}
 	c := answer(two(), "gen-1", failing("gen-2"))
-	if state, decision := c.lifecycle(); state != agent.StateProbation || decision != decideHold || c.changes[0].State != agent.StateDegraded {
+	if state, decision := c.lifecycle(); state != agent.StateProbation || decision != decideHold ||
+		c.changes[0].State != agent.StateDegraded {
 		t.Errorf("another generation answered: %s, %s, change to %q", state, decision, c.changes[0].State)
 	}
 	c = answer(two(), "gen-2", failing("gen-2"))
@@ -277,7 +304,8 @@ func TestLifecycleOfAnswers(t *testing.T) {
 	if state, _ := c.lifecycle(); state != agent.StateDurable || c.changes[0].State != "" {
 		t.Errorf("without gates: %s", state)
 	}
-	if got := stateRank(agent.StateDurable)*100 + stateRank(agent.StateProbation)*10 + stateRank(agent.StateCandidate); got != 321 || stateRank(agent.StateDegraded) != 0 {
+	if got := stateRank(agent.StateDurable)*100 + stateRank(agent.StateProbation)*10 + stateRank(
+		agent.StateCandidate); got != 321 || stateRank(agent.StateDegraded) != 0 {
 		t.Errorf("ranks %d", got)
 	}
 	for _, e := range transitions() {

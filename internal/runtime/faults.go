@@ -32,7 +32,8 @@ func (f *faults) add(message string) bool {
 // repeats reports whether another program than before has failed as that one did.
 func (j *judged) repeats(before failing) bool {
 	was := before.attempt
-	if was.id == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.program == nil || j.program.CodeChecksum == before.checksum {
+	if was.id == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.program == nil ||
+		j.program.CodeChecksum == before.checksum {
 		return false
 	}
 	var known faults

@@ -25,9 +25,11 @@ type candidate struct {
 	shared      bool   // with other replicas
 	withdraw    func() // stops showing it to them; nil where this one does not
 
-	unallowed atomic.Bool                   // a run failed for want of a person's approval
-	answers   atomic.Bool                   // it said that the task is another tool's, which is the answer: no other program is asked for because of it
-	beyond    atomic.Pointer[agent.Effects] // what of its reach a person has to approve before it serves; nil for nothing
+	unallowed atomic.Bool // a run failed for want of a person's approval
+	// it said that the task is another tool's, which is the answer: no other program is asked for because of it
+	answers atomic.Bool
+	// what of its reach a person has to approve before it serves; nil for nothing
+	beyond atomic.Pointer[agent.Effects]
 
 	mu      sync.Mutex
 	adopted string      // the ID of the generation it became; guarded by mu
@@ -69,15 +71,16 @@ func (m *meter) read() agent.Usage {
 
 // forgeResult is how a flight ended: a candidate, or why there is none.
 type forgeResult struct {
-	candidate    *candidate
-	failure      *agent.Outcome // set when there is no candidate
-	class        agent.Class
-	attempts     []agent.AttemptFailure // programs that were refused meanwhile
-	last         string                 // checksum of the last refused program
-	usage        agent.Usage
-	requested    int           // programs asked for
-	guardrails   int           // recoveries used
-	repeated     int           // programs that were asked for after another one with the same faults, for which no recovery was used
+	candidate  *candidate
+	failure    *agent.Outcome // set when there is no candidate
+	class      agent.Class
+	attempts   []agent.AttemptFailure // programs that were refused meanwhile
+	last       string                 // checksum of the last refused program
+	usage      agent.Usage
+	requested  int // programs asked for
+	guardrails int // recoveries used
+	// programs that were asked for after another one with the same faults, for which no recovery was used
+	repeated     int
 	built        time.Duration // of these, the wait for the compiler
 	gated        time.Duration // parsing, checking and compiling what was written
 	system, user string        // the last prompt
@@ -147,7 +150,8 @@ func (f *flights) underWay() bool {
 // join finds the flight of that key or starts one with forge, in a goroutine of its own: a leader that is canceled
 // does not end it for the others. leave must be called when the result is not needed any more; when the last user
 // leaves a flight that is still under way, its context ends.
-func (f *flights) join(life context.Context, key string, forge func(context.Context, *meter) forgeResult) (fl *flight, leader bool, leave func()) {
+func (f *flights) join(life context.Context, key string, forge func(context.Context,
+	*meter) forgeResult) (fl *flight, leader bool, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.all == nil {

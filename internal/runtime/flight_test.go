@@ -94,7 +94,8 @@ func TestSharedPrograms(t *testing.T) {
 				echo := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
 					return runtimetest.Value(string(q.Args[0]))
 				}
-				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"echo": echo}, Facts: map[string]report.Facts{"echo": tt.facts}}
+				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"echo": echo},
+					Facts: map[string]report.Facts{"echo": tt.facts}}
 				r, model := scripted(t, box, map[string][]string{"r.m": {"echo"}}, nil)
 				model.Block = make(chan struct{})
 				replies := make(chan Reply, 3)

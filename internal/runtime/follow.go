@@ -32,7 +32,8 @@ type follower struct {
 // follow starts to follow the store, until the returned function is called. Where the store is shared it is followed all the time, else
 // while the event feed has readers.
 func (r *Runtime) follow() (stop func(), err error) {
-	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared} // it may have changed since it was read
+	// it may have changed since it was read
+	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared}
 	// Before the store may wake it: there is room for one, and nobody takes it yet.
 	f.wake <- struct{}{}
 	end, err := r.o.Store.Watch("", f.note)
@@ -160,7 +161,8 @@ func (r *Runtime) followPolicy(ctx context.Context) error {
 	defer r.policyMu.Unlock()
 	p, revision, err := r.store.Policy(ctx)
 	if err != nil {
-		r.o.Logger.Error().Err(err).Msg("the policy that another replica changed could not be read; the one before stays in force")
+		r.o.Logger.Error().Err(err).Msg(
+			"the policy that another replica changed could not be read; the one before stays in force")
 		return err
 	}
 	if revision != r.policyRevision {

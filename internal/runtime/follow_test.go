@@ -20,7 +20,8 @@ import (
 // learn of it.
 func TestOperationsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"boom": runtimetest.Breaks(agent.ErrExecution, "boom")}}
+		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"boom": runtimetest.Breaks(agent.ErrExecution,
+			"boom")}}
 		g := newSharedRig(t, 2, box, map[string][]string{"r.m": {"boom"}})
 		a, b := g.all[0], g.all[1]
 		g.all = g.all[1:]
@@ -37,12 +38,14 @@ func TestOperationsElsewhere(t *testing.T) {
 		asks("after a failure", false)
 		var last *agent.Artifact
 		for _, what := range []string{"an operation", "another one"} {
-			last = operate(t, a, agent.ArtifactChange{Role: "r", MethodName: "m", Examples: &[]agent.Example{{ID: "ex_1", State: agent.ExampleProposed}}})
+			last = operate(t, a, agent.ArtifactChange{Role: "r", MethodName: "m",
+				Examples: &[]agent.Example{{ID: "ex_1", State: agent.ExampleProposed}}})
 			synctest.Wait()
 			asks("after "+what, true)
 			asks("after a failure since "+what, false)
 		}
-		late := store.Change{Namespace: agent.DefaultNamespace, Kind: store.ChangedArtifact, Role: "r", Method: "m", Revision: last.Revision, Operated: true}
+		late := store.Change{Namespace: agent.DefaultNamespace, Kind: store.ChangedArtifact, Role: "r", Method: "m",
+			Revision: last.Revision, Operated: true}
 		f := &follower{r: b}
 		f.note(late)
 		asks("after an operation that is heard of late", false)
@@ -65,7 +68,8 @@ func TestCorrectionsElsewhere(t *testing.T) {
 		a, _, _ := wrongly(t, corrections(nil), []string{"one", "two"}, "2", shared)
 		b, _ := scripted(t, corrections(nil), nil, shared)
 		for _, method := range []string{"m", "other"} {
-			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}}, lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
+			b.backoffs.failed(backoffKey{methodKey: methodKey{"r", method}},
+				lapse{errorType: agent.ErrExecution, message: "boom", owner: "ann"}, nil, b.o.Now(), b.Policy().Backoff)
 		}
 		<-a.Correct("r", "m", "ada")
 		synctest.Wait()
@@ -88,7 +92,8 @@ func TestSpendingElsewhere(t *testing.T) {
 		policy.Spend.DayTokens = 1000
 		var log bytes.Buffer // of the replica that asks no model
 		replica := func(logger zerolog.Logger) (*Runtime, *spend.Account) {
-			l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep" }, Logger: logger}, agent.DefaultNamespace)
+			l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep" },
+				Logger: logger}, agent.DefaultNamespace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +101,8 @@ func TestSpendingElsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}}, func(o *Options) { o.Store, o.Shared, o.Spend = s, true, account })
+			r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}},
+				func(o *Options) { o.Store, o.Shared, o.Spend = s, true, account })
 			return r, account
 		}
 		a, spends := replica(zerolog.Nop())
@@ -108,7 +114,8 @@ func TestSpendingElsewhere(t *testing.T) {
 		settle(provider.Bill{Reported: true, Prompt: 850})
 		_, call := conversation(t, a, SessionRequest{Role: "r"})
 		for _, near := range []bool{false, true} {
-			if _, got := follows.Nearly("", "r", "m", true); got != near || strings.Contains(log.String(), "80 percent are used") != near {
+			if _, got := follows.Nearly("", "r", "m", true); got != near ||
+				strings.Contains(log.String(), "80 percent are used") != near {
 				t.Errorf("nearly used: %v, want %v; the log: %s", got, near, log.String())
 			}
 			call("m", 1)

@@ -59,7 +59,8 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 
 // repair has the generation repaired. When the repair fails, the same call goes on to a new program.
 func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
-	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why, predecessor: g})
+	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why,
+		predecessor: g})
 	if cand == nil {
 		return rec.noRepair(ctx, g, why, out)
 	}
@@ -120,7 +121,8 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	if rec.artifact == nil {
 		return
 	}
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed, Rejected: rec.rejection(r, rec.started)}
+	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed,
+		Rejected: rec.rejection(r, rec.started)}
 	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
 		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
 	}
@@ -130,8 +132,10 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 // rejection is what an artifact keeps of the program. Only models see the hint, and only in requests of the same owner's.
 func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
-	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger, CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
-		Hint: Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture, Example: r.attempt.example}
+	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
+		CodeChecksum: r.checksum, Stage: r.attempt.stage, Reason: Clip(c.mask(o.ErrorType+": "+o.ErrorMessage), 400),
+		Hint: Clip(c.mask(r.attempt.hint.For(c.reader())), 1200), Fixture: r.attempt.fixture,
+		Example: r.attempt.example}
 }
 
 func (rec *recovery) repairFailed(r rejected) { rec.reject(r, true) }
@@ -146,7 +150,8 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 
 // forge has a model write a new program and runs it. A failing program is repaired within this call's budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
-	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(), recheck: rec.decision.Reason == ReasonPurposeChanged}
+	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(),
+		recheck: rec.decision.Reason == ReasonPurposeChanged}
 	for {
 		cand, out := rec.obtain(ctx, q)
 		switch {
@@ -168,8 +173,10 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 			return rec.exhausted(j)
 		}
 		rec.trail.feedback = true
-		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone, basis: failing{code: cand.generation.Code,
-			checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType, attempt: j}}
+		q = forgeRequest{kind: provider.KindRepair, trigger: trigger, predecessor: predecessor, alone: q.alone,
+			basis: failing{code: cand.generation.Code,
+				checksum: cand.generation.CodeChecksum, class: string(j.class), reason: j.outcome.ErrorType,
+				attempt: j}}
 	}
 }
 
@@ -209,7 +216,8 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 // countExhaustion adds to the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
 	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !rec.underSwitch() {
-		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ErrorType: agent.ErrOutcomeRepairExhausted})
+		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+			ErrorType: agent.ErrOutcomeRepairExhausted})
 	}
 }
 
@@ -239,7 +247,8 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if rec.policy.ApprovalRequired || cand.beyond.Load() != nil || len(cand.proof.breaks) > 0 {
 		return judged{}
 	}
-	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger, "checksum": cand.generation.CodeChecksum})
+	rec.progress.Add(progress.Running, map[string]any{"trigger": cand.generation.Trigger,
+		"checksum": cand.generation.CodeChecksum})
 	j := rec.try(ctx, &cand.generation, rec.guardOf(cand))
 	if cand.wentBeyond(j.guard) {
 		return judged{}

@@ -12,7 +12,8 @@ func (r *Runtime) ForgetFailures(role, method string) {
 
 func (s *selected) backoffKey() backoffKey {
 	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
-	if s.decision.Reason == ReasonPurposeChanged { // a failure delays no repair, and no program for what the method is for next
+	// a failure delays no repair, and no program for what the method is for next
+	if s.decision.Reason == ReasonPurposeChanged {
 		k.words = s.terms.registeredWords()
 	}
 	return k
@@ -60,7 +61,8 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.holdHonest(o)
 	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.holdThrough(o)
-	case honest && rec.fresh.predecessor == nil && rec.adopting == nil: // the program cannot answer other inputs, so each call forges
+	// the program cannot answer other inputs, so each call forges
+	case honest && rec.fresh.predecessor == nil && rec.adopting == nil:
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
 	}
@@ -105,20 +107,24 @@ func (rec *recovery) clearBackoff() {
 // patches reports whether the new program is a patch: it replaces one that failed.
 func (rec *recovery) patches() bool {
 	d := &rec.decision
-	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded || d.Reason == ReasonUnproven)
+	return d.Generation != nil && (d.Decision == agent.DecideRun || d.Reason == ReasonDegraded ||
+		d.Reason == ReasonUnproven)
 }
 
 // proven reports whether the candidate is adopted for more than an honest error. A first generation counts as proven, since it
 // has no predecessor to be worse than.
 func (a *adoption) proven() bool {
-	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 || a.candidate.predecessor == nil
+	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 ||
+		a.candidate.predecessor == nil
 }
 
 // forgeFailed delays the next attempt at a program. If a person asked for the program, the artifact shows how it failed. The
 // candidate, if there is one, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
-	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata) // it is shown to the model of another call
-	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage, owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
+	// it is shown to the model of another call
+	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata)
+	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
+		owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 	if !rec.askedByPerson() || rec.artifact == nil {
 		return
@@ -127,13 +133,15 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 	if rec.decision.Reason == ReasonCorrection && c.Attempts >= maxCorrections {
 		c.State, c.NextTryAt = agent.CorrectionFailed, nil
 	}
-	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Correction: c})
+	rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+		Correction: c})
 }
 
 // holdThrough has the calls of the delay run the candidate, whose source failed. Its failure is shown to nobody as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
-	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh, rec.r.o.Now(), rec.policy.Backoff)
+	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh,
+		rec.r.o.Now(), rec.policy.Backoff)
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
@@ -144,7 +152,9 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 		return nil
 	}
 	cand := rec.r.backoffs.held(rec.backoffKey(), rec.terms.fingerprint, rec.r.o.Now())
-	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) || idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum || !cand.proof.holds(cand.predecessor, rec.artifact) {
+	if cand == nil || cand.generation.Reworded(rec.terms.registeredWords()) ||
+		idOf(cand.predecessor) != idOf(q.predecessor) || cand.generation.CodeChecksum == q.basis.checksum ||
+		!cand.proof.holds(cand.predecessor, rec.artifact) {
 		return nil
 	}
 	rec.reused = true

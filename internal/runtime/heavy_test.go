@@ -16,13 +16,16 @@ func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heavy := fair.NewHeavy[agent.Owner](1, 1000)
 		owner := agent.Owner{Namespace: agent.DefaultNamespace, Name: "ann"}
-		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"long": runtimetest.Returns(`"` + strings.Repeat("a", 5000) + `"`)}}
-		r, _ := scripted(t, box, map[string][]string{"r.long": {"long"}}, func(o *Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
+		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"long": runtimetest.Returns(`"` +
+			strings.Repeat("a", 5000) + `"`)}}
+		r, _ := scripted(t, box, map[string][]string{"r.long": {"long"}},
+			func(o *Options) { o.Heavy, o.Namespace = heavy, agent.DefaultNamespace })
 		s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first, err := r.Call(t.Context(), CallRequest{SessionID: s.ID, Method: "long", Owner: "ann"}); err != nil || !first.OK {
+		if first, err := r.Call(t.Context(), CallRequest{SessionID: s.ID, Method: "long",
+			Owner: "ann"}); err != nil || !first.OK {
 			t.Fatalf("the first call: %s, %v", first.Body, err)
 		}
 		if err := heavy.Enter(t.Context(), owner, 1000); err != nil {

@@ -58,12 +58,14 @@ func newRuntimeWith(t *testing.T, programs map[string][]string, change func(*Opt
 }
 
 // scripted starts a runtime whose programs are Go functions: no process is started.
-func scripted(t *testing.T, box *runtimetest.Box, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
+func scripted(t *testing.T, box *runtimetest.Box, programs map[string][]string,
+	change func(*Options)) (*Runtime, *runtimetest.Model) {
 	t.Helper()
 	return startRuntime(t, box, programs, change)
 }
 
-func startRuntime(t *testing.T, box sandbox.Sandbox, programs map[string][]string, change func(*Options)) (*Runtime, *runtimetest.Model) {
+func startRuntime(t *testing.T, box sandbox.Sandbox, programs map[string][]string,
+	change func(*Options)) (*Runtime, *runtimetest.Model) {
 	t.Helper()
 	model := &runtimetest.Model{Programs: programs}
 	o := DefaultOptions()
@@ -89,7 +91,8 @@ func run(body string, imports ...string) string {
 	for _, path := range imports {
 		lines += fmt.Sprintf("\t%q\n", path)
 	}
-	return "package tool\n\nimport (\n" + lines + "\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+	return "package tool\n\nimport (\n" + lines +
+		"\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
 // conversation makes a session and returns a function that calls its methods.
@@ -142,7 +145,8 @@ func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artif
 		revision = a.Revision
 	}
 	change.At = r.o.Now()
-	a, err = r.store.ChangeArtifact(t.Context(), revision, change, &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
+	a, err = r.store.ChangeArtifact(t.Context(), revision, change,
+		&agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(change.At), Action: "artifact.test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +154,8 @@ func operate(t *testing.T, r *Runtime, change agent.ArtifactChange) *agent.Artif
 }
 
 func example(id, value string, args ...string) agent.Example {
-	x := agent.Example{ID: id, State: agent.ExampleActive, Expect: agent.Expectation{Value: json.RawMessage(value)}, Kwargs: json.RawMessage("{}")}
+	x := agent.Example{ID: id, State: agent.ExampleActive, Expect: agent.Expectation{Value: json.RawMessage(value)},
+		Kwargs: json.RawMessage("{}")}
 	for _, a := range args {
 		x.Args = append(x.Args, json.RawMessage(a))
 	}

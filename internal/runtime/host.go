@@ -25,17 +25,19 @@ const (
 
 // host answers the host calls of one attempt's program.
 type host struct {
-	call      *opened // whose program it is
-	attempt   string
-	program   *agent.Generation          // nil where nobody's is run
-	recorded  bool                       // the run is a replay: nothing may happen
-	dry       bool                       // nothing is kept: nested calls run what serves
-	denied    bool                       // of a dry run: fetches are denied
-	refused   bool                       // of a dry run: a nested call or a question to the model was denied
-	shapes    map[string]string          // of nested values, by role.method
-	failed    map[string]excused         // failures that are not the program's fault, of nested calls and of the model, by error type
-	authored  map[string]bool            // types of the errors that programs of nested calls authored
-	miscalled bool                       // a nested call did not fit what its program declares, by what this program wrote
+	call     *opened // whose program it is
+	attempt  string
+	program  *agent.Generation // nil where nobody's is run
+	recorded bool              // the run is a replay: nothing may happen
+	dry      bool              // nothing is kept: nested calls run what serves
+	denied   bool              // of a dry run: fetches are denied
+	refused  bool              // of a dry run: a nested call or a question to the model was denied
+	shapes   map[string]string // of nested values, by role.method
+	// failures that are not the program's fault, of nested calls and of the model, by error type
+	failed   map[string]excused
+	authored map[string]bool // types of the errors that programs of nested calls authored
+	// a nested call did not fit what its program declares, by what this program wrote
+	miscalled bool
 	predicted agent.Usage                // what asking the model cost
 	delegated map[string]*agent.Contract // by role
 	kept      int                        // contracts that delegations changed in the registry
@@ -61,7 +63,8 @@ func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
 }
 
 // Call makes a nested call and waits for it.
-func (h *host) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+func (h *host) Call(ctx context.Context, role, method string, args []json.RawMessage,
+	kwargs json.RawMessage) agent.Outcome {
 	if h.recorded {
 		return agent.Failed(agent.ErrDenied, "nothing is called while a call is replayed")
 	}
@@ -88,7 +91,8 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 
 // Refuse records a nested call that cannot be made because an argument has no JSON encoding: its record holds the other
 // arguments, and a text in the place of that one.
-func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
+func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
+	reason string) agent.Outcome {
 	if h.recorded || h.dry {
 		return agent.Failed(agent.ErrNonSerializable, reason)
 	}
@@ -121,7 +125,8 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 			continue
 		}
 		methods := append([]string{}, t.Methods...) // none is [], not null
-		raw, err := json.Marshal(info{t.Tool.Role, t.Tool.Purpose, objectOrNothing(t.Tool.Deliverable), methods, t.Tool.UsageCount})
+		raw, err := json.Marshal(info{t.Tool.Role, t.Tool.Purpose, objectOrNothing(t.Tool.Deliverable), methods,
+			t.Tool.UsageCount})
 		if err != nil {
 			return nil, err
 		}

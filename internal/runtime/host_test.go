@@ -64,7 +64,8 @@ func TestNestedCall(t *testing.T) {
 			return strings.Join(types, ",")
 		}),
 	}}
-	r, _ := scripted(t, box, map[string][]string{"r.boss": {"boss"}, "helper.help": {"help"}, "loop.again": {"again"}, "r.bad": {"bad"}, "r.many": {"many"}}, nil)
+	r, _ := scripted(t, box, map[string][]string{"r.boss": {"boss"}, "helper.help": {"help"}, "loop.again": {"again"},
+		"r.bad": {"bad"}, "r.many": {"many"}}, nil)
 	patchPolicy(t, r, `{"nested_call_budget": 3, "delegation_depth": 2}`)
 	id, ask := conversation(t, r, SessionRequest{Role: "r"})
 	got := ask("boss")
@@ -76,7 +77,8 @@ func TestNestedCall(t *testing.T) {
 		t.Errorf("shapes %v", shapes)
 	}
 	records := historyOf(t, r, id)
-	if len(records) != 2 || records[0].MethodName != "help" || records[0].Depth != 1 || records[0].ParentCallID != got.CallID ||
+	if len(records) != 2 || records[0].MethodName != "help" || records[0].Depth != 1 ||
+		records[0].ParentCallID != got.CallID ||
 		records[0].AttemptID != got.CallID+".1" || records[0].Speaker != agent.SpeakerAgent || records[1].Depth != 0 {
 		t.Errorf("records %+v", records)
 	}
@@ -90,7 +92,8 @@ func TestNestedCall(t *testing.T) {
 		t.Errorf("a bad name: %s", got)
 	}
 	_, loop := conversation(t, r, SessionRequest{Role: "loop"})
-	if got := string(loop("again").Outcome.Value); !strings.Contains(got, "calls are nested too deep") || strings.Contains(got, "as many") {
+	if got := string(loop("again").Outcome.Value); !strings.Contains(got, "calls are nested too deep") ||
+		strings.Contains(got, "as many") {
 		t.Errorf("endless delegation: %s", got)
 	}
 }
@@ -113,9 +116,11 @@ func TestDelegate(t *testing.T) {
 		{"known", "counter", `{"purpose":"other"}`, "1 2"},
 		{"name", "a/b", `{}`, "invalid_input: "},
 		{"unreadable", "x", `[1]`, "invalid_input: the contract is not readable"},
-		{"unusable", "x", `{"deliverable":{"$ref":"#/nowhere"}}`, "invalid_input: the contract's deliverable cannot be checked"},
+		{"unusable", "x", `{"deliverable":{"$ref":"#/nowhere"}}`,
+			"invalid_input: the contract's deliverable cannot be checked"},
 	}
-	programs, sources := map[string]runtimetest.Run{"one": runtimetest.Returns("1")}, map[string][]string{"counter.m": {"one"}, "counter2.m": {"one"}}
+	programs, sources := map[string]runtimetest.Run{"one": runtimetest.Returns("1")},
+		map[string][]string{"counter.m": {"one"}, "counter2.m": {"one"}}
 	for _, tt := range tests {
 		programs[tt.method] = delegate(tt.role, tt.contract)
 		sources["r."+tt.method] = []string{tt.method}
@@ -151,7 +156,8 @@ func TestHostReads(t *testing.T) {
 			for _, query := range []struct {
 				all, page    bool
 				after, limit int
-			}{{}, {all: true}, {page: true, after: 1, limit: 1}, {page: true, limit: -1}, {page: true, after: -5, limit: 2000}} {
+			}{{}, {all: true}, {page: true, after: 1, limit: 1}, {page: true, limit: -1},
+				{page: true, after: -5, limit: 2000}} {
 				raw, err := h.History(ctx, query.all, query.page, query.after, query.limit)
 				var records []agent.Record
 				if err != nil || json.Unmarshal(raw, &records) != nil {
@@ -176,8 +182,10 @@ func TestHostReads(t *testing.T) {
 			return fmt.Sprint(string(raw), err)
 		}),
 	}}
-	r, _ := scripted(t, box, map[string][]string{"r.one": {"one"}, "r.tools": {"tools"}, "r.history": {"history"}, "r.nested": {"nested"}, "r.content": {"content"}}, nil)
-	if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: "known", Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
+	r, _ := scripted(t, box, map[string][]string{"r.one": {"one"}, "r.tools": {"tools"}, "r.history": {"history"},
+		"r.nested": {"nested"}, "r.content": {"content"}}, nil)
+	if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: "known",
+		Contract: agent.Contract{Purpose: "knows", Deliverable: json.RawMessage(`"text"`)}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
@@ -198,7 +206,8 @@ func TestHostReads(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.TrimSuffix(text, "<nil>")), &tools); err != nil || len(tools) != 2 {
 		t.Fatalf("tools %s, %v", text, err)
 	}
-	if k := tools["known"]; k.Role != "known" || k.Purpose != "knows" || k.Deliverable != nil || k.Methods == nil || len(k.Methods) != 0 {
+	if k := tools["known"]; k.Role != "known" || k.Purpose != "knows" || k.Deliverable != nil || k.Methods == nil ||
+		len(k.Methods) != 0 {
 		t.Errorf("known is %+v in %s", k, text)
 	}
 	if m := tools["r"].Methods; len(m) == 0 {
@@ -212,10 +221,12 @@ func TestHostReads(t *testing.T) {
 			t.Error("a nested result is kept")
 		}
 	}
-	if got := string(call("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` && got != `"{\"n\":1}<nil>"` {
+	if got := string(call("content", ref).Outcome.Value); got != `"{\"n\":1}\u003cnil\u003e"` &&
+		got != `"{\"n\":1}<nil>"` {
 		t.Errorf("content: %s", got)
 	}
-	if got := string(call("content", "content:none").Outcome.Value); !strings.Contains(got, `"`) || strings.Contains(got, "not") {
+	if got := string(call("content",
+		"content:none").Outcome.Value); !strings.Contains(got, `"`) || strings.Contains(got, "not") {
 		t.Errorf("missing content: %s", got)
 	}
 }
@@ -223,15 +234,18 @@ func TestHostReads(t *testing.T) {
 // A nested call whose arguments have no JSON form leaves a record and is not made.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"refuses": asks(func(ctx context.Context, _ sandbox.Request, h sandbox.Host) string {
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"refuses": asks(func(ctx context.Context,
+		_ sandbox.Request, h sandbox.Host) string {
 		return h.Refuse(ctx, "tool", "m", texts(`"NaN"`), nil, "argument 1: NaN").ErrorType + " " +
-			h.Refuse(ctx, "to/ol", "m", nil, nil, "argument 1: NaN").ErrorType + fmt.Sprint(" ", h.Revision(ctx, "tools"))
+			h.Refuse(ctx, "to/ol", "m", nil, nil, "argument 1: NaN").ErrorType + fmt.Sprint(" ",
+			h.Revision(ctx, "tools"))
 	})}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"refuses"}}, nil)
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "refused", call("m"), `"non_serializable_result invalid_input 2" generated`)
 	records := historyOf(t, r, id)
-	if len(records) != 2 || records[0].Role != "tool" || records[0].ErrorType != agent.ErrNonSerializable || records[0].ProgramSource != agent.SourceNone || string(records[0].Args[0]) != `"NaN"` {
+	if len(records) != 2 || records[0].Role != "tool" || records[0].ErrorType != agent.ErrNonSerializable ||
+		records[0].ProgramSource != agent.SourceNone || string(records[0].Args[0]) != `"NaN"` {
 		t.Errorf("records %+v", records)
 	}
 }
@@ -239,7 +253,8 @@ func TestRefuse(t *testing.T) {
 // Nothing happens in a replay or a dry run: no call is forged or recorded, no role registered.
 func TestHostsWithoutConsequences(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "honest": runtimetest.Raises("none", "there is none")}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
+		"honest": runtimetest.Raises("none", "there is none")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}, "r.e": {"honest"}, "r.forced": {"one"}}, nil)
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m")
@@ -265,19 +280,22 @@ func TestHostsWithoutConsequences(t *testing.T) {
 		t.Error("a replay ran something")
 	}
 	dry := &host{call: &opened{r: r, policy: r.policy.Load(), session: s, tree: &tree{}}, dry: true}
-	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" || o.MethodName != "m" {
+	if o := dry.Call(t.Context(), "r", "m", nil, nil); string(o.Value) != "1" || o.ToolRole != "r" ||
+		o.MethodName != "m" {
 		t.Errorf("a dry run of what serves: %+v", o)
 	}
 	if o := dry.Call(t.Context(), "r", "forced", nil, nil); string(o.Value) != "1" {
 		t.Errorf("a dry run of what serves until another is forged: %+v", o)
 	}
-	if o := dry.Call(t.Context(), "r", "unknown", nil, nil); o.ErrorType != agent.ErrDenied || !strings.Contains(o.ErrorMessage, "r.unknown") {
+	if o := dry.Call(t.Context(), "r", "unknown", nil, nil); o.ErrorType != agent.ErrDenied ||
+		!strings.Contains(o.ErrorMessage, "r.unknown") {
 		t.Errorf("a dry run of what is not there: %+v", o)
 	}
 	if o := dry.Refuse(t.Context(), "r", "m", nil, nil, "no"); o.ErrorType != agent.ErrNonSerializable {
 		t.Errorf("a dry run recorded: %+v", o)
 	}
-	if refused := dry.Delegate(t.Context(), "fresh", json.RawMessage("{}")); refused != nil || dry.delegated["fresh"] == nil {
+	if refused := dry.Delegate(t.Context(), "fresh",
+		json.RawMessage("{}")); refused != nil || dry.delegated["fresh"] == nil {
 		t.Errorf("a dry run's delegation: %+v", refused)
 	}
 	if _, err := r.store.Tool(t.Context(), "fresh"); err == nil {
@@ -295,18 +313,21 @@ func TestHostsWithoutConsequences(t *testing.T) {
 // The session's records are shown in its context, and nothing that a program does there is stored.
 func TestHistoryInContext(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true, ContextReads: []string{historyKey}}}, Programs: map[string]runtimetest.Run{
-		"names": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
-			res := runtimetest.Value(string(agent.Encoded(string(q.Context["a"]))))
-			res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{historyKey: json.RawMessage("[]"), "b": json.RawMessage("2")}, Delete: []string{historyKey, "a"}}
-			return res
-		},
-	}}
+	box := &runtimetest.Box{Facts: map[string]gate.Facts{"names": {UsesArgs: true, ContextReads: []string{historyKey}}},
+		Programs: map[string]runtimetest.Run{
+			"names": func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
+				res := runtimetest.Value(string(agent.Encoded(string(q.Context["a"]))))
+				res.Context = &agent.ContextChange{Set: map[string]json.RawMessage{historyKey: json.RawMessage("[]"),
+					"b": json.RawMessage("2")}, Delete: []string{historyKey, "a"}}
+				return res
+			},
+		}}
 	r, _ := scripted(t, box, map[string][]string{"r.names": {"names"}}, nil)
 	id, call := conversation(t, r, SessionRequest{Role: "r", Context: json.RawMessage(`{"a":1}`), Debug: true})
 	got := call("names")
 	wantReply(t, "named", got, `"1" generated`)
-	if e := logOf(t, r, got.CallID); !e.HistoryAccessDetected || string(e.Context) != `{"a":1}` || e.SystemPrompt == "" || e.UserPrompt == "" {
+	if e := logOf(t, r, got.CallID); !e.HistoryAccessDetected || string(e.Context) != `{"a":1}` ||
+		e.SystemPrompt == "" || e.UserPrompt == "" {
 		t.Errorf("log: history %v, context %s", e.HistoryAccessDetected, e.Context)
 	}
 	memory, err := r.Context(t.Context(), id)
@@ -314,7 +335,8 @@ func TestHistoryInContext(t *testing.T) {
 		t.Errorf("the context is %s, %v", agent.Encoded(memory), err)
 	}
 	var shown []agent.Record
-	if err := json.Unmarshal(memory[historyKey], &shown); err != nil || len(shown) != 1 || shown[0].CallID != got.CallID {
+	if err := json.Unmarshal(memory[historyKey], &shown); err != nil || len(shown) != 1 ||
+		shown[0].CallID != got.CallID {
 		t.Errorf("the context shows %s, %v", memory[historyKey], err)
 	}
 	if n := len(artifactOf(t, r, "r", "names").Current().Fixtures); n != 0 {

@@ -19,7 +19,9 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 	if d := h.draft(id); d != nil {
 		r := d.Reader()
 		if r == nil {
-			return nil, &sandbox.AuthoredError{Type: agent.ErrTool, Message: "the file " + Clip(id, 64) + " is not closed: Close it, and look at the error, before it is read"}
+			return nil, &sandbox.AuthoredError{Type: agent.ErrTool,
+				Message: "the file " + Clip(id, 64) +
+					" is not closed: Close it, and look at the error, before it is read"}
 		}
 		return &sandbox.OpenFile{File: d.End(), ReadSeekCloser: &readFile{readSeekCloser{r, nopCloser{}}, h, id}}, nil
 	}
@@ -101,7 +103,8 @@ func (nopCloser) Close() error { return nil }
 
 // noFile is what a program sees of a file that cannot be read. It is not to blame.
 func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
-	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) && !errors.Is(err, store.ErrNotFound))
+	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) &&
+		!errors.Is(err, store.ErrNotFound))
 	message := "there is no file " + Clip(id, 64) + ", or it is gone"
 	if errors.Is(err, store.ErrDamaged) {
 		message = "the file " + Clip(id, 64) + " is damaged: upload it again"
@@ -117,7 +120,8 @@ func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sand
 	if keeper == nil || len(h.drafts) >= maxMade {
 		return nil, &sandbox.AuthoredError{Type: agent.ErrDenied, Message: op + ": no more files can be made here"}
 	}
-	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.owner, SessionID: h.call.session.ID, CallID: h.call.id})
+	d, err := keeper.Begin(ctx, agent.File{Name: name, MediaType: mediaType, Owner: h.call.owner,
+		SessionID: h.call.session.ID, CallID: h.call.id})
 	if err != nil {
 		f := h.fileFailure(op, err)
 		return nil, &sandbox.AuthoredError{Type: f.Type, Message: f.Message}
@@ -164,7 +168,8 @@ func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	h.noRoom = true
 	switch {
 	case errors.As(err, &full):
-		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": there is no room for " + full.Error() + ". " + full.Hint()}
+		return &recurgent.Failure{Type: agent.ErrResourceExhausted,
+			Message: op + ": there is no room for " + full.Error() + ". " + full.Hint()}
 	case over != nil:
 		return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": " + over.Error()}
 	}

@@ -29,7 +29,8 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	sig, at, name := t.signature(), "/history", "history"
 	if given, place := c.givenHistory(sig); given != nil {
 		if at, name = place, sig.HistoryField(); c.inputHistory != nil {
-			return &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: at, Detail: "the call has a history already", Hint: "give one of the two"}
+			return &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: at,
+				Detail: "the call has a history already", Hint: "give one of the two"}
 		}
 		c.inputHistory, c.historyArgument = given, place
 	}
@@ -42,7 +43,8 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	turns, err := history.Parse(c.inputHistory, name, sig, history.DefaultLimits())
 	var bad *history.Error
 	if errors.As(err, &bad) {
-		return &agent.InputError{Code: bad.Code, Pointer: at + bad.Pointer, Detail: bad.Detail, Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
+		return &agent.InputError{Code: bad.Code, Pointer: at + bad.Pointer, Detail: bad.Detail,
+			Hint: `{"messages": [{"question": "q1", "answer": "a1"}]}`, Meta: bad.Meta}
 	}
 	if len(turns) == 0 {
 		c.inputHistory = nil

@@ -18,7 +18,8 @@ import (
 func Inferred(f *report.Facts) *agent.Interface {
 	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
 	var out agent.Interface
-	if f == nil || f.Interface == "" || len(f.Interface) > 2*agent.MaxInterfaceBytes || json.Unmarshal([]byte(f.Interface), &out) != nil {
+	if f == nil || f.Interface == "" || len(f.Interface) > 2*agent.MaxInterfaceBytes ||
+		json.Unmarshal([]byte(f.Interface), &out) != nil {
 		return unknown
 	}
 	out.Origin, out.Summary = agent.OriginInferred, ""
@@ -84,7 +85,8 @@ const interfaceHint = "Declare in parameters exactly what the program reads, in 
 // while there is a recovery left; then what was inferred holds, since a right program is not given up for its
 // description. own says that it was written for this call, whose arguments it is to take. A successor that would break callers is
 // refused, unless a person asked for the change.
-func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts, own bool) (*agent.Interface, *sandbox.Failure) {
+func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts,
+	own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := Declared(reply.Declaration, facts)
 	if err == nil {
 		w.suit(out, facts)
@@ -104,20 +106,23 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	}
 	out.Succeed(q.predecessor.Interface)
 	if broken := out.Breaks(q.predecessor.Interface); broken != "" {
-		return nil, refusedInterface(errors.New(broken + "; callers of the program that it replaces rely on " + q.predecessor.Interface.Signature(w.method)))
+		return nil, refusedInterface(errors.New(broken + "; callers of the program that it replaces rely on " +
+			q.predecessor.Interface.Signature(w.method)))
 	}
 	return out, nil
 }
 
 func refusedInterface(err error) *sandbox.Failure {
-	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint, Detail: "interface"}
+	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint,
+		Detail: "interface"}
 }
 
 // shownParameters are the parameters as an outcome lists them, without long schemas.
 func shownParameters(f *agent.Interface) []agent.Parameter {
 	out := make([]agent.Parameter, len(f.Parameters))
 	for i, p := range f.Parameters {
-		out[i] = agent.Parameter{Name: p.Name, Type: p.Type, Description: p.Description, Required: p.Required, Default: p.Default, Schema: p.Schema, Aliases: p.Aliases, Variadic: p.Variadic}
+		out[i] = agent.Parameter{Name: p.Name, Type: p.Type, Description: p.Description, Required: p.Required,
+			Default: p.Default, Schema: p.Schema, Aliases: p.Aliases, Variadic: p.Variadic}
 		if len(p.Schema) > maxShownSchema {
 			out[i].Schema = nil
 		}

@@ -34,7 +34,8 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 				id, call := conversation(t, r, SessionRequest{Role: "r"})
 				call("m", "fine")
 				before, _ := r.store.Artifact(t.Context(), "r", "m")
-				q := CallRequest{SessionID: id, CallID: ids.New("call"), Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
+				q := CallRequest{SessionID: id, CallID: ids.New("call"), Method: "m",
+					Args: []json.RawMessage{json.RawMessage(`"spin"`)}}
 				if arg == "forge" {
 					model.Block = make(chan struct{})
 					q.Method = "new"
@@ -67,8 +68,10 @@ func TestInterruptedIsNotFailed(t *testing.T) {
 					t.Errorf("%d records (%v), want 2", page.Size, err)
 				}
 				after, _ := r.store.Artifact(t.Context(), "r", "m")
-				if after.FailureCount != 0 || after.SuccessCount != before.SuccessCount || after.RepairCountSinceRegen != 0 {
-					t.Errorf("counters moved: %d failures, %d successes, %d repairs", after.FailureCount, after.SuccessCount, after.RepairCountSinceRegen)
+				if after.FailureCount != 0 || after.SuccessCount != before.SuccessCount ||
+					after.RepairCountSinceRegen != 0 {
+					t.Errorf("counters moved: %d failures, %d successes, %d repairs", after.FailureCount,
+						after.SuccessCount, after.RepairCountSinceRegen)
 				}
 			})
 		}

@@ -30,8 +30,9 @@ type judged struct {
 	drifting  bool                // it may come of a source that changed
 	denied    bool                // of a dry run: a nested call was denied
 	unallowed bool                // it failed for want of a person's approval
-	overran   bool                // the program itself used up its caller's time, or would sleep beyond it: no program answers in this call
-	passedOn  bool                // the program returned the failure of a nested call for which it is not to blame
+	// the program itself used up its caller's time, or would sleep beyond it: no program answers in this call
+	overran  bool
+	passedOn bool // the program returned the failure of a nested call for which it is not to blame
 
 	of string // of a dry run: whose input and sources it was run on; "" for the call's own
 
@@ -52,13 +53,15 @@ func (j *judged) served() bool {
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
-	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested, Shapes: a.program.Shapes, Outlines: a.program.Outlines}
+	e := Evidence{ModelFailed: a.modelFailed, NoRoom: a.noRoom, Fetches: res.Effects.Fetches, Nested: a.nested,
+		Shapes: a.program.Shapes, Outlines: a.program.Outlines}
 	if len(e.Fetches) > 0 {
 		e.Words = s.r.words.of(a.program)
 	}
 	switch {
 	case a.misfit:
-		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true // it is as honest an answer as the program's own would be
+		// it is as honest an answer as the program's own would be
+		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
 		if j.outcome.ErrorType == agent.ErrTimeout {
@@ -110,7 +113,8 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 // says takes the error that the program returned for its word.
 func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
 	j.outcome = agent.Failed(err.Type, err.Message)
-	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls() // the error of its own limit, or of its own call
+	// the error of its own limit, or of its own call
+	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls()
 	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, overLimit)
 	e.Authored = !limit
 	e.PassedOn = j.failed[err.Type].class
@@ -161,7 +165,8 @@ func (a *attempted) overran() bool {
 
 // passes reports whether a failure of that type may end without a person's doing: approvals, room and caps are given by people.
 func passes(errorType string) bool {
-	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted && errorType != agent.ErrBudgetExceeded
+	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted &&
+		errorType != agent.ErrBudgetExceeded
 }
 
 // inputHash identifies an input.
@@ -175,7 +180,8 @@ func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 // answeredBefore reports whether the generation once answered the call's input ok, in whatever form it came. Hashes from before
 // an interface was known are those of the form itself.
 func (c *opened) answeredBefore(g *agent.Generation) bool {
-	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) || slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
+	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) ||
+		slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
 }
 
 // answeredInput is the hash of an input that was answered ok from a source, or "".
@@ -228,7 +234,8 @@ func (s *selected) void(j *judged) {
 	case prints:
 		j.outcome = agent.Failed(agent.ErrTool, "the program returned null and printed what nobody sees")
 	case j.takes.NeverNull():
-		j.outcome = agent.Failed(agent.ErrContractViolation, "the program returned null, which the schema that it declares as returns does not allow")
+		j.outcome = agent.Failed(agent.ErrContractViolation,
+			"the program returned null, which the schema that it declares as returns does not allow")
 	default:
 		return
 	}
@@ -249,7 +256,8 @@ func (j *judged) passed() bool { return j.checked && j.violation == nil }
 
 // refusal reports whether the error type is one of the gate's.
 func refusal(errorType string) bool {
-	return errorType == agent.ErrInvalidCode || errorType == agent.ErrToolRegistry || errorType == agent.ErrDependencyPolicy
+	return errorType == agent.ErrInvalidCode || errorType == agent.ErrToolRegistry ||
+		errorType == agent.ErrDependencyPolicy
 }
 
 func failed(f *sandbox.Failure) agent.Outcome {

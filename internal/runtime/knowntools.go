@@ -14,10 +14,11 @@ import (
 
 // Bounds of the selection of known tools: its cost does not grow with the registry.
 const (
-	maxConsidered     = 1000 // best-ranked tools that are looked at
-	maxLooked         = 5000 // methods of all of them that are looked at for a word of the task
-	maxTaskNames      = 100  // keywords of the call that say something of the task
-	leastShown        = 5    // of all tools, where there are as many: those that have nothing to do with the task by their names alone
+	maxConsidered = 1000 // best-ranked tools that are looked at
+	maxLooked     = 5000 // methods of all of them that are looked at for a word of the task
+	maxTaskNames  = 100  // keywords of the call that say something of the task
+	// of all tools, where there are as many: those that have nothing to do with the task by their names alone
+	leastShown        = 5
 	maxArgumentText   = 2000 // bytes of the arguments whose words count
 	maxShownMethods   = 8    // of a tool
 	maxMethodLookups  = 24   // of all tools, for signatures
@@ -223,7 +224,8 @@ func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 		return cmp.Compare(b.worth, a.worth)
 	}
 	slices.SortStableFunc(related, byWorth)
-	for i := range related[:min(len(related), maxWeakTools)] { // a weak answer only lowers the worth of those that come first
+	// a weak answer only lowers the worth of those that come first
+	for i := range related[:min(len(related), maxWeakTools)] {
 		t := &related[i]
 		t.worth = w.utility(&t.RankedTool) * float64(t.relevance)
 	}
@@ -269,7 +271,8 @@ func byRelation(t *relatedTool, calls []store.Target, words task) []string {
 }
 
 // common words say nothing of a task.
-var commonWords = strings.Fields("the and for with from that this are its into all one two new get set has have not but any out per was will can each which their them then than when where who what how why use used uses using return returns given value values list object text number name first second argument arguments method methods call calls")
+var commonWords = strings.Fields(
+	"the and for with from that this are its into all one two new get set has have not but any out per was will can each which their them then than when where who what how why use used uses using return returns given value values list object text number name first second argument arguments method methods call calls")
 
 // addWords adds the words of a text: runs of letters and digits, split where lower case meets upper case, in lower case,
 // without a plural s.
@@ -283,7 +286,10 @@ func addWords(to map[string]bool, text string) {
 		b.WriteRune(unicode.ToLower(r))
 		last = r
 	}
-	for _, w := range strings.FieldsFunc(b.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, w := range strings.FieldsFunc(b.String(), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	}) {
 		if len(w) < 3 || slices.Contains(commonWords, w) {
 			continue
 		}

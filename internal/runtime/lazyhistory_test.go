@@ -52,8 +52,9 @@ func (a *readings) longest() int {
 
 // Only a program that looks costs a reading of the history, on warm calls too; the context key is a way to look.
 func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
-	r, _ := newRuntime(t, map[string][]string{"r.blind": {run("\treturn call.Args, nil")}, "r.looks": {run("\t_ = call.Args\n\treturn len(call.History()), nil")},
-		"r.may": {run("\tif call.Arg(0, \"look\") == true {\n\t\treturn len(call.History()), nil\n\t}\n\treturn -1, nil")}, "r.named": {run("\t_ = call.Args\n\tlist, _ := call.Context[\"conversation_history\"].([]any)\n\treturn len(list), nil")},
+	r, _ := newRuntime(t, map[string][]string{"r.blind": {run("\treturn call.Args, nil")},
+		"r.looks": {run("\t_ = call.Args\n\treturn len(call.History()), nil")},
+		"r.may":   {run("\tif call.Arg(0, \"look\") == true {\n\t\treturn len(call.History()), nil\n\t}\n\treturn -1, nil")}, "r.named": {run("\t_ = call.Args\n\tlist, _ := call.Context[\"conversation_history\"].([]any)\n\treturn len(list), nil")},
 		"r.remembers": {run("\tcall.Context[\"seen\"] = call.Args\n\treturn call.Context[\"seen\"], nil")}})
 	a := &readings{Namespace: r.store}
 	r.store = a
@@ -66,7 +67,8 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 		method string
 		arg    bool
 		reads  bool
-	}{{"blind", true, false}, {"remembers", true, false}, {"may", false, false}, {"may", true, true}, {"looks", true, true}, {"named", true, true}} {
+	}{{"blind", true, false}, {"remembers", true, false}, {"may", false, false}, {"may", true, true},
+		{"looks", true, true}, {"named", true, true}} {
 		if got := call(c.method, c.arg); !got.Outcome.OK() || got.Program.Source != "persisted" {
 			t.Fatalf("%s: %+v", c.method, got)
 		}
@@ -78,7 +80,8 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 
 // A program that asks for the history or the registry again and again costs the daemon one reading of it, however large it is.
 func TestRepeatedQuestionsCostOneReading(t *testing.T) {
-	r, _ := newRuntime(t, map[string][]string{"r.flood": {run("\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
+	r, _ := newRuntime(t, map[string][]string{"r.flood": {run(
+		"\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})
 	r.o.RunTimeout = time.Hour // it reads some 500 MB
 	id, call := conversation(t, r, SessionRequest{Role: "r"})
 	arg := json.RawMessage(`"` + strings.Repeat("x", 1_300_000) + `"`)
@@ -90,7 +93,8 @@ func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 		}
 	}
 	for i := range 1200 {
-		if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: fmt.Sprintf("role_%d", i), Contract: agent.Contract{Purpose: strings.Repeat("x", 10_000)}}, 0, nil); err != nil {
+		if _, err := r.store.PutTool(t.Context(), agent.Tool{Role: fmt.Sprintf("role_%d", i),
+			Contract: agent.Contract{Purpose: strings.Repeat("x", 10_000)}}, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -174,7 +174,8 @@ func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 		return false
 	}
 	kept := s.ContractChecked == 0 || float64(s.ContractPassed)/float64(s.ContractChecked) >= p.Promotion.ContractPass
-	return calls >= int64(p.Promotion.MinCalls) && sessions >= p.Promotion.MinSessions && kept && s.GuardrailExhausted == 0 &&
+	return calls >= int64(p.Promotion.MinCalls) && sessions >= p.Promotion.MinSessions && kept &&
+		s.GuardrailExhausted == 0 &&
 		s.OutcomeRepairExhausted == 0 && s.WrongToolBoundary == 0
 }
 

@@ -35,7 +35,8 @@ func TestLifecycleIsAsDrawn(t *testing.T) {
 			t.Errorf("%s on %s: an artifact went to %q, want %q", e.from, e.event, got, e.to)
 		}
 	}
-	for _, state := range []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded} {
+	for _, state := range []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable,
+		agent.StateDegraded} {
 		if after(state, "rumour") != state {
 			t.Errorf("%s moved on an event that is none", state)
 		}
@@ -47,7 +48,8 @@ func moved(t *testing.T, e transition) string {
 	t.Helper()
 	p := agent.DefaultPolicy()
 	at := time.Unix(1, 0)
-	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "r", MethodName: "m", At: at, Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", CheckedFingerprint: "none"}})
+	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "r", MethodName: "m", At: at,
+		Generation: &agent.Generation{ID: "gen-1", Trigger: "initial_forge", CheckedFingerprint: "none"}})
 	if e.event == onAdopted {
 		return a.LifecycleState
 	}
@@ -58,9 +60,11 @@ func moved(t *testing.T, e transition) string {
 	g := *a.Generations[0]
 	g.State, g.Window, g.SuccessCount, g.IntrinsicFailureCount = e.from, window, ok, bad
 	a.Generations[0], a.LifecycleState, a.Scorecard.Sessions = &g, e.from, []string{"one"}
-	c := &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "two"}}, artifact: a}, source: agent.SourcePersisted, generation: "gen-1"}
+	c := &answered{selected: selected{opened: &opened{policy: &p, session: agent.Session{ID: "two"}}, artifact: a},
+		source: agent.SourcePersisted, generation: "gen-1"}
 	c.outcome = agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
-	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK, SessionID: "two"}
+	change := agent.ArtifactChange{Role: "r", MethodName: "m", At: at, ResultOf: "gen-1", Result: agent.ClassOK,
+		SessionID: "two"}
 	switch e.event {
 	case onFailing:
 		c.outcome, change.Result = agent.Failed(agent.ErrExecution, "boom"), agent.ClassIntrinsic
@@ -92,18 +96,22 @@ func TestPromotionGates(t *testing.T) {
 		{"nine calls", func(a *agent.Artifact) { a.Generations[0].SuccessCount = 8 }, "two", false},
 		{"contract kept too seldom", func(a *agent.Artifact) { a.Scorecard.ContractPassed = 18 }, "two", false},
 		{"an exhausted guardrail", func(a *agent.Artifact) { a.Scorecard.GuardrailExhausted = 1 }, "two", false},
-		{"an exhausted outcome repair", func(a *agent.Artifact) { a.Scorecard.OutcomeRepairExhausted = 1 }, "two", false},
+		{"an exhausted outcome repair", func(a *agent.Artifact) { a.Scorecard.OutcomeRepairExhausted = 1 }, "two",
+			false},
 		{"a referral", func(a *agent.Artifact) { a.Scorecard.WrongToolBoundary = 1 }, "two", false},
 		{"an incumbent that fails more seldom", func(a *agent.Artifact) {
 			a.Generations[0].Window = "ooooooooio"
-			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo",
+				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", false},
 		{"an incumbent of another contract", func(a *agent.Artifact) {
 			a.Generations[0].Window = "ooooooooio"
-			a.Generations = append(a.Generations, generation("gen-0", "other", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+			a.Generations = append(a.Generations, generation("gen-0", "other", "oooo",
+				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", true},
 		{"an incumbent that is no better", func(a *agent.Artifact) {
-			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo", func(g *agent.Generation) { g.State = agent.StateDurable }))
+			a.Generations = append(a.Generations, generation("gen-0", "none", "oooo",
+				func(g *agent.Generation) { g.State = agent.StateDurable }))
 		}, "two", true},
 	}
 	p := agent.DefaultPolicy()
@@ -122,8 +130,11 @@ func TestPromotionGates(t *testing.T) {
 func TestSelectEnforced(t *testing.T) {
 	t.Parallel()
 	state := func(s string) func(*agent.Generation) { return func(g *agent.Generation) { g.State = s } }
-	a := artifact(nil, generation("gen-3", "k", "o", state(agent.StateProbation)), generation("gen-2", "k", "o", state(agent.StateDurable)), generation("gen-1", "other", "o", state(agent.StateDurable)))
-	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
+	a := artifact(nil, generation("gen-3", "k", "o", state(agent.StateProbation)),
+		generation("gen-2", "k", "o", state(agent.StateDurable)),
+		generation("gen-1", "other", "o", state(agent.StateDurable)))
+	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k",
+		ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
 	for _, enforce := range []bool{false, true} {
 		p := agent.DefaultPolicy()
 		p.Promotion.Enforce = enforce
@@ -138,11 +149,16 @@ func TestSelectEnforced(t *testing.T) {
 // With enforcement a program that was restored below a newer one does not take over because it had come further, until a person has picked it.
 func TestSelectEnforcedRestored(t *testing.T) {
 	t.Parallel()
-	restored := generation("gen-2", "k", "o", func(g *agent.Generation) { g.State, g.Restored = agent.StateDurable, &agent.Restored{By: "audit_1"} })
-	a := artifact(nil, generation("gen-3", "k", "o", func(g *agent.Generation) { g.State = agent.StateCandidate }), restored)
+	restored := generation("gen-2", "k", "o", func(g *agent.Generation) {
+		g.State, g.Restored = agent.StateDurable,
+			&agent.Restored{By: "audit_1"}
+	})
+	a := artifact(nil, generation("gen-3", "k", "o", func(g *agent.Generation) { g.State = agent.StateCandidate }),
+		restored)
 	p := agent.DefaultPolicy()
 	p.Promotion.Enforce = true
-	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
+	in := SelectInput{Role: "r", Method: "m", Artifact: a, CheckedFingerprint: "k", Policy: &p,
+		ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }}
 	wants := func(when, want string) {
 		t.Helper()
 		if d := Select(in); d.Generation.ID+" "+d.Reason != want {

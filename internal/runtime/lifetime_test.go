@@ -20,10 +20,13 @@ func TestLifetimeEnds(t *testing.T) {
 		err  error
 		want error
 	}{
-		"canceled":     {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(interrupt.ErrShutdown) }, context.Canceled, interrupt.ErrShutdown},
-		"parent":       {func(_ *lifetime, parent context.CancelCauseFunc) { parent(gone) }, context.Canceled, gone},
-		"time is over": {func(*lifetime, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.Canceled, interrupt.ErrCallTimeout},
-		"call over":    {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(nil) }, context.Canceled, context.Canceled},
+		"canceled": {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(interrupt.ErrShutdown) },
+			context.Canceled, interrupt.ErrShutdown},
+		"parent": {func(_ *lifetime, parent context.CancelCauseFunc) { parent(gone) }, context.Canceled, gone},
+		"time is over": {func(*lifetime, context.CancelCauseFunc) { time.Sleep(time.Minute) }, context.Canceled,
+			interrupt.ErrCallTimeout},
+		"call over": {func(l *lifetime, _ context.CancelCauseFunc) { l.cancel(nil) }, context.Canceled,
+			context.Canceled},
 		"canceled, then its end": {func(l *lifetime, _ context.CancelCauseFunc) {
 			l.cancel(interrupt.ErrCanceled)
 			l.cancel(nil)
@@ -57,7 +60,8 @@ func TestLifetimeEnds(t *testing.T) {
 					stop()
 					for what, ctx := range map[string]context.Context{"its own": c, "a child's": child} {
 						if got := context.Cause(ctx); !errors.Is(ctx.Err(), e.err) || !errors.Is(got, e.want) {
-							t.Errorf("%s, waited %v, %s: %v, cause %v, want %v", name, waited, what, ctx.Err(), got, e.want)
+							t.Errorf("%s, waited %v, %s: %v, cause %v, want %v", name, waited, what, ctx.Err(), got,
+								e.want)
 						}
 					}
 					select {
@@ -90,8 +94,10 @@ func TestLifetimeOutlivesItsClient(t *testing.T) {
 		"its client goes":                       {true, nil, func(*lifetime) {}, nil},
 		"its client goes before a model writes": {false, nil, func(*lifetime) {}, context.Canceled},
 		"who ends it says why":                  {true, gone, func(*lifetime) {}, gone},
-		"canceled":                              {true, nil, func(l *lifetime) { l.cancel(interrupt.ErrCanceled) }, interrupt.ErrCanceled},
-		"time is over":                          {true, nil, func(*lifetime) { time.Sleep(time.Minute) }, interrupt.ErrCallTimeout},
+		"canceled": {true, nil, func(l *lifetime) { l.cancel(interrupt.ErrCanceled) },
+			interrupt.ErrCanceled},
+		"time is over": {true, nil, func(*lifetime) { time.Sleep(time.Minute) },
+			interrupt.ErrCallTimeout},
 	} {
 		for _, waited := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,20 +11,28 @@ import (
 func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
-		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner), TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
-		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args, Kwargs: a.shown().kwargs,
-		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
-		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored && a.last.authored[o.ErrorType],
+		Timestamp: rec.Timestamp, Runtime: "go", SessionID: a.session.ID, Owner: agent.LoggedOwner(a.session.Owner),
+		TraceID: a.traceID, CallID: a.id, ParentCallID: a.parent,
+		RootCallID: a.root, Depth: a.depth, Role: a.role, Model: a.model(), Method: a.method, Args: a.shown().args,
+		Kwargs:     a.shown().kwargs,
+		DurationMs: rec.DurationMs, GenerationAttempt: t.requested, OutcomeStatus: o.Status,
+		OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType,
+		OutcomeErrorMessage: o.ErrorMessage, OutcomeAuthored: o.Authored, OutcomePassedOn: o.Authored &&
+			a.last.authored[o.ErrorType],
 		ContractSource: a.terms.source, ContractFingerprint: a.terms.fingerprint,
 		ProgramSource: rec.ProgramSource, ArtifactHit: rec.ArtifactHit, Generation: a.generation,
-		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(), Selection: a.decision.selection(),
+		RepairAttempted: t.repairAttempted, RepairSucceeded: t.repairSucceeded, FailureClass: a.failureClass(),
+		Selection: a.decision.selection(),
 		AttemptID: a.last.id, AttemptStage: a.last.stage, AttemptFailures: t.failures,
-		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs, OutcomeRepairAttempts: t.outcomeRepairs,
+		GuardrailRecoveryAttempts: t.guardrails, ExecutionRepairAttempts: t.executionRepairs,
+		OutcomeRepairAttempts: t.outcomeRepairs,
 		RetryFeedbackInjected: t.feedback, RollbackApplied: t.rolledBack,
 		LifecycleState: n.state, LifecycleDecision: n.decision, HistoryRecordAppended: true,
 		WeakSuccess: len(n.weak) > 0, WeakSuccessReasons: n.weak, WeakNestedCalls: int(a.weakBelow.Load()),
-		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal, UserCorrectionReferenceCallID: n.correction.reference,
-		Usage: a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings, BeyondManifest: a.beyond,
+		UserCorrectionDetected: n.correction.signal != "", UserCorrectionSignal: n.correction.signal,
+		UserCorrectionReferenceCallID: n.correction.reference,
+		Usage:                         a.usage(), SandboxLevel: string(a.r.level), Warnings: t.warnings,
+		BeyondManifest: a.beyond,
 	}
 	if o.OK() {
 		e.OutcomeValueClass = agent.Kind(o.Value)
@@ -53,7 +61,8 @@ func (a *answered) logStages(e *agent.LogEntry) {
 		return
 	}
 	st, ms := a.stages, agent.Milliseconds
-	e.Stages = &agent.CallStages{Queue: ms(st.Queue), Select: ms(st.Select), Forge: ms(max(0, st.Forge-a.trail.gated)), Gate: ms(st.Gate), Run: ms(st.Run), Judge: ms(st.Judge)}
+	e.Stages = &agent.CallStages{Queue: ms(st.Queue), Select: ms(st.Select), Forge: ms(max(0, st.Forge-a.trail.gated)),
+		Gate: ms(st.Gate), Run: ms(st.Run), Judge: ms(st.Judge)}
 }
 
 // logProgram adds what is known of the program that ran and of the attempt that answered.
@@ -72,9 +81,11 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 		e.Notes = append(e.Notes, a.mask(note))
 	}
 	e.ProgramEngine, e.ProgramTier = a.last.ranOn(a.facts)
-	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept, a.trail.tools
+	e.ProgramDoubted, e.ProgramStale, e.ProgramUnkept, e.PromptTools = a.doubted(), a.staleness(), a.unkept,
+		a.trail.tools
 	if f := a.facts; f != nil {
-		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.NamesHistory(), f.HistoryPatterns, f.CapabilityPatterns
+		e.HistoryAccessDetected, e.HistoryQueryPatterns, e.CapabilityPatterns = f.NamesHistory(), f.HistoryPatterns,
+			f.CapabilityPatterns
 	}
 	if a.kept {
 		e.ContractValidationApplied, e.ContractValidationPassed = a.last.checked, a.last.passed()
@@ -123,6 +134,7 @@ func (a *answered) debug(e *agent.LogEntry) {
 		e.Context = raw
 	}
 	if raw, ok := a.memory[historyKey]; ok && agent.Kind(raw) != "array" {
-		e.Warnings = append(e.Warnings, "conversation_history in the context is no array: programs see the session's own records")
+		e.Warnings = append(e.Warnings,
+			"conversation_history in the context is no array: programs see the session's own records")
 	}
 }

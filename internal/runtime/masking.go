@@ -78,7 +78,10 @@ func (c *opened) namesSecret(takes *agent.Interface) bool {
 
 // storedInterface is that of the method's current program, which is needed only where an argument without a name may be a secret.
 func (c *opened) storedInterface() *agent.Interface {
-	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool { return len(arg) > 0 && bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0 }) {
+	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool {
+		return len(arg) > 0 &&
+			bytes.IndexByte([]byte(`"[{`), arg[0]) >= 0
+	}) {
 		return nil
 	}
 	a, err := c.r.store.Artifact(c.r.within(), c.role, c.method)
@@ -192,7 +195,8 @@ func (c *opened) maskFetches(all []sandbox.Fetch) {
 
 // maskEntry hides secrets in what a log entry holds beside arguments.
 func (c *opened) maskEntry(e *agent.LogEntry) {
-	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage), c.mask(e.ContractValidationMismatch)
+	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage),
+		c.mask(e.ContractValidationMismatch)
 	e.OutcomeErrorMetadata = c.maskData(e.OutcomeErrorMetadata)
 	for i, w := range e.Warnings {
 		e.Warnings[i] = c.mask(w)

@@ -29,20 +29,35 @@ func TestInterfacesNameSecrets(t *testing.T) {
 		want   string
 	}{
 		{"nothing is known", "m", nil, texts(`"bob"`, `"hunter2"`), `{}`, `["bob","hunter2"] {}`},
-		{"a position", "m", []agent.Parameter{user, param("password", nil)}, texts(`"bob"`, `"hunter2"`, `"x"`), `{}`, `["bob","[masked]","x"] {}`},
-		{"a number", "m", []agent.Parameter{param("pin", nil), param("otp_token", nil)}, texts(`1`, `123456`), `{}`, `[1,"[masked]"] {}`},
-		{"an alias", "m", []agent.Parameter{user, param("p", func(p *agent.Parameter) { p.Aliases = []string{"passwd"} })}, texts(`"bob"`, `"hunter2"`), `{}`, `["bob","[masked]"] {}`},
-		{"a keyword that stands for the parameter", "m", []agent.Parameter{param("api_key", func(p *agent.Parameter) { p.Aliases = []string{"k"} })}, nil, `{"k":"abc","o":{"k":1}}`, `[] {"k":"[masked]","o":{"k":1}}`},
-		{"a schema", "m", []agent.Parameter{param("word", func(p *agent.Parameter) { p.Schema = json.RawMessage(`{"type":"string","format":"password"}`) })}, texts(`"abc"`), `{}`, `["[masked]"] {}`},
-		{"a variadic parameter", "m", []agent.Parameter{user, param("secrets", func(p *agent.Parameter) { p.Variadic = true })}, texts(`"bob"`, `"a"`, `"b"`), `{}`, `["bob","[masked]","[masked]"] {}`},
+		{"a position", "m", []agent.Parameter{user, param("password", nil)}, texts(`"bob"`, `"hunter2"`, `"x"`), `{}`,
+			`["bob","[masked]","x"] {}`},
+		{"a number", "m", []agent.Parameter{param("pin", nil), param("otp_token", nil)}, texts(`1`, `123456`), `{}`,
+			`[1,"[masked]"] {}`},
+		{"an alias", "m", []agent.Parameter{user, param("p",
+			func(p *agent.Parameter) { p.Aliases = []string{"passwd"} })}, texts(`"bob"`, `"hunter2"`), `{}`,
+			`["bob","[masked]"] {}`},
+		{"a keyword that stands for the parameter", "m",
+			[]agent.Parameter{param("api_key", func(p *agent.Parameter) { p.Aliases = []string{"k"} })}, nil,
+			`{"k":"abc","o":{"k":1}}`, `[] {"k":"[masked]","o":{"k":1}}`},
+		{"a schema", "m", []agent.Parameter{param("word",
+			func(p *agent.Parameter) {
+				p.Schema = json.RawMessage(
+					`{"type":"string","format":"password"}`)
+			})}, texts(`"abc"`), `{}`, `["[masked]"] {}`},
+		{"a variadic parameter", "m", []agent.Parameter{user, param("secrets",
+			func(p *agent.Parameter) { p.Variadic = true })}, texts(`"bob"`, `"a"`, `"b"`), `{}`,
+			`["bob","[masked]","[masked]"] {}`},
 		{"a setter", "api_token=", nil, texts(`"abc"`), `{}`, `["[masked]"] {}`},
-		{"a sort key", "m", []agent.Parameter{param("key", nil)}, texts(`"price"`), `{"key":"name"}`, `["price"] {"key":"name"}`},
+		{"a sort key", "m", []agent.Parameter{param("key", nil)}, texts(`"price"`), `{"key":"name"}`,
+			`["price"] {"key":"name"}`},
 	} {
-		c := &opened{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args, kwargs: json.RawMessage(tt.kwargs)}
+		c := &opened{rules: mask.Compile(mask.Defaults()), method: tt.method, args: tt.args,
+			kwargs: json.RawMessage(tt.kwargs)}
 		c.maskInput(nil)
 		c.reveal(&agent.Interface{Parameters: tt.params})
 		in := c.shown()
-		if got := string(rawArray(in.args)) + " " + string(in.kwargs); got != tt.want || in.masked != strings.Contains(tt.want, mask.Masked) {
+		if got := string(rawArray(in.args)) + " " +
+			string(in.kwargs); got != tt.want || in.masked != strings.Contains(tt.want, mask.Masked) {
 			t.Errorf("%s: %s, masked %v, want %s", tt.name, got, in.masked, tt.want)
 		}
 	}
@@ -51,9 +66,12 @@ func TestInterfacesNameSecrets(t *testing.T) {
 // A call below another one masks the secrets of that one, wherever they are.
 func TestSecretsAreInherited(t *testing.T) {
 	t.Parallel()
-	c := &opened{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"}, args: texts(`"log in as bob:hunter2hunter2"`, `1`), kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
+	c := &opened{rules: mask.Compile(mask.Defaults()), inherited: []string{"hunter2hunter2"},
+		args:   texts(`"log in as bob:hunter2hunter2"`, `1`),
+		kwargs: json.RawMessage(`{"note":"HUNTER2","hex":"68756e7465723268756e74657232"}`)}
 	c.maskInput(nil)
-	if got, want := string(rawArray(c.shown().args))+string(c.shown().kwargs), `["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {
+	if got, want := string(rawArray(c.shown().args))+string(c.shown().kwargs),
+		`["log in as bob:[masked]",1]{"note":"HUNTER2","hex":"[masked]"}`; got != want || !c.shown().masked {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := c.mask("error: hunter2hunter2 is wrong; password=other"); got != "error: [masked] is wrong; password=[masked]" {
@@ -63,8 +81,10 @@ func TestSecretsAreInherited(t *testing.T) {
 func TestDeclaredSecret(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]bool{
-		``: false, `{"type":"string"}`: false, `{"type":"string","format":"password"}`: true, `{"writeOnly":true}`: true, `{"writeOnly":false}`: false,
-		`{"format":"pass\u0077ord"}`: true, `{"\u0077riteOnly":true}`: true, `{"description":"a password"}`: false, `{"format":"date"}`: false, `true`: false,
+		``: false, `{"type":"string"}`: false, `{"type":"string","format":"password"}`: true,
+		`{"writeOnly":true}`: true, `{"writeOnly":false}`: false,
+		`{"format":"pass\u0077ord"}`: true, `{"\u0077riteOnly":true}`: true, `{"description":"a password"}`: false,
+		`{"format":"date"}`: false, `true`: false,
 		`{"WRITEONLY":true}`: true,
 	} {
 		if got := declaredSecret([]byte(schema)); got != want {

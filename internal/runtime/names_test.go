@@ -15,7 +15,8 @@ func TestProgramsNamesAreChecked(t *testing.T) {
 		"r.delegates": {run("\to := call.Delegate(\"ad\\u2066der\", recurgent.Contract{Purpose: \"adds\"}).Call(\"add\")\n\treturn o.ErrorType + \": \" + o.ErrorMessage, nil")}})
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	for _, method := range []string{"calls", "method", "delegates"} {
-		if got := string(call(method).Outcome.Value); !strings.HasPrefix(got, `"invalid_input: `) || !strings.Contains(got, "invisible characters") {
+		if got := string(call(method).Outcome.Value); !strings.HasPrefix(got, `"invalid_input: `) ||
+			!strings.Contains(got, "invisible characters") {
 			t.Errorf("%s: %s, want invalid_input", method, got)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not kept.
-func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage,
+	kwargs json.RawMessage) agent.Outcome {
 	n, o := h.openNested(ctx, role, method, args, kwargs)
 	if n == nil {
 		return o
@@ -77,7 +78,8 @@ func (a *answered) blames() agent.Class {
 }
 
 // openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.
-func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) (*opened, agent.Outcome) {
+func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage,
+	kwargs json.RawMessage) (*opened, agent.Outcome) {
 	err := agent.Names(&role, &method)
 	if err == nil {
 		kwargs, err = agent.KeywordArguments(kwargs)
@@ -109,9 +111,12 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 // nested makes the call that the program asks for.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
-	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID, parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
-		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates, inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
-		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence, lent: h.lends()}
+	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
+		parent: c.id, root: cmp.Or(c.root, c.id), parentAttempt: h.attempt,
+		depth: c.depth + 1, speaker: agent.SpeakerAgent, owner: c.owner, operates: c.operates,
+		inherited: c.shown().secrets, role: role, method: method, args: args, kwargs: kwargs, asked: h.delegated[role],
+		started: c.r.o.Now(), deadline: c.deadline, tree: c.tree, begins: c.tree.writes.Place(), fence: c.fence,
+		lent: h.lends()}
 	n.init()
 	return n
 }

@@ -49,30 +49,33 @@ type opened struct {
 	inputTurns   []history.Turn      // decoded inputHistory
 	signature    *contract.Signature // describes the turns; nil without one
 
-	historyArgument string          // pointer to the argument that held inputHistory; "" if it came as the call's history
-	early           *terms          // the contract as of the check of the history input, for a call that did not wait after it
-	asked           *agent.Contract // by the caller
-	started         time.Time
-	key             *store.Idempotent // nil without
+	// pointer to the argument that held inputHistory; "" if it came as the call's history
+	historyArgument string
+	// the contract as of the check of the history input, for a call that did not wait after it
+	early   *terms
+	asked   *agent.Contract // by the caller
+	started time.Time
+	key     *store.Idempotent // nil without
 
 	inherited []string                   // secrets of the calls above
 	input     atomic.Pointer[shownInput] // args and kwargs as they may be seen
 	first     shownInput                 // what input is at first
 
-	tree         *tree
-	own          tree         // of a root call
-	begins       fetch.Place  // of the tree's ledger: where the call's programs begin
-	slept        atomic.Int64 // by its programs, in nanoseconds
-	weakBelow    atomic.Int32 // weak successes among the calls below it
-	deadline     time.Time    // of the whole call; zero for none
-	life         lifetime
-	shared       *sharedKey     // nil unless other replicas may get the same key
-	fence        int64          // the epoch under which its session is owned; 0 without other replicas; as hasTurn
-	place        place          // in its session's queue
-	hasTurn      bool           // of its session; used by the goroutine that runs the call only
-	drafts, lent []*files.Draft // of its programs, and of those that wait for this call, which may read them; as hasTurn
-	held         store.Bytes    // of its owner's shares; as hasTurn
-	unattended   bool           // nobody waits for its answer
+	tree      *tree
+	own       tree         // of a root call
+	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
+	slept     atomic.Int64 // by its programs, in nanoseconds
+	weakBelow atomic.Int32 // weak successes among the calls below it
+	deadline  time.Time    // of the whole call; zero for none
+	life      lifetime
+	shared    *sharedKey // nil unless other replicas may get the same key
+	fence     int64      // the epoch under which its session is owned; 0 without other replicas; as hasTurn
+	place     place      // in its session's queue
+	hasTurn   bool       // of its session; used by the goroutine that runs the call only
+	// of its programs, and of those that wait for this call, which may read them; as hasTurn
+	drafts, lent []*files.Draft
+	held         store.Bytes // of its owner's shares; as hasTurn
+	unattended   bool        // nobody waits for its answer
 	progress     progress.Log
 	span         *telemetry.Span // nil without traces
 }
@@ -90,7 +93,8 @@ type tree struct {
 // open checks the request, registers the call as running and takes its place in the session's queue, so that calls of one client have their turns
 // in the order in which it was answered that they had begun. A request whose idempotency key was answered before returns
 // that answer and no call. The returned context is the call's own: whoever knows of the call may cancel it.
-func (r *Runtime) open(ctx context.Context, q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
+func (r *Runtime) open(ctx context.Context,
+	q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
 	if err := r.o.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
@@ -175,7 +179,8 @@ func (c *opened) close() {
 func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session, error) {
 	if q.Ephemeral {
 		now := r.o.Now().UTC()
-		s := agent.Session{ID: q.SessionID, Role: q.Role, Owner: cmp.Or(q.Owner, "local"), Ephemeral: true, CreatedAt: now, UpdatedAt: now}
+		s := agent.Session{ID: q.SessionID, Role: q.Role, Owner: cmp.Or(q.Owner, "local"), Ephemeral: true,
+			CreatedAt: now, UpdatedAt: now}
 		return s, nil
 	}
 	s, err := r.store.Session(ctx, q.SessionID)
@@ -207,8 +212,10 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 
 // newCall makes the call of a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
-	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID, traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
-		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract, started: r.o.Now()}
+	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID,
+		traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
+		role: q.Role, method: q.Method, args: q.Args, kwargs: q.Kwargs, inputHistory: q.History, asked: q.Contract,
+		started: r.o.Now()}
 	c.deadline = c.started.Add(cmp.Or(q.Timeout, r.o.CallTimeout))
 	if c.id == "" {
 		c.id = ids.New("call")
@@ -271,12 +278,14 @@ func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 		return err
 	}
 	if q.Timeout < 0 || q.Timeout > r.o.MaxTimeout {
-		return &agent.InputError{Code: "invalid_timeout", Pointer: "/timeout_ms", Detail: fmt.Sprintf("must be 1 to %d", r.o.MaxTimeout.Milliseconds()),
-			Hint: "leave timeout_ms out for the default"}
+		return &agent.InputError{Code: "invalid_timeout", Pointer: "/timeout_ms",
+			Detail: fmt.Sprintf("must be 1 to %d", r.o.MaxTimeout.Milliseconds()),
+			Hint:   "leave timeout_ms out for the default"}
 	}
 	if setterKey(q.Method) != "" && len(q.Args) != 1 {
-		return &agent.InputError{Code: "invalid_setter", Pointer: "/args", Detail: "a method that ends in = takes exactly one argument",
-			Hint: `{"method": "name=", "args": ["the value"]}`}
+		return &agent.InputError{Code: "invalid_setter", Pointer: "/args",
+			Detail: "a method that ends in = takes exactly one argument",
+			Hint:   `{"method": "name=", "args": ["the value"]}`}
 	}
 	return contract.CheckTerms(q.Contract, "/contract")
 }

@@ -24,7 +24,8 @@ func (s *selected) patience() time.Duration {
 }
 
 // flyInShare is fly within the model's share of the call's time.
-func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
+func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
+	span *telemetry.Span) (res forgeResult, leader, ok bool) {
 	left := rec.deadline.Sub(rec.r.o.Now())
 	if reserve := rec.reserve(left); reserve > 0 {
 		share, end := context.WithTimeoutCause(ctx, left-reserve, interrupt.ErrCallTimeout)

@@ -60,7 +60,8 @@ func TestFeedFollowsTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				_, _ = r.Call(t.Context(), CallRequest{SessionID: session.ID, CallID: id, Method: "a=", Args: []json.RawMessage{json.RawMessage("1")}})
+				_, _ = r.Call(t.Context(), CallRequest{SessionID: session.ID, CallID: id, Method: "a=",
+					Args: []json.RawMessage{json.RawMessage("1")}})
 				ended <- struct{}{}
 			}()
 			<-disk.ordered
@@ -97,7 +98,8 @@ type busy struct{ store.Store }
 
 func (b busy) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
 	stop, err = b.Store.Watch(from, changed)
-	changed(store.Change{Namespace: agent.DefaultNamespace, Kind: store.ChangedCall, CallID: "call_1", Log: &agent.LogEntry{CallID: "call_1"}})
+	changed(store.Change{Namespace: agent.DefaultNamespace, Kind: store.ChangedCall, CallID: "call_1",
+		Log: &agent.LogEntry{CallID: "call_1"}})
 	return stop, err
 }
 
@@ -141,7 +143,8 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 	}
 	disk := &slowDisk{r.store, make(chan string), make(chan error)}
 	r.store = disk
-	requests := []CallRequest{{Method: "a=", CallID: "call_1", IdempotencyKey: "k", BodyHash: "h"}, {Method: "b=", CallID: "call_2"}, {Method: "a=", CallID: "call_3"}}
+	requests := []CallRequest{{Method: "a=", CallID: "call_1", IdempotencyKey: "k", BodyHash: "h"},
+		{Method: "b=", CallID: "call_2"}, {Method: "a=", CallID: "call_3"}}
 	type answer struct {
 		CallResult
 		err error
@@ -159,7 +162,8 @@ func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 			t.Fatalf("call %s has its place, want %s", got, q.CallID)
 		}
 	}
-	if got, err := r.store.Context(t.Context(), session.ID); err != nil || string(got["a"]) != `"of call_3"` || string(got["b"]) != `"of call_2"` {
+	if got, err := r.store.Context(t.Context(), session.ID); err != nil || string(got["a"]) != `"of call_3"` ||
+		string(got["b"]) != `"of call_2"` {
 		t.Errorf("the next call would see the context %s, %v", got, err)
 	}
 	for i, q := range requests {

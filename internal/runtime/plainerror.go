@@ -13,7 +13,8 @@ const typedErrors = "2026-11-30.v7"
 // untyped reports whether the program returned an error without a type, which is a failure of it and to be repaired. Programs of before author it, and one of
 // a nested call is passed on.
 func (a *attempted) untyped() bool {
-	return a.result.Authored.Plain && a.program.PromptVersion >= typedErrors && a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
+	return a.result.Authored.Plain && a.program.PromptVersion >= typedErrors &&
+		a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
 }
 
 // untyped is the outcome of a program's error without a type.

@@ -21,7 +21,8 @@ func (r *Runtime) resolved(p *agent.Policy) agent.Policy {
 // ChangePolicy replaces the policy with the one that change makes of the policy in force, and stores it together with
 // change's audit entry. It is durable when ChangePolicy returns, and in force from the very next call on. Changes run one
 // after another. The policy that change is given is the store's, which another runtime may have changed; when one does so meanwhile, change is asked again.
-func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy) (agent.Policy, *agent.AuditEntry, error)) (agent.Policy, error) {
+func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy) (agent.Policy, *agent.AuditEntry,
+	error)) (agent.Policy, error) {
 	r.policyMu.Lock()
 	defer r.policyMu.Unlock()
 	for {

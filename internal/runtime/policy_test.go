@@ -36,7 +36,8 @@ func TestPolicyOfTwoRuntimes(t *testing.T) {
 	if err != nil || len(p.ArtifactReadRoles) != 2*changes || revision != 2*changes {
 		t.Errorf("got %d roles and revision %d, %v, want %d", len(p.ArtifactReadRoles), revision, err, 2*changes)
 	}
-	if trail, err := one.store.Audit(t.Context(), store.AuditQuery{Limit: 1000}); err != nil || len(trail) != 2*changes {
+	if trail, err := one.store.Audit(t.Context(),
+		store.AuditQuery{Limit: 1000}); err != nil || len(trail) != 2*changes {
 		t.Errorf("got %d audit entries, %v, want %d", len(trail), err, 2*changes)
 	}
 }

@@ -24,7 +24,8 @@ const (
 	maxDirectory  = 1 << 20 // bytes of an archive's directory: it is read into memory
 	maxArchive    = 3 << 20 // bytes that are read of an archive in all
 	maxUnpacked   = 64 << 10
-	maskedEnd     = 16 << 10 // of a file's end, of which the last lines are shown: a secret is found by what stands before it
+	// of a file's end, of which the last lines are shown: a secret is found by what stands before it
+	maskedEnd = 16 << 10
 )
 
 // shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. A file that cannot be read is left out.
@@ -91,7 +92,8 @@ func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
 		return err
 	}
 	shown := c.mask(strings.ToValidUTF8(string(tail), ""))
-	if _, lines, ok := strings.Cut(shown[max(0, len(shown)-end):], "\n"); ok { // and not from within a character or a word
+	// and not from within a character or a word
+	if _, lines, ok := strings.Cut(shown[max(0, len(shown)-end):], "\n"); ok {
 		f.End = lines
 	}
 	return nil
@@ -107,7 +109,8 @@ func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	f.Beginning, f.Cut, f.LineEnd = c.mask(strings.ToValidUTF8(string(beginning[:min(n, most)]), "")), n > most, text.LineEnd()
+	f.Beginning, f.Cut, f.LineEnd = c.mask(strings.ToValidUTF8(string(beginning[:min(n, most)]), "")), n > most,
+		text.LineEnd()
 	return nil
 }
 

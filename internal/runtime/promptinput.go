@@ -15,20 +15,28 @@ import (
 
 // prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
 // history) is left out: a poorer prompt is better than no program. The tools are the roles of those that it shows.
-func (c *selected) prompt(ctx context.Context, o forgeRequest, failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
+func (c *selected) prompt(ctx context.Context, o forgeRequest,
+	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.withoutInputHistory()
-	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs, Depth: c.depth, Contract: c.terms.contract,
-		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx), Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, Fetches: c.policy.FetchesPerCall, ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
-		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(), Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples(), Files: c.shownFiles(ctx)}
+	in := prompt.Input{Owner: c.reader(), Kind: o.kind, Role: c.role, Method: c.method, Args: args, Kwargs: kwargs,
+		Depth: c.depth, Contract: c.terms.contract,
+		KnownTools: c.knownTools(ctx, o), Connections: c.connections(ctx), Patterns: c.patterns(ctx),
+		Dialect: c.r.o.Dialect, FetchMax: c.r.o.FetchMax, Fetches: c.policy.FetchesPerCall,
+		ModelContext: c.modelContext(), ContextKeys: contextShapes(c.memory),
+		HistoryInput: c.inputHistory != nil, HistoryTurns: c.historyMessages(), OneOff: c.dispatch(),
+		Wish: c.mask(c.wish()), Evidence: c.evidence(ctx, o), Examples: c.shownExamples(), Files: c.shownFiles(ctx)}
 	c.previewHistory(ctx, &in)
 	if c.dispatch() {
 		in.Turns = c.spokenTurns(ctx)
 	}
-	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum && c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
+	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum &&
+		c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
 		in.Earlier = g.Code // it will be held to answers that it cannot know
 	}
 	if o.mayKeep() {
-		in.Recheck = &prompt.Recheck{Code: o.predecessor.Code, Before: agent.Contract{Purpose: o.predecessor.MadeFor.Purpose, Acceptance: o.predecessor.MadeFor.Acceptance, FailurePolicy: o.predecessor.MadeFor.FailurePolicy}}
+		in.Recheck = &prompt.Recheck{Code: o.predecessor.Code,
+			Before: agent.Contract{Purpose: o.predecessor.MadeFor.Purpose, Acceptance: o.predecessor.MadeFor.Acceptance,
+				FailurePolicy: o.predecessor.MadeFor.FailurePolicy}}
 	}
 	if o.kind == provider.KindRepair {
 		in.FailedCode, in.FailureClass, in.FailureMessage = o.basis.code, o.basis.class, c.failure(&o.basis)
@@ -96,8 +104,10 @@ func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 		if json.Unmarshal(page.Records[i], &rec) != nil {
 			continue
 		}
-		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker, MethodName: rec.MethodName,
-			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType, Signature: c.knownSignature(ctx, rec.Role, rec.MethodName)})
+		in.HistoryLatest = append(in.HistoryLatest, prompt.HistoryRecord{CallID: rec.CallID, Speaker: rec.Speaker,
+			MethodName:    rec.MethodName,
+			OutcomeStatus: rec.OutcomeSummary.Status, ErrorType: rec.ErrorType,
+			Signature: c.knownSignature(ctx, rec.Role, rec.MethodName)})
 	}
 }
 
@@ -110,7 +120,8 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 	if c.policy.HistoryPreviewLimit == 0 {
 		return nil
 	}
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true, Depth0: true})
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxSpokenTurns, Bytes: maxHistoryBytes,
+		Scan: maxHistoryLook, Desc: true, Depth0: true})
 	if err != nil {
 		return nil
 	}
@@ -141,7 +152,8 @@ func (c *selected) connections(ctx context.Context) []prompt.Connection {
 	var out []prompt.Connection
 	for _, x := range all {
 		if x.Grants(c.role) {
-			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: c.addresses(&x), Methods: x.Methods, Whole: x.Auth.Type == agent.AuthURL})
+			out = append(out, prompt.Connection{Name: x.Name, Description: x.Description, Addresses: c.addresses(&x),
+				Methods: x.Methods, Whole: x.Auth.Type == agent.AuthURL})
 		}
 	}
 	return out
@@ -203,7 +215,8 @@ func (c *selected) shownExamples() []prompt.Example {
 		args, kwargs := c.shownArgs(x.Args, x.Kwargs)
 		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))
 		memory, _ := c.rules.JSON(x.Context)
-		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect, Note: c.mask(x.Note)})
+		out = append(out, prompt.Example{Args: rawArray(args), Kwargs: kwargs, Context: memory, Expect: expect,
+			Note: c.mask(x.Note)})
 	}
 	return out
 }

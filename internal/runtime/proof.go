@@ -23,8 +23,9 @@ type proof struct {
 	seen     []string              // the calls of the predecessor's fixtures that there were
 	fixtured bool                  // fixtures were looked at
 	renewed  []agent.Fixture       // those with the new value, so that later programs go on answering these inputs
-	breaks   []string              // active examples that a program for a changed purpose does not hold: a person decides
-	broken   *judged
+	// active examples that a program for a changed purpose does not hold: a person decides
+	breaks []string
+	broken *judged
 }
 
 // fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
@@ -32,22 +33,26 @@ type proof struct {
 // says that it has to be shown that they serve.
 func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.shown()
-	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated || c.inputHistory != nil {
+	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
+		c.inputHistory != nil {
 		return nil, false
 	}
 	size := len(in.kwargs)
 	for _, arg := range in.args {
 		size += len(arg)
 	}
-	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.result.Effects.Journal) > 4*agent.MaxFixtureBytes { // before it is masked, which takes longer than the rest of a large call
+	// before it is masked, which takes longer than the rest of a large call
+	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.result.Effects.Journal) > 4*agent.MaxFixtureBytes {
 		return nil, false
 	}
 	facts := a.result.Facts
-	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable || hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
+	if facts == nil || facts.NamesHistory() || facts.UsesContent || !g.Cacheable ||
+		hasInput(a.takes, g.Fixtures, in.args, in.kwargs) ||
 		c.artifact.Doubted(g.ID) && c.artifact.CalledWrong(in.args, in.kwargs) {
 		return nil, false
 	}
-	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Owner: agent.LoggedOwner(c.session.Owner), Args: in.args, Kwargs: in.kwargs}
+	f = &agent.Fixture{CallID: c.id, SessionID: c.session.ID, Owner: agent.LoggedOwner(c.session.Owner), Args: in.args,
+		Kwargs: in.kwargs}
 	var ofValue, ofEffects, ofContext bool
 	f.Value, ofValue = c.maskJSON(a.outcome.Value)
 	f.Effects, ofEffects = c.maskJSON(a.result.Effects.Journal)
@@ -70,11 +75,13 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 // hasInput reports whether a fixture is of that input, in whatever form the caller gave it.
 func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
 	for _, f := range fixtures { // before the comparison that decodes
-		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args,
+			func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(fixtures, func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
+	return slices.ContainsFunc(fixtures,
+		func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
 }
 
 // prove holds the candidate to the active examples and to its predecessor's fixtures. It returns nil when the candidate may
@@ -142,13 +149,15 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.fixtured {
 		return false
 	}
-	return slices.ContainsFunc(now.Find(predecessor.ID).Fixtures, func(f agent.Fixture) bool { return !slices.Contains(p.seen, f.CallID) })
+	return slices.ContainsFunc(now.Find(predecessor.ID).Fixtures,
+		func(f agent.Fixture) bool { return !slices.Contains(p.seen, f.CallID) })
 }
 
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
-	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined || c.rewrites() {
+	if cand.predecessor == nil || !c.policy.FixturesEnabled || c.artifact != nil && c.artifact.Quarantined ||
+		c.rewrites() {
 		return nil
 	}
 	if c.terms.checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.checked) {
@@ -194,7 +203,8 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 	}
 	itself := &candidate{generation: *predecessor}
 	for g, left := predecessor, len(c.artifact.Generations); g.ParentID != nil && left > 0; left-- {
-		if g = c.artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil && g.MadeFor.Digest != predecessor.MadeFor.Digest {
+		if g = c.artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
+			g.MadeFor.Digest != predecessor.MadeFor.Digest {
 			break // what was made for something else
 		}
 		for i, f := range g.Fixtures {

@@ -29,7 +29,8 @@ func TestFixture(t *testing.T) {
 	}{
 		{"nothing", func(*call) {}, true},
 		{"fixtures off", func(c *call) { c.p.FixturesEnabled = false }, false},
-		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) }, true},
+		{"one fixture fewer than the most", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures-1) },
+			true},
 		{"the most fixtures", func(c *call) { c.g.Fixtures = make([]agent.Fixture, agent.MaxFixtures) }, false},
 		{"effects cut", func(c *call) { c.attempt.result.Effects.Truncated = true }, false},
 		{"a history input", func(c *call) { c.s.inputHistory = json.RawMessage("{}") }, false},
@@ -38,16 +39,27 @@ func TestFixture(t *testing.T) {
 		{"it names the history", func(c *call) { c.attempt.result.Facts.ContextReads = []string{historyKey} }, false},
 		{"it reads kept results", func(c *call) { c.attempt.result.Facts.UsesContent = true }, false},
 		{"not cacheable", func(c *call) { c.g.Cacheable = false }, false},
-		{"the same input", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7"), Kwargs: json.RawMessage("{}")}} }, false},
-		{"another input", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7", "8"), Kwargs: json.RawMessage("{}")}} }, true},
-		{"other keywords", func(c *call) { c.g.Fixtures = []agent.Fixture{{Args: texts("7"), Kwargs: json.RawMessage(`{"a":1}`)}} }, true},
+		{"the same input", func(c *call) {
+			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
+				Kwargs: json.RawMessage("{}")}}
+		}, false},
+		{"another input", func(c *call) {
+			c.g.Fixtures = []agent.Fixture{{Args: texts("7", "8"),
+				Kwargs: json.RawMessage("{}")}}
+		}, true},
+		{"other keywords", func(c *call) {
+			c.g.Fixtures = []agent.Fixture{{Args: texts("7"),
+				Kwargs: json.RawMessage(`{"a":1}`)}}
+		}, true},
 	}
 	make1 := func() *call {
 		p := agent.DefaultPolicy()
 		c := &call{p: &p, g: &agent.Generation{ID: "gen-1", Cacheable: true}}
-		c.s = &selected{opened: &opened{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")}, artifact: artifact(nil)}
+		c.s = &selected{opened: &opened{id: "call_1", policy: &p, args: texts("7"), kwargs: json.RawMessage("{}")},
+			artifact: artifact(nil)}
 		c.attempt = judged{outcome: agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("14")}}
-		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true}, Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
+		c.attempt.result = sandbox.Result{Facts: &report.Facts{UsesArgs: true},
+			Effects: sandbox.Effects{Journal: json.RawMessage(`["e"]`)}}
 		return c
 	}
 	for _, tt := range tests {
@@ -59,7 +71,8 @@ func TestFixture(t *testing.T) {
 	}
 	c := make1()
 	c.s.memory = map[string]json.RawMessage{"k": json.RawMessage("1")}
-	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" || string(f.Effects) != `["e"]` || f.CallID != "call_1" {
+	if f, _ := c.s.fixture(c.g, c.attempt); f.Context != nil || string(f.Value) != "14" ||
+		string(f.Effects) != `["e"]` || f.CallID != "call_1" {
 		t.Errorf("a program that does not look at the context: %+v", f)
 	}
 	for _, facts := range []report.Facts{{ContextReads: []string{"k"}}, {ContextWrites: []string{"k"}}} {
@@ -74,7 +87,8 @@ func TestFixture(t *testing.T) {
 	}
 	// Everything counts towards the size: kwargs, value, effects, arguments and context.
 	size := func(c *call, memory int) int {
-		return len(c.s.kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) + len(c.s.args[0]) + memory
+		return len(c.s.kwargs) + len(c.attempt.outcome.Value) + len(c.attempt.result.Effects.Journal) +
+			len(c.s.args[0]) + memory
 	}
 	fill := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	for _, more := range []int{0, 1} {
@@ -122,10 +136,12 @@ func TestBinding(t *testing.T) {
 		{"it rests on a source", read, nil, false, nil, true},
 		{"a person expects the same", f, nil, false, expects("1"), true},
 		{"a person expects something else", f, nil, false, expects("2"), false},
-		{"a person expects something else of another input", f, nil, false, []agent.Example{example("ex_1", "2", "8")}, true},
+		{"a person expects something else of another input", f, nil, false, []agent.Example{example("ex_1", "2", "8")},
+			true},
 	}
 	for _, tt := range tests {
-		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema}, artifact: artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
+		s := &selected{opened: &opened{}, terms: terms{schema: tt.schema},
+			artifact: artifact(func(a *agent.Artifact) { a.Examples = tt.examples })}
 		if got := s.binding(tt.f, tt.adaptive); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
@@ -137,43 +153,53 @@ func TestProofIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	ctx, cut := context.WithCancel(t.Context())
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "new": func(ctx context.Context, _ sandbox.Request, _ sandbox.Host) sandbox.Result {
-		if ran++; ran == 1 {
-			cut()
-			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
-		}
-		return runtimetest.Value("2")
-	}}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
+		"new": func(ctx context.Context, _ sandbox.Request, _ sandbox.Host) sandbox.Result {
+			if ran++; ran == 1 {
+				cut()
+				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
+			}
+			return runtimetest.Value("2")
+		}}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"one"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", 7)
 	call("m", 8)
 	a := artifactOf(t, r, "r", "m")
 	s := r.selection(DryRun{Role: "r", Method: "m", Artifact: a})
-	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.class != agent.ClassNone || broken.outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
+	cand := &candidate{generation: agent.Generation{Code: "new", CodeChecksum: agent.Checksum("new")},
+		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
+	if broken := s.prove(ctx, cand, false, false); broken == nil || broken.class != agent.ClassNone ||
+		broken.outcome.ErrorType != agent.ErrCanceled || cand.proof.done {
 		t.Fatalf("interrupted: %+v", broken)
 	}
 	broken := s.prove(t.Context(), cand, false, false)
-	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" || !strings.HasSuffix(broken.id, ".f1") || broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
+	if broken == nil || broken.class != agent.ClassIntrinsic || broken.fixture == "" ||
+		!strings.HasSuffix(broken.id, ".f1") ||
+		broken.hint.For(agent.LocalOwner) != "for args [7] kwargs {} the answer was 1, now it is 2" {
 		t.Fatalf("broken: %+v", broken)
 	}
-	if again := s.prove(t.Context(), cand, false, false); again == nil || again.fixture != broken.fixture || again.hint != broken.hint || ran != 2 {
+	if again := s.prove(t.Context(), cand, false, false); again == nil || again.fixture != broken.fixture ||
+		again.hint != broken.hint || ran != 2 {
 		t.Errorf("the proof was done again: %d runs", ran)
 	}
 	cand.proof.turn <- struct{}{} // another call is at it
-	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone || waited.stage != stageProof {
+	if waited := s.prove(ctx, cand, false, false); waited == nil || waited.class != agent.ClassNone ||
+		waited.stage != stageProof {
 		t.Errorf("a call that was interrupted while it waited: %+v", waited)
 	}
 	<-cand.proof.turn
 	// A person asked for the change: then the differences are listed, and failures break it all the same.
 	may := &candidate{generation: cand.generation, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), may, false, true); broken != nil || len(may.proof.changed) != 2 || len(may.proof.kept) != 0 {
+	if broken := s.prove(t.Context(), may, false, true); broken != nil || len(may.proof.changed) != 2 ||
+		len(may.proof.kept) != 0 {
 		t.Errorf("%d changed, %d kept, broken %+v", len(may.proof.changed), len(may.proof.kept), broken)
 	}
 	box.Programs["boom"] = runtimetest.Breaks(agent.ErrExecution, "boom")
-	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")}, predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
-	if broken := s.prove(t.Context(), boom, false, true); broken == nil || !strings.HasSuffix(broken.hint.For(agent.LocalOwner), "now it is execution: boom") {
+	boom := &candidate{generation: agent.Generation{Code: "boom", CodeChecksum: agent.Checksum("boom")},
+		predecessor: a.Current(), proof: proof{turn: make(chan struct{}, 1)}}
+	if broken := s.prove(t.Context(), boom, false, true); broken == nil ||
+		!strings.HasSuffix(broken.hint.For(agent.LocalOwner), "now it is execution: boom") {
 		t.Errorf("a failure: %+v", broken)
 	}
 }

@@ -8,8 +8,9 @@ import (
 
 // queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
 type queues struct {
-	mu      sync.Mutex
-	waiting map[string][]chan struct{} // by session that has a running call: the channel of whoever comes next is closed; guarded by mu
+	mu sync.Mutex
+	// by session that has a running call: the channel of whoever comes next is closed; guarded by mu
+	waiting map[string][]chan struct{}
 }
 
 // A place is one call's in its session's queue.

@@ -69,7 +69,8 @@ func TestStartedCallsAreInOrder(t *testing.T) {
 			<-hold
 			return runtimetest.Value("1")
 		}
-		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}}, map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 20 })
+		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
+			map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 20 })
 		id, _ := conversation(t, r, SessionRequest{Role: "r"})
 		q := CallRequest{SessionID: id, Method: "m"}
 		var ends []<-chan CallResult
@@ -78,7 +79,9 @@ func TestStartedCallsAreInOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if events, _, _ := r.Progress(callID).Next(0); i > 0 && (len(events) == 0 || events[0].Type != progress.Queued || string(events[0].Data) != fmt.Sprintf(`{"ahead":%d}`, i)) {
+			if events, _, _ := r.Progress(callID).Next(0); i > 0 &&
+				(len(events) == 0 || events[0].Type != progress.Queued ||
+					string(events[0].Data) != fmt.Sprintf(`{"ahead":%d}`, i)) {
 				t.Errorf("call %d got the events %+v", i, events)
 			}
 			ends = append(ends, done)

@@ -27,7 +27,8 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 	if !c.asks(g) {
 		return nil
 	}
-	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil && left > 0; left-- {
+	for left := len(c.artifact.Generations); g != nil && c.artifact.AwaitsReach(g) && g.ParentID != nil &&
+		left > 0; left-- {
 		g = c.artifact.Find(*g.ParentID)
 	}
 	b := &reach{program: c.reached}
@@ -38,7 +39,8 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 		return b
 	}
 	named := g.Named()
-	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil { // an earlier version kept less of it
+	// an earlier version kept less of it
+	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil {
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
 	}
@@ -84,7 +86,8 @@ func (cand *candidate) wentBeyond(g *manifestGuard) bool {
 // describeReach describes what programs of the method may reach.
 func (c *selected) describeReach(e *evidenceText) {
 	if g := c.guard(); g != nil {
-		e.say("programs of this method may reach only this, until a person allows more: %s", reachWords(&g.manifest.Effects))
+		e.say("programs of this method may reach only this, until a person allows more: %s",
+			reachWords(&g.manifest.Effects))
 	} else if b := c.before; b != nil {
 		all := b.manifest.With(&b.program)
 		e.say("a program that reaches more than this waits for a person's approval, and the one of now goes on until then: %s", reachWords(&all))
@@ -106,14 +109,17 @@ func reachWords(e *agent.Effects) string {
 
 // approvalOfReach describes what a person has to allow before the program serves.
 func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
-	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil && !slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools}, func(l []string) bool { return slices.Contains(l, "*") }) {
+	if m := c.artifact.Manifest; c.policy.Effects == agent.EffectsEnforce && m != nil &&
+		!slices.ContainsFunc([][]string{beyond.Hosts, beyond.Methods, beyond.Tools},
+			func(l []string) bool { return slices.Contains(l, "*") }) {
 		if lacks := m.Missing(*beyond); !lacks.Empty() {
 			return approvalOf(c.role, c.method, "reach what its predecessors did not", lacks)
 		}
 	}
 	a := approvalOf(c.role, c.method, "", *beyond)
 	a.Request = "POST " + ToolPath(c.role, c.method) + "/approve"
-	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") + "): recurgentd tools approve " + shellWord(c.role) + " " + shellWord(c.method)
+	a.Message = "it would reach what its predecessors did not (" + strings.Join(reached(beyond), ", ") +
+		"): recurgentd tools approve " + shellWord(c.role) + " " + shellWord(c.method)
 	return a
 }
 
@@ -122,7 +128,8 @@ func reached(e *agent.Effects) (all []string) {
 	for _, l := range []struct {
 		computed string
 		list     []string
-	}{{"hosts that it computes", e.Hosts}, {"HTTP methods that it computes", e.Methods}, {"tools that it computes", e.Tools}} {
+	}{{"hosts that it computes", e.Hosts}, {"HTTP methods that it computes", e.Methods},
+		{"tools that it computes", e.Tools}} {
 		for _, name := range l.list {
 			if name == "*" {
 				name = l.computed

@@ -11,7 +11,8 @@ import (
 func TestSelectionWhileReachWaits(t *testing.T) {
 	t.Parallel()
 	gen := func(id, parent, contract string, beyond *agent.Effects) *agent.Generation {
-		g := &agent.Generation{ID: id, RuntimeVersion: agent.ABI, Cacheable: true, Code: id, CodeChecksum: agent.Checksum(id), CheckedFingerprint: contract, Beyond: beyond, SuccessCount: 1}
+		g := &agent.Generation{ID: id, RuntimeVersion: agent.ABI, Cacheable: true, Code: id,
+			CodeChecksum: agent.Checksum(id), CheckedFingerprint: contract, Beyond: beyond, SuccessCount: 1}
 		if parent != "" {
 			g.ParentID = &parent
 		}
@@ -27,29 +28,48 @@ func TestSelectionWhileReachWaits(t *testing.T) {
 		want       string // decision, reason, generation
 		fallenBack string
 	}{
-		{"it waits", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), nil, "c", "run new_reach gen-1", ""},
-		{"a person approved it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(a *agent.Artifact, _ *agent.Policy) { a.Generations[0].Approved = true }, "c", "run healthy gen-2", ""},
-		{"a person allowed it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(a *agent.Artifact, _ *agent.Policy) {
-			a.Manifest = &agent.Manifest{Effects: *more, ApprovedBy: "op"}
-		}, "c", "run healthy gen-2", ""},
-		{"the policy allows it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(_ *agent.Artifact, p *agent.Policy) { p.NewReach = agent.ReachAllow }, "c", "run healthy gen-2", ""},
-		{"approvals come first", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(a *agent.Artifact, p *agent.Policy) {
-			a.Generations[1].Approved, p.ApprovalRequired = true, true
-		}, "c", "run approval_required gen-1", ""},
-		{"two wait", artifact(nil, gen("gen-3", "gen-2", "c", more), gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), nil, "c", "run new_reach gen-1", ""},
-		{"another contract", artifact(nil, gen("gen-2", "gen-1", "d", more), gen("gen-1", "", "c", nil)), nil, "d", "run new_reach gen-1", ""},
-		{"nothing else may run", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(a *agent.Artifact, _ *agent.Policy) { a.Generations[1].RuntimeVersion = "old" }, "c", "refuse new_reach gen-2", ""},
-		{"one that a person went back from does not step in", artifact(nil, gen("gen-3", "gen-1", "c", more), gen("gen-2", "gen-1", "c", nil), gen("gen-1", "", "c", nil)),
-			func(a *agent.Artifact, _ *agent.Policy) { a.Generations[2].RuntimeVersion = "old" }, "c", "refuse new_reach gen-3", ""},
-		{"it was rejected, and has the contract of the call", artifact(func(a *agent.Artifact) { a.CurrentID = "gen-1" }, gen("gen-2", "gen-1", "d", more), gen("gen-1", "", "c", nil)), nil, "d", "repair contract_changed gen-1", "gen-1"},
-		{"a person asks for another", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), func(a *agent.Artifact, _ *agent.Policy) { a.ForceRegenerate = requested }, "c", "forge regenerate_requested gen-1", "gen-1"},
+		{"it waits", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)), nil, "c",
+			"run new_reach gen-1", ""},
+		{"a person approved it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, _ *agent.Policy) { a.Generations[0].Approved = true }, "c", "run healthy gen-2",
+			""},
+		{"a person allowed it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, _ *agent.Policy) {
+				a.Manifest = &agent.Manifest{Effects: *more, ApprovedBy: "op"}
+			}, "c", "run healthy gen-2", ""},
+		{"the policy allows it", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(_ *agent.Artifact, p *agent.Policy) { p.NewReach = agent.ReachAllow }, "c", "run healthy gen-2", ""},
+		{"approvals come first", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, p *agent.Policy) {
+				a.Generations[1].Approved, p.ApprovalRequired = true, true
+			}, "c", "run approval_required gen-1", ""},
+		{"two wait", artifact(nil, gen("gen-3", "gen-2", "c", more), gen("gen-2", "gen-1", "c", more),
+			gen("gen-1", "", "c", nil)), nil, "c", "run new_reach gen-1", ""},
+		{"another contract", artifact(nil, gen("gen-2", "gen-1", "d", more), gen("gen-1", "", "c", nil)), nil, "d",
+			"run new_reach gen-1", ""},
+		{"nothing else may run", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, _ *agent.Policy) { a.Generations[1].RuntimeVersion = "old" }, "c",
+			"refuse new_reach gen-2", ""},
+		{"one that a person went back from does not step in", artifact(nil, gen("gen-3", "gen-1", "c", more),
+			gen("gen-2", "gen-1", "c", nil), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, _ *agent.Policy) { a.Generations[2].RuntimeVersion = "old" }, "c",
+			"refuse new_reach gen-3", ""},
+		{"it was rejected, and has the contract of the call",
+			artifact(func(a *agent.Artifact) { a.CurrentID = "gen-1" }, gen("gen-2", "gen-1", "d", more),
+				gen("gen-1", "", "c", nil)), nil, "d", "repair contract_changed gen-1", "gen-1"},
+		{"a person asks for another", artifact(nil, gen("gen-2", "gen-1", "c", more), gen("gen-1", "", "c", nil)),
+			func(a *agent.Artifact, _ *agent.Policy) { a.ForceRegenerate = requested }, "c",
+			"forge regenerate_requested gen-1", "gen-1"},
 	} {
 		p := agent.DefaultPolicy()
 		if tt.change != nil {
 			tt.change(tt.a, &p)
 		}
-		d := Select(SelectInput{Role: "r", Method: "m", Artifact: tt.a, CheckedFingerprint: tt.checked, Policy: &p, ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }})
-		if got := d.Decision + " " + d.Reason + " " + idOf(d.Generation); got != tt.want || tt.fallenBack != "" && idOf(d.Fallback) != tt.fallenBack {
+		d := Select(SelectInput{Role: "r", Method: "m", Artifact: tt.a, CheckedFingerprint: tt.checked, Policy: &p,
+			ImportAllowed: func(string) bool { return true },
+			IgnoresArgs:   func(*agent.Generation) bool { return false }})
+		if got := d.Decision + " " + d.Reason + " " +
+			idOf(d.Generation); got != tt.want || tt.fallenBack != "" && idOf(d.Fallback) != tt.fallenBack {
 			t.Errorf("%s: got %q and %q, want %q and %q", tt.name, got, idOf(d.Fallback), tt.want, tt.fallenBack)
 		}
 	}

@@ -54,11 +54,13 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	}
 	o := c.outcome
 	key := recentKey{c.session.ID, c.role, c.method}
-	now := recentCall{id: c.id, at: c.started, args: c.shown().args, kwargs: c.shown().kwargs, troubled: !o.OK() || len(weak) > 0 || c.weakBelow.Load() > 0}
+	now := recentCall{id: c.id, at: c.started, args: c.shown().args, kwargs: c.shown().kwargs, troubled: !o.OK() ||
+		len(weak) > 0 || c.weakBelow.Load() > 0}
 	now.args, now.kwargs = rc.remembered(now.args, now.kwargs)
 	before, known, since := rc.swap(key, now)
 	p := c.policy.UserCorrection
-	if !known && c.session.HistorySize > 0 && (c.r.o.Shared || now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
+	if !known && c.session.HistorySize > 0 && (c.r.o.Shared ||
+		now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
 		before, known = c.beforeRestart() // the daemon may have been stopped in between, or another replica have run it
 	}
 	if !known {
@@ -91,7 +93,8 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 // beforeRestart reads the call before this one from the session's records: what a daemon knew that has ended since.
 func (c *opened) beforeRestart() (recentCall, bool) {
 	ctx := c.r.within()
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true, Role: c.role, Method: c.method,
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
+		Role: c.role, Method: c.method,
 		Since: c.started.Add(-time.Duration(c.policy.UserCorrection.WindowSeconds) * time.Second)})
 	if err != nil || len(page.Records) == 0 {
 		return recentCall{}, false
@@ -106,7 +109,8 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 	}
 	was := recentCall{id: rec.CallID, at: at, troubled: rec.OutcomeSummary.Status != agent.StatusOK}
 	was.args, was.kwargs = c.r.recent.remembered(rec.Args, rec.Kwargs)
-	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil && (logged.Log.WeakSuccess || logged.Log.WeakNestedCalls > 0) {
+	if logged, err := c.r.store.Call(ctx, rec.CallID); err == nil &&
+		(logged.Log.WeakSuccess || logged.Log.WeakNestedCalls > 0) {
 		was.troubled = true
 	}
 	return was, true

@@ -16,7 +16,8 @@ func TestRecentCalls(t *testing.T) {
 	t.Parallel()
 	var rc recentCalls
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	quoted := func(s string) []json.RawMessage { b, _ := json.Marshal(s); return []json.RawMessage{b} } // a string encodes
+	// a string encodes
+	quoted := func(s string) []json.RawMessage { b, _ := json.Marshal(s); return []json.RawMessage{b} }
 	turn := func(args []json.RawMessage, kwargs string) evolve.Turn {
 		a, k := rc.remembered(args, json.RawMessage(kwargs))
 		size := len(k)
@@ -40,8 +41,10 @@ func TestRecentCalls(t *testing.T) {
 		{"short, another", turn(quoted("action movies"), `{}`), turn(quoted("rain in Spain"), `{}`), false, ""},
 		{"long", turn(quoted(long), `{}`), turn(quoted(long), `{}`), false, evolve.SignalReask},
 		{"long, another end", turn(quoted(long+"a"), `{}`), turn(quoted(long+"b"), `{}`), false, evolve.SignalReask},
-		{"long, other words", turn(quoted(long), `{}`), turn(quoted(strings.Repeat("quite other talk ", 10_000)), `{}`), false, ""},
-		{"many long ones", turn(append(quoted(long), quoted(long)...), `{"a":1}`), turn(append(quoted(long), quoted(long)...), `{"a":1}`), false, evolve.SignalReask},
+		{"long, other words", turn(quoted(long), `{}`), turn(quoted(strings.Repeat("quite other talk ", 10_000)), `{}`),
+			false, ""},
+		{"many long ones", turn(append(quoted(long), quoted(long)...), `{"a":1}`),
+			turn(append(quoted(long), quoted(long)...), `{"a":1}`), false, evolve.SignalReask},
 	} {
 		if got := evolve.Correction(tt.before, tt.now, tt.dispatch, p); got != tt.want {
 			t.Errorf("%s: got %q, want %q (overlap %.2f)", tt.name, got, tt.want, evolve.Overlap(tt.before, tt.now))
@@ -65,7 +68,8 @@ func TestRecentCalls(t *testing.T) {
 		t.Errorf("%d calls are remembered", n)
 	}
 	newest := 5*maxRecentCalls - 1
-	if before, known, since := rc.swap(key(newest-maxRecentCalls/2), recentCall{id: "x", at: at}); !known || before.id != fmt.Sprint(newest-maxRecentCalls/2) || !since.Equal(at) {
+	if before, known, since := rc.swap(key(newest-maxRecentCalls/2),
+		recentCall{id: "x", at: at}); !known || before.id != fmt.Sprint(newest-maxRecentCalls/2) || !since.Equal(at) {
 		t.Errorf("a recent call: got %+v, %v, since %v", before, known, since)
 	}
 	if _, known, _ := rc.swap(key(0), recentCall{id: "y", at: at}); known {

@@ -64,7 +64,8 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	} else {
 		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
 	}
-	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun { // another call had stored a program meanwhile, or the model says that the stored one does
+	// another call had stored a program meanwhile, or the model says that the stored one does
+	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun {
 		return o
 	}
 	return rec.fallBack(ctx, rec.updateBackoff(o))
@@ -118,7 +119,8 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	j := rec.try(ctx, g, rec.guard())
 	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
-		return o // the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
+		// the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
+		return o
 	}
 	rec.ran(agent.SourcePersisted, g, j)
 	if !j.served() {
@@ -165,7 +167,8 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	}
 	rec.note(j)
 	if j.class == agent.ClassAdaptive {
-		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines, Words: rec.r.words.of(g)})
+		rec.drifted = changedSources(Evidence{Fetches: j.result.Effects.Fetches, Shapes: g.Shapes, Outlines: g.Outlines,
+			Words: rec.r.words.of(g)})
 		rec.adaptive = true
 	}
 	switch {
@@ -192,7 +195,8 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 	case rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen:
 		return rec.replace(ctx, g, budgetExhausted, j)
 	}
-	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class), reason: rec.namedType(j.outcome.ErrorType), attempt: j})
+	return rec.repair(ctx, g, failing{code: g.Code, checksum: g.CodeChecksum, class: string(j.class),
+		reason: rec.namedType(j.outcome.ErrorType), attempt: j})
 }
 
 // repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
@@ -200,17 +204,22 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
 	case ReasonContractChanged:
-		why.message = prompt.Public("The contract changed since this program was written. It must keep the contract given above." + rec.rewordedToo(g))
+		why.message = prompt.Public(
+			"The contract changed since this program was written. It must keep the contract given above." +
+				rec.rewordedToo(g))
 	case ReasonArgsIgnored:
 		why.message = prompt.Public("This program ignores its arguments; the call has arguments that must matter.")
 	default:
 		why.class = "degraded"
-		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.", 100*rec.decision.Figures.RecentFailureRate)
-		why.message = rec.quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner), often+" Last failure: "+rec.artifact.LastFailureReason, often)
+		often := fmt.Sprintf("This program fails too often: %.0f%% of its recent calls.",
+			100*rec.decision.Figures.RecentFailureRate)
+		why.message = rec.quote(cmp.Or(rec.artifact.LastFailureOwner, agent.LocalOwner),
+			often+" Last failure: "+rec.artifact.LastFailureReason, often)
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
-		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 { // of this program, not of an earlier one
+		// of this program, not of an earlier one
+		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
 			rec.adaptive, rec.drifted = true, sourcesOf(rec.artifact, g)
 		}
 	}
@@ -222,8 +231,10 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 	if j.class == agent.ClassNone {
 		return
 	}
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID, Result: j.class,
-		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting, Misnamed: j.misnamed(), Unrun: j.misfit}
+	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, ResultOf: g.ID,
+		Result:    j.class,
+		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
+		Misnamed: j.misnamed(), Unrun: j.misfit}
 	if g.Interface == nil {
 		change.Interface = j.takes // of an earlier version's program
 	}
@@ -235,7 +246,8 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 			change.Shapes, change.Outlines, change.Owner = j.shapes, j.outlines, agent.LoggedOwner(rec.reader())
 		}
 	} else {
-		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType, Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
+		change.ErrorType, change.Reason, change.Owner = j.outcome.ErrorType,
+			Clip(rec.mask(j.outcome.ErrorMessage), 400), agent.LoggedOwner(rec.reader())
 		if !j.misfit || j.misnamed() { // a missing argument proves nothing
 			change.Failure = rec.failureOf(g, j)
 		}
@@ -250,10 +262,12 @@ func (rec *recovery) note(j judged) {
 		return
 	}
 	message := Clip(rec.mask(j.outcome.ErrorMessage), 400)
-	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage, "error_type": j.outcome.ErrorType,
+	rec.progress.Add(progress.AttemptFailed, map[string]any{"attempt_id": j.id, "stage": j.stage,
+		"error_type":    j.outcome.ErrorType,
 		"error_message": message, "failure_class": j.class})
 	rec.trail.failures = append(rec.trail.failures, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage,
-		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class, Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint.For(rec.reader()))})
+		ErrorType: j.outcome.ErrorType, ErrorMessage: message, FailureClass: j.class,
+		Metadata: rec.maskData(j.outcome.Metadata), Hint: rec.mask(j.hint.For(rec.reader()))})
 	if j.stage == stageExecution || j.stage == stageOutcome {
 		rec.trail.rolledBack = true
 	}

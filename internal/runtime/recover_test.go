@@ -30,7 +30,8 @@ func on(arg string, then, rest runtimetest.Run) runtimetest.Run {
 func fetched(shape string, status int, answer runtimetest.Run) runtimetest.Run {
 	return func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
 		res := answer(ctx, q, h)
-		res.Effects.Fetches = []sandbox.Fetch{{URL: "https://feed.example/rss?q=1", Status: status, Shape: shape, ContentType: "text/xml", Bytes: 12, Sample: "rss 2.0"}}
+		res.Effects.Fetches = []sandbox.Fetch{{URL: "https://feed.example/rss?q=1", Status: status, Shape: shape,
+			ContentType: "text/xml", Bytes: 12, Sample: "rss 2.0"}}
 		return res
 	}
 }
@@ -81,25 +82,48 @@ func TestRecovery(t *testing.T) {
 		repairs  int
 		rejected []string // stage and reason, newest first
 	}{
-		{"a repair serves", []string{"fickle", "fixed"}, "", `"fixed" repaired`, "repair", "fixed", "repair:execution", 1, nil},
-		{"a repair that fails is replaced", []string{"fickle", "boom", "fixed"}, "", `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
-		{"a repair that breaks an earlier answer", []string{"fickle", "other", "fixed"}, "", `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"proof execution: it broke an earlier call that was right"}},
-		{"fixtures off", []string{"fickle", "other"}, `{"fixtures_enabled": false}`, `"fixed" repaired`, "repair", "other", "repair:execution", 1, nil},
-		{"repair off", []string{"fickle", "fixed"}, `{"repair_enabled": false}`, `"fixed" generated`, "forge", "fixed", "regenerate:repair_disabled", 0, nil},
-		{"no repairs are left", []string{"fickle", "fixed"}, `{"max_repairs_before_regen": 0}`, `"fixed" generated`, "forge", "fixed", "regenerate:budget_exhausted", 0, nil},
-		{"the new program fails too, and is repaired", []string{"fickle", "boom", "boom", "fixed"}, `{"fixtures_enabled": false}`, `"fixed" generated`, "repair forge repair", "fixed", "regenerate:repair_failed", 0, []string{"execution execution: boom", "execution execution: boom"}},
-		{"everything fails", []string{"fickle", "boom"}, `{"fixtures_enabled": false}`, "execution generated", "repair forge repair", "fickle", "initial_forge", 1, []string{"execution execution: boom", "execution execution: boom", "execution execution: boom"}},
-		{"everything fails, no recovery is left", []string{"fickle", "boom"}, `{"fixtures_enabled": false, "execution_repair_budget": 0}`, "execution generated", "repair forge", "fickle", "initial_forge", 1, []string{"execution execution: boom", "execution execution: boom"}},
-		{"a refused repair", []string{"fickle", "refused", "fixed"}, `{"guardrail_recovery_budget": 0}`, `"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0, []string{"validation dependency_policy_violation: os"}},
-		{"a refused repair is repaired", []string{"fickle", "refused", "fixed"}, "", `"fixed" repaired`, "repair repair", "fixed", "repair:execution", 1, nil},
-		{"an honest error that kept earlier answers", []string{"fickle", "honest"}, "", "no_such_thing repaired", "repair", "honest", "repair:execution", 1, nil},
-		{"an honest error that shows nothing", []string{"fickle", "honest"}, `{"fixtures_enabled": false}`, "no_such_thing repaired", "repair", "fickle", "initial_forge", 1, []string{"execution no_such_thing: there is none"}},
-		{"invalid input keeps a repair", []string{"fickle", "refers"}, `{"fixtures_enabled": false}`, "invalid_input repaired", "repair", "refers", "repair:execution", 1, nil},
+		{"a repair serves", []string{"fickle", "fixed"}, "", `"fixed" repaired`, "repair", "fixed", "repair:execution",
+			1, nil},
+		{"a repair that fails is replaced", []string{"fickle", "boom", "fixed"}, "", `"fixed" generated`,
+			"repair forge", "fixed", "regenerate:repair_failed", 0,
+			[]string{"proof execution: it broke an earlier call that was right"}},
+		{"a repair that breaks an earlier answer", []string{"fickle", "other", "fixed"}, "", `"fixed" generated`,
+			"repair forge", "fixed", "regenerate:repair_failed", 0,
+			[]string{"proof execution: it broke an earlier call that was right"}},
+		{"fixtures off", []string{"fickle", "other"}, `{"fixtures_enabled": false}`, `"fixed" repaired`, "repair",
+			"other", "repair:execution", 1, nil},
+		{"repair off", []string{"fickle", "fixed"}, `{"repair_enabled": false}`, `"fixed" generated`, "forge", "fixed",
+			"regenerate:repair_disabled", 0, nil},
+		{"no repairs are left", []string{"fickle", "fixed"}, `{"max_repairs_before_regen": 0}`, `"fixed" generated`,
+			"forge", "fixed", "regenerate:budget_exhausted", 0, nil},
+		{"the new program fails too, and is repaired", []string{"fickle", "boom", "boom", "fixed"},
+			`{"fixtures_enabled": false}`, `"fixed" generated`, "repair forge repair", "fixed",
+			"regenerate:repair_failed", 0, []string{"execution execution: boom", "execution execution: boom"}},
+		{"everything fails", []string{"fickle", "boom"}, `{"fixtures_enabled": false}`, "execution generated",
+			"repair forge repair", "fickle", "initial_forge", 1, []string{"execution execution: boom",
+				"execution execution: boom", "execution execution: boom"}},
+		{"everything fails, no recovery is left", []string{"fickle", "boom"},
+			`{"fixtures_enabled": false, "execution_repair_budget": 0}`, "execution generated", "repair forge",
+			"fickle", "initial_forge", 1, []string{"execution execution: boom", "execution execution: boom"}},
+		{"a refused repair", []string{"fickle", "refused", "fixed"}, `{"guardrail_recovery_budget": 0}`,
+			`"fixed" generated`, "repair forge", "fixed", "regenerate:repair_failed", 0,
+			[]string{"validation dependency_policy_violation: os"}},
+		{"a refused repair is repaired", []string{"fickle", "refused", "fixed"}, "", `"fixed" repaired`,
+			"repair repair", "fixed", "repair:execution", 1, nil},
+		{"an honest error that kept earlier answers", []string{"fickle", "honest"}, "", "no_such_thing repaired",
+			"repair", "honest", "repair:execution", 1, nil},
+		{"an honest error that shows nothing", []string{"fickle", "honest"}, `{"fixtures_enabled": false}`,
+			"no_such_thing repaired", "repair", "fickle", "initial_forge", 1,
+			[]string{"execution no_such_thing: there is none"}},
+		{"invalid input keeps a repair", []string{"fickle", "refers"}, `{"fixtures_enabled": false}`,
+			"invalid_input repaired", "repair", "refers", "repair:execution", 1, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os", Hint: "without os"}}}
+			box := &runtimetest.Box{Programs: scriptedPrograms(),
+				Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os",
+					Hint: "without os"}}}
 			r, model := scripted(t, box, map[string][]string{"r.m": slices.Clone(tt.programs)}, nil)
 			if tt.policy != "" {
 				patchPolicy(t, r, tt.policy)
@@ -117,7 +141,8 @@ func TestRecovery(t *testing.T) {
 			}
 			a := artifactOf(t, r, "r", "m")
 			if a.Code != tt.current || a.Current().Trigger != tt.trigger || a.RepairCountSinceRegen != tt.repairs {
-				t.Errorf("%s (%s) serves after %d repairs, want %s (%s) after %d", a.Code, a.Current().Trigger, a.RepairCountSinceRegen, tt.current, tt.trigger, tt.repairs)
+				t.Errorf("%s (%s) serves after %d repairs, want %s (%s) after %d", a.Code, a.Current().Trigger,
+					a.RepairCountSinceRegen, tt.current, tt.trigger, tt.repairs)
 			}
 			if a.IntrinsicFailureCount < 1 || a.LastFailureClass != agent.ClassIntrinsic {
 				t.Errorf("the failure did not count: %d, %q", a.IntrinsicFailureCount, a.LastFailureClass)
@@ -130,8 +155,10 @@ func TestRecovery(t *testing.T) {
 				t.Errorf("rejected %q, want %q", rejected, tt.rejected)
 			}
 			e := logOf(t, r, got.CallID)
-			if tt.kinds != "forge" != e.RepairAttempted || strings.HasSuffix(tt.want, "repaired") && tt.current != "fickle" != e.RepairSucceeded || !e.RollbackApplied {
-				t.Errorf("the log says attempted %v, succeeded %v, rolled back %v", e.RepairAttempted, e.RepairSucceeded, e.RollbackApplied)
+			if tt.kinds != "forge" != e.RepairAttempted || strings.HasSuffix(tt.want, "repaired") &&
+				tt.current != "fickle" != e.RepairSucceeded || !e.RollbackApplied {
+				t.Errorf("the log says attempted %v, succeeded %v, rolled back %v", e.RepairAttempted,
+					e.RepairSucceeded, e.RollbackApplied)
 			}
 			if n := strings.Count(tt.kinds, " ") + 1; got.Usage.ModelRequests != n || e.GenerationAttempt != n {
 				t.Errorf("%d requests are charged, %d logged, want %d", got.Usage.ModelRequests, e.GenerationAttempt, n)
@@ -146,11 +173,13 @@ func TestFailingProgramBacksOff(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: scriptedPrograms()}
-	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "boom"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", "boom"}},
+		func(o *Options) { o.Now = func() time.Time { return clock } })
 	patchPolicy(t, r, `{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "fine")
-	if got := call("m", "bad"); got.Outcome.ErrorType != agent.ErrExecution || got.Outcome.Metadata["retry_after_ms"] != nil {
+	if got := call("m", "bad"); got.Outcome.ErrorType != agent.ErrExecution ||
+		got.Outcome.Metadata["retry_after_ms"] != nil {
 		t.Fatalf("got %+v", got.Outcome)
 	}
 	asked := model.Count("r.m", "")
@@ -186,20 +215,28 @@ func TestRepairFirst(t *testing.T) {
 		trigger string
 		says    []string
 	}{
-		{"the contract changed", nil, nil, question{Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}}, "repair:contract_changed",
+		{"the contract changed", nil, nil,
+			question{Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}},
+			"repair:contract_changed",
 			[]string{"The contract changed since this program was written", "<failure_class>stale</failure_class>"}},
-		{"arguments are ignored", map[string]gate.Facts{"one": {}}, nil, question{Args: []json.RawMessage{json.RawMessage("7")}}, "repair:arguments_ignored",
+		{"arguments are ignored", map[string]gate.Facts{"one": {}}, nil,
+			question{Args: []json.RawMessage{json.RawMessage("7")}}, "repair:arguments_ignored",
 			[]string{"This program ignores its arguments", "<failure_class>stale</failure_class>"}},
 		{"degraded", nil, func(t *testing.T, r *Runtime) {
 			for range 3 {
-				operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Result: agent.ClassIntrinsic, ErrorType: agent.ErrExecution, Reason: "boom at 7"})
+				operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Result: agent.ClassIntrinsic,
+					ErrorType: agent.ErrExecution, Reason: "boom at 7"})
 			}
-		}, question{}, "repair:degraded", []string{"This program fails too often: 75% of its recent calls. Last failure: boom at 7", "<failure_class>intrinsic</failure_class>"}},
+		}, question{}, "repair:degraded",
+			[]string{"This program fails too often: 75% of its recent calls. Last failure: boom at 7",
+				"<failure_class>intrinsic</failure_class>"}},
 		{"degraded by a source", nil, func(t *testing.T, r *Runtime) {
 			for range 3 {
-				operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Result: agent.ClassAdaptive, ErrorType: agent.ErrParseFailed, Reason: "no title"})
+				operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", Result: agent.ClassAdaptive,
+					ErrorType: agent.ErrParseFailed, Reason: "no title"})
 			}
-		}, question{}, "repair:degraded", []string{"Last failure: no title", "<failure_class>adaptive</failure_class>"}},
+		}, question{}, "repair:degraded", []string{"Last failure: no title",
+			"<failure_class>adaptive</failure_class>"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -280,11 +317,13 @@ func TestUnreadablePayloads(t *testing.T) {
 	}
 	requests := model.Requests()
 	first, second := requests[len(requests)-2].Messages, requests[len(requests)-1].Messages
-	if last := second[len(second)-1].Content; !strings.Contains(last, "no program in it") || slices.Equal(first, second) {
+	if last := second[len(second)-1].Content; !strings.Contains(last, "no program in it") ||
+		slices.Equal(first, second) {
 		t.Errorf("the second request ends with %s", last)
 	}
 	e := logOf(t, r, got.CallID)
-	if e.FailureClass != agent.ClassIntrinsic || len(e.AttemptFailures) != 1 || e.AttemptFailures[0].Stage != stageValidation {
+	if e.FailureClass != agent.ClassIntrinsic || len(e.AttemptFailures) != 1 ||
+		e.AttemptFailures[0].Stage != stageValidation {
 		t.Errorf("class %q, failures %+v", e.FailureClass, e.AttemptFailures)
 	}
 }
@@ -313,7 +352,8 @@ func TestChangedSource(t *testing.T) {
 	wantReply(t, "first", call("m"), "1 generated")
 	first := artifactOf(t, r, "r", "m").Current()
 	if len(first.Fixtures) != 1 || first.Shapes["https://feed.example/rss"] != "rss" || len(first.Answered) != 1 {
-		t.Fatalf("the first run left %d fixtures, shapes %v, answered %v", len(first.Fixtures), first.Shapes, first.Answered)
+		t.Fatalf("the first run left %d fixtures, shapes %v, answered %v", len(first.Fixtures), first.Shapes,
+			first.Answered)
 	}
 	shape = "html"
 	got := call("m")
@@ -322,11 +362,14 @@ func TestChangedSource(t *testing.T) {
 	if a.AdaptiveFailureCount != 1 || len(a.Failures) != 1 {
 		t.Fatalf("%d adaptive failures, %d kept", a.AdaptiveFailureCount, len(a.Failures))
 	}
-	want := agent.Source{URL: "https://feed.example/rss?q=1", Status: 200, ContentType: "text/xml", Bytes: 12, Shape: "html", WasShape: "rss", Sample: "rss 2.0"}
-	if f := a.Failures[0]; f.ErrorType != agent.ErrParseFailed || f.Message != "no item" || f.Class != agent.ClassAdaptive || f.Generation != "gen-1" || len(f.Sources) != 1 || f.Sources[0] != want {
+	want := agent.Source{URL: "https://feed.example/rss?q=1", Status: 200, ContentType: "text/xml", Bytes: 12,
+		Shape: "html", WasShape: "rss", Sample: "rss 2.0"}
+	if f := a.Failures[0]; f.ErrorType != agent.ErrParseFailed || f.Message != "no item" ||
+		f.Class != agent.ClassAdaptive || f.Generation != "gen-1" || len(f.Sources) != 1 || f.Sources[0] != want {
 		t.Errorf("the failure is kept as %+v", f)
 	}
-	for _, part := range []string{"the failing run ended in parse_failed: no item", "it fetched https://feed.example/rss?q=1: status 200, text/xml, 12 bytes",
+	for _, part := range []string{"the failing run ended in parse_failed: no item",
+		"it fetched https://feed.example/rss?q=1: status 200, text/xml, 12 bytes",
 		"the shape of the response is now html; at the last good run it was rss", "the response begins: rss 2.0"} {
 		if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
 			t.Errorf("the request lacks %q:\n%s", part, text)
@@ -340,14 +383,17 @@ func TestChangedSource(t *testing.T) {
 // Outages and interruptions lower no program's health and have nothing forged.
 func TestOutageIsNoFailure(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"reads": on("bad", fetched("", 503, runtimetest.Raises("unavailable", "503")), fetched("rss", 200, runtimetest.Returns("1")))}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"reads": on("bad",
+		fetched("", 503, runtimetest.Raises("unavailable", "503")), fetched("rss", 200, runtimetest.Returns("1")))}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"reads"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "fine")
 	wantReply(t, "outage", call("m", "bad"), "unavailable persisted")
 	a := artifactOf(t, r, "r", "m")
-	if a.ExtrinsicFailureCount != 1 || a.IntrinsicFailureCount+a.AdaptiveFailureCount != 0 || model.Count("r.m", "") != 1 {
-		t.Errorf("extrinsic %d, intrinsic %d, adaptive %d; %d requests", a.ExtrinsicFailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, model.Count("r.m", ""))
+	if a.ExtrinsicFailureCount != 1 || a.IntrinsicFailureCount+a.AdaptiveFailureCount != 0 ||
+		model.Count("r.m", "") != 1 {
+		t.Errorf("extrinsic %d, intrinsic %d, adaptive %d; %d requests", a.ExtrinsicFailureCount,
+			a.IntrinsicFailureCount, a.AdaptiveFailureCount, model.Count("r.m", ""))
 	}
 }
 
@@ -355,20 +401,25 @@ func TestOutageIsNoFailure(t *testing.T) {
 func TestBrokenContract(t *testing.T) {
 	t.Parallel()
 	contract := &agent.Contract{Deliverable: json.RawMessage(`{"type":"string"}`)}
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"number": runtimetest.Returns("1"), "text": runtimetest.Returns(`"one"`)}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"number": runtimetest.Returns("1"),
+		"text": runtimetest.Returns(`"one"`)}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"number", "text"}, "r.never": {"number"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r", Contract: contract})
 	got := call("m")
 	wantReply(t, "repaired within the call", got, `"one" generated`)
 	e := logOf(t, r, got.CallID)
-	if e.OutcomeRepairAttempts != 1 || e.ExecutionRepairAttempts != 0 || !e.ContractValidationApplied || !e.ContractValidationPassed {
-		t.Errorf("log: outcome repairs %d, execution repairs %d, checked %v, kept %v", e.OutcomeRepairAttempts, e.ExecutionRepairAttempts, e.ContractValidationApplied, e.ContractValidationPassed)
+	if e.OutcomeRepairAttempts != 1 || e.ExecutionRepairAttempts != 0 || !e.ContractValidationApplied ||
+		!e.ContractValidationPassed {
+		t.Errorf("log: outcome repairs %d, execution repairs %d, checked %v, kept %v", e.OutcomeRepairAttempts,
+			e.ExecutionRepairAttempts, e.ContractValidationApplied, e.ContractValidationPassed)
 	}
 	got = call("never")
 	wantReply(t, "never repaired", got, "contract_violation generated")
 	e = logOf(t, r, got.CallID)
-	if e.OutcomeRepairAttempts != 1 || !e.ContractValidationApplied || e.ContractValidationPassed || e.ContractValidationMismatch == "" {
-		t.Errorf("log: outcome repairs %d, checked %v, kept %v, mismatch %q", e.OutcomeRepairAttempts, e.ContractValidationApplied, e.ContractValidationPassed, e.ContractValidationMismatch)
+	if e.OutcomeRepairAttempts != 1 || !e.ContractValidationApplied || e.ContractValidationPassed ||
+		e.ContractValidationMismatch == "" {
+		t.Errorf("log: outcome repairs %d, checked %v, kept %v, mismatch %q", e.OutcomeRepairAttempts,
+			e.ContractValidationApplied, e.ContractValidationPassed, e.ContractValidationMismatch)
 	}
 	if _, err := r.store.Artifact(t.Context(), "r", "never"); err == nil {
 		t.Error("a program that never served is stored")
@@ -386,15 +437,20 @@ func TestFallBack(t *testing.T) {
 		state      string // of the correction afterwards
 		last       string // its error
 	}{
-		{"it fails", "boom", "fine", "1 persisted", agent.CorrectionBackingOff, "outcome_repair_retry_exhausted: it broke an earlier call that was right"},
-		{"it is refused", "refused", "fine", "1 persisted", agent.CorrectionBackingOff, "guardrail_retry_exhausted: os"},
-		{"an honest error, where the old one has a value", "grumpy", "fine", "1 persisted", agent.CorrectionBackingOff, "no_such_thing: there is none"},
-		{"an honest error, where the old one fails", "grumpy", "bad", "no_such_thing generated", agent.CorrectionBackingOff, "no_such_thing: there is none"},
+		{"it fails", "boom", "fine", "1 persisted", agent.CorrectionBackingOff,
+			"outcome_repair_retry_exhausted: it broke an earlier call that was right"},
+		{"it is refused", "refused", "fine", "1 persisted", agent.CorrectionBackingOff,
+			"guardrail_retry_exhausted: os"},
+		{"an honest error, where the old one has a value", "grumpy", "fine", "1 persisted", agent.CorrectionBackingOff,
+			"no_such_thing: there is none"},
+		{"an honest error, where the old one fails", "grumpy", "bad", "no_such_thing generated",
+			agent.CorrectionBackingOff, "no_such_thing: there is none"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
+			box := &runtimetest.Box{Programs: scriptedPrograms(),
+				Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
 			box.Programs["grumpy"] = runtimetest.Raises("no_such_thing", "there is none")
 			r, model := scripted(t, box, map[string][]string{"r.m": {"fickle", tt.next}}, nil)
 			if tt.next == "grumpy" {
@@ -406,7 +462,8 @@ func TestFallBack(t *testing.T) {
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 			wantReply(t, "forging fails", call("m", tt.arg), tt.want)
 			a := artifactOf(t, r, "r", "m")
-			if c := a.Correction; c == nil || c.State != tt.state || c.LastError == nil || *c.LastError != tt.last || c.Attempts != 1 {
+			if c := a.Correction; c == nil || c.State != tt.state || c.LastError == nil || *c.LastError != tt.last ||
+				c.Attempts != 1 {
 				t.Errorf("the correction is %s", agent.Encoded(c))
 			}
 			asked := model.Count("r.m", "")
@@ -421,8 +478,10 @@ func TestFallBack(t *testing.T) {
 // Refused programs are repaired from the budget for guardrails, and each is logged once.
 func TestGuardrails(t *testing.T) {
 	t.Parallel()
-	for budget, want := range map[int]string{0: "invalid_code none", 1: "invalid_code none", 2: "1 generated", 3: "1 generated"} {
-		box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x"}}}
+	for budget, want := range map[int]string{0: "invalid_code none", 1: "invalid_code none", 2: "1 generated",
+		3: "1 generated"} {
+		box := &runtimetest.Box{Programs: scriptedPrograms(),
+			Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrInvalidCode, Message: "undefined: x"}}}
 		r, model := scripted(t, box, map[string][]string{"r.m": {"refused", "refused", "one"}}, nil)
 		patchPolicy(t, r, fmt.Sprintf(`{"guardrail_recovery_budget": %d}`, budget))
 		_, call := conversation(t, r, SessionRequest{Role: "r"})
@@ -431,8 +490,10 @@ func TestGuardrails(t *testing.T) {
 		used := min(budget, 2)
 		e := logOf(t, r, got.CallID)
 		refused := min(budget+1, 2)
-		if e.GuardrailRecoveryAttempts != used || len(e.AttemptFailures) != refused || e.RetryFeedbackInjected != (used > 0) || model.Count("r.m", "") != used+1 {
-			t.Errorf("budget %d: %d recoveries, %d refusals, feedback %v, %d requests", budget, e.GuardrailRecoveryAttempts, len(e.AttemptFailures), e.RetryFeedbackInjected, model.Count("r.m", ""))
+		if e.GuardrailRecoveryAttempts != used || len(e.AttemptFailures) != refused ||
+			e.RetryFeedbackInjected != (used > 0) || model.Count("r.m", "") != used+1 {
+			t.Errorf("budget %d: %d recoveries, %d refusals, feedback %v, %d requests", budget,
+				e.GuardrailRecoveryAttempts, len(e.AttemptFailures), e.RetryFeedbackInjected, model.Count("r.m", ""))
 		}
 	}
 }
@@ -446,8 +507,10 @@ func TestFailuresAreBounded(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	got := call("m")
 	e := logOf(t, r, got.CallID)
-	if len(e.AttemptFailures) != maxAttemptFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" || e.ExecutionRepairAttempts != 10 || got.Attempts != 11 || e.AttemptID != got.CallID+".11" {
-		t.Errorf("%d failures of %d attempts are logged, the last attempt is %s", len(e.AttemptFailures), got.Attempts, e.AttemptID)
+	if len(e.AttemptFailures) != maxAttemptFailures || e.AttemptFailures[0].AttemptID != got.CallID+".1" ||
+		e.ExecutionRepairAttempts != 10 || got.Attempts != 11 || e.AttemptID != got.CallID+".11" {
+		t.Errorf("%d failures of %d attempts are logged, the last attempt is %s", len(e.AttemptFailures), got.Attempts,
+			e.AttemptID)
 	}
 	var failures []agent.AttemptFailure
 	for i, want := range []int{5, 8, 8} {

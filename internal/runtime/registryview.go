@@ -67,7 +67,8 @@ func (v *registryView) method(ctx context.Context, t *agent.Tool, method string)
 	v.left--
 	if a, err := v.call.r.store.Artifact(ctx, t.Role, method); err == nil && !a.Quarantined {
 		var d agent.Description
-		if d, m.shown = a.ShownTo(v.call.asker(), cmp.Or(a.Neutral(), a.Current()), t.ByPerson); d.Generation != nil && d.Generation.Keeps(agent.FingerprintNone) {
+		if d, m.shown = a.ShownTo(v.call.asker(), cmp.Or(a.Neutral(), a.Current()),
+			t.ByPerson); d.Generation != nil && d.Generation.Keeps(agent.FingerprintNone) {
 			m.takes = d.Generation.Interface
 		}
 	}

@@ -27,7 +27,8 @@ func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 		return
 	}
 	since := agent.FormatTime(g.Current().CreatedAt)
-	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries, Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
+	entries, err := c.r.store.Audit(ctx, store.AuditQuery{Limit: remarkEntries,
+		Actions: []string{"artifact.regenerate", "recommendation.apply"}, Scan: &store.Scan{Most: remarkScan}})
 	if err != nil {
 		return // a poorer prompt is better than no program
 	}
@@ -84,12 +85,15 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 }
 
 func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
-	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s", strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
-		fmt.Sprintf("a weak answer (%s) to an input of the form %s", strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
+	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
+		strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
+		fmt.Sprintf("a weak answer (%s) to an input of the form %s",
+			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
 }
 
 func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
-	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120), Clip(next.args, 120)),
+	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120),
+		Clip(next.args, 120)),
 		"after an answer to an input of the form "+was.form+" the caller asked again")
 }
 
@@ -102,7 +106,8 @@ type loggedCall struct {
 }
 
 func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
-	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more", form: "that is not kept any more"}
+	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
+		form: "that is not kept any more"}
 	got, err := c.r.store.Call(ctx, callID)
 	if err != nil {
 		return was

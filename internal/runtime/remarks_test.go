@@ -22,11 +22,13 @@ func TestRemarks(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	weak := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
-		status := map[string]string{`"beta"`: "partial", `"gamma"`: "no_results", `"delta"`: "fallback", `"epsilon"`: "empty"}[string(q.Args[0])]
+		status := map[string]string{`"beta"`: "partial", `"gamma"`: "no_results", `"delta"`: "fallback",
+			`"epsilon"`: "empty"}[string(q.Args[0])]
 		return runtimetest.Value(fmt.Sprintf(`{"status":%q,"token":"hunter2"}`, cmp.Or(status, "unparsed")))
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": weak, "one": runtimetest.Returns("1")}}
-	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}, "r.other": {"weak"}},
+		func(o *Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("other", "elsewhere in the world")
 	call("m", "rain in Spain")
@@ -43,10 +45,11 @@ func TestRemarks(t *testing.T) {
 		t.Errorf("%d weak answers are shown, want the newest of %d kinds:\n%s", n, shownRemarks, text)
 	}
 	for part, want := range map[string]bool{
-		`args ["gamma"] were answered with {"status":"no_results","token":"[masked]"}`:        true,
-		`args ["beta"] were answered with`:                                                    true,
-		`args ["delta"] were answered with`:                                                   true,
-		`args ["alpha"] were answered with`:                                                   false, // three kinds are newer
+		`args ["gamma"] were answered with {"status":"no_results","token":"[masked]"}`: true,
+		`args ["beta"] were answered with`:                                             true,
+		`args ["delta"] were answered with`:                                            true,
+		// three kinds are newer
+		`args ["alpha"] were answered with`:                                                   false,
 		`args ["epsilon"] were answered with`:                                                 false,
 		`after an answer to args ["rain in Spain"] the caller asked again: ["rain in Spain"]`: true,
 		"elsewhere": false, "hunter2": false,
@@ -65,11 +68,13 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
-	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	r, model := scripted(t, box, map[string][]string{"r.m": {"one"}},
+		func(o *Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	audit := func(action, target, reason, after string) {
 		t.Helper()
-		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target, Reason: reason, After: json.RawMessage(after)}
+		e := agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(clock), Action: action, Target: target,
+			Reason: reason, After: json.RawMessage(after)}
 		if err := r.store.AppendAudit(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +95,8 @@ func TestReasons(t *testing.T) {
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &reason})
 	call("m")
 	text := lastUser(model.Requests()[1])
-	for part, want := range map[string]bool{"too vague": true, "as advised\n": true, "too slow": true, "the first of four": false, "before the program": false,
+	for part, want := range map[string]bool{"too vague": true, "as advised\n": true, "too slow": true,
+		"the first of four": false, "before the program": false,
 		"of another method": false, "odd": false, "elsewhere": false, "<operator_reason>": false} {
 		if strings.Contains(text, part) != want {
 			t.Errorf("the request has %q: %v\n%s", part, !want, text)
@@ -120,20 +126,24 @@ func TestCorrectionAcrossRestart(t *testing.T) {
 			clock, held := began, store.NewMemory(store.Options{})
 			start := func() (*Runtime, *runtimetest.Model) {
 				box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": runtimetest.Returns(tt.answer)}}
-				return scripted(t, box, map[string][]string{"r.m": {"p"}}, func(o *Options) { o.Store, o.Now = held, func() time.Time { return clock } })
+				return scripted(t, box, map[string][]string{"r.m": {"p"}},
+					func(o *Options) { o.Store, o.Now = held, func() time.Time { return clock } })
 			}
 			r, _ := start()
 			id, call := conversation(t, r, SessionRequest{Role: "r"})
 			first := call("m", "rain in Spain")
 			clock = clock.Add(tt.after)
 			r, _ = start()
-			res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m", Args: texts(string(agent.Encoded(tt.args)))})
+			res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m",
+				Args: texts(string(agent.Encoded(tt.args)))})
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := logOf(t, r, res.CallID)
-			if e.UserCorrectionSignal != tt.want || (e.UserCorrectionReferenceCallID == first.CallID) != (tt.want != "") {
-				t.Errorf("the signal is %q of %q, want %q", e.UserCorrectionSignal, e.UserCorrectionReferenceCallID, tt.want)
+			if e.UserCorrectionSignal != tt.want ||
+				(e.UserCorrectionReferenceCallID == first.CallID) != (tt.want != "") {
+				t.Errorf("the signal is %q of %q, want %q", e.UserCorrectionSignal, e.UserCorrectionReferenceCallID,
+					tt.want)
 			}
 		})
 	}

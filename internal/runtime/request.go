@@ -29,7 +29,8 @@ type CallRequest struct {
 	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
 	History   json.RawMessage // the history input; nil for none
 	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
-	Outlives  bool            // once a model was asked for a program, the call goes on when its client goes without a word, so that the program is kept
+	// once a model was asked for a program, the call goes on when its client goes without a word, so that the program is kept
+	Outlives bool
 
 	Owner          string // the access token's name, "local" without
 	Operates       bool   // SessionID may be another's
@@ -38,7 +39,8 @@ type CallRequest struct {
 	IdempotencyKey string // scoped by owner and session; "" for none
 	BodyHash       string // of the request, compared when the key comes again
 
-	Follow func(*progress.Log) // is given what the call reports, before the call begins; nil: nobody follows it from there
+	// is given what the call reports, before the call begins; nil: nobody follows it from there
+	Follow func(*progress.Log)
 }
 
 // bytes is how much the call brings.
@@ -60,24 +62,26 @@ type Reply struct {
 	Outcome   agent.Outcome `json:"outcome"`
 	Program   Program       `json:"program"`
 
-	Attempts   int         `json:"attempts"` // programs run, or asked of the model where more of them were refused than ran
+	// programs run, or asked of the model where more of them were refused than ran
+	Attempts   int         `json:"attempts"`
 	DurationMs float64     `json:"duration_ms"`
 	Usage      agent.Usage `json:"usage"`
 }
 
 // Program says which program answered.
 type Program struct {
-	Source      string          `json:"source"` // generated, persisted, repaired, none
-	ArtifactHit bool            `json:"artifact_hit"`
-	Generation  string          `json:"generation,omitempty"`
-	Checksum    string          `json:"checksum,omitempty"`
-	Trigger     string          `json:"trigger,omitempty"`
-	Doubted     bool            `json:"doubted,omitempty"`  // a person called an answer of it wrong
-	Stale       string          `json:"stale,omitempty"`    // purpose: a person has changed what the method is for since it was made, and no other could be had
-	Engine      string          `json:"engine,omitempty"`   // go, ssa or yaegi: what ran it
-	Tier        string          `json:"tier,omitempty"`     // native for go, engine for another Engine
-	BuildMs     float64         `json:"build_ms,omitempty"` // how long this call waited for the compiler
-	Selection   agent.Selection `json:"selection"`
+	Source      string `json:"source"` // generated, persisted, repaired, none
+	ArtifactHit bool   `json:"artifact_hit"`
+	Generation  string `json:"generation,omitempty"`
+	Checksum    string `json:"checksum,omitempty"`
+	Trigger     string `json:"trigger,omitempty"`
+	Doubted     bool   `json:"doubted,omitempty"` // a person called an answer of it wrong
+	// purpose: a person has changed what the method is for since it was made, and no other could be had
+	Stale     string          `json:"stale,omitempty"`
+	Engine    string          `json:"engine,omitempty"`   // go, ssa or yaegi: what ran it
+	Tier      string          `json:"tier,omitempty"`     // native for go, engine for another Engine
+	BuildMs   float64         `json:"build_ms,omitempty"` // how long this call waited for the compiler
+	Selection agent.Selection `json:"selection"`
 }
 
 // CallResult is what Call hands back: the reply encoded as it was committed, so that a replay under the same

@@ -14,13 +14,15 @@ import (
 
 // rerun runs the candidate on the fixture. It returns the attempt that answers differently or was interrupted, and whether
 // the value came out the same; neither when the fixture can show nothing about the candidate.
-func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, i int) (broken *judged, reproduced bool) {
+func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
+	i int) (broken *judged, reproduced bool) {
 	effects := f.Effects
 	if effects == nil {
 		effects = sandbox.EmptyJournal()
 	}
 	owner := c.ownerOfSession(ctx, f.SessionID)
-	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs, context: f.Context, effects: effects, of: owner, earlier: true}
+	d := dryRun{id: c.id + ".f" + strconv.Itoa(i+1), callID: f.CallID, args: f.Args, kwargs: f.Kwargs,
+		context: f.Context, effects: effects, of: owner, earlier: true}
 	a, ok := c.dryRun(ctx, &cand.generation, d)
 	if !ok {
 		return nil, false
@@ -40,10 +42,13 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture, 
 	default:
 		got, form = string(res.Value), c.outlinedAnswer(res.Value, "")
 	}
-	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"), agent.ClassIntrinsic
+	a.outcome, a.class = agent.Failed(agent.ErrExecution, "it broke an earlier call that was right"),
+		agent.ClassIntrinsic
 	a.broke, a.fixture = prompt.BrokeFixture, f.CallID
-	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s", c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
-		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s", c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
+	a.hint = c.quote(owner, fmt.Sprintf("for args %s kwargs %s the answer was %s, now it is %s",
+		c.clip(string(rawArray(f.Args))), c.clip(string(f.Kwargs)), c.clip(string(f.Value)), c.clip(got)),
+		fmt.Sprintf("for an input of the form %s the answer was %s, now it is another: %s",
+			c.outlined(f.Args, f.Kwargs), c.outlinedAnswer(f.Value, ""), form))
 	return a, false
 }
 

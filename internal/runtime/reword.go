@@ -19,7 +19,9 @@ func (in *SelectInput) outdated(g *agent.Generation) bool {
 // worded returns the newest kept generation that may answer and was made for the registered wording, or nil.
 func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	for _, g := range a.Generations {
-		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == a.Current().CheckedFingerprint && !in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
+		fits := in.CheckedFingerprint == agent.FingerprintNone &&
+			g.CheckedFingerprint == a.Current().CheckedFingerprint && !in.others(g) ||
+			g.CheckedFingerprint == in.CheckedFingerprint
 		if fits && g.MadeFor != nil && !in.reworded(g) && in.serves(a, g) {
 			return g
 		}
@@ -86,7 +88,8 @@ func (c *selected) rewrites() bool {
 
 // rechecked is the candidate of a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
-	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at, proof: proof{turn: make(chan struct{}, 1)}}
+	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at,
+		proof: proof{turn: make(chan struct{}, 1)}}
 }
 
 // tryKept holds a program that the model keeps to what a new one would be held to: a person's example counts for more than the model's word. It returns no attempt where
@@ -106,7 +109,8 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	made := *rec.madeForNow()
 	at := cand.keptAt
 	made.Checked = &at
-	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
+	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
+		Reworded: &agent.Rewording{Of: cand.predecessor.ID, For: made}}
 	rec.changes = append(rec.changes, change)
 	rec.r.backoffs.clear(rec.backoffKey())
 	rec.artifact = rec.artifact.Apply(change)
@@ -161,5 +165,6 @@ func (rec *recovery) rewordedToo(g *agent.Generation) string {
 	if !rec.decision.Reworded {
 		return ""
 	}
-	return " What it is for has changed, too, so that what it answered before counts no more. Before: " + string(agent.Encoded(g.MadeFor.Wording))
+	return " What it is for has changed, too, so that what it answered before counts no more. Before: " +
+		string(agent.Encoded(g.MadeFor.Wording))
 }

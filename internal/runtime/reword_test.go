@@ -40,32 +40,48 @@ func TestSelectByWords(t *testing.T) {
 		{"as it was made", artifact(nil, one()), "a..", k, nil, "run healthy gen-1 - false"},
 		{"changed", artifact(nil, one()), "b..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
 		{"changed, and the call has its own", artifact(nil, one()), "", k, nil, "run healthy gen-1 - false"},
-		{"changed, without repairs", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.RepairEnabled = false }, "forge purpose_changed gen-1 gen-1 true"},
-		{"changed, and degraded", artifact(nil, worded(generation("gen-1", k, "oiiii", nil), "a..")), "b..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
-		{"changed, and pinned", artifact(func(a *agent.Artifact) { a.Pinned = true }, one()), "b..", k, nil, "run pinned gen-1 - false"},
-		{"changed, and quarantined", artifact(func(a *agent.Artifact) { a.Quarantined = true }, one()), "b..", k, nil, "forge quarantined gen-1 - true"},
-		{"changed, and forced", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.ForceGeneration = true }, "forge force_generation gen-1 - true"},
-		{"changed with the deliverable", artifact(nil, one()), "b..", other, nil, "repair contract_changed gen-1 gen-1 true"},
+		{"changed, without repairs", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.RepairEnabled = false },
+			"forge purpose_changed gen-1 gen-1 true"},
+		{"changed, and degraded", artifact(nil, worded(generation("gen-1", k, "oiiii", nil), "a..")), "b..", k, nil,
+			"forge purpose_changed gen-1 gen-1 true"},
+		{"changed, and pinned", artifact(func(a *agent.Artifact) { a.Pinned = true }, one()), "b..", k, nil,
+			"run pinned gen-1 - false"},
+		{"changed, and quarantined", artifact(func(a *agent.Artifact) { a.Quarantined = true }, one()), "b..", k, nil,
+			"forge quarantined gen-1 - true"},
+		{"changed, and forced", artifact(nil, one()), "b..", k, func(p *agent.Policy) { p.ForceGeneration = true },
+			"forge force_generation gen-1 - true"},
+		{"changed with the deliverable", artifact(nil, one()), "b..", other, nil,
+			"repair contract_changed gen-1 gen-1 true"},
 		{"set back", artifact(nil, two(), one()), "a..", k, nil, "run healthy gen-1 - false"},
-		{"set back, the older one is degraded", artifact(nil, two(), worded(generation("gen-1", k, "oiiii", nil), "a..")), "a..", k, nil, "forge purpose_changed gen-2 gen-2 true"},
+		{"set back, the older one is degraded", artifact(nil, two(),
+			worded(generation("gen-1", k, "oiiii", nil), "a..")), "a..", k, nil,
+			"forge purpose_changed gen-2 gen-2 true"},
 		{"taken back", artifact(nil, one()), "..", k, nil, "run healthy gen-1 - false"},
-		{"taken back, and an older one was made without", artifact(nil, two(), worded(generation("gen-1", k, "ooo", nil), "..")), "..", k, nil, "run healthy gen-1 - false"},
-		{"taken back while the new one waits", artifact(waiting, two(), one()), "..", k, nil, "run breaks_examples gen-1 - false"},
+		{"taken back, and an older one was made without", artifact(nil, two(),
+			worded(generation("gen-1", k, "ooo", nil), "..")), "..", k, nil, "run healthy gen-1 - false"},
+		{"taken back while the new one waits", artifact(waiting, two(), one()), "..", k, nil,
+			"run breaks_examples gen-1 - false"},
 		{"the new one waits", artifact(waiting, two(), one()), "b..", k, nil, "run breaks_examples gen-1 - false"},
-		{"the new one waits, and they change again", artifact(waiting, two(), one()), "c..", k, nil, "forge purpose_changed gen-1 gen-1 true"},
-		{"the new one waits, pinned", artifact(func(a *agent.Artifact) { waiting(a); a.Pinned = true }, two(), one()), "c..", k, nil, "run breaks_examples gen-1 - false"},
-		{"a durable one of before does not come first", artifact(func(a *agent.Artifact) { a.Find("gen-1").State = agent.StateDurable }, two(), one()), "b..", k,
+		{"the new one waits, and they change again", artifact(waiting, two(), one()), "c..", k, nil,
+			"forge purpose_changed gen-1 gen-1 true"},
+		{"the new one waits, pinned", artifact(func(a *agent.Artifact) { waiting(a); a.Pinned = true }, two(), one()),
+			"c..", k, nil, "run breaks_examples gen-1 - false"},
+		{"a durable one of before does not come first",
+			artifact(func(a *agent.Artifact) { a.Find("gen-1").State = agent.StateDurable }, two(), one()), "b..", k,
 			func(p *agent.Policy) { p.Promotion.Enforce = true }, "run healthy gen-2 - false"},
-		{"nothing is kept of what it was made for", artifact(nil, generation("gen-1", k, "ooo", nil)), "b..", k, nil, "run healthy gen-1 - false"},
+		{"nothing is kept of what it was made for", artifact(nil, generation("gen-1", k, "ooo", nil)), "b..", k, nil,
+			"run healthy gen-1 - false"},
 	} {
 		p := agent.DefaultPolicy()
 		if x.change != nil {
 			x.change(&p)
 		}
 		r := &Runtime{}
-		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact, CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
+		d := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact, CheckedFingerprint: x.checked,
+			Words: x.words, Policy: &p, Now: time.Unix(0, 0),
 			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs})
-		slim := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact.Selectable(), CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
+		slim := Select(SelectInput{Role: "calculator", Method: "add", Artifact: x.artifact.Selectable(),
+			CheckedFingerprint: x.checked, Words: x.words, Policy: &p, Now: time.Unix(0, 0),
 			ImportAllowed: func(string) bool { return true }, IgnoresArgs: r.ignoresArgs})
 		id := func(g *agent.Generation) string {
 			if g == nil {
@@ -77,10 +93,12 @@ func TestSelectByWords(t *testing.T) {
 		if d.Reworded {
 			reworded = "true"
 		}
-		if got := strings.Join([]string{d.Decision, d.Reason, id(d.Generation), id(d.Fallback), reworded}, " "); got != x.want {
+		if got := strings.Join([]string{d.Decision, d.Reason, id(d.Generation), id(d.Fallback), reworded},
+			" "); got != x.want {
 			t.Errorf("%s: got %s, want %s", x.name, got, x.want)
 		}
-		if got := strings.Join([]string{slim.Decision, slim.Reason, id(slim.Generation), id(slim.Fallback)}, " "); !strings.HasPrefix(x.want, got+" ") {
+		if got := strings.Join([]string{slim.Decision, slim.Reason, id(slim.Generation), id(slim.Fallback)},
+			" "); !strings.HasPrefix(x.want, got+" ") {
 			t.Errorf("%s: got %s of what is selectable, want %s", x.name, got, x.want)
 		}
 	}
@@ -97,7 +115,8 @@ func TestPausedForASlowModel(t *testing.T) {
 	}
 	want := func(waited, until time.Duration, failures int) {
 		t.Helper()
-		if f, waits := b.waiting(k, now); !waits || f.waited != waited || !f.until.Equal(now.Add(until)) || f.failures != failures {
+		if f, waits := b.waiting(k, now); !waits || f.waited != waited || !f.until.Equal(now.Add(until)) ||
+			f.failures != failures {
 			t.Errorf("waits %t until %v after %v and %d failures", waits, f.until, f.waited, f.failures)
 		}
 	}
@@ -130,7 +149,8 @@ func TestPausedRechecks(t *testing.T) {
 		}
 	}
 	b.pause(k, lapse{}, now, p)
-	for _, other := range []backoffKey{{methodKey: k.methodKey, checked: "none"}, {methodKey: k.methodKey, checked: "none", words: "c.."}} {
+	for _, other := range []backoffKey{{methodKey: k.methodKey, checked: "none"},
+		{methodKey: k.methodKey, checked: "none", words: "c.."}} {
 		if _, waits := b.waiting(other, now); waits {
 			t.Errorf("%+v waits", other)
 		}

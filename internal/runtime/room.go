@@ -128,7 +128,8 @@ func (a *answered) boundContext() {
 	case errors.As(err, &full):
 		a.takeBack(full.Outcome())
 	case size > a.r.o.MaxContext:
-		a.takeBack(agent.Failed(agent.ErrResourceExhausted, fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)))
+		a.takeBack(agent.Failed(agent.ErrResourceExhausted,
+			fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, a.r.o.MaxContext)))
 	}
 }
 

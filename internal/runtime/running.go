@@ -67,7 +67,10 @@ func (r *Runtime) runningCall(callID string) *opened {
 
 // entry is the log entry of a call that still runs.
 func (c *opened) entry() agent.LogEntry {
-	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID, Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
-		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args, Kwargs: c.shown().kwargs,
-		DurationMs: agent.Milliseconds(c.r.o.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning, Stage: c.progress.Last(), SandboxLevel: string(c.r.level)}
+	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
+		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,
+		ParentCallID: c.parent, Depth: c.depth, Role: c.role, Model: c.model(), Method: c.method, Args: c.shown().args,
+		Kwargs:     c.shown().kwargs,
+		DurationMs: agent.Milliseconds(c.r.o.Now().Sub(c.started)), OutcomeStatus: agent.StatusRunning,
+		Stage: c.progress.Last(), SandboxLevel: string(c.r.level)}
 }

@@ -85,8 +85,10 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}
 	life, end := context.WithCancelCause(context.Background())
-	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics, level: o.Sandbox.Status().Level,
-		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end, policyRevision: revision}
+	r := &Runtime{o: o, store: held, box: o.Sandbox, model: o.Provider, metrics: o.Metrics,
+		level:   o.Sandbox.Status().Level,
+		running: map[string]*opened{}, keys: map[string]bool{}, idle: make(chan struct{}), life: life, end: end,
+		policyRevision: revision}
 	r.enforce(&p)
 	if o.Shared {
 		if r.unfollow, err = r.follow(); err != nil {

@@ -75,14 +75,17 @@ func TestRepair(t *testing.T) {
 	wantReply(t, "repaired", call("m", "bad"), `"fixed" repaired`)
 	wantReply(t, "warm", call("m", "bad"), `"fixed" persisted`)
 	last := model.Requests()[1].Messages[len(model.Requests()[1].Messages)-1].Content
-	for _, part := range []string{"<failed_code>", `panic("boom")`, "<failure_class>intrinsic</failure_class>", "boom"} {
+	for _, part := range []string{"<failed_code>", `panic("boom")`, "<failure_class>intrinsic</failure_class>",
+		"boom"} {
 		if !strings.Contains(last, part) {
 			t.Errorf("the repair request lacks %q:\n%s", part, last)
 		}
 	}
 	a, _ := r.store.Artifact(t.Context(), "r", "m")
-	if a.RepairCountSinceRegen != 1 || a.IntrinsicFailureCount != 1 || a.Generations[0].Trigger != "repair:execution" || *a.Generations[0].ParentID != "gen-1" {
-		t.Errorf("repairs %d, intrinsic %d, newest %+v", a.RepairCountSinceRegen, a.IntrinsicFailureCount, a.Generations[0])
+	if a.RepairCountSinceRegen != 1 || a.IntrinsicFailureCount != 1 || a.Generations[0].Trigger != "repair:execution" ||
+		*a.Generations[0].ParentID != "gen-1" {
+		t.Errorf("repairs %d, intrinsic %d, newest %+v", a.RepairCountSinceRegen, a.IntrinsicFailureCount,
+			a.Generations[0])
 	}
 }
 
@@ -175,8 +178,10 @@ func TestNestedCalls(t *testing.T) {
 		}
 		records = append(records, rec)
 	}
-	if len(records) != 2 || records[0].MethodName != "help" || records[0].ParentCallID != records[1].CallID || records[0].Depth != 1 ||
-		records[0].Speaker != agent.SpeakerAgent || records[1].Speaker != agent.SpeakerUser || records[0].TraceID != records[1].TraceID {
+	if len(records) != 2 || records[0].MethodName != "help" || records[0].ParentCallID != records[1].CallID ||
+		records[0].Depth != 1 ||
+		records[0].Speaker != agent.SpeakerAgent || records[1].Speaker != agent.SpeakerUser ||
+		records[0].TraceID != records[1].TraceID {
 		t.Errorf("records %+v", records)
 	}
 	_, loop := conversation(t, r, SessionRequest{Role: "loop"})

@@ -30,30 +30,34 @@ const (
 	ReasonContractChanged  = "contract_changed"
 	ReasonDegraded         = "degraded"
 	ReasonApprovalRequired = "approval_required"
-	ReasonNewReach         = "new_reach"    // the current program reaches what no predecessor did, and waits for a person
-	ReasonUnproven         = "unproven"     // it never answered with a value, and gave authored errors in a row
-	ReasonCorrection       = "correction"   // a person called an answer wrong
-	ReasonNotPromoted      = "not_promoted" // another generation has come further in its lifecycle
-	ReasonSetter           = "setter"
-	ReasonPurposeChanged   = "purpose_changed" // a person has changed what the method is for since its program was made
-	ReasonPurposeChecked   = "purpose_checked" // that was so, and the model said within this call that the program does it
-	ReasonBreaksExamples   = "breaks_examples" // the current program was written for a changed purpose, does not hold examples, and waits for a person
+	// the current program reaches what no predecessor did, and waits for a person
+	ReasonNewReach       = "new_reach"
+	ReasonUnproven       = "unproven"     // it never answered with a value, and gave authored errors in a row
+	ReasonCorrection     = "correction"   // a person called an answer wrong
+	ReasonNotPromoted    = "not_promoted" // another generation has come further in its lifecycle
+	ReasonSetter         = "setter"
+	ReasonPurposeChanged = "purpose_changed" // a person has changed what the method is for since its program was made
+	// that was so, and the model said within this call that the program does it
+	ReasonPurposeChecked = "purpose_checked"
+	// the current program was written for a changed purpose, does not hold examples, and waits for a person
+	ReasonBreaksExamples = "breaks_examples"
 )
 
 // SelectInput is all that a selection depends on.
 type SelectInput struct {
 	Role, Method       string
-	HasArgs            bool                // the call has arguments, positional or keyword
-	Positional         int                 // how many are positional
-	Kwargs             json.RawMessage     // the others
-	Artifact           *agent.Artifact     // nil when there is none
-	CheckedFingerprint string              // of the contract's machine-checked parts
-	Words              agent.WordingDigest // of what people have registered; "" where the call has words of its own, or they do not count
-	Policy             *agent.Policy
-	Now                time.Time
-	ImportAllowed      func(path string) bool
-	IgnoresArgs        func(g *agent.Generation) bool
-	Intact             func(g *agent.Generation) bool // its text has its checksum; nil: hash it
+	HasArgs            bool            // the call has arguments, positional or keyword
+	Positional         int             // how many are positional
+	Kwargs             json.RawMessage // the others
+	Artifact           *agent.Artifact // nil when there is none
+	CheckedFingerprint string          // of the contract's machine-checked parts
+	// of what people have registered; "" where the call has words of its own, or they do not count
+	Words         agent.WordingDigest
+	Policy        *agent.Policy
+	Now           time.Time
+	ImportAllowed func(path string) bool
+	IgnoresArgs   func(g *agent.Generation) bool
+	Intact        func(g *agent.Generation) bool // its text has its checksum; nil: hash it
 }
 
 func (in *SelectInput) intact(g *agent.Generation) bool {
@@ -177,7 +181,8 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 		if g.Restored != nil && !slices.Contains(a.Lineage(), g) {
 			continue
 		}
-		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint && !in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
+		fits := in.CheckedFingerprint == agent.FingerprintNone && g.CheckedFingerprint == current.CheckedFingerprint &&
+			!in.others(g) || g.CheckedFingerprint == in.CheckedFingerprint
 		if g != current && fits && !in.reworded(g) && stateRank(g.State) > stateRank(best.State) && in.serves(a, g) {
 			best = g
 		}
@@ -190,7 +195,8 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 
 // repairable reports whether a generation selected for that reason is repaired first, while the budget lasts.
 func repairable(reason string) bool {
-	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored || reason == ReasonUnproven
+	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored ||
+		reason == ReasonUnproven
 }
 
 // repairOrForge repairs first while the switch and the budget allow it, else forges anew.

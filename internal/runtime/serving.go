@@ -11,8 +11,9 @@ import (
 // caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run. Where all were made for contracts of
 // callers it returns the one that answers those of the current one's: the first call without a contract has another one written, which may take something else.
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
-	in := SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone, Policy: r.policy.Load(),
-		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has}
+	in := SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone,
+		Policy: r.policy.Load(),
+		Now:    r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has}
 	d := Select(in)
 	if d.Reason == ReasonContractChanged {
 		in.CheckedFingerprint = a.Current().CheckedFingerprint
@@ -26,7 +27,8 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 
 // Next returns how a call of the artifact's method without arguments and without a contract of its own would be selected now, where k is what is registered of the method.
 func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) Decision {
-	return Select(SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
+	return Select(SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a,
+		CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
 		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has})
 }
 

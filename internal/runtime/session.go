@@ -31,19 +31,22 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 	memory := map[string]json.RawMessage{}
 	if len(q.Context) > 0 && string(q.Context) != "null" {
 		if err := json.Unmarshal(q.Context, &memory); err != nil {
-			return agent.Session{}, &agent.InputError{Code: "invalid_context", Pointer: "/context", Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
+			return agent.Session{}, &agent.InputError{Code: "invalid_context", Pointer: "/context",
+				Detail: "must be an object", Hint: `{"context": {"key": "value"}}`}
 		}
 	}
 	if err := r.checkContext(memory); err != nil {
 		return agent.Session{}, err
 	}
 	now := r.o.Now().UTC()
-	s := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug, Metadata: q.Metadata,
-		Owner: q.Owner, CreatedAt: now, UpdatedAt: now}
+	s := agent.Session{ID: ids.NewSession(false), Role: q.Role, Model: q.Model, Contract: q.Contract, Debug: q.Debug,
+		Metadata: q.Metadata,
+		Owner:    q.Owner, CreatedAt: now, UpdatedAt: now}
 	if s.Contract.Empty() {
 		s.Contract = nil
 	}
-	if err := r.o.Storage.Room(ctx, s.Owner, store.Bytes{Contexts: store.SessionBytes(s) + store.ContextBytes(memory)}); err != nil {
+	if err := r.o.Storage.Room(ctx, s.Owner,
+		store.Bytes{Contexts: store.SessionBytes(s) + store.ContextBytes(memory)}); err != nil {
 		return agent.Session{}, err
 	}
 	if err := r.store.CreateSession(ctx, s, memory); err != nil {
@@ -57,8 +60,9 @@ func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 	if size <= r.o.MaxContext {
 		return nil
 	}
-	return &agent.InputError{Code: "too_large", Pointer: "/context", Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
-		Hint: "keep large data outside and pass it as arguments"}
+	return &agent.InputError{Code: "too_large", Pointer: "/context",
+		Detail: fmt.Sprintf("the context would have %d bytes, at most %d are kept", size, r.o.MaxContext),
+		Hint:   "keep large data outside and pass it as arguments"}
 }
 
 // Session returns the session, store.ErrNotFound when there is none.
@@ -152,9 +156,11 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
 // that it falls between calls. The audit trail keeps what was in the changed keys before and after, secrets masked, until the session is deleted.
 // Where another replica took the session meanwhile, nothing was changed, and the error says whose it is.
-func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage,
+	actor string) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
-		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object", Hint: `{"key": "value", "gone": null}`}
+		return nil, &agent.InputError{Code: "invalid_context", Detail: "a merge patch of a context must be an object",
+			Hint: `{"key": "value", "gone": null}`}
 	}
 	s, err := r.store.Session(ctx, id)
 	if err != nil {
@@ -168,7 +174,8 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	return shown, err
 }
 
-func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage, actor string) (map[string]json.RawMessage, error) {
+func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage,
+	actor string) (map[string]json.RawMessage, error) {
 	id := s.ID
 	epoch, leave, err := r.Turn(ctx, id)
 	if err != nil {
@@ -181,7 +188,8 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 	}
 	change, err := mergePatch(before, patch)
 	if err != nil {
-		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(), Hint: "send a JSON merge patch (RFC 7396)"}
+		return nil, &agent.InputError{Code: "invalid_context", Detail: err.Error(),
+			Hint: "send a JSON merge patch (RFC 7396)"}
 	}
 	entry := audittrail.Entry(r.o.Now(), actor, opContextPatch, id)
 	entry.SessionID, entry.Before = id, r.audited(before, change)
@@ -277,7 +285,8 @@ func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Intro
 	if setterKey(method) != "" {
 		return via("setter", true)
 	}
-	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner}, s).choose(ctx)
+	next, err := r.newCall(CallRequest{SessionID: sessionID, Role: s.Role, Method: method, Owner: s.Owner},
+		s).choose(ctx)
 	if err != nil {
 		return Introspection{}, err
 	}

@@ -32,7 +32,8 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: refused as %s", name, in.Code)
 		}
 	}
-	s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Context: json.RawMessage(`{"k":"` + strings.Repeat("x", 93) + `"}`), Contract: &agent.Contract{}})
+	s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r",
+		Context: json.RawMessage(`{"k":"` + strings.Repeat("x", 93) + `"}`), Contract: &agent.Contract{}})
 	if err != nil || s.Contract != nil || s.HistorySize != 0 {
 		t.Fatalf("a context of the greatest size: %+v, %v", s, err)
 	}
@@ -68,13 +69,16 @@ func TestPatchContext(t *testing.T) {
 	if err != nil || string(agent.Encoded(got)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("got %s, %v", agent.Encoded(got), err)
 	}
-	for patch, code := range map[string]string{"[]": "invalid_context", "7": "invalid_context", `{"e":"` + strings.Repeat("x", 40) + `"}`: "too_large"} {
+	for patch, code := range map[string]string{"[]": "invalid_context", "7": "invalid_context",
+		`{"e":"` + strings.Repeat("x", 40) + `"}`: "too_large"} {
 		var in *agent.InputError
-		if _, err := r.PatchContext(t.Context(), id, json.RawMessage(patch), "ann"); !errors.As(err, &in) || in.Code != code {
+		if _, err := r.PatchContext(t.Context(), id, json.RawMessage(patch),
+			"ann"); !errors.As(err, &in) || in.Code != code {
 			t.Errorf("%s: %v, want %s", patch, err, code)
 		}
 	}
-	if memory, err := r.Context(t.Context(), id); err != nil || string(agent.Encoded(memory)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
+	if memory, err := r.Context(t.Context(), id); err != nil ||
+		string(agent.Encoded(memory)) != `{"b":2,"c":{"d":3},"conversation_history":[]}` {
 		t.Errorf("afterwards %s, %v", agent.Encoded(memory), err)
 	}
 }
@@ -86,14 +90,16 @@ func TestSessionTurns(t *testing.T) {
 			<-ctx.Done()
 			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
 		}
-		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}}, map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 1 })
+		r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
+			map[string][]string{"r.m": {"waits"}}, func(o *Options) { o.MaxQueue = 1 })
 		id, _ := conversation(t, r, SessionRequest{Role: "r"})
 		callID, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if e, running := r.Running(callID); !running || e.Method != "m" || e.OutcomeStatus != agent.StatusRunning || len(r.RunningCalls()) != 1 || r.Progress(callID) == nil {
+		if e, running := r.Running(callID); !running || e.Method != "m" || e.OutcomeStatus != agent.StatusRunning ||
+			len(r.RunningCalls()) != 1 || r.Progress(callID) == nil {
 			t.Errorf("running: %+v, %v", e, running)
 		}
 		patched := make(chan error, 1)
@@ -115,7 +121,8 @@ func TestSessionTurns(t *testing.T) {
 		if res.OK || !strings.Contains(string(res.Body), `"canceled"`) || res.CallID != callID {
 			t.Errorf("the call got %s", res.Body)
 		}
-		if _, running := r.Running(callID); running || r.Progress(callID) != nil || r.CancelRunning(callID) || len(r.RunningCalls()) != 0 {
+		if _, running := r.Running(callID); running || r.Progress(callID) != nil || r.CancelRunning(callID) ||
+			len(r.RunningCalls()) != 0 {
 			t.Error("the call is still running")
 		}
 	})
@@ -150,7 +157,8 @@ func TestResponds(t *testing.T) {
 	call("held")
 	reason := "odd"
 	operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "held", Quarantine: &reason})
-	for method, want := range map[string]string{"key": "context", "key=": "setter", "made": "artifact", "held": "", "new": ""} {
+	for method, want := range map[string]string{"key": "context", "key=": "setter", "made": "artifact", "held": "",
+		"new": ""} {
 		got, err := r.Responds(t.Context(), id, method)
 		via := ""
 		if got.Via != nil {
@@ -211,7 +219,8 @@ func TestRefusedCalls(t *testing.T) {
 	if n := len(historyOf(t, r, id)) + len(r.running); n != 0 {
 		t.Errorf("%d calls are recorded or running", n)
 	}
-	if res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "x=", Args: texts("1"), Timeout: r.o.MaxTimeout}); err != nil || !res.OK {
+	if res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "x=", Args: texts("1"),
+		Timeout: r.o.MaxTimeout}); err != nil || !res.OK {
 		t.Errorf("the longest timeout: %v", err)
 	}
 }
@@ -235,7 +244,8 @@ func TestIdempotency(t *testing.T) {
 		close(model.Block)
 		first := <-done
 		again, err := r.Call(t.Context(), q)
-		if err != nil || !again.Replayed || string(again.Body) != string(first.Body) || again.CallID != first.CallID || again.TraceID != first.TraceID || !again.OK {
+		if err != nil || !again.Replayed || string(again.Body) != string(first.Body) || again.CallID != first.CallID ||
+			again.TraceID != first.TraceID || !again.OK {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 		callID, redone, err := r.Start(q)
@@ -309,7 +319,8 @@ func TestStopCancels(t *testing.T) {
 				}
 				return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrCanceled, Ours: true}}
 			}
-			r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}}, map[string][]string{"r.m": {"waits"}}, nil)
+			r, _ := scripted(t, &runtimetest.Box{Programs: map[string]runtimetest.Run{"waits": waits}},
+				map[string][]string{"r.m": {"waits"}}, nil)
 			id, _ := conversation(t, r, SessionRequest{Role: "r"})
 			_, done, err := r.Start(CallRequest{SessionID: id, Method: "m"})
 			if err != nil {

@@ -38,7 +38,8 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 		return err
 	}
 	var elements []json.RawMessage
-	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook, Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
+	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: maxTurnRecords, Scan: maxTurnLook,
+		Desc: true, Depth0: true, Method: c.method, Role: c.role, Status: agent.StatusOK})
 	if err != nil {
 		return err
 	}
@@ -66,8 +67,10 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 // wantedTurns reads {"from_session": "last", "n": 5}; 0 is an input that is none of these.
 func (c *opened) wantedTurns(sig *contract.Signature) (int, error) {
 	refuse := func(pointer, detail string) (int, error) {
-		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail, Hint: `{"from_session": "last", "n": 5}`,
-			Meta: map[string]any{"field": "history", "expected": "{from_session, n}", "got": agent.Kind(c.inputHistory)}}
+		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail,
+			Hint: `{"from_session": "last", "n": 5}`,
+			Meta: map[string]any{"field": "history", "expected": "{from_session, n}",
+				"got": agent.Kind(c.inputHistory)}}
 	}
 	var all map[string]json.RawMessage
 	if json.Unmarshal(c.inputHistory, &all) != nil || all["from_session"] == nil {

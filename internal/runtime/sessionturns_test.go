@@ -26,14 +26,16 @@ func TestSessionTurnsAsInput(t *testing.T) {
 	}
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"p": answer}}
 	r, _ := scripted(t, box, map[string][]string{"r.m": {"p"}, "r.n": {"p"}}, nil)
-	signature := &agent.Contract{Signature: json.RawMessage(`{"inputs":[{"name":"question"},{"name":"before","type":"history"}],"outputs":[{"name":"answer"}]}`)}
+	signature := &agent.Contract{Signature: json.RawMessage(
+		`{"inputs":[{"name":"question"},{"name":"before","type":"history"}],"outputs":[{"name":"answer"}]}`)}
 	id, call := conversation(t, r, SessionRequest{Role: "r", Contract: signature})
 	for _, q := range []string{"one", "two", "bad", "three"} {
 		call("m", q)
 	}
 	call("n", "elsewhere")
 	ask := func(history string) (string, error) {
-		res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m", Args: texts(`"now"`), History: json.RawMessage(history)})
+		res, err := r.Call(t.Context(), CallRequest{SessionID: id, Method: "m", Args: texts(`"now"`),
+			History: json.RawMessage(history)})
 		if err != nil {
 			return "", err
 		}
@@ -98,13 +100,16 @@ func TestSessionTurnsAsInput(t *testing.T) {
 	}
 	other, _ := conversation(t, r, SessionRequest{Role: "r"})
 	var in *agent.InputError
-	if _, err := r.Call(t.Context(), CallRequest{SessionID: other, Method: "m", History: json.RawMessage(`{"from_session":"last"}`)}); !errors.As(err, &in) || !strings.Contains(in.Detail, "signature") {
+	if _, err := r.Call(t.Context(), CallRequest{SessionID: other, Method: "m",
+		History: json.RawMessage(`{"from_session":"last"}`)}); !errors.As(err, &in) ||
+		!strings.Contains(in.Detail, "signature") {
 		t.Errorf("without a signature: %v", err)
 	}
 	if n := len(historyOf(t, r, id)) + len(r.running); n != records {
 		t.Errorf("%d records, want %d: refused calls leave nothing", n, records)
 	}
-	if n := len(artifactOf(t, r, "r", "m").Current().Fixtures); n != 4 { // one, two, three, now: without a history input
+	// one, two, three, now: without a history input
+	if n := len(artifactOf(t, r, "r", "m").Current().Fixtures); n != 4 {
 		t.Errorf("%d fixtures", n)
 	}
 }
@@ -112,16 +117,19 @@ func TestSessionTurnsAsInput(t *testing.T) {
 // A dispatch method's prompt shows the last turns; the program is not shared, and each call has one of its own.
 func TestDispatchMethod(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns(`"1"`), "two": runtimetest.Returns(`"2"`)}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns(`"1"`),
+		"two": runtimetest.Returns(`"2"`)}}
 	r, model := scripted(t, box, map[string][]string{"r.ask": {"one", "two"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "first", call("ask", "how deep is the sea"), `"1" generated`)
 	got := call("ask", "and the lake")
 	wantReply(t, "second", got, `"2" generated`)
-	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != cacheDispatch || e.Selection.Reason != ReasonDispatch {
+	if e := logOf(t, r, got.CallID); e.Cacheable || e.CacheabilityReason != cacheDispatch ||
+		e.Selection.Reason != ReasonDispatch {
 		t.Errorf("log: cacheable %v (%s), selection %+v", e.Cacheable, e.CacheabilityReason, e.Selection)
 	}
-	if text := lastUser(model.Requests()[1]); !strings.Contains(text, "how deep is the sea") || model.Count("r.ask", "") != 2 {
+	if text := lastUser(model.Requests()[1]); !strings.Contains(text, "how deep is the sea") ||
+		model.Count("r.ask", "") != 2 {
 		t.Errorf("%d requests; the second does not show the first turn:\n%s", model.Count("r.ask", ""), text)
 	}
 }

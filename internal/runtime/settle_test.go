@@ -17,7 +17,8 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 		"grumpy":  runtimetest.Raises("no_such_thing", "there is none"),
 		"refuses": runtimetest.Raises(agent.ErrInvalidInput, "not like this"),
 	})
-	r, model := scripted(t, box, map[string][]string{"r.m": programs}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	r, model := scripted(t, box, map[string][]string{"r.m": programs},
+		func(o *Options) { o.Now = func() time.Time { return clock } })
 	return r, model, &clock
 }
 
@@ -72,7 +73,8 @@ func TestHonestErrorsBackOff(t *testing.T) {
 func TestHeldCandidateGoes(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "two"})
-	r.box.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"), runtimetest.Breaks(agent.ErrExecution, "boom"))
+	r.box.(*runtimetest.Box).Programs["honest"] = on("bad", runtimetest.Raises("no_such_thing", "none"),
+		runtimetest.Breaks(agent.ErrExecution, "boom"))
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	wantReply(t, "it fails for another input", call("m", "fine"), "2 generated")
@@ -84,7 +86,8 @@ func TestHeldCandidateGoes(t *testing.T) {
 	_, call = conversation(t, r, SessionRequest{Role: "r"})
 	call("m", "bad")
 	x := example("ex_1", "2", `"fine"`)
-	if _, err := r.store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.o.Now(), Example: &x}, nil); err != nil {
+	if _, err := r.store.ChangeArtifact(t.Context(), 0, agent.ArtifactChange{Role: "r", MethodName: "m", At: r.o.Now(),
+		Example: &x}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantReply(t, "an example that it does not hold", call("m", "fine"), "2 generated")
@@ -125,12 +128,15 @@ func TestHonestRepairs(t *testing.T) {
 	}
 	a := artifactOf(t, r, "r", "m")
 	if model.Count("r.m", "") != 2 || a.RepairCountSinceRegen != 1 || len(a.Rejections) != 1 || a.Code != "fickle" {
-		t.Errorf("%d requests, %d repairs counted, %d rejections, %s serves", model.Count("r.m", ""), a.RepairCountSinceRegen, len(a.Rejections), a.Code)
+		t.Errorf("%d requests, %d repairs counted, %d rejections, %s serves", model.Count("r.m", ""),
+			a.RepairCountSinceRegen, len(a.Rejections), a.Code)
 	}
 	r.box.(*runtimetest.Box).Programs["honest"] = runtimetest.Returns("4")
 	wantReply(t, "it answers", call("m", "bad"), "4 repaired")
-	if a := artifactOf(t, r, "r", "m"); a.Code != "honest" || model.Count("r.m", "") != 2 || a.Current().ForgeUsage.ModelRequests != 1 {
-		t.Errorf("%s serves, after %d requests, of which it cost %d", a.Code, model.Count("r.m", ""), a.Current().ForgeUsage.ModelRequests)
+	if a := artifactOf(t, r, "r", "m"); a.Code != "honest" || model.Count("r.m", "") != 2 ||
+		a.Current().ForgeUsage.ModelRequests != 1 {
+		t.Errorf("%s serves, after %d requests, of which it cost %d", a.Code, model.Count("r.m", ""),
+			a.Current().ForgeUsage.ModelRequests)
 	}
 }
 

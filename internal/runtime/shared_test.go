@@ -75,7 +75,8 @@ func (g *sharedRig) cold(n int) (wait func() []Reply) {
 			g.Fatal(err)
 		}
 		group.Go(func() {
-			res, err := r.Call(g.Context(), CallRequest{SessionID: s.ID, Method: "m", Args: []json.RawMessage{json.RawMessage("1")}})
+			res, err := r.Call(g.Context(), CallRequest{SessionID: s.ID, Method: "m",
+				Args: []json.RawMessage{json.RawMessage("1")}})
 			if err == nil {
 				err = json.Unmarshal(res.Body, &replies[i])
 			}
@@ -105,7 +106,8 @@ func (g *sharedRig) wantGenerations(n int, calls int64) {
 		names[gen.ID] = true
 	}
 	if len(a.Generations) != n || len(names) != n || a.Sequence != n || a.SuccessCount != calls {
-		g.Errorf("got %d generations with %d names, sequence %d, %d successes; want %d generations and %d successes", len(a.Generations), len(names), a.Sequence,
+		g.Errorf("got %d generations with %d names, sequence %d, %d successes; want %d generations and %d successes",
+			len(a.Generations), len(names), a.Sequence,
 			a.SuccessCount, n, calls)
 	}
 }
@@ -114,13 +116,15 @@ func wantOK(t *testing.T, replies []Reply, value string) {
 	t.Helper()
 	for i, reply := range replies {
 		if string(reply.Outcome.Value) != value {
-			t.Errorf("call %d: got %s, %s %s; want %s", i, reply.Outcome.Value, reply.Outcome.ErrorType, reply.Outcome.ErrorMessage, value)
+			t.Errorf("call %d: got %s, %s %s; want %s", i, reply.Outcome.Value, reply.Outcome.ErrorType,
+				reply.Outcome.ErrorMessage, value)
 		}
 	}
 }
 
 func oneProgram() (*runtimetest.Box, map[string][]string) {
-	return &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}, map[string][]string{"r.m": {"one"}}
+	return &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}},
+		map[string][]string{"r.m": {"one"}}
 }
 
 // Cold calls of one method on several replicas make one model request: the others run the program that it brought, which is stored once.
@@ -214,8 +218,10 @@ func TestHostileCandidates(t *testing.T) {
 		text     string
 		requests int
 	}{
-		"good": {string(good), 0}, "refused by the gate": {string(refused), 1}, "without a time": {string(timeless), 1}, "garbage": {"\x00{", 1}, "null": {"null", 1},
-		"of another type": {`{"reply": 7}`, 1}, "empty": {"", 1}, "huge": {`{"reply":{"Code":"` + string(make([]byte, maxCandidate)) + `"}}`, 1},
+		"good": {string(good), 0}, "refused by the gate": {string(refused), 1}, "without a time": {string(timeless), 1},
+		"garbage": {"\x00{", 1}, "null": {"null", 1},
+		"of another type": {`{"reply": 7}`, 1}, "empty": {"", 1},
+		"huge": {`{"reply":{"Code":"` + string(make([]byte, maxCandidate)) + `"}}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -240,7 +246,8 @@ func TestHostileCandidates(t *testing.T) {
 // A program that nobody stored does not stay in the way of the next forge.
 func TestCandidateWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"bad": runtimetest.Breaks(agent.ErrExecution, "boom"), "one": runtimetest.Returns("1")}}
+		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"bad": runtimetest.Breaks(agent.ErrExecution,
+			"boom"), "one": runtimetest.Returns("1")}}
 		g := newSharedRig(t, 2, box, nil)
 		g.models[0].Programs = map[string][]string{"r.m": {"bad"}}
 		g.models[1].Programs = map[string][]string{"r.m": {"one"}}
@@ -265,7 +272,8 @@ func TestReplicasForgeAgain(t *testing.T) {
 			operate(t, r, agent.ArtifactChange{Role: "r", MethodName: "m", ForceRegenerate: &why})
 		},
 		"archived": func(t *testing.T, r *Runtime) {
-			if err := r.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}}, agent.AuditEntry{ID: ids.New("aud")}); err != nil {
+			if err := r.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
+				agent.AuditEntry{ID: ids.New("aud")}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -273,7 +281,8 @@ func TestReplicasForgeAgain(t *testing.T) {
 		for replica := range 2 {
 			t.Run(fmt.Sprint(name, ", replica ", replica), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "two": runtimetest.Returns("2")}}
+					box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
+						"two": runtimetest.Returns("2")}}
 					g := newSharedRig(t, 2, box, nil)
 					g.models[0].Programs = map[string][]string{"r.m": {"one", "two"}}
 					g.models[1].Programs = map[string][]string{"r.m": {"two"}}
@@ -306,7 +315,8 @@ func TestReplicasNameGenerations(t *testing.T) {
 			names[gen.ID] = true
 		}
 		if len(names) != len(a.Generations) || a.Sequence != 4 || a.SuccessCount != 4 {
-			t.Errorf("got %d generations with %d names, sequence %d, %d successes; want sequence 4 and 4 successes", len(a.Generations), len(names), a.Sequence, a.SuccessCount)
+			t.Errorf("got %d generations with %d names, sequence %d, %d successes; want sequence 4 and 4 successes",
+				len(a.Generations), len(names), a.Sequence, a.SuccessCount)
 		}
 	})
 }
@@ -334,8 +344,10 @@ func (n *overtakingNamespace) CommitCall(ctx context.Context, c *store.CallCommi
 		if err != nil {
 			now = &agent.Artifact{}
 		}
-		g := agent.Generation{ID: now.NextGenerationID(), Trigger: "initial_forge", Code: "theirs", CodeChecksum: agent.Checksum(fmt.Sprint("theirs", n.s.times))}
-		if _, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "r", MethodName: "m", Generation: &g}, nil); err != nil {
+		g := agent.Generation{ID: now.NextGenerationID(), Trigger: "initial_forge", Code: "theirs",
+			CodeChecksum: agent.Checksum(fmt.Sprint("theirs", n.s.times))}
+		if _, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "r", MethodName: "m",
+			Generation: &g}, nil); err != nil {
 			return err
 		}
 	}
@@ -344,20 +356,23 @@ func (n *overtakingNamespace) CommitCall(ctx context.Context, c *store.CallCommi
 
 // An adoption that another replica overtook is decided again, a bounded number of times; then the call is kept without it.
 func TestOvertakenAdoption(t *testing.T) {
-	for times, want := range map[int]string{0: "gen-1", 1: "gen-2", adoptionTries - 1: "gen-4", adoptionTries: "", 100: ""} {
+	for times, want := range map[int]string{0: "gen-1", 1: "gen-2", adoptionTries - 1: "gen-4", adoptionTries: "",
+		100: ""} {
 		box, programs := oneProgram()
 		s := &overtaking{store.NewMemory(store.Options{}), times}
 		r, _ := scripted(t, box, programs, func(o *Options) { o.Store = s })
 		id, call := conversation(t, r, SessionRequest{Role: "r"})
 		reply := call("m", 1)
 		if string(reply.Outcome.Value) != "1" || reply.Program.Generation != want {
-			t.Errorf("overtaken %d times: got %s by %q, want 1 by %q", times, reply.Outcome.Value, reply.Program.Generation, want)
+			t.Errorf("overtaken %d times: got %s by %q, want 1 by %q", times, reply.Outcome.Value,
+				reply.Program.Generation, want)
 		}
 		a, err := r.store.Artifact(t.Context(), "r", "m")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tries := min(times, adoptionTries); want == "" && a.Sequence != tries || want != "" && a.CurrentID != want || a.Find(a.CurrentID) == nil {
+		if tries := min(times, adoptionTries); want == "" && a.Sequence != tries || want != "" && a.CurrentID != want ||
+			a.Find(a.CurrentID) == nil {
 			t.Errorf("overtaken %d times: got %s, sequence %d", times, a.CurrentID, a.Sequence)
 		}
 		if a.SuccessCount != 1 {

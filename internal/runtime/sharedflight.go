@@ -95,7 +95,8 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 		err = w.r.store.PutCandidate(ctx, key, text, candidateLife)
 	}
 	if err != nil {
-		w.r.o.Logger.Warn().Err(err).Str("role", w.role).Str("method", w.method).Msg("a forged program could not be shown to the other replicas: they may forge their own")
+		w.r.o.Logger.Warn().Err(err).Str("role", w.role).Str("method",
+			w.method).Msg("a forged program could not be shown to the other replicas: they may forge their own")
 		return
 	}
 	r := w.r
@@ -114,7 +115,8 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		return nil
 	}
 	var shared sharedCandidate
-	if json.Unmarshal(text, &shared) != nil || shared.Reply.Code == "" && !shared.Reply.Unchanged || shared.CreatedAt.IsZero() {
+	if json.Unmarshal(text, &shared) != nil || shared.Reply.Code == "" && !shared.Reply.Unchanged ||
+		shared.CreatedAt.IsZero() {
 		return nil
 	}
 	if shared.Reply.Unchanged {
@@ -135,7 +137,8 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 		takes, refused = w.describe(q, shared.Reply, facts, false)
 	}
 	if refused != nil {
-		w.r.o.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum", program.Checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
+		w.r.o.Logger.Warn().Str("role", w.role).Str("method", w.method).Str("checksum",
+			program.Checksum).Err(fmt.Errorf("%s: %s", refused.Type, refused.Message)).
 			Msg("the program that another replica left does not pass the gate here")
 		return nil
 	}

@@ -15,7 +15,8 @@ import (
 // Only the newest few of many questions that were asked again are shown.
 func TestShownQuestions(t *testing.T) {
 	t.Parallel()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty"}`), "one": runtimetest.Returns("1")}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"weak": runtimetest.Returns(`{"status":"empty"}`),
+		"one": runtimetest.Returns("1")}}
 	r, model := scripted(t, box, map[string][]string{"r.m": {"weak", "one"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	asked := []string{"rain in Spain", "good action movies", "trains to Vienna", "price of gold", "tallest mountain"}
@@ -31,7 +32,8 @@ func TestShownQuestions(t *testing.T) {
 		t.Errorf("%d questions are shown, want %d:\n%s", n, shownRemarks, text)
 	}
 	for i, q := range asked {
-		if got, want := strings.Contains(text, "asked again: ["+fmt.Sprintf("%q", q)), i >= len(asked)-shownRemarks; got != want {
+		if got, want := strings.Contains(text, "asked again: ["+fmt.Sprintf("%q", q)),
+			i >= len(asked)-shownRemarks; got != want {
 			t.Errorf("%q is shown: %v, want %v", q, got, want)
 		}
 	}
@@ -89,7 +91,8 @@ func TestUnseen(t *testing.T) {
 		{"no look at fixtures", proof{}, g, now, false},
 		{"all seen", proof{fixtured: true, seen: []string{"call_1", "call_2"}}, g, now, false},
 		{"one is new", proof{fixtured: true, seen: []string{"call_1"}}, g, now, true},
-		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, artifact(nil, &agent.Generation{ID: "gen-1"}), false},
+		{"they went", proof{fixtured: true, seen: []string{"call_1"}}, g, artifact(nil, &agent.Generation{ID: "gen-1"}),
+			false},
 	} {
 		if got := tt.proof.unseen(tt.predecessor, tt.now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
@@ -112,7 +115,8 @@ func TestPatches(t *testing.T) {
 		{agent.DecideForge, ReasonMissing, nil, false},
 		{agent.DecideForge, ReasonDegraded, nil, false},
 	} {
-		rec := &recovery{answered: &answered{selected: selected{decision: Decision{Decision: tt.decision, Reason: tt.reason, Generation: tt.generation}}}}
+		rec := &recovery{answered: &answered{selected: selected{decision: Decision{Decision: tt.decision,
+			Reason: tt.reason, Generation: tt.generation}}}}
 		if got := rec.patches(); got != tt.want {
 			t.Errorf("%s for %s: got %v, want %v", tt.decision, tt.reason, got, tt.want)
 		}
@@ -142,7 +146,8 @@ func TestRepairable(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
 		ReasonContractChanged: true, ReasonDegraded: true, ReasonArgsIgnored: true, ReasonUnproven: true,
-		ReasonMissing: false, ReasonHealthy: false, ReasonNotCacheable: false, ReasonCorrection: false, ReasonChecksum: false, "": false,
+		ReasonMissing: false, ReasonHealthy: false, ReasonNotCacheable: false, ReasonCorrection: false,
+		ReasonChecksum: false, "": false,
 	} {
 		if got := repairable(reason); got != want {
 			t.Errorf("%s: got %v, want %v", reason, got, want)
@@ -188,7 +193,8 @@ func TestSameNumber(t *testing.T) {
 	}{
 		{"1", "1.5", &half, true}, {"1.5", "1", &half, true}, {"1", "1.51", &half, false}, {"1", "1.5", nil, false},
 		{"1", "1.0000000005", nil, true}, {"1", "1.000000002", nil, false},
-		{"9007199254740994", "9007199254740993", &one, true}, {"9007199254740995", "9007199254740993", &one, false}, {"9007199254740994", "9007199254740993", nil, false},
+		{"9007199254740994", "9007199254740993", &one, true}, {"9007199254740995", "9007199254740993", &one, false},
+		{"9007199254740994", "9007199254740993", nil, false},
 	} {
 		if got := sameNumber(tt.x, tt.y, tt.tolerance); got != tt.want {
 			t.Errorf("%s and %s: got %v, want %v", tt.x, tt.y, got, tt.want)

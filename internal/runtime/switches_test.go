@@ -20,12 +20,14 @@ func TestRefusedProgramsUnderSwitches(t *testing.T) {
 		name, on string
 		want     int64
 	}{
-		{"forge at every call", `{"force_generation": true}`, 0}, {"reads off", `{"artifact_read_enabled": false}`, 0}, {"not the canary", `{"artifact_read_roles": ["other"]}`, 0},
+		{"forge at every call", `{"force_generation": true}`, 0}, {"reads off", `{"artifact_read_enabled": false}`, 0},
+		{"not the canary", `{"artifact_read_roles": ["other"]}`, 0},
 		{"a person asked for it", `{"repair_enabled": true}`, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			box := &runtimetest.Box{Programs: scriptedPrograms(), Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
+			box := &runtimetest.Box{Programs: scriptedPrograms(),
+				Refused: map[string]*sandbox.Failure{"refused": {Type: agent.ErrDependencyPolicy, Message: "os"}}}
 			r, _ := scripted(t, box, map[string][]string{"r.m": {"fickle", "refused"}}, nil)
 			_, call := conversation(t, r, SessionRequest{Role: "r"})
 			call("m", "fine")
@@ -35,7 +37,8 @@ func TestRefusedProgramsUnderSwitches(t *testing.T) {
 			call("m", "fine")
 			a := artifactOf(t, r, "r", "m")
 			if a.Scorecard.GuardrailExhausted != tt.want || len(a.Rejections) != 1 {
-				t.Errorf("%d exhausted guardrails on the scorecard, want %d; %d rejections", a.Scorecard.GuardrailExhausted, tt.want, len(a.Rejections))
+				t.Errorf("%d exhausted guardrails on the scorecard, want %d; %d rejections",
+					a.Scorecard.GuardrailExhausted, tt.want, len(a.Rejections))
 			}
 		})
 	}
@@ -51,8 +54,10 @@ type world struct {
 
 // answersOf makes a program: a value, an error of its own or a failure for each of the inputs.
 func answersOf(dice *rand.Rand) runtimetest.Run {
-	kinds := []runtimetest.Run{runtimetest.Returns("1"), runtimetest.Returns("2"), runtimetest.Returns(`{"status":"low_utility"}`), runtimetest.Returns("null"),
-		runtimetest.Raises("not_found", "there is none"), runtimetest.Raises(agent.ErrInvalidInput, "not like this"), runtimetest.Breaks(agent.ErrExecution, "boom")}
+	kinds := []runtimetest.Run{runtimetest.Returns("1"), runtimetest.Returns("2"),
+		runtimetest.Returns(`{"status":"low_utility"}`), runtimetest.Returns("null"),
+		runtimetest.Raises("not_found", "there is none"), runtimetest.Raises(agent.ErrInvalidInput, "not like this"),
+		runtimetest.Breaks(agent.ErrExecution, "boom")}
 	program := kinds[dice.IntN(len(kinds))]
 	for _, input := range []string{"a", "b"} {
 		program = on(input, kinds[dice.IntN(len(kinds))], program)
@@ -97,7 +102,8 @@ func (w *world) after(t *testing.T) {
 // program that answers.
 func TestSwitchedOffIsAsNeverStored(t *testing.T) {
 	t.Parallel()
-	switches := []string{`{"artifact_read_enabled": false}`, `{"force_generation": true}`, `{"artifact_read_roles": ["other"]}`, "quarantine"}
+	switches := []string{`{"artifact_read_enabled": false}`, `{"force_generation": true}`,
+		`{"artifact_read_roles": ["other"]}`, "quarantine"}
 	rounds := 400
 	if testing.Short() {
 		rounds = 60 // each is like the others
@@ -133,18 +139,22 @@ func TestSwitchedOffIsAsNeverStored(t *testing.T) {
 		for range 3 {
 			input := inputs[dice.IntN(len(inputs))]
 			got, want := old.call("m", input), never.call("m", input)
-			if got.Outcome.Status != want.Outcome.Status || string(got.Outcome.Value) != string(want.Outcome.Value) || got.Outcome.ErrorType != want.Outcome.ErrorType {
-				t.Errorf("seed %d, %s, repairs %v: m(%s) ends in %+v, in a daemon without a past in %+v", seed, off, repairs, input, got.Outcome, want.Outcome)
+			if got.Outcome.Status != want.Outcome.Status || string(got.Outcome.Value) != string(want.Outcome.Value) ||
+				got.Outcome.ErrorType != want.Outcome.ErrorType {
+				t.Errorf("seed %d, %s, repairs %v: m(%s) ends in %+v, in a daemon without a past in %+v", seed, off,
+					repairs, input, got.Outcome, want.Outcome)
 			}
 		}
 		requests := old.model.Requests()[asked:]
 		if len(requests) != len(never.model.Requests()) {
-			t.Errorf("seed %d, %s: %d requests, %d without a past", seed, off, len(requests), len(never.model.Requests()))
+			t.Errorf("seed %d, %s: %d requests, %d without a past", seed, off, len(requests),
+				len(never.model.Requests()))
 		}
 		for _, q := range requests {
 			for _, m := range q.Messages {
 				if strings.Contains(m.Content, "of before") {
-					t.Errorf("seed %d, %s: the model is shown a program that is switched off:\n%s", seed, off, m.Content)
+					t.Errorf("seed %d, %s: the model is shown a program that is switched off:\n%s", seed, off,
+						m.Content)
 				}
 			}
 		}
@@ -153,9 +163,11 @@ func TestSwitchedOffIsAsNeverStored(t *testing.T) {
 		}
 		now := artifactOf(t, old.Runtime, "r", "m")
 		if now.CurrentID != before.CurrentID || now.Current().Window != before.Current().Window {
-			t.Errorf("seed %d, %s: %s became %s, %s became %s", seed, off, before.CurrentID, now.CurrentID, before.Current().Window, now.Current().Window)
+			t.Errorf("seed %d, %s: %s became %s, %s became %s", seed, off, before.CurrentID, now.CurrentID,
+				before.Current().Window, now.Current().Window)
 		}
-		if kept += now.SuccessCount - before.SuccessCount; off == "quarantine" && now.SuccessCount != before.SuccessCount {
+		if kept += now.SuccessCount - before.SuccessCount; off == "quarantine" &&
+			now.SuccessCount != before.SuccessCount {
 			t.Errorf("seed %d: calls under quarantine count: %d, %d", seed, before.SuccessCount, now.SuccessCount)
 		}
 		unkept += now.UnkeptCalls
@@ -177,7 +189,8 @@ func standing(r *Runtime) *agent.Artifact {
 // Answers of programs that are not kept are marked in the log and counted at the method.
 func TestUnkeptCallsAreCounted(t *testing.T) {
 	t.Parallel()
-	r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one", "two", "one"}}, nil)
+	r, _ := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()},
+		map[string][]string{"r.m": {"one", "two", "one"}}, nil)
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "stored", call("m", "x"), "1 generated")
 	patchPolicy(t, r, `{"artifact_read_enabled": false}`)
@@ -186,7 +199,8 @@ func TestUnkeptCallsAreCounted(t *testing.T) {
 	same := call("m", "x")
 	wantReply(t, "the same answer", same, "1 generated")
 	a := artifactOf(t, r, "r", "m")
-	if !logOf(t, r, other.CallID).ProgramUnkept || logOf(t, r, same.CallID).ProgramUnkept || a.UnkeptCalls != 1 || len(a.Generations) != 2 || !a.Generations[0].Aside {
+	if !logOf(t, r, other.CallID).ProgramUnkept || logOf(t, r, same.CallID).ProgramUnkept || a.UnkeptCalls != 1 ||
+		len(a.Generations) != 2 || !a.Generations[0].Aside {
 		t.Errorf("got %d unkept calls and %d generations", a.UnkeptCalls, len(a.Generations))
 	}
 }

@@ -11,8 +11,9 @@ func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
 	if c.r.o.Tracer == nil {
 		return
 	}
-	c.span = c.r.o.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID, TraceParent: traceParent,
-		Parent: parent, At: c.started})
+	c.span = c.r.o.Tracer.Start(telemetry.SpanStart{Name: "call " + c.role + "." + c.method, TraceID: c.traceID,
+		TraceParent: traceParent,
+		Parent:      parent, At: c.started})
 }
 
 // traceAttempt traces the stages of an attempt. The runner reports how long it took, not when: its work ended when judging

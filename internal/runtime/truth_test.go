@@ -42,7 +42,8 @@ func TestRequestedRegenerationMayChangeAnswers(t *testing.T) {
 // A regeneration that fails leaves the old program serving, and is not tried again with each call.
 func TestFailedRegenerationKeepsServing(t *testing.T) {
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	r, model := newRuntimeWith(t, map[string][]string{"r.m": {run(add), run(hopeless)}}, func(o *Options) { o.Now = func() time.Time { return clock } })
+	r, model := newRuntimeWith(t, map[string][]string{"r.m": {run(add), run(hopeless)}},
+		func(o *Options) { o.Now = func() time.Time { return clock } })
 	_, call := conversation(t, r, SessionRequest{Role: "r"})
 	wantReply(t, "first", call("m", 1, 2), "3 generated")
 	reason := "nicer"
@@ -88,7 +89,8 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 	_, call := conversation(t, r, SessionRequest{Role: "tax"})
 	wantReply(t, "the second program", call("net", 10), "7 generated")
 	wantReply(t, "it serves", call("net", 1000), "700 persisted")
-	if text := lastUser(model.Requests()[0]); !strings.Contains(text, "<examples>") || !strings.Contains(text, "700.0000000001") {
+	if text := lastUser(model.Requests()[0]); !strings.Contains(text, "<examples>") ||
+		!strings.Contains(text, "700.0000000001") {
 		t.Errorf("the first request does not show the example:\n%s", text)
 	}
 	if text := lastUser(model.Requests()[1]); !strings.Contains(text, "the answer must be 700.0000000001, it is 600") {
@@ -101,10 +103,13 @@ func TestCorrection(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxWrong), run(taxRight)}})
 	id, call := conversation(t, r, SessionRequest{Role: "tax"})
 	first := call("net", 1000)
-	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, Note: "70 percent, not 60",
-		Args: []json.RawMessage{json.RawMessage("1000")}, Kwargs: json.RawMessage("{}"), Got: json.RawMessage("600"), Expected: json.RawMessage("700"), ExampleID: "ex_1"}
+	v := agent.Verdict{CallID: first.CallID, SessionID: id, Generation: "gen-1", Verdict: agent.VerdictWrong,
+		State: agent.ExampleActive, Note: "70 percent, not 60",
+		Args: []json.RawMessage{json.RawMessage("1000")}, Kwargs: json.RawMessage("{}"), Got: json.RawMessage("600"),
+		Expected: json.RawMessage("700"), ExampleID: "ex_1"}
 	x := example("ex_1", "700", "1000")
-	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", Verdict: &v, Example: &x, Correction: &agent.Correction{State: agent.CorrectionQueued}})
+	operate(t, r, agent.ArtifactChange{Role: "tax", MethodName: "net", Verdict: &v, Example: &x,
+		Correction: &agent.Correction{State: agent.CorrectionQueued}})
 	if got := call("net", 10); !got.Program.Doubted {
 		t.Errorf("the program is not doubted: %+v", got.Program)
 	}
@@ -113,7 +118,8 @@ func TestCorrection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" || a.Correction.ChangedAnswers != 1 {
+	if a.Correction.State != agent.CorrectionAdopted || *a.Correction.Generation != "gen-2" ||
+		a.Correction.ChangedAnswers != 1 {
 		t.Errorf("the correction is %s", agent.Encoded(a.Correction))
 	}
 	got := call("net", 1000)
@@ -121,7 +127,8 @@ func TestCorrection(t *testing.T) {
 	if got.Program.Doubted {
 		t.Error("the corrected program is doubted")
 	}
-	for _, part := range []string{"<failed_code>", "a person called an answer wrong", "70 percent, not 60", "the right answer is 700"} {
+	for _, part := range []string{"<failed_code>", "a person called an answer wrong", "70 percent, not 60",
+		"the right answer is 700"} {
 		if text := lastUser(model.Requests()[1]); !strings.Contains(text, part) {
 			t.Errorf("the request lacks %q:\n%s", part, text)
 		}

@@ -21,14 +21,16 @@ type DryRun struct {
 
 // selection is the pseudo-call under which dry runs run.
 func (r *Runtime) selection(p DryRun) *selected {
-	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner}, agent.Session{Role: p.Role})
+	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
+		agent.Session{Role: p.Role})
 	return &selected{opened: c, artifact: p.Artifact}
 }
 
 // RunDry runs the program live on the given input. Nothing is kept or counted.
 func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	s := r.selection(p)
-	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.id, callID: s.id, args: s.args, kwargs: s.kwargs, context: p.Context, denied: p.NoFetch})
+	a, ok := s.dryRun(ctx, p.Generation, dryRun{id: s.id, callID: s.id, args: s.args, kwargs: s.kwargs,
+		context: p.Context, denied: p.NoFetch})
 	if !ok {
 		return agent.Failed(agent.ErrInvalidInput, "context must be an object")
 	}

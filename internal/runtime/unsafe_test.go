@@ -18,8 +18,10 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 		{"NaN", "math.NaN()", "math", `"NaN"`},
 		{"+Inf", "math.Inf(1)", "math", `"+Inf"`},
 		{"a channel", "make(chan int)", "", `"(chan)"`},
-		{"a cyclic value", "func() any { m := map[string]any{}; m[\"m\"] = m; return m }()", "", `"{\"m\": {\"m\": {\"m\": {\"m\": ...}}}}"`},
-		{"depth 1000", "func() any { var v any = 1; for range 1000 { v = []any{v} }; return v }()", "", `"[[[[...]]]]"`},
+		{"a cyclic value", "func() any { m := map[string]any{}; m[\"m\"] = m; return m }()", "",
+			`"{\"m\": {\"m\": {\"m\": {\"m\": ...}}}}"`},
+		{"depth 1000", "func() any { var v any = 1; for range 1000 { v = []any{v} }; return v }()", "",
+			`"[[[[...]]]]"`},
 	}
 	programs := map[string][]string{"tool.m": {run("\treturn call.Args, nil")}}
 	for _, tt := range tests {
@@ -27,7 +29,8 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 		if tt.imports != "" {
 			imports = []string{tt.imports}
 		}
-		programs["main."+tt.name] = []string{run("\to := call.Tool(\"tool\").CallWith(\"m\", []any{\"before\", "+tt.value+"}, map[string]any{\"password\": \"hunter2\", \"k\": 1})\n\treturn o.ErrorType, nil", imports...)}
+		programs["main."+tt.name] = []string{run("\to := call.Tool(\"tool\").CallWith(\"m\", []any{\"before\", "+
+			tt.value+"}, map[string]any{\"password\": \"hunter2\", \"k\": 1})\n\treturn o.ErrorType, nil", imports...)}
 	}
 	r, model := newRuntime(t, programs)
 	for _, tt := range tests {
@@ -44,11 +47,13 @@ func TestArgumentsWithoutJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		args, _ := json.Marshal(rec.Args)
-		if string(args) != `["before",`+tt.want+`]` || string(rec.Kwargs) != `{"k":1,"password":"[masked]"}` || rec.ErrorType != agent.ErrNonSerializable || rec.ProgramSource != agent.SourceNone {
+		if string(args) != `["before",`+tt.want+`]` || string(rec.Kwargs) != `{"k":1,"password":"[masked]"}` ||
+			rec.ErrorType != agent.ErrNonSerializable || rec.ProgramSource != agent.SourceNone {
 			t.Errorf("%s: the record is %s", tt.name, page.Records[0])
 		}
 		entry, err := r.store.Call(t.Context(), rec.CallID)
-		if err != nil || !entry.Log.HistoryRecordAppended || !strings.HasPrefix(entry.Log.OutcomeErrorMessage, "argument 2: ") {
+		if err != nil || !entry.Log.HistoryRecordAppended || !strings.HasPrefix(entry.Log.OutcomeErrorMessage,
+			"argument 2: ") {
 			t.Errorf("%s: the log entry is %+v, %v", tt.name, entry.Log, err)
 		}
 	}

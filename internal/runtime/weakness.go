@@ -38,11 +38,13 @@ func (w *weakness) String() string {
 	if w.weak == 0 {
 		return ""
 	}
-	return Clip(fmt.Sprintf("%d of its last %d: %s", w.weak, w.of, strings.Join(w.reasons[:min(len(w.reasons), maxWeakReasons)], ", ")), maxWeakText)
+	return Clip(fmt.Sprintf("%d of its last %d: %s", w.weak, w.of,
+		strings.Join(w.reasons[:min(len(w.reasons), maxWeakReasons)], ", ")), maxWeakText)
 }
 
 // weaknessOf looks at the newest answers of the role's methods. Reasons name what the deliverable declares, and nothing else of a value.
-func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage, methods ...string) (w weakness) {
+func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
+	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
 		known, err := c.r.store.Evidence(ctx, role, m)
 		if err != nil {
@@ -52,7 +54,8 @@ func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.R
 		w.weak, w.of, w.reasons = w.weak+weak, w.of+of, append(w.reasons, reasons...)
 	}
 	if w.weak > 0 {
-		w.reasons = evolve.WeakKinds(w.reasons, func(name string) bool { return strings.Contains(string(deliverable), strconv.Quote(name)) })
+		w.reasons = evolve.WeakKinds(w.reasons,
+			func(name string) bool { return strings.Contains(string(deliverable), strconv.Quote(name)) })
 	}
 	return w
 }
@@ -106,7 +109,8 @@ func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q for
 		t.Methods = []string{k.Method}
 		if t, shown := c.registry(1).tool(ctx, t); shown && len(t.Methods) > 0 {
 			if w := c.weaknessOf(ctx, k.Role, t.Tool.Deliverable, k.Method); w.weak > 0 {
-				e.add(prompt.Public(fmt.Sprintf("answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))
+				e.add(prompt.Public(fmt.Sprintf(
+					"answers of %s.%s, which the program called, were weak, %s: a contract that you delegate with can demand more", k.Role, k.Method, &w)))
 			}
 		}
 	}

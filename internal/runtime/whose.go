@@ -44,7 +44,8 @@ func (c *selected) declared(name string) bool {
 		return true
 	}
 	k := c.terms.contract
-	return k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature}, func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
+	return k != nil && slices.ContainsFunc([]json.RawMessage{k.Deliverable, k.Signature},
+		func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
 }
 
 // namedType is an error type as everybody in the namespace may read it: what a program made up at run time may be data.

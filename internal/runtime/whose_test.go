@@ -56,17 +56,20 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 	}
 	asked := model.Requests()
 	last := lastUser(asked[len(asked)-1])
-	if !strings.Contains(last, "for an input of the form args array of 1 to 10 of string of 11 to 100 the answer was a value of the form {1 more}, now it is another: a value of the form string of 1 to 10") {
+	if !strings.Contains(last,
+		"for an input of the form args array of 1 to 10 of string of 11 to 100 the answer was a value of the form {1 more}, now it is another: a value of the form string of 1 to 10") {
 		t.Errorf("the request: %s", last)
 	}
-	for what, text := range map[string]string{"the requests": last, "the reply": string(agent.Encoded(got)), "the log": string(agent.Encoded(logOf(t, r, got.CallID)))} {
+	for what, text := range map[string]string{"the requests": last, "the reply": string(agent.Encoded(got)),
+		"the log": string(agent.Encoded(logOf(t, r, got.CallID)))} {
 		for _, of := range []string{"ann's", first.CallID, first.SessionID} {
 			if strings.Contains(text, of) {
 				t.Errorf("%s show %q: %s", what, of, text)
 			}
 		}
 	}
-	if rejected := artifactOf(t, r, "r", "m").Rejections[0]; rejected.Fixture != first.CallID || rejected.Owner != "ben" || strings.Contains(rejected.Hint, "ann's") {
+	if rejected := artifactOf(t, r, "r", "m").Rejections[0]; rejected.Fixture != first.CallID ||
+		rejected.Owner != "ben" || strings.Contains(rejected.Hint, "ann's") {
 		t.Errorf("the rejection: %+v", rejected)
 	}
 	for _, q := range box.Runs("breaks") {
@@ -78,7 +81,8 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 	r.ForgetFailures("r", "m")
 	got = ann("m", `"boom"`)
 	asked = model.Requests()
-	if last := lastUser(asked[len(asked)-1]); got.Outcome.Metadata["fixture"] != first.CallID || !strings.Contains(last, `for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
+	if last := lastUser(asked[len(asked)-1]); got.Outcome.Metadata["fixture"] != first.CallID ||
+		!strings.Contains(last, `for args ["ann's question"] kwargs {} the answer was {"of":"ann's answer"}, now it is "ben's"`) {
 		t.Errorf("the reply to ann: %+v\n%s", got.Outcome, last)
 	}
 }
@@ -86,15 +90,19 @@ func TestABrokenAnswerOfAnother(t *testing.T) {
 // A failed proof is found once for the calls that share a candidate, and each keeps it as its own.
 func TestAFailedProofOfAnotherCall(t *testing.T) {
 	t.Parallel()
-	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann", outcome: agent.Failed(agent.ErrExecution, "it broke")}
+	found := &judged{attempted: attempted{id: "call_ann.f2"}, of: "ann", fixture: "call_ann",
+		outcome: agent.Failed(agent.ErrExecution, "it broke")}
 	for owner, fixture := range map[string]any{"ann": "call_ann", "ben": nil} {
 		c := &opened{id: "call_now", session: agent.Session{Owner: owner}}
-		if own := c.ownProof(found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture || found.outcome.Metadata != nil {
+		if own := c.ownProof(found); own.id != "call_now.f2" || own.outcome.Metadata["fixture"] != fixture ||
+			found.outcome.Metadata != nil {
 			t.Errorf("%s: %+v", owner, own)
 		}
 	}
 	found = &judged{attempted: attempted{id: "call_ann.ex_1.2"}, of: "ann", example: "ex_1.2"}
-	if own := (&opened{id: "call_now", session: agent.Session{Owner: "ben"}}).ownProof(found); own.id != "call_now.ex_1.2" || own.outcome.Metadata["example"] != "ex_1.2" {
+	if own := (&opened{id: "call_now",
+		session: agent.Session{Owner: "ben"}}).ownProof(found); own.id != "call_now.ex_1.2" ||
+		own.outcome.Metadata["example"] != "ex_1.2" {
 		t.Errorf("of an example: %+v", own)
 	}
 }
@@ -102,14 +110,18 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 // Of programs that were written for another owner's call, a call learns the types of the errors only.
 func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 	t.Parallel()
-	refused, failed := agent.Failed(agent.ErrInvalidCode, "quotes the program"), agent.Failed(agent.ErrProvider, "quotes the request")
+	refused, failed := agent.Failed(agent.ErrInvalidCode, "quotes the program"),
+		agent.Failed(agent.ErrProvider, "quotes the request")
 	for _, tt := range []struct {
 		failure agent.Outcome
 		class   agent.Class
 		want    string
 	}{{refused, agent.ClassIntrinsic, refusedForAnother}, {failed, agent.ClassExtrinsic, unansweredForAnother}} {
-		res := forgeResult{owner: "ann", failure: &tt.failure, class: tt.class, system: "s", user: "u", attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
-		if got := res.seenBy("ben", "call_ben"); got.failure.ErrorMessage != tt.want || got.failure.ErrorType != tt.failure.ErrorType || got.failure.Retriable != tt.failure.Retriable || got.user != "" || got.attempts[0].Hint != "" {
+		res := forgeResult{owner: "ann", failure: &tt.failure, class: tt.class, system: "s", user: "u",
+			attempts: []agent.AttemptFailure{{ErrorMessage: "quotes", Hint: "quotes"}}}
+		if got := res.seenBy("ben", "call_ben"); got.failure.ErrorMessage != tt.want ||
+			got.failure.ErrorType != tt.failure.ErrorType || got.failure.Retriable != tt.failure.Retriable ||
+			got.user != "" || got.attempts[0].Hint != "" {
 			t.Errorf("%s: %+v", tt.failure.ErrorType, got)
 		}
 		if got := res.seenBy("ann", "call_ann"); got.failure.ErrorMessage != tt.failure.ErrorMessage || got.user == "" {
@@ -123,7 +135,8 @@ func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})
 	s := &selected{opened: &opened{}, artifact: a}
-	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed, "no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
+	for given, want := range map[string]string{agent.ErrParseFailed: agent.ErrParseFailed,
+		"no_such_city": "no_such_city", "of_ann": agent.ErrTool} {
 		if got := s.namedType(given); got != want {
 			t.Errorf("%s: got %s", given, got)
 		}

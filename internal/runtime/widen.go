@@ -29,7 +29,10 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
 	}
-	if !rec.policy.RepairEnabled || rec.artifact.Pinned || rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen || rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach || rec.decision.Reason == ReasonBreaksExamples {
+	if !rec.policy.RepairEnabled || rec.artifact.Pinned ||
+		rec.artifact.RepairCountSinceRegen >= rec.policy.MaxRepairsBeforeRegen ||
+		rec.decision.Reason == ReasonApprovalRequired || rec.decision.Reason == ReasonNewReach ||
+		rec.decision.Reason == ReasonBreaksExamples {
 		return false
 	}
 	_, waits := rec.backingOff()
@@ -43,7 +46,8 @@ func (j *judged) unread() string {
 		out = append(out, "The callers' keywords "+strings.Join(j.fit.Unknown, ", ")+" are unknown")
 	}
 	if j.misfit && j.fit.Surplus > 0 {
-		out = append(out, fmt.Sprintf("The callers' positional arguments from place %d on are unknown", len(j.takes.Parameters)+1))
+		out = append(out, fmt.Sprintf("The callers' positional arguments from place %d on are unknown",
+			len(j.takes.Parameters)+1))
 	}
 	return strings.Join(out, ". ")
 }
@@ -52,7 +56,8 @@ func (j *judged) unread() string {
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
-		message: rec.mine(fmt.Sprintf("%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
+		message: rec.mine(fmt.Sprintf(
+			"%s: %s\n%s to this program, which takes %s. Read each as what it means, beside what the program reads now, and declare it as optional; where one means nothing here, keep the error.",
 			j.outcome.ErrorType, j.outcome.ErrorMessage, j.unread(), j.takes.Signature(rec.method)))}
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: widening, basis: why, predecessor: g})
 	if cand == nil {

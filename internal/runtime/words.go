@@ -38,7 +38,8 @@ func wordsOf(code string) map[string]bool {
 	words := map[string]bool{}
 	var s scanner.Scanner
 	s.Init(strings.NewReader(code)).Error = func(*scanner.Scanner, string) {} // else it writes to standard error
-	last, message := "", 0                                                    // the identifier before, and how deep the arguments of a message are open
+	// the identifier before, and how deep the arguments of a message are open
+	last, message := "", 0
 	for tok := s.Scan(); tok != scanner.EOF; tok = s.Scan() {
 		switch {
 		case tok == '(' && (message > 0 || saysMessage(last)):
@@ -65,7 +66,8 @@ func wordsIn(words map[string]bool, literal string) {
 		return
 	}
 	for w := range strings.FieldsFuncSeq(literal, func(r rune) bool {
-		return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127)
+		return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
+			r > 127)
 	}) {
 		words[w], words[strings.ToLower(w)] = true, true // names of elements are lower-case here
 	}

@@ -102,14 +102,16 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	}
 	rec.progress.Add(progress.Forging, map[string]any{"kind": q.kind, "trigger": q.trigger})
 	rec.tree.written.Store(true)
-	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span, res: forgeResult{owner: rec.owner}}
-	fl, leader, leave := rec.r.flights.join(rec.r.lifeFor(ctx), key, func(fctx context.Context, spent *meter) forgeResult {
-		w.spent = spent
-		if rec.r.o.Shared && !q.alone {
-			return w.writeShared(fctx, key, q)
-		}
-		return w.write(fctx, q)
-	})
+	w := writer{selected: rec.selected, guardrails: rec.budgets.guardrail, earlier: rec.trail.failures, span: span,
+		res: forgeResult{owner: rec.owner}}
+	fl, leader, leave := rec.r.flights.join(rec.r.lifeFor(ctx), key,
+		func(fctx context.Context, spent *meter) forgeResult {
+			w.spent = spent
+			if rec.r.o.Shared && !q.alone {
+				return w.writeShared(fctx, key, q)
+			}
+			return w.write(fctx, q)
+		})
 	rec.leaves = append(rec.leaves, leave)
 	if res, ok = fl.wait(ctx); !ok {
 		res.usage = fl.spent.read()
@@ -181,7 +183,8 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			return w.res
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
-		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum { // it says so with the program
+		// it says so with the program
+		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
 			w.res.candidate = w.rechecked(q, w.r.o.Now())
 			return w.res
@@ -203,7 +206,8 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 }
 
 // gate has the gate repair and check what the model wrote, and returns the program that is kept of it.
-func (w *writer) gate(ctx context.Context, q forgeRequest, reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
+func (w *writer) gate(ctx context.Context, q forgeRequest,
+	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
 	began := w.r.o.Now()
 	program, facts, took, refused := w.r.box.Fix(ctx, reply.Code, w.fixTerms(reply.Declaration), w.r.Owner(w.owner))
@@ -215,13 +219,15 @@ func (w *writer) gate(ctx context.Context, q forgeRequest, reply provider.Reply)
 }
 
 // refused records that the gate refused a program, and returns the request for its repair while the budget lasts.
-func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program, why *sandbox.Failure) (forgeRequest, bool) {
+func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
+	why *sandbox.Failure) (forgeRequest, bool) {
 	out := failed(why)
 	if why.Ours || !refusal(why.Type) && ctx.Err() != nil {
 		w.res.failure, w.res.class = &out, agent.ClassNone
 		return q, false
 	}
-	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out, class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
+	j := judged{attempted: attempted{id: w.id + ".v"}, stage: stageValidation, outcome: out,
+		class: agent.ClassIntrinsic, hint: w.mine(why.Hint)}
 	w.res.attempts = append(w.res.attempts, agent.AttemptFailure{AttemptID: j.id, Stage: j.stage, ErrorType: why.Type,
 		ErrorMessage: Clip(why.Message, 400), FailureClass: agent.ClassIntrinsic})
 	w.r.metrics.Guardrail(why.Type)
@@ -235,8 +241,9 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 		w.guardrails--
 		w.res.guardrails++
 	}
-	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor, basis: failing{code: p.Source, checksum: p.Checksum,
-		class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
+	return forgeRequest{kind: provider.KindRepair, trigger: q.trigger, predecessor: q.predecessor,
+		basis: failing{code: p.Source, checksum: p.Checksum,
+			class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
 }
 
 // unanswered is the outcome when the model gave no program: an external source failed, or somebody ended the call.
@@ -286,14 +293,18 @@ func (c *selected) checkedParts() *agent.Contract {
 }
 
 // candidate makes the generation that the program would become.
-func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts, takes *agent.Interface) *candidate {
+func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts,
+	takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,
-		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, CallersContract: w.terms.own, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(), Facts: EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape, Interface: takes}
+		ContractFingerprint: w.terms.fingerprint, CheckedFingerprint: w.terms.checked, CallersContract: w.terms.own,
+		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: facts.Engine, Model: reply.Model, Owner: w.owner, CreatedAt: w.r.o.Now(),
+		Facts: EncodeFacts(facts, reply.Declaration.Unread(takes)...), SolverShape: reply.SolverShape, Interface: takes}
 	g.Cacheable, g.CacheabilityReason = w.cacheability(facts, takes)
 	g.MadeFor, g.Confirmed = w.madeFor(q.predecessor)
 	g.Asked = w.checkedParts()
-	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before, proof: proof{turn: make(chan struct{}, 1)}}
+	cand := &candidate{generation: g, predecessor: q.predecessor, leader: w.id, reach: w.before,
+		proof: proof{turn: make(chan struct{}, 1)}}
 	cand.beyond.Store(w.before.beyond(&g))
 	return cand
 }

@@ -34,8 +34,10 @@ func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Me
 		began := w.r.o.Now()
 		question := w.span.Ask(w.model(), began)
 		answered := w.spent.sent()
-		reply, err := w.r.model.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role, Method: w.method, Model: w.model(),
-			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner), Charge: w.charge()})
+		reply, err := w.r.model.Program(ctx, provider.Request{Kind: q.kind, MayKeep: q.mayKeep(), Role: w.role,
+			Method: w.method, Model: w.model(),
+			Messages: messages, TraceParent: telemetry.TraceParent(question, w.traceID), Owner: w.r.Owner(w.owner),
+			Charge: w.charge()})
 		res.requested++
 		outcome, usage := provider.Answered(err, reply.Usage)
 		res.usage.Add(usage)

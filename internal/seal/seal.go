@@ -122,7 +122,8 @@ func PlaceIn(dir *os.File, name string) (Place, error) {
 
 func placeOf(st *unix.Stat_t, name string) (Place, error) {
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return Place{}, &fs.PathError{Op: "use", Path: name, Err: errors.New("it belongs to somebody else, or others may write to it")}
+		return Place{}, &fs.PathError{Op: "use", Path: name,
+			Err: errors.New("it belongs to somebody else, or others may write to it")}
 	}
 	return Place{st.Ino, st.Ctim.Nano(), st.Size}, nil
 }

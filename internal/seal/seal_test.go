@@ -50,14 +50,20 @@ func TestKeyIsOfItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(dir string) error{
-		"a copy":          func(dir string) error { return os.WriteFile(filepath.Join(dir, File), random, 0o600) },
-		"a faithful copy": func(dir string) error { return exec.Command("cp", "-a", file, filepath.Join(dir, File)).Run() },
+		"a copy": func(dir string) error { return os.WriteFile(filepath.Join(dir, File), random, 0o600) },
+		"a faithful copy": func(dir string) error {
+			return exec.Command("cp", "-a", file,
+				filepath.Join(dir, File)).Run()
+		},
 		"a link to it":    func(dir string) error { return os.Symlink(file, filepath.Join(dir, File)) },
 		"a pipe":          func(dir string) error { return unix.Mkfifo(filepath.Join(dir, File), 0o600) },
 		"a directory":     func(dir string) error { return os.MkdirAll(filepath.Join(dir, File, "x"), 0o700) },
 		"an empty file":   func(dir string) error { return os.WriteFile(filepath.Join(dir, File), nil, 0o600) },
 		"readable by all": func(dir string) error { return os.WriteFile(filepath.Join(dir, File), random, 0o644) },
-		"longer":          func(dir string) error { return os.WriteFile(filepath.Join(dir, File), append(random, 0), 0o600) },
+		"longer": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, File), append(random, 0),
+				0o600)
+		},
 	} {
 		dir := t.TempDir()
 		if err := change(dir); err != nil {
@@ -102,7 +108,9 @@ func TestSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, s := range []string{k.SealText("kind", "name", []byte("text")), k.SealText("kin", "dname", []byte("text")), k.SealText("kind", "nam", []byte("text")), k.SealText("kind", "name", []byte("Text")), k.SealText("kind", "name", nil)} {
+	for _, s := range []string{k.SealText("kind", "name", []byte("text")), k.SealText("kin", "dname", []byte("text")),
+		k.SealText("kind", "nam", []byte("text")), k.SealText("kind", "name", []byte("Text")),
+		k.SealText("kind", "name", nil)} {
 		if seen[s] || len(s) != 64 || Fits(s, "") || !Fits(s, s) {
 			t.Errorf("the seal %q", s)
 		}

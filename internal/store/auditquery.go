@@ -10,7 +10,8 @@ import (
 
 // AuditQuery selects audit entries.
 type AuditQuery struct {
-	Before string // older ones than this entry: what AuditCursor returned of it, or its id alone, which is searched for; "" for the newest
+	// older ones than this entry: what AuditCursor returned of it, or its id alone, which is searched for; "" for the newest
+	Before string
 	Limit  int
 	Scan   *Scan // bounds the entries that are looked at; nil for no bound
 
@@ -21,7 +22,8 @@ type AuditQuery struct {
 
 // Match reports whether the query selects the entry, its place aside.
 func (q *AuditQuery) Match(e *agent.AuditEntry) bool {
-	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 || slices.Contains(q.Actions, e.Action)) && (!q.Undos || e.Undoes != "")
+	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 ||
+		slices.Contains(q.Actions, e.Action)) && (!q.Undos || e.Undoes != "")
 }
 
 // AuditCursor names the entry and its place in the chain.

@@ -54,7 +54,8 @@ type CapError struct {
 }
 
 func (e *CapError) Error() string {
-	return fmt.Sprintf("cap %d of the request is used up: %d tokens are used and %d reserved", e.Index, e.Use.Used, e.Use.Reserved)
+	return fmt.Sprintf("cap %d of the request is used up: %d tokens are used and %d reserved", e.Index, e.Use.Used,
+		e.Use.Reserved)
 }
 
 // Caps keeps caps among all who use the store: they never pass one together.

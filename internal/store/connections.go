@@ -12,7 +12,8 @@ type Connections interface {
 	ListConnections(ctx context.Context) ([]agent.Connection, error)
 	// PutConnection makes the connection or replaces it, together with its audit entry. ErrConflict when the revision is not the stored
 	// one (0: the connection must be new); ErrTooMany when there are MaxConnections.
-	PutConnection(ctx context.Context, c agent.Connection, revision int64, audit *agent.AuditEntry) (agent.Connection, error)
+	PutConnection(ctx context.Context, c agent.Connection, revision int64, audit *agent.AuditEntry) (agent.Connection,
+		error)
 	// DeleteConnection deletes it together with its secret. ErrNotFound; ErrConflict as PutConnection.
 	DeleteConnection(ctx context.Context, name string, revision int64, audit *agent.AuditEntry) error
 }

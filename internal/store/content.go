@@ -47,7 +47,8 @@ func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
 	}
 	c.Entries = append(c.Entries, e)
 	c.bytes += len(e.Value)
-	for len(c.Entries) > 0 && (limit.ContentEntries > 0 && len(c.Entries) > limit.ContentEntries || limit.ContentBytes > 0 && c.bytes > limit.ContentBytes) {
+	for len(c.Entries) > 0 && (limit.ContentEntries > 0 && len(c.Entries) > limit.ContentEntries ||
+		limit.ContentBytes > 0 && c.bytes > limit.ContentBytes) {
 		c.drop(0)
 	}
 }

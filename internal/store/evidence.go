@@ -10,7 +10,8 @@ import (
 
 // Bounds of Evidence.
 const (
-	MaxEvidence = 100_000  // calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
+	// calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
+	MaxEvidence = 100_000
 	maxTrees    = 16 << 10 // roots in each of young and old
 )
 
@@ -102,7 +103,10 @@ func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 
 // thin drops the methods that went longest without a call until a tenth of MaxEvidence is free.
 func (v *Evidence) thin() {
-	all := slices.SortedFunc(maps.Keys(v.methods), func(a, b Target) int { return cmp.Compare(v.methods[a].Last, v.methods[b].Last) })
+	all := slices.SortedFunc(maps.Keys(v.methods), func(a, b Target) int {
+		return cmp.Compare(v.methods[a].Last,
+			v.methods[b].Last)
+	})
 	for _, t := range all {
 		if v.size <= MaxEvidence*9/10 {
 			return

@@ -12,7 +12,9 @@ func BenchmarkEvidenceAdd(b *testing.B) {
 	for _, weak := range []bool{false, true} {
 		b.Run(fmt.Sprint("weak=", weak), func(b *testing.B) {
 			v := NewEvidence(nil)
-			e := &agent.LogEntry{CallID: "call_1", Role: "calculator", Method: "add", Timestamp: "2026-11-22T10:00:00.000Z", OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted}
+			e := &agent.LogEntry{CallID: "call_1", Role: "calculator", Method: "add",
+				Timestamp: "2026-11-22T10:00:00.000Z", OutcomeStatus: agent.StatusOK,
+				ProgramSource: agent.SourcePersisted}
 			if weak {
 				e.WeakSuccessReasons = []string{"empty"}
 			}

@@ -9,7 +9,8 @@ import (
 )
 
 func evidenceEntry(i int, role string) *agent.LogEntry {
-	return &agent.LogEntry{CallID: fmt.Sprintf("call_%07d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:00.%07dZ", i), Role: role, Method: "m", OutcomeStatus: agent.StatusOK,
+	return &agent.LogEntry{CallID: fmt.Sprintf("call_%07d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:00.%07dZ", i),
+		Role: role, Method: "m", OutcomeStatus: agent.StatusOK,
 		ProgramSource: agent.SourcePersisted}
 }
 
@@ -63,7 +64,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 func TestEvidenceOfTrees(t *testing.T) {
 	t.Parallel()
 	v := NewEvidence(nil)
-	leaf, plain, other, root, again := evidenceEntry(1, "leaf"), evidenceEntry(2, "plain"), evidenceEntry(3, "leaf"), evidenceEntry(4, "root"), evidenceEntry(5, "root")
+	leaf, plain, other, root, again := evidenceEntry(1, "leaf"), evidenceEntry(2, "plain"), evidenceEntry(3, "leaf"),
+		evidenceEntry(4, "root"), evidenceEntry(5, "root")
 	leaf.WeakSuccess, leaf.WeakSuccessReasons = true, []string{"empty_array:/a"}
 	other.WeakSuccess, other.WeakSuccessReasons = true, []string{"empty_array:/a"}
 	leaf.RootCallID, plain.RootCallID, other.RootCallID = root.CallID, root.CallID, "call_other"
@@ -83,7 +85,8 @@ func TestEvidenceOfTrees(t *testing.T) {
 			got = append(got, m.Role+" "+n.CallID+" "+n.CorrectedBy)
 		}
 	}
-	want := []string{"leaf " + leaf.CallID + " " + again.CallID, "leaf " + other.CallID + " ", "plain " + plain.CallID + " " + again.CallID, "root " + root.CallID + " " + again.CallID}
+	want := []string{"leaf " + leaf.CallID + " " + again.CallID, "leaf " + other.CallID + " ",
+		"plain " + plain.CallID + " " + again.CallID, "root " + root.CallID + " " + again.CallID}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}

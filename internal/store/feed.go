@@ -39,10 +39,12 @@ type Change struct {
 	Role, Method string // of an artifact or a tool
 	Name         string // of a connection; the key of a candidate; ImportedNamespace
 	Revision     int64
-	Operated     bool `json:",omitempty"` // an artifact: by ChangeArtifact with an entry of the audit trail, not by a call, and ArtifactChange.Renews
+	// an artifact: by ChangeArtifact with an entry of the audit trail, not by a call, and ArtifactChange.Renews
+	Operated bool `json:",omitempty"`
 
-	CallID, SessionID string          // of a call
-	Log               *agent.LogEntry // of a call; nil where the feed keeps only its id: see Calls.Call. It must not be changed
+	CallID, SessionID string // of a call
+	// of a call; nil where the feed keeps only its id: see Calls.Call. It must not be changed
+	Log *agent.LogEntry
 }
 
 // feedKept is how many changes a Feed keeps for watchers that come back.
@@ -64,7 +66,8 @@ func (f *Feed) Watch(mu sync.Locker, from Cursor, changed func(Change)) (stop fu
 	mu.Lock()
 	defer mu.Unlock()
 	if f.kept == nil {
-		f.name, f.watchers, f.kept, f.first = ids.New("feed"), map[int]func(Change){}, make([]Change, feedKept), f.last+1
+		f.name, f.watchers, f.kept, f.first = ids.New("feed"), map[int]func(Change){}, make([]Change, feedKept),
+			f.last+1
 	}
 	if from != "" {
 		n, err := f.number(from)

@@ -76,7 +76,8 @@ func TestFollower(t *testing.T) {
 	w.fails = nil
 	want(t, f, "all")
 	for range 2 {
-		for _, kind := range []string{ChangedArtifact, ChangedCall, ChangedCandidate, ChangedConnection, ChangedNamespace} {
+		for _, kind := range []string{ChangedArtifact, ChangedCall, ChangedCandidate, ChangedConnection,
+			ChangedNamespace} {
 			w.send(Change{Namespace: "acme", Kind: kind, Role: "tax", Method: "net"})
 		}
 	}

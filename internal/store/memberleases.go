@@ -52,7 +52,8 @@ func (m *Members) Lease(ctx context.Context, ns agent.Namespace, key string, o L
 }
 
 // take takes the lease, or returns what is closed when it is free, and the time until then at most.
-func (m *Members) take(k spaceKey, o LeaseOptions) (l *memberLease, held <-chan struct{}, left time.Duration, err error) {
+func (m *Members) take(k spaceKey,
+	o LeaseOptions) (l *memberLease, held <-chan struct{}, left time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -65,7 +66,8 @@ func (m *Members) take(k spaceKey, o LeaseOptions) (l *memberLease, held <-chan 
 		}
 		was.lose()
 	}
-	l = &memberLease{m: m, key: k, holder: o.Holder, ttl: o.TTL, until: now.Add(o.TTL), lost: make(chan struct{}), over: make(chan struct{})}
+	l = &memberLease{m: m, key: k, holder: o.Holder, ttl: o.TTL, until: now.Add(o.TTL), lost: make(chan struct{}),
+		over: make(chan struct{})}
 	l.timer = time.AfterFunc(l.ttl/3, l.renew)
 	m.leases[k] = l
 	return l, nil, 0, nil

@@ -31,7 +31,8 @@ type spaceKey struct {
 
 // NewMembers returns the members of a store that was just opened.
 func NewMembers(now func() time.Time) *Members {
-	return &Members{now: now, replicas: map[string]Replica{}, owned: map[spaceKey]Ownership{}, leases: map[spaceKey]*memberLease{},
+	return &Members{now: now, replicas: map[string]Replica{}, owned: map[spaceKey]Ownership{},
+		leases:     map[spaceKey]*memberLease{},
 		candidates: map[spaceKey]keptCandidate{}, epoch: time.Now().UnixNano()} // above the epochs of before a restart
 }
 

@@ -125,9 +125,11 @@ func (m *Memory) namespace(name agent.Namespace) *memoryNamespace {
 
 func newMemoryNamespace(m *Memory, name agent.Namespace) *memoryNamespace {
 	return &memoryNamespace{
-		Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{}, replies: map[string]keptReply{},
+		Memory: m, name: name, sessions: map[string]*memorySession{}, byID: map[string]*memoryCall{},
+		replies:   map[string]keptReply{},
 		artifacts: map[Target]*agent.Artifact{}, programs: map[string]string{}, archive: map[Target][]archived{},
-		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{}, evidence: NewEvidence(nil), files: map[string]*memoryFile{},
+		ranking: NewRanking(), policy: agent.DefaultPolicy(), patterns: map[string][]agent.PatternEvent{},
+		evidence: NewEvidence(nil), files: map[string]*memoryFile{},
 		conns: map[string]agent.Connection{}, ledger: NewLedger(Spent{}),
 	}
 }

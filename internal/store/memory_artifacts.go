@@ -17,7 +17,8 @@ func (n *memoryNamespace) Artifact(_ context.Context, role, method string) (*age
 }
 
 // ChangeArtifact is part of Namespace.
-func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error) {
+func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange,
+	audit *agent.AuditEntry) (*agent.Artifact, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {

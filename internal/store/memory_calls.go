@@ -180,7 +180,8 @@ func (n *memoryNamespace) setArtifact(a *agent.Artifact, operated bool) {
 		n.programs[g.CodeChecksum] = g.Code
 	}
 	n.ranking.SetArtifact(a.Role, a.MethodName, FiguresOf(a))
-	n.changed(Change{Kind: ChangedArtifact, Role: a.Role, Method: a.MethodName, Revision: a.Revision, Operated: operated})
+	n.changed(Change{Kind: ChangedArtifact, Role: a.Role, Method: a.MethodName, Revision: a.Revision,
+		Operated: operated})
 }
 
 func (n *memoryNamespace) changeTool(c ToolChange) {
@@ -217,7 +218,8 @@ func (n *memoryNamespace) Previews(_ context.Context, callIDs []string) (map[str
 	out := map[string]string{}
 	for _, id := range callIDs {
 		c := n.byID[id]
-		if h := n.policy.Retention.ValueHours; c == nil || c.outcome == nil || h > 0 && n.now().Sub(c.at) >= time.Duration(h)*time.Hour {
+		if h := n.policy.Retention.ValueHours; c == nil || c.outcome == nil || h > 0 &&
+			n.now().Sub(c.at) >= time.Duration(h)*time.Hour {
 			continue
 		}
 		raw, err := c.outcome.MarshalJSON()

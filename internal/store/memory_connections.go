@@ -23,7 +23,8 @@ func SortedConnections(all map[string]agent.Connection) []agent.Connection {
 }
 
 // PutConnection is part of Namespace.
-func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection, revision int64, audit *agent.AuditEntry) (agent.Connection, error) {
+func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection, revision int64,
+	audit *agent.AuditEntry) (agent.Connection, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -57,7 +58,8 @@ func ReplaceConnection(old, c agent.Connection, revision int64, now time.Time) (
 }
 
 // DeleteConnection is part of Namespace.
-func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, revision int64, audit *agent.AuditEntry) error {
+func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, revision int64,
+	audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {

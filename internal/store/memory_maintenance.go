@@ -198,7 +198,8 @@ func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error
 	all := slices.Sorted(maps.Keys(n.sessions))
 	for i, id := range all {
 		idle := now.Sub(n.sessions[id].session.UpdatedAt)
-		old := r.SessionDays > 0 && idle > time.Duration(r.SessionDays)*24*time.Hour || ids.Ephemeral(id) && r.ValueHours > 0 && idle > time.Duration(r.ValueHours)*time.Hour
+		old := r.SessionDays > 0 && idle > time.Duration(r.SessionDays)*24*time.Hour || ids.Ephemeral(id) &&
+			r.ValueHours > 0 && idle > time.Duration(r.ValueHours)*time.Hour
 		if old || r.MaxSessions > 0 && len(all)-i > r.MaxSessions {
 			gone = append(gone, id)
 		}

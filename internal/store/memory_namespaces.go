@@ -43,7 +43,8 @@ func (m *Memory) NamespaceInfo(_ context.Context, name agent.Namespace) (Namespa
 }
 
 // CreateNamespace is part of Store.
-func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) (NamespaceInfo, error) {
+func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace,
+	audit *agent.AuditEntry) (NamespaceInfo, error) {
 	if err := name.Validate(); err != nil {
 		return NamespaceInfo{}, err
 	}

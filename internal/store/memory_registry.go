@@ -54,7 +54,8 @@ func (n *memoryNamespace) RankedTool(_ context.Context, role string, now time.Ti
 }
 
 // PutTool is part of Namespace.
-func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error) {
+func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision int64,
+	audit *agent.AuditEntry) (agent.Tool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -104,7 +105,8 @@ func (n *memoryNamespace) Policy(context.Context) (agent.Policy, int64, error) {
 }
 
 // SetPolicy is part of Namespace.
-func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revision int64, audit *agent.AuditEntry) error {
+func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revision int64,
+	audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {

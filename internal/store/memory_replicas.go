@@ -38,7 +38,8 @@ func (n *memoryNamespace) Own(_ context.Context, sessionID, replica string) (Own
 }
 
 // CreateOwned is part of Namespace.
-func (n *memoryNamespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (Ownership, error) {
+func (n *memoryNamespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
+	replica string) (Ownership, error) {
 	if err := n.members.Alive(replica); err != nil {
 		return Ownership{}, err
 	}

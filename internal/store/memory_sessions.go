@@ -10,7 +10,8 @@ import (
 )
 
 // CreateSession is part of Namespace.
-func (n *memoryNamespace) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
+func (n *memoryNamespace) CreateSession(ctx context.Context, s agent.Session,
+	sessionContext map[string]json.RawMessage) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
@@ -84,7 +85,8 @@ func (n *memoryNamespace) deleteSession(id string) error {
 	}
 	maps.DeleteFunc(n.replies, func(_ string, k keptReply) bool { return k.session == id })
 	for role, events := range n.patterns {
-		n.patterns[role] = slices.DeleteFunc(slices.Clone(events), func(e agent.PatternEvent) bool { return e.SessionID == id })
+		n.patterns[role] = slices.DeleteFunc(slices.Clone(events),
+			func(e agent.PatternEvent) bool { return e.SessionID == id })
 	}
 	n.content.Forget(id)
 	n.forgetAudit(id)
@@ -92,13 +94,15 @@ func (n *memoryNamespace) deleteSession(id string) error {
 	now := n.now()
 	for key, a := range n.artifacts {
 		if Remembers(a, id) {
-			n.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id}), false)
+			n.setArtifact(a.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now,
+				ForgetSession: id}), false)
 		}
 	}
 	for key, list := range n.archive {
 		for i, x := range list {
 			if x.artifact != nil && Remembers(x.artifact, id) {
-				list[i].artifact = x.artifact.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method, At: now, ForgetSession: id})
+				list[i].artifact = x.artifact.Apply(agent.ArtifactChange{Role: key.Role, MethodName: key.Method,
+					At: now, ForgetSession: id})
 			}
 		}
 	}
@@ -130,7 +134,8 @@ func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[stri
 }
 
 // ChangeContext is part of Namespace.
-func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange,
+	audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {

@@ -13,12 +13,18 @@ func TestPreview(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ö", 5000)
 	for name, c := range map[string]struct{ value, want string }{
-		"a number": {`5`, `5`}, "null": {`null`, `null`}, "a text": {`"a\nb"`, `"a\nb"`}, "markup": {`"\u003cb\u003e"`, `"<b>"`}, "nested": {`{"value": {"value": [1,  2]}}`, `{"value":{"value":[1,2]}}`},
-		"exactly as long": {`"` + long[:2*78] + `"`, `"` + long[:2*78] + `"`}, "longer by one": {`"` + long[:2*79] + `"`, `"` + long[:2*79] + `…`},
-		"long": {`"` + long + `"`, `"` + long[:2*79] + `…`}, "a long list": {"[" + strings.Repeat("1,", 5000) + "1]", "[" + strings.Repeat("1,", 40)[:79] + "…"},
+		"a number": {`5`, `5`}, "null": {`null`, `null`}, "a text": {`"a\nb"`, `"a\nb"`},
+		"markup": {`"\u003cb\u003e"`, `"<b>"`}, "nested": {`{"value": {"value": [1,  2]}}`,
+			`{"value":{"value":[1,2]}}`},
+		"exactly as long": {`"` + long[:2*78] + `"`, `"` + long[:2*78] + `"`},
+		"longer by one":   {`"` + long[:2*79] + `"`, `"` + long[:2*79] + `…`},
+		"long":            {`"` + long + `"`, `"` + long[:2*79] + `…`},
+		"a long list": {"[" + strings.Repeat("1,", 5000) + "1]",
+			"[" + strings.Repeat("1,", 40)[:79] + "…"},
 		"long, with escapes": {`"` + strings.Repeat(`\u003c`, 5000) + `"`, `"` + strings.Repeat("<", 79) + "…"},
 	} {
-		whole, err := json.Marshal(agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(c.value), ToolRole: "r", MethodName: "m"})
+		whole, err := json.Marshal(agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(c.value), ToolRole: "r",
+			MethodName: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +35,8 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s, of the beginning: got %s, want %s", name, got, c.want)
 		}
 	}
-	failed, err := json.Marshal(agent.Outcome{Status: agent.StatusError, ErrorType: "execution", ErrorMessage: `"value":5`, Metadata: map[string]any{"value": 5}})
+	failed, err := json.Marshal(agent.Outcome{Status: agent.StatusError, ErrorType: "execution",
+		ErrorMessage: `"value":5`, Metadata: map[string]any{"value": 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,8 @@ type Scan struct {
 func (q *CallQuery) Match(e *agent.LogEntry) bool {
 	equal := func(want, got string) bool { return want == "" || want == got }
 	return equal(q.SessionID, e.SessionID) && equal(q.Role, e.Role) && equal(q.Method, e.Method) &&
-		equal(q.Status, e.OutcomeStatus) && equal(q.Source, e.ProgramSource) && equal(q.ErrorType, e.OutcomeErrorType) &&
+		equal(q.Status, e.OutcomeStatus) && equal(q.Source, e.ProgramSource) &&
+		equal(q.ErrorType, e.OutcomeErrorType) &&
 		equal(q.TraceID, e.TraceID) && equal(q.ParentCallID, e.ParentCallID) &&
 		(q.WeakSuccess == nil || *q.WeakSuccess == e.WeakSuccess) &&
 		(q.HistoryAccess == nil || *q.HistoryAccess == e.HistoryAccessDetected) && within(e.Timestamp, q.Since, q.Until)
@@ -119,7 +120,8 @@ func (c *CallCommit) Assign(was *agent.LogEntry) {
 	l := &c.Log
 	l.ConversationHistorySize = was.ConversationHistorySize
 	l.ArtifactSuccessCount, l.ArtifactFailureCount = was.ArtifactSuccessCount, was.ArtifactFailureCount
-	l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount = was.ArtifactIntrinsicFailureCount, was.ArtifactAdaptiveFailureCount
+	l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount = was.ArtifactIntrinsicFailureCount,
+		was.ArtifactAdaptiveFailureCount
 	l.ArtifactExtrinsicFailureCount = was.ArtifactExtrinsicFailureCount
 }
 

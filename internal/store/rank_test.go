@@ -32,7 +32,8 @@ func TestRankingEqualsSorting(t *testing.T) {
 			tools[role] = &agent.Tool{Role: role, LastUsedAt: now}
 			r.SetTool(tools[role])
 		default:
-			f := Figures{State: levels[random.IntN(len(levels))], Success: random.Int64N(9), Failure: random.Int64N(9), LastUsedAt: now}
+			f := Figures{State: levels[random.IntN(len(levels))], Success: random.Int64N(9), Failure: random.Int64N(9),
+				LastUsedAt: now}
 			figures[role] = f
 			r.SetArtifact(role, "m", f)
 		}

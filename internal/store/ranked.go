@@ -60,7 +60,8 @@ func Score(success, failure int64, used, now time.Time) float64 {
 }
 
 func (e *ranked) view(now time.Time) RankedTool {
-	return RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now), State: e.state()}
+	return RankedTool{Tool: *e.tool, Methods: slices.Sorted(maps.Keys(e.methods)), Score: e.score(now),
+		State: e.state()}
 }
 
 func (e *ranked) state() string { return BestState(e.levels) }

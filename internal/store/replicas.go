@@ -55,7 +55,8 @@ type Owners interface {
 	// session. ErrFenced: the replica is not alive.
 	Own(ctx context.Context, sessionID, replica string) (Ownership, error)
 	// CreateOwned is CreateSession of a session that the replica owns from the start. ErrExists; ErrFenced: the replica is not alive.
-	CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (Ownership, error)
+	CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
+		replica string) (Ownership, error)
 	// Disown gives sessions back, by id. It does nothing with those that somebody else owns by now.
 	Disown(ctx context.Context, owned map[string]Ownership) error
 }

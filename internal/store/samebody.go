@@ -11,14 +11,17 @@ import (
 // place, so that lists and pointers are compared, not what they hold; where it is not sure it says no.
 func SameBody(a, b *agent.Artifact) bool {
 	return a.Code == b.Code && len(a.Generations) == len(b.Generations) && a.Manifest == b.Manifest &&
-		sameList(a.Rejections, b.Rejections) && sameList(a.Displaced, b.Displaced) && sameList(a.Examples, b.Examples) &&
+		sameList(a.Rejections, b.Rejections) && sameList(a.Displaced, b.Displaced) &&
+		sameList(a.Examples, b.Examples) &&
 		sameList(a.Verdicts, b.Verdicts) && sameList(a.Failures, b.Failures) && sameList(a.Drifts, b.Drifts) &&
 		slices.EqualFunc(a.Generations, b.Generations, sameProgram)
 }
 
 func sameProgram(g, h *agent.Generation) bool {
-	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects && g.MadeFor == h.MadeFor && g.Asked == h.Asked &&
-		sameList(g.Facts, h.Facts) && sameList(g.ChangedAnswers, h.ChangedAnswers) && sameList(g.SolverShape, h.SolverShape) &&
+	return g == h || g.ID == h.ID && g.Code == h.Code && g.Interface == h.Interface && g.Effects == h.Effects &&
+		g.MadeFor == h.MadeFor && g.Asked == h.Asked &&
+		sameList(g.Facts, h.Facts) && sameList(g.ChangedAnswers, h.ChangedAnswers) &&
+		sameList(g.SolverShape, h.SolverShape) &&
 		sameList(g.Fixtures, h.Fixtures) && maps.Equal(g.Shapes, h.Shapes) && maps.Equal(g.Outlines, h.Outlines)
 }
 

@@ -60,7 +60,8 @@ type forgeKey struct{ role, method, model string }
 
 // NewLedger returns a ledger that begins with what was stored.
 func NewLedger(s Spent) *Ledger {
-	l := &Ledger{rows: make(map[rowKey]*agent.SpendRow, len(s.Rows)), open: make(map[string]agent.Spend, len(s.Open)), forges: make(map[forgeKey]*agent.ForgeRow, len(s.Forges))}
+	l := &Ledger{rows: make(map[rowKey]*agent.SpendRow, len(s.Rows)), open: make(map[string]agent.Spend, len(s.Open)),
+		forges: make(map[forgeKey]*agent.ForgeRow, len(s.Forges))}
 	for _, r := range s.Rows {
 		l.rows[rowKey{r.Day, r.Role, r.Method, r.Owner}] = &r
 		l.newest = max(l.newest, r.Day)
@@ -102,7 +103,8 @@ func (l *Ledger) forge(c *agent.ArtifactChange) {
 		l.forges[k] = f
 	}
 	f.Programs++
-	f.Add(agent.Tokens{Requests: int64(g.ForgeUsage.ModelRequests), Prompt: int64(g.ForgeUsage.PromptTokens), Completion: int64(g.ForgeUsage.CompletionTokens)})
+	f.Add(agent.Tokens{Requests: int64(g.ForgeUsage.ModelRequests), Prompt: int64(g.ForgeUsage.PromptTokens),
+		Completion: int64(g.ForgeUsage.CompletionTokens)})
 }
 
 // Reserve adds a reservation.
@@ -221,7 +223,8 @@ func (l *Ledger) Spent(first, last agent.Day) Spent {
 		}
 	}
 	slices.SortFunc(s.Rows, func(a, b agent.SpendRow) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Owner, b.Owner))
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Owner, b.Owner))
 	})
 	for _, o := range l.open {
 		s.Open = append(s.Open, o)

@@ -19,7 +19,8 @@ func TestLedgerIsBounded(t *testing.T) {
 			e := agent.LogEntry{Role: "r", Method: fmt.Sprint("m", i), ArtifactHit: true, OutcomeStatus: agent.StatusOK}
 			e.Owner = fmt.Sprint("o", i)
 			l.Call(20_000+day, &e, nil)
-			l.Settle(agent.Spend{ID: "x", Day: 20_000 + day, Role: "r", Method: e.Method, Owner: "o", Model: fmt.Sprint("model", i), Tokens: agent.Tokens{Requests: 1, Prompt: 2}})
+			l.Settle(agent.Spend{ID: "x", Day: 20_000 + day, Role: "r", Method: e.Method, Owner: "o",
+				Model: fmt.Sprint("model", i), Tokens: agent.Tokens{Requests: 1, Prompt: 2}})
 		}
 	}
 	s := l.Spent(math.MinInt32, math.MaxInt32)
@@ -50,10 +51,12 @@ func TestLedgerForgetsOwners(t *testing.T) {
 	e := agent.LogEntry{Role: "r", Method: "m", Owner: "alice", OutcomeStatus: agent.StatusOK}
 	for _, day := range []agent.Day{20_000, 20_001, 20_093} {
 		l.Call(day, &e, nil)
-		l.Settle(agent.Spend{ID: "x", Day: day, Role: "r", Method: "m", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 5}})
+		l.Settle(agent.Spend{ID: "x", Day: day, Role: "r", Method: "m", Owner: "alice", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: 5}})
 	}
 	s := l.Spent(math.MinInt32, math.MaxInt32)
-	if r := s.Rows[0]; len(s.Rows) != 3 || r.Owner+r.Role+r.Method != "" || r.Calls != 1 || fmt.Sprint(r.Models) != "[{m {1 5 0 0 0}}]" || s.Rows[1].Owner != "alice" {
+	if r := s.Rows[0]; len(s.Rows) != 3 || r.Owner+r.Role+r.Method != "" || r.Calls != 1 ||
+		fmt.Sprint(r.Models) != "[{m {1 5 0 0 0}}]" || s.Rows[1].Owner != "alice" {
 		t.Errorf("got %+v", s.Rows)
 	}
 }

@@ -263,11 +263,13 @@ func ArtifactBytes(a *agent.Artifact, add func(owner string, b Bytes)) {
 	}
 	for i := range a.Examples {
 		x := &a.Examples[i]
-		add(x.By, Bytes{Examples: int64(exampleFixed+len(x.Note)) + jsonBytes(x.Args...) + jsonBytes(x.Kwargs, x.Context, x.Expect.Value, x.Expect.Schema, x.Effects)})
+		add(x.By, Bytes{Examples: int64(exampleFixed+len(x.Note)) + jsonBytes(x.Args...) + jsonBytes(x.Kwargs,
+			x.Context, x.Expect.Value, x.Expect.Schema, x.Effects)})
 	}
 	for i := range a.Verdicts {
 		v := &a.Verdicts[i]
-		add(v.By, Bytes{Examples: int64(exampleFixed+len(v.Note)) + jsonBytes(v.Args...) + jsonBytes(v.Kwargs, v.Got, v.Expected)})
+		add(v.By, Bytes{Examples: int64(exampleFixed+len(v.Note)) + jsonBytes(v.Args...) + jsonBytes(v.Kwargs, v.Got,
+			v.Expected)})
 	}
 }
 

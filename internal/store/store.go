@@ -94,7 +94,8 @@ type Sessions interface {
 	// Context returns the session's context by top-level key: the caller's own map of shared values.
 	Context(ctx context.Context, sessionID string) (map[string]json.RawMessage, error)
 	// ChangeContext changes it outside a call and returns the whole. fence is as in CallCommit: ErrFenced. audit is the entry of the change, nil for none.
-	ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error)
+	ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange,
+		audit *agent.AuditEntry) (map[string]json.RawMessage, error)
 
 	// History pages through a session's records.
 	History(ctx context.Context, sessionID string, q HistoryQuery) (HistoryPage, error)
@@ -102,10 +103,11 @@ type Sessions interface {
 
 // HistoryQuery selects records. The zero value is the oldest 100, ascending.
 type HistoryQuery struct {
-	After  int // seq: greater than it when ascending, less than it when Desc (0: from the end)
-	Limit  int // 0 means 100
-	Scan   int // records read for a page, at most: the page may end, with Next, before it is full; 0 for no bound
-	Bytes  int // of a page's records, at most, unless its first one alone is larger: it may end before it is full, too; 0 for no bound
+	After int // seq: greater than it when ascending, less than it when Desc (0: from the end)
+	Limit int // 0 means 100
+	Scan  int // records read for a page, at most: the page may end, with Next, before it is full; 0 for no bound
+	// of a page's records, at most, unless its first one alone is larger: it may end before it is full, too; 0 for no bound
+	Bytes  int
 	Desc   bool
 	Depth0 bool // depth-0 records only
 
@@ -205,7 +207,8 @@ type Artifacts interface {
 	Artifact(ctx context.Context, role, method string) (*agent.Artifact, error)
 	// ChangeArtifact applies an operator's change, compared with the revision, together with its audit entry, and
 	// returns the artifact. ErrNotFound, ErrConflict.
-	ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error)
+	ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange,
+		audit *agent.AuditEntry) (*agent.Artifact, error)
 	// ListArtifacts returns a role's artifacts by method.
 	ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error)
 	// Program returns the source with that checksum ("sha256:<hex>"), current or not, for as long as an artifact or

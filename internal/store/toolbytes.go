@@ -17,7 +17,8 @@ func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
 		}
 		for i := range p.Open {
 			o := &p.Open[i]
-			add(o.Owner, Bytes{Tools: roleFixed + int64(len(o.ID)+len(o.Checked)+len(o.By)) + contractBytes(&o.Contract)})
+			add(o.Owner, Bytes{Tools: roleFixed + int64(len(o.ID)+len(o.Checked)+len(o.By)) +
+				contractBytes(&o.Contract)})
 		}
 	}
 	add(t.Owner, Bytes{Tools: n})

@@ -21,11 +21,15 @@ type accessMetrics struct {
 
 func newAccess(f factory) accessMetrics {
 	m := accessMetrics{reloads: map[string]set{},
-		expires: f.gauge("recurgent_certificate_expires_timestamp_seconds", "When the first of the certificates of --tls-cert and --cluster-cert expires, in seconds since 1970; 0 without either."),
-		keys:    f.set("recurgent_issuer_key_fetches_total", "Attempts to fetch the keys of the OpenID Connect issuer, by result.", "result", results)}
-	vec := f.counterVec("recurgent_reloads_total", "Changed files that were read while the daemon ran: tokens (--auth-tokens-file) or certificate (--tls-cert, --tls-key). After a failed one what was known before stays in use.", "what", "result")
+		expires: f.gauge("recurgent_certificate_expires_timestamp_seconds",
+			"When the first of the certificates of --tls-cert and --cluster-cert expires, in seconds since 1970; 0 without either."),
+		keys: f.set("recurgent_issuer_key_fetches_total",
+			"Attempts to fetch the keys of the OpenID Connect issuer, by result.", "result", results)}
+	vec := f.counterVec("recurgent_reloads_total",
+		"Changed files that were read while the daemon ran: tokens (--auth-tokens-file) or certificate (--tls-cert, --tls-key). After a failed one what was known before stays in use.", "what", "result")
 	for _, what := range []string{ReloadTokens, ReloadCertificate} {
-		m.reloads[what] = set{results, []prometheus.Counter{vec.WithLabelValues(what, results[0]), vec.WithLabelValues(what, results[1])}}
+		m.reloads[what] = set{results, []prometheus.Counter{vec.WithLabelValues(what, results[0]),
+			vec.WithLabelValues(what, results[1])}}
 	}
 	return m
 }

@@ -44,10 +44,14 @@ func (f *figures) total() int64 { return f.ok.Load() + f.failed.Load() }
 func newBusiest(limit, show int) *busiest {
 	return &busiest{
 		cap: limit, show: show, pairs: map[pair]*figures{},
-		calls:    prometheus.NewDesc("recurgent_artifact_calls_total", "Calls of the busiest artifacts since the start; at most 100 pairs of role and method are shown in a process's life.", []string{"role", "method", "status"}, nil),
-		seconds:  prometheus.NewDesc("recurgent_artifact_call_duration_seconds_total", "Time that calls of the busiest artifacts took.", []string{"role", "method"}, nil),
-		shown:    prometheus.NewDesc("recurgent_artifact_pairs", "Pairs of role and method that have been shown, of the 100 that may be.", nil, nil),
-		refusals: prometheus.NewDesc("recurgent_artifact_pairs_refused_total", "Times that a pair among the busiest was not shown because of the cap.", nil, nil),
+		calls: prometheus.NewDesc("recurgent_artifact_calls_total",
+			"Calls of the busiest artifacts since the start; at most 100 pairs of role and method are shown in a process's life.", []string{"role", "method", "status"}, nil),
+		seconds: prometheus.NewDesc("recurgent_artifact_call_duration_seconds_total",
+			"Time that calls of the busiest artifacts took.", []string{"role", "method"}, nil),
+		shown: prometheus.NewDesc("recurgent_artifact_pairs",
+			"Pairs of role and method that have been shown, of the 100 that may be.", nil, nil),
+		refusals: prometheus.NewDesc("recurgent_artifact_pairs_refused_total",
+			"Times that a pair among the busiest was not shown because of the cap.", nil, nil),
 	}
 }
 
@@ -157,8 +161,10 @@ func (b *busiest) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range b.top() {
 		role, method := strings.ToValidUTF8(s.role, "\ufffd"), strings.ToValidUTF8(s.method, "\ufffd")
 		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.ok.Load()), role, method, "ok")
-		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.failed.Load()), role, method, "error")
-		ch <- prometheus.MustNewConstMetric(b.seconds, prometheus.CounterValue, math.Float64frombits(s.seconds.Load()), role, method)
+		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.failed.Load()), role, method,
+			"error")
+		ch <- prometheus.MustNewConstMetric(b.seconds, prometheus.CounterValue, math.Float64frombits(s.seconds.Load()),
+			role, method)
 	}
 	b.mu.RLock()
 	admitted := b.admitted

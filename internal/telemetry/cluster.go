@@ -12,7 +12,8 @@ type Cluster struct {
 	Age                time.Duration // of its heartbeat
 	Here               int64         // requests for a session that it owned already
 	In, Out            int64         // requests that others forwarded to it, and that it forwarded
-	Fenced, Lost       int64         // changes that the store refused, since another owned the session; times that it was counted as dead
+	// changes that the store refused, since another owned the session; times that it was counted as dead
+	Fenced, Lost int64
 }
 
 // clusterFigures describe them.
@@ -25,13 +26,19 @@ func newClusterFigures() clusterFigures {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return clusterFigures{
-		replicas:  desc("recurgent_cluster_replicas", "Replicas that share the store and are alive, this one included; 0 without others to share it with."),
-		sessions:  desc("recurgent_cluster_sessions_owned", "Sessions that this replica owns."),
-		age:       desc("recurgent_cluster_heartbeat_age_seconds", "Time since this replica renewed its heartbeat in the store; 0 without others."),
-		fenced:    desc("recurgent_cluster_fenced_total", "Calls and changes of contexts that the store refused, since another replica owned the session by then."),
-		lost:      desc("recurgent_cluster_heartbeats_lost_total", "Times that this replica was counted as dead and joined again under another id."),
-		here:      desc("recurgent_cluster_sessions_used_total", "Times that a session was used which this replica owned already."),
-		forwarded: desc("recurgent_cluster_forwarded_total", "Requests that other replicas forwarded to this one (in), and that it forwarded to the owners of their sessions (out).", "direction"),
+		replicas: desc("recurgent_cluster_replicas",
+			"Replicas that share the store and are alive, this one included; 0 without others to share it with."),
+		sessions: desc("recurgent_cluster_sessions_owned", "Sessions that this replica owns."),
+		age: desc("recurgent_cluster_heartbeat_age_seconds",
+			"Time since this replica renewed its heartbeat in the store; 0 without others."),
+		fenced: desc("recurgent_cluster_fenced_total",
+			"Calls and changes of contexts that the store refused, since another replica owned the session by then."),
+		lost: desc("recurgent_cluster_heartbeats_lost_total",
+			"Times that this replica was counted as dead and joined again under another id."),
+		here: desc("recurgent_cluster_sessions_used_total",
+			"Times that a session was used which this replica owned already."),
+		forwarded: desc("recurgent_cluster_forwarded_total",
+			"Requests that other replicas forwarded to this one (in), and that it forwarded to the owners of their sessions (out).", "direction"),
 	}
 }
 

@@ -24,10 +24,14 @@ type databaseFigures struct {
 func newDatabaseFigures() databaseFigures {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
 	return databaseFigures{
-		commits:     desc("recurgent_database_commit_duration_seconds", "Transactions that committed calls, from the request for a connection to the end of the commit; 0 without a database."),
-		waits:       desc("recurgent_database_pool_waits_total", "Times that all connections to the database were in use when one was needed."),
-		waited:      desc("recurgent_database_pool_wait_seconds_total", "Time that was spent waiting for a connection to the database, in sum."),
-		leases:      desc("recurgent_database_leases_lost_total", "Leases, as of forging a method or of maintenance, that this replica could not renew in time."),
+		commits: desc("recurgent_database_commit_duration_seconds",
+			"Transactions that committed calls, from the request for a connection to the end of the commit; 0 without a database."),
+		waits: desc("recurgent_database_pool_waits_total",
+			"Times that all connections to the database were in use when one was needed."),
+		waited: desc("recurgent_database_pool_wait_seconds_total",
+			"Time that was spent waiting for a connection to the database, in sum."),
+		leases: desc("recurgent_database_leases_lost_total",
+			"Leases, as of forging a method or of maintenance, that this replica could not renew in time."),
 		connections: desc("recurgent_database_connections", "Connections to the database, in use or idle."),
 	}
 }
@@ -44,7 +48,8 @@ func (d databaseFigures) collect(ch chan<- prometheus.Metric, read func() Databa
 	if read != nil {
 		now = read()
 	}
-	ch <- prometheus.MustNewConstSummary(d.commits, uint64(now.Groups), now.GroupsTook.Seconds(), nil) //nolint:gosec // a count
+	ch <- prometheus.MustNewConstSummary(d.commits, uint64(now.Groups), now.GroupsTook.Seconds(),
+		nil) //nolint:gosec // a count
 	ch <- prometheus.MustNewConstMetric(d.waits, prometheus.CounterValue, float64(now.PoolWaits))
 	ch <- prometheus.MustNewConstMetric(d.waited, prometheus.CounterValue, now.PoolWaited.Seconds())
 	ch <- prometheus.MustNewConstMetric(d.leases, prometheus.CounterValue, float64(now.LostLeases))

@@ -30,8 +30,10 @@ type effectMetrics struct {
 }
 
 func newEffects(f factory) effectMetrics {
-	m := effectMetrics{writes: f.set("recurgent_writes_total", "Requests of programs that write (POST, PUT, PATCH, DELETE, OPTIONS), by what became of them: sent; repeated, answered from an earlier attempt of the same call; unknown, sent and its answer lost; denied; failed, it did not leave.", "result", writeResults)}
-	vec := f.counterVec("recurgent_effects_beyond_manifest_total", "Hosts, HTTP methods and tools that a run of a program reached, or tried to reach, although the effects manifest of its method lacks them.", "kind", "result")
+	m := effectMetrics{writes: f.set("recurgent_writes_total",
+		"Requests of programs that write (POST, PUT, PATCH, DELETE, OPTIONS), by what became of them: sent; repeated, answered from an earlier attempt of the same call; unknown, sent and its answer lost; denied; failed, it did not leave.", "result", writeResults)}
+	vec := f.counterVec("recurgent_effects_beyond_manifest_total",
+		"Hosts, HTTP methods and tools that a run of a program reached, or tried to reach, although the effects manifest of its method lacks them.", "kind", "result")
 	for i, result := range effectResults {
 		for k, kind := range effectKinds {
 			m.beyond[i][k] = vec.WithLabelValues(kind, result)

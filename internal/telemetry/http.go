@@ -9,18 +9,23 @@ import (
 )
 
 func (m *Metrics) newHTTP(f factory) {
-	m.httpRequests = f.counterVec("recurgent_http_requests_total", "HTTP requests by route pattern, method and class of status.", "route", "method", "code")
-	m.httpDuration = f.histogramVec("recurgent_http_request_duration_seconds", "Time of HTTP requests by route pattern; event streams are not observed.", httpBuckets, "route", "method")
+	m.httpRequests = f.counterVec("recurgent_http_requests_total",
+		"HTTP requests by route pattern, method and class of status.", "route", "method", "code")
+	m.httpDuration = f.histogramVec("recurgent_http_request_duration_seconds",
+		"Time of HTTP requests by route pattern; event streams are not observed.", httpBuckets, "route", "method")
 	m.httpInFlight = f.gauge("recurgent_http_requests_in_flight", "HTTP requests being answered.")
-	m.throttled = f.counterVec("recurgent_throttled_total", "Requests that were refused because their principal or owner had too much of something: rate, calls, streams, uploads, bodies, replies.", "reason")
+	m.throttled = f.counterVec("recurgent_throttled_total",
+		"Requests that were refused because their principal or owner had too much of something: rate, calls, streams, uploads, bodies, replies.", "reason")
 	for _, reason := range ThrottleReasons() {
 		m.throttled.WithLabelValues(reason)
 	}
-	m.waiting = f.gaugeVec("recurgent_waiting", "Requests that wait, by what for: concurrency (of their token), replies (of their owner, or of all, to be read).", "cause")
+	m.waiting = f.gaugeVec("recurgent_waiting",
+		"Requests that wait, by what for: concurrency (of their token), replies (of their owner, or of all, to be read).", "cause")
 	for _, cause := range WaitCauses() {
 		m.waiting.WithLabelValues(cause)
 	}
-	m.problems = f.counterVec("recurgent_http_problems_total", "HTTP requests that were refused, by the problem's code.", "problem")
+	m.problems = f.counterVec("recurgent_http_problems_total",
+		"HTTP requests that were refused, by the problem's code.", "problem")
 	m.problems.WithLabelValues(alerting)
 }
 

@@ -21,15 +21,18 @@ const signalVerdict = "verdict"
 var (
 	callSources  = [...]string{agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone}
 	callStatuses = [...]string{agent.StatusOK, agent.StatusError}
-	callClasses  = [...]string{"none", string(agent.ClassOK), string(agent.ClassAuthored), string(agent.ClassIntrinsic), string(agent.ClassAdaptive), string(agent.ClassExtrinsic)}
-	stageNames   = [...]string{"queue", "select", "forge", "gate", "run", "judge", "commit"}
-	results      = []string{"ok", "failed"}
+	callClasses  = [...]string{"none", string(agent.ClassOK), string(agent.ClassAuthored), string(agent.ClassIntrinsic),
+		string(agent.ClassAdaptive), string(agent.ClassExtrinsic)}
+	stageNames = [...]string{"queue", "select", "forge", "gate", "run", "judge", "commit"}
+	results    = []string{"ok", "failed"}
 
-	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer", "invalid_payload", "cut_off", "canceled", "not_sent", other}
-	replyForms       = []string{"tool", "text_call", "fence", "none", other}
-	verdictKinds     = []string{agent.VerdictRight, agent.VerdictWrong}
-	guardrailTypes   = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
-	mismatches       = []string{"type_mismatch", "missing_required_key", "min_items_violation", "property_type_mismatch", "nil_required_input", "schema_violation", other}
+	providerOutcomes = []string{"ok", "rate_limited", "server_error", "network", "timeout", "rejected", "no_answer",
+		"invalid_payload", "cut_off", "canceled", "not_sent", other}
+	replyForms     = []string{"tool", "text_call", "fence", "none", other}
+	verdictKinds   = []string{agent.VerdictRight, agent.VerdictWrong}
+	guardrailTypes = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
+	mismatches     = []string{"type_mismatch", "missing_required_key", "min_items_violation",
+		"property_type_mismatch", "nil_required_input", "schema_violation", other}
 	// The statuses are those of the default policy: an operator's own ones are other.
 	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
 	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", signalVerdict, other}
@@ -45,14 +48,16 @@ var (
 	storedKinds  = []string{"files", "contexts", "histories", "values", "tools", "examples"}
 	nativeStates = []string{"idle", "building", "checking", "native", "off"}
 
-	fetchResults = []string{"live", "cached", "revalidated", "stale", "recorded", "dns", "refused", "timeout", "denied", "redirect_denied", "redirects", "too_large", "incomplete", "encoding", "network",
+	fetchResults = []string{"live", "cached", "revalidated", "stale", "recorded", "dns", "refused", "timeout", "denied",
+		"redirect_denied", "redirects", "too_large", "incomplete", "encoding", "network",
 		"connection", other}
 
 	spanResults = []string{"sent", "failed", "dropped"}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
 	// What the pool gives as reasons, with _ for spaces.
-	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed", "busy_while_idle", "memory", "call_over",
+	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed",
+		"busy_while_idle", "memory", "call_over",
 		"spent", "age", "evicted", "idle", "shutdown", other}
 )
 

@@ -9,10 +9,14 @@ import (
 
 // modelServers are the hosts whose gen_ai.provider.name the semantic conventions of OpenTelemetry give. A host that begins with a dot stands for all below it.
 var modelServers = []struct{ host, name string }{
-	{".openai.com", "openai"}, {".anthropic.com", "anthropic"}, {".openai.azure.com", "azure.ai.openai"}, {".cognitiveservices.azure.com", "azure.ai.openai"},
-	{".services.ai.azure.com", "azure.ai.inference"}, {".models.ai.azure.com", "azure.ai.inference"}, {"generativelanguage.googleapis.com", "gcp.gemini"},
-	{"aiplatform.googleapis.com", "gcp.vertex_ai"}, {".mistral.ai", "mistral_ai"}, {".groq.com", "groq"}, {".deepseek.com", "deepseek"}, {".x.ai", "x_ai"},
-	{".cohere.com", "cohere"}, {".cohere.ai", "cohere"}, {".perplexity.ai", "perplexity"}, {".ml.cloud.ibm.com", "ibm.watsonx.ai"},
+	{".openai.com", "openai"}, {".anthropic.com", "anthropic"}, {".openai.azure.com", "azure.ai.openai"},
+	{".cognitiveservices.azure.com", "azure.ai.openai"},
+	{".services.ai.azure.com", "azure.ai.inference"}, {".models.ai.azure.com", "azure.ai.inference"},
+	{"generativelanguage.googleapis.com", "gcp.gemini"},
+	{"aiplatform.googleapis.com", "gcp.vertex_ai"}, {".mistral.ai", "mistral_ai"}, {".groq.com", "groq"},
+	{".deepseek.com", "deepseek"}, {".x.ai", "x_ai"},
+	{".cohere.com", "cohere"}, {".cohere.ai", "cohere"}, {".perplexity.ai", "perplexity"},
+	{".ml.cloud.ibm.com", "ibm.watsonx.ai"},
 }
 
 // ModelServer returns the gen_ai.provider.name of a server of models: that of the semantic conventions where its host is known to them, else the host,
@@ -24,7 +28,8 @@ func ModelServer(baseURL string) string {
 	}
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	for _, s := range modelServers {
-		if host == strings.TrimPrefix(s.host, ".") || strings.HasPrefix(s.host, ".") && strings.HasSuffix(host, s.host) {
+		if host == strings.TrimPrefix(s.host, ".") || strings.HasPrefix(s.host, ".") &&
+			strings.HasSuffix(host, s.host) {
 			return s.name
 		}
 	}

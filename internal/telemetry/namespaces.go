@@ -18,11 +18,15 @@ func (m *Metrics) newNamespaces(f factory, names []agent.Namespace) {
 		return
 	}
 	const whose = " by namespace: those of --metrics-namespaces, and other for all others."
-	calls := f.counterVec("recurgent_namespace_calls_total", "Calls that ended, nested ones included,"+whose, "namespace", "status")
-	requests := f.counterVec("recurgent_namespace_model_requests_total", "Requests sent to the model's server,"+whose, "namespace")
-	tokens := f.counterVec("recurgent_namespace_tokens_total", "Tokens which the provider counted,"+whose, "namespace", "direction")
+	calls := f.counterVec("recurgent_namespace_calls_total", "Calls that ended, nested ones included,"+whose,
+		"namespace", "status")
+	requests := f.counterVec("recurgent_namespace_model_requests_total", "Requests sent to the model's server,"+whose,
+		"namespace")
+	tokens := f.counterVec("recurgent_namespace_tokens_total", "Tokens which the provider counted,"+whose, "namespace",
+		"direction")
 	figures := func(label string) *namespaceMeters {
-		n := &namespaceMeters{requests: requests.WithLabelValues(label), prompt: tokens.WithLabelValues(label, "prompt"), answers: tokens.WithLabelValues(label, "completion")}
+		n := &namespaceMeters{requests: requests.WithLabelValues(label),
+			prompt: tokens.WithLabelValues(label, "prompt"), answers: tokens.WithLabelValues(label, "completion")}
 		for i, status := range callStatuses {
 			n.calls[i] = calls.WithLabelValues(label, status)
 		}

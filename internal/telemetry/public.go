@@ -31,7 +31,8 @@ var private = []string{"role", "namespace"}
 // hides reports whether a label of the family is not for everybody. The method beside a role is a tool's; elsewhere it is HTTP's.
 func hides(f *dto.MetricFamily) bool {
 	return slices.ContainsFunc(f.Metric, func(m *dto.Metric) bool {
-		return slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return slices.Contains(private, l.GetName()) })
+		return slices.ContainsFunc(m.Label,
+			func(l *dto.LabelPair) bool { return slices.Contains(private, l.GetName()) })
 	})
 }
 

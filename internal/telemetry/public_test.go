@@ -11,10 +11,13 @@ import (
 func TestPublic(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."}, []string{"role", "method", "status"})
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total", Help: "Calls."},
+		[]string{"role", "method", "status"})
 	used := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "used", Help: "Used."}, []string{"namespace", "window"})
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests_total", Help: "Requests."}, []string{"route", "method"})
-	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds.", Buckets: []float64{1}}, []string{"role"})
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests_total", Help: "Requests."},
+		[]string{"route", "method"})
+	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds", Help: "Seconds.",
+		Buckets: []float64{1}}, []string{"role"})
 	reg.MustRegister(calls, used, requests, times)
 	calls.WithLabelValues("secret-role", "add", "ok").Add(2)
 	calls.WithLabelValues("secret-role", "sub", "ok").Add(3)

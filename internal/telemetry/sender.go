@@ -20,7 +20,8 @@ type sender struct {
 func newSender(e sdktrace.SpanExporter, o TraceOptions) *sender {
 	waiting := &atomic.Int64{}
 	counting := &countingExporter{SpanExporter: e, waiting: waiting, spans: o.Metrics.spans, log: o.Logger}
-	return &sender{SpanProcessor: sdktrace.NewBatchSpanProcessor(counting, sdktrace.WithMaxQueueSize(o.Queue)), room: int64(o.Queue),
+	return &sender{SpanProcessor: sdktrace.NewBatchSpanProcessor(counting, sdktrace.WithMaxQueueSize(o.Queue)),
+		room:    int64(o.Queue),
 		waiting: waiting, spans: o.Metrics.spans}
 }
 

@@ -29,7 +29,8 @@ type Store struct {
 	Commits, Fsyncs, JournalBytes, Quarantined int64
 	CheckpointLag                              int64 // entries in the journal that the files do not hold yet
 	Sessions, Tools                            int64
-	Stored, StoredMost                         map[string]int64 // bytes by kind: of all namespaces, and what they may have
+	// bytes by kind: of all namespaces, and what they may have
+	Stored, StoredMost map[string]int64
 }
 
 // Runners are figures of the runner pool: of now, except for the last three, which are since the start.
@@ -85,23 +86,31 @@ func newSources() *sources {
 		artifacts:       desc("recurgent_artifacts", "Artifacts by lifecycle state.", "state"),
 		sessions:        desc("recurgent_sessions", "Sessions kept."),
 		tools:           desc("recurgent_tools", "Tools in the registry."),
-		runners:         desc("recurgent_runners", "Runner processes: busy with a call, warm for a program, idle blanks.", "state"),
-		warmBytes:       desc("recurgent_warm_runners_bytes", "Memory of the runners that are warm for a program, without what all runners share."),
-		spawned:         desc("recurgent_runners_spawned_total", "Runner processes started."),
-		killed:          desc("recurgent_runners_killed_total", "Runner processes ended by the daemon or by their own death, by reason.", "reason"),
-		faults:          desc("recurgent_engine_failures_total", "Programs that an internal fault of the engine ended, while they were compiled or run."),
-		commits:         desc("recurgent_store_commits_total", "Commits that were acknowledged."),
-		fsyncs:          desc("recurgent_store_fsyncs_total", "Times that a write was forced to the disk."),
-		journal:         desc("recurgent_store_journal_bytes_total", "Bytes written to the journal."),
-		quarantined:     desc("recurgent_store_quarantined_files_total", "Corrupt files moved aside."),
-		lag:             desc("recurgent_store_checkpoint_lag_entries", "Journal entries that the files do not hold yet."),
+		runners: desc("recurgent_runners",
+			"Runner processes: busy with a call, warm for a program, idle blanks.", "state"),
+		warmBytes: desc("recurgent_warm_runners_bytes",
+			"Memory of the runners that are warm for a program, without what all runners share."),
+		spawned: desc("recurgent_runners_spawned_total", "Runner processes started."),
+		killed: desc("recurgent_runners_killed_total",
+			"Runner processes ended by the daemon or by their own death, by reason.", "reason"),
+		faults: desc("recurgent_engine_failures_total",
+			"Programs that an internal fault of the engine ended, while they were compiled or run."),
+		commits:     desc("recurgent_store_commits_total", "Commits that were acknowledged."),
+		fsyncs:      desc("recurgent_store_fsyncs_total", "Times that a write was forced to the disk."),
+		journal:     desc("recurgent_store_journal_bytes_total", "Bytes written to the journal."),
+		quarantined: desc("recurgent_store_quarantined_files_total", "Corrupt files moved aside."),
+		lag: desc("recurgent_store_checkpoint_lag_entries",
+			"Journal entries that the files do not hold yet."),
 	}
 	s.programs = desc("recurgent_native_programs", "Kept for dashboards of before: 0.", "state")
-	s.spendRatio = desc("recurgent_spend_used_ratio", "The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.", "window")
+	s.spendRatio = desc("recurgent_spend_used_ratio",
+		"The largest share that is used of a cap of tokens, 1 for all of it, by kind of window; 0 without a cap.",
+		"window")
 	s.reserved = desc("recurgent_spend_reserved_tokens", "Tokens that requests under way reserve of the caps.")
 	s.model = newModelFigure()
 	s.stored = desc("recurgent_stored_bytes", "Bytes that things of all namespaces take, by kind.", "kind")
-	s.storedMost = desc("recurgent_stored_limit_bytes", "Bytes that things of all namespaces may take, by kind.", "kind")
+	s.storedMost = desc("recurgent_stored_limit_bytes", "Bytes that things of all namespaces may take, by kind.",
+		"kind")
 	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept.")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
 	s.from.Store(&Sources{})
@@ -110,8 +119,10 @@ func newSources() *sources {
 
 // Describe implements prometheus.Collector.
 func (s *sources) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions, s.tools, s.runners, s.warmBytes,
-		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio, s.reserved, s.model, s.stored, s.storedMost, s.programCache} {
+	for _, d := range []*prometheus.Desc{s.ready, s.running, s.waiting, s.recommendations, s.artifacts, s.sessions,
+		s.tools, s.runners, s.warmBytes,
+		s.spawned, s.killed, s.faults, s.commits, s.fsyncs, s.journal, s.quarantined, s.lag, s.programs, s.spendRatio,
+		s.reserved, s.model, s.stored, s.storedMost, s.programCache} {
 		ch <- d
 	}
 	s.cluster.describe(ch)

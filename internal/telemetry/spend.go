@@ -16,7 +16,9 @@ type Spend struct {
 type spendMetrics struct{ refused set }
 
 func newSpend(f factory) spendMetrics {
-	return spendMetrics{f.set("recurgent_spend_refused_total", "Requests to the model that were not sent because of a cap of tokens, by kind of window.", "window", append(slices.Clone(spendWindows), other))}
+	return spendMetrics{f.set("recurgent_spend_refused_total",
+		"Requests to the model that were not sent because of a cap of tokens, by kind of window.", "window",
+		append(slices.Clone(spendWindows), other))}
 }
 
 // SpendRefused counts a request to the model that was not sent because of a cap with that kind of window.

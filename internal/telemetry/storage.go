@@ -7,7 +7,9 @@ import (
 )
 
 func newStorage(f factory) set {
-	return f.set("recurgent_storage_refused_total", "Requests that were refused, and calls that ended, because a share of what may be stored is full, by kind.", "kind", append(slices.Clone(storedKinds), other))
+	return f.set("recurgent_storage_refused_total",
+		"Requests that were refused, and calls that ended, because a share of what may be stored is full, by kind.",
+		"kind", append(slices.Clone(storedKinds), other))
 }
 
 // StorageRefused counts something that was not stored because a share of that kind is full.

@@ -87,8 +87,10 @@ type meters struct {
 
 // Buckets, in seconds. Warm calls take well under a millisecond, forging ones up to minutes.
 var (
-	callBuckets  = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300}
-	stageBuckets = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}
+	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 13,
+		20, 30, 60, 120, 300}
+	stageBuckets = []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .1, .5, 1, 2,
+		5, 10, 30, 60, 120, 300}
 	modelBuckets = []float64{.05, .1, .25, .5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 300}
 	httpBuckets  = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 )
@@ -113,10 +115,12 @@ func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metri
 	m.newQuality(f)
 	m.newHTTP(f)
 	m.access, m.spend, m.storage = newAccess(f), newSpend(f), newStorage(f)
-	m.damagedFiles = f.counter("recurgent_damaged_files_total", "Reads of stored files that had other bytes than were stored, which were refused or cut off.")
+	m.damagedFiles = f.counter("recurgent_damaged_files_total",
+		"Reads of stored files that had other bytes than were stored, which were refused or cut off.")
 	info := f.gaugeVec("recurgent_build_info", "The version that runs; always 1.", "version", "revision", "goversion")
 	info.WithLabelValues(b.Version, b.Revision, b.GoVersion).Set(1)
-	m.spans = f.set("recurgent_trace_spans_total", "Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)
+	m.spans = f.set("recurgent_trace_spans_total",
+		"Spans of traces, by what became of them: sent, failed at the collector, or dropped because too many waited for it.", "result", spanResults)
 	m.busiest = newBusiest(maxPairs, maxShown)
 	m.sources = newSources()
 	r.MustRegister(m.busiest, m.sources)
@@ -124,8 +128,11 @@ func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metri
 }
 
 func (m *Metrics) newCalls(f factory) {
-	calls := f.counterVec("recurgent_calls_total", "Calls that ended, nested ones included, by where the program came from, outcome status and failure class.", "source", "status", "class")
-	durations := f.histogramVec("recurgent_call_duration_seconds", "Time of a whole call, from its admission to its commit.", callBuckets, "source")
+	calls := f.counterVec("recurgent_calls_total",
+		"Calls that ended, nested ones included, by where the program came from, outcome status and failure class.",
+		"source", "status", "class")
+	durations := f.histogramVec("recurgent_call_duration_seconds",
+		"Time of a whole call, from its admission to its commit.", callBuckets, "source")
 	for i, source := range callSources {
 		for j, status := range callStatuses {
 			for k, class := range callClasses {
@@ -134,27 +141,39 @@ func (m *Metrics) newCalls(f factory) {
 		}
 		m.duration[i] = durations.WithLabelValues(source).(prometheus.Histogram)
 	}
-	stages := f.histogramVec("recurgent_call_stage_duration_seconds", "Time of a call by stage; a stage that did not take place is not observed, and forge includes the gating of what was written.", stageBuckets, "stage")
+	stages := f.histogramVec("recurgent_call_stage_duration_seconds",
+		"Time of a call by stage; a stage that did not take place is not observed, and forge includes the gating of what was written.", stageBuckets, "stage")
 	for i, stage := range stageNames {
 		m.stages[i] = stages.WithLabelValues(stage).(prometheus.Histogram)
 	}
-	m.engineRuns = f.set("recurgent_engine_runs_total", "Runs of programs for calls, by the engine that ran them.", "engine", engines)
+	m.engineRuns = f.set("recurgent_engine_runs_total", "Runs of programs for calls, by the engine that ran them.",
+		"engine", engines)
 	m.native, m.effects = newNative(f), newEffects(f)
-	m.depth = f.histogram("recurgent_call_depth", "Delegation depth of calls; 0 is a client's.", []float64{0, 1, 2, 3, 4, 6, 8})
-	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.", "error_type", append(agent.ErrorTypes(), other))
+	m.depth = f.histogram("recurgent_call_depth", "Delegation depth of calls; 0 is a client's.",
+		[]float64{0, 1, 2, 3, 4, 6, 8})
+	m.errors = f.set("recurgent_call_errors_total", "Error outcomes by type; types that only programs use are other.",
+		"error_type", append(agent.ErrorTypes(), other))
 }
 
 func (m *Metrics) newQuality(f factory) {
 	m.contractChecks = f.set("recurgent_contract_checks_total", "Values checked against a contract.", "result", results)
-	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch", mismatches)
-	m.weak = f.set("recurgent_weak_successes_total", "Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
-	m.weakCalls = f.counter("recurgent_weak_success_calls_total", "Calls whose ok value says of itself that it achieved little, each once whatever its reasons.")
-	m.unkeptCalls = f.counter("recurgent_unkept_calls_total", "Calls that a new program answered which was not kept: what is stored was switched off or quarantined, and the program is no match for it.")
-	m.corrections = f.set("recurgent_user_corrections_total", "Corrections by users: questions asked again soon after a weak or wrong answer, and answers called wrong, by signal.", "signal", correctionSignals)
-	m.historyAppends = f.set("recurgent_history_appends_total", "Calls that ended, by whether their history record was appended. Where it could not be, the call has no line in the log either, and its client gets an error.", "result", results)
-	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.", []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
+	m.mismatches = f.set("recurgent_contract_violations_total", "Contract violations by mismatch.", "mismatch",
+		mismatches)
+	m.weak = f.set("recurgent_weak_successes_total",
+		"Ok values that say of themselves that they achieved little, by reason; a value with two reasons counts under both.", "reason", weakReasons)
+	m.weakCalls = f.counter("recurgent_weak_success_calls_total",
+		"Calls whose ok value says of itself that it achieved little, each once whatever its reasons.")
+	m.unkeptCalls = f.counter("recurgent_unkept_calls_total",
+		"Calls that a new program answered which was not kept: what is stored was switched off or quarantined, and the program is no match for it.")
+	m.corrections = f.set("recurgent_user_corrections_total",
+		"Corrections by users: questions asked again soon after a weak or wrong answer, and answers called wrong, by signal.", "signal", correctionSignals)
+	m.historyAppends = f.set("recurgent_history_appends_total",
+		"Calls that ended, by whether their history record was appended. Where it could not be, the call has no line in the log either, and its client gets an error.", "result", results)
+	m.historySize = f.histogram("recurgent_history_size_records", "Records in the session's history after a call.",
+		[]float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000})
 	m.historyAccess = f.counter("recurgent_history_access_total", "Calls whose program reads the conversation history.")
-	m.historyPatterns = f.set("recurgent_history_query_patterns_total", "Calls by how their program reads the history.", "pattern", historyPatterns)
+	m.historyPatterns = f.set("recurgent_history_query_patterns_total", "Calls by how their program reads the history.",
+		"pattern", historyPatterns)
 }
 
 // ObserveCall counts a call that ended. The entry is only read.

@@ -22,7 +22,8 @@ func newMetrics(t testing.TB) (*Metrics, *prometheus.Registry) {
 }
 
 func warmEntry() *agent.LogEntry {
-	return &agent.LogEntry{Role: "calculator", Method: "add", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", ProgramSource: agent.SourcePersisted, Generation: "gen-1",
+	return &agent.LogEntry{Role: "calculator", Method: "add", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736",
+		ProgramSource: agent.SourcePersisted, Generation: "gen-1",
 		OutcomeStatus: agent.StatusOK, DurationMs: 0.4, HistoryRecordAppended: true, ConversationHistorySize: 3}
 }
 
@@ -114,10 +115,12 @@ func TestObserveCall(t *testing.T) {
 	m, r := newMetrics(t)
 	m.ObserveCall(warmEntry(), Stages{Queue: time.Millisecond, Run: time.Millisecond, Commit: time.Millisecond})
 	failed := warmEntry()
-	failed.ProgramSource, failed.OutcomeStatus, failed.OutcomeErrorType = agent.SourceGenerated, agent.StatusError, "movie_not_found"
+	failed.ProgramSource, failed.OutcomeStatus, failed.OutcomeErrorType = agent.SourceGenerated, agent.StatusError,
+		"movie_not_found"
 	failed.FailureClass, failed.HistoryRecordAppended = agent.ClassAuthored, false
 	failed.ContractValidationApplied, failed.ContractValidationMismatch = true, "min_items_violation"
-	failed.WeakSuccess, failed.WeakSuccessReasons = true, []string{"empty_array:/movies", "weak_status:/status=partial", "an operator's own"}
+	failed.WeakSuccess, failed.WeakSuccessReasons = true, []string{"empty_array:/movies", "weak_status:/status=partial",
+		"an operator's own"}
 	failed.UserCorrectionDetected, failed.UserCorrectionSignal = true, "temporal_reask"
 	failed.HistoryAccessDetected, failed.HistoryQueryPatterns = true, []string{"filter", "count"}
 	m.ObserveCall(failed, Stages{Forge: time.Second})
@@ -188,17 +191,23 @@ func TestNamespaceFigures(t *testing.T) {
 	failed := warmEntry()
 	failed.OutcomeStatus = agent.StatusError
 	m.In("acme").ObserveCall(failed, Stages{})
-	m.In("acme").ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100, CompletionTokens: 10}, "")
+	m.In("acme").ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 2, PromptTokens: 100,
+		CompletionTokens: 10}, "")
 	m.In("gamma").ObserveProvider("ok", time.Second, agent.Usage{ModelRequests: 1, PromptTokens: 7}, "")
 	for _, c := range []struct {
 		name, labels string
 		want         float64
 	}{
-		{"recurgent_namespace_calls_total", "namespace=acme status=ok", 2}, {"recurgent_namespace_calls_total", "namespace=acme status=error", 1},
-		{"recurgent_namespace_calls_total", "namespace=beta status=ok", 0}, {"recurgent_namespace_calls_total", "namespace=other", 2},
-		{"recurgent_namespace_model_requests_total", "namespace=acme", 2}, {"recurgent_namespace_model_requests_total", "namespace=other", 1},
-		{"recurgent_namespace_tokens_total", "namespace=acme direction=prompt", 100}, {"recurgent_namespace_tokens_total", "namespace=acme direction=completion", 10},
-		{"recurgent_namespace_tokens_total", "namespace=other direction=prompt", 7}, {"recurgent_namespace_tokens_total", "namespace=beta direction=prompt", 0},
+		{"recurgent_namespace_calls_total", "namespace=acme status=ok", 2},
+		{"recurgent_namespace_calls_total", "namespace=acme status=error", 1},
+		{"recurgent_namespace_calls_total", "namespace=beta status=ok", 0},
+		{"recurgent_namespace_calls_total", "namespace=other", 2},
+		{"recurgent_namespace_model_requests_total", "namespace=acme", 2},
+		{"recurgent_namespace_model_requests_total", "namespace=other", 1},
+		{"recurgent_namespace_tokens_total", "namespace=acme direction=prompt", 100},
+		{"recurgent_namespace_tokens_total", "namespace=acme direction=completion", 10},
+		{"recurgent_namespace_tokens_total", "namespace=other direction=prompt", 7},
+		{"recurgent_namespace_tokens_total", "namespace=beta direction=prompt", 0},
 		{"recurgent_calls_total", "", 5}, {"recurgent_model_requests_total", "", 3},
 	} {
 		if got := value(t, r, c.name, strings.Fields(c.labels)...); got != c.want {
@@ -267,7 +276,8 @@ func TestSourcesAreReadAtScrapeTime(t *testing.T) {
 	m.Watch(Sources{
 		Store: func() Store { return Store{Commits: 7, Sessions: 3, Tools: 2, CheckpointLag: 5} },
 		Runners: func() Runners {
-			return Runners{Busy: 1, Idle: 2, Warm: 3, WarmBytes: 5000, Spawned: 9, EngineFailures: 2, Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
+			return Runners{Busy: 1, Idle: 2, Warm: 3, WarmBytes: 5000, Spawned: 9, EngineFailures: 2,
+				Killed: map[string]int64{"deadline": 4, "a new reason": 1, "busy while idle": 2}}
 		},
 		Artifacts:       func() map[string]int { return map[string]int{"durable": 6, "a state nobody knows": 1} },
 		Calls:           func() (int, int) { return 8, 9 },
@@ -361,12 +371,18 @@ func TestRoutesAppearWhenUsed(t *testing.T) {
 func TestModelServer(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
-		"https://api.openai.com/v1": "openai", "https://eu.api.openai.com/v1": "openai", "https://API.OpenAI.com:443/v1": "openai", "https://notopenai.com/v1": "notopenai.com",
-		"https://api.openai.com.evil.example/v1": "api.openai.com.evil.example", "https://acme.openai.azure.com/openai/v1?api-version=1": "azure.ai.openai",
-		"https://generativelanguage.googleapis.com/v1beta/openai": "gcp.gemini", "https://us-central1-aiplatform.googleapis.com/v1": "gcp.vertex_ai",
-		"https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1": "aws.bedrock", "https://api.mistral.ai/v1": "mistral_ai", "https://api.x.ai/v1": "x_ai",
-		"https://api.groq.com/openai/v1": "groq", "https://api.deepseek.com": "deepseek", "https://api.cohere.ai/compatibility/v1": "cohere", "https://api.perplexity.ai": "perplexity",
-		"https://api.anthropic.com/v1": "anthropic", "http://127.0.0.1:11434/v1": "127.0.0.1", "http://[::1]:8000/v1": "::1", "http://models.acme.example/v1": "models.acme.example", "": "", "::": "",
+		"https://api.openai.com/v1": "openai", "https://eu.api.openai.com/v1": "openai",
+		"https://API.OpenAI.com:443/v1": "openai", "https://notopenai.com/v1": "notopenai.com",
+		"https://api.openai.com.evil.example/v1":                    "api.openai.com.evil.example",
+		"https://acme.openai.azure.com/openai/v1?api-version=1":     "azure.ai.openai",
+		"https://generativelanguage.googleapis.com/v1beta/openai":   "gcp.gemini",
+		"https://us-central1-aiplatform.googleapis.com/v1":          "gcp.vertex_ai",
+		"https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1": "aws.bedrock",
+		"https://api.mistral.ai/v1":                                 "mistral_ai", "https://api.x.ai/v1": "x_ai",
+		"https://api.groq.com/openai/v1": "groq", "https://api.deepseek.com": "deepseek",
+		"https://api.cohere.ai/compatibility/v1": "cohere", "https://api.perplexity.ai": "perplexity",
+		"https://api.anthropic.com/v1": "anthropic", "http://127.0.0.1:11434/v1": "127.0.0.1",
+		"http://[::1]:8000/v1": "::1", "http://models.acme.example/v1": "models.acme.example", "": "", "::": "",
 	} {
 		if got := ModelServer(url); got != want {
 			t.Errorf("%s is %q, want %q", url, got, want)
@@ -386,7 +402,8 @@ func TestCardinality(t *testing.T) {
 		e.Role, e.Method = fmt.Sprintf("role-%d", i), fmt.Sprintf("method \"%d\"\n", i)
 		e.OutcomeErrorType, e.FailureClass = fmt.Sprintf("type_%d", i), agent.Class(fmt.Sprint(i))
 		e.ProgramSource, e.ContractValidationApplied, e.ContractValidationMismatch = fmt.Sprint(i), true, fmt.Sprint(i)
-		e.WeakSuccess, e.WeakSuccessReasons, e.HistoryQueryPatterns = true, []string{fmt.Sprint(i)}, []string{fmt.Sprint(i)}
+		e.WeakSuccess, e.WeakSuccessReasons, e.HistoryQueryPatterns = true, []string{fmt.Sprint(i)},
+			[]string{fmt.Sprint(i)}
 		for range 1 + i/100 { // ever new pairs are the busiest
 			m.busiest.count(e.Role, e.Method, true, 0)
 		}
@@ -474,7 +491,8 @@ func TestWarmCallAllocatesNothing(t *testing.T) {
 	m, _ := newMetrics(t)
 	e := warmEntry()
 	m.ObserveCall(e, Stages{})
-	if n := testing.AllocsPerRun(100, func() { m.ObserveCall(e, Stages{Queue: 1, Select: 1, Run: 1, Judge: 1, Commit: 1}) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { m.ObserveCall(e, Stages{Queue: 1, Select: 1, Run: 1, Judge: 1, Commit: 1}) }); n != 0 {
 		t.Errorf("%v allocations a warm call, want 0", n)
 	}
 }

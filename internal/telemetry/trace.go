@@ -77,13 +77,16 @@ func NewTracer(ctx context.Context, o TraceOptions) (*Tracer, error) {
 		return nil, fmt.Errorf("make the exporter of traces: %w", err)
 	}
 	// What the operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say comes last and so counts.
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "recurgentd"), attribute.String("service.version", o.Version),
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "recurgentd"),
+		attribute.String("service.version", o.Version),
 		attribute.String("service.instance.id", uuid.NewString())), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSender(exporter, o)), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
-	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd", trace.WithInstrumentationVersion(o.Version)), server: serverName(o.Server)}, nil
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newSender(exporter, o)),
+		sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
+	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/recurgentd/recurgentd",
+		trace.WithInstrumentationVersion(o.Version)), server: serverName(o.Server)}, nil
 }
 
 func newExporter(ctx context.Context, o TraceOptions) (sdktrace.SpanExporter, error) {
@@ -158,7 +161,8 @@ func remote(traceParent string) trace.SpanContext {
 }
 
 func (s *Span) child(name string, kind trace.SpanKind, at time.Time) *Span {
-	_, span := s.tracer.tracer.Start(trace.ContextWithSpan(context.Background(), s.span), name, trace.WithTimestamp(at), trace.WithSpanKind(kind))
+	_, span := s.tracer.tracer.Start(trace.ContextWithSpan(context.Background(), s.span), name, trace.WithTimestamp(at),
+		trace.WithSpanKind(kind))
 	return &Span{s.tracer, span}
 }
 
@@ -200,7 +204,8 @@ func (s *Span) Ask(model string, at time.Time) *Span {
 		return nil
 	}
 	q := s.child("chat "+model, trace.SpanKindClient, at)
-	q.span.SetAttributes(append(s.tracer.server, attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", model))...)
+	q.span.SetAttributes(append(s.tracer.server, attribute.String("gen_ai.operation.name", "chat"),
+		attribute.String("gen_ai.request.model", model))...)
 	return q
 }
 
@@ -209,8 +214,10 @@ func (s *Span) Answered(outcome, model string, u agent.Usage, at time.Time) {
 	if s == nil {
 		return
 	}
-	s.span.SetAttributes(attribute.String("recurgent.provider.outcome", outcome), attribute.Int("recurgent.provider.requests", u.ModelRequests),
-		attribute.Int("gen_ai.usage.input_tokens", u.PromptTokens), attribute.Int("gen_ai.usage.output_tokens", u.CompletionTokens))
+	s.span.SetAttributes(attribute.String("recurgent.provider.outcome", outcome),
+		attribute.Int("recurgent.provider.requests", u.ModelRequests),
+		attribute.Int("gen_ai.usage.input_tokens", u.PromptTokens),
+		attribute.Int("gen_ai.usage.output_tokens", u.CompletionTokens))
 	if model != "" {
 		s.span.SetAttributes(attribute.String("gen_ai.response.model", model))
 	}
@@ -229,8 +236,10 @@ func (s *Span) EndCall(e *agent.LogEntry, at time.Time) {
 	}
 	if s.span.IsRecording() {
 		s.span.SetAttributes(attribute.String("recurgent.role", e.Role), attribute.String("recurgent.method", e.Method),
-			attribute.String("recurgent.status", e.OutcomeStatus), attribute.String("recurgent.source", e.ProgramSource),
-			attribute.String("recurgent.call_id", e.CallID), attribute.String("recurgent.session_id", e.SessionID), attribute.Int("recurgent.depth", e.Depth))
+			attribute.String("recurgent.status", e.OutcomeStatus),
+			attribute.String("recurgent.source", e.ProgramSource),
+			attribute.String("recurgent.call_id", e.CallID), attribute.String("recurgent.session_id", e.SessionID),
+			attribute.Int("recurgent.depth", e.Depth))
 		if e.Generation != "" {
 			s.span.SetAttributes(attribute.String("recurgent.generation", e.Generation))
 		}

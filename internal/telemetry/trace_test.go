@@ -32,7 +32,8 @@ type collector struct {
 	spans []*otlp.Span // guarded by mu
 }
 
-func (c *collector) Export(_ context.Context, r *coltrace.ExportTraceServiceRequest) (*coltrace.ExportTraceServiceResponse, error) {
+func (c *collector) Export(_ context.Context,
+	r *coltrace.ExportTraceServiceRequest) (*coltrace.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, rs := range r.GetResourceSpans() {
@@ -100,7 +101,8 @@ func newTracer(t testing.TB, url, protocol string, queue int, log io.Writer) (*T
 	t.Helper()
 	m, r := newMetrics(t)
 	o := DefaultTraceOptions()
-	o.Endpoint, o.Protocol, o.Metrics, o.Version, o.Queue, o.Logger, o.Server = url, protocol, m, "v1", queue, zerolog.New(log), "mistral_ai"
+	o.Endpoint, o.Protocol, o.Metrics, o.Version, o.Queue, o.Logger, o.Server = url, protocol, m, "v1", queue,
+		zerolog.New(log), "mistral_ai"
 	tracer, err := NewTracer(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -127,38 +129,47 @@ func TestSpansReachTheCollector(t *testing.T) {
 			call := tracer.Start(SpanStart{Name: "call a.b", TraceID: aTrace, TraceParent: aParent, At: at})
 			forge := call.Begin("forge", at)
 			question := forge.Ask("gpt", at)
-			if got := question.TraceParent(); !strings.HasPrefix(got, "00-"+aTrace+"-") || !strings.HasSuffix(got, "-01") {
+			if got := question.TraceParent(); !strings.HasPrefix(got, "00-"+aTrace+"-") ||
+				!strings.HasSuffix(got, "-01") {
 				t.Errorf("the model gets the traceparent %q", got)
 			}
 			question.Answered("rate_limited", "", agent.Usage{}, at.Add(time.Second))
 			forge.End(at.Add(time.Second))
 			nested := tracer.Start(SpanStart{Name: "call c.d", TraceID: aTrace, Parent: call, At: at})
-			nested.EndCall(&agent.LogEntry{Role: "c", Method: "d", OutcomeStatus: agent.StatusError, FailureClass: agent.ClassAuthored, OutcomeErrorType: "tool_error", AttemptID: "x.1"}, at)
-			call.EndCall(&agent.LogEntry{Role: "a", Method: "b", OutcomeStatus: agent.StatusError, FailureClass: agent.ClassIntrinsic, OutcomeErrorType: "execution", Generation: "gen-1"}, at.Add(2*time.Second))
+			nested.EndCall(&agent.LogEntry{Role: "c", Method: "d", OutcomeStatus: agent.StatusError,
+				FailureClass: agent.ClassAuthored, OutcomeErrorType: "tool_error", AttemptID: "x.1"}, at)
+			call.EndCall(&agent.LogEntry{Role: "a", Method: "b", OutcomeStatus: agent.StatusError,
+				FailureClass: agent.ClassIntrinsic, OutcomeErrorType: "execution", Generation: "gen-1"},
+				at.Add(2*time.Second))
 			if err := tracer.Shutdown(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			root := to.named(t, "call a.b")
-			if got := [2]string{hexOf(root.GetTraceId()), hexOf(root.GetParentSpanId())}; got != [2]string{aTrace, "00f067aa0ba902b7"} {
+			if got := [2]string{hexOf(root.GetTraceId()),
+				hexOf(root.GetParentSpanId())}; got != [2]string{aTrace, "00f067aa0ba902b7"} {
 				t.Errorf("trace and parent %q", got)
 			}
 			if took := root.GetEndTimeUnixNano() - root.GetStartTimeUnixNano(); took != uint64(2*time.Second) {
 				t.Errorf("the span took %d ns, want 2 s", took)
 			}
-			for child, parent := range map[string]string{"forge": "call a.b", "chat gpt": "forge", "call c.d": "call a.b"} {
+			for child, parent := range map[string]string{"forge": "call a.b", "chat gpt": "forge",
+				"call c.d": "call a.b"} {
 				if !bytes.Equal(to.named(t, child).GetParentSpanId(), to.named(t, parent).GetSpanId()) {
 					t.Errorf("%s is not below %s", child, parent)
 				}
 			}
-			for name, want := range map[string]string{"call a.b": "STATUS_CODE_ERROR", "chat gpt": "STATUS_CODE_ERROR", "call c.d": "STATUS_CODE_UNSET"} {
+			for name, want := range map[string]string{"call a.b": "STATUS_CODE_ERROR", "chat gpt": "STATUS_CODE_ERROR",
+				"call c.d": "STATUS_CODE_UNSET"} {
 				if got := to.named(t, name).GetStatus().GetCode().String(); got != want {
 					t.Errorf("%s has the status %s, want %s", name, got, want)
 				}
 			}
-			if got := attributes(root); got["recurgent.role"] != "a" || got["recurgent.failure_class"] != "intrinsic" || got["error.type"] != "execution" || got["recurgent.generation"] != "gen-1" {
+			if got := attributes(root); got["recurgent.role"] != "a" || got["recurgent.failure_class"] != "intrinsic" ||
+				got["error.type"] != "execution" || got["recurgent.generation"] != "gen-1" {
 				t.Errorf("attributes %v", got)
 			}
-			if got := attributes(to.named(t, "chat gpt")); got["gen_ai.provider.name"] != "mistral_ai" || got["gen_ai.request.model"] != "gpt" {
+			if got := attributes(to.named(t, "chat gpt")); got["gen_ai.provider.name"] != "mistral_ai" ||
+				got["gen_ai.request.model"] != "gpt" {
 				t.Errorf("attributes of the question %v", got)
 			}
 			if got := value(t, r, "recurgent_trace_spans_total", "result=sent"); got != 4 {
@@ -193,7 +204,8 @@ func TestTraceIDsAndSampling(t *testing.T) {
 	tracer, _ := newTracer(t, to.url, ProtocolHTTP, 100, io.Discard)
 	at := time.Now()
 	tracer.Start(SpanStart{Name: "ours", TraceID: aTrace, At: at}).End(at)
-	tracer.Start(SpanStart{Name: "unsampled", TraceID: aTrace, TraceParent: "00-" + aTrace + "-00f067aa0ba902b7-00", At: at}).End(at)
+	tracer.Start(SpanStart{Name: "unsampled", TraceID: aTrace, TraceParent: "00-" + aTrace + "-00f067aa0ba902b7-00",
+		At: at}).End(at)
 	if err := tracer.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

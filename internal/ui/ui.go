@@ -40,7 +40,8 @@ const (
 	pageNonce   = "NONCE"
 )
 
-var types = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+var types = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 // A Console serves the files. Its methods may be called concurrently.
 type Console struct {
@@ -86,14 +87,17 @@ func read(from fs.FS) (*Console, error) {
 	}
 	delete(c.files, "index.html")
 	nonce := rand.Text()
-	c.page = newFile("index.html", bytes.ReplaceAll(bytes.ReplaceAll(page.plain, []byte(pageVersion), []byte(c.version)), []byte(pageNonce), []byte(nonce)))
+	c.page = newFile("index.html",
+		bytes.ReplaceAll(bytes.ReplaceAll(page.plain, []byte(pageVersion), []byte(c.version)), []byte(pageNonce),
+			[]byte(nonce)))
 	c.policy = strings.Replace(Policy, "style-src 'self'", "style-src 'self' 'nonce-"+nonce+"'", 1)
 	return c, nil
 }
 
 func newFile(name string, data []byte) *file {
 	sum := sha256.Sum256(data)
-	return &file{types[path.Ext(name)], hex.EncodeToString(sum[:8]), data, sync.OnceValue(func() []byte { return pack(data) })}
+	return &file{types[path.Ext(name)], hex.EncodeToString(sum[:8]), data,
+		sync.OnceValue(func() []byte { return pack(data) })}
 }
 
 func pack(data []byte) []byte {

@@ -50,14 +50,18 @@ func TestPolicy(t *testing.T) {
 		if name == "" {
 			want = c.policy
 		}
-		if h.Get("Content-Security-Policy") != want || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" {
+		if h.Get("Content-Security-Policy") != want || h.Get("X-Content-Type-Options") != "nosniff" ||
+			h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cross-Origin-Opener-Policy") != "same-origin" {
 			t.Errorf("%s: headers %v", name, h)
 		}
 	}
-	if strings.Contains(Policy, "unsafe") || strings.Contains(Policy, "http:") || strings.Contains(Policy, "https:") || strings.Contains(Policy, "data:") {
+	if strings.Contains(Policy, "unsafe") || strings.Contains(Policy, "http:") || strings.Contains(Policy, "https:") ||
+		strings.Contains(Policy, "data:") {
 		t.Errorf("the policy %q is not strict", Policy)
 	}
-	for _, must := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'", "script-src 'self';", "style-src 'self';", "frame-src blob:;"} {
+	for _, must := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'",
+		"form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'", "script-src 'self';",
+		"style-src 'self';", "frame-src blob:;"} {
 		if !strings.Contains(Policy, must) {
 			t.Errorf("the policy lacks %s", must)
 		}
@@ -65,10 +69,14 @@ func TestPolicy(t *testing.T) {
 	page := serve(c, "").Body.String()
 	_, nonce, _ := strings.Cut(page, ` nonce="`)
 	nonce, _, _ = strings.Cut(nonce, `"`)
-	if other := newConsole(t); len(nonce) < 20 || strings.Contains(other.policy, nonce) || strings.Replace(c.policy, " 'nonce-"+nonce+"'", "", 1) != Policy || !strings.Contains(c.policy, "style-src 'self' 'nonce-"+nonce+"';") {
+	if other := newConsole(t); len(nonce) < 20 || strings.Contains(other.policy, nonce) ||
+		strings.Replace(c.policy, " 'nonce-"+nonce+"'", "", 1) != Policy ||
+		!strings.Contains(c.policy, "style-src 'self' 'nonce-"+nonce+"';") {
 		t.Errorf("the nonce %q, the page's policy %q", nonce, c.policy)
 	}
-	if bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son\w+=|<script(?:[^>]*[^>])?>[^<]|(?:href|src)="(?:[a-z]+:|/)`).FindString(page); bad != "" {
+	if bad := regexp.MustCompile(
+		`(?i)<style|\sstyle=|\son\w+=|<script(?:[^>]*[^>])?>[^<]|(?:href|src)="(?:[a-z]+:|/)`).FindString(
+		page); bad != "" {
 		t.Errorf("the page has %q", bad)
 	}
 	if strings.Contains(page, pageVersion) || !strings.Contains(page, `src="`+c.version+`/core/main.js"`) {
@@ -81,7 +89,8 @@ func TestCaching(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	page, file := serve(c, ""), serve(c, "core/main.js", "Accept-Encoding", "br, gzip;q=0.8")
-	if page.Header().Get("Cache-Control") != "no-cache" || file.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" {
+	if page.Header().Get("Cache-Control") != "no-cache" ||
+		file.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" {
 		t.Errorf("caching: page %q, file %q", page.Header().Get("Cache-Control"), file.Header().Get("Cache-Control"))
 	}
 	z, err := gzip.NewReader(file.Body)
@@ -89,15 +98,18 @@ func TestCaching(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(z)
-	if want := c.files["core/main.js"].plain; err != nil || !bytes.Equal(got, want) || file.Header().Get("Content-Encoding") != "gzip" {
+	if want := c.files["core/main.js"].plain; err != nil || !bytes.Equal(got, want) ||
+		file.Header().Get("Content-Encoding") != "gzip" {
 		t.Errorf("packed: %v, %d bytes, want %d", err, len(got), len(want))
 	}
 	for _, none := range []string{"", "br", "gzip;q=0", "gzip; q=0.0"} {
-		if w := serve(c, "core/main.js", "Accept-Encoding", none); w.Header().Get("Content-Encoding") != "" || !bytes.Equal(w.Body.Bytes(), got) {
+		if w := serve(c, "core/main.js", "Accept-Encoding",
+			none); w.Header().Get("Content-Encoding") != "" || !bytes.Equal(w.Body.Bytes(), got) {
 			t.Errorf("Accept-Encoding: %q got %q", none, w.Header().Get("Content-Encoding"))
 		}
 	}
-	if tag := page.Header().Get("Etag"); serve(c, "", "If-None-Match", tag).Code != http.StatusNotModified || serve(c, "", "If-None-Match", `"other"`).Code != http.StatusOK {
+	if tag := page.Header().Get("Etag"); serve(c, "", "If-None-Match", tag).Code != http.StatusNotModified ||
+		serve(c, "", "If-None-Match", `"other"`).Code != http.StatusOK {
 		t.Errorf("the page's ETag %s does not count", tag)
 	}
 	if file.Header().Get("Etag") == serve(c, "core/main.js").Header().Get("Etag") {
@@ -154,7 +166,8 @@ func first(t *testing.T, c *Console, name string, seen map[string]int) {
 func TestFirstPaint(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	seen := map[string]int{"index.html": len(c.page.plain), "console.css": len(c.files["style/console.css"].plain), "icon.svg": len(c.files["style/icon.svg"].plain)}
+	seen := map[string]int{"index.html": len(c.page.plain), "console.css": len(c.files["style/console.css"].plain),
+		"icon.svg": len(c.files["style/icon.svg"].plain)}
 	first(t, c, "core/main.js", seen)
 	first(t, c, "pages/live.js", seen)
 	total := 0
@@ -191,15 +204,18 @@ func own(t *testing.T, f func(name, text string)) {
 // What programs and models wrote can only become text, and nothing is kept beyond the tab but the theme.
 func TestSourcesWriteNoMarkup(t *testing.T) {
 	t.Parallel()
-	markup := regexp.MustCompile(`dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|srcdoc|createContextualFragment|\beval\(|new Function|javascript:|setTimeout\(['"` + "`" + `]`)
+	markup := regexp.MustCompile(
+		`dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|srcdoc|createContextualFragment|\beval\(|new Function|javascript:|setTimeout\(['"` + "`" + `]`)
 	own(t, func(name, text string) {
 		if bad := markup.FindString(text); bad != "" {
 			t.Errorf("%s has %s", name, bad)
 		}
-		if bad := regexp.MustCompile(`https?://`).FindString(strings.ReplaceAll(text, `http://www.w3.org/2000/svg`, "")); bad != "" {
+		if bad := regexp.MustCompile(`https?://`).FindString(strings.ReplaceAll(text, `http://www.w3.org/2000/svg`,
+			"")); bad != "" {
 			t.Errorf("%s names another host", name)
 		}
-		if strings.Contains(text, "localStorage") && name != "core/theme.js" || strings.Contains(text, "document.cookie") {
+		if strings.Contains(text, "localStorage") && name != "core/theme.js" ||
+			strings.Contains(text, "document.cookie") {
 			t.Errorf("%s keeps something beyond the tab", name)
 		}
 		if n := strings.Count(text, "\n"); n > 300 {
@@ -258,7 +274,8 @@ func TestVendoredFiles(t *testing.T) {
 		t.Errorf("missing: %v", listed)
 	}
 	licences, err := os.ReadFile("web/vendor/LICENCES")
-	if err != nil || strings.Count(string(licences), "Permission is hereby granted") < 4 || !strings.Contains(string(licences), "Apache License") {
+	if err != nil || strings.Count(string(licences), "Permission is hereby granted") < 4 ||
+		!strings.Contains(string(licences), "Apache License") {
 		t.Errorf("the licences are not complete: %v", err)
 	}
 }

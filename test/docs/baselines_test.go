@@ -37,7 +37,9 @@ func TestSeed001Line54BaselinesSayHowTheyWereMade(t *testing.T) {
 					continue
 				}
 				found = true
-				if cells[1] == "" || cells[2] == "" || !regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \|$`).MatchString(cells[3]) || !strings.HasPrefix(cells[3], filepath.Base(dir)) {
+				if cells[1] == "" || cells[2] == "" ||
+					!regexp.MustCompile(`^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \|$`).MatchString(cells[3]) ||
+					!strings.HasPrefix(cells[3], filepath.Base(dir)) {
 					t.Errorf("%s: command %q, model %q, time %q", f.Name(), cells[1], cells[2], cells[3])
 				}
 			}

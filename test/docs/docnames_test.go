@@ -77,7 +77,8 @@ func TestShellBlocksNameWhatExists(t *testing.T) {
 					t.Errorf("%s:%d: there is no make %s", path, b.Line, target[1])
 				}
 			}
-			for _, line := range regexp.MustCompile(`(?m)(?:^|\$ |[;&|] |bin/|[A-Z_]+=\S+ )recurgentd (.*)$`).FindAllStringSubmatch(text, -1) {
+			for _, line := range regexp.MustCompile(
+				`(?m)(?:^|\$ |[;&|] |bin/|[A-Z_]+=\S+ )recurgentd (.*)$`).FindAllStringSubmatch(text, -1) {
 				checkCommand(t, fmt.Sprintf("%s:%d", path, b.Line), strings.Fields(line[1]))
 			}
 		}
@@ -132,7 +133,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 				t.Errorf("%s: there is no test %s", path, name)
 			}
 		}
-		for _, m := range regexp.MustCompile("`((?:internal|cmd|test|api|deploy|docs|scripts)/[\\w./-]+)`").FindAllStringSubmatch(string(data), -1) {
+		for _, m := range regexp.MustCompile(
+			"`((?:internal|cmd|test|api|deploy|docs|scripts)/[\\w./-]+)`").FindAllStringSubmatch(string(data), -1) {
 			if strings.HasPrefix(m[1], "deploy/secrets/") { // the reader makes them
 				continue
 			}
@@ -173,7 +175,8 @@ func TestIndexIsWhole(t *testing.T) {
 	}
 	for _, path := range documents(t) {
 		name := filepath.Base(path)
-		if filepath.Base(filepath.Dir(path)) == "docs" && name != "README.md" && !strings.Contains(string(index), "("+name+")") {
+		if filepath.Base(filepath.Dir(path)) == "docs" && name != "README.md" &&
+			!strings.Contains(string(index), "("+name+")") {
 			t.Errorf("docs/README.md does not list %s", name)
 		}
 	}
@@ -186,7 +189,8 @@ func TestMakeTargetsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range strings.Fields("help run test test-all test-long lint flaky vulncheck mutate fuzz race bench dist") {
+	for _, target := range strings.Fields(
+		"help run test test-all test-long lint flaky vulncheck mutate fuzz race bench dist") {
 		if !regexp.MustCompile(`(?m)^` + target + `:.*## `).Match(data) {
 			t.Errorf("make %s is missing or has no line in make help", target)
 		}

@@ -116,7 +116,8 @@ func daemonOf(t *testing.T, kind string) (d *rig.Daemon, api string) {
 	case "shop":
 		return shopDaemon(t)
 	case "tokens":
-		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice  alices-secret-token-1\nbob    bobs-secret-token-22\ncarol  carols-secret-token-3 scopes=read,call\nedna   ednas-secret-token-44 namespace=acme scopes=read,call,operate\n")), ""
+		return rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+			"alice  alices-secret-token-1\nbob    bobs-secret-token-22\ncarol  carols-secret-token-3 scopes=read,call\nedna   ednas-secret-token-44 namespace=acme scopes=read,call,operate\n")), ""
 	case "model":
 		m := rig.NewModel(t, rig.Script{})
 		m.Answer("", "", rig.Text("Answer: Paris"))
@@ -146,8 +147,10 @@ func TestDocumentsAreTrue(t *testing.T) {
 				outputs := runSteps(t, d, list, instead)
 				for i, s := range list {
 					want := strings.TrimSpace(strings.Join(s.Want, "\n"))
-					if got := strings.TrimSpace(outputs[i]); !matches(want, got) && (stages.MatchString(got) || !matches(stages.ReplaceAllString(want, ""), got)) {
-						t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command, strings.TrimSpace(outputs[i]), want)
+					if got := strings.TrimSpace(outputs[i]); !matches(want, got) &&
+						(stages.MatchString(got) || !matches(stages.ReplaceAllString(want, ""), got)) {
+						t.Errorf("%s:%d: $ %s\nprints:\n%s\nthe document has:\n%s", path, s.Line, s.Command,
+							strings.TrimSpace(outputs[i]), want)
 					}
 				}
 			})
@@ -163,7 +166,8 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]strin
 		t.Fatal(err)
 	}
 	for _, name := range []string{"recurgentd", "curl"} {
-		if help, err := exec.Command("curl", "--help", "all").Output(); name == "curl" && err == nil && strings.Contains(string(help), "--json") {
+		if help, err := exec.Command("curl", "--help",
+			"all").Output(); name == "curl" && err == nil && strings.Contains(string(help), "--json") {
 			continue // the real one
 		}
 		if err := os.Symlink(rig.Absolute(t, os.Args[0]), filepath.Join(bin, name)); err != nil {
@@ -189,7 +193,8 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]strin
 	}
 	printed := string(out)
 	if api := instead[exampleAPI]; api != "" {
-		printed = strings.ReplaceAll(strings.ReplaceAll(printed, api, exampleAPI), localName(api), localName(exampleAPI))
+		printed = strings.ReplaceAll(strings.ReplaceAll(printed, api, exampleAPI), localName(api),
+			localName(exampleAPI))
 	}
 	outputs := strings.Split(printed, stepMark+"\n")
 	if len(outputs) != len(list)+1 {
@@ -199,7 +204,8 @@ func runSteps(t *testing.T, d *rig.Daemon, list []step, instead map[string]strin
 }
 
 // stages are the lines of what a call waits for. One that has ended before it can be followed shows none.
-var stages = regexp.MustCompile(`(?m)^\S+\.\S+: (selected: |forging|the program is at the gate|running a new program).*\n`)
+var stages = regexp.MustCompile(
+	`(?m)^\S+\.\S+: (selected: |forging|the program is at the gate|running a new program).*\n`)
 
 // matches compares with "..." as a wildcard.
 func matches(want, got string) bool {

@@ -27,7 +27,8 @@ func shopDaemon(t *testing.T) (*rig.Daemon, string) {
 			fmt.Fprint(w, "1.08")
 		case r.Method == http.MethodGet:
 			fmt.Fprint(w, orders.Load())
-		case r.Header.Get("Authorization") != "Bearer an-example-key" || r.Header.Get("Idempotency-Key") == "" || len(body) == 0:
+		case r.Header.Get("Authorization") != "Bearer an-example-key" || r.Header.Get("Idempotency-Key") == "" ||
+			len(body) == 0:
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 		default:
 			fmt.Fprintf(w, "order %d", orders.Add(1))
@@ -44,7 +45,8 @@ func shopDaemon(t *testing.T) (*rig.Daemon, string) {
 	`+end, "fmt")
 	}
 	m := rig.NewModel(t, rig.Script{
-		"shop.rate":  {rig.Program("\tr, err := call.Fetch(call.Args[0].(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Body, nil")},
+		"shop.rate": {rig.Program(
+			"\tr, err := call.Fetch(call.Args[0].(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Body, nil")},
 		"shop.order": {order("return r.Header[\"Order\"][:1], nil"), order("return r.Body, nil")},
 	})
 	return rig.Start(t, m, "--fetch-allow", host+","+localName(host)), host

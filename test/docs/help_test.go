@@ -19,7 +19,8 @@ func everyCommand(c *cobra.Command, f func(*cobra.Command)) {
 }
 
 func commandTree() *cobra.Command {
-	return cli.Command(cli.Shell{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Env: func(string) (string, bool) { return "", false }})
+	return cli.Command(cli.Shell{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{},
+		Env: func(string) (string, bool) { return "", false }})
 }
 
 // Every help text renders: a summary of one line, examples that the command line takes, what the exit codes are, and a word
@@ -28,7 +29,8 @@ func TestEveryHelpText(t *testing.T) {
 	t.Parallel()
 	everyCommand(commandTree(), func(c *cobra.Command) {
 		name := c.CommandPath()
-		if c.Short == "" || strings.ContainsAny(c.Short, "\n") || strings.HasSuffix(c.Short, ".") || len(c.Short) > 100 {
+		if c.Short == "" || strings.ContainsAny(c.Short, "\n") || strings.HasSuffix(c.Short, ".") ||
+			len(c.Short) > 100 {
 			t.Errorf("%s: the summary is no line without a full stop: %q", name, c.Short)
 		}
 		if c.Hidden {

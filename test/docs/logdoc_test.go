@@ -65,7 +65,8 @@ func logLines(t *testing.T) []logLine {
 	}
 	order := []string{"error", "warn", "info", "debug"}
 	slices.SortFunc(all, func(a, b logLine) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Level), slices.Index(order, b.Level)), cmp.Compare(a.Message, b.Message), slices.Compare(a.Fields, b.Fields))
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Level), slices.Index(order, b.Level)),
+			cmp.Compare(a.Message, b.Message), slices.Compare(a.Fields, b.Fields))
 	})
 	return slices.CompactFunc(all, func(a, b logLine) bool {
 		return a.Level == b.Level && a.Message == b.Message && slices.Equal(a.Fields, b.Fields)
@@ -177,7 +178,8 @@ func TestLogReference(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", l.Level, l.Message, fields)
 	}
 	if *rig.Update {
-		if err := os.WriteFile(observabilityPath, []byte(head+begin+b.String()+end+tail), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(observabilityPath, []byte(head+begin+b.String()+end+tail),
+			0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
 		}
 	} else if got != b.String() {
@@ -193,10 +195,13 @@ func TestRunbooksSearchForWhatIsLogged(t *testing.T) {
 	lines := logLines(t)
 	for _, path := range documents(t) {
 		for _, b := range fences(t, path) {
-			for _, m := range regexp.MustCompile(`(?m)journalctl [^|]*\| grep (?:-E )?["']?([^"'\n]+|"level":"[a-z]+")["']?$`).FindAllStringSubmatch(strings.Join(b.Text, "\n"), -1) {
+			for _, m := range regexp.MustCompile(
+				`(?m)journalctl [^|]*\| grep (?:-E )?["']?([^"'\n]+|"level":"[a-z]+")["']?$`).FindAllStringSubmatch(
+				strings.Join(b.Text, "\n"), -1) {
 				for alternative := range strings.SplitSeq(m[1], "|") {
 					if !slices.ContainsFunc(lines, func(l logLine) bool {
-						return strings.Contains(fmt.Sprintf(`{"level":"%s","message":"%s"}`, l.Level, l.Message), alternative)
+						return strings.Contains(fmt.Sprintf(`{"level":"%s","message":"%s"}`, l.Level, l.Message),
+							alternative)
 					}) {
 						t.Errorf("%s: no line of the log has %q", path, alternative)
 					}

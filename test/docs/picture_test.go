@@ -22,7 +22,9 @@ func TestDemo(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
 	}
-	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42", `{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, "tax.net(1000) = 600", "a person: wrong, expected 700", "tax.net(1000) = 700", " serve ", " call calculator add 2 3"} {
+	for _, part := range []string{"generated", "persisted", "repaired", "calculator.add(2, 3)", "= 5", "= 42",
+		`{"x":6}`, "invoice.total", "calculator.multiply", `"AL"`, "tax.net(1000) = 600",
+		"a person: wrong, expected 700", "tax.net(1000) = 700", " serve ", " call calculator add 2 3"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the demo does not show %q:\n%s", part, out)
 		}
@@ -45,7 +47,8 @@ func comparePicture(t *testing.T, printed string) {
 	t.Helper()
 	want := pictured(printed)
 	if *rig.Update {
-		if err := os.WriteFile(picturePath, drawTerminal("recurgentd demo", want), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(picturePath, drawTerminal("recurgentd demo", want),
+			0o644); err != nil { //nolint:gosec // a document
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +61,8 @@ func comparePicture(t *testing.T, printed string) {
 		t.Fatalf("%s: %v", picturePath, err)
 	}
 	if a, b := timeless(strings.Join(got, "\n")), timeless(strings.Join(want, "\n")); a != b {
-		t.Errorf("%s is not what demo prints; draw it with scripts/picture.\nIt shows:\n%s\ndemo prints:\n%s", picturePath, a, b)
+		t.Errorf("%s is not what demo prints; draw it with scripts/picture.\nIt shows:\n%s\ndemo prints:\n%s",
+			picturePath, a, b)
 	}
 }
 
@@ -106,7 +110,8 @@ var callLine = regexp.MustCompile(`^(.*  )(generated|persisted|repaired|none)( +
 // painted marks up a line: headings, and the columns of a call, in the colours that demo uses on a terminal.
 func painted(line string) string {
 	if m := callLine.FindStringSubmatch(line); m != nil {
-		return fmt.Sprintf(`%s<tspan class="%c">%s</tspan>%s<tspan class="d">%s</tspan>`, escaped(m[1]), m[2][0], m[2], m[3], m[4])
+		return fmt.Sprintf(`%s<tspan class="%c">%s</tspan>%s<tspan class="d">%s</tspan>`, escaped(m[1]), m[2][0], m[2],
+			m[3], m[4])
 	}
 	if regexp.MustCompile(`^(\$|[0-9]\.) `).MatchString(line) {
 		return `<tspan class="s">` + escaped(line) + `</tspan>`

@@ -30,7 +30,8 @@ func readProducers(t *testing.T) produced {
 	constants, aliases, used := map[string]string{}, map[string]string{}, map[string]bool{}
 	for _, top := range []string{"../../cmd", "../../internal"} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/testdata/") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.Contains(path, "/testdata/") {
 				return err
 			}
 			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -201,7 +202,9 @@ func TestEveryMetricHasAProducer(t *testing.T) {
 		}
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if ok && f.Recv != nil && f.Name.IsExported() && !slices.Contains([]string{"Collect", "Describe", "NewIDs", "NewSpanID"}, f.Name.Name) { // which libraries call
+			// which libraries call
+			if ok && f.Recv != nil && f.Name.IsExported() &&
+				!slices.Contains([]string{"Collect", "Describe", "NewIDs", "NewSpanID"}, f.Name.Name) {
 				if methods++; p.uses[f.Name.Name] == 0 {
 					t.Errorf("%s: nothing calls %s", filepath.Base(path), f.Name.Name)
 				}

@@ -40,7 +40,8 @@ func TestDocumentsAskForWhatExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:http://127\.0\.0\.1:8420|\$U)(/[^\s"'?|)`+"`"+`]*)(\?[^\s"'|)`+"`"+`]+)?`).FindAllStringSubmatch(string(data), -1) {
+		for _, m := range regexp.MustCompile(`(?:http://127\.0\.0\.1:8420|\$U)(/[^\s"'?|)`+"`"+`]*)(\?[^\s"'|)`+"`"+
+			`]+)?`).FindAllStringSubmatch(string(data), -1) {
 			item := described(doc, m[1])
 			if item == nil {
 				t.Errorf("%s: no route is like %s", path, m[1])
@@ -53,7 +54,8 @@ func TestDocumentsAskForWhatExists(t *testing.T) {
 				}
 			}
 		}
-		for _, m := range regexp.MustCompile(`policy set ([a-z_]+)(?:\.([a-z_]+))?=`).FindAllStringSubmatch(string(data), -1) {
+		for _, m := range regexp.MustCompile(`policy set ([a-z_]+)(?:\.([a-z_]+))?=`).FindAllStringSubmatch(string(
+			data), -1) {
 			part, isPart := policy[m[1]].(map[string]any)
 			_, whole := policy[m[1]]
 			if _, known := part[m[2]]; !whole || m[2] != "" && (!isPart || !known) {
@@ -110,7 +112,8 @@ func TestSecurityFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	box := sandbox.DefaultOptions()
-	for _, want := range []string{fmt.Sprintf("(%d programs over HTTP", len(programs)), fmt.Sprintf("data %d MiB", box.Memory>>20)} {
+	for _, want := range []string{fmt.Sprintf("(%d programs over HTTP", len(programs)),
+		fmt.Sprintf("data %d MiB", box.Memory>>20)} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("docs/security.md does not say %q", want)
 		}
@@ -144,7 +147,8 @@ func TestGuideHasEveryRoute(t *testing.T) {
 		}
 	}
 	for pattern, item := range doc.Paths.Map() {
-		form := regexp.MustCompile(`^` + regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `[^/]+`) + `$`)
+		form := regexp.MustCompile(`^` +
+			regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(pattern), `[^/]+`) + `$`)
 		for method := range item.Operations() {
 			if !slices.ContainsFunc(shown[method], form.MatchString) {
 				t.Errorf("docs/http-guide.md has no example of %s %s", method, pattern)

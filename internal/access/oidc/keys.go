@@ -65,7 +65,8 @@ type keys struct {
 }
 
 func newKeys(o Options, changed func()) *keys {
-	k := &keys{issuer: o.Issuer, client: client(o.Transport), now: o.Now, log: o.Logger, fetched: o.Fetched, changed: changed, attempts: rate.NewLimiter(rate.Every(fetchEvery), atOnce)}
+	k := &keys{issuer: o.Issuer, client: client(o.Transport), now: o.Now, log: o.Logger, fetched: o.Fetched,
+		changed: changed, attempts: rate.NewLimiter(rate.Every(fetchEvery), atOnce)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -114,7 +115,8 @@ func (k *keys) take(set []jose.JSONWebKey, err error) {
 	defer k.mu.Unlock()
 	k.fetching = nil
 	if failed := k.failure != nil; err != nil && !failed && k.ctx.Err() == nil {
-		k.log.Warn().Str("issuer", k.issuer).Str("error", brief(err)).Bool("keys_known", k.have).Msg("the keys of the issuer cannot be fetched; its tokens work as far as their keys are known")
+		k.log.Warn().Str("issuer", k.issuer).Str("error", brief(err)).Bool("keys_known",
+			k.have).Msg("the keys of the issuer cannot be fetched; its tokens work as far as their keys are known")
 	} else if err == nil && failed {
 		k.log.Info().Str("issuer", k.issuer).Msg("the keys of the issuer have been fetched again")
 	}
@@ -165,9 +167,11 @@ func (k *keys) candidates(ctx context.Context, id string, again bool) ([]jose.JS
 	case len(found) > 0 && !(again && end == nil):
 		return found, nil
 	case (k.failure != nil || !k.have) && len(found) == 0:
-		return nil, &access.UnavailableError{Reason: "the issuer " + k.issuer + " cannot be asked for the key of the token", RetryAfter: wait}
+		return nil, &access.UnavailableError{Reason: "the issuer " + k.issuer +
+			" cannot be asked for the key of the token", RetryAfter: wait}
 	case end == nil:
-		return nil, access.Unknown("the token is signed with none of the issuer's keys, which were fetched less than %s ago", fetchEvery)
+		return nil, access.Unknown(
+			"the token is signed with none of the issuer's keys, which were fetched less than %s ago", fetchEvery)
 	}
 	return nil, access.Unknown("the token is signed with none of the issuer's keys")
 }
@@ -248,7 +252,8 @@ func parseKeys(data []byte) ([]jose.JSONWebKey, error) {
 }
 
 func usable(key jose.JSONWebKey) bool {
-	if !key.IsPublic() || !key.Valid() || key.Use != "" && key.Use != "sig" || key.Algorithm != "" && !slices.Contains(algorithms, key.Algorithm) {
+	if !key.IsPublic() || !key.Valid() || key.Use != "" && key.Use != "sig" || key.Algorithm != "" &&
+		!slices.Contains(algorithms, key.Algorithm) {
 		return false
 	}
 	r, ok := key.Key.(*rsa.PublicKey)

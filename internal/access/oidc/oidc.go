@@ -206,7 +206,9 @@ func canonical(bearer string) bool {
 // client asks the issuer. It follows no redirects, so that nobody but the issuer hands out its keys.
 func client(transport http.RoundTripper) *http.Client {
 	if transport == nil {
-		transport = &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: fetchTimeout}).DialContext, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute}
+		transport = &http.Transport{Proxy: http.ProxyFromEnvironment,
+			DialContext: (&net.Dialer{Timeout: fetchTimeout}).DialContext, ForceAttemptHTTP2: true, MaxIdleConns: 1,
+			IdleConnTimeout: time.Minute}
 	}
 	return &http.Client{Timeout: fetchTimeout, Transport: bounded{transport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -46,7 +46,8 @@ func newRig(t testing.TB, change func(*Options)) (*oidctest.Issuer, *clock, *Iss
 
 func open(t testing.TB, id *oidctest.Issuer, at *clock, change func(*Options)) *Issuer {
 	t.Helper()
-	o := Options{Issuer: id.URL, Audience: "recurgentd", NamespaceClaim: "namespace", Now: at.Now, Logger: zerolog.Nop()}
+	o := Options{Issuer: id.URL, Audience: "recurgentd", NamespaceClaim: "namespace", Now: at.Now,
+		Logger: zerolog.Nop()}
 	if change != nil {
 		change(&o)
 	}
@@ -75,7 +76,8 @@ func TestGoodTokens(t *testing.T) {
 	ec, ed, plain := oidctest.EC(t, "ec"), oidctest.Ed(t, "ed"), oidctest.RSA(t, "")
 	id.SetKeys(oidctest.RSA(t, "rsa-2"), ec, ed, plain)
 	at.add(fetchEvery)
-	want := access.Principal{Name: "alice", Issuer: id.URL, Namespace: "acme", Scopes: access.Scopes(access.Read | access.Call)}
+	want := access.Principal{Name: "alice", Issuer: id.URL, Namespace: "acme",
+		Scopes: access.Scopes(access.Read | access.Call)}
 	now := at.Now()
 	for name, token := range map[string]string{
 		"RS256":                 id.Token(t, now, nil),
@@ -107,12 +109,17 @@ func TestClaimsAreMapped(t *testing.T) {
 		o.NameClaim, o.NamespaceClaim, o.ScopeClaim = "email", "https://acme.example/team", "roles"
 	})
 	now := at.Now()
-	got, err := i.Authenticate(t.Context(), id.Token(t, now, map[string]any{"email": "a/b@example.org", "https://acme.example/team": "x", "roles": []string{"operate", "root"}}))
-	if want := (access.Principal{Name: "a/b@example.org", Issuer: id.URL, Namespace: agent.Namespace("x"), Scopes: access.Scopes(access.Operate)}); err != nil || got != want {
+	got, err := i.Authenticate(t.Context(), id.Token(t, now, map[string]any{"email": "a/b@example.org",
+		"https://acme.example/team": "x", "roles": []string{"operate", "root"}}))
+	if want := (access.Principal{Name: "a/b@example.org", Issuer: id.URL, Namespace: agent.Namespace("x"),
+		Scopes: access.Scopes(access.Operate)}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for name, scope := range map[string]any{"none": nil, "unknown ones": []string{"root"}, "a number": 7, "an object": map[string]any{"read": true}, "an array of numbers": []int{1}, "another spelling": []string{"Read", "read,call"}} {
-		got, err := i.Authenticate(t.Context(), id.Token(t, now, map[string]any{"email": "a", "https://acme.example/team": "x", "roles": scope}))
+	for name, scope := range map[string]any{"none": nil, "unknown ones": []string{"root"}, "a number": 7,
+		"an object": map[string]any{"read": true}, "an array of numbers": []int{1},
+		"another spelling": []string{"Read", "read,call"}} {
+		got, err := i.Authenticate(t.Context(), id.Token(t, now,
+			map[string]any{"email": "a", "https://acme.example/team": "x", "roles": scope}))
 		if err != nil || got.Scopes != 0 {
 			t.Errorf("scopes %s: %+v, %v", name, got, err)
 		}
@@ -144,7 +151,8 @@ func TestForbiddenTokens(t *testing.T) {
 	}
 	unmapped := open(t, id, at, func(o *Options) { o.NamespaceClaim = "" })
 	var bad *access.ForbiddenError
-	if _, err := unmapped.Authenticate(t.Context(), id.Token(t, at.Now(), nil)); !errors.As(err, &bad) || !strings.Contains(bad.Reason, "--oidc-namespace-claim") {
+	if _, err := unmapped.Authenticate(t.Context(), id.Token(t, at.Now(),
+		nil)); !errors.As(err, &bad) || !strings.Contains(bad.Reason, "--oidc-namespace-claim") {
 		t.Errorf("no namespace claim configured: %v", err)
 	}
 }
@@ -159,7 +167,8 @@ func TestTokensExpireInTheCache(t *testing.T) {
 	}{{0, true}, {time.Hour, true}, {Skew - time.Second, true}, {time.Second, false}, {0, false}} {
 		at.add(step.after)
 		i.keys.settle()
-		if _, err := i.Authenticate(t.Context(), token); (err == nil) != step.good || err != nil && (!errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "expired at 2026-11-22T13:00:00Z")) {
+		if _, err := i.Authenticate(t.Context(), token); (err == nil) != step.good || err != nil &&
+			(!errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "expired at 2026-11-22T13:00:00Z")) {
 			t.Errorf("at %s: %v", at.Now(), err)
 		}
 	}
@@ -192,7 +201,8 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 	id.SetKeys(oidctest.EC(t, "ec-3"))
 	fresh = id.Token(t, at.Now(), nil)
-	if _, err := i.Authenticate(t.Context(), fresh); !errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "fetched less than 5s ago") {
+	if _, err := i.Authenticate(t.Context(), fresh); !errors.Is(err, access.ErrUnknown) ||
+		!strings.Contains(err.Error(), "fetched less than 5s ago") {
 		t.Errorf("too soon after the last attempts: %v", err)
 	}
 	at.add(fetchEvery)
@@ -298,10 +308,12 @@ func TestBrokenIssuer(t *testing.T) {
 			http.Redirect(w, r, "http://evil.example/keys", http.StatusFound)
 		}),
 		"keys that are none": keysOnly(reply(`[1]`)),
-		"no usable key":      keysOnly(reply(`{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa-1"}, {"kty": "new"}]}`)),
-		"a broken key":       keysOnly(reply(`{"keys": [{"kty": "RSA", "n": "", "e": "AQAB", "kid": "rsa-1"}, 7, null]}`)),
-		"too many keys":      keysOnly(reply(`{"keys": [` + strings.Repeat(`{},`, maxKeys) + `{}]}`)),
-		"keys without end":   keysOnly(func(w http.ResponseWriter, _ *http.Request) { flood(w, `{"keys": [`) }),
+		"no usable key": keysOnly(reply(
+			`{"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": "rsa-1"}, {"kty": "new"}]}`)),
+		"a broken key": keysOnly(reply(
+			`{"keys": [{"kty": "RSA", "n": "", "e": "AQAB", "kid": "rsa-1"}, 7, null]}`)),
+		"too many keys":    keysOnly(reply(`{"keys": [` + strings.Repeat(`{},`, maxKeys) + `{}]}`)),
+		"keys without end": keysOnly(func(w http.ResponseWriter, _ *http.Request) { flood(w, `{"keys": [`) }),
 		"discovery without end": func(*oidctest.Issuer) http.HandlerFunc {
 			return func(w http.ResponseWriter, _ *http.Request) { flood(w, `{"issuer": "`) }
 		},
@@ -315,7 +327,8 @@ func TestBrokenIssuer(t *testing.T) {
 			fetched := map[bool]int{}
 			i := open(t, id, at, func(o *Options) { o.Fetched = func(err error) { fetched[err == nil]++ } })
 			var busy *access.UnavailableError
-			if _, err := i.Authenticate(t.Context(), token); !errors.As(err, &busy) || busy.RetryAfter < time.Second || busy.RetryAfter > fetchEvery {
+			if _, err := i.Authenticate(t.Context(), token); !errors.As(err, &busy) || busy.RetryAfter < time.Second ||
+				busy.RetryAfter > fetchEvery {
 				t.Fatalf("before the keys are known: %v", err)
 			}
 			id.Replace(nil)
@@ -383,8 +396,10 @@ func TestSlowIssuer(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for url, good := range map[string]bool{
-		"https://id.example": true, "https://id.example/realms/a": true, "http://127.0.0.1:80": true, "http://localhost:8080/x": true, "http://[::1]:1": true,
-		"": false, "id.example": false, "http://id.example": false, "http://127.0.0.1.example": false, "ftp://127.0.0.1": false, "https://u@id.example": false,
+		"https://id.example": true, "https://id.example/realms/a": true, "http://127.0.0.1:80": true,
+		"http://localhost:8080/x": true, "http://[::1]:1": true,
+		"": false, "id.example": false, "http://id.example": false, "http://127.0.0.1.example": false,
+		"ftp://127.0.0.1": false, "https://u@id.example": false,
 		"https://id.example?x": false, "https://id.example#x": false, "https://": false, "file:///x": false,
 	} {
 		if err := CheckURL(url); (err == nil) != good {

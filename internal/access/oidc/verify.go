@@ -26,7 +26,8 @@ const maxTokenName = 255
 func (i *Issuer) verify(ctx context.Context, bearer string, now time.Time) (*verified, error) {
 	a := attempt{keys: i.keys}
 	// Times are checked below: go-oidc lets nbf be five minutes ahead, and ignores iat.
-	v := gooidc.NewVerifier(i.o.Issuer, &a, &gooidc.Config{ClientID: i.o.Audience, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true})
+	v := gooidc.NewVerifier(i.o.Issuer, &a, &gooidc.Config{ClientID: i.o.Audience, SupportedSigningAlgs: algorithms,
+		SkipExpiryCheck: true})
 	token, err := v.Verify(ctx, bearer)
 	if a.err != nil {
 		return nil, a.err
@@ -181,8 +182,10 @@ func (i *Issuer) principal(c claims) (p access.Principal, err error) {
 	if p.Name, err = c.text(i.o.NameClaim); err != nil {
 		return forbidden("the token names nobody: it " + err.Error())
 	}
-	if utf8.RuneCountInString(p.Name) > maxTokenName || strings.ContainsFunc(p.Name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }) {
-		return forbidden("the token's claim " + i.o.NameClaim + " is too long for a name, or has characters that cannot be seen")
+	if utf8.RuneCountInString(p.Name) > maxTokenName || strings.ContainsFunc(p.Name,
+		func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }) {
+		return forbidden("the token's claim " + i.o.NameClaim +
+			" is too long for a name, or has characters that cannot be seen")
 	}
 	if i.o.NamespaceClaim == "" {
 		return forbidden("the daemon does not say which claim names a namespace (--oidc-namespace-claim), so that the issuer's tokens give no right here")
@@ -192,7 +195,8 @@ func (i *Issuer) principal(c claims) (p access.Principal, err error) {
 		return forbidden("the token names no namespace: it " + err.Error())
 	}
 	if p.Namespace = agent.Namespace(name); p.Namespace.Validate() != nil {
-		return forbidden("the token's claim " + i.o.NamespaceClaim + " is not the name of a namespace: 1 to 63 characters of a-z, 0-9 and -, not - at either end")
+		return forbidden("the token's claim " + i.o.NamespaceClaim +
+			" is not the name of a namespace: 1 to 63 characters of a-z, 0-9 and -, not - at either end")
 	}
 	p.Scopes = scopes(c[i.o.ScopeClaim])
 	return p, nil

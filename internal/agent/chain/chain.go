@@ -55,7 +55,8 @@ func Link(h Head, e *agent.AuditEntry) (Head, error) {
 	_, _ = rand.Read(salt) // it does not fail
 	linked := *e
 	linked.Principal, linked.Actor = principalOf(e), principalOf(e)
-	linked.Seq, linked.PrevHash, linked.Salt, linked.Digest, linked.Hash, linked.Erased = h.Seq+1, h.Hash, hex.EncodeToString(salt), "", "", false
+	linked.Seq, linked.PrevHash, linked.Salt, linked.Digest, linked.Hash, linked.Erased = h.Seq+1, h.Hash,
+		hex.EncodeToString(salt), "", "", false
 	text, err := json.Marshal(&linked)
 	if err != nil {
 		return Head{}, err
@@ -79,7 +80,8 @@ func principalOf(e *agent.AuditEntry) string {
 
 // aboutSessions are the operations whose entries may name a session, so that their bodies are erased with it. No other entry is ever erased: who
 // takes the body out of one has altered it.
-var aboutSessions = map[string]bool{"call.cancel": true, "context.patch": true, "verdict.put": true, "verdict.delete": true, "file.delete": true}
+var aboutSessions = map[string]bool{"call.cancel": true, "context.patch": true, "verdict.put": true,
+	"verdict.delete": true, "file.delete": true}
 
 // AboutSessions reports whether the operation's entries may name a session.
 func AboutSessions(action string) bool { return aboutSessions[action] }

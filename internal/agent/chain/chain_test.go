@@ -38,7 +38,8 @@ func trail(t testing.TB, earlier, entries int) (lines [][]byte) {
 }
 
 func entry(i int) agent.AuditEntry {
-	e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "policy.change", Target: "policy",
+	e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann",
+		Action: "policy.change", Target: "policy",
 		Before: json.RawMessage(`{"a": 1}`), After: json.RawMessage(`{"a": "<&> ` + fmt.Sprint(i) + `"}`)}
 	if i%2 == 1 {
 		e.Action, e.SessionID, e.Reason = "context.patch", "sess_1", "not \xff UTF-8, \u2028 and \ufffd"
@@ -126,7 +127,8 @@ func TestChainFinds(t *testing.T) {
 			l[3] = forge(l[3], func(e *agent.AuditEntry) { e.Reason = "another" })
 			return l
 		}},
-		{"removed", "1 entries are missing before entry 3 (aud_2)", func(l [][]byte) [][]byte { return append(l[:3], l[4:]...) }},
+		{"removed", "1 entries are missing before entry 3 (aud_2)",
+			func(l [][]byte) [][]byte { return append(l[:3], l[4:]...) }},
 		{"swapped", "entry 2 (aud_1) stands behind entry 3", func(l [][]byte) [][]byte {
 			l[3], l[4] = l[4], l[3]
 			return l
@@ -135,12 +137,14 @@ func TestChainFinds(t *testing.T) {
 			fake := forge(l[4], func(e *agent.AuditEntry) { e.Reason = "fake" })
 			return append(l[:4:4], append([][]byte{fake}, l[4:]...)...)
 		}},
-		{"doubled", "entry 2 (aud_1) stands behind entry 2", func(l [][]byte) [][]byte { return append(l[:4:4], l[3:]...) }},
+		{"doubled", "entry 2 (aud_1) stands behind entry 2",
+			func(l [][]byte) [][]byte { return append(l[:4:4], l[3:]...) }},
 		{"an earlier entry altered", "does not continue what stands before the chain", func(l [][]byte) [][]byte {
 			l[0] = bytes.Replace(l[0], []byte("ann"), []byte("bob"), 1)
 			return l
 		}},
-		{"an earlier entry removed", "does not continue what stands before the chain", func(l [][]byte) [][]byte { return l[1:] }},
+		{"an earlier entry removed", "does not continue what stands before the chain",
+			func(l [][]byte) [][]byte { return l[1:] }},
 		{"one without a link", "is not linked, and stands behind entry 2", func(l [][]byte) [][]byte {
 			return append(l[:4:4], append([][]byte{[]byte(`{"id":"fake"}`)}, l[4:]...)...)
 		}},

@@ -92,7 +92,8 @@ func (v *Verifier) follows(e *agent.AuditEntry) {
 	case e.PrevHash != before.Hash && v.Entries == 0:
 		v.found("entry %d (%s) does not continue what stands before the chain: entries of an earlier version were altered, or the trail is another namespace's", e.Seq, e.ID)
 	case e.PrevHash != before.Hash:
-		v.found("entry %d (%s) does not continue entry %d: one of the two was altered or replaced", e.Seq, e.ID, before.Seq)
+		v.found("entry %d (%s) does not continue entry %d: one of the two was altered or replaced", e.Seq, e.ID,
+			before.Seq)
 	}
 }
 
@@ -107,7 +108,8 @@ func (v *Verifier) itself(line []byte, e *agent.AuditEntry) {
 		if bare := Erase(*e); !bytes.Equal(bytes.TrimRight(line, " "), want) || !sameEntry(&bare, e) {
 			v.found("entry %d (%s) was altered: it is marked as erased and is not empty", e.Seq, e.ID)
 		} else if !AboutSessions(e.Action) {
-			v.found("entry %d (%s) was altered: its body was taken out, and an entry of %q is never erased", e.Seq, e.ID, e.Action)
+			v.found("entry %d (%s) was altered: its body was taken out, and an entry of %q is never erased", e.Seq,
+				e.ID, e.Action)
 		}
 	case e.Digest != digestBody(e):
 		v.found("entry %d (%s) was altered: its digest is not that of its body", e.Seq, e.ID)

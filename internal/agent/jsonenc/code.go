@@ -77,7 +77,8 @@ func compile(t reflect.Type, sparse bool, above []reflect.Type) put {
 		return putTime
 	case reflect.PointerTo(t).Implements(appender):
 		return func(w *Writer, p unsafe.Pointer) { reflect.NewAt(t, p).Interface().(Appender).AppendJSON(w) }
-	case reflect.PointerTo(t).Implements(marshaler), reflect.PointerTo(t).Implements(textual), t == reflect.TypeFor[json.Number]():
+	case reflect.PointerTo(t).Implements(marshaler), reflect.PointerTo(t).Implements(textual),
+		t == reflect.TypeFor[json.Number]():
 		return marshal(t)
 	}
 	switch t.Kind() {
@@ -167,7 +168,8 @@ func structOf(t reflect.Type, sparse bool, above []reflect.Type) put {
 		if f.Anonymous || name == "" || options != "" && options != "omitempty" {
 			return nil
 		}
-		members = append(members, member{`"` + name + `":`, f.Offset, omitted(f.Type, options != "", sparse), compile(f.Type, sparse, above)})
+		members = append(members, member{`"` + name + `":`, f.Offset, omitted(f.Type, options != "", sparse),
+			compile(f.Type, sparse, above)})
 	}
 	return func(w *Writer, p unsafe.Pointer) {
 		w.Buf = append(w.Buf, '{')

@@ -50,15 +50,18 @@ type tree struct {
 
 var treeCode, sparseCode = For[tree](), Sparse[tree]()
 
-var samples = []string{"", "plain", "a \"b\" \\ <c> & d", "ü \u2028 \u2029 \xff \x01\n", "\U0001F600", strings.Repeat("long text ", 60)}
+var samples = []string{"", "plain", "a \"b\" \\ <c> & d", "ü \u2028 \u2029 \xff \x01\n", "\U0001F600",
+	strings.Repeat("long text ", 60)}
 
 // raws are JSON values in the forms that clients send.
 func raws() []json.RawMessage {
 	long, _ := json.Marshal(strings.Repeat("long text ", 60))
 	out := []json.RawMessage{nil, long, bytes.Repeat([]byte("["), 300)}
 	out[2] = append(out[2], bytes.Repeat([]byte("]"), 300)...)
-	for _, s := range []string{`null`, `true`, `false`, `0`, `-1.5e+10`, `1E-5`, `"x"`, `"\u00e4\n\/ <&> "`, "\"\u2028 ü \xff\"", `[]`, `{}`, `{"a":[1,{"b":null}],"c":"<"}`,
-		` { "a" : 1 } `, "[1,\n2]", `{"a":1}`, `"<a href=\"x\">&amp;\\ \u003c"`, "[\"\u2027\u2028\u2029\u202a < \xe2\",\t\" \\\" \" ]"} {
+	for _, s := range []string{`null`, `true`, `false`, `0`, `-1.5e+10`, `1E-5`, `"x"`, `"\u00e4\n\/ <&> "`,
+		"\"\u2028 ü \xff\"", `[]`, `{}`, `{"a":[1,{"b":null}],"c":"<"}`,
+		` { "a" : 1 } `, "[1,\n2]", `{"a":1}`, `"<a href=\"x\">&amp;\\ \u003c"`,
+		"[\"\u2027\u2028\u2029\u202a < \xe2\",\t\" \\\" \" ]"} {
 		out = append(out, json.RawMessage(s))
 	}
 	return out
@@ -68,8 +71,10 @@ func random(r *rand.Rand, depth int) *tree {
 	text := func() string { return samples[r.IntN(len(samples))] }
 	all := raws()
 	raw := func() json.RawMessage { return all[r.IntN(len(all))] }
-	t := &tree{Text: text(), Little: text(), Int: int(r.Uint64()), Wide: r.Int64N(3) - 1, On: r.IntN(2) == 0, Off: r.IntN(2) == 0,
-		Float: math.Float64frombits(r.Uint64()), Small: float64(r.IntN(3)) / 4, At: time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).In(time.FixedZone("", 60*r.IntN(700))), Raw: raw(),
+	t := &tree{Text: text(), Little: text(), Int: int(r.Uint64()), Wide: r.Int64N(3) - 1, On: r.IntN(2) == 0,
+		Off:   r.IntN(2) == 0,
+		Float: math.Float64frombits(r.Uint64()), Small: float64(r.IntN(3)) / 4,
+		At: time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).In(time.FixedZone("", 60*r.IntN(700))), Raw: raw(),
 		Part: raw(), Leaf: leaf{text(), r.Int64N(2), nil}, Skip: "never", hidden: 1}
 	if math.IsNaN(t.Float) || math.IsInf(t.Float, 0) {
 		t.Float = math.Copysign(0, -1)
@@ -128,7 +133,8 @@ func TestEncodesAsEncodingJSON(t *testing.T) {
 
 // FuzzJSON holds raw JSON, wanted or not, against encoding/json.
 func FuzzJSON(f *testing.F) {
-	for _, raw := range append(raws(), []byte(`{`), []byte(`01`), []byte(`"\x"`), []byte(`[1,]`), []byte("\"\n\""), []byte(`{"a"}`), []byte(`1 2`), []byte(`-`), []byte(`1.`), []byte(`"\u12"`)) {
+	for _, raw := range append(raws(), []byte(`{`), []byte(`01`), []byte(`"\x"`), []byte(`[1,]`), []byte("\"\n\""),
+		[]byte(`{"a"}`), []byte(`1 2`), []byte(`-`), []byte(`1.`), []byte(`"\u12"`)) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -184,7 +190,8 @@ func TestAppendString(t *testing.T) {
 // Numbers are written as encoding/json writes them; NaN and infinities are errors.
 func TestFloats(t *testing.T) {
 	t.Parallel()
-	for _, f := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 123456789.25, 1e-6, 9.9e-7, -1e-9, 1e20, 1e21, -1e21, 1.7e308, 5e-324, math.NaN(), math.Inf(1)} {
+	for _, f := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 123456789.25, 1e-6, 9.9e-7, -1e-9, 1e20, 1e21,
+		-1e21, 1.7e308, 5e-324, math.NaN(), math.Inf(1)} {
 		check(t, &tree{Float: f})
 	}
 }
@@ -192,7 +199,8 @@ func TestFloats(t *testing.T) {
 // What nearly all members are made of costs no allocation.
 func TestAppendAllocatesNothing(t *testing.T) {
 	now := time.Now()
-	v := &tree{Text: "text", At: now, Later: &now, Raw: json.RawMessage(`{"a":[1,2,3]}`), Raws: []json.RawMessage{json.RawMessage(`"x"`)}, Words: []string{"a"},
+	v := &tree{Text: "text", At: now, Later: &now, Raw: json.RawMessage(`{"a":[1,2,3]}`),
+		Raws: []json.RawMessage{json.RawMessage(`"x"`)}, Words: []string{"a"},
 		Leaves: []leaf{{Word: "b"}}, Tip: &leaf{}, Float: 1.5}
 	w := Writer{Buf: make([]byte, 0, 4096)}
 	type bare struct { // without the kinds that are left to encoding/json

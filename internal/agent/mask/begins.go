@@ -25,7 +25,8 @@ func newBegins(written, encoded *automaton) *begins {
 		}
 		for second := range 256 {
 			d := byte(second)
-			if special(d) || w != 0 && written.child(w, foldedByte(d)) != 0 || e != 0 && (d <= ' ' || encoded.child(e, unified(d)) != 0) {
+			if special(d) || w != 0 && written.child(w, foldedByte(d)) != 0 || e != 0 &&
+				(d <= ' ' || encoded.child(e, unified(d)) != 0) {
 				row[second/64] |= 1 << (second % 64)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 func BenchmarkJSON(b *testing.B) {
 	var rows []string
 	for i := range 10000 {
-		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"customer %d","city":"Berlin","note":"a short text of some words","price":%d.5}`, i, i, i))
+		rows = append(rows, fmt.Sprintf(
+			`{"id":%d,"name":"customer %d","city":"Berlin","note":"a short text of some words","price":%d.5}`, i, i, i))
 	}
 	for _, c := range []struct{ name, raw string }{
 		{"numbers", `{"a":2,"b":3}`},
@@ -39,7 +40,9 @@ func BenchmarkJSON(b *testing.B) {
 func BenchmarkKnown(b *testing.B) {
 	k := mask.NewKnown("cAnAry-bearer-9f/Q+x=zz")
 	for name, unit := range map[string]string{
-		"prose": "Dear Sir, thank you for this letter of some words. ", "JSON": `{"id":17,"name":"customer 17","city":"Berlin"},`, "escapes": `<a href=\"/x?q=a%20b&amp;c=d\">\n`, "run": "a", "hostile": "canary-bearer-9f/q x=z",
+		"prose": "Dear Sir, thank you for this letter of some words. ",
+		"JSON":  `{"id":17,"name":"customer 17","city":"Berlin"},`, "escapes": `<a href=\"/x?q=a%20b&amp;c=d\">\n`,
+		"run": "a", "hostile": "canary-bearer-9f/q x=z",
 	} {
 		text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
 		b.Run(name, func(b *testing.B) {

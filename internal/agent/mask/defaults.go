@@ -9,7 +9,8 @@ const Edition = 2
 var first = []string{"password", "token", "secret", "api_key", "authorization"}
 
 // second are those that edition 2 added.
-var second = []string{"passwords", "passwd", "passphrase", "passcode", "pwd", "pass", "jwt", "bearer", "secrets", "api_keys", "secret_key", "private_key", "access_key",
+var second = []string{"passwords", "passwd", "passphrase", "passcode", "pwd", "pass", "jwt", "bearer", "secrets",
+	"api_keys", "secret_key", "private_key", "access_key",
 	"encryption_key", "signing_key", "credential", "credentials", "cookie", "cookies",
 	"key?", "auth?", "sig?", "signature?",
 	"!page_token", "!next_token", "!continuation_token", "!sync_token"}

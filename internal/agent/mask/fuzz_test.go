@@ -10,8 +10,11 @@ import (
 
 // Masked JSON is JSON of the same structure, and masking it again changes nothing.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"password":"x","a":[1,{"token":5}],"key":"9fQ2xLm4Zt7Rb1Kc"}`, `["https://u:p@h.example/?api_key=k&b=c#token=x"]`, `{"a\u0062":"x\npwd=y","b":"{\"secret\":{\"a\":1}}"}`,
-		`["Authorization: Bearer abc; Cookie: a=b; c"]`, `["password = \"a\\\"b\" x"]`, string(quoted(pem)), `["token='a", "b\\"]`, `["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x"]`, `["\\\"token\\\":[1,2"]`, `["token=[masked]x"]`} {
+	for _, s := range []string{`{"password":"x","a":[1,{"token":5}],"key":"9fQ2xLm4Zt7Rb1Kc"}`,
+		`["https://u:p@h.example/?api_key=k&b=c#token=x"]`, `{"a\u0062":"x\npwd=y","b":"{\"secret\":{\"a\":1}}"}`,
+		`["Authorization: Bearer abc; Cookie: a=b; c"]`, `["password = \"a\\\"b\" x"]`, string(quoted(pem)),
+		`["token='a", "b\\"]`, `["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x"]`, `["\\\"token\\\":[1,2"]`,
+		`["token=[masked]x"]`} {
 		f.Add([]byte(s))
 	}
 	r := rules()
@@ -66,7 +69,9 @@ func sameStructure(a, b any) bool {
 
 // Text is masked once, and what is JSON stays JSON.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"password=x y", `{"token":{"a":[1]},"b":2}`, `{"token": 12 , "x":"secret: a"}`, "Authorization: Digest a=\"b\", c", "https://a:b@c/?d=token%3De&f", pem + pem, `{\"pwd\":\"a\\\"b\"}`, "token = 'it\\'s'"} {
+	for _, s := range []string{"password=x y", `{"token":{"a":[1]},"b":2}`, `{"token": 12 , "x":"secret: a"}`,
+		"Authorization: Digest a=\"b\", c", "https://a:b@c/?d=token%3De&f", pem + pem, `{\"pwd\":\"a\\\"b\"}`,
+		"token = 'it\\'s'"} {
 		f.Add(s)
 	}
 	r := rules()
@@ -87,13 +92,16 @@ func FuzzCanary(f *testing.F) {
 	f.Add("a\"b\\c\nd e", `{"`)
 	r := rules()
 	f.Fuzz(func(t *testing.T, secret, other string) {
-		if len(secret) < 8 || strings.Contains(other, secret) || strings.Contains(mask.Masked, secret) || secret == mask.Masked {
+		if len(secret) < 8 || strings.Contains(other, secret) || strings.Contains(mask.Masked, secret) ||
+			secret == mask.Masked {
 			return
 		}
-		raw, _ := json.Marshal(map[string]any{"password": secret, "o" + other: []any{other, map[string]any{"api_key": []string{secret}}}})
+		raw, _ := json.Marshal(map[string]any{"password": secret,
+			"o" + other: []any{other, map[string]any{"api_key": []string{secret}}}})
 		c := r.Call([]json.RawMessage{quoted(secret)}, raw, []string{"token"}, nil)
 		bare := string(quoted(secret)[1 : len(quoted(secret))-1])
-		if s := string(c.Args[0]) + string(c.Kwargs); len(bare) >= 8 && strings.Contains(s, bare) && !strings.Contains(string(quoted(other)), bare) {
+		if s := string(c.Args[0]) + string(c.Kwargs); len(bare) >= 8 && strings.Contains(s, bare) &&
+			!strings.Contains(string(quoted(other)), bare) {
 			t.Fatalf("%q is in %s", bare, s)
 		}
 	})

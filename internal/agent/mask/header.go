@@ -62,8 +62,10 @@ func header(b []byte, first, end, equals int, name []byte) (from, to int) {
 		}
 		return 0, 0
 	}
-	for _, scheme := range []string{"bearer", "basic", "token", "apikey", "negotiate", "bot", "digest", "aws4-hmac-sha256"} {
-		if end-first != len(scheme) || !strings.EqualFold(string(b[first:end]), scheme) || end == len(b) || b[end] != ' ' {
+	for _, scheme := range []string{"bearer", "basic", "token", "apikey", "negotiate", "bot", "digest",
+		"aws4-hmac-sha256"} {
+		if end-first != len(scheme) || !strings.EqualFold(string(b[first:end]), scheme) || end == len(b) ||
+			b[end] != ' ' {
 			continue
 		}
 		if (scheme == "digest" || strings.HasPrefix(scheme, "aws")) && !alreadyMasked(b[end+1:]) {

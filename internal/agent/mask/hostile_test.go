@@ -68,7 +68,8 @@ func TestRulesEnd(t *testing.T) {
 		t.Errorf("within its time: %.80s", got)
 	}
 	raw := json.RawMessage(`{"first":"` + long + `","then":["plain", "password=hunter2hunter2"],"n":1}`)
-	if got, changed := rules().Until(ended).JSON(raw); !changed || string(got) != `{"first":"[masked]","then":["plain", "[masked]"],"n":1}` {
+	if got, changed := rules().Until(ended).JSON(raw); !changed ||
+		string(got) != `{"first":"[masked]","then":["plain", "[masked]"],"n":1}` {
 		t.Errorf("of a value: %.200s", got)
 	}
 	if got := rules().Until(ended).Text("short a=b"); got != "short a=b" {
@@ -105,7 +106,8 @@ func TestManySecrets(t *testing.T) {
 		t.Error("the input is not masked")
 	}
 	got, found := k.JSON(json.RawMessage(`{"a":["number199999 is it",7],"b":null}`))
-	if want := `{"[masked]":null}`; !found || len(got) > 60 || got[0] != '{' || strings.Contains(string(got), "number") {
+	if want := `{"[masked]":null}`; !found || len(got) > 60 || got[0] != '{' ||
+		strings.Contains(string(got), "number") {
 		t.Errorf("got %s, want such as %s", got, want)
 	}
 	if got := k.String("number5"); got != mask.Masked {

@@ -15,24 +15,30 @@ import (
 )
 
 // Secrets with the characters that encoders change.
-var secrets = []string{"correct-horse", "p@ss/w0rd+x =&<>\"'\\", "hunter2hunter2", "ünïcode-secret", "=====x=====", "!!!!!!!!", "a\nb\tcdefg"}
+var secrets = []string{"correct-horse", "p@ss/w0rd+x =&<>\"'\\", "hunter2hunter2", "ünïcode-secret", "=====x=====",
+	"!!!!!!!!", "a\nb\tcdefg"}
 
 // spellings are the ways in which programs and servers write a secret.
 func spellings(s string) map[string]string {
 	quoted, _ := json.Marshal(s)
 	out := map[string]string{
-		"plain": s, "query": url.QueryEscape(s), "path": url.PathEscape(s), "query lower": lowerEscapes(url.QueryEscape(s)),
-		"query in a query": url.QueryEscape(url.QueryEscape(s)), "query in a query lower": lowerEscapes(url.QueryEscape(url.QueryEscape(s))),
-		"path with slashes": strings.ReplaceAll(url.PathEscape(s), "%2F", "/"), "JSON": string(quoted[1 : len(quoted)-1]), "HTML": html.EscapeString(s),
+		"plain": s, "query": url.QueryEscape(s), "path": url.PathEscape(s),
+		"query lower":            lowerEscapes(url.QueryEscape(s)),
+		"query in a query":       url.QueryEscape(url.QueryEscape(s)),
+		"query in a query lower": lowerEscapes(url.QueryEscape(url.QueryEscape(s))),
+		"path with slashes":      strings.ReplaceAll(url.PathEscape(s), "%2F", "/"),
+		"JSON":                   string(quoted[1 : len(quoted)-1]), "HTML": html.EscapeString(s),
 		"hex": hex.EncodeToString([]byte(s)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(s)))}
 	out["upper case"], out["lower case"] = strings.ToUpper(s), strings.ToLower(s)
 	out["form"] = strings.ReplaceAll(s, " ", "+")
 	out["JSON in JSON"] = inJSON(inJSON(s))
 	out["JSON in a URL"] = url.QueryEscape(inJSON(s))
-	for name, format := range map[string]string{"percent": "%%%02x", "percent upper": "%%%02X", "hex escape": `\x%02x`, "octal escape": `\%03o`} {
+	for name, format := range map[string]string{"percent": "%%%02x", "percent upper": "%%%02X", "hex escape": `\x%02x`,
+		"octal escape": `\%03o`} {
 		out["each byte by "+name] = each([]byte(s), format)
 	}
-	for name, format := range map[string]string{"entity": "&#%d;", "hex entity": "&#x%X;", "long entity": "&#%07d;", "JavaScript": `\u{%x}`, "Python": `\U%08x`} {
+	for name, format := range map[string]string{"entity": "&#%d;", "hex entity": "&#x%X;", "long entity": "&#%07d;",
+		"JavaScript": `\u{%x}`, "Python": `\U%08x`} {
 		out["each character by "+name] = each([]rune(s), format)
 	}
 	var units strings.Builder
@@ -42,10 +48,12 @@ func spellings(s string) map[string]string {
 	out["each character as JSON"] = units.String()
 	for name, end := range map[string]string{"lines": "\n", "lines of mail": "\r\n", "lines in JSON": `\n`} {
 		for _, before := range []string{"", "u", "us"} {
-			out["base64 in "+name+" behind "+before] = lines(base64.StdEncoding.EncodeToString([]byte(before+s+strings.Repeat("z", 40))), end)
+			out["base64 in "+name+" behind "+
+				before] = lines(base64.StdEncoding.EncodeToString([]byte(before+s+strings.Repeat("z", 40))), end)
 		}
 	}
-	for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding, "raw": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
+	for name, e := range map[string]*base64.Encoding{"std": base64.StdEncoding, "url": base64.URLEncoding,
+		"raw": base64.RawStdEncoding, "raw url": base64.RawURLEncoding} {
 		for _, around := range [][2]string{{"", ""}, {"u:", ""}, {"us:", ":x"}, {"user:", ":realm"}} {
 			out[fmt.Sprintf("base64 %s in %q", name, around)] = e.EncodeToString([]byte(around[0] + s + around[1]))
 		}
@@ -93,7 +101,8 @@ func TestKnownFindsEverySpelling(t *testing.T) {
 		k := mask.NewKnown("another-secret", s)
 		for name, written := range spellings(s) {
 			got := k.String("before " + written + " after " + written + ".")
-			if strings.Contains(got, written) || strings.Count(got, mask.Masked) < 2 || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, ".") {
+			if strings.Contains(got, written) || strings.Count(got, mask.Masked) < 2 ||
+				!strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, ".") {
 				t.Errorf("%q as %s: %q became %q", s, name, written, got)
 			}
 		}
@@ -108,7 +117,8 @@ func TestKnownLeavesNoBitsInBase64(t *testing.T) {
 	for _, around := range []string{"", "x", "xy", "xyz"} {
 		got := k.String(base64.StdEncoding.EncodeToString([]byte(around + s)))
 		left, _, _ := strings.Cut(got, mask.Masked)
-		if want := base64.StdEncoding.EncodeToString([]byte(around))[:len(around)*8/6]; left != want || !strings.HasSuffix(got, mask.Masked) {
+		if want := base64.StdEncoding.EncodeToString([]byte(around))[:len(
+			around)*8/6]; left != want || !strings.HasSuffix(got, mask.Masked) {
 			t.Errorf("behind %q: %q, want %q and the mask", around, got, want)
 		}
 	}

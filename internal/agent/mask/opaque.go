@@ -41,7 +41,8 @@ func changesAt(b []byte, i int) bool {
 		return false
 	}
 	c, before := b[i], b[i-1]
-	return digit(c) != digit(before) || capital(c) && small(before) || small(c) && capital(before) && i > 1 && upperDigit(b[i-2])
+	return digit(c) != digit(before) || capital(c) && small(before) || small(c) && capital(before) && i > 1 &&
+		upperDigit(b[i-2])
 }
 
 func digit(c byte) bool   { return '0' <= c && c <= '9' }

@@ -95,7 +95,8 @@ func (p *pass) member(quoted, rest []byte, outermost bool) bool {
 	if last < 0 {
 		return false // no JSON
 	}
-	if alone && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) && quoted[max(0, last-5)] != '\\' {
+	if alone && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) &&
+		quoted[max(0, last-5)] != '\\' {
 		return false
 	}
 	seen := &p.harmless[(3*len(quoted)+int(quoted[1])+int(quoted[last]))%len(p.harmless)]
@@ -201,7 +202,10 @@ func (p *pass) collect(secret []byte) {
 		return
 	}
 	p.secrets = append(p.secrets, string(secret))
-	for _, part := range bytes.FieldsFunc(secret, func(r rune) bool { return r <= ' ' || r == ':' || r == ';' || r == '=' }) {
+	for _, part := range bytes.FieldsFunc(secret, func(r rune) bool {
+		return r <= ' ' || r == ':' || r == ';' ||
+			r == '='
+	}) {
 		if len(part) >= 2*MinKnown && len(part) < len(secret) {
 			p.secrets = append(p.secrets, string(part))
 		}

@@ -62,7 +62,8 @@ func (s *scan) run() bool {
 // idle reports whether nothing is held of what came before i, and nothing that was found goes on there.
 func (s *scan) idle(i int) bool {
 	const padding = 4 // a letter of base64 that holds a part of a secret, and equals signs
-	return s.written.node|s.meant.node|s.encoded.node == 0 && s.reading.n == 0 && len(s.literal.rune) == 0 && len(s.plain.rune) == 0 && s.encoded.end()+padding <= i
+	return s.written.node|s.meant.node|s.encoded.node == 0 && s.reading.n == 0 && len(s.literal.rune) == 0 &&
+		len(s.plain.rune) == 0 && s.encoded.end()+padding <= i
 }
 
 // skip returns where to go on: at the letter before the next two with which something may begin, as that letter may hold a part of it, or at the

@@ -43,14 +43,16 @@ func TestStepsGrowAsTheTextDoes(t *testing.T) {
 		"escapes of escapes":     {[]string{"%%%%%%%%%%x"}, fill("%25")},
 		"backslashes":            {[]string{`\\\\\x`}, fill(`\`)},
 		"secrets of backslashes": {[]string{`\\\\\\`}, fill(`\`)},
-		"ampersands":             {[]string{"&amp;&amp;&x"}, func(n int) string { return strings.Repeat("&", n/2) + strings.Repeat(";", n/2) }},
+		"ampersands": {[]string{"&amp;&amp;&x"},
+			func(n int) string { return strings.Repeat("&", n/2) + strings.Repeat(";", n/2) }},
 		"entities of ampersands": {[]string{"&&&&&&&&x"}, fill("&amp;")},
 		"base64 of a run":        {[]string{strings.Repeat("i", 300) + "-b"}, fill("aWlp")},
 		"found everywhere":       {[]string{"aaaaaa", "aaaaaaa", "aaaaaaaa"}, fill("a")},
 		"blanks":                 {[]string{"correct-horse"}, fill(" ")},
-		"blanks and a beginning": {[]string{"correct-horse"}, func(n int) string { return strings.Repeat(" ", n) + "co" }},
-		"lines and beginnings":   {[]string{"correct-horse"}, fill(strings.Repeat("\n", 5000) + "co")},
-		"nothing of it":          {[]string{"correct-horse"}, fill("x")},
+		"blanks and a beginning": {[]string{"correct-horse"},
+			func(n int) string { return strings.Repeat(" ", n) + "co" }},
+		"lines and beginnings": {[]string{"correct-horse"}, fill(strings.Repeat("\n", 5000) + "co")},
+		"nothing of it":        {[]string{"correct-horse"}, fill("x")},
 	} {
 		k := NewKnown(pair.secrets...)
 		linear(t, name, func(n int) int {
@@ -89,33 +91,39 @@ func TestStepsOfRules(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]func(n int) string{
-		"values of names":           fill("key="),
-		"with colons":               fill("key:"),
-		"words of names":            fill(strings.Repeat("password:", 450) + " word "),
-		"words of opaque names":     fill(strings.Repeat("key=", 500) + " "),
-		"objects in quotes":         fill(`"key":{`),
-		"secret objects in quotes":  fill(`"password":{`),
-		"lists in quotes":           fill(`"key":[`),
-		"masked cookies":            fill("cookie=[maskeda=b "),
-		"cookies":                   fill("cookie: a=b;"),
-		"masked digests":            fill("authorization: digest [masked "),
-		"beginnings of tokens":      fill("eyJ-"),
-		"tokens with an end":        func(n int) string { return strings.Repeat("eyJ-", n/4) + ".abc" },
-		"tokens with dots":          fill("eyJ.eyJ-"),
-		"unclosed quotes":           descending("password"),
-		"unclosed quotes of words":  descending("key"),
-		"escaped quotes":            fill(`password="\"\"`),
-		"parentheses":               fill("]="),
-		"addresses":                 fill("x://h?b=x"),
-		"addresses in an address":   func(n int) string { return "x://h?b=" + strings.Repeat("x%3A%2F%2Fh%3Fb%3D", n/18) },
+		"values of names":          fill("key="),
+		"with colons":              fill("key:"),
+		"words of names":           fill(strings.Repeat("password:", 450) + " word "),
+		"words of opaque names":    fill(strings.Repeat("key=", 500) + " "),
+		"objects in quotes":        fill(`"key":{`),
+		"secret objects in quotes": fill(`"password":{`),
+		"lists in quotes":          fill(`"key":[`),
+		"masked cookies":           fill("cookie=[maskeda=b "),
+		"cookies":                  fill("cookie: a=b;"),
+		"masked digests":           fill("authorization: digest [masked "),
+		"beginnings of tokens":     fill("eyJ-"),
+		"tokens with an end":       func(n int) string { return strings.Repeat("eyJ-", n/4) + ".abc" },
+		"tokens with dots":         fill("eyJ.eyJ-"),
+		"unclosed quotes":          descending("password"),
+		"unclosed quotes of words": descending("key"),
+		"escaped quotes":           fill(`password="\"\"`),
+		"parentheses":              fill("]="),
+		"addresses":                fill("x://h?b=x"),
+		"addresses in an address": func(n int) string {
+			return "x://h?b=" + strings.Repeat("x%3A%2F%2Fh%3Fb%3D",
+				n/18)
+		},
 		"users":                     fill("x://a@"),
 		"private keys":              fill("-----BEGIN PRIVATE KEY"),
 		"private keys without ends": fill("-----BEGIN PRIVATE KEY-----"),
 		"schemes":                   fill("Bearer "),
 		"forms of a length":         fill("AKIA-"),
 		"forms":                     fill("glpat-xoxe.xox"),
-		"names before blanks":       func(n int) string { return strings.Repeat("password:", n/18) + strings.Repeat(" ", n/2) + "word" },
-		"masked lists":              fill(`"password":[masked`),
+		"names before blanks": func(n int) string {
+			return strings.Repeat("password:", n/18) + strings.Repeat(" ",
+				n/2) + "word"
+		},
+		"masked lists": fill(`"password":[masked`),
 	} {
 		linear(t, name, func(n int) int {
 			p := pass{rules: Compile(Defaults())}
@@ -158,7 +166,8 @@ func TestMaskingEndsWithTheCall(t *testing.T) {
 	if got := k.String("it is correct-horse"); got != "it is [masked]" {
 		t.Errorf("a short text after its end: %s", got)
 	}
-	for raw, want := range map[string]string{` {"a":"` + long + `","b":["x"]}`: `{"[masked]":null}`, `["` + long + `",1]`: `["[masked]"]`, `"` + long + `"`: `"[masked]"`,
+	for raw, want := range map[string]string{` {"a":"` + long + `","b":["x"]}`: `{"[masked]":null}`,
+		`["` + long + `",1]`: `["[masked]"]`, `"` + long + `"`: `"[masked]"`,
 		`{"a":"correct-horse","b":1}`: `{"a":"[masked]","b":1}`} {
 		if got, found := k.JSON(json.RawMessage(raw)); !found || string(got) != want {
 			t.Errorf("a value after its end: %.80s, want %s", got, want)
@@ -171,10 +180,12 @@ func TestNothingIsPassedOver(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"correct-horse", "p@ss/w0rd+x =&<>", "ünïcode-secret", "aaaaaab", "%41%42%43"}
 	k := NewKnown(secrets...)
-	pieces := []string{" ", "\n", "a", "=", "==", "x", "%", "\\", "&", "&amp;", "+", "%20", "\\u0041", "é", "ß", "\xc3", "some words ", "cor", "aaaa", "%4"}
+	pieces := []string{" ", "\n", "a", "=", "==", "x", "%", "\\", "&", "&amp;", "+", "%20", "\\u0041", "é", "ß", "\xc3",
+		"some words ", "cor", "aaaa", "%4"}
 	for _, s := range secrets {
 		code := base64.StdEncoding.EncodeToString([]byte("u:" + s))
-		pieces = append(pieces, s, strings.ToUpper(s), url.QueryEscape(s), hex.EncodeToString([]byte(s)), code, code[:7]+"\n"+code[7:], base64.URLEncoding.EncodeToString([]byte("us:"+s+"z")))
+		pieces = append(pieces, s, strings.ToUpper(s), url.QueryEscape(s), hex.EncodeToString([]byte(s)), code,
+			code[:7]+"\n"+code[7:], base64.URLEncoding.EncodeToString([]byte("us:"+s+"z")))
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -12,25 +12,45 @@ type shape struct {
 }
 
 var shapes = []shape{
-	{"AKIA", upperDigit, 16, true}, {"ASIA", upperDigit, 16, true}, {"ABIA", upperDigit, 16, true}, {"ACCA", upperDigit, 16, true}, // AWS
-	{"ghp_", alphanumeric, 30, false}, {"gho_", alphanumeric, 30, false}, {"ghu_", alphanumeric, 30, false}, {"ghs_", alphanumeric, 30, false},
+	// AWS
+	{"AKIA", upperDigit, 16, true}, {"ASIA", upperDigit, 16, true}, {"ABIA", upperDigit, 16, true},
+	{"ACCA", upperDigit, 16, true},
+	{"ghp_", alphanumeric, 30, false}, {"gho_", alphanumeric, 30, false}, {"ghu_", alphanumeric, 30, false},
+	{"ghs_", alphanumeric, 30, false},
 	{"ghr_", alphanumeric, 30, false}, {"github_pat_", word, 30, false}, // GitHub
-	{"glpat-", word, 20, false}, {"gldt-", word, 20, false}, {"glrt-", word, 20, false}, {"glptt-", word, 20, false}, {"glcbt-", word, 20, false}, // GitLab
-	{"xoxb-", word, 12, false}, {"xoxp-", word, 12, false}, {"xoxa-", word, 12, false}, {"xoxr-", word, 12, false}, {"xoxs-", word, 12, false},
-	{"xoxo-", word, 12, false}, {"xoxe-", word, 12, false}, {"xoxe.xox", dotted, 12, false}, {"xapp-", word, 16, false}, // Slack
-	{"sk_live_", alphanumeric, 10, false}, {"sk_test_", alphanumeric, 10, false}, {"sk_prod_", alphanumeric, 10, false}, {"rk_live_", alphanumeric, 10, false},
-	{"rk_test_", alphanumeric, 10, false}, {"rk_prod_", alphanumeric, 10, false}, {"whsec_", alphanumeric, 20, false}, // Stripe
-	{"sk-ant-", word, 20, false}, {"sk-proj-", word, 20, false}, {"sk-svcacct-", word, 20, false}, {"sk-admin-", word, 20, false}, {"sk-or-", word, 20, false},
-	{"sk-", alphanumeric, 20, false}, {"gsk_", alphanumeric, 30, false}, {"xai-", alphanumeric, 30, false}, {"pplx-", alphanumeric, 30, false},
+	// GitLab
+	{"glpat-", word, 20, false}, {"gldt-", word, 20, false}, {"glrt-", word, 20, false}, {"glptt-", word, 20, false},
+	{"glcbt-", word, 20, false},
+	{"xoxb-", word, 12, false}, {"xoxp-", word, 12, false}, {"xoxa-", word, 12, false}, {"xoxr-", word, 12, false},
+	{"xoxs-", word, 12, false},
+	// Slack
+	{"xoxo-", word, 12, false}, {"xoxe-", word, 12, false}, {"xoxe.xox", dotted, 12, false}, {"xapp-", word, 16, false},
+	{"sk_live_", alphanumeric, 10, false}, {"sk_test_", alphanumeric, 10, false}, {"sk_prod_", alphanumeric, 10, false},
+	{"rk_live_", alphanumeric, 10, false},
+	// Stripe
+	{"rk_test_", alphanumeric, 10, false}, {"rk_prod_", alphanumeric, 10, false}, {"whsec_", alphanumeric, 20, false},
+	{"sk-ant-", word, 20, false}, {"sk-proj-", word, 20, false}, {"sk-svcacct-", word, 20, false},
+	{"sk-admin-", word, 20, false}, {"sk-or-", word, 20, false},
+	{"sk-", alphanumeric, 20, false}, {"gsk_", alphanumeric, 30, false}, {"xai-", alphanumeric, 30, false},
+	{"pplx-", alphanumeric, 30, false},
 	{"hf_", alphanumeric, 30, false}, {"r8_", alphanumeric, 30, false}, // providers of models
 	{"AIza", word, 35, false}, {"GOCSPX-", word, 20, false}, {"ya29.", dotted, 20, false}, // Google
-	{"npm_", alphanumeric, 30, false}, {"pypi-AgE", word, 30, false}, {"rubygems_", alphanumeric, 40, false}, {"dckr_pat_", word, 20, false}, // registries
-	{"dop_v1_", alphanumeric, 40, false}, {"doo_v1_", alphanumeric, 40, false}, {"dor_v1_", alphanumeric, 40, false}, {"dapi", hexDigit, 32, false},
-	{"hvs.", word, 24, false}, {"hvb.", word, 24, false}, {"dp.pt.", alphanumeric, 40, false}, {"pul-", hexDigit, 40, false}, {"dt0c01.", dotted, 40, false},
-	{"SG.", dotted, 40, false}, {"xkeysib-", word, 40, false}, {"lin_api_", alphanumeric, 30, false}, {"ntn_", alphanumeric, 40, false}, {"figd_", word, 30, false},
-	{"shpat_", hexDigit, 32, false}, {"shpca_", hexDigit, 32, false}, {"shppa_", hexDigit, 32, false}, {"shpss_", hexDigit, 32, false}, {"sq0atp-", word, 20, false},
-	{"PMAK-", word, 40, false}, {"ATATT3", word, 60, false}, {"sntrys_", dotted, 40, false}, {"sntryu_", hexDigit, 40, false}, {"glsa_", word, 32, false},
-	{"tskey-", word, 20, false}, {"nvapi-", word, 40, false}, {"LTAI", alphanumeric, 20, false}, {"AGE-SECRET-KEY-1", upperDigit, 50, false}, // others
+	// registries
+	{"npm_", alphanumeric, 30, false}, {"pypi-AgE", word, 30, false}, {"rubygems_", alphanumeric, 40, false},
+	{"dckr_pat_", word, 20, false},
+	{"dop_v1_", alphanumeric, 40, false}, {"doo_v1_", alphanumeric, 40, false}, {"dor_v1_", alphanumeric, 40, false},
+	{"dapi", hexDigit, 32, false},
+	{"hvs.", word, 24, false}, {"hvb.", word, 24, false}, {"dp.pt.", alphanumeric, 40, false},
+	{"pul-", hexDigit, 40, false}, {"dt0c01.", dotted, 40, false},
+	{"SG.", dotted, 40, false}, {"xkeysib-", word, 40, false}, {"lin_api_", alphanumeric, 30, false},
+	{"ntn_", alphanumeric, 40, false}, {"figd_", word, 30, false},
+	{"shpat_", hexDigit, 32, false}, {"shpca_", hexDigit, 32, false}, {"shppa_", hexDigit, 32, false},
+	{"shpss_", hexDigit, 32, false}, {"sq0atp-", word, 20, false},
+	{"PMAK-", word, 40, false}, {"ATATT3", word, 60, false}, {"sntrys_", dotted, 40, false},
+	{"sntryu_", hexDigit, 40, false}, {"glsa_", word, 32, false},
+	// others
+	{"tskey-", word, 20, false}, {"nvapi-", word, 40, false}, {"LTAI", alphanumeric, 20, false},
+	{"AGE-SECRET-KEY-1", upperDigit, 50, false},
 }
 
 // byFirst holds the shapes by the first byte of their prefix.

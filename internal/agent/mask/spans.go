@@ -22,7 +22,10 @@ type spans []span
 // replace returns the text with the spans replaced. Of spans that overlap, the one that begins first, and then the longer,
 // is replaced together with what the others add behind it.
 func replace(text []byte, all spans) []byte {
-	slices.SortStableFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	slices.SortStableFunc(all, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.from, b.from),
+			cmp.Compare(b.to, a.to))
+	})
 	out := make([]byte, 0, len(text)+len(all)*len(inURL))
 	last := 0
 	for _, s := range all {

@@ -7,8 +7,10 @@ import (
 )
 
 // secretPaths are addresses whose path is the secret.
-var secretPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/",
-	"discordapp.com/api/webhooks/", "api.telegram.org/bot", "api.telegram.org/file/bot", "webhook.office.com/webhookb2/"}
+var secretPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
+	"discord.com/api/webhooks/",
+	"discordapp.com/api/webhooks/", "api.telegram.org/bot", "api.telegram.org/file/bot",
+	"webhook.office.com/webhookb2/"}
 
 // url masks the user information and the parameters of the URL whose scheme ends at i, and returns its end.
 func (p *pass) url(i int) int {
@@ -25,7 +27,8 @@ func (p *pass) url(i int) int {
 	}
 	if n := bytes.LastIndexByte(rest[:host], '@'); n > 0 {
 		scheme := p.b[max(0, i-4):i]
-		if user := rest[:n]; !alreadyMasked(user) && (bytes.IndexByte(user, ':') >= 0 || !bytes.HasSuffix(scheme, []byte("ssh"))) {
+		if user := rest[:n]; !alreadyMasked(user) && (bytes.IndexByte(user, ':') >= 0 ||
+			!bytes.HasSuffix(scheme, []byte("ssh"))) {
 			p.all = append(p.all, span{at, at + n, inURL})
 		}
 		at, rest = at+n+1, rest[n+1:]

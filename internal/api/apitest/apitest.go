@@ -116,7 +116,8 @@ func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") { // its body goes on: it is its reader's to check
+	// its body goes on: it is its reader's to check
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		if route, _ := v.find(r); route != nil {
 			v.note(route.Operation.OperationID, res.StatusCode)
 		}
@@ -131,7 +132,8 @@ func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	v.doc.mu.Lock()
 	defer v.doc.mu.Unlock()
 	if err := v.check(r, sent, res, got); err != nil {
-		v.t.Errorf("%s %s → %d differs from api/openapi.yaml: %v\nsent: %.400s\ngot: %.800s", r.Method, r.URL.EscapedPath(), res.StatusCode, err, sent, got)
+		v.t.Errorf("%s %s → %d differs from api/openapi.yaml: %v\nsent: %.400s\ngot: %.800s", r.Method,
+			r.URL.EscapedPath(), res.StatusCode, err, sent, got)
 	}
 	return res, nil
 }
@@ -152,11 +154,13 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 
 	asked := r.Clone(context.WithoutCancel(r.Context()))
 	asked.Body = io.NopCloser(bytes.NewReader(sent))
-	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, SkipSettingDefaults: true, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}
+	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
+		SkipSettingDefaults: true, IncludeResponseStatus: true, RejectWhenRequestBodyNotSpecified: true}
 	in := &openapi3filter.RequestValidationInput{Request: asked, PathParams: params, Route: route, Options: options}
 	if res.StatusCode < 400 {
 		if body := route.Operation.RequestBody; body != nil && body.Value.Content["*/*"] != nil {
-			options.ExcludeRequestBody = true // any bytes are a file; kin-openapi would read tables and refuse those that people have
+			// any bytes are a file; kin-openapi would read tables and refuse those that people have
+			options.ExcludeRequestBody = true
 		} else if media := r.Header.Get("Content-Type"); len(sent) > 0 && isJSON(media) {
 			options.ExcludeRequestBody = true
 			if err := v.doc.bodies.checkSent(route.Path, r.Method, media, sent); err != nil {
@@ -177,10 +181,12 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		options.ExcludeResponseBody = true // it would be read as one value
 	}
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	if slices.Contains([]string{"text/html", "text/markdown", "text/javascript", "text/css", "image/svg+xml", "application/yaml"}, media) || anyBytes(route.Operation, res.StatusCode) {
+	if slices.Contains([]string{"text/html", "text/markdown", "text/javascript", "text/css", "image/svg+xml",
+		"application/yaml"}, media) || anyBytes(route.Operation, res.StatusCode) {
 		options.ExcludeResponseBody = true // kin-openapi cannot read it; its status and headers are compared
 	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode, Header: res.Header, Options: options}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode,
+		Header: res.Header, Options: options}
 	out.SetBodyBytes(got)
 	if r.Method == http.MethodHead {
 		if len(got) > 0 {
@@ -203,13 +209,16 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 
 // checkUndescribed checks the reply to a request of no operation.
 func (v *Recorder) checkUndescribed(r *http.Request, res *http.Response, got []byte) error {
-	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed || res.StatusCode == http.StatusMisdirectedRequest {
+	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed ||
+		res.StatusCode == http.StatusMisdirectedRequest {
 		if r.Method == http.MethodHead {
 			return nil // the problem is left out
 		}
 		return v.checkProblem(res, got)
 	}
-	if preflight := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent && len(got) == 0 {
+	if preflight := r.Method == http.MethodOptions &&
+		r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent &&
+		len(got) == 0 {
 		return nil // the document's introduction has it, for all paths
 	}
 	return fmt.Errorf("no operation is described")

@@ -22,7 +22,8 @@ func (c *complaints) Errorf(format string, args ...any) {
 type answers struct{ media, body string }
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.media}, "X-Request-Id": {"req_1"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.media},
+		"X-Request-Id": {"req_1"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
 // Every line of an export is held to the schema of a record, not the first alone.
@@ -34,7 +35,8 @@ func TestLinesAreChecked(t *testing.T) {
 		{"two records", mediaLines, good + good, ""},
 		{"a member of a newer version", mediaLines, strings.Replace(good, `"role"`, `"mood":"x","role"`, 1), ""},
 		{"a second line that is no record", mediaLines, good + `{"call_id":"call_2"}` + "\n", "line 2"},
-		{"a second line with another speaker", mediaLines, good + strings.Replace(good, `"user"`, `"nobody"`, 1), "line 2"},
+		{"a second line with another speaker", mediaLines, good + strings.Replace(good, `"user"`, `"nobody"`, 1),
+			"line 2"},
 		{"a line that is no JSON", mediaLines, good + "{\n", "line 2"},
 		{"a line that does not end", mediaLines, good + strings.TrimSpace(good), "does not end"},
 		{"a page in place of lines", mediaLines, `{"data":[],"next_cursor":null,"size":0}` + "\n", "line 1"},
@@ -48,7 +50,8 @@ func TestLinesAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if got := strings.Join(c.errors, "\n"); (tt.complaint == "") != (got == "") || !strings.Contains(got, tt.complaint) {
+		if got := strings.Join(c.errors, "\n"); (tt.complaint == "") != (got == "") ||
+			!strings.Contains(got, tt.complaint) {
 			t.Errorf("%s: errors %q, want %q", tt.name, got, tt.complaint)
 		}
 	}

@@ -106,7 +106,8 @@ func (b *bodies) checkSent(path, method, media string, body []byte) error {
 // checkGot holds the JSON body of a reply to the document.
 func (b *bodies) checkGot(path, method string, status int, media string, body []byte) error {
 	media, _, _ = strings.Cut(media, ";")
-	pointer := b.find("paths", path, strings.ToLower(method), "responses", strconv.Itoa(status), "content", media, "schema")
+	pointer := b.find("paths", path, strings.ToLower(method), "responses", strconv.Itoa(status), "content", media,
+		"schema")
 	if pointer == "" {
 		return fmt.Errorf("a body of %s is not described for the status %d", media, status)
 	}

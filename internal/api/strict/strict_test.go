@@ -14,10 +14,12 @@ import (
 func TestCheckAccepts(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{
-		`null`, ` true `, `0`, `-0`, `-0.5e+10`, `1E9`, `9007199254740993`, `"a"`, `"\ud83d\ude00"`, `"` + "\u00e4\U0001f600" + `"`, `""`,
+		`null`, ` true `, `0`, `-0`, `-0.5e+10`, `1E9`, `9007199254740993`, `"a"`, `"\ud83d\ude00"`,
+		`"` + "\u00e4\U0001f600" + `"`, `""`,
 		`[]`, `{}`, `[1, 2 ,3]`, `{"a":{"a":1},"b":[{"a":1},{"a":2}]}`, "\t\r\n [ ] \n", `{"":1}`, `"\u0000"`, // NUL
 		strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth),
-		strings.Repeat("9", 308), "0." + strings.Repeat("9", MaxNumber-2), `1.7976931348623157e308`, `1e-999`, `9223372036854775808`,
+		strings.Repeat("9", 308), "0." + strings.Repeat("9", MaxNumber-2), `1.7976931348623157e308`, `1e-999`,
+		`9223372036854775808`,
 	} {
 		if err := Check([]byte(in)); err != nil {
 			t.Errorf("Check(%.60q) = %v, want nil", in, err)
@@ -63,7 +65,8 @@ func TestCheckRefuses(t *testing.T) {
 		{`"abc`, "", "within a string"},
 		{`"abc\`, "", "within a string"},
 		{"\ufeff{}", "", "where a value is needed"},
-		{strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), strings.Repeat("/0", MaxDepth), "nests deeper"},
+		{strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1), strings.Repeat("/0", MaxDepth),
+			"nests deeper"},
 		{strings.Repeat(`{"a":`, MaxDepth+1), strings.Repeat("/a", MaxDepth), "nests deeper"},
 		{strings.Repeat("9", MaxNumber+1), "", "number"},
 		{`{"args":[0,-1e999]}`, "/args/1", "no 64-bit float"},
@@ -100,10 +103,11 @@ func TestLoneSurrogatesBecomeReplacements(t *testing.T) {
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	var got []string
-	err := Members([]byte(` { "method" : "add" , "\u0061rgs":[1, [2]], "Method": null, "n":9007199254740993 } `), func(name, value []byte) error {
-		got = append(got, string(name)+"="+string(value))
-		return nil
-	})
+	err := Members([]byte(` { "method" : "add" , "\u0061rgs":[1, [2]], "Method": null, "n":9007199254740993 } `),
+		func(name, value []byte) error {
+			got = append(got, string(name)+"="+string(value))
+			return nil
+		})
 	want := []string{`method="add"`, `args=[1, [2]]`, `Method=null`, `n=9007199254740993`}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Members gave %q, %v; want %q", got, err, want)
@@ -145,7 +149,8 @@ func TestString(t *testing.T) {
 
 // Everything that Check accepts, encoding/json reads with the same meaning; everything that encoding/json refuses, Check refuses.
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{`{"method":"add","args":[2,3],"kwargs":{},"role":null}`, `{"a":1,"a":2}`, `"\ud800\udc00\ud800"`, `[1e5,-0.1,"x"]`, "\xff", `{"\u0061":[{}]}`} {
+	for _, seed := range []string{`{"method":"add","args":[2,3],"kwargs":{},"role":null}`, `{"a":1,"a":2}`,
+		`"\ud800\udc00\ud800"`, `[1e5,-0.1,"x"]`, "\xff", `{"\u0061":[{}]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

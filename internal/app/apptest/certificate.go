@@ -22,9 +22,12 @@ type Pair struct{ Cert, Key []byte }
 // NewPair makes a self-signed certificate for 127.0.0.1 and localhost that ends at that time. Two differ by the serial number.
 func NewPair(t testing.TB, serial int64, ends time.Time) Pair {
 	t.Helper()
-	return signed(t, nil, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "recurgentd test"}, NotBefore: ends.AddDate(-10, 0, 0), NotAfter: ends,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return signed(t, nil, &x509.Certificate{SerialNumber: big.NewInt(serial),
+		Subject: pkix.Name{CommonName: "recurgentd test"}, NotBefore: ends.AddDate(-10, 0, 0), NotAfter: ends,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 }
 
 // signed makes a key, and the certificate for it that the authority signs; without one it signs itself.
@@ -46,7 +49,8 @@ func signed(t testing.TB, by *Authority, c *x509.Certificate) Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}
+	return Pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}
 }
 
 // Write puts the pair into cert.pem and key.pem of the directory, one after the other.

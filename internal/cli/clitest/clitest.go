@@ -13,8 +13,10 @@ import (
 // Entry is a call of plain data: number, parent's number (0 for none), "role.method", arguments, status, source, milliseconds.
 func Entry(n, parent int, name, args, status, source string, ms float64) agent.LogEntry {
 	role, method, _ := strings.Cut(name, ".")
-	e := agent.LogEntry{Timestamp: fmt.Sprintf("2026-11-21T06:15:%02d.250Z", n), CallID: fmt.Sprintf("call_%026d", n), SessionID: "sess_1", TraceID: fmt.Sprintf("%032x", 7),
-		Role: role, Method: method, OutcomeStatus: status, ProgramSource: source, DurationMs: ms, Kwargs: json.RawMessage("{}")}
+	e := agent.LogEntry{Timestamp: fmt.Sprintf("2026-11-21T06:15:%02d.250Z", n), CallID: fmt.Sprintf("call_%026d", n),
+		SessionID: "sess_1", TraceID: fmt.Sprintf("%032x", 7),
+		Role: role, Method: method, OutcomeStatus: status, ProgramSource: source, DurationMs: ms,
+		Kwargs: json.RawMessage("{}")}
 	if parent > 0 {
 		e.ParentCallID, e.Depth = fmt.Sprintf("call_%026d", parent), 1
 	}
@@ -42,13 +44,17 @@ func SomeCalls() []agent.LogEntry {
 	weak.WeakSuccess, weak.WeakSuccessReasons, weak.TraceID = true, []string{"empty movies"}, fmt.Sprintf("%032x", 9)
 	return []agent.LogEntry{
 		Entry(1, 0, "calculator.add", "2, 3", "ok", "generated", 10812.4),
-		Failing(Entry(2, 0, "calculator.divide", "1, 0", "error", "persisted", 0.42), "invalid_input", "nothing can be divided by zero"),
+		Failing(Entry(2, 0, "calculator.divide", "1, 0", "error", "persisted", 0.42), "invalid_input",
+			"nothing can be divided by zero"),
 		weak,
 		Entry(5, 4, "calculator.multiply", "4, 2.5", "ok", "persisted", 0.27),
 		inner, deep,
-		Entry(4, 0, "invoice.total", `[{"price": 4, "quantity": 2.5}, {"price": 3, "quantity": 1}]`, "ok", "generated", 55.1),
+		Entry(4, 0, "invoice.total", `[{"price": 4, "quantity": 2.5}, {"price": 3, "quantity": 1}]`, "ok", "generated",
+			55.1),
 	}
 }
 
 // HostileTexts are what a program, a model or a client may write into a name, an argument or a message.
-var HostileTexts = []string{"\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x1b]52;c;b3duZWQ=\x07", "\u009b31m", "\u009d0;owned\u009c", "\x1bPq\x1b\\", "\r\nfake line", "\u202egnp.exe", "\x00\x08\x7f", "\xff\xfe\xc3", "漢字かな交じり文", "e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301", "👩‍👩‍👧‍👦", "\u200b\u2028\ufeff"}
+var HostileTexts = []string{"\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x1b]52;c;b3duZWQ=\x07", "\u009b31m",
+	"\u009d0;owned\u009c", "\x1bPq\x1b\\", "\r\nfake line", "\u202egnp.exe", "\x00\x08\x7f", "\xff\xfe\xc3", "漢字かな交じり文",
+	"e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301", "👩‍👩‍👧‍👦", "\u200b\u2028\ufeff"}

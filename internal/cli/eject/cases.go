@@ -80,7 +80,8 @@ func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recor
 			continue
 		}
 		x.carry(p.files, recorded, contents)
-		recorded.Calls = append(recorded.Calls, recordedCall{f.CallID, f.Args, agent.AsWritten(x.Code, f.Kwargs), p.memory, agent.Expectation{Value: f.Value}, p.tape})
+		recorded.Calls = append(recorded.Calls, recordedCall{f.CallID, f.Args, agent.AsWritten(x.Code, f.Kwargs),
+			p.memory, agent.Expectation{Value: f.Value}, p.tape})
 	}
 	return examples, recorded, contents, left
 }

@@ -51,7 +51,8 @@ type Program struct {
 	Examples []agent.Example            `json:"-"` // active ones
 	Effects  map[string]json.RawMessage `json:"-"` // recorded, of examples by id
 	Fixtures []agent.Fixture            `json:"-"`
-	Files    map[string]File            `json:"-"` // stored ones that the cases read, by id; those that are gone are not there
+	// stored ones that the cases read, by id; those that are gone are not there
+	Files map[string]File `json:"-"`
 }
 
 // LeftOut is a case that is no test of the module, with the reason.
@@ -86,7 +87,8 @@ func Write(dir string, m *Manifest, rules *mask.Rules) error {
 	defer os.RemoveAll(work)
 	for name, text := range files {
 		path := filepath.Join(work, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			return err
 		}
 	}

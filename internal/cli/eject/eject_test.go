@@ -13,7 +13,8 @@ func TestDirName(t *testing.T) {
 	t.Parallel()
 	taken, seen := map[string]bool{}, map[string]bool{}
 	good := regexp.MustCompile(`^[a-z][a-z0-9_]{0,60}$`)
-	for _, c := range [][2]string{{"tax", "net"}, {"Tax", "net"}, {"tax", "NET"}, {"tax_", "net"}, {"tax", "_net"}, {"_", "_"}, {"ä", "x"}, {"ö", "x"}, {"..", ".."}, {"movie finder", "find"}, {"movie-finder", "find"},
+	for _, c := range [][2]string{{"tax", "net"}, {"Tax", "net"}, {"tax", "NET"}, {"tax_", "net"}, {"tax", "_net"},
+		{"_", "_"}, {"ä", "x"}, {"ö", "x"}, {"..", ".."}, {"movie finder", "find"}, {"movie-finder", "find"},
 		{string(make([]rune, 200)), "x"}, {"9", "9"}, {"con", "x"}} {
 		name := dirName(c[0], c[1], taken)
 		if !good.MatchString(name) || seen[name] {
@@ -55,11 +56,13 @@ func TestReplayable(t *testing.T) {
 		`{"asks":[{"op":"open","params":{"file":"file_1"},"error":{"type":"file_not_found","message":"gone"}}]}`,
 		`{"asks":[{"op":"fetch_file","params":{"url":"http://x/"},"result":{"file":"file_1","media_type":"text/csv","raw":"TfxsbGVy"}}]}`,
 	} {
-		if got := (&Program{}).replayable(json.RawMessage(effects), rules); got.reason != "" || string(got.tape) != effects {
+		if got := (&Program{}).replayable(json.RawMessage(effects),
+			rules); got.reason != "" || string(got.tape) != effects {
 			t.Errorf("%s: %s, %q", effects, got.tape, got.reason)
 		}
 	}
-	got := (&Program{}).replayable(json.RawMessage(`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)
+	got := (&Program{}).replayable(json.RawMessage(
+		`{"v":1,"context":{"a":1},"asks":[{"op":"fetch","params":{"url":"http://x/","header":{"X-Mine":"s3cret"}},"result":{"status":200,"header":{"Set-Cookie":"s3cret","A":"b"},"body":"","fetched_at":""}}]}`), rules)
 	if want := `{"asks":[{"op":"fetch","params":{"url":"http://x/"},"result":{"status":200,"header":{"A":"b"},"body":"","fetched_at":""}}]}`; string(got.tape) != want || string(got.memory) != `{"a":1}` || got.reason != "" {
 		t.Errorf("got %s, %s, %q", got.tape, got.memory, got.reason)
 	}
@@ -69,7 +72,8 @@ func TestReplayable(t *testing.T) {
 func TestCompilable(t *testing.T) {
 	t.Parallel()
 	for code, ok := range map[string]bool{
-		"package tool\n": true, "// x\n\npackage tool // y\n": true, "package main\n": false, "package x_test\n": false, "": false, "//go:build ignore\n\npackage tool\n": false,
+		"package tool\n": true, "// x\n\npackage tool // y\n": true, "package main\n": false, "package x_test\n": false,
+		"": false, "//go:build ignore\n\npackage tool\n": false,
 	} {
 		if err := compilable(code); (err == nil) != ok {
 			t.Errorf("%q: %v", code, err)

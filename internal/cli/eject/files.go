@@ -136,7 +136,8 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 	case f.Data == nil && f.Bytes > MaxFile:
 		return fmt.Sprintf("it reads a file of %d bytes; files of up to %d travel", f.Bytes, MaxFile)
 	case f.Data == nil && f.Bytes > 0:
-		return fmt.Sprintf("it reads a file of %d bytes, for which the module has no room: its files have %d at most", f.Bytes, MaxFiles)
+		return fmt.Sprintf("it reads a file of %d bytes, for which the module has no room: its files have %d at most",
+			f.Bytes, MaxFiles)
 	}
 	if is := sha256.Sum256(f.Data); sum != "" && hex.EncodeToString(is[:]) != sum {
 		return "it reads a file that has changed, " + id
@@ -171,7 +172,8 @@ func (a *ask) decodes() (reason string) {
 
 // foreign returns the reason where the module would read a text otherwise than the daemon.
 func foreign(does string, text []byte, mediaType string) (reason string) {
-	if name, err := charsets.Guess(bytes.NewReader(text), mediaType); err == nil && name != "" && name != local.Charset(text) {
+	if name, err := charsets.Guess(bytes.NewReader(text),
+		mediaType); err == nil && name != "" && name != local.Charset(text) {
 		return does + " text in " + name + ", which the module does not read"
 	}
 	return ""

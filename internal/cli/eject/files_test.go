@@ -23,13 +23,15 @@ func sumOf(data string) string {
 }
 
 func stored(name, data string) File {
-	return File{agent.File{ID: "file_1", Name: name, MediaType: "text/csv", Bytes: int64(len(data)), SHA256: sumOf(data)}, []byte(data)}
+	return File{agent.File{ID: "file_1", Name: name, MediaType: "text/csv", Bytes: int64(len(data)),
+		SHA256: sumOf(data)}, []byte(data)}
 }
 
 // reader is a program with a recorded call that reads file_1, which had the digest then.
 func reader(sum string, files map[string]File) *Program {
 	effects := fmt.Sprintf(`{"asks":[{"op":"open","params":{"file":"file_1","text":true},"result":{"file":"file_1","sha256":%q,"bytes":1}}]}`, sum)
-	return &Program{Role: "r", Method: "m", Files: files, Fixtures: []agent.Fixture{{CallID: "call_1", Value: json.RawMessage("1"), Effects: json.RawMessage(effects)}}}
+	return &Program{Role: "r", Method: "m", Files: files,
+		Fixtures: []agent.Fixture{{CallID: "call_1", Value: json.RawMessage("1"), Effects: json.RawMessage(effects)}}}
 }
 
 func gzipped(data string) string {
@@ -80,23 +82,28 @@ func TestFilesTravel(t *testing.T) {
 		{"nothing", stored("empty", ""), ""},
 		{"windows-1252", stored("m.csv", "M\xfcller"), ""},
 		{"a byte order mark", stored("m.csv", "\xff\xfea\x00"), ""},
-		{"another character set", stored("dos.csv", "M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"), "it reads text in ibm850, which the module does not read"},
+		{"another character set", stored("dos.csv", "M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"),
+			"it reads text in ibm850, which the module does not read"},
 		{"a secret", stored("s.txt", secretText), secretReason},
-		{"a secret in UTF-16", stored("s.txt", "\xff\xfe"+strings.Join(strings.Split(secretText, ""), "\x00")+"\x00"), secretReason},
+		{"a secret in UTF-16", stored("s.txt", "\xff\xfe"+strings.Join(strings.Split(secretText, ""), "\x00")+"\x00"),
+			secretReason},
 		{"a column of secrets", stored("s.csv", "user;password\nada;hunter2\n"), secretReason},
 		{"a column of that name without rows", stored("s.csv", "user;password\n"), ""},
 		{"a secret in a gzip file", stored("s.gz", gzipped(secretText)), secretReason},
 		{"a secret in a cut gzip file", stored("s.gz", gzipped(strings.Repeat(secretText, 2000))[:200]), secretReason},
 		{"a secret behind zlib", stored("s.z", deflated(secretText)), secretReason},
 		{"a secret in an archive", stored("s.zip", zipped(t, "a.txt", secretText)), secretReason},
-		{"a secret in an archive in an archive", stored("s.zip", zipped(t, "a.zip", zipped(t, "a.txt", secretText))), secretReason},
+		{"a secret in an archive in an archive", stored("s.zip", zipped(t, "a.zip", zipped(t, "a.txt", secretText))),
+			secretReason},
 		{"a secret in an entry's name", stored("s.zip", zipped(t, "http://u:hunter2@x/a.txt", "")), secretReason},
 		{"a secret in the file's name", stored("password=hunter2-and-more", "x"), secretReason},
 		{"an archive", stored("a.zip", zipped(t, "a.txt", "text")), ""},
 		{"a bomb", stored("b.gz", gzipped(strings.Repeat("\x00", maxUnpacked+1))), unsearched},
 		{"a nest", stored("n.gz", gzipped(gzipped(gzipped(gzipped("\x00"))))), unsearched},
-		{"a large file", File{agent.File{ID: "file_1", Bytes: MaxFile + 1}, nil}, "it reads a file of 1048577 bytes; files of up to 1048576 travel"},
-		{"no room", File{agent.File{ID: "file_1", Bytes: MaxFile}, nil}, "it reads a file of 1048576 bytes, for which the module has no room: its files have 33554432 at most"},
+		{"a large file", File{agent.File{ID: "file_1", Bytes: MaxFile + 1}, nil},
+			"it reads a file of 1048577 bytes; files of up to 1048576 travel"},
+		{"no room", File{agent.File{ID: "file_1", Bytes: MaxFile}, nil},
+			"it reads a file of 1048576 bytes, for which the module has no room: its files have 33554432 at most"},
 	} {
 		x := reader(sumOf(string(c.file.Data)), map[string]File{"file_1": c.file})
 		if got := x.Reads(); len(got) != 1 || got[0] != "file_1" {
@@ -104,7 +111,8 @@ func TestFilesTravel(t *testing.T) {
 		}
 		_, recorded, contents, left := x.cases(rules)
 		if c.reason != "" {
-			if len(left) != 1 || left[0].Reason != c.reason || len(contents)+len(recorded.Files)+len(recorded.Calls) != 0 {
+			if len(left) != 1 || left[0].Reason != c.reason || len(contents)+len(recorded.Files)+
+				len(recorded.Calls) != 0 {
 				t.Errorf("%s: %v left out, %d files, want %q", c.what, left, len(contents), c.reason)
 			}
 			continue
@@ -132,12 +140,15 @@ func TestFilesOfOtherBytes(t *testing.T) {
 	}
 	dos := "M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"
 	bytes := reader(sumOf(dos), map[string]File{"file_1": stored("dos.csv", dos)})
-	bytes.Fixtures[0].Effects = json.RawMessage(strings.Replace(string(bytes.Fixtures[0].Effects), `,"text":true`, "", 1))
+	bytes.Fixtures[0].Effects = json.RawMessage(strings.Replace(string(bytes.Fixtures[0].Effects), `,"text":true`, "",
+		1))
 	if _, _, contents, left := bytes.cases(nil); len(left) > 0 || len(contents) != 1 {
 		t.Errorf("a text that is read as bytes: %v left out", left)
 	}
-	x := &Program{Files: map[string]File{"file_1": stored("a.txt", "b")}, Examples: []agent.Example{{ID: "ex_1", Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`)}}}}
-	if _, recorded, contents, left := x.cases(nil); len(left) > 0 || len(contents) != 1 || len(recorded.Files) != 1 || len(x.Reads()) != 1 {
+	x := &Program{Files: map[string]File{"file_1": stored("a.txt", "b")},
+		Examples: []agent.Example{{ID: "ex_1", Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`)}}}}
+	if _, recorded, contents, left := x.cases(nil); len(left) > 0 || len(contents) != 1 || len(recorded.Files) != 1 ||
+		len(x.Reads()) != 1 {
 		t.Errorf("got %v, %v, %v", left, contents, recorded)
 	}
 }

@@ -51,7 +51,8 @@ func compilable(code string) error {
 	case clause == nil:
 		return errors.New("the program has no package clause on a line of its own")
 	case clause[1] == "main" || strings.HasSuffix(clause[1], "_test"):
-		return errors.New("the program's package is called " + clause[1] + ", which no other package can import; put it with package tool")
+		return errors.New("the program's package is called " + clause[1] +
+			", which no other package can import; put it with package tool")
 	case buildConstraint.MatchString(code):
 		return errors.New("the program has a build constraint; put it without one")
 	}

@@ -46,9 +46,11 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(dir, ManifestFile), err)
 	case m.Format != Format:
-		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, ManifestFile), m.Format, Format)
+		return nil, nil, fmt.Errorf("%s: the format is %d, this recurgentd reads %d", filepath.Join(dir, ManifestFile),
+			m.Format, Format)
 	case len(m.Methods) == 0 || len(m.Methods) > maxMethods:
-		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, ManifestFile), len(m.Methods), maxMethods)
+		return nil, nil, fmt.Errorf("%s: %d methods, expected 1 to %d", filepath.Join(dir, ManifestFile),
+			len(m.Methods), maxMethods)
 	}
 	all := make([]Stored, 0, len(m.Methods))
 	seen := map[string]bool{}
@@ -92,7 +94,8 @@ func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 		return s, err
 	}
 	if s.File.Role != "" && s.File.Role != x.Role || s.File.Method != "" && s.File.Method != x.Method {
-		return s, &examplefile.Error{Path: s.File.Path, Reason: "has the examples of another method: " + strings.ToValidUTF8(s.File.Role+"."+s.File.Method, "?")}
+		return s, &examplefile.Error{Path: s.File.Path, Reason: "has the examples of another method: " +
+			strings.ToValidUTF8(s.File.Role+"."+s.File.Method, "?")}
 	}
 	return s, s.readFiles(root, dir)
 }
@@ -134,7 +137,8 @@ func (s *Stored) readFiles(root *os.Root, dir string) error {
 			return err
 		}
 		sum := sha256.Sum256(data)
-		s.Files[id] = File{agent.File{ID: id, Name: held.Name, MediaType: held.MediaType, Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, data}
+		s.Files[id] = File{agent.File{ID: id, Name: held.Name, MediaType: held.MediaType, Bytes: int64(len(data)),
+			SHA256: hex.EncodeToString(sum[:])}, data}
 	}
 	return nil
 }

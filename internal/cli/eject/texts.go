@@ -22,7 +22,8 @@ const hostPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 // fixedFiles adds what is the same in every module: the host package, what runs programs, the test and main.
 func fixedFiles(files map[string]string) error {
 	version := "go " + goVersion() + "\n"
-	files["go.mod"] = "module ejected\n\n" + version + "\nrequire recurgent v0.0.0\n\nreplace recurgent => ./recurgent\n"
+	files["go.mod"] = "module ejected\n\n" + version +
+		"\nrequire recurgent v0.0.0\n\nreplace recurgent => ./recurgent\n"
 	files["recurgent/go.mod"] = "module recurgent\n\n" + version
 	for _, tree := range []struct {
 		from fs.FS
@@ -58,7 +59,8 @@ func copyTree(files map[string]string, from fs.FS, dir string) error {
 			return err
 		}
 		// Imports of the host package and of those below it.
-		files[name] = strings.ReplaceAll(strings.ReplaceAll(string(data), strconv.Quote(hostPath), `"recurgent"`), `"`+hostPath+"/", `"recurgent/`)
+		files[name] = strings.ReplaceAll(strings.ReplaceAll(string(data), strconv.Quote(hostPath), `"recurgent"`),
+			`"`+hostPath+"/", `"recurgent/`)
 		return nil
 	})
 }
@@ -94,10 +96,13 @@ func toolsText(m *Manifest) string {
 	var imports, list strings.Builder
 	for i, x := range m.Methods {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i+1, "ejected/"+x.Dir)
-		fmt.Fprintf(&list, "\t\t{Role: %q, Method: %q, Purpose: %q, Dir: %q, Parameters: %q, Run: p%d.Run},\n", x.Role, x.Method, purpose[x.Role], path.Base(x.Dir), x.parameters(), i+1)
+		fmt.Fprintf(&list, "\t\t{Role: %q, Method: %q, Purpose: %q, Dir: %q, Parameters: %q, Run: p%d.Run},\n", x.Role,
+			x.Method, purpose[x.Role], path.Base(x.Dir), x.parameters(), i+1)
 	}
-	return "// Package tools lists the ejected programs.\npackage tools\n\nimport (\n\t\"ejected/local\"\n" + imports.String() + ")\n\n" +
-		"// All returns the programs.\nfunc All() []local.Program {\n\treturn []local.Program{\n" + list.String() + "\t}\n}\n"
+	return "// Package tools lists the ejected programs.\npackage tools\n\nimport (\n\t\"ejected/local\"\n" +
+		imports.String() + ")\n\n" +
+		"// All returns the programs.\nfunc All() []local.Program {\n\treturn []local.Program{\n" + list.String() +
+		"\t}\n}\n"
 }
 
 // parameters is the JSON of what the program reads; "" where that is not known.

@@ -64,7 +64,8 @@ func Read(path string) (*File, error) {
 	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
 		return nil, &Error{Path: path, Reason: "is not a regular file"}
 	case info.Size() > maxFile:
-		return nil, &Error{Path: path, Reason: fmt.Sprintf("has %d bytes; a file of examples has at most %d", info.Size(), maxFile)}
+		return nil, &Error{Path: path, Reason: fmt.Sprintf("has %d bytes; a file of examples has at most %d",
+			info.Size(), maxFile)}
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -221,7 +222,8 @@ func Find(paths ...string) ([]string, error) {
 				return err
 			case d.IsDir() && at != path && strings.HasPrefix(d.Name(), "."):
 				return fs.SkipDir
-			case at == path && !d.IsDir(), d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(at))):
+			case at == path && !d.IsDir(), d.Type().IsRegular() &&
+				slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(at))):
 				all = append(all, at)
 			}
 			return nil

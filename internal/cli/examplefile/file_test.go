@@ -57,7 +57,8 @@ examples:
 				t.Errorf("%s: example %d is %s, want %s", c.path, i, got, want)
 			}
 		}
-		if c.path == "tax.yaml" && (f.Examples[0].Line != 5 || f.Examples[1].Line != 12) || c.path == "tax.JSON" && (f.Examples[0].Line != 4 || f.Examples[1].Line != 9) {
+		if c.path == "tax.yaml" && (f.Examples[0].Line != 5 || f.Examples[1].Line != 12) || c.path == "tax.JSON" &&
+			(f.Examples[0].Line != 4 || f.Examples[1].Line != 9) {
 			t.Errorf("%s: lines %d and %d", c.path, f.Examples[0].Line, f.Examples[1].Line)
 		}
 	}
@@ -80,14 +81,17 @@ func TestBadFiles(t *testing.T) {
 		{"a.yaml", "examples:\n  - kwargs: 1\n    expect: {value: 1}\n", "a.yaml:2: kwargs must be an object"},
 		{"a.yaml", "examples:\n  - arg: [1]\n    expect: {value: 1}\n", `a.yaml:2: "arg" is none of id, args`},
 		{"a.yaml", "examples:\n  - args: [1]\n    expect: 1\n", "a.yaml:3: expect must have exactly one of"},
-		{"a.yaml", "examples:\n  - args: [1]\n    expect: {value: 1, schema: {}}\n", "a.yaml:3: expect must have exactly one of"},
+		{"a.yaml", "examples:\n  - args: [1]\n    expect: {value: 1, schema: {}}\n",
+			"a.yaml:3: expect must have exactly one of"},
 		{"a.yaml", "examples:\n  - args: [1]\n    expect: {values: 1}\n", `a.yaml:3: "values" is none of value`},
 		{"a.yaml", "examples:\n  - args: [.nan]\n    expect: {value: 1}\n", "a.yaml:2: .nan has no JSON form"},
 		{"a.yaml", "examples:\n  - args: &a [1]\n    expect: {value: *a}\n", "a.yaml:2: anchors and aliases"},
-		{"a.yaml", "examples:\n  - args: [!!binary aGk=]\n    expect: {value: 1}\n", "a.yaml:2: values of the kind !!binary"},
+		{"a.yaml", "examples:\n  - args: [!!binary aGk=]\n    expect: {value: 1}\n",
+			"a.yaml:2: values of the kind !!binary"},
 		{"a.yaml", "role: tax\n  method: net\n", "a.yaml:2: "},
 		{"a.yaml", "examples: []\n---\nexamples: []\n", "a.yaml:2: has a second document"},
-		{"a.yml", "examples:\n- args: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "\n  expect: {value: 1}\n", "a.yml:2: is nested too deeply"},
+		{"a.yml", "examples:\n- args: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) +
+			"\n  expect: {value: 1}\n", "a.yml:2: is nested too deeply"},
 		{"a.json", "", "a.json:1: ends too early"},
 		{"a.json", "{\"role\":\n \"tax\"\n 5]", "a.json:3: "},
 		{"a.json", "{\"role\": \"tax\"", "a.json:1: ends too early"},
@@ -108,7 +112,8 @@ func TestBadFiles(t *testing.T) {
 	if _, err := Read(pipe); err == nil || !strings.HasSuffix(err.Error(), "pipe.yaml: is not a regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
-	if _, err := Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.HasSuffix(err.Error(), "none.yaml: no such file or directory") {
+	if _, err := Read(filepath.Join(t.TempDir(),
+		"none.yaml")); err == nil || !strings.HasSuffix(err.Error(), "none.yaml: no such file or directory") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -130,14 +135,16 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Find(dir, filepath.Join(dir, "README.md"))
-	want := []string{"a.YML", "b.json", "tax/deep/x.yml", "tax/net.yaml", "README.md"} // a file that was named is read, whatever its name
+	// a file that was named is read, whatever its name
+	want := []string{"a.YML", "b.json", "tax/deep/x.yml", "tax/net.yaml", "README.md"}
 	for i := range got {
 		got[i], _ = filepath.Rel(dir, got[i])
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	if _, err := Find(filepath.Join(dir, "none")); err == nil || !strings.HasSuffix(err.Error(), "none: no such file or directory") {
+	if _, err := Find(filepath.Join(dir, "none")); err == nil ||
+		!strings.HasSuffix(err.Error(), "none: no such file or directory") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -66,10 +66,12 @@ func goMethod(m *method, role, id, args string) string {
 		field := taken.take(camel(p.name, "Argument"))
 		t := goType(p.shape)
 		value := "args." + field
-		if pointer := !p.required && !strings.HasPrefix(t, "[]") && !strings.HasPrefix(t, "map[") && t != "any"; pointer {
+		if pointer := !p.required && !strings.HasPrefix(t, "[]") && !strings.HasPrefix(t, "map[") &&
+			t != "any"; pointer {
 			t, value = "*"+t, "*args."+field
 		}
-		fields = append(fields, fmt.Sprintf("\t// %s\n\t%s %s\n", goComment(field+" is "+p.name+": "+p.description), field, t))
+		fields = append(fields, fmt.Sprintf("\t// %s\n\t%s %s\n", goComment(field+" is "+p.name+": "+p.description),
+			field, t))
 		if p.required {
 			fmt.Fprintf(&fill, "\tgiven[%s] = %s\n", quote(p.name), value)
 		} else {
@@ -78,7 +80,8 @@ func goMethod(m *method, role, id, args string) string {
 	}
 	if m.open {
 		more := taken.take("More")
-		fields = append(fields, fmt.Sprintf("\t// %[1]s are further arguments, by name.\n\t%[1]s map[string]any\n", more))
+		fields = append(fields, fmt.Sprintf("\t// %[1]s are further arguments, by name.\n\t%[1]s map[string]any\n",
+			more))
 		fmt.Fprintf(&fill, "\tfor name, v := range args.%s {\n\t\tgiven[name] = v\n\t}\n", more)
 	}
 	types, takes := "", ""
@@ -90,7 +93,8 @@ func goMethod(m *method, role, id, args string) string {
 	if t == "any" {
 		t = "json.RawMessage"
 	}
-	return types + fmt.Sprintf("\n// %s: %s\nfunc (r %s) %s(ctx context.Context%s) (value %s, err error) {\n\tgiven := map[string]any{}\n%s\terr = call(ctx, r.session, %s, %s, given, &value)\n\treturn value, err\n}\n",
+	return types + fmt.Sprintf(
+		"\n// %s: %s\nfunc (r %s) %s(ctx context.Context%s) (value %s, err error) {\n\tgiven := map[string]any{}\n%s\terr = call(ctx, r.session, %s, %s, given, &value)\n\treturn value, err\n}\n",
 		id, goComment(m.described()), role, id, takes, t, fill.String(), quote(m.role), quote(m.name))
 }
 
@@ -106,5 +110,6 @@ func goType(s shape) string {
 	case kindNull, kindUnion, kindAny:
 		return "any"
 	}
-	return map[kind]string{kindText: "string", kindNumber: "float64", kindInteger: "int64", kindBoolean: "bool", kindObject: "map[string]any"}[s.kind]
+	return map[kind]string{kindText: "string", kindNumber: "float64", kindInteger: "int64", kindBoolean: "bool",
+		kindObject: "map[string]any"}[s.kind]
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // Reserved names in Python: keywords, and the names that the wrappers use.
-var pythonReserved = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global if import in is
+var pythonReserved = strings.Fields(
+	`False None True and as assert async await break class continue def del elif else except finally for from global if import in is
 	lambda nonlocal not or pass raise return try while with yield match case type self _role Any Literal Session bool dict float int list str`)
 
 const pythonHead = `# ` + mark + `. Do not edit: they are written again.
@@ -83,7 +84,8 @@ func pythonType(s shape) string {
 		}
 		return strings.Join(all, " | ")
 	}
-	return map[kind]string{kindAny: "Any", kindNumber: "float", kindInteger: "int", kindBoolean: "bool", kindNull: "None", kindObject: "dict[str, Any]"}[s.kind]
+	return map[kind]string{kindAny: "Any", kindNumber: "float", kindInteger: "int", kindBoolean: "bool",
+		kindNull: "None", kindObject: "dict[str, Any]"}[s.kind]
 }
 
 // described returns what the method does and what it takes, in one line.

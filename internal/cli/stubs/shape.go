@@ -29,7 +29,8 @@ type shape struct {
 
 const deepest = 4 // lists in lists
 
-var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean, "null": kindNull, "array": kindList, "object": kindObject, "file": kindObject}
+var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean,
+	"null": kindNull, "array": kindList, "object": kindObject, "file": kindObject}
 
 // shapeOf returns the shape of a schema, which wins over the plain type. A schema that it does not understand has the shape of any value.
 func shapeOf(plain string, schema json.RawMessage) shape {

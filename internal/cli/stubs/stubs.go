@@ -36,7 +36,8 @@ type Language struct {
 
 // Languages by the name of their flag.
 func Languages() map[string]Language {
-	return map[string]Language{"python": {"recurgent_tools.py", python}, "typescript": {"recurgent_tools.ts", typescript}, "go": {"recurgent_tools.go", golang}}
+	return map[string]Language{"python": {"recurgent_tools.py", python},
+		"typescript": {"recurgent_tools.ts", typescript}, "go": {"recurgent_tools.go", golang}}
 }
 
 // role is one with its methods, sorted by name.
@@ -114,7 +115,8 @@ func arrange(methods []Method) []role {
 				if p.Variadic && s.kind != kindList {
 					s = shape{kind: kindList, item: &shape{}}
 				}
-				made.parameters = append(made.parameters, parameter{name: p.Name, description: line(p.Description), required: p.Required && !p.Variadic, shape: s})
+				made.parameters = append(made.parameters, parameter{name: p.Name, description: line(p.Description),
+					required: p.Required && !p.Variadic, shape: s})
 			}
 		}
 		r.methods = append(r.methods, made)
@@ -137,7 +139,10 @@ func (n names) take(id string) string {
 
 // words are the runs of ASCII letters and digits in a name.
 func words(name string) []string {
-	return strings.FieldsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(name, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r)
+	})
 }
 
 // camel returns the name as that of a type: "to title case" is ToTitleCase. other stands for one without a letter.
@@ -168,7 +173,10 @@ func snake(name, other string, reserved []string) string {
 
 // line returns a text as one line of characters that are printed.
 func line(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar || unicode.IsSpace(r) }), " ")
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsPrint(r) ||
+			r == unicode.ReplacementChar || unicode.IsSpace(r)
+	}), " ")
 }
 
 // quote returns a string literal of ASCII characters for Python and Go.

@@ -17,14 +17,18 @@ import (
 // some are methods of two roles, with each kind of parameter.
 func some() []Method {
 	return []Method{
-		{Role: "text tools", Name: "to title case", Interface: &agent.Interface{Summary: "Title a text.", Parameters: []agent.Parameter{
-			{Name: "text", Type: "string", Description: "what to change", Required: true},
-			{Name: "size", Schema: json.RawMessage(`{"type":["integer","null"]}`)},
-			{Name: "mode", Schema: json.RawMessage(`{"type":"string","enum":["a","b"]}`)},
-			{Name: "class", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`), Variadic: true},
-		}, Returns: json.RawMessage(`{"type":"string"}`)}},
+		{Role: "text tools", Name: "to title case", Interface: &agent.Interface{Summary: "Title a text.",
+			Parameters: []agent.Parameter{
+				{Name: "text", Type: "string", Description: "what to change", Required: true},
+				{Name: "size", Schema: json.RawMessage(`{"type":["integer","null"]}`)},
+				{Name: "mode", Schema: json.RawMessage(`{"type":"string","enum":["a","b"]}`)},
+				{Name: "class", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`), Variadic: true},
+			}, Returns: json.RawMessage(`{"type":"string"}`)}},
 		{Role: "text tools", Name: "look", Interface: nil},
-		{Role: "calculator", Name: "add", Interface: &agent.Interface{Parameters: []agent.Parameter{{Name: "b", Type: "number"}, {Name: "a", Type: "number", Required: true}}, Open: true, Returns: json.RawMessage(`{"type":"number"}`)}},
+		{Role: "calculator", Name: "add",
+			Interface: &agent.Interface{Parameters: []agent.Parameter{{Name: "b", Type: "number"},
+				{Name: "a", Type: "number", Required: true}}, Open: true,
+				Returns: json.RawMessage(`{"type":"number"}`)}},
 		{Role: "calculator", Name: "now", Interface: &agent.Interface{}},
 	}
 }
@@ -39,11 +43,15 @@ func TestWrappers(t *testing.T) {
 			"    def to_title_case(self, text: str, size: int | None = _ABSENT, mode: Literal[\"a\", \"b\"] = _ABSENT, class_: list[float] = _ABSENT) -> str:\n        \"text tools.to title case | Title a text. | text: what to change\"\n",
 		},
 		"typescript": {
-			"export class TextTools {", `async to_title_case(args: { "text": string; "size"?: number | null; "mode"?: "a" | "b"; "class"?: Array<number> }): Promise<string> {`,
-			`async now(): Promise<unknown> {`, `async look(args: { [name: string]: unknown } = {}): Promise<unknown> {`, `.call("add", [], args, { role: "calculator" })).value as number;`,
+			"export class TextTools {",
+			`async to_title_case(args: { "text": string; "size"?: number | null; "mode"?: "a" | "b"; "class"?: Array<number> }): Promise<string> {`,
+			`async now(): Promise<unknown> {`, `async look(args: { [name: string]: unknown } = {}): Promise<unknown> {`,
+			`.call("add", [], args, { role: "calculator" })).value as number;`,
 		},
 		"go": {
-			"func NewTextTools(session *recurgent.Session) TextTools", "func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs) (value float64, err error) {", "func (r Calculator) Now(ctx context.Context) (value json.RawMessage, err error) {",
+			"func NewTextTools(session *recurgent.Session) TextTools",
+			"func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs) (value float64, err error) {",
+			"func (r Calculator) Now(ctx context.Context) (value json.RawMessage, err error) {",
 			"\tif args.B != nil {\n\t\tgiven[\"b\"] = *args.B\n\t}\n\tgiven[\"a\"] = args.A\n\tfor name, v := range args.More {", "\tClass []float64",
 		},
 	} {
@@ -98,10 +106,14 @@ func TestHostileInterfaces(t *testing.T) {
 	t.Parallel()
 	made := func(evil string) []Method {
 		s, _ := json.Marshal(map[string]any{"type": "string", "enum": []string{"a" + evil, "b"}})
-		return []Method{{Role: "role" + evil, Name: "method" + evil, Interface: &agent.Interface{Summary: "does" + evil, Parameters: []agent.Parameter{
-			{Name: "in" + evil, Description: "what" + evil, Schema: s, Required: true}, {Name: "self" + evil, Type: "x" + evil}}, Returns: s}}}
+		return []Method{{Role: "role" + evil, Name: "method" + evil,
+			Interface: &agent.Interface{Summary: "does" + evil, Parameters: []agent.Parameter{
+				{Name: "in" + evil, Description: "what" + evil, Schema: s, Required: true},
+				{Name: "self" + evil, Type: "x" + evil}}, Returns: s}}}
 	}
-	for _, evil := range []string{`"`, `"""`, `\`, `\"`, "\n", "\r", "\u2028", "\u2029", "\x00", "*/", "*/*/", "**//", "`", "${}", "'", "'''", "\u202e", "\U000e0001", "\U0001f600", "//", "/*", "#", "\n#", "\v\f", "\x85", "\ufeff", "%s", "{", "\xff", `\u0022`, `"+"`} {
+	for _, evil := range []string{`"`, `"""`, `\`, `\"`, "\n", "\r", "\u2028", "\u2029", "\x00", "*/", "*/*/", "**//",
+		"`", "${}", "'", "'''", "\u202e", "\U000e0001", "\U0001f600", "//", "/*", "#", "\n#", "\v\f", "\x85", "\ufeff",
+		"%s", "{", "\xff", `\u0022`, `"+"`} {
 		plain := strings.Map(func(r rune) rune { // with the same words, of which identifiers are made
 			if strings.ContainsRune("su0123456789", r) {
 				return r
@@ -132,8 +144,11 @@ func TestIdentifiers(t *testing.T) {
 	t.Parallel()
 	all := []Method{}
 	for _, role := range []string{"a b", "a-b", "A B", "", "ä", "1", "None", "Caller", "list"} {
-		for _, name := range []string{"x y", "x-y", "X Y", "数", "2", "class", "list", "constructor", "then", "__init__", "session"} {
-			all = append(all, Method{Role: role, Name: name, Interface: &agent.Interface{Parameters: []agent.Parameter{{Name: "a b", Required: true}, {Name: "a-b"}, {Name: "self"}, {Name: "more"}, {Name: "ctx"}, {Name: "def"}, {Name: "9"}}, Open: true}})
+		for _, name := range []string{"x y", "x-y", "X Y", "数", "2", "class", "list", "constructor", "then", "__init__",
+			"session"} {
+			all = append(all, Method{Role: role, Name: name,
+				Interface: &agent.Interface{Parameters: []agent.Parameter{{Name: "a b", Required: true}, {Name: "a-b"},
+					{Name: "self"}, {Name: "more"}, {Name: "ctx"}, {Name: "def"}, {Name: "9"}}, Open: true}})
 		}
 	}
 	for name, l := range Languages() {

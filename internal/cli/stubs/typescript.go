@@ -52,7 +52,8 @@ func typescriptMethod(m *method, id string) string {
 		takes, gives = "args: { "+strings.Join(members, "; ")+" }"+absent, "args"
 	}
 	return fmt.Sprintf("  /** %s */\n  async %s(%s): Promise<%s> {\n    return (await this.#session.call(%s, [], %s, { role: %s })).value as %s;\n  }\n",
-		block(m.described()), id, takes, typescriptType(m.returns), quoted(m.name), gives, quoted(m.role), typescriptType(m.returns))
+		block(m.described()), id, takes, typescriptType(m.returns), quoted(m.name), gives, quoted(m.role),
+		typescriptType(m.returns))
 }
 
 func quoted(text string) string { return literal(text, `\u{%x}`) }
@@ -80,5 +81,6 @@ func typescriptType(s shape) string {
 		}
 		return strings.Join(all, " | ")
 	}
-	return map[kind]string{kindAny: "unknown", kindNumber: "number", kindInteger: "number", kindBoolean: "boolean", kindNull: "null", kindObject: "Record<string, unknown>"}[s.kind]
+	return map[kind]string{kindAny: "unknown", kindNumber: "number", kindInteger: "number", kindBoolean: "boolean",
+		kindNull: "null", kindObject: "Record<string, unknown>"}[s.kind]
 }

@@ -22,11 +22,15 @@ func FuzzPlainText(f *testing.F) {
 			t.Errorf("%q in %d columns takes %d, %d bytes", text, columns, w, len(got))
 		}
 		for _, s := range []string{got, Cell(text)} {
-			if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r != ' ' && !unicode.IsPrint(r) }) || !utf8.ValidString(s) {
+			if strings.ContainsFunc(s, func(r rune) bool {
+				return unicode.IsControl(r) || r != ' ' &&
+					!unicode.IsPrint(r)
+			}) || !utf8.ValidString(s) {
 				t.Errorf("%q became %q", text, s)
 			}
 		}
-		if s := Plain(text); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || !utf8.ValidString(s) {
+		if s := Plain(text); strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) ||
+			!utf8.ValidString(s) {
 			t.Errorf("%q became %q", text, s)
 		}
 	})

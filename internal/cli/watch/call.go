@@ -14,7 +14,8 @@ import (
 
 // Line formats a call as one line: time, status, duration, source of the program, id, and the call with its arguments.
 func Line(colours text.Palette, at string, w *Call) string {
-	parts := []string{at, colours.Status(w.Status, text.Pad(w.Status, 5)), fmt.Sprintf("%9s", w.duration()), text.Pad(w.Source, 9), text.Clean(w.ID, 40), strings.Repeat("  ", w.Depth) + w.Text}
+	parts := []string{at, colours.Status(w.Status, text.Pad(w.Status, 5)), fmt.Sprintf("%9s", w.duration()),
+		text.Pad(w.Source, 9), text.Clean(w.ID, 40), strings.Repeat("  ", w.Depth) + w.Text}
 	if w.Detail != "" {
 		parts = append(parts, "-> "+w.Detail)
 	}
@@ -51,8 +52,10 @@ func (w *Call) method() method { return method{w.Role, w.Method} }
 
 // CallFrom converts a log entry.
 func CallFrom(e *agent.LogEntry) Call {
-	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role, Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
-		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)), Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0,
+	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role,
+		Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
+		Source: text.Clean(e.ProgramSource, 10), DurationMs: e.DurationMs, Depth: max(0, min(e.Depth, 64)),
+		Repaired: e.RepairAttempted, ModelAsked: e.Usage.ModelRequests > 0,
 		Verdict: text.Clean(e.Verdict, 10), Doubted: e.ProgramDoubted}
 	w.Time = "--:--:--"
 	if len(e.Timestamp) >= len("2006-01-02T15:04:05") {
@@ -115,7 +118,8 @@ func (f *Filter) fields() []struct {
 // Matches compares role, method and status as a whole, and ids by their prefix, so that part of an id is enough.
 func (f Filter) Matches(w *Call) bool {
 	whole := func(want, is string) bool { return want == "" || agent.NormalForm(want) == is }
-	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) && strings.HasPrefix(w.Trace, f.Trace) && strings.HasPrefix(w.Session, f.Session)
+	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) &&
+		strings.HasPrefix(w.Trace, f.Trace) && strings.HasPrefix(w.Session, f.Session)
 }
 
 func (f Filter) String() string {

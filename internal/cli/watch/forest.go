@@ -65,7 +65,10 @@ func (f *forest) attach(b *branch, parent string) {
 
 // inOrder inserts b by its start: ids sort by time.
 func inOrder(list []*branch, b *branch) []*branch {
-	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch, id string) int { return strings.Compare(x.call.ID, id) })
+	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch,
+		id string) int {
+		return strings.Compare(x.call.ID, id)
+	})
 	return slices.Insert(list, i, b)
 }
 
@@ -178,5 +181,6 @@ func (b *branch) matches(want Filter, depth int) bool {
 	if depth > 64 {
 		return false
 	}
-	return want.Matches(&b.call) || slices.ContainsFunc(b.children, func(c *branch) bool { return c.matches(want, depth+1) })
+	return want.Matches(&b.call) || slices.ContainsFunc(b.children,
+		func(c *branch) bool { return c.matches(want, depth+1) })
 }

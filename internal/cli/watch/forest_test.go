@@ -52,7 +52,8 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 			t.Fatalf("round %d:\n%s\nwant\n%s", round, got, want)
 		}
 	}
-	if !strings.Contains(want, "├ calculator.multiply(4, 2.5) ok\n└ calculator.add(10, 3) ok\n  └ units.convert(3, \"kg\") ok\n") {
+	if !strings.Contains(want,
+		"├ calculator.multiply(4, 2.5) ok\n└ calculator.add(10, 3) ok\n  └ units.convert(3, \"kg\") ok\n") {
 		t.Errorf("the tree is\n%s", want)
 	}
 }
@@ -61,7 +62,8 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 func TestForestForgetsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	f := newForest()
-	parent, child, alone := Call{ID: "a", Text: "parent", Status: Running}, Call{ID: "b", Parent: "a", Text: "child", Status: "ok"}, Call{ID: "c", Text: "alone", Status: Running}
+	parent, child, alone := Call{ID: "a", Text: "parent", Status: Running},
+		Call{ID: "b", Parent: "a", Text: "child", Status: "ok"}, Call{ID: "c", Text: "alone", Status: Running}
 	f.running([]Call{parent, alone})
 	f.add(child)
 	f.running(nil)

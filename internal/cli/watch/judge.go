@@ -139,34 +139,38 @@ func (s *screen) begin(key string) tea.Cmd {
 	w := b.call
 	switch key {
 	case "r":
-		s.prompt = &prompt{of: w, label: " is right: Enter says so, Esc does not", enter: func(string) (*prompt, tea.Cmd, error) {
-			return nil, s.judge.say(w, client.Judgement{Verdict: agent.VerdictRight}), nil
-		}}
+		s.prompt = &prompt{of: w, label: " is right: Enter says so, Esc does not",
+			enter: func(string) (*prompt, tea.Cmd, error) {
+				return nil, s.judge.say(w, client.Judgement{Verdict: agent.VerdictRight}), nil
+			}}
 	case "w":
 		s.prompt = s.askExpected(w)
 	case "u":
-		s.prompt = &prompt{of: w, label: ": Enter takes the verdict back, Esc does not", enter: func(string) (*prompt, tea.Cmd, error) {
-			return nil, s.judge.drop(w), nil
-		}}
+		s.prompt = &prompt{of: w, label: ": Enter takes the verdict back, Esc does not",
+			enter: func(string) (*prompt, tea.Cmd, error) {
+				return nil, s.judge.drop(w), nil
+			}}
 	}
 	return s.judge.answer(w.ID)
 }
 
 // askExpected asks for the right answer, and then for a note.
 func (s *screen) askExpected(w Call) *prompt {
-	return &prompt{of: w, label: " is wrong. Right is (empty: not known): ", enter: func(expected string) (*prompt, tea.Cmd, error) {
-		body := client.Judgement{Verdict: agent.VerdictWrong}
-		if expected != "" {
-			body.Expected = client.Value(expected)
-		}
-		return &prompt{of: w, label: " is wrong. A note for the model (may be empty): ", answer: s.prompt.answer, enter: func(note string) (*prompt, tea.Cmd, error) {
-			if len(note) > 4<<10 {
-				return nil, nil, errors.New("a note has at most 4 KiB")
+	return &prompt{of: w, label: " is wrong. Right is (empty: not known): ",
+		enter: func(expected string) (*prompt, tea.Cmd, error) {
+			body := client.Judgement{Verdict: agent.VerdictWrong}
+			if expected != "" {
+				body.Expected = client.Value(expected)
 			}
-			body.Note = note
-			return nil, s.judge.say(w, body), nil
-		}}, nil, nil
-	}}
+			return &prompt{of: w, label: " is wrong. A note for the model (may be empty): ", answer: s.prompt.answer,
+				enter: func(note string) (*prompt, tea.Cmd, error) {
+					if len(note) > 4<<10 {
+						return nil, nil, errors.New("a note has at most 4 KiB")
+					}
+					body.Note = note
+					return nil, s.judge.say(w, body), nil
+				}}, nil, nil
+		}}
 }
 
 // showAnswer puts what the call answered into the prompt that asks about it.

@@ -55,13 +55,15 @@ type Terminal struct {
 func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true, judge: &judge{ctx: ctx, c: f.Client, wrong: map[method]bool{}}, wrongs: map[method]string{}}
+	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true,
+		judge: &judge{ctx: ctx, c: f.Client, wrong: map[method]bool{}}, wrongs: map[method]string{}}
 	f.Want = Filter{} // it may be changed on the screen; what came before is shown then
 	profile := colorprofile.ASCII
 	if s.colours {
 		profile = colorprofile.ANSI
 	}
-	p := tea.NewProgram(s, tea.WithOutput(at.Out), tea.WithoutSignalHandler(), tea.WithColorProfile(profile), tea.WithInput(at.Keys))
+	p := tea.NewProgram(s, tea.WithOutput(at.Out), tea.WithoutSignalHandler(), tea.WithColorProfile(profile),
+		tea.WithInput(at.Keys))
 	f.State = func(gone error) { p.Send(stateMsg{gone}) }
 	f.Each = func(_ json.RawMessage, e *agent.LogEntry) error {
 		p.Send(callMsg{CallFrom(e)})

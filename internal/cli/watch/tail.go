@@ -20,10 +20,11 @@ const beforeAll = "call_00000000000000000000000000"
 // where it was after a lost connection.
 type Tail struct {
 	Client *client.Client
-	Want   Filter                                             // only of the calls before the start; the stream brings all
-	Last   int                                                // how many of those
-	State  func(gone error)                                   // the stream came (nil) or went
-	Each   func(raw json.RawMessage, e *agent.LogEntry) error // takes a call; an error ends the tail
+	// only of the calls before the start; the stream brings all
+	Want  Filter
+	Last  int                                                // how many of those
+	State func(gone error)                                   // the stream came (nil) or went
+	Each  func(raw json.RawMessage, e *agent.LogEntry) error // takes a call; an error ends the tail
 }
 
 type callPage struct {

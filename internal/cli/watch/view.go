@@ -57,7 +57,8 @@ func (s *screen) title() string {
 	if s.failed > 0 {
 		failed = s.colours.Paint(text.Bad, failed)
 	}
-	line := s.colours.Paint(text.Bold, "recurgentd watch") + "  " + text.Clean(s.url, 60) + "  " + text.Plural(s.ended, "call") + ", " + failed + "  " + state
+	line := s.colours.Paint(text.Bold, "recurgentd watch") + "  " + text.Clean(s.url, 60) + "  " + text.Plural(s.ended,
+		"call") + ", " + failed + "  " + state
 	if n := len(s.wrongs); n > 0 {
 		line += "  " + s.colours.Paint(text.Warn, text.Plural(n, "doubted program"))
 	}
@@ -81,7 +82,8 @@ func header(width int) string {
 
 // columns joins the parts of a line. The call begins with the mark of the selected one, or a blank.
 func columns(at, call, status, source, took string) string {
-	return text.Pad(at, timeColumns) + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
+	return text.Pad(at, timeColumns) + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source,
+		sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
 }
 
 // line draws a call. The selected one is marked before its name.
@@ -104,7 +106,8 @@ func (s *screen) line(t twig, selected bool) string {
 		return s.fit(line)
 	}
 	status := s.colours.Status(w.Status, text.Pad(w.Status, statusColumns))
-	return s.fit(s.colours.Paint(text.Faint, text.Pad(w.Time, timeColumns)) + mark + shown + " " + status + " " + text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
+	return s.fit(s.colours.Paint(text.Faint, text.Pad(w.Time, timeColumns)) + mark + shown + " " + status + " " +
+		text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
 }
 
 // remark is what a line says behind the call: what a person said of it, how far a correction of it has come, how it failed.

@@ -12,7 +12,8 @@ import (
 // The object holds the arguments by name. One that has nothing but args, an array, and kwargs, an object, holds them by
 // position and by name, unless the method has parameters of such a name. A required argument must be there: a program
 // that runs without one fails, and its health would suffer from the agent's mistake.
-func (t *Tool) Arguments(object json.RawMessage, form Form) (args []json.RawMessage, kwargs json.RawMessage, err error) {
+func (t *Tool) Arguments(object json.RawMessage,
+	form Form) (args []json.RawMessage, kwargs json.RawMessage, err error) {
 	if object, err = t.Object(object, form); err != nil {
 		return nil, nil, err
 	}

@@ -67,10 +67,14 @@ func TestNobodyIsShownAnothersWords(t *testing.T) {
 // forge gives the method another program, with words of its own in every text.
 func (s *shelf) forge(x saying) {
 	word := x.word()
-	f := &agent.Interface{Summary: "it " + word, Origin: agent.OriginDeclared, Parameters: []agent.Parameter{{Name: "p_" + word, Type: "string", Description: word}},
-		Returns: json.RawMessage(`{"type":"string","description":"` + word + `"}`)}
-	s.change(x.role, x.method, agent.ArtifactChange{Generation: &agent.Generation{ID: x.generation, Trigger: "regenerate:x", Owner: x.owner, Code: word, CodeChecksum: agent.Checksum(word),
-		RuntimeVersion: agent.ABI, Cacheable: true, Interface: f, Facts: json.RawMessage(`{"imports":[],"uses_args":true}`)}})
+	f := &agent.Interface{Summary: "it " + word, Origin: agent.OriginDeclared,
+		Parameters: []agent.Parameter{{Name: "p_" + word, Type: "string", Description: word}},
+		Returns:    json.RawMessage(`{"type":"string","description":"` + word + `"}`)}
+	s.change(x.role, x.method,
+		agent.ArtifactChange{Generation: &agent.Generation{ID: x.generation, Trigger: "regenerate:x", Owner: x.owner,
+			Code: word, CodeChecksum: agent.Checksum(word),
+			RuntimeVersion: agent.ABI, Cacheable: true, Interface: f,
+			Facts: json.RawMessage(`{"imports":[],"uses_args":true}`)}})
 }
 
 // happens is what calls and people do to a method.
@@ -79,11 +83,14 @@ func (s *shelf) happens(r *rand.Rand, a *agent.Artifact, owners []string) {
 	yes, no := true, false
 	switch r.IntN(6) {
 	case 0, 1, 2:
-		s.change(a.Role, a.MethodName, agent.ArtifactChange{Result: agent.ClassOK, ResultOf: some, Caller: owners[r.IntN(len(owners))]})
+		s.change(a.Role, a.MethodName, agent.ArtifactChange{Result: agent.ClassOK, ResultOf: some,
+			Caller: owners[r.IntN(len(owners))]})
 	case 3:
-		s.change(a.Role, a.MethodName, agent.ArtifactChange{State: []string{agent.StateDurable, agent.StateProbation}[r.IntN(2)], ResultOf: some})
+		s.change(a.Role, a.MethodName,
+			agent.ArtifactChange{State: []string{agent.StateDurable, agent.StateProbation}[r.IntN(2)], ResultOf: some})
 	case 4:
-		s.change(a.Role, a.MethodName, agent.ArtifactChange{Approve: []*bool{&yes, &no, &no}[r.IntN(3)], ApproveOf: some})
+		s.change(a.Role, a.MethodName, agent.ArtifactChange{Approve: []*bool{&yes, &no, &no}[r.IntN(3)],
+			ApproveOf: some})
 	case 5:
 		t := agent.Tool{Role: a.Role, ByPerson: r.IntN(4) == 0, CreatedAt: time.Now()}
 		if !t.ByPerson {
@@ -118,7 +125,8 @@ func (s *shelf) holds(t *testing.T, when, owner string, said []saying, made map[
 	}
 	for title, by := range made {
 		role, method, _ := strings.Cut(title, ".")
-		if _, err := s.Find(t.Context(), who, role+"__"+method); by == owner && (err != nil || !slices.Contains(titles, title)) {
+		if _, err := s.Find(t.Context(), who, role+"__"+
+			method); by == owner && (err != nil || !slices.Contains(titles, title)) {
 			t.Fatalf("%s: %s is not shown %s: %v", when, owner, title, err)
 		}
 	}
@@ -136,9 +144,12 @@ func TestMethodsOfEarlierVersions(t *testing.T) {
 		}
 		return len(tools)
 	}
-	ann, operator, visitor := agent.Reader{Owner: "ann"}, agent.Reader{Owner: "op", Operates: true}, agent.Reader{Owner: "default/local", Operates: true}
-	if count(ann) != 0 || count(operator) != 1 || count(anybody) != 1 || count(visitor) != 1 || count(agent.Reader{}) != 0 {
-		t.Errorf("ann is shown %d, who operates %d, a daemon without tokens %d and %d, nobody %d", count(ann), count(operator), count(anybody), count(visitor), count(agent.Reader{}))
+	ann, operator, visitor := agent.Reader{Owner: "ann"}, agent.Reader{Owner: "op", Operates: true},
+		agent.Reader{Owner: "default/local", Operates: true}
+	if count(ann) != 0 || count(operator) != 1 || count(anybody) != 1 || count(visitor) != 1 ||
+		count(agent.Reader{}) != 0 {
+		t.Errorf("ann is shown %d, who operates %d, a daemon without tokens %d and %d, nobody %d", count(ann),
+			count(operator), count(anybody), count(visitor), count(agent.Reader{}))
 	}
 	s.change("r", "old", agent.ArtifactChange{State: agent.StateDurable})
 	for _, caller := range []string{"ann", "ann", "ben"} {

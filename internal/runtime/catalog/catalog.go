@@ -103,13 +103,17 @@ func (c *Catalog) Close() { c.follows.Close() }
 
 // List returns at most limit of the tools that the reader is shown, by name, after the name after, and whether there are more. A name that is
 // gone meanwhile is as good a place to go on from as any.
-func (c *Catalog) List(ctx context.Context, r agent.Reader, after string, limit int) (tools []*Tool, more bool, err error) {
+func (c *Catalog) List(ctx context.Context, r agent.Reader, after string,
+	limit int) (tools []*Tool, more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(ctx); err != nil {
 		return nil, false, err
 	}
-	i, found := slices.BinarySearchFunc(c.sorted, after, func(e *entry, name string) int { return strings.Compare(e.name, name) })
+	i, found := slices.BinarySearchFunc(c.sorted, after, func(e *entry,
+		name string) int {
+		return strings.Compare(e.name, name)
+	})
 	if found {
 		i++
 	}

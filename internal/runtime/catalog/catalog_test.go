@@ -28,7 +28,8 @@ func newShelf(t *testing.T) *shelf {
 	p := agent.DefaultPolicy()
 	s := &shelf{t: t, policy: &p}
 	var err error
-	s.Catalog, err = New(Options{Store: store.NewMemory(store.DefaultOptions()), Policy: func() *agent.Policy { return s.policy }, Serving: s.serving})
+	s.Catalog, err = New(Options{Store: store.NewMemory(store.DefaultOptions()),
+		Policy: func() *agent.Policy { return s.policy }, Serving: s.serving})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +38,10 @@ func newShelf(t *testing.T) *shelf {
 }
 
 func (s *shelf) serving(a *agent.Artifact) (*agent.Generation, string) {
-	d := runtime.Select(runtime.SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone, Policy: s.policy,
-		Now: time.Now(), ImportAllowed: func(string) bool { return true }, IgnoresArgs: func(*agent.Generation) bool { return false }})
+	d := runtime.Select(runtime.SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a,
+		CheckedFingerprint: agent.FingerprintNone, Policy: s.policy,
+		Now: time.Now(), ImportAllowed: func(string) bool { return true },
+		IgnoresArgs: func(*agent.Generation) bool { return false }})
 	if d.Decision != agent.DecideRun {
 		return nil, d.Reason
 	}
@@ -48,14 +51,16 @@ func (s *shelf) serving(a *agent.Artifact) (*agent.Generation, string) {
 // put registers the role and gives the method a program.
 func (s *shelf) put(role, method string, f *agent.Interface) {
 	s.t.Helper()
-	g := &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool", CodeChecksum: agent.Checksum("package tool"), RuntimeVersion: agent.ABI,
+	g := &agent.Generation{ID: "gen-1", Trigger: "initial_forge", Code: "package tool",
+		CodeChecksum: agent.Checksum("package tool"), RuntimeVersion: agent.ABI,
 		Cacheable: true, Interface: f, Facts: json.RawMessage(`{"imports":[],"uses_args":true}`)}
 	s.change(role, method, agent.ArtifactChange{Generation: g})
 }
 
 func (s *shelf) purpose(role, text string) {
 	s.t.Helper()
-	if _, err := s.store.PutTool(s.t.Context(), agent.Tool{Role: role, Contract: agent.Contract{Purpose: text}}, store.AnyRevision, nil); err != nil {
+	if _, err := s.store.PutTool(s.t.Context(), agent.Tool{Role: role, Contract: agent.Contract{Purpose: text}},
+		store.AnyRevision, nil); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -99,8 +104,10 @@ func TestCatalog(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.want()
-	add := &agent.Interface{Summary: "Add two numbers.", Origin: agent.OriginDeclared, Returns: json.RawMessage(`{"type":"number"}`),
-		Parameters: []agent.Parameter{{Name: "a", Type: "number", Required: true}, {Name: "b", Type: "number", Required: true}}}
+	add := &agent.Interface{Summary: "Add two numbers.", Origin: agent.OriginDeclared,
+		Returns: json.RawMessage(`{"type":"number"}`),
+		Parameters: []agent.Parameter{{Name: "a", Type: "number", Required: true},
+			{Name: "b", Type: "number", Required: true}}}
 	s.put("calculator", "add", add)
 	s.put("calculator", "mul", nil)
 	s.put("übung", "x", nil)
@@ -111,10 +118,12 @@ func TestCatalog(t *testing.T) {
 	if err != nil || tool.Description != "calculator.add. Described by a language model, parameters included: Add two numbers." || string(tool.Returns) != `{"type":"number"}` || tool.FreeForm || !tool.ReadOnly || tool.OpenWorld {
 		t.Errorf("add: %+v, %v", tool, err)
 	}
-	if tool.Signature != "add(a: number, b: number) -> number" || !strings.Contains(string(tool.Parameters), `"required":["a","b"]`) {
+	if tool.Signature != "add(a: number, b: number) -> number" ||
+		!strings.Contains(string(tool.Parameters), `"required":["a","b"]`) {
 		t.Errorf("add: %s, %s", tool.Signature, tool.Parameters)
 	}
-	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || !tool.FreeForm || tool.Returns != nil {
+	if tool, err = s.Find(t.Context(), anybody,
+		"calculator__mul"); err != nil || !tool.FreeForm || tool.Returns != nil {
 		t.Errorf("mul: %+v, %v", tool, err)
 	}
 	before, _ := s.Revision(t.Context())
@@ -123,7 +132,9 @@ func TestCatalog(t *testing.T) {
 		t.Error("a call changed the list")
 	}
 	s.purpose("calculator", "arithmetic")
-	if tool, err = s.Find(t.Context(), anybody, "calculator__mul"); err != nil || tool.Description != "calculator.mul, of calculator. What it takes is not known. It has no effects. Described by a language model, parameters included: arithmetic" {
+	if tool, err = s.Find(t.Context(), anybody,
+		"calculator__mul"); err != nil ||
+		tool.Description != "calculator.mul, of calculator. What it takes is not known. It has no effects. Described by a language model, parameters included: arithmetic" {
 		t.Errorf("mul: %+v, %v", tool, err)
 	}
 	if now, _ := s.Revision(t.Context()); now == before {
@@ -166,7 +177,8 @@ func TestExpose(t *testing.T) {
 	yes := true
 	s.change("r", "durable", agent.ArtifactChange{State: agent.StateDurable})
 	s.change("r", "approved", agent.ArtifactChange{Approve: &yes})
-	for expose, names := range map[string][]string{agent.ExposeAll: {"r__approved", "r__candidate", "r__durable"}, agent.ExposeDurable: {"r__durable"}, agent.ExposeApproved: {"r__approved"}} {
+	for expose, names := range map[string][]string{agent.ExposeAll: {"r__approved", "r__candidate", "r__durable"},
+		agent.ExposeDurable: {"r__durable"}, agent.ExposeApproved: {"r__approved"}} {
 		p := *s.policy
 		p.MCP.Expose = expose
 		s.policy = &p
@@ -251,11 +263,15 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
 	s.put("calculator", "add", &agent.Interface{Summary: "Add two numbers.", Parameters: []agent.Parameter{}})
-	s.put("text_tools", "slugify", &agent.Interface{Summary: "Make a title fit for a URL.", Parameters: []agent.Parameter{}})
-	s.put("text_tools", "count", &agent.Interface{Summary: "Count words.", Parameters: []agent.Parameter{{Name: "numbers", Type: "boolean"}}})
+	s.put("text_tools", "slugify", &agent.Interface{Summary: "Make a title fit for a URL.",
+		Parameters: []agent.Parameter{}})
+	s.put("text_tools", "count", &agent.Interface{Summary: "Count words.",
+		Parameters: []agent.Parameter{{Name: "numbers", Type: "boolean"}}})
 	for query, want := range map[string]string{
-		"add numbers": "calculator__add text_tools__count", "URL for a title": "text_tools__slugify calculator__add", "slug": "text_tools__slugify",
-		"TEXT tools": "text_tools__count text_tools__slugify", "nothing fits": "", "": "calculator__add text_tools__count text_tools__slugify"} {
+		"add numbers": "calculator__add text_tools__count", "URL for a title": "text_tools__slugify calculator__add",
+		"slug":       "text_tools__slugify",
+		"TEXT tools": "text_tools__count text_tools__slugify", "nothing fits": "",
+		"": "calculator__add text_tools__count text_tools__slugify"} {
 		tools, err := s.Search(t.Context(), anybody, query, 10)
 		if err != nil {
 			t.Fatal(err)

@@ -4,30 +4,47 @@ import "slices"
 
 // Tools in addition to the methods, whose names have "__".
 var (
-	CallMethod = extra("call_method", "Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
-		property{"role", true, &shape{kind: "string", description: "Who is asked, such as calculator."}}, property{"method", true, &shape{kind: "string", description: "What is asked, such as add."}},
-		property{"args", false, freeForm.property("args").of}, property{"kwargs", false, freeForm.property("kwargs").of})
-	FindTools = extra("find_tools", "Search the tools by words. The answer has the name, the description and the schema of each, so that you can call it by its name.",
+	CallMethod = extra("call_method",
+		"Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
+		property{"role", true, &shape{kind: "string", description: "Who is asked, such as calculator."}},
+		property{"method", true, &shape{kind: "string", description: "What is asked, such as add."}},
+		property{"args", false, freeForm.property("args").of}, property{"kwargs", false,
+			freeForm.property("kwargs").of})
+	FindTools = extra("find_tools",
+		"Search the tools by words. The answer has the name, the description and the schema of each, so that you can call it by its name.",
 		property{"query", true, &shape{kind: "string", description: "Words that say what the tool should do."}},
-		property{"limit", false, &shape{kind: "integer", description: "10 where it is absent.", least: "1", most: "50"}})
+		property{"limit", false, &shape{kind: "integer", description: "10 where it is absent.", least: "1",
+			most: "50"}})
 )
 
 // Tools of MCP, which has sessions, verdicts and uploads as tools, too.
 var (
 	CallInSession = extra(CallMethod.Name, CallMethod.Description, append(slices.Clip(CallMethod.shape.properties),
-		property{"session_id", false, &shape{kind: "string", description: "The conversation that the call is part of."}},
+		property{"session_id", false, &shape{kind: "string",
+			description: "The conversation that the call is part of."}},
 		property{"timeout_ms", false, &shape{kind: "integer", least: "1", most: "3600000"}})...)
-	JudgeCall = extra("judge_call", "Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
-		property{"call_id", true, &shape{kind: "string", description: "As the result of the call has it."}}, property{"verdict", true, &shape{kind: "string", enum: []string{"right", "wrong"}}},
-		property{"expected", false, &shape{description: "The right value, for a wrong answer."}}, property{"expected_error_type", false, &shape{kind: "string", description: "The right error, such as not_found."}},
+	JudgeCall = extra("judge_call",
+		"Say that the answer of a call was right or wrong. A wrong one with an expected value has the program corrected.",
+		property{"call_id", true, &shape{kind: "string", description: "As the result of the call has it."}},
+		property{"verdict", true, &shape{kind: "string", enum: []string{"right", "wrong"}}},
+		property{"expected", false, &shape{description: "The right value, for a wrong answer."}},
+		property{"expected_error_type", false, &shape{kind: "string",
+			description: "The right error, such as not_found."}},
 		property{"note", false, &shape{kind: "string", description: "Why, in at most 4096 bytes."}})
-	NewSession = extra("new_session", "Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
-		property{"role", true, &shape{kind: "string", description: "Who is asked where a call names nobody."}}, property{"context", false, &shape{kind: "object", description: "The memory to begin with."}})
-	UploadFile = extra("upload_file", `Keep a file. The answer's "file" can be passed as an argument to any tool that takes a file.`,
-		property{"content", true, &shape{kind: "string", description: "The text of the file, or its bytes in base64."}}, property{"name", false, &shape{kind: "string", description: "Such as sales.csv."}},
-		property{"media_type", false, &shape{kind: "string", description: "Such as text/csv; text/plain for text, application/octet-stream for base64 where it is absent."}},
-		property{"encoding", false, &shape{kind: "string", enum: []string{"text", "base64"}, description: "How content is given; text where it is absent."}},
-		property{"session_id", false, &shape{kind: "string", description: "The conversation with which the file is deleted."}})
+	NewSession = extra("new_session",
+		"Begin a conversation. Calls that name its id share a memory, and see what earlier ones did.",
+		property{"role", true, &shape{kind: "string", description: "Who is asked where a call names nobody."}},
+		property{"context", false, &shape{kind: "object", description: "The memory to begin with."}})
+	UploadFile = extra("upload_file",
+		`Keep a file. The answer's "file" can be passed as an argument to any tool that takes a file.`,
+		property{"content", true, &shape{kind: "string", description: "The text of the file, or its bytes in base64."}},
+		property{"name", false, &shape{kind: "string", description: "Such as sales.csv."}},
+		property{"media_type", false, &shape{kind: "string",
+			description: "Such as text/csv; text/plain for text, application/octet-stream for base64 where it is absent."}},
+		property{"encoding", false, &shape{kind: "string", enum: []string{"text", "base64"},
+			description: "How content is given; text where it is absent."}},
+		property{"session_id", false, &shape{kind: "string",
+			description: "The conversation with which the file is deleted."}})
 )
 
 // Extra lists the tools that lists begin with, in that order. It must not be changed.

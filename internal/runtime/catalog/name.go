@@ -25,7 +25,8 @@ type Method struct{ Role, Name string }
 func toolName(m Method) string { return nameFrom(m, plainName(m)) }
 
 func nameFrom(m Method, plain string) string {
-	if plain == m.Role+"__"+m.Name && len(plain) <= maxName && !strings.Contains(m.Role, "__") && !strings.Contains(m.Name, "__") {
+	if plain == m.Role+"__"+m.Name && len(plain) <= maxName && !strings.Contains(m.Role, "__") &&
+		!strings.Contains(m.Name, "__") {
 		return plain // it shows both exactly
 	}
 	return hashedName(m, plain, shortDigits)

@@ -16,12 +16,14 @@ func TestToolName(t *testing.T) {
 		{"text tools", "slugify", "text_tools__slugify_fa509da1"},
 		{"überschrift", "größe", "_berschrift__gr__e_1a277716"},
 		{"計算", "足す", "_______4eb257d6"},
-		{"3d printer", "slice", "_3d_printer__slice_73a45e46"}, {"3d", "print", "_3d__print_356febef"}, {"-x", "y", "_-x__y_fa6d768d"}, {"x", "3d", "x__3d"},
+		{"3d printer", "slice", "_3d_printer__slice_73a45e46"}, {"3d", "print", "_3d__print_356febef"},
+		{"-x", "y", "_-x__y_fa6d768d"}, {"x", "3d", "x__3d"},
 		{"a__b", "c", "a__b__c_a92700ce"},
 		{"a", "b__c", "a__b__c_01b8a75b"},
 		{"r", long, "r__" + long[:52] + "_a368fc26"},
 		{strings.Repeat("r", 31), strings.Repeat("m", 31), strings.Repeat("r", 31) + "__" + strings.Repeat("m", 31)},
-		{strings.Repeat("r", 31), strings.Repeat("m", 32), strings.Repeat("r", 31) + "__" + strings.Repeat("m", 22) + "_cbcad1e3"},
+		{strings.Repeat("r", 31), strings.Repeat("m", 32), strings.Repeat("r", 31) + "__" + strings.Repeat("m", 22) +
+			"_cbcad1e3"},
 	} {
 		if got := toolName(Method{c.role, c.method}); got != c.want {
 			t.Errorf("%s.%s: %s, want %s", c.role, c.method, got, c.want)
@@ -42,7 +44,8 @@ func TestNamesThatCollide(t *testing.T) {
 	}
 	all := []Method{tail, head, umlaut, copycat, {"calculator", "add"}}
 	table := newTable(all)
-	if len(table.names) != len(all) || len(table.methods) != len(all) || table.names[Method{"calculator", "add"}] != "calculator__add" {
+	if len(table.names) != len(all) || len(table.methods) != len(all) ||
+		table.names[Method{"calculator", "add"}] != "calculator__add" {
 		t.Fatalf("names: %v", table.names)
 	}
 	for m, name := range table.names {
@@ -59,7 +62,8 @@ func TestNamesThatCollide(t *testing.T) {
 		t.Errorf("without the other it is %s", alone.names[tail])
 	}
 	// Names of before names began with a letter or "_" still stand for their methods.
-	for earlier, m := range map[string]Method{"3d__print": {"3d", "print"}, "3d_printer__slice_73a45e46": {"3d printer", "slice"}} {
+	for earlier, m := range map[string]Method{"3d__print": {"3d", "print"},
+		"3d_printer__slice_73a45e46": {"3d printer", "slice"}} {
 		if table := newTable([]Method{m, tail}); table.methods[earlier] != m || table.names[m] == earlier {
 			t.Errorf("%s is %v, which is %s", earlier, table.methods[earlier], table.names[m])
 		}

@@ -144,7 +144,8 @@ func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 	for _, d := range all {
 		e.shown = append(e.shown, shown{d.To, describe(m, d, now.serving, now.purposes)})
 	}
-	if had && now.why == was.of.why && slices.EqualFunc(e.shown, was.shown, func(a, b shown) bool { return a.to == b.to && a.tool.same(b.tool) }) {
+	if had && now.why == was.of.why && slices.EqualFunc(e.shown, was.shown,
+		func(a, b shown) bool { return a.to == b.to && a.tool.same(b.tool) }) {
 		e.name, e.shown = was.name, was.shown
 		c.known[m] = e
 		return false
@@ -169,7 +170,8 @@ type reading struct {
 }
 
 func (s *source) same(t *source) bool {
-	return s.why == t.why && s.serving.ID == t.serving.ID && slices.Equal(s.shown, t.shown) && s.purposes.equal(t.purposes)
+	return s.why == t.why && s.serving.ID == t.serving.ID && slices.Equal(s.shown, t.shown) &&
+		s.purposes.equal(t.purposes)
 }
 
 func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.Description) {

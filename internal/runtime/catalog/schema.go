@@ -22,12 +22,13 @@ const (
 
 // A schemaReader makes the shape of a schema of a model's. Each value that the schema takes has the shape.
 type schemaReader struct {
-	root   json.RawMessage // what references point into
-	guess  bool            // a schema with properties is one of objects, one with items of arrays, though it says no type
-	left   int             // shapes that may be made yet
-	within []string        // references that are being read
-	texts  bool            // there are texts that describe
-	unseen bool            // a name or a value has characters that nobody sees
+	root json.RawMessage // what references point into
+	// a schema with properties is one of objects, one with items of arrays, though it says no type
+	guess  bool
+	left   int      // shapes that may be made yet
+	within []string // references that are being read
+	texts  bool     // there are texts that describe
+	unseen bool     // a name or a value has characters that nobody sees
 }
 
 // shapeOf returns the shape of a schema: any value for what is none, and for what nobody could be shown.

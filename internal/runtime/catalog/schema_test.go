@@ -20,7 +20,8 @@ func rules(schema any, strict bool) error {
 		return fmt.Errorf("%v is no object", schema)
 	}
 	for name := range m {
-		if !slices.Contains([]string{"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems", "items", "properties", "required", "anyOf"}, name) && (!strict || name != "additionalProperties") {
+		if !slices.Contains([]string{"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems",
+			"items", "properties", "required", "anyOf"}, name) && (!strict || name != "additionalProperties") {
 			return fmt.Errorf("the keyword %s", name)
 		}
 	}
@@ -54,10 +55,12 @@ func rules(schema any, strict bool) error {
 			return fmt.Errorf("any value: %v", m)
 		}
 	}
-	if enum, has := m["enum"].([]any); has && (kind != "string" || len(enum) == 0 || slices.Contains(enum, "") || slices.ContainsFunc(enum, func(v any) bool { _, is := v.(string); return !is && (!strict || v != nil) })) {
+	if enum, has := m["enum"].([]any); has && (kind != "string" || len(enum) == 0 || slices.Contains(enum, "") ||
+		slices.ContainsFunc(enum, func(v any) bool { _, is := v.(string); return !is && (!strict || v != nil) })) {
 		return fmt.Errorf("the enum %v of %v", enum, kind)
 	}
-	for name, of := range map[string]any{"items": "array", "minItems": "array", "properties": "object", "required": "object", "additionalProperties": "object"} {
+	for name, of := range map[string]any{"items": "array", "minItems": "array", "properties": "object",
+		"required": "object", "additionalProperties": "object"} {
 		if m[name] != nil && kind != of {
 			return fmt.Errorf("%s beside the type %v", name, kind)
 		}
@@ -88,24 +91,35 @@ func TestShapes(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`{"type":"object","properties":{"b":{"type":"string","description":"a\n\u202eb"},"a":{"$comment":"x","title":"t"}},"x-mcp-header":"y"}`,
 			`{"type":"object","properties":{"b":{"type":"string","description":"a b"},"a":{"description":"t"}}}`},
-		{`{"type":["string","null"],"format":"email","default":"x"}`, `{"anyOf":[{"type":"string","description":"Default: \"x\"."},{"type":"null"}]}`},
+		{`{"type":["string","null"],"format":"email","default":"x"}`,
+			`{"anyOf":[{"type":"string","description":"Default: \"x\"."},{"type":"null"}]}`},
 		{`{"type":"string","nullable":true}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`},
-		{`{"type":"string","format":"email","description":"Where to"}`, `{"type":"string","description":"Where to. Format: email."}`},
+		{`{"type":"string","format":"email","description":"Where to"}`,
+			`{"type":"string","description":"Where to. Format: email."}`},
 		{`{"type":"array"}`, `{"type":"array","items":{}}`}, {`{"type":"Object"}`, `{"type":"object","properties":{}}`},
-		{`{"enum":["a","b"]}`, `{"type":"string","enum":["a","b"]}`}, {`{"const":"a"}`, `{"type":"string","enum":["a"]}`},
-		{`{"type":"integer","enum":[1,2]}`, `{"type":"number","description":"One of: [1,2]."}`}, {`{"enum":["","a"]}`, `{"type":"string","description":"One of: [\"\",\"a\"]."}`},
-		{`{"type":"number","exclusiveMinimum":0,"maximum":1e2,"multipleOf":0.5}`, `{"type":"number","description":"More than: 0. A multiple of: 0.5.","minimum":0,"maximum":1e2}`},
+		{`{"enum":["a","b"]}`, `{"type":"string","enum":["a","b"]}`},
+		{`{"const":"a"}`, `{"type":"string","enum":["a"]}`},
+		{`{"type":"integer","enum":[1,2]}`, `{"type":"number","description":"One of: [1,2]."}`},
+		{`{"enum":["","a"]}`, `{"type":"string","description":"One of: [\"\",\"a\"]."}`},
+		{`{"type":"number","exclusiveMinimum":0,"maximum":1e2,"multipleOf":0.5}`,
+			`{"type":"number","description":"More than: 0. A multiple of: 0.5.","minimum":0,"maximum":1e2}`},
 		{`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"v":{"type":"number"},"next":{"$ref":"#/$defs/n"}}}}}`,
 			`{"type":"object","properties":{"v":{"type":"number"},"next":{}}}`},
 		{`{"$ref":"http://example.org/x"}`, `{}`}, {`{"$ref":"#/$defs/none"}`, `{}`},
-		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},{"type":"string"}]}`, `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`},
+		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"string"}},{"type":"string"}]}`,
+			`{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`},
 		{`{"oneOf":[{"type":"string"},{}]}`, `{}`}, {`{"anyOf":[{"type":"string"},false]}`, `{"type":"string"}`},
-		{`{"allOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","required":["b"]}]}`, `{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["b"]}`},
-		{`{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}],"items":false}`, `{"type":"array","items":{"anyOf":[{"type":"number"},{"type":"string"}]}}`},
+		{`{"allOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","required":["b"]}]}`,
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["b"]}`},
+		{`{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}],"items":false}`,
+			`{"type":"array","items":{"anyOf":[{"type":"number"},{"type":"string"}]}}`},
 		{`{"type":"array","items":[{"type":"number"}]}`, `{"type":"array","items":{}}`},
-		{`{"type":"object","additionalProperties":{"type":"number"},"patternProperties":{"^a":{}}}`, `{"type":"object","description":"Each member: number.","properties":{}}`},
-		{`{"type":"object","examples":[{"a":["\u202e"]}],"not":{"$comment":7}}`, `{"type":"object","properties":{}}`}, {`true`, `{}`}, {`false`, `{}`}, {`{}`, `{}`}, {`{"type":7}`, `{}`},
-		{`{"enum":["a\u200bb"]}`, `{}`}, {`{"type":"object","properties":{"a\u202e":{}}}`, `{}`}, {`{"const":"\u0000"}`, `{}`}, {`{`, `{}`}, {`null`, `{}`},
+		{`{"type":"object","additionalProperties":{"type":"number"},"patternProperties":{"^a":{}}}`,
+			`{"type":"object","description":"Each member: number.","properties":{}}`},
+		{`{"type":"object","examples":[{"a":["\u202e"]}],"not":{"$comment":7}}`, `{"type":"object","properties":{}}`},
+		{`true`, `{}`}, {`false`, `{}`}, {`{}`, `{}`}, {`{"type":7}`, `{}`},
+		{`{"enum":["a\u200bb"]}`, `{}`}, {`{"type":"object","properties":{"a\u202e":{}}}`, `{}`},
+		{`{"const":"\u0000"}`, `{}`}, {`{`, `{}`}, {`null`, `{}`},
 		{`{"properties":{"a":{}}}`, `{"type":"object","properties":{"a":{}}}`},
 	} {
 		s, _ := shapeOf(json.RawMessage(c.in), true)
@@ -128,8 +142,10 @@ func TestShapesAreBounded(t *testing.T) {
 	for i := range 2000 {
 		names = append(names, fmt.Sprint(i))
 	}
-	for name, in := range map[string]string{"items": strings.Repeat(`{"type":"array","items":`, 5000) + "{}" + strings.Repeat("}", 5000), "allOf": strings.Repeat(`{"allOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000),
-		"anyOf": strings.Repeat(`{"anyOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000), "bomb": bomb, "enum": string(agent.Encoded(map[string]any{"enum": names}))} {
+	for name, in := range map[string]string{"items": strings.Repeat(`{"type":"array","items":`, 5000) + "{}" +
+		strings.Repeat("}", 5000), "allOf": strings.Repeat(`{"allOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000),
+		"anyOf": strings.Repeat(`{"anyOf":[`, 4000) + "{}" + strings.Repeat("]}", 4000), "bomb": bomb,
+		"enum": string(agent.Encoded(map[string]any{"enum": names}))} {
 		s, _ := shapeOf(json.RawMessage(in), true)
 		got := s.schema()
 		if len(got) > 10_000 {
@@ -145,14 +161,17 @@ func TestShapesAreBounded(t *testing.T) {
 func randomSchema(r *rand.Rand, depth int) any {
 	some := func(of ...any) any { return of[r.IntN(len(of))] }
 	if depth == 0 || r.IntN(8) == 0 {
-		return some(true, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"enum": []any{"a", "b"}}, map[string]any{"enum": []any{1, "a", nil}}, map[string]any{"const": 1})
+		return some(true, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"},
+			map[string]any{"enum": []any{"a", "b"}}, map[string]any{"enum": []any{1, "a", nil}},
+			map[string]any{"const": 1})
 	}
 	inner := func() any { return randomSchema(r, depth-1) }
 	m := map[string]any{}
 	for range 1 + r.IntN(4) {
 		switch r.IntN(16) {
 		case 0, 1, 2:
-			m["type"] = some("object", "array", "string", "number", "integer", "boolean", "null", []any{"string", "null"}, []any{"array", "object"}, "Any", []any{})
+			m["type"] = some("object", "array", "string", "number", "integer", "boolean", "null",
+				[]any{"string", "null"}, []any{"array", "object"}, "Any", []any{})
 		case 3, 4:
 			m["type"], m["properties"] = "object", map[string]any{"a": inner(), "b": inner()}
 		case 5:
@@ -170,9 +189,11 @@ func randomSchema(r *rand.Rand, depth int) any {
 		case 12:
 			m["$defs"] = map[string]any{"x": inner()}
 		case 13:
-			m[some("minimum", "maximum", "exclusiveMinimum", "minItems", "maxItems", "minLength", "multipleOf").(string)] = some(0, 1, 2, 1.5)
+			m[some("minimum", "maximum", "exclusiveMinimum", "minItems", "maxItems", "minLength",
+				"multipleOf").(string)] = some(0, 1, 2, 1.5)
 		case 14:
-			m[some("description", "title", "default", "examples", "format", "pattern").(string)] = some("a text", "date", 3, nil)
+			m[some("description", "title", "default", "examples", "format", "pattern").(string)] = some("a text",
+				"date", 3, nil)
 		case 15:
 			m[some("nullable", "deprecated", "uniqueItems").(string)] = true
 		}

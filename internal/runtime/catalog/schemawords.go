@@ -10,14 +10,17 @@ import (
 
 // inWords are the keywords that not every client takes, and what they say in words.
 var inWords = []struct{ name, of, words string }{
-	{"default", "", "Default: "}, {"format", "string", "Format: "}, {"pattern", "string", "Pattern: "}, {"minLength", "string", "Characters at least: "}, {"maxLength", "string", "Characters at most: "},
-	{"exclusiveMinimum", "number", "More than: "}, {"exclusiveMaximum", "number", "Less than: "}, {"multipleOf", "number", "A multiple of: "}}
+	{"default", "", "Default: "}, {"format", "string", "Format: "}, {"pattern", "string", "Pattern: "},
+	{"minLength", "string", "Characters at least: "}, {"maxLength", "string", "Characters at most: "},
+	{"exclusiveMinimum", "number", "More than: "}, {"exclusiveMaximum", "number", "Less than: "},
+	{"multipleOf", "number", "A multiple of: "}}
 
 // describe returns the text that describes a schema of that type, with what no keyword of ours says.
 func (r *schemaReader) describe(m keywords, kind string) string {
 	var said []string
 	for _, k := range inWords {
-		if raw, there := m[k.name]; there && (k.of == "" || k.of == kind || k.of == "number" && kind == "integer") && string(raw) != "null" {
+		if raw, there := m[k.name]; there && (k.of == "" || k.of == kind || k.of == "number" && kind == "integer") &&
+			string(raw) != "null" {
 			value := string(raw)
 			if t, ok := textOf(raw); ok && k.of != "" {
 				value = t
@@ -25,7 +28,8 @@ func (r *schemaReader) describe(m keywords, kind string) string {
 			said = append(said, k.words+agent.OneLine(value, 60)+".")
 		}
 	}
-	if values := elements(m["enum"]); len(values) > 0 && (kind != "string" || slices.ContainsFunc(values, func(v json.RawMessage) bool { return string(v) == `""` })) {
+	if values := elements(m["enum"]); len(values) > 0 && (kind != "string" ||
+		slices.ContainsFunc(values, func(v json.RawMessage) bool { return string(v) == `""` })) {
 		said = append(said, "One of: "+agent.OneLine(string(m["enum"]), 100)+".")
 	} else if only, is := m["const"]; is && kind != "string" {
 		said = append(said, "Always: "+agent.OneLine(string(only), 60)+".")

@@ -40,7 +40,8 @@ func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limi
 			hits = append(hits, hit{t, s})
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) }) // of equals by name, as all is
+	// of equals by name, as all is
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	out := make([]*Tool, 0, min(limit, len(hits)))
 	for _, h := range hits[:min(limit, len(hits))] {
 		out = append(out, h.tool)
@@ -54,7 +55,10 @@ func score(t *Tool, asked []string) (sum int) {
 		switch {
 		case slices.Contains(named, w):
 			sum += 8
-		case slices.ContainsFunc(named, func(n string) bool { return strings.HasPrefix(n, w) || len(n) > 3 && strings.HasPrefix(w, n) }):
+		case slices.ContainsFunc(named, func(n string) bool {
+			return strings.HasPrefix(n, w) || len(n) > 3 &&
+				strings.HasPrefix(w, n)
+		}):
 			sum += 4
 		case slices.Contains(described, w):
 			sum += 2
@@ -67,5 +71,6 @@ func score(t *Tool, asked []string) (sum int) {
 
 // words splits text at everything that is neither a letter with its marks nor a digit, in lower case and in the form in which names are kept.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(agent.NormalForm(text)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(agent.NormalForm(text)),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
 }

@@ -114,14 +114,16 @@ type Form int
 
 // Forms of arguments. In each a list, an object, a number or a boolean is also read from its JSON text, where the schema takes nothing else.
 const (
-	Plain   Form = iota // as Parameters describes them
-	Sparse              // as Parameters describes them, with null for an optional one that is not given
-	Unknown             // Sparse, or where the object has all arguments Strict: of any value the text of an object, a list or a text is read
-	Strict              // as Strict describes them
+	Plain  Form = iota // as Parameters describes them
+	Sparse             // as Parameters describes them, with null for an optional one that is not given
+	// Sparse, or where the object has all arguments Strict: of any value the text of an object, a list or a text is read
+	Unknown
+	Strict // as Strict describes them
 )
 
 // read returns the value as its plain form, and whether it was given.
-func (s *shape) read(value json.RawMessage, form Form, required bool, at string) (out json.RawMessage, given bool, err error) {
+func (s *shape) read(value json.RawMessage, form Form, required bool,
+	at string) (out json.RawMessage, given bool, err error) {
 	kind := agent.Kind(value)
 	switch {
 	case kind == "null" && !required && form != Plain:
@@ -183,7 +185,8 @@ func (s *shape) readObject(value json.RawMessage, form Form, at string) (json.Ra
 	rawjson.Members(value, func(name string, v []byte) {
 		read, given := json.RawMessage(v), true
 		if p := s.property(name); p != nil && failed == nil {
-			read, given, failed = p.of.read(v, form, p.required, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+			read, given, failed = p.of.read(v, form, p.required, at+"/"+strings.NewReplacer("~", "~0", "/",
+				"~1").Replace(name))
 		}
 		if changed = changed || !given || !bytes.Equal(read, v); given {
 			out = append(append(append(append(out, agent.Encoded(name)...), ':'), read...), ',')

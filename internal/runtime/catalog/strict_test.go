@@ -94,7 +94,8 @@ func TestStrictFormsAreReadBack(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 37))
-		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: agent.Encoded(randomSchema(r, 4)), Required: true}, {Name: "y", Schema: agent.Encoded(randomSchema(r, 3))}}}
+		f := &agent.Interface{Parameters: []agent.Parameter{{Name: "x", Schema: agent.Encoded(randomSchema(r, 4)),
+			Required: true}, {Name: "y", Schema: agent.Encoded(randomSchema(r, 3))}}}
 		tool := &Tool{takes: f}
 		tool.shape, _ = parameters(f)
 		held := tool.Strict()
@@ -116,14 +117,17 @@ func TestStrictFormsAreReadBack(t *testing.T) {
 				t.Fatalf("seed %d: %s does not take %s: %s", seed, held, sent, bad.Message)
 			}
 			if form := tool.Gemini(); ofGemini(decoded(t, form)) != nil {
-				t.Fatalf("seed %d: %s for Gemini is %s: %v", seed, tool.shape.schema(), form, ofGemini(decoded(t, form)))
+				t.Fatalf("seed %d: %s for Gemini is %s: %v", seed, tool.shape.schema(), form,
+					ofGemini(decoded(t, form)))
 			}
-			if read, err := tool.Object(agent.Encoded(given(decoded(t, sent))), Strict); err != nil || string(agent.Encoded(decoded(t, read))) != string(meant) {
+			if read, err := tool.Object(agent.Encoded(given(decoded(t, sent))),
+				Strict); err != nil || string(agent.Encoded(decoded(t, read))) != string(meant) {
 				t.Fatalf("seed %d: %s was sent by Gemini as %s and read as %s, %v", seed, meant, sent, read, err)
 			}
 			got, err := tool.Object(sent, Strict)
 			if err != nil || string(agent.Encoded(decoded(t, got))) != string(meant) {
-				t.Fatalf("seed %d: %s was sent as %s and read as %s, %v; the shape is %s", seed, meant, sent, got, err, tool.shape.schema())
+				t.Fatalf("seed %d: %s was sent as %s and read as %s, %v; the shape is %s", seed, meant, sent, got, err,
+					tool.shape.schema())
 			}
 		}
 	}
@@ -178,7 +182,8 @@ func bounded(s *shape) bool {
 // A client that does not say which form it sends keeps its texts, but where all arguments are there and a text is plainly JSON.
 func TestFormsThatNobodyNamed(t *testing.T) {
 	t.Parallel()
-	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "any", Required: true}, {Name: "list", Type: "array"}, {Name: "word", Type: "string"}}}
+	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "any", Required: true}, {Name: "list", Type: "array"},
+		{Name: "word", Type: "string"}}}
 	tool := &Tool{takes: f}
 	tool.shape, _ = parameters(f)
 	for _, c := range []struct {
@@ -188,10 +193,12 @@ func TestFormsThatNobodyNamed(t *testing.T) {
 		{Unknown, `{"any":"{\"a\":1}","list":null,"word":null}`, `{"any":{"a":1}}`},
 		{Unknown, `{"any":"\"a\"","list":"[1]","word":"[1]"}`, `{"any":"a","list":[1],"word":"[1]"}`},
 		{Unknown, `{"any":"12","list":[],"word":"w"}`, `{"any":"12","list":[],"word":"w"}`},
-		{Unknown, `{"any":"[1]"}`, `{"any":"[1]"}`}, {Sparse, `{"any":"[1]","list":[],"word":null}`, `{"any":"[1]","list":[]}`},
+		{Unknown, `{"any":"[1]"}`, `{"any":"[1]"}`}, {Sparse, `{"any":"[1]","list":[],"word":null}`,
+			`{"any":"[1]","list":[]}`},
 		{Strict, `{"any":"12","list":["12"],"word":"12"}`, `{"any":12,"list":[12],"word":"12"}`},
 		{Plain, `{"any":"[1]","list":"[1]","word":null}`, `{"any":"[1]","list":[1],"word":null}`},
-		{Plain, `{ "any": 9007199254740993 }`, `{ "any": 9007199254740993 }`}, {Strict, `{"any":"9007199254740993"}`, `{"any":9007199254740993}`},
+		{Plain, `{ "any": 9007199254740993 }`, `{ "any": 9007199254740993 }`},
+		{Strict, `{"any":"9007199254740993"}`, `{"any":9007199254740993}`},
 		{Strict, `{"any":"x"}`, ""}, {Strict, `{"any":"{\"a\":1,\"a\":2}"}`, ""}, {Unknown, `[]`, ""},
 	} {
 		got, err := tool.Object(json.RawMessage(c.in), c.form)
@@ -204,8 +211,11 @@ func TestFormsThatNobodyNamed(t *testing.T) {
 // A number, a boolean, a list or an object is read from its JSON text where the schema takes nothing else, and a text stays one where it may be meant.
 func TestScalarsAsText(t *testing.T) {
 	t.Parallel()
-	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "n", Type: "number"}, {Name: "i", Type: "integer"}, {Name: "b", Type: "boolean"}, {Name: "o", Type: "object"},
-		{Name: "s", Type: "string"}, {Name: "any"}, {Name: "either", Schema: json.RawMessage(`{"type":["number","string"]}`)}, {Name: "ns", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`)}}}
+	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "n", Type: "number"}, {Name: "i", Type: "integer"},
+		{Name: "b", Type: "boolean"}, {Name: "o", Type: "object"},
+		{Name: "s", Type: "string"}, {Name: "any"}, {Name: "either",
+			Schema: json.RawMessage(`{"type":["number","string"]}`)},
+		{Name: "ns", Schema: json.RawMessage(`{"type":"array","items":{"type":"number"}}`)}}}
 	tool := &Tool{takes: f}
 	tool.shape, _ = parameters(f)
 	for in, want := range map[string]string{

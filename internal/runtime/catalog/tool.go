@@ -26,12 +26,13 @@ type Tool struct {
 	ReadOnly  bool // the program has no effects: it fetches nothing, writes no memory, calls no tools, asks no model
 	OpenWorld bool // the program may reach the network, itself or by tools that it calls
 
-	takes            *agent.Interface // nil where nothing is known
-	shape            *shape           // of Parameters
-	gives            string           // the type of Returns; "" where it is not one
-	returns          *contract.Schema // compiled Returns
-	named, described []string         // words of the name, and of what Description says of the method and not of the author
-	texts            bool             // a model described the parameters or the value
+	takes   *agent.Interface // nil where nothing is known
+	shape   *shape           // of Parameters
+	gives   string           // the type of Returns; "" where it is not one
+	returns *contract.Schema // compiled Returns
+	// words of the name, and of what Description says of the method and not of the author
+	named, described []string
+	texts            bool // a model described the parameters or the value
 }
 
 // CheckValue returns nil where the value is what Returns says, or nothing is said, or ctx ends before that is known.
@@ -46,20 +47,26 @@ func (t *Tool) same(u *Tool) bool {
 	if t == nil || u == nil {
 		return t == u
 	}
-	return t.Description == u.Description && t.Signature == u.Signature && t.FreeForm == u.FreeForm && (t.takes == u.takes || t.takes != nil && u.takes != nil && bytes.Equal(agent.Encoded(t.takes), agent.Encoded(u.takes))) && t.ReadOnly == u.ReadOnly && t.OpenWorld == u.OpenWorld &&
+	return t.Description == u.Description && t.Signature == u.Signature && t.FreeForm == u.FreeForm &&
+		(t.takes == u.takes || t.takes != nil && u.takes != nil &&
+			bytes.Equal(agent.Encoded(t.takes), agent.Encoded(u.takes))) && t.ReadOnly == u.ReadOnly &&
+		t.OpenWorld == u.OpenWorld &&
 		bytes.Equal(t.Parameters, u.Parameters) && bytes.Equal(t.Returns, u.Returns)
 }
 
 // freeForm is the shape of unknown arguments.
-var freeForm = &shape{kind: "object", properties: []property{{name: "args", of: &shape{kind: "array", description: "The arguments by position.", items: &shape{}}},
-	{name: "kwargs", of: &shape{kind: "object", description: "The arguments by name."}}}}
+var freeForm = &shape{kind: "object",
+	properties: []property{{name: "args", of: &shape{kind: "array", description: "The arguments by position.",
+		items: &shape{}}},
+		{name: "kwargs", of: &shape{kind: "object", description: "The arguments by name."}}}}
 
 var freeFormSchema = freeForm.schema()
 
 // describe makes the tool of a method that the generation serving answers, as the description shows it. Its name is toolName's, until the table gives
 // another.
 func describe(m Method, d agent.Description, serving *agent.Generation, p purposes) *Tool {
-	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role, Method: m.Name, Parameters: freeFormSchema, FreeForm: true, shape: freeForm}
+	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role,
+		Method: m.Name, Parameters: freeFormSchema, FreeForm: true, shape: freeForm}
 	if d.Generation != nil {
 		t.take(d.Generation, d.Generation == serving)
 	}
@@ -75,7 +82,8 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	t.Signature = t.takes.Signature(m.Name)
 	says := p.describe(m, d)
 	t.Description = t.describedBy(says)
-	t.named, t.described = words(m.Role+" "+m.Name), words(agent.OneLine(says.words, maxPurpose)+" "+clipped(t.Signature))
+	t.named, t.described = words(m.Role+" "+m.Name),
+		words(agent.OneLine(says.words, maxPurpose)+" "+clipped(t.Signature))
 	return t
 }
 
@@ -139,7 +147,8 @@ func (t *Tool) describedBy(x text) string {
 	}
 	switch {
 	case x.byModel:
-		return strings.TrimSuffix(title+known, ".") + ". Described by a language model, parameters included: " + agent.OneLine(x.words, maxText)
+		return strings.TrimSuffix(title+known, ".") + ". Described by a language model, parameters included: " +
+			agent.OneLine(x.words, maxText)
 	case x.ofRole:
 		title += ": " + strings.TrimSuffix(agent.OneLine(x.words, maxDescription/2), ".")
 	case x.words != "":

@@ -197,7 +197,8 @@ func guess(sample []byte) string {
 	others := mostlyForeign(sample)
 	for _, r := range results {
 		least, listed := foreign[r.Charset]
-		if _, name := Lookup(strings.Replace(r.Charset, "GB-", "gb", 1)); listed && name != "" && (least > 0 && r.Confidence >= least || least == 0 && others) {
+		if _, name := Lookup(strings.Replace(r.Charset, "GB-", "gb",
+			1)); listed && name != "" && (least > 0 && r.Confidence >= least || least == 0 && others) {
 			return name
 		}
 	}

@@ -27,7 +27,8 @@ func encoded(t testing.TB, text, name string) string {
 // Texts as spreadsheets save them are read as what they say, whatever the pieces in which they come.
 func TestTexts(t *testing.T) {
 	t.Parallel()
-	russian, greek := "Имя;Город\r\nИванов;Москва\r\nПетрова;Санкт-Петербург\r\n", "Όνομα;Πόλη\r\nΓιώργος;Αθήνα\r\nΜαρία;Θεσσαλονίκη\r\n"
+	russian, greek := "Имя;Город\r\nИванов;Москва\r\nПетрова;Санкт-Петербург\r\n",
+		"Όνομα;Πόλη\r\nΓιώργος;Αθήνα\r\nΜαρία;Θεσσαλονίκη\r\n"
 	for _, tt := range []struct{ name, bytes, media, want, text string }{
 		{"ASCII", "a;b\r\n1;2\r\n", "", "utf-8", "a;b\r\n1;2\r\n"},
 		{"UTF-8", rows, "text/csv", "utf-8", rows},
@@ -36,36 +37,53 @@ func TestTexts(t *testing.T) {
 		{"UTF-16, the other way", "\xfe\xff" + encoded(t, rows, "utf-16be"), "", "utf-16be", rows},
 		{"UTF-16 without a mark", encoded(t, rows, "utf-16le"), "", "utf-16le", rows},
 		{"German", encoded(t, rows, latin), "text/csv", latin, rows},
-		{"a euro", encoded(t, "Artikel;Preis\r\nÄpfel;1,20 €\r\n", latin), "text/csv", latin, "Artikel;Preis\r\nÄpfel;1,20 €\r\n"},
-		{"French", encoded(t, "Nom;Prénom\r\nLefèvre;Aurélie\r\n« CAFÉ»\r\n", latin), "", latin, "Nom;Prénom\r\nLefèvre;Aurélie\r\n« CAFÉ»\r\n"},
+		{"a euro", encoded(t, "Artikel;Preis\r\nÄpfel;1,20 €\r\n", latin), "text/csv", latin,
+			"Artikel;Preis\r\nÄpfel;1,20 €\r\n"},
+		{"French", encoded(t, "Nom;Prénom\r\nLefèvre;Aurélie\r\n« CAFÉ»\r\n", latin), "", latin,
+			"Nom;Prénom\r\nLefèvre;Aurélie\r\n« CAFÉ»\r\n"},
 		{"Danish", encoded(t, "Navn;By\r\nSøren;Århus\r\n", latin), "", latin, "Navn;By\r\nSøren;Århus\r\n"},
-		{"one letter in much", strings.Repeat("a;b\r\n", 50_000) + "\xfc\r\n", "text/csv", latin, strings.Repeat("a;b\r\n", 50_000) + "ü\r\n"},
-		{"UTF-8 late", strings.Repeat("a;b\r\n", 50_000) + "ü\r\n", "text/csv", "utf-8", strings.Repeat("a;b\r\n", 50_000) + "ü\r\n"},
+		{"one letter in much", strings.Repeat("a;b\r\n", 50_000) + "\xfc\r\n", "text/csv", latin,
+			strings.Repeat("a;b\r\n", 50_000) + "ü\r\n"},
+		{"UTF-8 late", strings.Repeat("a;b\r\n", 50_000) + "ü\r\n", "text/csv", "utf-8",
+			strings.Repeat("a;b\r\n", 50_000) + "ü\r\n"},
 		{"cut in a character", rows + "\xc3", "", "utf-8", rows + "\ufffd"},
 		{"an odd letter at the end", "POUR S\xc3", "", latin, "POUR SÃ"},
-		{"Polish, as it says", encoded(t, "Łódź\r\n", "windows-1250"), "text/csv; charset=windows-1250", "windows-1250", "Łódź\r\n"},
+		{"Polish, as it says", encoded(t, "Łódź\r\n", "windows-1250"), "text/csv; charset=windows-1250", "windows-1250",
+			"Łódź\r\n"},
 		{"it says what it is not", encoded(t, rows, latin), "text/csv; charset=utf-8", latin, rows},
 		{"it says what nobody knows", rows, "text/csv; charset=klingon", "utf-8", rows},
-		{"DOS", "Name;Stra\xe1e\r\nM\x81ller;K\x94nigstra\xe1e\r\n\x8apfel\r\n", "text/csv", dos, "Name;Straße\r\nMüller;Königstraße\r\nèpfel\r\n"},
+		{"DOS", "Name;Stra\xe1e\r\nM\x81ller;K\x94nigstra\xe1e\r\n\x8apfel\r\n", "text/csv", dos,
+			"Name;Straße\r\nMüller;Königstraße\r\nèpfel\r\n"},
 		{"DOS, as it says", "\x9aBEL\r\n", "text/csv; charset=cp850", dos, "ÜBEL\r\n"},
 		{"quotes of Windows", "der \x84Alte\x94 Stra\xdfe\r\n", "", latin, "der „Alte” Straße\r\n"},
 		{"quotes alone", "der \x84Alte\x94 sagt\r\n", "", latin, "der „Alte” sagt\r\n"},
 		{"a quote within a word", "x\x94y \x84 z\r\n", "", latin, "x”y „ z\r\n"},
-		{"Polish XML", encoded(t, "<?xml version='1.0' encoding='ISO-8859-2'?><a>Łódź</a>", "iso-8859-2"), "text/xml", "iso-8859-2", "<?xml version='1.0' encoding='UTF-8'?><a>Łódź</a>"},
-		{"XML that says what it is not", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>ü</a>", "text/xml", "utf-8", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
-		{"XML in ASCII", "<?xml version=\"1.0\" encoding=\"us-ascii\"?><a/>", "", "utf-8", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a/>"},
-		{"XML in UTF-16", "\xff\xfe" + encoded(t, "<?xml version=\"1.0\" encoding=\"UTF-16\"?><a>ü</a>", "utf-16le"), "", "utf-16le", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
-		{"XML of nobody", "<?xml version=\"1.0\" encoding=\"klingon\"?><a>\xfc</a>", "", latin, "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
-		{"a page", encoded(t, "<html><head><meta charset=\"windows-1250\"></head>Łódź", "windows-1250"), "text/html", "windows-1250", "<html><head><meta charset=\"windows-1250\"></head>Łódź"},
+		{"Polish XML", encoded(t, "<?xml version='1.0' encoding='ISO-8859-2'?><a>Łódź</a>", "iso-8859-2"), "text/xml",
+			"iso-8859-2", "<?xml version='1.0' encoding='UTF-8'?><a>Łódź</a>"},
+		{"XML that says what it is not", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a>ü</a>", "text/xml", "utf-8",
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"XML in ASCII", "<?xml version=\"1.0\" encoding=\"us-ascii\"?><a/>", "", "utf-8",
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?><a/>"},
+		{"XML in UTF-16", "\xff\xfe" + encoded(t, "<?xml version=\"1.0\" encoding=\"UTF-16\"?><a>ü</a>", "utf-16le"),
+			"", "utf-16le", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"XML of nobody", "<?xml version=\"1.0\" encoding=\"klingon\"?><a>\xfc</a>", "", latin,
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?><a>ü</a>"},
+		{"a page", encoded(t, "<html><head><meta charset=\"windows-1250\"></head>Łódź", "windows-1250"), "text/html",
+			"windows-1250", "<html><head><meta charset=\"windows-1250\"></head>Łódź"},
 		{"Russian", encoded(t, russian, "windows-1251"), "", "windows-1251", russian},
 		{"Russian of old", encoded(t, russian, "koi8-r"), "", "koi8-r", russian},
 		{"Greek", encoded(t, greek, "iso-8859-7"), "", "iso-8859-7", greek},
-		{"Japanese", encoded(t, "名前,都市\r\n田中,東京\r\n鈴木さん,大阪\r\n", "shift_jis"), "", "shift_jis", "名前,都市\r\n田中,東京\r\n鈴木さん,大阪\r\n"},
+		{"Japanese", encoded(t, "名前,都市\r\n田中,東京\r\n鈴木さん,大阪\r\n", "shift_jis"), "", "shift_jis",
+			"名前,都市\r\n田中,東京\r\n鈴木さん,大阪\r\n"},
 		{"Chinese", encoded(t, "姓名,城市\r\n王伟,北京\r\n李娜,上海\r\n", "gbk"), "", "gb18030", "姓名,城市\r\n王伟,北京\r\n李娜,上海\r\n"},
-		{"Korean", encoded(t, "이름,도시\r\n김철수,서울\r\n이영희,부산\r\n", "euc-kr"), "", "euc-kr", "이름,도시\r\n김철수,서울\r\n이영희,부산\r\n"},
+		{"Korean", encoded(t, "이름,도시\r\n김철수,서울\r\n이영희,부산\r\n", "euc-kr"), "", "euc-kr",
+			"이름,도시\r\n김철수,서울\r\n이영희,부산\r\n"},
 		{"empty", "", "text/csv", "utf-8", ""},
 	} {
-		for how, in := range map[string]func() io.Reader{"whole": func() io.Reader { return strings.NewReader(tt.bytes) },
+		for how, in := range map[string]func() io.Reader{"whole": func() io.Reader {
+			return strings.NewReader(
+				tt.bytes)
+		},
 			"in pieces": func() io.Reader { return iotest.HalfReader(strings.NewReader(tt.bytes)) }} {
 			name, err := Guess(in(), tt.media)
 			if err != nil || name != tt.want {
@@ -86,7 +104,9 @@ func TestTexts(t *testing.T) {
 // Files of other kinds do not count as text.
 func TestOtherKinds(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"zip": "PK\x03\x04" + strings.Repeat("\x00\x01ab", 200), "PDF": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", "PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "gzip": "\x1f\x8b\x08\x00\x00"} {
+	for name, text := range map[string]string{"zip": "PK\x03\x04" + strings.Repeat("\x00\x01ab", 200),
+		"PDF": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj", "PNG": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"gzip": "\x1f\x8b\x08\x00\x00"} {
 		if got, err := Guess(strings.NewReader(text), "text/csv"); err != nil || got != "" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -116,7 +136,8 @@ func TestLineEnds(t *testing.T) {
 		{"\x1a", "", ""},
 		{strings.Repeat("long line\r", 5000), strings.Repeat("long line\n", 5000), "\r"},
 	} {
-		for how, in := range map[string]io.Reader{"whole": strings.NewReader(tt.bytes), "in pieces": iotest.OneByteReader(strings.NewReader(tt.bytes))} {
+		for how, in := range map[string]io.Reader{"whole": strings.NewReader(tt.bytes),
+			"in pieces": iotest.OneByteReader(strings.NewReader(tt.bytes))} {
 			name, err := Guess(strings.NewReader(tt.bytes), "")
 			if err != nil || name != UTF8 {
 				t.Errorf("%.40q: guessed %q, %v", tt.bytes, name, err)
@@ -166,7 +187,8 @@ func FuzzGuess(f *testing.F) {
 		if err != nil || !utf8.Valid(text) {
 			t.Fatalf("in %s: %q, %v", name, text, err)
 		}
-		if whole := plainLines(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))); name == UTF8 && utf8.Valid(data) && !bytes.Equal(text, whole) {
+		if whole := plainLines(bytes.TrimPrefix(data,
+			[]byte("\xef\xbb\xbf"))); name == UTF8 && utf8.Valid(data) && !bytes.Equal(text, whole) {
 			t.Fatalf("%q became %q", data, text)
 		}
 	})

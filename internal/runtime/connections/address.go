@@ -84,7 +84,8 @@ func partsOf(secret string) []string {
 	if request := at.RequestURI(); len(request) >= MinSecret {
 		parts = append(parts, request)
 	}
-	for _, p := range strings.FieldsFunc(at.RequestURI(), func(r rune) bool { return strings.ContainsRune("/?&=", r) }) {
+	for _, p := range strings.FieldsFunc(at.RequestURI(),
+		func(r rune) bool { return strings.ContainsRune("/?&=", r) }) {
 		if len(p) >= shortestPart {
 			parts = append(parts, p)
 		}

@@ -21,10 +21,12 @@ import (
 
 // Options configures a Service. Transport, KeyFile and Env are required.
 type Options struct {
-	Namespace  agent.Namespace                  // whose connections they are
-	Transport  http.RoundTripper                // carries token requests, under the policy of fetches; follows no redirect
-	KeyFile    string                           // the identity that opens sealed secrets; made at the first one
-	OwnKey     bool                             // KeyFile is the default one, in the data directory, where no link is followed
+	Namespace agent.Namespace // whose connections they are
+	// carries token requests, under the policy of fetches; follows no redirect
+	Transport http.RoundTripper
+	KeyFile   string // the identity that opens sealed secrets; made at the first one
+	// KeyFile is the default one, in the data directory, where no link is followed
+	OwnKey     bool
 	SecretsDir string                           // holds the secrets that connections name by file; "": none may
 	Env        func(string) (v string, ok bool) // the daemon's environment
 }

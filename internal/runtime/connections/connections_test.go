@@ -53,8 +53,12 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{T: t, store: &memory{}, env: map[string]string{}, dir: t.TempDir(), want: func(*http.Request) bool { return true }}
-	b.other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "other ", r.Header, r.URL) }))
+	b := &bench{T: t, store: &memory{}, env: map[string]string{}, dir: t.TempDir(),
+		want: func(*http.Request) bool { return true }}
+	b.other = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		fmt.Fprint(w, "other ", r.Header, r.URL)
+	}))
 	b.api = httptest.NewServer(http.HandlerFunc(b.answer))
 	t.Cleanup(b.api.Close)
 	t.Cleanup(b.other.Close)
@@ -62,7 +66,8 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.s, err = New(Options{Namespace: agent.DefaultNamespace, Transport: transport, KeyFile: filepath.Join(t.TempDir(), "secrets.key"), SecretsDir: b.dir,
+	b.s, err = New(Options{Namespace: agent.DefaultNamespace, Transport: transport,
+		KeyFile: filepath.Join(t.TempDir(), "secrets.key"), SecretsDir: b.dir,
 		Env: func(name string) (string, bool) { v, ok := b.env[name]; return v, ok }})
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +93,12 @@ func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	all := fmt.Sprint(r.Header, r.URL.RawQuery)
 	_, password, _ := r.BasicAuth()
-	for _, v := range []string{all, password, r.Header.Get("X-Api-Key"), r.URL.Query().Get("key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")} {
+	for _, v := range []string{all, password, r.Header.Get("X-Api-Key"), r.URL.Query().Get("key"),
+		strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")} {
 		w.Header().Add("X-Echo", v)
 		quoted, _ := json.Marshal(v)
-		fmt.Fprintln(w, v, string(quoted), url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), base64.StdEncoding.EncodeToString([]byte(v)),
+		fmt.Fprintln(w, v, string(quoted), url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)),
+			base64.StdEncoding.EncodeToString([]byte(v)),
 			base64.URLEncoding.EncodeToString([]byte("x"+v)), base64.RawStdEncoding.EncodeToString([]byte("xy"+v)))
 	}
 }
@@ -139,8 +146,10 @@ func (b *bench) get(path string) (*recurgent.Response, fetch.Note, *recurgent.Fa
 
 // holds reports which spelling of a secret the text has, "" for none.
 func holds(text, secret string) string {
-	for name, v := range map[string]string{"plain": secret, "query": url.QueryEscape(secret), "path": url.PathEscape(secret), "hex": hex.EncodeToString([]byte(secret)),
-		"base64": base64.StdEncoding.EncodeToString([]byte(secret))[:len(secret)], "base64 1": base64.RawStdEncoding.EncodeToString([]byte("x" + secret))[2:len(secret)],
+	for name, v := range map[string]string{"plain": secret, "query": url.QueryEscape(secret),
+		"path": url.PathEscape(secret), "hex": hex.EncodeToString([]byte(secret)),
+		"base64":   base64.StdEncoding.EncodeToString([]byte(secret))[:len(secret)],
+		"base64 1": base64.RawStdEncoding.EncodeToString([]byte("x" + secret))[2:len(secret)],
 		"base64 2": base64.RawStdEncoding.EncodeToString([]byte("xy" + secret))[3:len(secret)]} {
 		if strings.Contains(text, v) {
 			return name
@@ -157,9 +166,12 @@ func kinds() map[string]struct {
 		auth agent.ConnectionAuth
 		want func(r *http.Request) bool
 	}{
-		"bearer": {agent.ConnectionAuth{Type: "bearer"}, func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+canary }},
-		"header": {agent.ConnectionAuth{Type: "header", Name: "X-Api-Key"}, func(r *http.Request) bool { return r.Header.Get("X-Api-Key") == canary }},
-		"query":  {agent.ConnectionAuth{Type: "query", Name: "key"}, func(r *http.Request) bool { return r.URL.Query().Get("key") == canary && r.URL.Query().Get("q") == "1" }},
+		"bearer": {agent.ConnectionAuth{Type: "bearer"},
+			func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+canary }},
+		"header": {agent.ConnectionAuth{Type: "header", Name: "X-Api-Key"},
+			func(r *http.Request) bool { return r.Header.Get("X-Api-Key") == canary }},
+		"query": {agent.ConnectionAuth{Type: "query", Name: "key"},
+			func(r *http.Request) bool { return r.URL.Query().Get("key") == canary && r.URL.Query().Get("q") == "1" }},
 		"basic": {agent.ConnectionAuth{Type: "basic", Username: "ann"}, func(r *http.Request) bool {
 			user, password, _ := r.BasicAuth()
 			return user == "ann" && password == canary
@@ -184,7 +196,8 @@ func TestKinds(t *testing.T) {
 				t.Errorf("%s %s: the secret came back %s: %s", name, path, holds(all, canary), all)
 			}
 		}
-		if r, note, failure := b.get("/away"); failure != nil || holds(fmt.Sprint(r, note), canary) != "" || !strings.HasPrefix(r.Body, "other") || note.Connection != "" {
+		if r, note, failure := b.get("/away"); failure != nil || holds(fmt.Sprint(r, note), canary) != "" ||
+			!strings.HasPrefix(r.Body, "other") || note.Connection != "" {
 			t.Errorf("%s: away: %+v, %+v, %+v", name, failure, r, note)
 		}
 	}
@@ -206,8 +219,9 @@ func TestUnusable(t *testing.T) {
 			b.env["RECURGENT_OPENAI_API_KEY"], c.Auth.Env = "of the daemon", "RECURGENT_OPENAI_API_KEY"
 			return ""
 		}, "no variable for a secret"},
-		"no variable": {func(_ *bench, c *agent.Connection) string { c.Auth.Env = "RECURGENT_SECRET_X"; return "" }, "no RECURGENT_SECRET_X"},
-		"no file":     {func(_ *bench, c *agent.Connection) string { c.Auth.File = "x"; return "" }, "no file x"},
+		"no variable": {func(_ *bench, c *agent.Connection) string { c.Auth.Env = "RECURGENT_SECRET_X"; return "" },
+			"no RECURGENT_SECRET_X"},
+		"no file": {func(_ *bench, c *agent.Connection) string { c.Auth.File = "x"; return "" }, "no file x"},
 		"short": {func(b *bench, c *agent.Connection) string {
 			c.Auth.Env = "RECURGENT_SECRET_X"
 			b.env["RECURGENT_SECRET_X"] = "short"
@@ -218,7 +232,11 @@ func TestUnusable(t *testing.T) {
 			b.env["RECURGENT_SECRET_X"] = canary + "\nX: y"
 			return ""
 		}, "control characters"},
-		"another's": {func(b *bench, c *agent.Connection) string { c.Auth.Sealed, _ = b.s.Seal("other", canary); return "" }, "another connection"},
+		"another's": {func(b *bench, c *agent.Connection) string {
+			c.Auth.Sealed,
+				_ = b.s.Seal("other", canary)
+			return ""
+		}, "another connection"},
 		"a link": {func(b *bench, c *agent.Connection) string {
 			c.Auth.File = "x"
 			b.must(os.WriteFile(filepath.Join(b.dir, "real"), []byte(canary), 0o600))
@@ -230,13 +248,20 @@ func TestUnusable(t *testing.T) {
 			b.must(os.Mkdir(filepath.Join(b.dir, "x"), 0o700))
 			return ""
 		}, "not a regular file"},
-		"no directory": {func(b *bench, c *agent.Connection) string { c.Auth.File = "x"; b.s.o.SecretsDir = ""; return "" }, "no --secrets-dir"},
+		"no directory": {func(b *bench,
+			c *agent.Connection) string {
+			c.Auth.File = "x"
+			b.s.o.SecretsDir = ""
+			return ""
+		}, "no --secrets-dir"},
 	} {
 		b := newBench(t)
 		conn := agent.Connection{Name: "api", Auth: agent.ConnectionAuth{Type: agent.AuthBearer}}
 		b.put(conn, c.do(b, &conn))
 		_, note, failure := b.get("/")
-		if failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != fetch.KindConnection || !strings.Contains(failure.Message, c.want) || !strings.Contains(failure.Message, `"api"`) || holds(failure.Message, canary) != "" {
+		if failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != fetch.KindConnection ||
+			!strings.Contains(failure.Message, c.want) || !strings.Contains(failure.Message, `"api"`) ||
+			holds(failure.Message, canary) != "" {
 			t.Errorf("%s: %+v, %+v", name, failure, note)
 		}
 	}
@@ -266,7 +291,8 @@ func TestRotation(t *testing.T) {
 		},
 		"environment": func(secret string) {
 			b.env["RECURGENT_SECRET_API"] = secret
-			b.put(agent.Connection{Name: "api", Auth: agent.ConnectionAuth{Type: "bearer", Env: "RECURGENT_SECRET_API"}}, "")
+			b.put(agent.Connection{Name: "api", Auth: agent.ConnectionAuth{Type: "bearer",
+				Env: "RECURGENT_SECRET_API"}}, "")
 		},
 	} {
 		for _, secret := range []string{"first-secret", "second-secret"} {
@@ -310,7 +336,8 @@ func TestVault(t *testing.T) {
 	if _, err := os.Stat(key); err == nil {
 		t.Error("opening made a key")
 	}
-	b.put(agent.Connection{Name: "second", Hosts: []string{"b.example.org"}, Auth: agent.ConnectionAuth{Type: "bearer"}}, canary)
+	b.put(agent.Connection{Name: "second", Hosts: []string{"b.example.org"},
+		Auth: agent.ConnectionAuth{Type: "bearer"}}, canary)
 	if p := problem(); !strings.Contains(p, "does not open") {
 		t.Errorf("with another key: %q", p)
 	}
@@ -396,7 +423,8 @@ func TestChoice(t *testing.T) {
 	}
 	all := b.store.all
 	b.store.all = nil
-	for _, name := range []string{"a-exact", "b-exact", "narrow", "port", "posts", "private", "wide"} { // as a store lists them
+	// as a store lists them
+	for _, name := range []string{"a-exact", "b-exact", "narrow", "port", "posts", "private", "wide"} {
 		for _, c := range all {
 			if c.Name == name {
 				b.store.all = append(b.store.all, c)
@@ -404,11 +432,16 @@ func TestChoice(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ role, method, url, want string }{
-		{"r", "GET", "https://x.example.org/", "wide"}, {"r", "GET", "https://x.eu.example.org", "narrow"}, {"r", "GET", "https://API.eu.example.org./", "a-exact"},
-		{"r", "GET", "https://api.eu.example.org:8443/", "port"}, {"r", "HEAD", "https://api.eu.example.org/", "a-exact"}, {"r", "POST", "https://api.eu.example.org/", "posts"},
-		{"r", "PUT", "https://api.eu.example.org/", ""}, {"r", "GET", "https://example.org/", ""}, {"r", "GET", "https://private.example.org/", "wide"},
-		{"boss", "GET", "https://private.example.org/", "private"}, {"r", "GET", "https://evil-example.org/", ""}, {"r", "GET", "https://example.org.evil.net/", ""},
-		{"r", "GET", "https://api.eu.example.org:443/", "a-exact"}, {"r", "GET", "https://api.eu.example.org:9443/", ""}, {"r", "GET", "http://api.eu.example.org:8080/", ""},
+		{"r", "GET", "https://x.example.org/", "wide"}, {"r", "GET", "https://x.eu.example.org", "narrow"},
+		{"r", "GET", "https://API.eu.example.org./", "a-exact"},
+		{"r", "GET", "https://api.eu.example.org:8443/", "port"},
+		{"r", "HEAD", "https://api.eu.example.org/", "a-exact"}, {"r", "POST", "https://api.eu.example.org/", "posts"},
+		{"r", "PUT", "https://api.eu.example.org/", ""}, {"r", "GET", "https://example.org/", ""},
+		{"r", "GET", "https://private.example.org/", "wide"},
+		{"boss", "GET", "https://private.example.org/", "private"}, {"r", "GET", "https://evil-example.org/", ""},
+		{"r", "GET", "https://example.org.evil.net/", ""},
+		{"r", "GET", "https://api.eu.example.org:443/", "a-exact"},
+		{"r", "GET", "https://api.eu.example.org:9443/", ""}, {"r", "GET", "http://api.eu.example.org:8080/", ""},
 		{"r", "GET", "http://api.eu.example.org/", "a-exact"}, {"r", "GET", "https://x.example.org:9443/", ""},
 	} {
 		u, err := url.Parse(tt.url)
@@ -442,12 +475,14 @@ func (s *tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		secret, _ = url.QueryUnescape(secret)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if r.FormValue("grant_type") != "client_credentials" || id != "client-1" || secret != *s.secret.Load() || r.FormValue("scope") != "read write" {
+	if r.FormValue("grant_type") != "client_credentials" || id != "client-1" || secret != *s.secret.Load() ||
+		r.FormValue("scope") != "read write" {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error":"invalid_client","error_description":"not %s"}`, secret)
 		return
 	}
-	fmt.Fprintf(w, `{"access_token":"access-token-%d","token_type":"bearer","expires_in":%d}`, s.given.Add(1), s.expires.Load())
+	fmt.Fprintf(w, `{"access_token":"access-token-%d","token_type":"bearer","expires_in":%d}`, s.given.Add(1),
+		s.expires.Load())
 }
 
 func newTokens(b *bench) (*tokens, agent.ConnectionAuth) {
@@ -457,7 +492,8 @@ func newTokens(b *bench) (*tokens, agent.ConnectionAuth) {
 	s.expires.Store(3600)
 	server := httptest.NewServer(s)
 	b.Cleanup(server.Close)
-	return s, agent.ConnectionAuth{Type: agent.AuthOAuth2, TokenURL: server.URL + "/token", ClientID: "client-1", Scopes: []string{"read", "write"}}
+	return s, agent.ConnectionAuth{Type: agent.AuthOAuth2, TokenURL: server.URL + "/token", ClientID: "client-1",
+		Scopes: []string{"read", "write"}}
 }
 
 // Tokens are kept until they end or are answered 401, then got once more; a new secret drops them at once.
@@ -476,7 +512,8 @@ func TestOAuth2(t *testing.T) {
 		if failure != nil || r.Status != 200 || s.given.Load() != given {
 			t.Fatalf("%s: %+v, %+v after %d tokens, want %d", what, failure, r, s.given.Load(), given)
 		}
-		if all := fmt.Sprint(r, note); holds(all, fmt.Sprintf("access-token-%d", accepted)) != "" || holds(all, canary) != "" {
+		if all := fmt.Sprint(r, note); holds(all, fmt.Sprintf("access-token-%d", accepted)) != "" ||
+			holds(all, canary) != "" {
 			t.Errorf("%s: the token came back: %s", what, all)
 		}
 	}
@@ -495,7 +532,8 @@ func TestOAuth2(t *testing.T) {
 	s.secret.Store(&secret)
 	if accepted = 5; true {
 		_, note, failure := b.get("/")
-		if failure == nil || note.ErrorKind != fetch.KindConnection || !strings.Contains(failure.Message, "401 (invalid_client)") || holds(failure.Message, canary) != "" {
+		if failure == nil || note.ErrorKind != fetch.KindConnection ||
+			!strings.Contains(failure.Message, "401 (invalid_client)") || holds(failure.Message, canary) != "" {
 			t.Errorf("a revoked secret: %+v, %+v", failure, note)
 		}
 	}
@@ -510,20 +548,24 @@ func TestOAuth2Fails(t *testing.T) {
 	s, auth := newTokens(b)
 	b.put(agent.Connection{Name: "api", Auth: auth}, canary)
 	b.want = func(*http.Request) bool { return false }
-	if _, note, failure := b.get("/"); failure == nil || note.ErrorKind != fetch.KindConnection || s.given.Load() != 2 || !strings.Contains(failure.Message, "does not accept") {
+	if _, note, failure := b.get("/"); failure == nil || note.ErrorKind != fetch.KindConnection ||
+		s.given.Load() != 2 || !strings.Contains(failure.Message, "does not accept") {
 		t.Errorf("a token that is never accepted: %+v, %+v, %d tokens", failure, note, s.given.Load())
 	}
 	echo := "your secret is " + canary
 	s.broken.Store(&echo)
 	b.put(agent.Connection{Name: "api", Auth: auth}, canary)
-	if _, _, failure := b.get("/"); failure == nil || holds(failure.Message, canary) != "" || !strings.Contains(failure.Message, "answered 500") {
+	if _, _, failure := b.get("/"); failure == nil || holds(failure.Message, canary) != "" ||
+		!strings.Contains(failure.Message, "answered 500") {
 		t.Errorf("a broken endpoint: %+v", failure)
 	}
-	for address, want := range map[string]string{"https://10.0.0.1/token": "not among the hosts", "http://localhost:1/token": "not among the hosts", "http://127.0.0.1:1/token": "cannot be reached",
+	for address, want := range map[string]string{"https://10.0.0.1/token": "not among the hosts",
+		"http://localhost:1/token": "not among the hosts", "http://127.0.0.1:1/token": "cannot be reached",
 		b.api.URL + "/away": "answered 302"} {
 		auth.TokenURL = address
 		b.put(agent.Connection{Name: "api", Auth: auth}, canary)
-		if _, note, failure := b.get("/"); failure == nil || note.ErrorKind != fetch.KindConnection || !strings.Contains(failure.Message, want) {
+		if _, note, failure := b.get("/"); failure == nil || note.ErrorKind != fetch.KindConnection ||
+			!strings.Contains(failure.Message, want) {
 			t.Errorf("%s: %+v, %+v", address, failure, note)
 		}
 	}
@@ -533,33 +575,41 @@ func TestOAuth2Fails(t *testing.T) {
 func TestNormalise(t *testing.T) {
 	t.Parallel()
 	good := func() agent.Connection {
-		return agent.Connection{Name: "api", Hosts: []string{"API.example.org"}, Methods: []string{"get"}, Roles: []string{"*"}, Auth: agent.ConnectionAuth{Type: "bearer"}}
+		return agent.Connection{Name: "api", Hosts: []string{"API.example.org"}, Methods: []string{"get"},
+			Roles: []string{"*"}, Auth: agent.ConnectionAuth{Type: "bearer"}}
 	}
 	c := good()
 	if err := Normalise(&c); err != nil || c.Hosts[0] != "api.example.org" || c.Methods[0] != "GET" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	for pointer, spoil := range map[string]func(c *agent.Connection){
-		"":                    func(c *agent.Connection) { c.Name = "No Name" },
-		"/description":        func(c *agent.Connection) { c.Description = "two\nlines" },
-		"/hosts":              func(c *agent.Connection) { c.Hosts = nil },
-		"/hosts/0":            func(c *agent.Connection) { c.Hosts = []string{"https://api.example.org"} },
-		"/hosts/1":            func(c *agent.Connection) { c.Hosts = []string{"a.example.org", "*.org"} },
-		"/methods":            func(c *agent.Connection) { c.Methods = nil },
-		"/methods/0":          func(c *agent.Connection) { c.Methods = []string{"TRACE"} },
-		"/roles":              func(c *agent.Connection) { c.Roles = nil },
-		"/roles/0":            func(c *agent.Connection) { c.Roles = []string{"a/b"} },
-		"/auth/type":          func(c *agent.Connection) { c.Auth.Type = "digest" },
-		"/auth/name":          func(c *agent.Connection) { c.Auth.Type, c.Auth.Name = "header", "Host" },
-		"/auth/username":      func(c *agent.Connection) { c.Auth.Type, c.Auth.Username = "basic", "a:b" },
-		"/auth/token_url":     func(c *agent.Connection) { c.Auth.Type, c.Auth.ClientID, c.Auth.TokenURL = "oauth2", "x", "ftp://x" },
-		"/auth/client_id":     func(c *agent.Connection) { c.Auth.Type, c.Auth.TokenURL = "oauth2", "https://x.example.org" },
+		"":               func(c *agent.Connection) { c.Name = "No Name" },
+		"/description":   func(c *agent.Connection) { c.Description = "two\nlines" },
+		"/hosts":         func(c *agent.Connection) { c.Hosts = nil },
+		"/hosts/0":       func(c *agent.Connection) { c.Hosts = []string{"https://api.example.org"} },
+		"/hosts/1":       func(c *agent.Connection) { c.Hosts = []string{"a.example.org", "*.org"} },
+		"/methods":       func(c *agent.Connection) { c.Methods = nil },
+		"/methods/0":     func(c *agent.Connection) { c.Methods = []string{"TRACE"} },
+		"/roles":         func(c *agent.Connection) { c.Roles = nil },
+		"/roles/0":       func(c *agent.Connection) { c.Roles = []string{"a/b"} },
+		"/auth/type":     func(c *agent.Connection) { c.Auth.Type = "digest" },
+		"/auth/name":     func(c *agent.Connection) { c.Auth.Type, c.Auth.Name = "header", "Host" },
+		"/auth/username": func(c *agent.Connection) { c.Auth.Type, c.Auth.Username = "basic", "a:b" },
+		"/auth/token_url": func(c *agent.Connection) {
+			c.Auth.Type, c.Auth.ClientID, c.Auth.TokenURL = "oauth2",
+				"x", "ftp://x"
+		},
+		"/auth/client_id": func(c *agent.Connection) {
+			c.Auth.Type, c.Auth.TokenURL = "oauth2",
+				"https://x.example.org"
+		},
 		"/auth/scopes":        func(c *agent.Connection) { c.Auth.Scopes = []string{"x"} },
 		"/idempotency_header": func(c *agent.Connection) { c.IdempotencyHeader = "Con nection" },
 	} {
 		c := good()
 		spoil(&c)
-		if err, _ := Normalise(&c).(*agent.InputError); err == nil || err.Pointer != pointer { //nolint:errorlint // it is returned bare
+		if err, _ := Normalise(&c).(*agent.InputError); err == nil ||
+			err.Pointer != pointer { //nolint:errorlint // it is returned bare
 			t.Errorf("%s: got %v", pointer, err)
 		}
 	}
@@ -580,32 +630,44 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	secret := "https://hooks.example.org/services/T00000000/B00000000/xxxxxxxxxxxxxxxxxxxxxxxx"
-	b.put(agent.Connection{Name: "alerts", Hosts: []string{"hooks.example.org"}, Methods: []string{"POST"}, Roles: []string{"reporter"}, Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, secret)
-	b.put(agent.Connection{Name: "plain", Hosts: []string{"api.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthBearer}}, canary)
-	b.put(agent.Connection{Name: "strayed", Hosts: []string{"hooks.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, "https://evil.example.net/services/xxxxxxxxxxxxxxxxxxxxxxxx")
+	b.put(agent.Connection{Name: "alerts", Hosts: []string{"hooks.example.org"}, Methods: []string{"POST"},
+		Roles: []string{"reporter"}, Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, secret)
+	b.put(agent.Connection{Name: "plain", Hosts: []string{"api.example.org"},
+		Auth: agent.ConnectionAuth{Type: agent.AuthBearer}}, canary)
+	b.put(agent.Connection{Name: "strayed", Hosts: []string{"hooks.example.org"},
+		Auth: agent.ConnectionAuth{Type: agent.AuthURL}}, "https://evil.example.net/services/xxxxxxxxxxxxxxxxxxxxxxxx")
 	c, at, err := b.s.Named(fetch.Caller{Role: "reporter"}, "POST", "alerts")
 	if err != nil || at.String() != secret || c.Name() != "alerts" {
 		t.Fatalf("got %v, %v, %v", c, at, err)
 	}
-	for _, echo := range []string{secret, "/services/T00000000/B00000000/xxxxxxxxxxxxxxxxxxxxxxxx", "token xxxxxxxxxxxxxxxxxxxxxxxx", url.QueryEscape(secret)} {
-		if got := string(c.Mask(t.Context(), []byte("it was "+echo))); strings.Contains(got, "xxxxxxxx") || !strings.Contains(got, "[masked]") {
+	for _, echo := range []string{secret, "/services/T00000000/B00000000/xxxxxxxxxxxxxxxxxxxxxxxx",
+		"token xxxxxxxxxxxxxxxxxxxxxxxx", url.QueryEscape(secret)} {
+		if got := string(c.Mask(t.Context(),
+			[]byte("it was "+echo))); strings.Contains(got, "xxxxxxxx") || !strings.Contains(got, "[masked]") {
 			t.Errorf("%s is shown as %s", echo, got)
 		}
 	}
 	for _, tt := range []struct{ role, method, name, want string }{
-		{"stranger", "POST", "alerts", `no connection "alerts" for the role stranger`}, {"reporter", "POST", "nothing", "no connection"},
-		{"reporter", "GET", "alerts", "does not grant GET"}, {"reporter", "GET", "plain", "request an address of api.example.org"},
+		{"stranger", "POST", "alerts", `no connection "alerts" for the role stranger`},
+		{"reporter", "POST", "nothing", "no connection"},
+		{"reporter", "GET", "alerts", "does not grant GET"}, {"reporter", "GET", "plain",
+			"request an address of api.example.org"},
 		{"reporter", "GET", "strayed", "is an address of a host that is not among the connection's hosts"},
 	} {
-		if _, _, err := b.s.Named(fetch.Caller{Role: tt.role}, tt.method, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "xxxxxxxx") {
+		if _, _, err := b.s.Named(fetch.Caller{Role: tt.role}, tt.method,
+			tt.name); err == nil || !strings.Contains(err.Error(), tt.want) ||
+			strings.Contains(err.Error(), "xxxxxxxx") {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	if found := b.s.Connect(fetch.Caller{Role: "reporter"}, "POST", at); found != nil {
 		t.Errorf("a request to the host goes through %s", found.Name())
 	}
-	for _, bad := range []string{"hooks.example.org/services/x", "ftp://hooks.example.org/x", "https://ann:secret@hooks.example.org/x", "https://hooks.example.org/x#y", "https://example.org/services/x", "https://hooks.example.org:8443/x"} {
-		if err := CheckAddress(&agent.Connection{Hosts: []string{"hooks.example.org"}}, bad); err == nil || strings.Contains(err.Error(), bad) {
+	for _, bad := range []string{"hooks.example.org/services/x", "ftp://hooks.example.org/x",
+		"https://ann:secret@hooks.example.org/x", "https://hooks.example.org/x#y", "https://example.org/services/x",
+		"https://hooks.example.org:8443/x"} {
+		if err := CheckAddress(&agent.Connection{Hosts: []string{"hooks.example.org"}},
+			bad); err == nil || strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -32,9 +32,13 @@ type sourceKey struct {
 
 func newSource(key sourceKey, c *agent.Connection, secret string, t http.RoundTripper) *source {
 	// A redirect is not followed: the secret is for the token endpoint alone.
-	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	return &source{key: key, client: client, turn: make(chan struct{}, 1),
-		config: clientcredentials.Config{ClientID: c.Auth.ClientID, ClientSecret: secret, TokenURL: c.Auth.TokenURL, Scopes: c.Auth.Scopes}}
+		config: clientcredentials.Config{ClientID: c.Auth.ClientID, ClientSecret: secret, TokenURL: c.Auth.TokenURL,
+			Scopes: c.Auth.Scopes}}
 }
 
 // enter takes the turn, unless ctx ends before.
@@ -90,7 +94,8 @@ func tokenError(ctx context.Context, err error) error {
 		return fmt.Errorf("the token endpoint cannot be reached: %s", refused.Message)
 	case errors.As(err, &answered) && answered.Response != nil:
 		text := fmt.Sprintf("the token endpoint answered %d", answered.Response.StatusCode)
-		if slices.Contains([]string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}, answered.ErrorCode) {
+		if slices.Contains([]string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client",
+			"unsupported_grant_type", "invalid_scope"}, answered.ErrorCode) {
 			text += " (" + answered.ErrorCode + ")"
 		}
 		return errors.New(text)

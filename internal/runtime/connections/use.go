@@ -85,7 +85,8 @@ func withParameter(u *url.URL, name, value string) string {
 
 // refuse is the error of a connection that cannot be used: neither the program nor the API is to blame.
 func (u *use) refuse(err error) error {
-	return &fetch.Refusal{Kind: fetch.KindConnection, Message: fmt.Sprintf("the connection %q cannot be used: %s", u.c.Name, err)}
+	return &fetch.Refusal{Kind: fetch.KindConnection, Message: fmt.Sprintf("the connection %q cannot be used: %s",
+		u.c.Name, err)}
 }
 
 // remember has the values masked from now on.

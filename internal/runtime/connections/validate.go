@@ -39,7 +39,8 @@ func CheckName(name string) error {
 }
 
 func invalid(pointer, detail, hint string) *agent.InputError {
-	return &agent.InputError{Code: "validation_failed", Pointer: pointer, Detail: strings.TrimSpace(strings.TrimPrefix(pointer, "/") + " " + detail), Hint: hint}
+	return &agent.InputError{Code: "validation_failed", Pointer: pointer,
+		Detail: strings.TrimSpace(strings.TrimPrefix(pointer, "/") + " " + detail), Hint: hint}
 }
 
 // Normalise checks a connection, without its secret, and writes hosts in lower case and methods in upper case. The error is an
@@ -81,14 +82,16 @@ func checkHosts(c *agent.Connection) *agent.InputError {
 }
 
 func checkMethods(c *agent.Connection) *agent.InputError {
-	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete}
 	if len(c.Methods) == 0 {
 		return invalid("/methods", "must name at least one method", strings.Join(known, ", "))
 	}
 	for i, m := range c.Methods {
 		c.Methods[i] = strings.ToUpper(m)
 		if !slices.Contains(known, c.Methods[i]) || slices.Contains(c.Methods[:i], c.Methods[i]) {
-			return invalid(fmt.Sprintf("/methods/%d", i), "is not a method that can be granted, or is there twice", strings.Join(known, ", "))
+			return invalid(fmt.Sprintf("/methods/%d", i), "is not a method that can be granted, or is there twice",
+				strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -111,8 +114,10 @@ func checkRoles(c *agent.Connection) *agent.InputError {
 // checkAuth checks that the members which the type of authentication needs are there, and no others.
 func checkAuth(c *agent.Connection) *agent.InputError {
 	a := &c.Auth
-	given := map[string]bool{"name": a.Name != "", "username": a.Username != "", "token_url": a.TokenURL != "", "client_id": a.ClientID != "", "scopes": len(a.Scopes) > 0}
-	needs, ok := map[string][]string{agent.AuthBearer: {}, agent.AuthHeader: {"name"}, agent.AuthQuery: {"name"}, agent.AuthBasic: {"username"}, agent.AuthURL: {},
+	given := map[string]bool{"name": a.Name != "", "username": a.Username != "", "token_url": a.TokenURL != "",
+		"client_id": a.ClientID != "", "scopes": len(a.Scopes) > 0}
+	needs, ok := map[string][]string{agent.AuthBearer: {}, agent.AuthHeader: {"name"}, agent.AuthQuery: {"name"},
+		agent.AuthBasic: {"username"}, agent.AuthURL: {},
 		agent.AuthOAuth2: {"token_url", "client_id"}}[a.Type]
 	if !ok {
 		return invalid("/auth/type", "must be bearer, header, query, basic, oauth2 or url", "")
@@ -125,9 +130,11 @@ func checkAuth(c *agent.Connection) *agent.InputError {
 			return invalid("/auth/"+name, "has no meaning where the type is "+a.Type, "")
 		}
 	}
-	for name, v := range map[string]string{"name": a.Name, "username": a.Username, "client_id": a.ClientID, "scopes": strings.Join(a.Scopes, " ")} {
+	for name, v := range map[string]string{"name": a.Name, "username": a.Username, "client_id": a.ClientID,
+		"scopes": strings.Join(a.Scopes, " ")} {
 		if len(v) > maxText || hasControl(v) {
-			return invalid("/auth/"+name, fmt.Sprintf("must have at most %d bytes and no control characters", maxText), "")
+			return invalid("/auth/"+name, fmt.Sprintf("must have at most %d bytes and no control characters", maxText),
+				"")
 		}
 	}
 	switch {
@@ -143,8 +150,10 @@ func checkAuth(c *agent.Connection) *agent.InputError {
 
 func checkTokenURL(text string) *agent.InputError {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" || len(text) > maxText {
-		return invalid("/auth/token_url", "must be an https address without a user", "such as https://id.example.org/oauth/token")
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" ||
+		len(text) > maxText {
+		return invalid("/auth/token_url", "must be an https address without a user",
+			"such as https://id.example.org/oauth/token")
 	}
 	return nil
 }
@@ -152,10 +161,12 @@ func checkTokenURL(text string) *agent.InputError {
 // settable reports whether a credential can be in the header.
 func settable(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
-	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive", "Expect", "Accept-Encoding", "User-Agent", "Accept", "Content-Type":
+	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive",
+		"Expect", "Accept-Encoding", "User-Agent", "Accept", "Content-Type":
 		return false
 	}
-	return len(name) <= 100 && httpguts.ValidHeaderFieldName(name) && !strings.HasPrefix(strings.ToLower(name), "proxy-")
+	return len(name) <= 100 && httpguts.ValidHeaderFieldName(name) &&
+		!strings.HasPrefix(strings.ToLower(name), "proxy-")
 }
 
 // CheckSource refuses what cannot be where a secret is found: at most one of the two names is set.

@@ -139,7 +139,8 @@ func (v *vault) make() ([]age.Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := "# opens the secrets of the connections that recurgentd stores: without this file they are lost\n" + key.String() + "\n"
+	text := "# opens the secrets of the connections that recurgentd stores: without this file they are lost\n" +
+		key.String() + "\n"
 	if err := writeNew(v.path, text); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}

@@ -44,7 +44,10 @@ func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
 		}
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b Method) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method)) })
+	slices.SortFunc(out, func(a, b Method) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role),
+			cmp.Compare(a.Method, b.Method))
+	})
 	return out
 }
 
@@ -58,7 +61,8 @@ func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 		if m.Plain+len(m.Calls) >= MaxCalls {
 			break
 		}
-		c := Call{CallID: n.CallID, Status: agent.StatusOK, ErrorType: n.ErrorType, Authored: n.Authored, Class: n.Class, Weak: n.Weak, Passed: n.Passed, CorrectedBy: n.CorrectedBy}
+		c := Call{CallID: n.CallID, Status: agent.StatusOK, ErrorType: n.ErrorType, Authored: n.Authored,
+			Class: n.Class, Weak: n.Weak, Passed: n.Passed, CorrectedBy: n.CorrectedBy}
 		if !n.OK() {
 			c.Status = agent.StatusError
 		}
@@ -82,5 +86,6 @@ func (m *Method) addWrong(ids []string) {
 		m.PlainIDs = slices.DeleteFunc(m.PlainIDs, func(plain string) bool { return plain == id })
 		m.Plain = max(0, m.Plain-1)
 	}
-	slices.SortStableFunc(m.Calls, func(a, b Call) int { return cmp.Compare(a.CallID, b.CallID) }) // ids are in the order of time
+	// ids are in the order of time
+	slices.SortStableFunc(m.Calls, func(a, b Call) int { return cmp.Compare(a.CallID, b.CallID) })
 }

@@ -46,7 +46,8 @@ func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 func (s *emptyUnderSuccess) callsItselfSuccess(object []byte) bool {
 	success := false
 	rawjson.Members(object, func(key string, v []byte) {
-		success = success || policyWord(key, v, s.policy.SuccessStatuses) != "" || policyWord(key, v, s.policy.Statuses) != ""
+		success = success || policyWord(key, v, s.policy.SuccessStatuses) != "" ||
+			policyWord(key, v, s.policy.Statuses) != ""
 	})
 	return success
 }

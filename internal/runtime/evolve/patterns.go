@@ -49,7 +49,8 @@ func Patterns(events []agent.PatternEvent) []Pattern {
 		}
 	}
 	slices.SortFunc(out, func(a, b Pattern) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.LastSeen, a.LastSeen), cmp.Compare(a.Capability, b.Capability))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.LastSeen, a.LastSeen),
+			cmp.Compare(a.Capability, b.Capability))
 	})
 	return out[:min(len(out), patternLimit)]
 }
@@ -61,7 +62,8 @@ var common = []string{"text_scan", "numeric", "sorting", "date_time", "json_shap
 func PatternsForPrompt(events []agent.PatternEvent) []string {
 	events = slices.Clone(events[max(0, len(events)-patternWindow):])
 	for i := range events {
-		events[i].Capabilities = slices.DeleteFunc(slices.Clone(events[i].Capabilities), func(c string) bool { return slices.Contains(common, c) })
+		events[i].Capabilities = slices.DeleteFunc(slices.Clone(events[i].Capabilities),
+			func(c string) bool { return slices.Contains(common, c) })
 	}
 	var out []string
 	for _, p := range Patterns(events) {

@@ -89,8 +89,9 @@ type Proposal struct {
 
 // Simulation says what the new deliverable would have done to the recorded calls.
 type Simulation struct {
-	Calls             int `json:"calls"`               // recorded ok calls looked at
-	Checked           int `json:"checked"`             // of these, by their value; the others, whose value is kept no more, by what was noted of it
+	Calls int `json:"calls"` // recorded ok calls looked at
+	// of these, by their value; the others, whose value is kept no more, by what was noted of it
+	Checked           int `json:"checked"`
 	WouldFail         int `json:"would_fail"`          // of these
 	WouldFailReasked  int `json:"would_fail_reasked"`  // of these, the user asked again
 	WouldFailAccepted int `json:"would_fail_accepted"` // and these the user took
@@ -108,7 +109,8 @@ func Recommend(methods []Method, p agent.RecommendPolicy) []Recommendation {
 		out[i].ID = identify(out[i])
 	}
 	slices.SortFunc(out, func(a, b Recommendation) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Method, b.Method),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	return out
 }
@@ -169,7 +171,9 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
 		case c.Passed: // the cause lies below
-		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored && c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType): // an outage is nobody's evidence
+		// an outage is nobody's evidence
+		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored &&
+			c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType):
 			little.add(c)
 		}
 	}
@@ -177,12 +181,15 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 	var reasons []string
 	all := tally{}
 	if len(failed.ids) >= p.IntrinsicFailures {
-		reasons = append(reasons, fmt.Sprintf("%d of %d calls failed by the program's fault or on a changed outside", len(failed.ids), n))
+		reasons = append(reasons, fmt.Sprintf("%d of %d calls failed by the program's fault or on a changed outside",
+			len(failed.ids), n))
 		all.corrected += failed.corrected
 		all.ids = append(all.ids, failed.ids...)
 	}
 	if little.enough(n, p) {
-		reasons = append(reasons, fmt.Sprintf("%d of %d calls achieved little by the program's own word, and %d of them were asked again", len(little.ids), n, little.corrected))
+		reasons = append(reasons,
+			fmt.Sprintf("%d of %d calls achieved little by the program's own word, and %d of them were asked again",
+				len(little.ids), n, little.corrected))
 		all.corrected += little.corrected
 		all.ids = append(all.ids, little.ids...)
 	}
@@ -195,8 +202,9 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		return nil
 	}
 	all.ids = inOrder(m.Calls, all.ids)
-	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: Reforge, Score: all.score(n), Evidence: all.evidence(),
-		Reason: strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
+	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: Reforge, Score: all.score(n),
+		Evidence: all.evidence(),
+		Reason:   strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
 }
 
 // uncatchable reports whether no contract constraint can catch any of the reasons, because constraints check only the top level.
@@ -235,7 +243,8 @@ func split(m Method, p agent.RecommendPolicy) []Recommendation {
 	if len(referred.ids) < p.BoundaryReferrals {
 		return nil
 	}
-	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(m.size()), Evidence: referred.evidence(),
+	return []Recommendation{{Role: m.Role, Method: m.Method, Kind: SplitBoundary, Score: referred.score(m.size()),
+		Evidence: referred.evidence(),
 		Reason:   fmt.Sprintf("%d of %d calls ended in wrong_tool_boundary: give the task to a role of its own, or widen this one's purpose", len(referred.ids), m.size()),
 		Proposal: Proposal{Action: "review"}}}
 }

@@ -18,10 +18,14 @@ import (
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	event := func(at int, capabilities ...string) agent.PatternEvent {
-		return agent.PatternEvent{CallID: fmt.Sprint(at), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", at), Capabilities: capabilities}
+		return agent.PatternEvent{CallID: fmt.Sprint(at), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", at),
+			Capabilities: capabilities}
 	}
-	events := []agent.PatternEvent{event(1, "old", "old"), event(2, "old"), event(3, "fetch", "fetch", "json"), event(4, "fetch", "html", "a", "b"), event(5, "json", "a", ""), event(6, "fetch", "b", "once"), event(7, "a", "json", "html")}
-	want := []string{"a: seen in 3 of the last 5 calls", "json: seen in 3 of the last 5 calls", "fetch: seen in 3 of the last 5 calls", "html: seen in 2 of the last 5 calls"}
+	events := []agent.PatternEvent{event(1, "old", "old"), event(2, "old"), event(3, "fetch", "fetch", "json"),
+		event(4, "fetch", "html", "a", "b"), event(5, "json", "a", ""), event(6, "fetch", "b", "once"),
+		event(7, "a", "json", "html")}
+	want := []string{"a: seen in 3 of the last 5 calls", "json: seen in 3 of the last 5 calls",
+		"fetch: seen in 3 of the last 5 calls", "html: seen in 2 of the last 5 calls"}
 	if diff := cmp.Diff(want, PatternsForPrompt(events)); diff != "" {
 		t.Error(diff)
 	}
@@ -60,28 +64,40 @@ func TestRecommend(t *testing.T) {
 		want string // kind and constraint
 	}{
 		{"nothing wrong", method(fine, fine, fine), ""},
-		{"three empty of three", method(weak(movies), weak(movies), weak(movies)), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"three empty of three", method(weak(movies), weak(movies), weak(movies)),
+			"strengthen_contract deliverable.constraints.properties.movies.min_items"},
 		{"two empty", method(weak(movies), weak(movies)), ""},
-		{"three empty of six", method(weak(movies), weak(movies), weak(movies), fine, fine, fine), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"three empty of six", method(weak(movies), weak(movies), weak(movies), fine, fine, fine),
+			"strengthen_contract deliverable.constraints.properties.movies.min_items"},
 		{"three empty of seven", method(weak(movies), weak(movies), weak(movies), fine, fine, fine, fine), ""},
-		{"two empty that were asked again", method(reasked(weak(movies)), reasked(weak(movies)), fine, fine, fine, fine, fine), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
-		{"an empty list", method(weak("empty_array:/"), weak("empty_array:/"), weak("empty_array:/")), "strengthen_contract deliverable.min_items"},
-		{"empty, with a word", method(weak(movies, "weak_status:/status=empty"), weak(movies), weak(movies)), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
-		{"words alone", method(weak("weak_status:/status=fallback"), weak("weak_status:/status=fallback"), weak("weak_status:/status=partial")), "reforge"},
+		{"two empty that were asked again", method(reasked(weak(movies)), reasked(weak(movies)), fine, fine, fine, fine,
+			fine), "strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"an empty list", method(weak("empty_array:/"), weak("empty_array:/"), weak("empty_array:/")),
+			"strengthen_contract deliverable.min_items"},
+		{"empty, with a word", method(weak(movies, "weak_status:/status=empty"), weak(movies), weak(movies)),
+			"strengthen_contract deliverable.constraints.properties.movies.min_items"},
+		{"words alone", method(weak("weak_status:/status=fallback"), weak("weak_status:/status=fallback"),
+			weak("weak_status:/status=partial")), "reforge"},
 		{"low utility", method(authored("low_utility"), authored("low_utility"), authored("low_utility")), "reforge"},
-		{"invalid input is the caller's", method(authored("invalid_input"), authored("invalid_input"), authored("invalid_input")), ""},
-		{"intrinsic and adaptive failures", method(broken, drift, broken, fine, fine, fine, fine, fine, fine), "reforge"},
+		{"invalid input is the caller's", method(authored("invalid_input"), authored("invalid_input"),
+			authored("invalid_input")), ""},
+		{"intrinsic and adaptive failures", method(broken, drift, broken, fine, fine, fine, fine, fine, fine),
+			"reforge"},
 		{"two failures", method(broken, broken), ""},
-		{"boundary", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), authored("wrong_tool_boundary"), fine), "split_boundary"},
-		{"boundary, passed on", method(passed(authored("wrong_tool_boundary")), passed(authored("wrong_tool_boundary")), passed(authored("wrong_tool_boundary"))), ""},
-		{"low utility, passed on", method(passed(authored("low_utility")), passed(authored("low_utility")), passed(authored("low_utility"))), ""},
+		{"boundary", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary"),
+			authored("wrong_tool_boundary"), fine), "split_boundary"},
+		{"boundary, passed on", method(passed(authored("wrong_tool_boundary")), passed(authored("wrong_tool_boundary")),
+			passed(authored("wrong_tool_boundary"))), ""},
+		{"low utility, passed on", method(passed(authored("low_utility")), passed(authored("low_utility")),
+			passed(authored("low_utility"))), ""},
 		{"two boundary referrals", method(authored("wrong_tool_boundary"), authored("wrong_tool_boundary")), ""},
 	}
 	for _, tt := range tests {
 		var got []string
 		for _, r := range Recommend([]Method{tt.m}, agent.DefaultPolicy().Recommendations) {
 			got = append(got, strings.TrimSpace(r.Kind+" "+r.Proposal.Constraint))
-			if r.Score <= 0 || r.Score > 1 || len(r.Evidence) == 0 || r.Reason == "" || !strings.HasPrefix(r.ID, "rec_") || r.Proposal.Action == "" {
+			if r.Score <= 0 || r.Score > 1 || len(r.Evidence) == 0 || r.Reason == "" ||
+				!strings.HasPrefix(r.ID, "rec_") || r.Proposal.Action == "" {
 				t.Errorf("%s: incomplete: %+v", tt.name, r)
 			}
 		}
@@ -89,7 +105,8 @@ func TestRecommend(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.name, got, tt.want)
 		}
 	}
-	if got := Recommend([]Method{tests[2].m}, agent.RecommendPolicy{MinEvidence: 2, WeakRate: 0.5, BoundaryReferrals: 3, Corrections: 2, IntrinsicFailures: 3}); len(got) != 1 {
+	if got := Recommend([]Method{tests[2].m}, agent.RecommendPolicy{MinEvidence: 2, WeakRate: 0.5, BoundaryReferrals: 3,
+		Corrections: 2, IntrinsicFailures: 3}); len(got) != 1 {
 		t.Errorf("thresholds are policy, got %+v", got)
 	}
 }
@@ -104,9 +121,11 @@ func TestStrengthenAndSimulate(t *testing.T) {
 	asked := map[string]int{}
 	m.Value = func(id string) json.RawMessage {
 		asked[id]++
-		return map[string]json.RawMessage{"call_00": json.RawMessage(empty), "call_01": json.RawMessage(empty), "call_03": json.RawMessage(full), "call_05": json.RawMessage(`{"status":"ok"}`)}[id]
+		return map[string]json.RawMessage{"call_00": json.RawMessage(empty), "call_01": json.RawMessage(empty),
+			"call_03": json.RawMessage(full), "call_05": json.RawMessage(`{"status":"ok"}`)}[id]
 	}
-	m.Deliverable = json.RawMessage(`{"type": "object", "required": ["status", "movies"], "constraints": {"properties": {"n": {"type": "number"}}}}`)
+	m.Deliverable = json.RawMessage(
+		`{"type": "object", "required": ["status", "movies"], "constraints": {"properties": {"n": {"type": "number"}}}}`)
 	r := Recommend([]Method{m}, agent.DefaultPolicy().Recommendations)
 	if len(r) != 1 {
 		t.Fatalf("got %+v", r)
@@ -119,7 +138,8 @@ func TestStrengthenAndSimulate(t *testing.T) {
 	if err != nil || s.Check(json.RawMessage(empty)) == nil || s.Check(json.RawMessage(full)) != nil {
 		t.Errorf("the proposal does not bite: %v", err)
 	}
-	if diff := cmp.Diff(&Simulation{Calls: 6, Checked: 4, WouldFail: 4, WouldFailReasked: 2, WouldFailAccepted: 2}, r[0].Simulation); diff != "" {
+	if diff := cmp.Diff(&Simulation{Calls: 6, Checked: 4, WouldFail: 4, WouldFailReasked: 2, WouldFailAccepted: 2},
+		r[0].Simulation); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"call_02", "call_01", "call_00"}, r[0].Evidence); diff != "" {
@@ -138,10 +158,13 @@ func TestStrengthenAndSimulate(t *testing.T) {
 func TestConstrain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, deliverable, key, want string }{
-		{"nothing yet", ``, "movies", `{"constraints":{"properties":{"movies":{"min_items":1,"type":"array"}}},"type":"object"}`},
-		{"null may stay null", `{"type":"object","constraints":{"properties":{"movies":{"type":["array","null"]}}}}`, "movies",
+		{"nothing yet", ``, "movies",
+			`{"constraints":{"properties":{"movies":{"min_items":1,"type":"array"}}},"type":"object"}`},
+		{"null may stay null", `{"type":"object","constraints":{"properties":{"movies":{"type":["array","null"]}}}}`,
+			"movies",
 			`{"constraints":{"properties":{"movies":{"min_items":1,"type":["array","null"]}}},"type":"object"}`},
-		{"a bound of 0 is none", `{"constraints":{"properties":{"m":{"min_items":0}}}}`, "m", `{"constraints":{"properties":{"m":{"min_items":1,"type":"array"}}},"type":"object"}`},
+		{"a bound of 0 is none", `{"constraints":{"properties":{"m":{"min_items":0}}}}`, "m",
+			`{"constraints":{"properties":{"m":{"min_items":1,"type":"array"}}},"type":"object"}`},
 		{"the whole", `{"type":"Array"}`, "", `{"min_items":1,"type":"Array"}`},
 		{"the whole, demanded", `{"type":"array","min_items":2}`, "", ``},
 		{"the whole, demanded in constraints", `{"type":"array","constraints":{"min_items":1}}`, "", ``},
@@ -175,10 +198,12 @@ func TestScore(t *testing.T) {
 	for _, tt := range []struct {
 		weak, reasked, fine int
 		want                float64
-	}{{3, 0, 3, 0.26}, {3, 0, 0, 0.46}, {3, 3, 0, 0.86}, {10, 0, 0, 0.6}, {10, 5, 0, 0.8}, {10, 10, 0, 1}, {20, 20, 0, 1}} {
+	}{{3, 0, 3, 0.26}, {3, 0, 0, 0.46}, {3, 3, 0, 0.86}, {10, 0, 0, 0.6}, {10, 5, 0, 0.8}, {10, 10, 0, 1},
+		{20, 20, 0, 1}} {
 		r := Recommend([]Method{calls(tt.weak, tt.reasked, tt.fine)}, agent.DefaultPolicy().Recommendations)
 		if len(r) != 1 || r[0].Score != tt.want {
-			t.Errorf("%d weak, %d of them asked again, %d fine: got %+v, want a score of %v", tt.weak, tt.reasked, tt.fine, r, tt.want)
+			t.Errorf("%d weak, %d of them asked again, %d fine: got %+v, want a score of %v", tt.weak, tt.reasked,
+				tt.fine, r, tt.want)
 		}
 	}
 }
@@ -215,15 +240,18 @@ func TestCollect(t *testing.T) {
 	t.Parallel()
 	var entries []agent.LogEntry
 	add := func(e agent.LogEntry) {
-		e.CallID, e.Timestamp = fmt.Sprintf("call_%03d", len(entries)), fmt.Sprintf("2026-11-21T00:%02d:%02d.000Z", len(entries)/60, len(entries)%60)
+		e.CallID, e.Timestamp = fmt.Sprintf("call_%03d", len(entries)),
+			fmt.Sprintf("2026-11-21T00:%02d:%02d.000Z", len(entries)/60, len(entries)%60)
 		e.OutcomeStatus, e.ProgramSource = "ok", "persisted"
 		entries = append(entries, e)
 	}
 	weak := []string{"empty_array:/movies"}
 	for range 4 {
 		root := fmt.Sprintf("call_%03d", len(entries)+1)
-		add(agent.LogEntry{Role: "finder", Method: "find", Depth: 1, RootCallID: root, WeakSuccess: true, WeakSuccessReasons: weak})
-		add(agent.LogEntry{Role: "assistant", Method: "ask", WeakSuccess: true, WeakSuccessReasons: weak, WeakNestedCalls: 1})
+		add(agent.LogEntry{Role: "finder", Method: "find", Depth: 1, RootCallID: root, WeakSuccess: true,
+			WeakSuccessReasons: weak})
+		add(agent.LogEntry{Role: "assistant", Method: "ask", WeakSuccess: true, WeakSuccessReasons: weak,
+			WeakNestedCalls: 1})
 	}
 	for range 6 {
 		add(agent.LogEntry{Role: "finder", Method: "find"})
@@ -252,7 +280,8 @@ func TestCollect(t *testing.T) {
 		if r.Role == "assistant" && r.Kind != Reforge {
 			t.Errorf("the root is blamed for its leaf: %+v", r)
 		}
-		if r.Role == "finder" && (r.Simulation.Calls != 10 || r.Simulation.WouldFailReasked != 2 || r.Simulation.WouldFailAccepted != 2) {
+		if r.Role == "finder" && (r.Simulation.Calls != 10 || r.Simulation.WouldFailReasked != 2 ||
+			r.Simulation.WouldFailAccepted != 2) {
 			t.Errorf("the leaf: %+v %+v", r, r.Simulation)
 		}
 	}
@@ -263,8 +292,11 @@ func TestCollect(t *testing.T) {
 func TestFailuresOnTheWay(t *testing.T) {
 	t.Parallel()
 	entry := func(i int, decision string) agent.LogEntry {
-		return agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: "r", Method: decision, OutcomeStatus: "ok", ProgramSource: "repaired",
-			Selection: agent.Selection{Decision: decision}, AttemptFailures: []agent.AttemptFailure{{FailureClass: agent.ClassIntrinsic}}}
+		return agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i),
+			Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: "r", Method: decision, OutcomeStatus: "ok",
+			ProgramSource:   "repaired",
+			Selection:       agent.Selection{Decision: decision},
+			AttemptFailures: []agent.AttemptFailure{{FailureClass: agent.ClassIntrinsic}}}
 	}
 	var entries []agent.LogEntry
 	for i := range 3 {
@@ -281,16 +313,23 @@ func TestCollectIsDeterministic(t *testing.T) {
 	t.Parallel()
 	var entries []agent.LogEntry
 	for i := range 40 {
-		e := agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i), Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: fmt.Sprintf("role %d", i%3), Method: "find",
-			OutcomeStatus: "ok", ProgramSource: "persisted", WeakSuccess: true, WeakSuccessReasons: []string{"empty_array:/a", "empty_array:/b"}}
+		e := agent.LogEntry{CallID: fmt.Sprintf("call_%02d", i),
+			Timestamp: fmt.Sprintf("2026-11-21T00:00:%02d.000Z", i), Role: fmt.Sprintf("role %d", i%3), Method: "find",
+			OutcomeStatus: "ok", ProgramSource: "persisted", WeakSuccess: true,
+			WeakSuccessReasons: []string{"empty_array:/a", "empty_array:/b"}}
 		if i >= 3 {
 			e.UserCorrectionDetected, e.UserCorrectionReferenceCallID = true, fmt.Sprintf("call_%02d", i-3)
 		}
 		entries = append(entries, e)
 	}
-	entries = append(entries, agent.LogEntry{CallID: "r", OutcomeStatus: agent.StatusRunning}, agent.LogEntry{CallID: "s", OutcomeStatus: "ok", ProgramSource: agent.SourceNone, Method: "x="})
+	entries = append(entries, agent.LogEntry{CallID: "r", OutcomeStatus: agent.StatusRunning},
+		agent.LogEntry{CallID: "s", OutcomeStatus: "ok", ProgramSource: agent.SourceNone, Method: "x="})
 	advise := func(in []agent.MethodEvidence) []byte {
-		b, err := json.Marshal(Recommend(Collect(in, Sources{Deliverable: func(*agent.MethodEvidence) json.RawMessage { return json.RawMessage(`{"required":["a","b"]}`) }}), agent.DefaultPolicy().Recommendations))
+		b, err := json.Marshal(Recommend(Collect(in,
+			Sources{Deliverable: func(*agent.MethodEvidence) json.RawMessage {
+				return json.RawMessage(
+					`{"required":["a","b"]}`)
+			}}), agent.DefaultPolicy().Recommendations))
 		if err != nil {
 			t.Fatal(err)
 		}

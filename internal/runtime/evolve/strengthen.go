@@ -50,7 +50,8 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		if !whole {
 			what = fmt.Sprintf("%q", key)
 		}
-		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok), Evidence: t.evidence(), Proposal: proposal,
+		out = append(out, Recommendation{Role: m.Role, Method: m.Method, Kind: StrengthenContract, Score: t.score(ok),
+			Evidence: t.evidence(), Proposal: proposal,
 			Reason: fmt.Sprintf("%d of %d ok calls returned %s empty, and %d of them were asked again: let the contract demand at least one item", len(t.ids), ok, what, t.corrected)})
 		proposed = append(proposed, proposedContract{reason, schema})
 	}

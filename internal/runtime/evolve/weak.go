@@ -54,7 +54,10 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 			reasons = append(reasons, weakStatus(key, v, "", p)...)
 		}
 		if status && agent.Kind(v) == "object" {
-			rawjson.Members(v, func(k string, v []byte) { reasons = append(reasons, weakStatus(k, v, "/"+escape(key), p)...) })
+			rawjson.Members(v, func(k string, v []byte) {
+				reasons = append(reasons,
+					weakStatus(k, v, "/"+escape(key), p)...)
+			})
 		}
 		if looked[key] && isEmptyArray(v) {
 			reasons = append(reasons, WeakEmpty+":/"+escape(key))
@@ -76,7 +79,8 @@ func weakStatus(key string, v []byte, place string, p agent.WeakPolicy) []string
 // policyWord is the word of the policy that a member named status has, whatever its case and separators; "" for none.
 func policyWord(key string, v []byte, words []string) string {
 	var said string
-	if !strings.EqualFold(key, "status") || len(v) > maxStatus || agent.Kind(v) != "string" || json.Unmarshal(v, &said) != nil {
+	if !strings.EqualFold(key, "status") || len(v) > maxStatus || agent.Kind(v) != "string" ||
+		json.Unmarshal(v, &said) != nil {
 		return ""
 	}
 	for _, w := range words {
@@ -163,7 +167,8 @@ func saysStatus(value []byte, words []string) bool {
 			return false
 		}
 		word := value[said+1 : said+1+end]
-		if bytes.IndexByte(word, '\\') >= 0 || slices.ContainsFunc(words, func(w string) bool { return sameWord(word, w) }) {
+		if bytes.IndexByte(word, '\\') >= 0 || slices.ContainsFunc(words,
+			func(w string) bool { return sameWord(word, w) }) {
 			return true
 		}
 	}

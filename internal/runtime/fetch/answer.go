@@ -114,7 +114,8 @@ func (s *sentBody) explain(err error) error {
 }
 
 func response(answer *http.Response, body, raw []byte) *recurgent.Response {
-	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header), Body: wire.ValidText(body), Raw: raw}
+	return &recurgent.Response{Status: answer.StatusCode, Header: boundHeader(answer.Header),
+		Body: wire.ValidText(body), Raw: raw}
 }
 
 func boundHeader(h http.Header) map[string]string {

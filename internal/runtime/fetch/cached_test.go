@@ -73,10 +73,12 @@ func TestKeptAnswers(t *testing.T) {
 		}
 		now = now.Add(30 * time.Second)
 		second, kept := ask(recurgent.Request{Cache: true})
-		if second != first || kept.Mode != httpcache.Cached || kept.FetchedAt != note.FetchedAt || kept.Shape != note.Shape || kept.ContentType != "text/plain; charset=utf-8" {
+		if second != first || kept.Mode != httpcache.Cached || kept.FetchedAt != note.FetchedAt ||
+			kept.Shape != note.Shape || kept.ContentType != "text/plain; charset=utf-8" {
 			t.Errorf("%q: got %q, %+v, want what came first", encoding, second, kept)
 		}
-		for _, q := range []recurgent.Request{{}, {Cache: true, Header: map[string]string{"Accept": "x"}}, {Cache: true, Method: "POST"}, {Cache: true}} {
+		for _, q := range []recurgent.Request{{}, {Cache: true, Header: map[string]string{"Accept": "x"}},
+			{Cache: true, Method: "POST"}, {Cache: true}} {
 			if q.Method == "POST" {
 				c.opts.Connector = &fakeConnection{host: host, methods: []string{"POST"}}
 			}
@@ -100,7 +102,8 @@ func TestBrokenAnswersAreNotKept(t *testing.T) {
 	o.OnResult = func(source string) { sources = append(sources, source) }
 	c := clientWith(t, o, host)
 	for range 2 {
-		if _, note, failure := do(t.Context(), c, recurgent.Request{URL: server.URL, Cache: true}); failure == nil || note.ErrorKind != KindEncoding {
+		if _, note, failure := do(t.Context(), c, recurgent.Request{URL: server.URL,
+			Cache: true}); failure == nil || note.ErrorKind != KindEncoding {
 			t.Errorf("got %+v, %+v", failure, note)
 		}
 	}
@@ -129,7 +132,8 @@ func TestKeptAnswersOfConnections(t *testing.T) {
 	c := clientWith(t, o, host)
 	ask := func(caller string) (string, string) {
 		namespace, role, _ := strings.Cut(caller, "/")
-		a := c.Do(t.Context(), Caller{Owner: agent.Owner{Namespace: agent.Namespace(namespace)}, Role: role}, recurgent.Request{URL: server.URL, Cache: true})
+		a := c.Do(t.Context(), Caller{Owner: agent.Owner{Namespace: agent.Namespace(namespace)}, Role: role},
+			recurgent.Request{URL: server.URL, Cache: true})
 		a.Release()
 		if a.Failure != nil {
 			t.Fatal(a.Failure)
@@ -185,7 +189,8 @@ func TestStaleAnswersStandIn(t *testing.T) {
 	now := c.now().Add(time.Minute)
 	c.now = func() time.Time { return now }
 	down = true
-	if r, note, failure := do(t.Context(), c, q); failure != nil || r.Body != "good" || r.Status != 200 || note.Mode != httpcache.Stale || len(*waits) > 0 {
+	if r, note, failure := do(t.Context(), c, q); failure != nil || r.Body != "good" || r.Status != 200 ||
+		note.Mode != httpcache.Stale || len(*waits) > 0 {
 		t.Errorf("got %+v, %+v, %+v, want what was kept", failure, r, note)
 	}
 	server.Close()

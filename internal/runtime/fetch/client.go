@@ -65,7 +65,8 @@ type Client struct {
 
 // New returns a client whose requests go through the transport, which stays the caller's.
 func New(t *Transport, o Options) (*Client, error) {
-	c := &Client{opts: o, transport: t, slots: fair.NewShare[agent.Owner](int64(o.Parallel)), large: fair.NewShare[agent.Owner](int64(largeBodies / max(1, o.MaxBody))), now: time.Now, sleep: sleep}
+	c := &Client{opts: o, transport: t, slots: fair.NewShare[agent.Owner](int64(o.Parallel)),
+		large: fair.NewShare[agent.Owner](int64(largeBodies / max(1, o.MaxBody))), now: time.Now, sleep: sleep}
 	if o.CacheBytes > 0 {
 		var err error
 		if c.cache, err = httpcache.New(o.CacheBytes, func() time.Time { return c.now() }); err != nil {
@@ -114,7 +115,8 @@ func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer
 	}
 	var a Answer
 	if Writes(q.Method) {
-		a = who.Writes.do(&q, c.through(who, &q), func(key string) Answer { return c.do(ctx, q, &hops{who: who, key: key}) })
+		a = who.Writes.do(&q, c.through(who, &q),
+			func(key string) Answer { return c.do(ctx, q, &hops{who: who, key: key}) })
 	} else {
 		a = c.do(ctx, q, &hops{who: who})
 	}
@@ -199,7 +201,8 @@ func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *A
 	defer slot.release()
 	ctx, limit := withLimit(ctx, c.opts.Timeout)
 	defer limit.stop()
-	h.reader = bodyReader{most: c.opts.MaxBody, large: func() error { return limit.pause(func() error { return a.large.take(ctx) }) }}
+	h.reader = bodyReader{most: c.opts.MaxBody,
+		large: func() error { return limit.pause(func() error { return a.large.take(ctx) }) }}
 	h.enter = func(bytes int) error {
 		return limit.pause(func() error { return c.opts.Heavy.Enter(ctx, h.who.Owner, bytes) })
 	}

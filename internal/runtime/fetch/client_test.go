@@ -57,7 +57,8 @@ func answerName(conn net.Conn) error {
 	case q.Name.String() != "localhost.":
 		m.RCode = dnsmessage.RCodeNameError
 	case q.Type == dnsmessage.TypeA:
-		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
+		m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60},
+			Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
 	}
 	data, err := m.AppendPack([]byte{0, 0})
 	if err != nil {
@@ -75,10 +76,14 @@ func site(t *testing.T) (*httptest.Server, string) {
 	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
 	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s %s ua=%s auth=%s cookie=%s", r.Method, r.Header.Get("X-Test"), body, r.UserAgent(), r.Header.Get("Authorization"), r.Header.Get("Cookie"))
+		fmt.Fprintf(w, "%s %s %s ua=%s auth=%s cookie=%s", r.Method, r.Header.Get("X-Test"), body, r.UserAgent(),
+			r.Header.Get("Authorization"), r.Header.Get("Cookie"))
 	})
 	mux.HandleFunc("/404", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "gone", http.StatusNotFound) })
-	mux.HandleFunc("/503", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "busy", http.StatusServiceUnavailable) })
+	mux.HandleFunc("/503", func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "busy",
+			http.StatusServiceUnavailable)
+	})
 	mux.HandleFunc("/hop/{n}", func(w http.ResponseWriter, r *http.Request) {
 		n := r.PathValue("n")
 		if n == "0" {
@@ -91,7 +96,10 @@ func site(t *testing.T) (*httptest.Server, string) {
 		http.Redirect(w, r, r.URL.Query().Get("u"), http.StatusTemporaryRedirect)
 	})
 	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, testMax+1)) })
-	mux.HandleFunc("/just", func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat("x", testMax))) })
+	mux.HandleFunc("/just", func(w http.ResponseWriter,
+		r *http.Request) {
+		w.Write([]byte(strings.Repeat("x", testMax)))
+	})
 	mux.HandleFunc("/bomb", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
@@ -164,7 +172,8 @@ func TestNoHostStandsForOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for address, ok := range map[string]bool{"https://a.example.org/": true, "https://*.example.org/": false, "https://*.example.com/": false, "https://%2A.example.org/": false} {
+	for address, ok := range map[string]bool{"https://a.example.org/": true, "https://*.example.org/": false,
+		"https://*.example.com/": false, "https://%2A.example.org/": false} {
 		at, err := url.Parse(address)
 		if err == nil {
 			err = transport.Permit(at)
@@ -200,13 +209,20 @@ func TestFetchPolicy(t *testing.T) {
 	port := listener.Addr().(*net.TCPAddr).Port
 	open := testClient(t)
 	for _, address := range []string{
-		s.URL + "/plain", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "/etc/passwd", "", "://", "https://", "http:///x",
-		fmt.Sprintf("https://127.0.0.1:%d/", port), fmt.Sprintf("https://localhost:%d/", port), fmt.Sprintf("https://localhost.:%d/", port),
-		fmt.Sprintf("https://[::1]:%d/", port), fmt.Sprintf("https://[::ffff:127.0.0.1]:%d/", port), fmt.Sprintf("https://0.0.0.0:%d/", port), fmt.Sprintf("https://[::]:%d/", port),
-		fmt.Sprintf("https://127.1:%d/", port), fmt.Sprintf("https://2130706433:%d/", port), fmt.Sprintf("https://0x7f000001:%d/", port), fmt.Sprintf("https://0177.0.0.1:%d/", port),
-		fmt.Sprintf("https://①②⑦.⓪.⓪.①:%d/", port), fmt.Sprintf("https://127。0。0。1:%d/", port), fmt.Sprintf("https://u:p@127.0.0.1:%d/", port),
-		"https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/", "https://100.64.0.1/", "https://[fd00::1]/",
-		"https://[fe80::1]/", "https://[64:ff9b::7f00:1]/", "https://224.0.0.1/", "https://255.255.255.255/", "https://192.0.2.1/", "https://198.18.0.1/",
+		s.URL + "/plain", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "/etc/passwd", "", "://",
+		"https://", "http:///x",
+		fmt.Sprintf("https://127.0.0.1:%d/", port), fmt.Sprintf("https://localhost:%d/", port),
+		fmt.Sprintf("https://localhost.:%d/", port),
+		fmt.Sprintf("https://[::1]:%d/", port), fmt.Sprintf("https://[::ffff:127.0.0.1]:%d/", port),
+		fmt.Sprintf("https://0.0.0.0:%d/", port), fmt.Sprintf("https://[::]:%d/", port),
+		fmt.Sprintf("https://127.1:%d/", port), fmt.Sprintf("https://2130706433:%d/", port),
+		fmt.Sprintf("https://0x7f000001:%d/", port), fmt.Sprintf("https://0177.0.0.1:%d/", port),
+		fmt.Sprintf("https://①②⑦.⓪.⓪.①:%d/", port), fmt.Sprintf("https://127。0。0。1:%d/", port),
+		fmt.Sprintf("https://u:p@127.0.0.1:%d/", port),
+		"https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/",
+		"https://100.64.0.1/", "https://[fd00::1]/",
+		"https://[fe80::1]/", "https://[64:ff9b::7f00:1]/", "https://224.0.0.1/", "https://255.255.255.255/",
+		"https://192.0.2.1/", "https://198.18.0.1/",
 	} {
 		_, note, refused := do(t.Context(), open, recurgent.Request{URL: address})
 		if refused == nil || refused.Type != "denied" && note.ErrorKind != KindDNS {
@@ -220,12 +236,15 @@ func TestFetchPolicy(t *testing.T) {
 	}
 
 	named := testClient(t, host)
-	if r, _, refused := do(t.Context(), named, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+	if r, _, refused := do(t.Context(), named,
+		recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
 		t.Errorf("a named host: %v %+v", refused, r)
 	}
-	for _, address := range []string{fmt.Sprintf("http://127.0.0.1:%d/", port), "https://example.com/", s.URL + "/to?u=" + url.QueryEscape(fmt.Sprintf("http://127.0.0.1:%d/", port)),
+	for _, address := range []string{fmt.Sprintf("http://127.0.0.1:%d/", port), "https://example.com/",
+		s.URL + "/to?u=" + url.QueryEscape(fmt.Sprintf("http://127.0.0.1:%d/", port)),
 		s.URL + "/to?u=https://169.254.169.254/", s.URL + "/to?u=file:///etc/passwd"} {
-		if _, _, refused := do(t.Context(), named, recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
+		if _, _, refused := do(t.Context(), named,
+			recurgent.Request{URL: address}); refused == nil || refused.Type != "denied" {
 			t.Errorf("%s with only %s named: %+v", address, host, refused)
 		}
 	}
@@ -242,9 +261,12 @@ func TestPublicBesideNamedHosts(t *testing.T) {
 	}{
 		{nil, "https://example.com/", true}, {nil, "http://example.com/", false},
 		{[]string{host}, "https://example.com/", false}, {[]string{host}, s.URL, true},
-		{[]string{Public}, "https://example.com/", true}, {[]string{Public}, "http://example.com/", false}, {[]string{Public}, s.URL, false},
-		{[]string{host, Public}, "https://example.com/", true}, {[]string{host, Public}, "http://example.com/", false}, {[]string{host, Public}, s.URL, true},
-		{[]string{host, Public}, "https://metadata.packet.net/", false}, {[]string{"public:443"}, "https://public/", true}, {[]string{"public:443"}, "https://example.com/", false},
+		{[]string{Public}, "https://example.com/", true}, {[]string{Public}, "http://example.com/", false},
+		{[]string{Public}, s.URL, false},
+		{[]string{host, Public}, "https://example.com/", true}, {[]string{host, Public}, "http://example.com/", false},
+		{[]string{host, Public}, s.URL, true},
+		{[]string{host, Public}, "https://metadata.packet.net/", false},
+		{[]string{"public:443"}, "https://public/", true}, {[]string{"public:443"}, "https://example.com/", false},
 	} {
 		transport, err := NewTransport(TransportOptions{Allow: c.allow})
 		if err != nil {
@@ -259,11 +281,13 @@ func TestPublicBesideNamedHosts(t *testing.T) {
 		}
 	}
 	both := testClient(t, host, Public)
-	if r, _, refused := do(t.Context(), both, recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
+	if r, _, refused := do(t.Context(), both,
+		recurgent.Request{URL: s.URL + "/plain"}); refused != nil || r.Body != "hello" {
 		t.Errorf("a named host beside the public ones: %v %+v", refused, r)
 	}
 	// The address counts, not the name that leads there.
-	if _, note, refused := do(t.Context(), both, recurgent.Request{URL: "https://localhost:1/"}); refused == nil || note.ErrorKind != KindDenied {
+	if _, note, refused := do(t.Context(), both,
+		recurgent.Request{URL: "https://localhost:1/"}); refused == nil || note.ErrorKind != KindDenied {
 		t.Errorf("a private host that is not named: %+v, %+v", refused, note)
 	}
 	_, note, refused := do(t.Context(), both, recurgent.Request{URL: s.URL + "/to?u=https://127.0.0.1:1/"})
@@ -277,10 +301,15 @@ func TestHostRules(t *testing.T) {
 		rule, address string
 		want          bool
 	}{
-		{"api.example.com", "https://api.example.com/x", true}, {"api.example.com", "https://API.example.com./x", true}, {"api.example.com", "https://evil-api.example.com/", false},
-		{"api.example.com", "https://api.example.com:8443/", true}, {"api.example.com:443", "https://api.example.com/", true}, {"api.example.com:443", "http://api.example.com/", false},
-		{"*.example.com", "https://a.b.example.com/", true}, {"*.example.com", "https://example.com/", false}, {"*.example.com", "https://evilexample.com/", false},
-		{"127.0.0.1", "http://127.0.0.1:99/", true}, {"[::1]:80", "http://[::1]/", true}, {"::1", "http://[::1]:5/", true},
+		{"api.example.com", "https://api.example.com/x", true}, {"api.example.com", "https://API.example.com./x", true},
+		{"api.example.com", "https://evil-api.example.com/", false},
+		{"api.example.com", "https://api.example.com:8443/", true},
+		{"api.example.com:443", "https://api.example.com/", true},
+		{"api.example.com:443", "http://api.example.com/", false},
+		{"*.example.com", "https://a.b.example.com/", true}, {"*.example.com", "https://example.com/", false},
+		{"*.example.com", "https://evilexample.com/", false},
+		{"127.0.0.1", "http://127.0.0.1:99/", true}, {"[::1]:80", "http://[::1]/", true},
+		{"::1", "http://[::1]:5/", true},
 	} {
 		r, err := parseHostRule(c.rule)
 		if err != nil {
@@ -317,7 +346,8 @@ func TestFetchBounds(t *testing.T) {
 		{q: recurgent.Request{URL: "/503"}, body: "busy\n", status: 503},
 		{q: recurgent.Request{URL: "/gzip"}, body: "unpacked", status: 200},
 		{q: recurgent.Request{URL: "/bytes"}, body: "a\uFFFDb", status: 200},
-		{q: recurgent.Request{URL: "/hop/3", Header: map[string]string{"Authorization": "Bearer x"}}, body: "arrived auth=Bearer x", status: 200},
+		{q: recurgent.Request{URL: "/hop/3", Header: map[string]string{"Authorization": "Bearer x"}},
+			body: "arrived auth=Bearer x", status: 200},
 		{q: recurgent.Request{URL: "/hop/4"}, kind: KindRedirects},
 		{q: recurgent.Request{URL: "/big"}, kind: KindTooLarge},
 		{q: recurgent.Request{URL: "/bomb"}, kind: KindTooLarge},
@@ -326,7 +356,8 @@ func TestFetchBounds(t *testing.T) {
 		{q: recurgent.Request{URL: "/hangup"}, kind: KindNetwork},
 		{q: recurgent.Request{URL: "http://127.0.0.1:1/"}, kind: KindRefused},
 		{q: recurgent.Request{URL: "http://nowhere.invalid/"}, kind: KindDNS},
-		{q: recurgent.Request{URL: "/echo", Header: map[string]string{"X-Test": "yes"}}, body: "GET yes  ua=recurgentd auth= cookie=", status: 200},
+		{q: recurgent.Request{URL: "/echo", Header: map[string]string{"X-Test": "yes"}},
+			body: "GET yes  ua=recurgentd auth= cookie=", status: 200},
 		{q: recurgent.Request{URL: "/echo", Method: "post", Body: "sent"}, kind: KindDenied},
 		{q: recurgent.Request{URL: "/plain", Method: "CONNECT"}, kind: KindDenied},
 		{q: recurgent.Request{URL: "/plain", Method: "GET / HTTP/1.1\r\nX: y"}, kind: KindDenied},
@@ -345,7 +376,8 @@ func TestFetchBounds(t *testing.T) {
 		r, note, refused := do(t.Context(), f, c.q)
 		f.opts.Timeout = patience
 		if note.ErrorKind != c.kind || note.Status != c.status || (refused == nil) != (c.kind == "") {
-			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status, refused, c.kind, c.status)
+			t.Errorf("%s %.80s: kind %q status %d %+v, want %q %d", c.q.Method, c.q.URL, note.ErrorKind, note.Status,
+				refused, c.kind, c.status)
 			continue
 		}
 		if c.body != "" && r.Body != c.body || c.over > 0 && len(r.Body) != c.over {
@@ -369,11 +401,14 @@ func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	a, hostA := site(t)
 	b, hostB := site(t)
 	f := testClient(t, hostA, hostB)
-	r, note, refused := do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key", "User-Agent": "mine"}})
+	r, note, refused := do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + b.URL + "/echo",
+		Header: map[string]string{"Authorization": "Bearer secret", "Cookie": "a=b", "X-Test": "key",
+			"User-Agent": "mine"}})
 	if refused != nil || r.Body != "GET   ua=recurgentd auth= cookie=" || note.URL != b.URL+"/echo" {
 		t.Errorf("%v %+v %+v", refused, r, note)
 	}
-	r, _, refused = do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo", Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
+	r, _, refused = do(t.Context(), f, recurgent.Request{URL: a.URL + "/to?u=" + a.URL + "/echo",
+		Header: map[string]string{"Authorization": "Bearer secret", "X-Test": "key"}})
 	if refused != nil || r.Body != "GET key  ua=recurgentd auth=Bearer secret cookie=" {
 		t.Errorf("%v %+v", refused, r)
 	}
@@ -383,8 +418,10 @@ func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 func TestCloudAddressesAreNotPublic(t *testing.T) {
 	guard := publicOnly()
 	for _, address := range []string{
-		"168.63.129.16", "161.26.0.10", "166.9.250.218", "199.36.153.10", "34.126.1.1", "34.118.224.10", "169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192",
-		"::ffff:168.63.129.16", "64:ff9b::a83f:8110", "2002:a83f:8110::1", "fd00:ec2::254", "fd20:ce::254", "fe80::a9fe:a9fe", "2600:2d00:2:1000::1", "2001:4860:8040::1",
+		"168.63.129.16", "161.26.0.10", "166.9.250.218", "199.36.153.10", "34.126.1.1", "34.118.224.10",
+		"169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192",
+		"::ffff:168.63.129.16", "64:ff9b::a83f:8110", "2002:a83f:8110::1", "fd00:ec2::254", "fd20:ce::254",
+		"fe80::a9fe:a9fe", "2600:2d00:2:1000::1", "2001:4860:8040::1",
 	} {
 		if err := guard.Safe("tcp4", net.JoinHostPort(address, "443"), nil); err == nil {
 			t.Errorf("%s passes for public", address)
@@ -396,8 +433,10 @@ func TestCloudAddressesAreNotPublic(t *testing.T) {
 		}
 	}
 	f := testClient(t)
-	for _, url := range []string{"https://168.63.129.16/machine", "https://metadata.platformequinix.com/metadata", "https://METADATA.packet.net./metadata"} {
-		if _, note, refused := do(t.Context(), f, recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
+	for _, url := range []string{"https://168.63.129.16/machine", "https://metadata.platformequinix.com/metadata",
+		"https://METADATA.packet.net./metadata"} {
+		if _, note, refused := do(t.Context(), f,
+			recurgent.Request{URL: url}); refused == nil || refused.Type != "denied" || note.ErrorKind != "denied" {
 			t.Errorf("%s: %+v, %+v, want denied", url, refused, note)
 		}
 	}

@@ -42,5 +42,6 @@ func cloudHost(host string) bool {
 // publicOnly refuses connections to anything but public addresses.
 func publicOnly() *ssrf.Guardian {
 	v4, v6 := cloudNetworks()
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithNetworks("tcp4", "tcp6"), ssrf.WithDeniedV4Prefixes(v4...), ssrf.WithDeniedV6Prefixes(v6...))
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithNetworks("tcp4", "tcp6"), ssrf.WithDeniedV4Prefixes(v4...),
+		ssrf.WithDeniedV6Prefixes(v6...))
 }

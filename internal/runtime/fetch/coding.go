@@ -51,7 +51,8 @@ func decoded(body io.Reader, fields []string) (plain io.Reader, coded bool, err 
 			if !slices.Contains(registered, name) {
 				name = "of an unknown name" // what a server put there may be a secret that it was sent
 			}
-			return nil, false, &Refusal{KindEncoding, "the answer has the content coding " + name + ", which nobody asked for"}
+			return nil, false, &Refusal{KindEncoding, "the answer has the content coding " + name +
+				", which nobody asked for"}
 		}
 	}
 	return plain, count > 0, nil

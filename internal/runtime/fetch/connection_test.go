@@ -122,7 +122,8 @@ func TestRedirectsAreNotSigned(t *testing.T) {
 	t.Parallel()
 	api, other, _, c := connected(t)
 	lead := other.URL + "/?lead=" + url.QueryEscape(api.URL+"/echo")
-	for name, at := range map[string]string{"to the connection's host": lead, "away and back": api.URL + "/away?to=" + url.QueryEscape("/?lead="+url.QueryEscape(api.URL+"/echo"))} {
+	for name, at := range map[string]string{"to the connection's host": lead,
+		"away and back": api.URL + "/away?to=" + url.QueryEscape("/?lead="+url.QueryEscape(api.URL+"/echo"))} {
 		r, note, failure := do(t.Context(), c, recurgent.Request{URL: at})
 		if failure != nil || r.Body != "key= url=/echo" || note.Connection != "" {
 			t.Errorf("%s: got %+v, %+v, %+v, want an answer without a credential", name, failure, r, note)
@@ -143,7 +144,10 @@ func (e everywhere) Named(Caller, string, string) (Connection, *url.URL, error) 
 func TestNoDowngradeIsSigned(t *testing.T) {
 	t.Parallel()
 	var last atomic.Value // the credential that the last server got
-	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { last.Store(r.Header.Get("Authorization")) }))
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		r *http.Request) {
+		last.Store(r.Header.Get("Authorization"))
+	}))
 	t.Cleanup(plain.Close)
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
@@ -173,15 +177,21 @@ func TestConnectionRenewsOnce(t *testing.T) {
 		t.Errorf("got %+v, %+v after %d renewals, want an answer after one", failure, r, f.renews.Load())
 	}
 	_, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/never"})
-	if failure == nil || !strings.Contains(failure.Message, `the connection "fake"`) || note.ErrorKind != KindConnection || note.Connection != "fake" || f.renews.Load() != 2 {
-		t.Errorf("got %+v, %+v after %d renewals, want a refusal that names the connection after one more", failure, note, f.renews.Load())
+	if failure == nil || !strings.Contains(failure.Message, `the connection "fake"`) ||
+		note.ErrorKind != KindConnection || note.Connection != "fake" || f.renews.Load() != 2 {
+		t.Errorf("got %+v, %+v after %d renewals, want a refusal that names the connection after one more", failure,
+			note, f.renews.Load())
 	}
 	f.refused = deny("revoked")
-	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" || note.ErrorKind != KindDenied {
+	if _, note, failure := do(t.Context(), c,
+		recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "denied" ||
+		note.ErrorKind != KindDenied {
 		t.Errorf("got %+v, %+v, want what Sign refused", failure, note)
 	}
 	f.refused = errors.New("the token server hung up on " + f.token())
-	if _, note, failure := do(t.Context(), c, recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" || note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
+	if _, note, failure := do(t.Context(), c,
+		recurgent.Request{URL: api.URL + "/echo"}); failure == nil || failure.Type != "fetch_failed" ||
+		note.ErrorKind != KindNetwork || strings.Contains(failure.Message, "secret-") {
 		t.Errorf("got %+v, %+v, want a fault of the network without the secret", failure, note)
 	}
 }
@@ -193,23 +203,31 @@ func TestAddressOfAConnection(t *testing.T) {
 	api, other, f, c := connected(t)
 	f.address = api.URL + "/hook/T0123456789abcdef?v=1"
 	r, note, failure := do(t.Context(), c, recurgent.Request{URL: "connection:fake"})
-	if failure != nil || r.Body != "key=secret-0 url=/hook/T0123456789abcdef?v=1" && r.Body != "key=[masked] url=/hook/T0123456789abcdef?v=1" || note.URL != "connection:fake" || note.Asked != "connection:fake" || note.Connection != "fake" {
+	if failure != nil || r.Body != "key=secret-0 url=/hook/T0123456789abcdef?v=1" &&
+		r.Body != "key=[masked] url=/hook/T0123456789abcdef?v=1" || note.URL != "connection:fake" ||
+		note.Asked != "connection:fake" || note.Connection != "fake" {
 		t.Errorf("got %+v, %+v, %+v", r, note, failure)
 	}
 	if want := []Reached{{"GET", "connection:fake"}}; !slices.Equal(note.Reached, want) {
 		t.Errorf("reached %v, want %v", note.Reached, want)
 	}
 	f.address = api.URL + "/away?to=/x"
-	if r, note, failure = do(t.Context(), c, recurgent.Request{URL: "connection:fake"}); failure != nil || r.Body != `other auth="" url=/x` || note.URL != other.URL+"/x" || note.Connection != "" {
+	if r, note, failure = do(t.Context(), c,
+		recurgent.Request{URL: "connection:fake"}); failure != nil || r.Body != `other auth="" url=/x` ||
+		note.URL != other.URL+"/x" || note.Connection != "" {
 		t.Errorf("away: %+v, %+v, %+v", r, note, failure)
 	}
 	f.address = "http://127.0.0.1:1/hook/T0123456789abcdef"
 	for url, want := range map[string]string{
-		"connection:fake": "127.0.0.1:1 is not among the hosts", "connection:other": "no such connection", "connection:fake/more": "no such connection",
-		"connection://fake": "connection:NAME, with nothing behind it", "connection:fake?x=1": "connection:NAME, with nothing behind it", "connection:": "connection:NAME, with nothing behind it",
+		"connection:fake": "127.0.0.1:1 is not among the hosts", "connection:other": "no such connection",
+		"connection:fake/more": "no such connection",
+		"connection://fake":    "connection:NAME, with nothing behind it",
+		"connection:fake?x=1":  "connection:NAME, with nothing behind it",
+		"connection:":          "connection:NAME, with nothing behind it",
 	} {
 		_, note, failure := do(t.Context(), c, recurgent.Request{URL: url})
-		if failure == nil || failure.Type != "denied" || !strings.Contains(failure.Message, want) || strings.Contains(fmt.Sprint(failure, note), "T0123456789abcdef") {
+		if failure == nil || failure.Type != "denied" || !strings.Contains(failure.Message, want) ||
+			strings.Contains(fmt.Sprint(failure, note), "T0123456789abcdef") {
 			t.Errorf("%s: %+v, %+v, want %q", url, failure, note, want)
 		}
 	}

@@ -27,7 +27,8 @@ func (c *Client) Download(ctx context.Context, who Caller, q recurgent.Request, 
 	a := c.do(ctx, q, &hops{who: who, into: into})
 	c.count(&a)
 	if r := a.Response; r != nil && !isGood(r.Status) {
-		f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + a.Note.URL + " answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))}
+		f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + a.Note.URL + " answered " +
+			strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))}
 		if r.Status == http.StatusNotFound || r.Status == http.StatusGone {
 			f.Type = "not_found"
 		}
@@ -151,7 +152,8 @@ func (n *Note) describeFile(r *recurgent.Response, b *fileBody) {
 	if err != nil {
 		text, contentType = b.head, r.Header["Content-Type"]
 	}
-	n.describe(&recurgent.Response{Status: r.Status, Header: map[string]string{"Content-Type": contentType}, Body: wire.ValidText(text), FetchedAt: r.FetchedAt})
+	n.describe(&recurgent.Response{Status: r.Status, Header: map[string]string{"Content-Type": contentType},
+		Body: wire.ValidText(text), FetchedAt: r.FetchedAt})
 	if n.Bytes = int(b.bytes); !whole && n.Shape == "text" {
 		n.Shape = shapeEmpty // a document that does not end where its beginning is cut off may be of any
 	}

@@ -100,8 +100,10 @@ func TestDownload(t *testing.T) {
 		{"/zipped", "zipped", "application/octet-stream", "", "", 200},
 		{"/", "", "application/octet-stream", "", "", 200},
 		{"/a%20b/c%2fd.bin/", "d.bin", "application/octet-stream", "", "", 200},
-		{"/x?disposition=attachment;filename=\"../../etc/pass%20wd\"", "pass wd", "application/octet-stream", "", "", 200},
-		{"/x?disposition=attachment;filename=a.bin;filename*=UTF-8''K%25C3%25B6ln.bin", "Köln.bin", "application/octet-stream", "", "", 200},
+		{"/x?disposition=attachment;filename=\"../../etc/pass%20wd\"", "pass wd", "application/octet-stream", "", "",
+			200},
+		{"/x?disposition=attachment;filename=a.bin;filename*=UTF-8''K%25C3%25B6ln.bin", "Köln.bin",
+			"application/octet-stream", "", "", 200},
 		{"/x.zip?disposition=nonsense;;;&media=%21%21", "x.zip", "application/octet-stream", "", "", 200},
 		{"/x.zip?media=application/zip;a=" + strings.Repeat("b", 200), "x.zip", "application/zip", "", "", 200},
 		{"/status/404", "", "", "not_found", "", 404},
@@ -113,19 +115,23 @@ func TestDownload(t *testing.T) {
 		{"/cut", "cut", "", "fetch_failed", KindIncomplete, 0},
 	} {
 		f := &taken{}
-		a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + strings.ReplaceAll(tt.path, ";", "%3b")}, f.begin)
+		a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + strings.ReplaceAll(tt.path, ";", "%3b")},
+			f.begin)
 		failed := ""
 		if a.Failure != nil {
 			failed = a.Failure.Type
 		}
-		if failed != tt.failed || a.Note.ErrorKind != tt.kind || a.Note.Status != tt.status || f.name != tt.name || tt.failed == "" && f.media != tt.media {
+		if failed != tt.failed || a.Note.ErrorKind != tt.kind || a.Note.Status != tt.status || f.name != tt.name ||
+			tt.failed == "" && f.media != tt.media {
 			t.Errorf("%s: got %+v, %+v, %q %q", tt.path, a.Failure, a.Note, f.name, f.media)
 		}
-		if tt.failed == "" && (!bytes.Equal(f.Bytes(), binary) || a.Response == nil || a.Response.Body != "" || a.Note.Bytes != len(binary)) {
+		if tt.failed == "" && (!bytes.Equal(f.Bytes(), binary) || a.Response == nil || a.Response.Body != "" ||
+			a.Note.Bytes != len(binary)) {
 			t.Errorf("%s: got %d bytes, %+v", tt.path, f.Len(), a.Response)
 		}
 	}
-	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: "http://127.0.0.1:1/"}, (&taken{}).begin); a.Failure == nil || a.Failure.Type != "denied" {
+	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: "http://127.0.0.1:1/"},
+		(&taken{}).begin); a.Failure == nil || a.Failure.Type != "denied" {
 		t.Errorf("where policy forbids it: %+v", a.Failure)
 	}
 }
@@ -139,14 +145,19 @@ func TestDownloadWithoutRoom(t *testing.T) {
 	c := clientWith(t, o, strings.TrimPrefix(s.URL, "http://"))
 	f := &taken{most: 1 << 20}
 	a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/a"}, f.begin)
-	if a.Failure == nil || a.Failure.Type != "resource_exhausted" || a.Failure.Message != "fetch: there is no room" || a.Note.ErrorKind != KindTooLarge {
+	if a.Failure == nil || a.Failure.Type != "resource_exhausted" || a.Failure.Message != "fetch: there is no room" ||
+		a.Note.ErrorKind != KindTooLarge {
 		t.Errorf("got %+v, %+v", a.Failure, a.Note)
 	}
-	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Length", fmt.Sprint(5<<20)) }))
+	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(5<<20))
+	}))
 	defer long.Close()
 	f = &taken{}
 	c = clientWith(t, o, strings.TrimPrefix(long.URL, "http://"))
-	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: long.URL}, f.begin); a.Note.ErrorKind != KindTooLarge || f.begun != 0 {
+	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: long.URL},
+		f.begin); a.Note.ErrorKind != KindTooLarge || f.begun != 0 {
 		t.Errorf("too long: got %+v, begun %d times", a.Failure, f.begun)
 	}
 }
@@ -158,10 +169,12 @@ func TestDownloadShape(t *testing.T) {
 	c := clientWith(t, DefaultOptions(), strings.TrimPrefix(s.URL, "http://"))
 	f := &taken{}
 	a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/text?media=text/csv"}, f.begin)
-	if a.Note.Outline != "Name;Ort" || !strings.HasPrefix(a.Note.Shape, "csv:") || !strings.Contains(a.Note.Sample, "Müller") || f.String() != "Name;Ort\nM\xfcller;K\xf6ln\n" {
+	if a.Note.Outline != "Name;Ort" || !strings.HasPrefix(a.Note.Shape, "csv:") ||
+		!strings.Contains(a.Note.Sample, "Müller") || f.String() != "Name;Ort\nM\xfcller;K\xf6ln\n" {
 		t.Errorf("got %+v, %q", a.Note, f.String())
 	}
-	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/b?media=application/json"}, f.begin); a.Note.Shape != shapeEmpty {
+	if a := c.Download(t.Context(), Caller{}, recurgent.Request{URL: s.URL + "/b?media=application/json"},
+		f.begin); a.Note.Shape != shapeEmpty {
 		t.Errorf("a long one has the shape %q", a.Note.Shape)
 	}
 }

@@ -44,8 +44,10 @@ func (h *hops) allowed() error {
 
 // ungranted is what a person has to allow for a write to the host.
 func (h *hops) ungranted(host string) *Approval {
-	return &Approval{Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method, "role": h.who.Role},
-		Message: h.method + " to " + host + " needs a connection that grants " + h.method + " there to the role " + h.who.Role +
+	return &Approval{Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method,
+		"role": h.who.Role},
+		Message: h.method + " to " + host + " needs a connection that grants " + h.method + " there to the role " +
+			h.who.Role +
 			". A person can make one: recurgentd connections set NAME --host " + host + " --method " + h.method}
 }
 

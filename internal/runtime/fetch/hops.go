@@ -166,12 +166,14 @@ func (h *hops) own(c Connection) Connection {
 // rejected is the refusal of a host that does not accept the connection's secret. It is not an answer to the program: nothing that a
 // program does would change it.
 func (h *hops) rejected() error {
-	return &Refusal{KindConnection, fmt.Sprintf("%s answered 401: it does not accept the secret of the connection %q", h.at.Host, h.connection.Name())}
+	return &Refusal{KindConnection, fmt.Sprintf("%s answered 401: it does not accept the secret of the connection %q",
+		h.at.Host, h.connection.Name())}
 }
 
 // redirect prepares the next hop.
 func (h *hops) redirect(next *url.URL, status int) error {
-	if h.method != http.MethodGet && h.method != http.MethodHead && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+	if h.method != http.MethodGet && h.method != http.MethodHead && status != http.StatusTemporaryRedirect &&
+		status != http.StatusPermanentRedirect {
 		h.method, h.body = http.MethodGet, ""
 		h.header.Del("Content-Type")
 	}

@@ -42,16 +42,22 @@ func TestKeeps(t *testing.T) {
 		{"a page in the place of JSON", `{"a":[1]}`, page, false},
 
 		{"the same page", page, page, true},
-		{"an empty page list", page, `<html><body><h1>News</h1><nav><a>x</a></nav><ul id="hits"></ul><p class="temp">9</p></body></html>`, true},
-		{"a notice in the place of the list", page, `<html><body><h1>News</h1><div id="hits"><p class="none"><i>Nothing</i></p></div><p class="temp">9</p></body></html>`, true},
-		{"one of the list", page, `<html><body><h1>News</h1><ul id="hits"><li class="hit"><b>a</b></li></ul><p class="temp">9</p></body></html>`, true},
-		{"names that the program does not know", page, strings.NewReplacer("nav", "menu", "top", "head", " new", "").Replace(page), true},
+		{"an empty page list", page,
+			`<html><body><h1>News</h1><nav><a>x</a></nav><ul id="hits"></ul><p class="temp">9</p></body></html>`, true},
+		{"a notice in the place of the list", page,
+			`<html><body><h1>News</h1><div id="hits"><p class="none"><i>Nothing</i></p></div><p class="temp">9</p></body></html>`, true},
+		{"one of the list", page,
+			`<html><body><h1>News</h1><ul id="hits"><li class="hit"><b>a</b></li></ul><p class="temp">9</p></body></html>`, true},
+		{"names that the program does not know", page, strings.NewReplacer("nav", "menu", "top", "head", " new",
+			"").Replace(page), true},
 		{"a class has another name", page, strings.ReplaceAll(page, "temp", "t2"), false},
 		{"an id has another name", page, strings.ReplaceAll(page, "hits", "found"), false},
-		{"the list's class has another name", page, strings.NewReplacer(`"hit `, `"result `, `"hit"`, `"result"`).Replace(page), false},
+		{"the list's class has another name", page, strings.NewReplacer(`"hit `, `"result `, `"hit"`,
+			`"result"`).Replace(page), false},
 		{"the list's elements have another name", page, strings.ReplaceAll(page, "li", "article"), false},
 		{"an element has another name", page, strings.ReplaceAll(page, "h1", "h2"), false},
-		{"no cards", cards, `<html><div class="list"><div class="none">Nothing</div></div><div>foot</div></html>`, true},
+		{"no cards", cards, `<html><div class="list"><div class="none">Nothing</div></div><div>foot</div></html>`,
+			true},
 		{"cards of another name", cards, strings.ReplaceAll(cards, "card", "tile"), false},
 		{"an empty feed", feed, `<rss><channel><title>f</title></channel></rss>`, true},
 		{"a feed of another kind", feed, strings.ReplaceAll(feed, "item", "entry"), false},
@@ -87,12 +93,18 @@ func TestKeepsOfEarlierVersions(t *testing.T) {
 		{"an empty list", "json:0123456789abcdef", "{items:[{a:n,}],}", `{"items":[]}`, true},
 		{"another key", "json:0123456789abcdef", "{items:[{a:n,}],}", `{"found":[]}`, false},
 		{"without an outline", "json:0123456789abcdef", "", `{"items":[]}`, false},
-		{"cut, the same", "json:0123456789abcdef", noteOf("", "{"+long+`"z":[1]}`).Outline, "{" + long + `"z":[]}`, true},
-		{"cut, another", "json:0123456789abcdef", noteOf("", "{"+long+`"z":[1]}`).Outline, "{" + strings.Replace(long, "k00", "j00", 1) + `"z":[]}`, false},
-		{"a page", "html:0123456789abcdef", "elements body h1 html; classes hit", `<html><h1 class="hit"></html>`, true},
-		{"another class", "html:0123456789abcdef", "elements body h1 html; classes hit", `<html><h1 class="x"></html>`, false},
-		{"another element", "html:0123456789abcdef", "elements body h1 html; classes hit", `<html><h2 class="hit"></html>`, false},
-		{"names that do not count", "html:0123456789abcdef", "elements body h1 html p; classes hit other", `<html><h1 class="hit"></html>`, true},
+		{"cut, the same", "json:0123456789abcdef", noteOf("", "{"+long+`"z":[1]}`).Outline, "{" + long + `"z":[]}`,
+			true},
+		{"cut, another", "json:0123456789abcdef", noteOf("", "{"+long+`"z":[1]}`).Outline,
+			"{" + strings.Replace(long, "k00", "j00", 1) + `"z":[]}`, false},
+		{"a page", "html:0123456789abcdef", "elements body h1 html; classes hit", `<html><h1 class="hit"></html>`,
+			true},
+		{"another class", "html:0123456789abcdef", "elements body h1 html; classes hit", `<html><h1 class="x"></html>`,
+			false},
+		{"another element", "html:0123456789abcdef", "elements body h1 html; classes hit",
+			`<html><h2 class="hit"></html>`, false},
+		{"names that do not count", "html:0123456789abcdef", "elements body h1 html p; classes hit other",
+			`<html><h1 class="hit"></html>`, true},
 		{"an unknown one", "rss", "", `<rss/>`, false},
 	} {
 		if got := noteOf("", tt.body).Keeps(tt.shape, tt.outline, words); got != tt.want {
@@ -127,7 +139,8 @@ func anyJSON(r *rand.Rand, depth int) (was, empty, renamed string) {
 			inner, without, named := anyJSON(r, depth-1)
 			value, less, other = inner, without, named
 			if k == 3 {
-				value, less, other = "["+value+"]", []string{"[]", "null", "[" + less + "]", "[" + value + "," + less + "]"}[r.IntN(4)], "["+other+"]"
+				value, less, other = "["+value+"]", []string{"[]", "null", "[" + less + "]",
+					"[" + value + "," + less + "]"}[r.IntN(4)], "["+other+"]"
 			}
 		case k == 1:
 			value, less, other = `"x"`, `""`, `"y"`
@@ -136,7 +149,8 @@ func anyJSON(r *rand.Rand, depth int) (was, empty, renamed string) {
 		all[1] = append(all[1], fmt.Sprintf(`"k%d":%s`, i, less))
 		all[2] = append(all[2], fmt.Sprintf(`"r%d":%s`, i, other))
 	}
-	return "{" + strings.Join(all[0], ",") + "}", "{" + strings.Join(all[1], ",") + "}", "{" + strings.Join(all[2], ",") + "}"
+	return "{" + strings.Join(all[0], ",") + "}", "{" + strings.Join(all[1], ",") + "}",
+		"{" + strings.Join(all[2], ",") + "}"
 }
 
 // Markup of any quality is passed once, and what is quoted or never closed misleads nobody.
@@ -164,7 +178,8 @@ func TestTallyMarkup(t *testing.T) {
 	for i := range maxTallies + 10 {
 		fmt.Fprintf(&many, `<e%d class="c%d">`, i, i)
 	}
-	if got := tallyMarkup(many.String()); len(got) != maxTallies || len(got.form(map[string]bool{"c1": true})) > maxMarkupForm {
+	if got := tallyMarkup(many.String()); len(got) != maxTallies ||
+		len(got.form(map[string]bool{"c1": true})) > maxMarkupForm {
 		t.Errorf("%d names", len(got))
 	}
 }

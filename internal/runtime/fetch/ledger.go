@@ -61,7 +61,8 @@ func Writes(method string) bool {
 func (l *Ledger) do(q *recurgent.Request, connection string, send func(key string) Answer) Answer {
 	method := strings.ToUpper(q.Method)
 	if l == nil {
-		a := Answer{Note: Denied(*q), Failure: &recurgent.Failure{Type: agent.ErrDenied, Message: "fetch: " + method + " is denied here: proof, try and replay send no writing request"}}
+		a := Answer{Note: Denied(*q), Failure: &recurgent.Failure{Type: agent.ErrDenied,
+			Message: "fetch: " + method + " is denied here: proof, try and replay send no writing request"}}
 		a.Note.Write = true
 		return a
 	}
@@ -80,8 +81,9 @@ func (l *Ledger) do(q *recurgent.Request, connection string, send func(key strin
 		return a // nothing left the daemon, so the next one is this one
 	}
 	if f := a.Failure; f != nil && !slices.Contains(answeredKinds, a.Note.ErrorKind) {
-		a.Failure = &recurgent.Failure{Type: agent.ErrUnknownOutcome, Message: fmt.Sprintf("%s; the request had been sent, so whether %s carried it out is not known. It is not sent again in this call.",
-			f.Message, hostOf(q.URL))}
+		a.Failure = &recurgent.Failure{Type: agent.ErrUnknownOutcome,
+			Message: fmt.Sprintf("%s; the request had been sent, so whether %s carried it out is not known. It is not sent again in this call.",
+				f.Message, hostOf(q.URL))}
 	}
 	l.keep(digest, number, a)
 	return a
@@ -95,7 +97,8 @@ func (l *Ledger) keep(digest, number string, a Answer) {
 	a.large = nil
 	if a.Response != nil {
 		if l.held += len(a.Response.Body) + len(a.Response.Raw); l.held > maxHeld {
-			a.Response, a.Failure = nil, &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: "fetch: the request was sent by an earlier attempt of this call, whose answers together were too large to keep. It is not sent again."}
+			a.Response, a.Failure = nil, &recurgent.Failure{Type: agent.ErrResourceExhausted,
+				Message: "fetch: the request was sent by an earlier attempt of this call, whose answers together were too large to keep. It is not sent again."}
 		}
 	}
 	l.sent[digest+number] = a

@@ -125,11 +125,14 @@ func TestWritesNeedAGrant(t *testing.T) {
 		if got != c.want && !strings.HasPrefix(got, c.want+": ") {
 			t.Errorf("%s: %s %s: %s", c.name, c.method, c.address, got)
 		}
-		if c.want == "denied" && c.who.Writes != nil && (note.ErrorKind != KindDenied && note.ErrorKind != KindRedirectDenied || note.Missing == nil || note.Missing.Request != "PUT /v1/connections/{name}" || !strings.Contains(got, "the role shop")) {
+		if c.want == "denied" && c.who.Writes != nil && (note.ErrorKind != KindDenied &&
+			note.ErrorKind != KindRedirectDenied || note.Missing == nil ||
+			note.Missing.Request != "PUT /v1/connections/{name}" || !strings.Contains(got, "the role shop")) {
 			t.Errorf("%s: %s: %+v", c.name, got, note)
 		}
 	}
-	if got := up.requests(); !slices.Equal(got, []string{"POST /a x", "POST /a x", "POST /to x"}) || len(other.requests()) > 0 {
+	if got := up.requests(); !slices.Equal(got, []string{"POST /a x", "POST /a x", "POST /to x"}) ||
+		len(other.requests()) > 0 {
 		t.Errorf("the hosts got %q and %q", got, other.requests())
 	}
 	if got, _ := send(Caller{}, recurgent.Request{URL: other.URL + "/a"}); got != "1" {
@@ -142,7 +145,8 @@ func TestWritesNeedAGrant(t *testing.T) {
 func TestARepeatedRunWritesOnce(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"POST"}, header: "Idempotency-Key"}, up.host)
-	pay := recurgent.Request{URL: up.URL + "/pay", Method: "POST", Body: "7", Header: map[string]string{"Idempotency-Key": "the program's own"}}
+	pay := recurgent.Request{URL: up.URL + "/pay", Method: "POST", Body: "7",
+		Header: map[string]string{"Idempotency-Key": "the program's own"}}
 	ledger := &Ledger{Call: "call_1"}
 	run := func(l *Ledger) (answers []string, modes []string) {
 		for range 2 {
@@ -160,7 +164,8 @@ func TestARepeatedRunWritesOnce(t *testing.T) {
 	}
 	ledger.Return(nil)
 	again, modes := run(ledger)
-	if !slices.Equal(again, first) || !slices.Equal(modes, []string{ModeRecorded, ModeRecorded}) || len(up.requests()) != 2 {
+	if !slices.Equal(again, first) || !slices.Equal(modes, []string{ModeRecorded, ModeRecorded}) ||
+		len(up.requests()) != 2 {
 		t.Errorf("the second run: %v %v, %d requests", again, modes, len(up.requests()))
 	}
 	if a, _ := send(Caller{Writes: ledger}, pay); a != "3" {
@@ -169,7 +174,8 @@ func TestARepeatedRunWritesOnce(t *testing.T) {
 	run(&Ledger{Call: "call_1"})
 	run(&Ledger{Call: "call_2"})
 	k := up.keys
-	if k[0] == k[1] || k[0] == "" || k[0] == "the program's own" || k[3] != k[0] || k[4] != k[1] || k[5] == k[0] || k[6] == k[1] {
+	if k[0] == k[1] || k[0] == "" || k[0] == "the program's own" || k[3] != k[0] || k[4] != k[1] || k[5] == k[0] ||
+		k[6] == k[1] {
 		t.Errorf("keys %q", k)
 	}
 }
@@ -177,11 +183,14 @@ func TestARepeatedRunWritesOnce(t *testing.T) {
 // A write whose answer was lost is not sent again; one that never left is.
 func TestAWriteWithoutAnAnswer(t *testing.T) {
 	up := newUpstream(t)
-	send := writer(t, &grants{hosts: []string{up.host, "127.0.0.1:1"}, methods: []string{"POST"}}, up.host, "127.0.0.1:1")
+	send := writer(t, &grants{hosts: []string{up.host, "127.0.0.1:1"}, methods: []string{"POST"}}, up.host,
+		"127.0.0.1:1")
 	ledger := &Ledger{Call: "call_1"}
 	for range 3 {
-		got, note := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/hangup?token=secret", Method: "POST"})
-		if !strings.HasPrefix(got, "unknown_outcome: ") || !strings.Contains(got, "not sent again") || strings.Contains(got, "secret") || note.ErrorKind != KindNetwork {
+		got, note := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/hangup?token=secret",
+			Method: "POST"})
+		if !strings.HasPrefix(got, "unknown_outcome: ") || !strings.Contains(got, "not sent again") ||
+			strings.Contains(got, "secret") || note.ErrorKind != KindNetwork {
 			t.Errorf("%s %+v", got, note)
 		}
 		ledger.Return(nil)
@@ -197,7 +206,8 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 	cancel()
 	o := DefaultOptions()
 	o.Connector = &grants{hosts: []string{up.host}, methods: []string{"POST"}}
-	if a := clientWith(t, o, up.host).Do(ctx, Caller{Writes: ledger}, recurgent.Request{URL: up.URL, Method: "POST"}); a.Failure == nil || a.Note.Sent || len(ledger.made) > 0 {
+	if a := clientWith(t, o, up.host).Do(ctx, Caller{Writes: ledger},
+		recurgent.Request{URL: up.URL, Method: "POST"}); a.Failure == nil || a.Note.Sent || len(ledger.made) > 0 {
 		t.Errorf("a call that is over: %+v", a)
 	}
 }
@@ -209,11 +219,13 @@ func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
 	ledger := &Ledger{Call: "call_1"}
 	for range 2 {
 		for range 3 {
-			if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/hangup", Method: "POST", Body: "7"}); !strings.HasPrefix(got, "unknown_outcome: ") {
+			if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/hangup", Method: "POST",
+				Body: "7"}); !strings.HasPrefix(got, "unknown_outcome: ") {
 				t.Error(got)
 			}
 		}
-		if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/other", Method: "POST"}); got != "2" {
+		if got, _ := send(Caller{Writes: ledger}, recurgent.Request{URL: up.URL + "/other",
+			Method: "POST"}); got != "2" {
 			t.Errorf("another write: %s", got)
 		}
 		ledger.Return(nil)
@@ -227,8 +239,10 @@ func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
 func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"GET"}}, up.host)
-	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-METHOD-OVERRIDE", "x_http_method_override"} {
-		if got, _ := send(Caller{}, recurgent.Request{URL: up.URL + "/a", Header: map[string]string{name: "DELETE"}}); !strings.HasPrefix(got, "denied: ") {
+	for _, name := range []string{"X-HTTP-Method-Override", "x-http-method", "X-METHOD-OVERRIDE",
+		"x_http_method_override"} {
+		if got, _ := send(Caller{}, recurgent.Request{URL: up.URL + "/a",
+			Header: map[string]string{name: "DELETE"}}); !strings.HasPrefix(got, "denied: ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -257,8 +271,10 @@ func TestALostAnswerStaysWithItsConnection(t *testing.T) {
 	g := &grants{methods: []string{"POST"}}
 	send := writer(t, byRole{"bank": g, "till": g, "shop": named{g}}, up.host)
 	ledger := &Ledger{Call: "call_1"}
-	for _, c := range []struct{ role, want string }{{"bank", "1"}, {"thief", "denied: "}, {"till", "1"}, {"shop", "2"}, {"bank", "1"}} {
-		got, _ := send(Caller{Role: c.role, Writes: ledger}, recurgent.Request{URL: up.URL + "/tokens", Method: "post", Body: "{}"})
+	for _, c := range []struct{ role, want string }{{"bank", "1"}, {"thief", "denied: "}, {"till", "1"}, {"shop", "2"},
+		{"bank", "1"}} {
+		got, _ := send(Caller{Role: c.role, Writes: ledger}, recurgent.Request{URL: up.URL + "/tokens", Method: "post",
+			Body: "{}"})
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s got %s, want %s", c.role, got, c.want)
 		}
@@ -298,7 +314,8 @@ func TestEveryHopIsGuarded(t *testing.T) {
 		{only{other.host, "POST"}, nil, "not POST " + up.host},
 	} {
 		got, note := send(Caller{Guard: c.guard, Writes: &Ledger{}}, recurgent.Request{URL: away, Method: "POST"})
-		if !strings.HasPrefix(got, "denied: fetch: ") || !strings.HasSuffix(got, c.says) || !slices.Equal(note.Reached, c.want) || note.Missing == nil || note.Missing.Request != "PUT somewhere" {
+		if !strings.HasPrefix(got, "denied: fetch: ") || !strings.HasSuffix(got, c.says) ||
+			!slices.Equal(note.Reached, c.want) || note.Missing == nil || note.Missing.Request != "PUT somewhere" {
 			t.Errorf("%+v: %s %+v", c.guard, got, note)
 		}
 	}
@@ -328,7 +345,8 @@ func TestNoHistoryOfRunsWritesTwice(t *testing.T) {
 				a := l.do(&recurgent.Request{Method: "POST", URL: "https://x/", Body: body}, "", func(string) Answer {
 					sent[w]++
 					if random.IntN(4) == 0 {
-						return Answer{Note: Note{Sent: true, ErrorKind: KindTimeout}, Failure: &recurgent.Failure{Type: "fetch_failed", Message: "no answer in time"}}
+						return Answer{Note: Note{Sent: true, ErrorKind: KindTimeout},
+							Failure: &recurgent.Failure{Type: "fetch_failed", Message: "no answer in time"}}
 					}
 					return Answer{Note: Note{Sent: true}, Response: &recurgent.Response{Body: w}}
 				})

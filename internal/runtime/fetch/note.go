@@ -9,12 +9,14 @@ import (
 
 // A Note is what is recorded of one request that the daemon performed for a program.
 type Note struct {
-	URL        string `json:"url"`                  // final, without user info
-	Status     int    `json:"status"`               // 0 when there was no answer
-	ErrorKind  string `json:"error_kind,omitempty"` // one of the kinds; "" when there was an answer
-	FetchedAt  string `json:"fetched_at"`
-	Shape      string `json:"shape,omitempty"`      // a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
-	Mode       string `json:"mode"`                 // live, recorded, or where a kept answer came from: cached, revalidated, stale
+	URL       string `json:"url"`                  // final, without user info
+	Status    int    `json:"status"`               // 0 when there was no answer
+	ErrorKind string `json:"error_kind,omitempty"` // one of the kinds; "" when there was an answer
+	FetchedAt string `json:"fetched_at"`
+	// a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
+	Shape string `json:"shape,omitempty"`
+	// live, recorded, or where a kept answer came from: cached, revalidated, stale
+	Mode       string `json:"mode"`
 	Connection string `json:"connection,omitempty"` // whose credential the last hop carried
 	Retries    int    `json:"retries,omitempty"`    // how often the request was sent again after 429 or 503
 
@@ -43,7 +45,8 @@ const (
 
 // Results are all that a fetch can come to: where its answer came from (a write that was sent before has a recorded one), or the kind of what went wrong.
 func Results() []string {
-	return []string{httpcache.Live, httpcache.Cached, httpcache.Revalidated, httpcache.Stale, ModeRecorded, KindDNS, KindRefused, KindTimeout, KindDenied, KindRedirectDenied, KindRedirects,
+	return []string{httpcache.Live, httpcache.Cached, httpcache.Revalidated, httpcache.Stale, ModeRecorded, KindDNS,
+		KindRefused, KindTimeout, KindDenied, KindRedirectDenied, KindRedirects,
 		KindTooLarge, KindIncomplete, KindEncoding, KindNetwork, KindConnection}
 }
 

@@ -81,7 +81,8 @@ func refusalOf(err error) *Refusal {
 		return known
 	case errors.As(err, &unkept):
 		return &Refusal{KindTooLarge, strings.TrimPrefix(unkept.Message, "fetch: ")}
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrInvalidHostPort):
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork),
+		errors.Is(err, ssrf.ErrProhibitedPort), errors.Is(err, ssrf.ErrInvalidHostPort):
 		return deny("the host's address is not public")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return &Refusal{KindTimeout, "no answer in time"}

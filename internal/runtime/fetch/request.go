@@ -15,8 +15,10 @@ func ownHeader() http.Header {
 	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}, "Accept-Encoding": {acceptEncoding}}
 }
 
-var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Te": true, "Trailer": true,
-	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true, "Proxy-Connection": true,
+var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true,
+	"Transfer-Encoding": true, "Te": true, "Trailer": true,
+	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true,
+	"Proxy-Connection": true,
 	// Servers take the method from these: a GET that nothing guards would be a write.
 	"X-Http-Method": true, "X-Http-Method-Override": true, "X-Method-Override": true}
 
@@ -36,7 +38,8 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 	header = ownHeader()
 	sum := 0
 	for name, value := range q.Header {
-		canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-")) // many servers do not distinguish the two
+		// many servers do not distinguish the two
+		canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		sum += len(name) + len(value)
 		switch {
 		case errForbiddenHeader[canonical] || strings.HasPrefix(canonical, "Proxy-"):
@@ -51,7 +54,8 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 
 func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
 	switch answer.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 	default:
 		return nil, false
 	}

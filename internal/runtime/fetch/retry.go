@@ -25,7 +25,8 @@ func (c *Client) retry(a *Answer, who Caller, q recurgent.Request, retries int) 
 		return 0, false
 	}
 	if Writes(q.Method) && a.hops > 0 {
-		return 0, false // the host did the write, and led to the answer by a redirect: sending it again would be another one
+		// the host did the write, and led to the answer by a redirect: sending it again would be another one
+		return 0, false
 	}
 	wait, named := retryAfter(a.Response.Header["Retry-After"], c.now())
 	if !named {

@@ -55,30 +55,44 @@ func TestRetry(t *testing.T) {
 		status int
 		waits  []time.Duration
 	}{
-		"not asked for":           {f: &flaky{status: 429, times: 1, after: "1"}, status: 429},
-		"seconds":                 {f: &flaky{status: 429, times: 2, after: "3"}, retry: 3, status: 200, waits: []time.Duration{3 * s, 3 * s}},
-		"a date":                  {f: &flaky{status: 503, times: 1, after: "Sun, 22 Nov 2026 12:00:07 GMT"}, retry: 1, status: 200, waits: []time.Duration{7 * s}},
-		"a date that is over":     {f: &flaky{status: 503, times: 1, after: "Sun, 22 Nov 2020 12:00:07 GMT"}, retry: 1, status: 200, waits: []time.Duration{leastRetry}},
-		"zero":                    {f: &flaky{status: 429, times: 1, after: "0"}, retry: 1, status: 200, waits: []time.Duration{leastRetry}},
-		"no word":                 {f: &flaky{status: 429, times: 3}, retry: 3, status: 200, waits: []time.Duration{s, 2 * s, 4 * s}},
-		"nonsense":                {f: &flaky{status: 429, times: 1, after: "-3"}, retry: 3, status: 200, waits: []time.Duration{s}},
-		"without end":             {f: &flaky{status: 429, times: 99, after: "1"}, retry: 99, status: 429, waits: slices.Repeat([]time.Duration{s}, maxRetries)},
-		"too long":                {f: &flaky{status: 429, times: 1, after: "61"}, retry: 1, status: 429},
-		"longer than numbers go":  {f: &flaky{status: 429, times: 1, after: "99999999999999999999"}, retry: 1, status: 429},
-		"not within the call":     {f: &flaky{status: 429, times: 9, after: "4"}, retry: 9, end: 10 * s, status: 429, waits: []time.Duration{4 * s, 4 * s}},
-		"another status":          {f: &flaky{status: 500, times: 1, after: "1"}, retry: 1, status: 500},
-		"a negative number":       {f: &flaky{status: 429, times: 1}, retry: -1, status: 429},
-		"HEAD":                    {f: &flaky{status: 503, times: 1}, method: "HEAD", retry: 1, status: 200, waits: []time.Duration{s}},
-		"PUT after 503":           {f: &flaky{status: 503, times: 1}, method: "PUT", retry: 1, status: 200, waits: []time.Duration{s}},
-		"POST that was refused":   {f: &flaky{status: 429, times: 1}, method: "POST", retry: 1, status: 200, waits: []time.Duration{s}},
-		"POST that may have been": {f: &flaky{status: 503, times: 1, after: "1"}, method: "POST", retry: 1, status: 503},
+		"not asked for": {f: &flaky{status: 429, times: 1, after: "1"}, status: 429},
+		"seconds": {f: &flaky{status: 429, times: 2, after: "3"}, retry: 3, status: 200,
+			waits: []time.Duration{3 * s, 3 * s}},
+		"a date": {f: &flaky{status: 503, times: 1, after: "Sun, 22 Nov 2026 12:00:07 GMT"}, retry: 1,
+			status: 200, waits: []time.Duration{7 * s}},
+		"a date that is over": {f: &flaky{status: 503, times: 1, after: "Sun, 22 Nov 2020 12:00:07 GMT"}, retry: 1,
+			status: 200, waits: []time.Duration{leastRetry}},
+		"zero": {f: &flaky{status: 429, times: 1, after: "0"}, retry: 1, status: 200,
+			waits: []time.Duration{leastRetry}},
+		"no word": {f: &flaky{status: 429, times: 3}, retry: 3, status: 200,
+			waits: []time.Duration{s, 2 * s, 4 * s}},
+		"nonsense": {f: &flaky{status: 429, times: 1, after: "-3"}, retry: 3, status: 200,
+			waits: []time.Duration{s}},
+		"without end": {f: &flaky{status: 429, times: 99, after: "1"}, retry: 99, status: 429,
+			waits: slices.Repeat([]time.Duration{s}, maxRetries)},
+		"too long": {f: &flaky{status: 429, times: 1, after: "61"}, retry: 1, status: 429},
+		"longer than numbers go": {f: &flaky{status: 429, times: 1, after: "99999999999999999999"}, retry: 1,
+			status: 429},
+		"not within the call": {f: &flaky{status: 429, times: 9, after: "4"}, retry: 9, end: 10 * s, status: 429,
+			waits: []time.Duration{4 * s, 4 * s}},
+		"another status":    {f: &flaky{status: 500, times: 1, after: "1"}, retry: 1, status: 500},
+		"a negative number": {f: &flaky{status: 429, times: 1}, retry: -1, status: 429},
+		"HEAD": {f: &flaky{status: 503, times: 1}, method: "HEAD", retry: 1, status: 200,
+			waits: []time.Duration{s}},
+		"PUT after 503": {f: &flaky{status: 503, times: 1}, method: "PUT", retry: 1, status: 200,
+			waits: []time.Duration{s}},
+		"POST that was refused": {f: &flaky{status: 429, times: 1}, method: "POST", retry: 1, status: 200,
+			waits: []time.Duration{s}},
+		"POST that may have been": {f: &flaky{status: 503, times: 1, after: "1"}, method: "POST", retry: 1,
+			status: 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(c.f)
 			t.Cleanup(server.Close)
 			o := DefaultOptions()
-			o.Connector = &fakeConnection{host: strings.TrimPrefix(server.URL, "http://"), methods: []string{"GET", "POST", "PUT"}}
+			o.Connector = &fakeConnection{host: strings.TrimPrefix(server.URL, "http://"),
+				methods: []string{"GET", "POST", "PUT"}}
 			client := clientWith(t, o, strings.TrimPrefix(server.URL, "http://"))
 			waits := clocked(client)
 			who := Caller{Writes: &Ledger{}}
@@ -86,8 +100,10 @@ func TestRetry(t *testing.T) {
 				who.End = client.now().Add(c.end)
 			}
 			a := client.Do(t.Context(), who, recurgent.Request{URL: server.URL, Method: c.method, Retry: c.retry})
-			if a.Failure != nil || a.Response.Status != c.status || !slices.Equal(*waits, c.waits) || a.Note.Retries != len(c.waits) || int(c.f.asked.Load()) != len(c.waits)+1 {
-				t.Errorf("got %+v, %+v, waits %v after %d requests, want %d, %v", a.Failure, a.Note, *waits, c.f.asked.Load(), c.status, c.waits)
+			if a.Failure != nil || a.Response.Status != c.status || !slices.Equal(*waits, c.waits) ||
+				a.Note.Retries != len(c.waits) || int(c.f.asked.Load()) != len(c.waits)+1 {
+				t.Errorf("got %+v, %+v, waits %v after %d requests, want %d, %v", a.Failure, a.Note, *waits,
+					c.f.asked.Load(), c.status, c.waits)
 			}
 		})
 	}
@@ -139,7 +155,8 @@ func TestRetryDoesNotRepeatAWriteBehindARedirect(t *testing.T) {
 		o.Connector = &fakeConnection{host: host, methods: []string{"GET", "POST"}}
 		client := clientWith(t, o, host)
 		clocked(client)
-		a := client.Do(t.Context(), Caller{Writes: &Ledger{}}, recurgent.Request{URL: server.URL, Method: "POST", Retry: 3})
+		a := client.Do(t.Context(), Caller{Writes: &Ledger{}}, recurgent.Request{URL: server.URL, Method: "POST",
+			Retry: 3})
 		if a.Failure != nil || a.Response.Status != status || posts.Load() != 1 || gets.Load() != 1 {
 			t.Errorf("%d: %+v %+v after %d POST and %d GET", status, a.Failure, a.Response, posts.Load(), gets.Load())
 		}
@@ -148,7 +165,8 @@ func TestRetryDoesNotRepeatAWriteBehindARedirect(t *testing.T) {
 
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	for _, s := range []string{"1", "Sun, 22 Nov 2026 12:00:07 GMT", "Sunday, 22-Nov-26 12:00:07 GMT", "-1", "1e9", "٣"} {
+	for _, s := range []string{"1", "Sun, 22 Nov 2026 12:00:07 GMT", "Sunday, 22-Nov-26 12:00:07 GMT", "-1", "1e9",
+		"٣"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, field string) {

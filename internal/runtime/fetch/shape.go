@@ -21,12 +21,14 @@ func (n *Note) describeShape(body string) {
 	switch {
 	case trimmed == "":
 		n.Shape = shapeEmpty
-	case (trimmed[0] == '{' || trimmed[0] == '[' || trimmed == "null" || strings.Contains(contentType, "json")) && json.Valid([]byte(trimmed)):
+	case (trimmed[0] == '{' || trimmed[0] == '[' || trimmed == "null" || strings.Contains(contentType, "json")) &&
+		json.Valid([]byte(trimmed)):
 		outline = jsonShape(trimmed, 4)
 		n.Shape, n.json = "json:"+shortHash(outline), cut(outline, maxJSONForm)
 	case trimmed[0] == '<':
 		kind := "xml:"
-		if strings.Contains(contentType, "html") || strings.Contains(strings.ToLower(trimmed[:min(len(trimmed), 512)]), "<html") {
+		if strings.Contains(contentType, "html") || strings.Contains(strings.ToLower(trimmed[:min(len(trimmed), 512)]),
+			"<html") {
 			kind = "html:"
 		}
 		n.names = tallyMarkup(trimmed)

@@ -24,7 +24,8 @@ func TestShapes(t *testing.T) {
 			t.Errorf("%s and %s have different shapes", c[1], c[2])
 		}
 	}
-	different := [][2]string{{`{"a":1}`, `{"b":1}`}, {`{"a":1}`, `{"a":"1"}`}, {`{"a":1}`, `[{"a":1}]`}, {`{"a":{"b":1}}`, `{"a":{"c":1}}`}, {`<rss/>`, `<html/>`}, {`{"a":1}`, `<html>error</html>`}, {`x`, ``}}
+	different := [][2]string{{`{"a":1}`, `{"b":1}`}, {`{"a":1}`, `{"a":"1"}`}, {`{"a":1}`, `[{"a":1}]`},
+		{`{"a":{"b":1}}`, `{"a":{"c":1}}`}, {`<rss/>`, `<html/>`}, {`{"a":1}`, `<html>error</html>`}, {`x`, ``}}
 	for _, c := range different {
 		if shape("", c[0]) == shape("", c[1]) {
 			t.Errorf("%s and %s have one shape", c[0], c[1])
@@ -107,7 +108,8 @@ func TestShapeOfManyKeys(t *testing.T) {
 		fmt.Fprintf(&b, `"%d":{},`, i)
 	}
 	b.WriteString(`"last":1},"after":[1]}`)
-	if got := jsonShape(b.String(), 4); strings.Contains(got, "last") || strings.Contains(got, "after") || !strings.Contains(got, "9:{},") {
+	if got := jsonShape(b.String(), 4); strings.Contains(got, "last") || strings.Contains(got, "after") ||
+		!strings.Contains(got, "9:{},") {
 		t.Errorf("a shape of %d bytes, want one without the keys behind the first %d", len(got), maxShapeKeys)
 	}
 }

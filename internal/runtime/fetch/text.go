@@ -30,7 +30,8 @@ func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	label := params["charset"]
 	from, name, body := encodingOf(body, media, label)
 	if from == nil {
-		return nil, "", &Refusal{KindEncoding, "the answer's text has the character set " + wire.BoundText([]byte(name), 40) + ", which cannot be decoded"}
+		return nil, "", &Refusal{KindEncoding, "the answer's text has the character set " + wire.BoundText([]byte(name),
+			40) + ", which cannot be decoded"}
 	}
 	text, err := inUTF8(from, body, most)
 	if err != nil {
@@ -55,7 +56,8 @@ func inUTF8(from encoding.Encoding, body []byte, most int) ([]byte, error) {
 	if from == unicode.UTF8 && utf8.Valid(body) {
 		return body, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(transform.NewReader(bytes.NewReader(body), from.NewDecoder()), int64(most)+1))
+	text, err := io.ReadAll(io.LimitReader(transform.NewReader(bytes.NewReader(body), from.NewDecoder()),
+		int64(most)+1))
 	if err != nil {
 		return nil, &Refusal{KindEncoding, "the answer's text cannot be decoded"}
 	}
@@ -74,8 +76,10 @@ func textual(media string, body []byte) bool {
 		return true
 	}
 	switch media {
-	case "application/json", "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript", "application/csv",
-		"application/x-ndjson", "application/jsonl", "application/yaml", "application/x-yaml", "application/x-www-form-urlencoded", "application/graphql":
+	case "application/json", "application/xml", "application/javascript", "application/x-javascript",
+		"application/ecmascript", "application/csv",
+		"application/x-ndjson", "application/jsonl", "application/yaml", "application/x-yaml",
+		"application/x-www-form-urlencoded", "application/graphql":
 		return true
 	}
 	return false

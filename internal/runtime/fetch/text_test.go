@@ -61,66 +61,107 @@ func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 		served                       served
 		want, contentType, kind, err string
 	}{
-		"plain":           {served: served{"", "text/plain", "hello", 0}, want: "hello", contentType: "text/plain"},
-		"gzip":            {served: served{"gzip", "text/plain", gzipped("hello"), 0}, want: "hello", contentType: "text/plain"},
-		"x-gzip":          {served: served{"X-GZIP", "text/plain", gzipped("hello"), 0}, want: "hello", contentType: "text/plain"},
-		"br":              {served: served{"br", "application/json", brotlied(`{"a":1}`), 0}, want: `{"a":1}`, contentType: "application/json"},
-		"both":            {served: served{"gzip, br", "text/plain", brotlied(gzipped("hello")), 0}, want: "hello", contentType: "text/plain"},
-		"identity":        {served: served{"identity", "text/plain", "hello", 0}, want: "hello", contentType: "text/plain"},
-		"coded nothing":   {served: served{"gzip", "text/plain", "", 0}, contentType: "text/plain"},
-		"three codings":   {served: served{"gzip,gzip,gzip", "text/plain", gzipped(gzipped(gzipped("hello"))), 0}, kind: KindEncoding, err: "too many"},
-		"unasked coding":  {served: served{"zstd", "text/plain", "hello", 0}, kind: KindEncoding, err: "zstd"},
-		"no gzip at all":  {served: served{"gzip", "text/plain", "hello hello hello", 0}, kind: KindEncoding, err: "cannot be unpacked"},
-		"no br at all":    {served: served{"br", "text/plain", strings.Repeat("\xff", 99), 0}, kind: KindEncoding, err: "cannot be unpacked"},
-		"wrong checksum":  {served: served{"gzip", "text/plain", gzipped("hello")[:18] + "\x00\x00\x00\x00\x00\x00\x00", 0}, kind: KindEncoding, err: "cannot be unpacked"},
-		"cut gzip":        {served: served{"gzip", "text/plain", gzipped(strings.Repeat("hello", 9))[:20], 0}, kind: KindIncomplete, err: "cut off"},
-		"cut br":          {served: served{"br", "text/plain", brotlied(strings.Repeat("hello world", 9))[:12], 0}, kind: KindIncomplete, err: "cut off"},
-		"cut":             {served: served{"", "text/plain", "hello", 9}, kind: KindIncomplete, err: "cut off"},
-		"cut while coded": {served: served{"gzip", "text/plain", gzipped("hello")[:9], 99}, kind: KindIncomplete, err: "cut off"},
-		"gzip bomb":       {served: served{"gzip", "text/plain", gzipped(strings.Repeat("x", testMax+1)), 0}, kind: KindTooLarge},
-		"br bomb":         {served: served{"br", "text/plain", brotlied(strings.Repeat("x", testMax+1)), 0}, kind: KindTooLarge},
-		"bomb in a bomb":  {served: served{"gzip, gzip", "text/plain", gzipped(gzipped(strings.Repeat("x", 9*testMax))), 0}, kind: KindTooLarge},
-		"text bomb":       {served: served{"", "text/plain; charset=windows-1252", strings.Repeat("\x80", testMax/2), 0}, kind: KindTooLarge},
+		"plain": {served: served{"", "text/plain", "hello", 0}, want: "hello", contentType: "text/plain"},
+		"gzip": {served: served{"gzip", "text/plain", gzipped("hello"), 0}, want: "hello",
+			contentType: "text/plain"},
+		"x-gzip": {served: served{"X-GZIP", "text/plain", gzipped("hello"), 0}, want: "hello",
+			contentType: "text/plain"},
+		"br": {served: served{"br", "application/json", brotlied(`{"a":1}`), 0}, want: `{"a":1}`,
+			contentType: "application/json"},
+		"both": {served: served{"gzip, br", "text/plain", brotlied(gzipped("hello")), 0}, want: "hello",
+			contentType: "text/plain"},
+		"identity": {served: served{"identity", "text/plain", "hello", 0}, want: "hello",
+			contentType: "text/plain"},
+		"coded nothing": {served: served{"gzip", "text/plain", "", 0}, contentType: "text/plain"},
+		"three codings": {served: served{"gzip,gzip,gzip", "text/plain", gzipped(gzipped(gzipped("hello"))), 0},
+			kind: KindEncoding, err: "too many"},
+		"unasked coding": {served: served{"zstd", "text/plain", "hello", 0}, kind: KindEncoding, err: "zstd"},
+		"no gzip at all": {served: served{"gzip", "text/plain", "hello hello hello", 0}, kind: KindEncoding,
+			err: "cannot be unpacked"},
+		"no br at all": {served: served{"br", "text/plain", strings.Repeat("\xff", 99), 0}, kind: KindEncoding,
+			err: "cannot be unpacked"},
+		"wrong checksum": {served: served{"gzip", "text/plain", gzipped("hello")[:18] + "\x00\x00\x00\x00\x00\x00\x00",
+			0}, kind: KindEncoding, err: "cannot be unpacked"},
+		"cut gzip": {served: served{"gzip", "text/plain", gzipped(strings.Repeat("hello", 9))[:20], 0},
+			kind: KindIncomplete, err: "cut off"},
+		"cut br": {served: served{"br", "text/plain", brotlied(strings.Repeat("hello world", 9))[:12], 0},
+			kind: KindIncomplete, err: "cut off"},
+		"cut": {served: served{"", "text/plain", "hello", 9}, kind: KindIncomplete, err: "cut off"},
+		"cut while coded": {served: served{"gzip", "text/plain", gzipped("hello")[:9], 99}, kind: KindIncomplete,
+			err: "cut off"},
+		"gzip bomb": {served: served{"gzip", "text/plain", gzipped(strings.Repeat("x", testMax+1)), 0},
+			kind: KindTooLarge},
+		"br bomb": {served: served{"br", "text/plain", brotlied(strings.Repeat("x", testMax+1)), 0},
+			kind: KindTooLarge},
+		"bomb in a bomb": {served: served{"gzip, gzip", "text/plain", gzipped(gzipped(strings.Repeat("x", 9*testMax))),
+			0}, kind: KindTooLarge},
+		"text bomb": {served: served{"", "text/plain; charset=windows-1252", strings.Repeat("\x80", testMax/2),
+			0}, kind: KindTooLarge},
 
-		"latin1":                 {served: served{"", "text/plain; charset=ISO-8859-1", latin, 0}, want: umlauts, contentType: "text/plain; charset=utf-8"},
-		"latin1 of no word":      {served: served{"", "text/csv", latin, 0}, want: umlauts, contentType: "text/csv; charset=utf-8"},
-		"no type":                {served: served{"", "", umlauts, 0}, want: umlauts},
-		"utf-8":                  {served: served{"", "text/csv;header=present", umlauts, 0}, want: umlauts, contentType: "text/csv;header=present"},
-		"other parameters":       {served: served{"", "text/csv; header=present; charset=latin1", latin, 0}, want: umlauts, contentType: "text/csv; charset=utf-8; header=present"},
-		"meta":                   {served: served{"", "text/html", `<meta charset="iso-8859-1">` + latin, 0}, want: `<meta charset="iso-8859-1">` + umlauts, contentType: "text/html; charset=utf-8"},
-		"header before meta":     {served: served{"", "text/html; charset=utf-8", `<meta charset="iso-8859-1">` + umlauts, 0}, want: `<meta charset="iso-8859-1">` + umlauts, contentType: "text/html; charset=utf-8"},
-		"meta of seven bits":     {served: served{"", "text/html", "<meta charset=iso-2022-jp>\x1b$B$\"\x1b(B", 0}, want: "<meta charset=iso-2022-jp>あ", contentType: "text/html; charset=utf-8"},
+		"latin1": {served: served{"", "text/plain; charset=ISO-8859-1", latin, 0}, want: umlauts,
+			contentType: "text/plain; charset=utf-8"},
+		"latin1 of no word": {served: served{"", "text/csv", latin, 0}, want: umlauts,
+			contentType: "text/csv; charset=utf-8"},
+		"no type": {served: served{"", "", umlauts, 0}, want: umlauts},
+		"utf-8": {served: served{"", "text/csv;header=present", umlauts, 0}, want: umlauts,
+			contentType: "text/csv;header=present"},
+		"other parameters": {served: served{"", "text/csv; header=present; charset=latin1", latin, 0},
+			want: umlauts, contentType: "text/csv; charset=utf-8; header=present"},
+		"meta": {served: served{"", "text/html", `<meta charset="iso-8859-1">` + latin, 0},
+			want: `<meta charset="iso-8859-1">` + umlauts, contentType: "text/html; charset=utf-8"},
+		"header before meta": {served: served{"", "text/html; charset=utf-8",
+			`<meta charset="iso-8859-1">` + umlauts, 0}, want: `<meta charset="iso-8859-1">` + umlauts,
+			contentType: "text/html; charset=utf-8"},
+		"meta of seven bits": {served: served{"", "text/html", "<meta charset=iso-2022-jp>\x1b$B$\"\x1b(B", 0},
+			want: "<meta charset=iso-2022-jp>あ", contentType: "text/html; charset=utf-8"},
 		"UTF-8 after much ASCII": {served: served{"", "text/html", late, 0}, want: late, contentType: "text/html"},
-		"mark":                   {served: served{"", "text/plain; charset=latin1", "\xef\xbb\xbf" + umlauts, 0}, want: umlauts, contentType: "text/plain; charset=utf-8"},
-		"XML that says UTF-16":   {served: served{"", "text/xml", `<?xml version="1.0" encoding="utf-16"?><a>ö</a>`, 0}, want: `<?xml version="1.0" encoding="UTF-8"?><a>ö</a>`, contentType: "text/xml"},
-		"UTF-16":                 {served: served{"", "application/json", "\xff\xfe{\x00}\x00", 0}, want: "{}", contentType: "application/json; charset=utf-8"},
-		"shift jis":              {served: served{"", "text/html; charset=shift_jis", "\x83e\x83X\x83g", 0}, want: "テスト", contentType: "text/html; charset=utf-8"},
-		"XML":                    {served: served{"", "application/rss+xml", `<?xml version="1.0" encoding="ISO-8859-1"?><a>` + latin, 0}, want: `<?xml version="1.0" encoding="UTF-8"?><a>` + umlauts, contentType: "application/rss+xml; charset=utf-8"},
-		"JSON is UTF-8":          {served: served{"", "application/json; charset=latin1", `"` + umlauts + `"`, 0}, want: `"` + umlauts + `"`, contentType: "application/json; charset=utf-8"},
-		"JSON that is not":       {served: served{"", "application/json; charset=latin1", `"` + latin + `"`, 0}, want: `"` + umlauts + `"`, contentType: "application/json; charset=utf-8"},
-		"unknown, yet UTF-8":     {served: served{"", "text/plain; charset=klingon", umlauts, 0}, want: umlauts, contentType: "text/plain; charset=utf-8"},
-		"unknown":                {served: served{"", "text/plain; charset=klingon", latin, 0}, kind: KindEncoding, err: "klingon"},
-		"replaced by standard":   {served: served{"", "text/plain; charset=iso-2022-kr", latin, 0}, kind: KindEncoding, err: "iso-2022-kr"},
-		"broken header":          {served: served{"", "text/plain; charset", latin, 0}, want: umlauts, contentType: "text/plain; charset=utf-8"},
-		"no text":                {served: served{"", "image/png", "\x89PNG\xff", 0}, want: "\uFFFDPNG\uFFFD", contentType: "image/png"},
+		"mark": {served: served{"", "text/plain; charset=latin1", "\xef\xbb\xbf" + umlauts, 0},
+			want: umlauts, contentType: "text/plain; charset=utf-8"},
+		"XML that says UTF-16": {served: served{"", "text/xml", `<?xml version="1.0" encoding="utf-16"?><a>ö</a>`, 0},
+			want: `<?xml version="1.0" encoding="UTF-8"?><a>ö</a>`, contentType: "text/xml"},
+		"UTF-16": {served: served{"", "application/json", "\xff\xfe{\x00}\x00", 0}, want: "{}",
+			contentType: "application/json; charset=utf-8"},
+		"shift jis": {served: served{"", "text/html; charset=shift_jis", "\x83e\x83X\x83g", 0},
+			want: "テスト", contentType: "text/html; charset=utf-8"},
+		"XML": {served: served{"", "application/rss+xml",
+			`<?xml version="1.0" encoding="ISO-8859-1"?><a>` + latin, 0},
+			want:        `<?xml version="1.0" encoding="UTF-8"?><a>` + umlauts,
+			contentType: "application/rss+xml; charset=utf-8"},
+		"JSON is UTF-8": {served: served{"", "application/json; charset=latin1", `"` + umlauts + `"`, 0},
+			want: `"` + umlauts + `"`, contentType: "application/json; charset=utf-8"},
+		"JSON that is not": {served: served{"", "application/json; charset=latin1", `"` + latin + `"`, 0},
+			want: `"` + umlauts + `"`, contentType: "application/json; charset=utf-8"},
+		"unknown, yet UTF-8": {served: served{"", "text/plain; charset=klingon", umlauts, 0}, want: umlauts,
+			contentType: "text/plain; charset=utf-8"},
+		"unknown": {served: served{"", "text/plain; charset=klingon", latin, 0}, kind: KindEncoding,
+			err: "klingon"},
+		"replaced by standard": {served: served{"", "text/plain; charset=iso-2022-kr", latin, 0}, kind: KindEncoding,
+			err: "iso-2022-kr"},
+		"broken header": {served: served{"", "text/plain; charset", latin, 0}, want: umlauts,
+			contentType: "text/plain; charset=utf-8"},
+		"no text": {served: served{"", "image/png", "\x89PNG\xff", 0}, want: "\uFFFDPNG\uFFFD",
+			contentType: "image/png"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, host := c.served.serve(t)
 			r, note, failure := do(t.Context(), testClient(t, host), recurgent.Request{URL: server.URL})
-			if note.ErrorKind != c.kind || failure != nil && (c.kind == "" || !strings.Contains(failure.Message, c.err)) {
+			if note.ErrorKind != c.kind || failure != nil && (c.kind == "" ||
+				!strings.Contains(failure.Message, c.err)) {
 				t.Fatalf("got kind %q, %+v, want %q", note.ErrorKind, failure, c.kind)
 			}
 			if c.kind != "" {
 				return
 			}
 			if r.Body != c.want || r.Header["Content-Type"] != c.contentType || note.ContentType != c.contentType {
-				t.Errorf("got %.200q of type %q, want %.200q of %q", r.Body, r.Header["Content-Type"], c.want, c.contentType)
+				t.Errorf("got %.200q of type %q, want %.200q of %q", r.Body, r.Header["Content-Type"], c.want,
+					c.contentType)
 			}
 			if left := r.Header["Content-Encoding"]; left != "" && left != "identity" {
 				t.Errorf("the body is plain, and the header still says %q", left)
 			}
-			if n := r.Header["Content-Length"]; n != "" && n != strconv.Itoa(len(r.Body)) && c.contentType != "image/png" {
+			if n := r.Header["Content-Length"]; n != "" && n != strconv.Itoa(len(r.Body)) &&
+				c.contentType != "image/png" {
 				t.Errorf("the body has %d bytes, the header says %s", len(r.Body), n)
 			}
 		})
@@ -151,7 +192,8 @@ func TestLargeBodiesAreFewAtATime(t *testing.T) {
 	second := make(chan Answer)
 	go func() { second <- c.Do(t.Context(), Caller{}, recurgent.Request{URL: server.URL}) }()
 	small, smallHost := served{"", "text/plain", "hello", 0}.serve(t)
-	if r, _, failure := do(t.Context(), clientWith(t, o, smallHost), recurgent.Request{URL: small.URL}); failure != nil || r.Body != "hello" {
+	if r, _, failure := do(t.Context(), clientWith(t, o, smallHost),
+		recurgent.Request{URL: small.URL}); failure != nil || r.Body != "hello" {
 		t.Errorf("a small body beside a large one: %+v", failure)
 	}
 	select {
@@ -185,7 +227,8 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q of %q became %q", body, contentType, text)
 		}
 		again, then, err := toText(bytes.Clone(text), now, 8*most)
-		if err == nil && (!bytes.Equal(again, bytes.TrimPrefix(text, []byte("\ufeff"))) || then != now) && strings.Contains(now, "utf-8") {
+		if err == nil && (!bytes.Equal(again, bytes.TrimPrefix(text, []byte("\ufeff"))) || then != now) &&
+			strings.Contains(now, "utf-8") {
 			t.Fatalf("%q of %q became %q of %q, and then %q of %q", body, contentType, text, now, again, then)
 		}
 	})
@@ -197,7 +240,8 @@ func FuzzCoding(f *testing.F) {
 	f.Add("br,gzip", []byte(gzipped(brotlied("hello"))))
 	f.Fuzz(func(t *testing.T, encoding string, body []byte) {
 		const most = 1 << 12
-		answer := &http.Response{Header: http.Header{"Content-Encoding": {encoding}}, Body: io.NopCloser(bytes.NewReader(body))}
+		answer := &http.Response{Header: http.Header{"Content-Encoding": {encoding}},
+			Body: io.NopCloser(bytes.NewReader(body))}
 		got, raw, err := bodyReader{most: most, large: func() error { return nil }}.read(answer)
 		if err == nil && (len(got) > most || !utf8.Valid(got) || raw != nil && utf8.Valid(raw)) {
 			t.Fatalf("%d bytes", len(got))

@@ -19,7 +19,8 @@ const Public = "public"
 
 // TransportOptions configures a Transport.
 type TransportOptions struct {
-	Allow   []string      // hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public; none: Public alone
+	// hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public; none: Public alone
+	Allow   []string
 	Timeout time.Duration // until the headers of an answer
 
 	Resolver *net.Resolver // nil: the machine's
@@ -52,12 +53,13 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 		t.rules = append(t.rules, r)
 	}
 	guard := publicOnly()
-	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: o.Resolver, ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
-		if named, _ := ctx.Value(dialTo{}).(bool); named {
-			return nil
-		}
-		return guard.Safe(network, address, c)
-	}}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Resolver: o.Resolver,
+		ControlContext: func(ctx context.Context, network, address string, c syscall.RawConn) error {
+			if named, _ := ctx.Value(dialTo{}).(bool); named {
+				return nil
+			}
+			return guard.Safe(network, address, c)
+		}}
 	t.base = &http.Transport{
 		Proxy:                  nil, // the environment's proxy would make the address check pointless
 		DialContext:            dialer.DialContext,

@@ -154,7 +154,8 @@ func (k *Keeper) bounds(ctx context.Context, a account) ([]bound, error) {
 		shares = []storage.Bound{{Share: storage.ShareDaemon, Used: all, Limit: k.o.MaxAll}}
 	}
 	for _, b := range shares {
-		out = append(out, bound{a.of(b.Share), b.Used, b.Limit, func() error { return k.o.Shares.Refused(b.Full(a.owner.Name, store.KindFiles)) }})
+		out = append(out, bound{a.of(b.Share), b.Used, b.Limit,
+			func() error { return k.o.Shares.Refused(b.Full(a.owner.Name, store.KindFiles)) }})
 	}
 	return out, err
 }
@@ -270,5 +271,6 @@ func mediaType(given string) (string, error) {
 			return formatted, nil
 		}
 	}
-	return "", &agent.InputError{Code: "file_invalid", Pointer: "header:Content-Type", Detail: "the media type cannot be used", Hint: "Such as text/csv, or application/octet-stream."}
+	return "", &agent.InputError{Code: "file_invalid", Pointer: "header:Content-Type",
+		Detail: "the media type cannot be used", Hint: "Such as text/csv, or application/octet-stream."}
 }

@@ -57,7 +57,8 @@ func (e *LimitError) Error() string {
 	if e.Bound == LimitFile {
 		return fmt.Sprintf("a file may have %d bytes", e.Limit)
 	}
-	return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together", e.Limit)
+	return fmt.Sprintf("the files of a session, or of an owner outside of sessions, may have %d bytes together",
+		e.Limit)
 }
 
 // Keeper is safe for concurrent use.

@@ -45,7 +45,10 @@ func keeper(t *testing.T, change func(*Options, *agent.Policy)) (*Keeper, store.
 // What does not come to its end leaves nothing, and takes no room.
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
-	k, held := keeper(t, func(o *Options, p *agent.Policy) { o.MaxFile, o.MaxAll, p.Retention.SessionFileMiB = 1000, 1500, 0 })
+	k, held := keeper(t, func(o *Options, p *agent.Policy) {
+		o.MaxFile, o.MaxAll, p.Retention.SessionFileMiB = 1000,
+			1500, 0
+	})
 	ctx := t.Context()
 	broken := errors.New("cut")
 	over := func(bound string) func(error) bool {
@@ -64,12 +67,14 @@ func TestUploadsThatFail(t *testing.T) {
 		body io.Reader
 		want func(error) bool
 	}{
-		{"a body that breaks", ctx, agent.File{}, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), is(broken)},
+		{"a body that breaks", ctx, agent.File{}, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)),
+			is(broken)},
 		{"too large", ctx, agent.File{}, strings.NewReader(strings.Repeat("x", 1001)), over(LimitFile)},
 		{"announced too large", ctx, agent.File{Bytes: 1001}, strings.NewReader("x"), over(LimitFile)},
 		{"of no session", ctx, agent.File{SessionID: "sess_none"}, strings.NewReader("x"), is(store.ErrNotFound)},
 		{"given up", canceled, agent.File{}, strings.NewReader("x"), is(context.Canceled)},
-		{"a bad type", ctx, agent.File{MediaType: "text"}, strings.NewReader("x"), func(err error) bool { var e *agent.InputError; return errors.As(err, &e) }},
+		{"a bad type", ctx, agent.File{MediaType: "text"}, strings.NewReader("x"),
+			func(err error) bool { var e *agent.InputError; return errors.As(err, &e) }},
 	} {
 		if _, err := k.Upload(c.ctx, c.file, c.body); !c.want(err) {
 			t.Errorf("%s: got %v", c.name, err)
@@ -83,13 +88,18 @@ func TestUploadsThatFail(t *testing.T) {
 // Uploads at once share the room: together they keep to it.
 func TestUploadsShareTheRoom(t *testing.T) {
 	t.Parallel()
-	k, held := keeper(t, func(o *Options, p *agent.Policy) { o.MaxFile, o.MaxAll, p.Retention.SessionFileMiB = 4<<20, 10<<20, 0 })
+	k, held := keeper(t, func(o *Options, p *agent.Policy) {
+		o.MaxFile, o.MaxAll, p.Retention.SessionFileMiB = 4<<20,
+			10<<20, 0
+	})
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			_, err := k.Upload(context.Background(), agent.File{Owner: "ann"}, strings.NewReader(strings.Repeat("x", 3<<20)))
+			_, err := k.Upload(context.Background(), agent.File{Owner: "ann"},
+				strings.NewReader(strings.Repeat("x", 3<<20)))
 			var full *storage.FullError
-			if err != nil && (!errors.As(err, &full) || full.Share != storage.ShareDaemon || full.Of != store.KindFiles) {
+			if err != nil && (!errors.As(err, &full) || full.Share != storage.ShareDaemon ||
+				full.Of != store.KindFiles) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -128,7 +138,8 @@ func TestReferencesOfOthersStay(t *testing.T) {
 	}
 	part := record.Args[0] // of another call
 	second := storetest.NewCommit("sess_1", "call_2", time.Now())
-	second.Log.Args = []json.RawMessage{part, agent.FileRef("file_gone"), json.RawMessage(`{"$file":"part_gone","more":1}`)}
+	second.Log.Args = []json.RawMessage{part, agent.FileRef("file_gone"),
+		json.RawMessage(`{"$file":"part_gone","more":1}`)}
 	second.Outcome.Value = agent.FileRef("file_gone")
 	if err := n.CommitCall(ctx, second); err != nil {
 		t.Fatal(err)
@@ -163,14 +174,17 @@ func TestForgedParts(t *testing.T) {
 		}
 	}
 	first := storetest.NewCommit("sess_1", "call_1", time.Now())
-	first.Record.Args, first.Record.Kwargs = []json.RawMessage{}, json.RawMessage(`{"text":"`+strings.Repeat("x", largeValue)+`"}`)
+	first.Record.Args, first.Record.Kwargs = []json.RawMessage{},
+		json.RawMessage(`{"text":"`+strings.Repeat("x", largeValue)+`"}`)
 	first.Log.Args, first.Log.Kwargs = first.Record.Args, first.Record.Kwargs
-	first.Log.ProgramArgs, first.Log.ProgramKwargs = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("y", largeValue) + `"`)}, json.RawMessage(`{}`)
+	first.Log.ProgramArgs, first.Log.ProgramKwargs = []json.RawMessage{json.RawMessage(`"` + strings.Repeat("y",
+		largeValue) + `"`)}, json.RawMessage(`{}`)
 	if err := n.CommitCall(ctx, first); err != nil {
 		t.Fatal(err)
 	}
 	got, err := n.Call(ctx, "call_1")
-	if err != nil || got.Log.Args == nil || string(got.Log.Kwargs) != string(first.Log.Kwargs) || string(got.Log.ProgramArgs[0]) != string(first.Log.ProgramArgs[0]) {
+	if err != nil || got.Log.Args == nil || string(got.Log.Kwargs) != string(first.Log.Kwargs) ||
+		string(got.Log.ProgramArgs[0]) != string(first.Log.ProgramArgs[0]) {
 		t.Errorf("call_1: %v, arguments %v", err, got.Log.Args)
 	}
 	below, err := storetest.Default(t, memory).Call(ctx, "call_1")
@@ -179,14 +193,16 @@ func TestForgedParts(t *testing.T) {
 	}
 	part := below.Log.ProgramArgs[0] // of another owner
 	policy := agent.DefaultPolicy()
-	k, err := New(Options{Store: Inside(memory), Policy: func() *agent.Policy { return &policy }, Now: time.Now, MaxFile: 1, MaxAll: 1})
+	k, err := New(Options{Store: Inside(memory), Policy: func() *agent.Policy { return &policy }, Now: time.Now,
+		MaxFile: 1, MaxAll: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := agent.FileRefs(part)[0]
 	_, opened := k.OpenFile(ctx, "ann", id)
 	_, again := k.OpenAgain(ctx, id)
-	if err := errors.Join(opened, again); !errors.Is(opened, store.ErrNotFound) || !errors.Is(again, store.ErrNotFound) || !errors.Is(k.DeleteFile(ctx, "ann", id, "ann"), store.ErrNotFound) {
+	if err := errors.Join(opened, again); !errors.Is(opened, store.ErrNotFound) ||
+		!errors.Is(again, store.ErrNotFound) || !errors.Is(k.DeleteFile(ctx, "ann", id, "ann"), store.ErrNotFound) {
 		t.Errorf("a part is a file: %v", err)
 	}
 	for _, forged := range []json.RawMessage{part, json.RawMessage(`{"$file":"part_gone"}`)} {
@@ -197,7 +213,8 @@ func TestForgedParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := n.Call(ctx, c.Log.CallID)
-		if err != nil || string(got.Log.Args[0]) != string(forged) || got.Outcome == nil || string(got.Outcome.Value) != string(forged) {
+		if err != nil || string(got.Log.Args[0]) != string(forged) || got.Outcome == nil ||
+			string(got.Outcome.Value) != string(forged) {
 			t.Errorf("%s: %v, %.80s, %+v", forged, err, got.Log.Args, got.Outcome)
 		}
 		if v, err := n.Content(ctx, "content:1"); err != nil || string(v) != string(forged) {
@@ -211,7 +228,8 @@ func TestFilesFillTheirRoom(t *testing.T) {
 	t.Parallel()
 	k, _ := keeper(t, func(_ *Options, p *agent.Policy) { p.Retention.SessionFileMiB = 10 })
 	for _, size := range []int{9 << 20, 1 << 20} {
-		if _, err := k.Upload(t.Context(), agent.File{Owner: "ann"}, strings.NewReader(strings.Repeat("x", size))); err != nil {
+		if _, err := k.Upload(t.Context(), agent.File{Owner: "ann"},
+			strings.NewReader(strings.Repeat("x", size))); err != nil {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -231,7 +249,8 @@ func TestHistoryOfLargeArguments(t *testing.T) {
 	}
 	for i := range 6 {
 		c := storetest.NewCommit("sess_1", fmt.Sprint("call_", i), time.Now())
-		c.Record.Kwargs = json.RawMessage(`{"n":` + fmt.Sprint(i) + `,"text":"` + strings.Repeat("x", largeValue) + `"}`)
+		c.Record.Kwargs = json.RawMessage(`{"n":` + fmt.Sprint(i) + `,"text":"` + strings.Repeat("x", largeValue) +
+			`"}`)
 		if err := n.CommitCall(ctx, c); err != nil {
 			t.Fatal(err)
 		}
@@ -273,15 +292,18 @@ func TestHistoryOfLargeArguments(t *testing.T) {
 }
 
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"", "..", "a/b\\c", "\x00\r\n\"", "\u202egnp.exe", strings.Repeat("é", 300), "\xff\xfe"} {
+	for _, s := range []string{"", "..", "a/b\\c", "\x00\r\n\"", "\u202egnp.exe", strings.Repeat("é", 300),
+		"\xff\xfe"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, name, media string) {
 		got := plainName(name)
-		if len(got) > maxName || got == "." || got == ".." || strings.ContainsAny(got, "/\\\"\r\n\x00") || plainName(got) != got {
+		if len(got) > maxName || got == "." || got == ".." || strings.ContainsAny(got, "/\\\"\r\n\x00") ||
+			plainName(got) != got {
 			t.Errorf("%q became %q", name, got)
 		}
-		if kept, err := mediaType(media); err == nil && (strings.ContainsAny(kept, "\r\n\x00") || !strings.Contains(kept, "/")) {
+		if kept, err := mediaType(media); err == nil && (strings.ContainsAny(kept, "\r\n\x00") ||
+			!strings.Contains(kept, "/")) {
 			t.Errorf("%q became %q", media, kept)
 		}
 	})

@@ -82,7 +82,8 @@ func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) e
 	}
 	whole := c.Log
 	c.Record.Seq, c.Log = short.Record.Seq, short.Log
-	c.Log.Args, c.Log.Kwargs, c.Log.ProgramArgs, c.Log.ProgramKwargs = whole.Args, whole.Kwargs, whole.ProgramArgs, whole.ProgramKwargs
+	c.Log.Args, c.Log.Kwargs, c.Log.ProgramArgs, c.Log.ProgramKwargs = whole.Args, whole.Kwargs, whole.ProgramArgs,
+		whole.ProgramKwargs
 	return nil
 }
 
@@ -102,7 +103,8 @@ func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*move
 	if err != nil {
 		return nil, err
 	}
-	file := agent.File{Internal: true, MediaType: "application/json", Owner: s.Owner, SessionID: c.SessionID, CallID: c.Log.CallID, CreatedAt: ids.Time(c.Log.CallID)}
+	file := agent.File{Internal: true, MediaType: "application/json", Owner: s.Owner, SessionID: c.SessionID,
+		CallID: c.Log.CallID, CreatedAt: ids.Time(c.Log.CallID)}
 	return &mover{n: n.Namespace, file: file}, nil
 }
 
@@ -124,7 +126,8 @@ func (m *mover) short(ctx context.Context, c *store.CallCommit) (*store.CallComm
 		}
 	}
 	if hours := p.Retention.ValueHours; hours > 0 {
-		m.file.ExpiresAt = m.file.CreatedAt.Add(max(time.Duration(hours)*time.Hour, store.KeyLife) + time.Hour) // an hour for the call itself
+		// an hour for the call itself
+		m.file.ExpiresAt = m.file.CreatedAt.Add(max(time.Duration(hours)*time.Hour, store.KeyLife) + time.Hour)
 		m.moved = nil
 	}
 	values := []*json.RawMessage{&s.Outcome.Value, &s.Reply}

@@ -137,7 +137,8 @@ func (r reader) expand(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // History is part of store.Namespace. Where large arguments make the page longer than its bound, it ends early.
-func (n *insideNamespace) History(ctx context.Context, sessionID string, q store.HistoryQuery) (store.HistoryPage, error) {
+func (n *insideNamespace) History(ctx context.Context, sessionID string,
+	q store.HistoryQuery) (store.HistoryPage, error) {
 	page, err := n.Namespace.History(ctx, sessionID, q)
 	if err != nil {
 		return page, err

@@ -55,7 +55,8 @@ func TestReader(t *testing.T) {
 	if err := iotest.TestReader(readerOf(stored(""), "", sound, &read, nil), nil); err != nil {
 		t.Error(err)
 	}
-	if err := iotest.TestReader(readerOf(stored("longer"), "longer than it was", sound, &read, nil), []byte("longer")); err != nil {
+	if err := iotest.TestReader(readerOf(stored("longer"), "longer than it was", sound, &read, nil),
+		[]byte("longer")); err != nil {
 		t.Errorf("what was added behind it: %v", err)
 	}
 }
@@ -64,7 +65,9 @@ func TestReader(t *testing.T) {
 func TestReaderOfDamage(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789", 50_000)
-	for name, has := range map[string]string{"the first byte": "x" + text[1:], "the last byte": text[:len(text)-1] + "x", "shorter": text[:len(text)-1], "empty": "", "a hole": text[:1000] + strings.Repeat("\x00", 4096) + text[5096:]} {
+	for name, has := range map[string]string{"the first byte": "x" + text[1:],
+		"the last byte": text[:len(text)-1] + "x", "shorter": text[:len(text)-1], "empty": "",
+		"a hole": text[:1000] + strings.Repeat("\x00", 4096) + text[5096:]} {
 		var read atomic.Int64
 		reported := 0
 		report := func(f agent.File) { reported++ }

@@ -17,7 +17,8 @@ func converts(c *chooser, n *ast.CallExpr) bool {
 	if !okFrom || !okTo || c.constant(n) {
 		return true
 	}
-	return !(plainNumber(from) && plainNumber(to)) && !(isString(from) && isString(to)) && !(isString(to) && from.Kind() == types.Int32)
+	return !(plainNumber(from) && plainNumber(to)) && !(isString(from) && isString(to)) &&
+		!(isString(to) && from.Kind() == types.Int32)
 }
 
 func callsValue(c *chooser, n *ast.CallExpr) bool {
@@ -49,9 +50,10 @@ func deletesInput(c *chooser, n *ast.CallExpr) bool {
 }
 
 func appendsSlice(c *chooser, n *ast.CallExpr) bool {
-	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() && slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
-		return types.Identical(c.info.TypeOf(n), c.info.TypeOf(a))
-	})
+	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() &&
+		slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
+			return types.Identical(c.info.TypeOf(n), c.info.TypeOf(a))
+		})
 }
 
 // passesSliceAsOne reports whether a slice is one of several arguments for the variadic parameter of a function of the program.

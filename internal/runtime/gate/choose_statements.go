@@ -118,11 +118,13 @@ func earlyDefault(_ *chooser, n *ast.SwitchStmt) bool {
 }
 
 func severalConditions(_ *chooser, n *ast.SwitchStmt) bool {
-	return n.Tag == nil && slices.ContainsFunc(n.Body.List, func(s ast.Stmt) bool { return len(s.(*ast.CaseClause).List) > 1 })
+	return n.Tag == nil && slices.ContainsFunc(n.Body.List,
+		func(s ast.Stmt) bool { return len(s.(*ast.CaseClause).List) > 1 })
 }
 
 func constantCase(c *chooser, n *ast.SwitchStmt) bool {
-	return n.Tag == nil && slices.ContainsFunc(n.Body.List, func(s ast.Stmt) bool { return slices.ContainsFunc(s.(*ast.CaseClause).List, c.constant) })
+	return n.Tag == nil && slices.ContainsFunc(n.Body.List,
+		func(s ast.Stmt) bool { return slices.ContainsFunc(s.(*ast.CaseClause).List, c.constant) })
 }
 
 // lateBuiltin reports whether a built-in call or a conversion is returned as other than the first result.
@@ -161,7 +163,8 @@ func assignsSized(c *chooser, n *ast.AssignStmt) bool {
 		return false
 	}
 	t := c.info.TypeOf(n.Lhs[0])
-	simple := slices.Contains([]token.Token{token.ADD_ASSIGN, token.SUB_ASSIGN, token.MUL_ASSIGN, token.QUO_ASSIGN, token.REM_ASSIGN}, n.Tok)
+	simple := slices.Contains([]token.Token{token.ADD_ASSIGN, token.SUB_ASSIGN, token.MUL_ASSIGN, token.QUO_ASSIGN,
+		token.REM_ASSIGN}, n.Tok)
 	return !simple || !plainNumber(t) && !isString(t)
 }
 
@@ -179,7 +182,8 @@ func givesAway(_ *chooser, n *ast.AssignStmt) bool {
 
 func assignsBoxed(c *chooser, n *ast.AssignStmt) bool {
 	for i, l := range n.Lhs {
-		if t := c.info.TypeOf(l); len(n.Lhs) == len(n.Rhs) && t != nil && types.IsInterface(t) && !plainValue(n.Rhs[i]) {
+		if t := c.info.TypeOf(l); len(n.Lhs) == len(n.Rhs) && t != nil && types.IsInterface(t) &&
+			!plainValue(n.Rhs[i]) {
 			return true
 		}
 	}
@@ -199,7 +203,10 @@ func assignsPackageVar(c *chooser, n *ast.AssignStmt) bool {
 
 // assignsElsewhere reports whether something else than variables and, alone, an element is assigned to.
 func assignsElsewhere(_ *chooser, n *ast.AssignStmt) bool {
-	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool { return !variableOrElement(l) || len(n.Lhs) > 1 && !variable(l) })
+	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
+		return !variableOrElement(l) || len(n.Lhs) > 1 &&
+			!variable(l)
+	})
 }
 
 func variable(e ast.Expr) bool { _, ok := e.(*ast.Ident); return ok }

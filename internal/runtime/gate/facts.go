@@ -39,8 +39,10 @@ type factFinder struct {
 
 // facts returns the facts about a program that may run.
 func (c *check) facts() Facts {
-	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{}, writes: map[string]bool{},
-		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{}, skip: map[ast.Node]bool{}, literals: map[string]bool{}}
+	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{},
+		writes:  map[string]bool{},
+		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{},
+		skip: map[ast.Node]bool{}, literals: map[string]bool{}}
 	ff.imports()
 	ff.aliases()
 	ast.Inspect(c.file, ff.visit)
@@ -129,7 +131,8 @@ func (ff *factFinder) visit(n ast.Node) bool {
 		ff.assertion(n)
 	case *ast.StarExpr:
 		ff.skip[ast.Unparen(n.X)] = ff.skip[n]
-	case *ast.Ident: // an alias of the context that is neither indexed nor assigned, or the call itself: used as a whole
+	// an alias of the context that is neither indexed nor assigned, or the call itself: used as a whole
+	case *ast.Ident:
 		if obj := ff.c.info.Uses[n]; obj != nil && (ff.context[obj] || isHostCall(obj)) && !ff.skip[n] {
 			ff.reads["*"] = true
 		}
@@ -170,7 +173,8 @@ func (ff *factFinder) tag(t *ast.BasicLit) {
 		return
 	}
 	ff.skip[t] = true
-	if strings.Contains(t.Value, "xml:") && (strings.Contains(t.Value, "channel") || strings.Contains(t.Value, "item") || strings.Contains(t.Value, "entry")) {
+	if strings.Contains(t.Value, "xml:") && (strings.Contains(t.Value, "channel") ||
+		strings.Contains(t.Value, "item") || strings.Contains(t.Value, "entry")) {
 		ff.caps["rss_parse"] = true
 	}
 }
@@ -234,7 +238,8 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 	path, name := ff.packageCall(call)
 	ff.f.Prints = ff.f.Prints || path == "fmt" && strings.HasPrefix(name, "Print")
 	if path == "regexp" && len(call.Args) > 0 {
-		if v := ff.c.info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String && strings.Contains(constant.StringVal(v), "<") &&
+		if v := ff.c.info.Types[call.Args[0]].Value; v != nil && v.Kind() == constant.String &&
+			strings.Contains(constant.StringVal(v), "<") &&
 			!strings.Contains(constant.StringVal(v), "(?P<") && !strings.Contains(constant.StringVal(v), "(?<") {
 			ff.caps["html_extract"] = true
 		}

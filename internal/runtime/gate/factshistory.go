@@ -96,7 +96,8 @@ func (ff *factFinder) isHistory(e ast.Expr) bool {
 		return ff.isHistory(e.X)
 	case *ast.IndexExpr:
 		key := ff.c.info.Types[e.Index].Value
-		return ff.isContext(e.X) && key != nil && key.Kind() == constant.String && constant.StringVal(key) == report.ContextHistory
+		return ff.isContext(e.X) && key != nil && key.Kind() == constant.String &&
+			constant.StringVal(key) == report.ContextHistory
 	case *ast.Ident:
 		obj := ff.c.info.ObjectOf(e)
 		return obj != nil && ff.history[obj]

@@ -92,7 +92,8 @@ func once(faults []fault) []fault {
 		if _, seen := lines[key]; !seen {
 			out = append(out, f)
 			lines[key] = nil
-		} else if line := strconv.Itoa(f.at.Line); f.at.Line > 0 && !slices.Contains(lines[key], line) && len(lines[key]) < 8 {
+		} else if line := strconv.Itoa(f.at.Line); f.at.Line > 0 && !slices.Contains(lines[key], line) &&
+			len(lines[key]) < 8 {
 			lines[key] = append(lines[key], line)
 		}
 	}

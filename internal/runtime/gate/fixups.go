@@ -76,7 +76,8 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 		}
 	}
 	if len(found) == 2 {
-		found = slices.DeleteFunc(found, func(path string) bool { return path == allow.Page }) // it repeats what the other "html" has
+		// it repeats what the other "html" has
+		found = slices.DeleteFunc(found, func(path string) bool { return path == allow.Page })
 	}
 	if len(found) == 1 {
 		return found[0]
@@ -106,7 +107,8 @@ func (c *check) useVariables() {
 	uses := func(ids []*ast.Ident) (out []ast.Stmt) {
 		for _, id := range ids {
 			if unused[id.Pos()] {
-				out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{Name: "_"}}, Tok: token.ASSIGN, Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
+				out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{Name: "_"}}, Tok: token.ASSIGN,
+					Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
 			}
 		}
 		return out
@@ -120,7 +122,8 @@ func (c *check) useVariables() {
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.RangeStmt:
-			n.Body.List = append(uses(declared(&ast.AssignStmt{Lhs: []ast.Expr{n.Key, n.Value}, Tok: n.Tok})), n.Body.List...)
+			n.Body.List = append(uses(declared(&ast.AssignStmt{Lhs: []ast.Expr{n.Key, n.Value}, Tok: n.Tok})),
+				n.Body.List...)
 		case *ast.BlockStmt:
 			n.List = use(n.List)
 		case *ast.CaseClause:

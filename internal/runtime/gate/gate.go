@@ -104,7 +104,8 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 		}
 	}
 	g.stuck = true // the check cannot be stopped and goes on using what checks share
-	return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check", Hint: "Write a simpler program."}
+	return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check",
+		Hint: "Write a simpler program."}
 }
 
 // minWait is the shortest time between two looks at a check that nears its deadline.
@@ -142,7 +143,8 @@ func (c *check) run() (p *Program, r *Refusal) {
 		}
 	}()
 	if len(c.source) > c.gate.opts.MaxSource {
-		return nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed", len(c.source), c.gate.opts.MaxSource),
+		return nil, &Refusal{Type: InvalidCode, Message: fmt.Sprintf("the program has %d bytes; at most %d are allowed",
+			len(c.source), c.gate.opts.MaxSource),
 			Hint: "Write a shorter program; large tables do not belong in code."}
 	}
 	if r := c.parse(); r != nil {
@@ -160,7 +162,8 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.selectorPolicy(); r != nil {
 		return nil, r
 	}
-	p = &Program{Source: c.source, Fset: c.fset, Pkg: c.pkg, Info: c.info, File: c.file, Facts: c.facts(), Residue: c.residue}
+	p = &Program{Source: c.source, Fset: c.fset, Pkg: c.pkg, Info: c.info, File: c.file, Facts: c.facts(),
+		Residue: c.residue}
 	p.Facts.Interface = c.inputs
 	p.Facts.Hosts, p.Facts.Writes, p.Facts.Tools = c.outside.Hosts, c.outside.Writes, c.outside.Tools
 	for _, e := range c.unused {

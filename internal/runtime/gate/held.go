@@ -20,13 +20,15 @@ func (c *check) heldPolicy() *Refusal {
 	if h.at == nil {
 		return nil
 	}
-	return c.refuse(DependencyPolicy, h.at.Pos(), fmt.Sprintf("a value of type %s.%s is not available to programs: %s", h.what.Pkg().Name(), h.what.Name(),
+	return c.refuse(DependencyPolicy, h.at.Pos(), fmt.Sprintf("a value of type %s.%s is not available to programs: %s",
+		h.what.Pkg().Name(), h.what.Name(),
 		clipLine(types.ExprString(h.at))), heldHint(h.what))
 }
 
 func heldHint(what *types.TypeName) string {
 	if what.Pkg().Path() == "reflect" {
-		return "Use the error's text and its other fields, or pass the field straight to a printing function of fmt. " + symbolHint("reflect")
+		return "Use the error's text and its other fields, or pass the field straight to a printing function of fmt. " +
+			symbolHint("reflect")
 	}
 	return symbolHint(what.Pkg().Path())
 }
@@ -81,7 +83,8 @@ func (h *holder) prints(call *ast.CallExpr) bool {
 		return false
 	}
 	switch f.Name() {
-	case "Sprint", "Sprintf", "Sprintln", "Fprint", "Fprintf", "Fprintln", "Print", "Printf", "Println", "Errorf", "Append", "Appendf", "Appendln":
+	case "Sprint", "Sprintf", "Sprintln", "Fprint", "Fprintf", "Fprintln", "Print", "Printf", "Println", "Errorf",
+		"Append", "Appendf", "Appendln":
 		return true
 	}
 	return false
@@ -138,7 +141,8 @@ func (h *holder) heldPart(t types.Type) *types.TypeName {
 			return types.Unsafe.Scope().Lookup("Pointer").(*types.TypeName)
 		}
 	case *types.Named:
-		if obj := t.Obj(); obj.Pkg() != nil && obj.Pkg() != h.pkg && !h.gate.lib.names(obj) && !h.gate.lib.aliased(obj) {
+		if obj := t.Obj(); obj.Pkg() != nil && obj.Pkg() != h.pkg && !h.gate.lib.names(obj) &&
+			!h.gate.lib.aliased(obj) {
 			return obj
 		}
 		return h.list(t.TypeArgs())

@@ -39,7 +39,9 @@ func importHint(path string) string {
 		}
 	}
 	switch {
-	case strings.HasSuffix(path, "goquery"), strings.HasPrefix(path, "golang.org/x/net/html"), strings.HasSuffix(path, "/cascadia"), strings.HasSuffix(path, "/htmlquery"), strings.Contains(path, "gocolly"), strings.HasSuffix(path, "/soup"):
+	case strings.HasSuffix(path, "goquery"), strings.HasPrefix(path, "golang.org/x/net/html"),
+		strings.HasSuffix(path, "/cascadia"), strings.HasSuffix(path, "/htmlquery"), strings.Contains(path, "gocolly"),
+		strings.HasSuffix(path, "/soup"):
 		return fmt.Sprintf("Import %q: doc, err := html.Parse(page), then doc.Find(selector) with Each, Text, Attr and others as in goquery, and Table, Records and Links.", allow.Page)
 	case strings.HasSuffix(path, "template"):
 		return "Build the text with fmt and strings.Builder; html.EscapeString escapes."
@@ -69,9 +71,11 @@ func syntaxHint(source string) string {
 		return "Submit one file: one package clause, one import declaration, then all declarations."
 	case strings.Contains(source, "&lt;") || strings.Contains(source, "&amp;") || strings.Contains(source, "&gt;"):
 		return "Submit Go as it is, without HTML entities such as &lt;."
-	case packages == 1 && strings.HasPrefix(start, "package ") && strings.Count(source, "\n") < 3 && strings.Contains(source, `\n`):
+	case packages == 1 && strings.HasPrefix(start, "package ") && strings.Count(source, "\n") < 3 &&
+		strings.Contains(source, `\n`):
 		return `Submit Go with line breaks, not with the two characters \n in their place.`
-	case packages == 0 && (strings.HasPrefix(start, "import") || strings.HasPrefix(start, "func ") || strings.HasPrefix(start, "type ")):
+	case packages == 0 && (strings.HasPrefix(start, "import") || strings.HasPrefix(start, "func ") ||
+		strings.HasPrefix(start, "type ")):
 		return "Begin the file with: package tool"
 	}
 	return "Submit one complete Go file in package tool."
@@ -87,7 +91,8 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 		}
 		for _, p := range c.gate.lib.allowed {
 			if p.Name() == pkg && !p.Shows(name) {
-				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)), DependencyPolicy
+				return fmt.Sprintf("%s.%s is not available to programs. %s", pkg, name, symbolHint(p.Path)),
+					DependencyPolicy
 			}
 		}
 		if hint = knownHint(message); hint == "" {
@@ -122,33 +127,52 @@ type errorHint struct {
 
 var errorHints = sync.OnceValue(func() []errorHint {
 	return []errorHint{
-		{regexp.MustCompile(`argument to json\.Unmarshal`), "Arguments are decoded already: assert them, or have call.Bind(&v) fill a struct with them."},
-		{regexp.MustCompile(`cannot convert ".*" \(untyped string constant\) to type int`), `call.Args is a list. An argument is read by its place and name: call.Arg(0, "name").`},
+		{regexp.MustCompile(`argument to json\.Unmarshal`),
+			"Arguments are decoded already: assert them, or have call.Bind(&v) fill a struct with them."},
+		{regexp.MustCompile(`cannot convert ".*" \(untyped string constant\) to type int`),
+			`call.Args is a list. An argument is read by its place and name: call.Arg(0, "name").`},
 		{regexp.MustCompile(`cannot indirect`), "Go has no **: math.Pow(a, b) of float64."},
-		{regexp.MustCompile(`call to math\.Round|undefined: recurgent\.Round`), "To 2 places: math.Round(x*100) / 100."},
-		{regexp.MustCompile(`call to strconv\.FormatFloat`), "strconv.FormatFloat(f, 'f', 1, 64), or fmt.Sprintf(\"%.1f\", f)."},
+		{regexp.MustCompile(`call to math\.Round|undefined: recurgent\.Round`),
+			"To 2 places: math.Round(x*100) / 100."},
+		{regexp.MustCompile(`call to strconv\.FormatFloat`),
+			"strconv.FormatFloat(f, 'f', 1, 64), or fmt.Sprintf(\"%.1f\", f)."},
 		{regexp.MustCompile(`call to strconv\.ParseFloat`), "f, err := strconv.ParseFloat(s, 64)."},
-		{regexp.MustCompile(`in single-value context`), "Take both results before: v, err := f(), then if err != nil { return nil, err }, then use v."},
-		{regexp.MustCompile(`time\.Duration`), "A number of minutes is time.Duration(n) * time.Minute; d.Minutes() is a float64."},
-		{regexp.MustCompile(`mismatched types .*(int|float64).*string|mismatched types .*string.*(int|float64)`), "A number's text is strconv.Itoa(n), or fmt.Sprint(f)."},
-		{regexp.MustCompile(`type int\) as string value`), "strconv.Itoa(n) is a number's text. for i := range list goes over places, for _, x := range list over items."},
+		{regexp.MustCompile(`in single-value context`),
+			"Take both results before: v, err := f(), then if err != nil { return nil, err }, then use v."},
+		{regexp.MustCompile(`time\.Duration`),
+			"A number of minutes is time.Duration(n) * time.Minute; d.Minutes() is a float64."},
+		{regexp.MustCompile(`mismatched types .*(int|float64).*string|mismatched types .*string.*(int|float64)`),
+			"A number's text is strconv.Itoa(n), or fmt.Sprint(f)."},
+		{regexp.MustCompile(`type int\) as string value`),
+			"strconv.Itoa(n) is a number's text. for i := range list goes over places, for _, x := range list over items."},
 		{regexp.MustCompile(`type string\) as (rune|byte) value`), "The first character of a text is []rune(s)[0]."},
-		{regexp.MustCompile(`type \[\](any|interface \{\}|interface\{\})\) as \[\]|as \[\](any|interface ?\{\}) value`), "A []any is no []string: make both lists []any, or convert the items in a loop."},
+		{regexp.MustCompile(`type \[\](any|interface \{\}|interface\{\})\) as \[\]|as \[\](any|interface ?\{\}) value`),
+			"A []any is no []string: make both lists []any, or convert the items in a loop."},
 		{regexp.MustCompile(`need type assertion|of interface type any|mismatched types any|any is interface with no methods|non-numeric type any|variable of type any|not defined on interface`),
 			`Values of arguments, of the context and of decoded JSON are any; assert them first. JSON numbers are float64: f, ok := call.Arg(1, "n").(float64), then int(f). Lists are []any, objects map[string]any.`},
-		{regexp.MustCompile(`call to strings\.Replace\b`), "strings.ReplaceAll(s, old, new) replaces all; strings.Replace(s, old, new, 1) the first."},
+		{regexp.MustCompile(`call to strings\.Replace\b`),
+			"strings.ReplaceAll(s, old, new) replaces all; strings.Replace(s, old, new, 1) the first."},
 		{regexp.MustCompile(`^append\(.* is not used$`), "append returns the list: list = append(list, x)."},
-		{regexp.MustCompile(`^(sort|slices)\..*\(no value\) used as value`), "It changes the list that it is given: call it as a statement, then use the list."},
-		{regexp.MustCompile(`type \[\].* has no field or method`), "A list has no methods: list = append(list, x), len(list), list[i]."},
-		{regexp.MustCompile(`type string has no field or method`), "A text has no methods: use package strings, len(s) for bytes, utf8.RuneCountInString(s) for characters."},
-		{regexp.MustCompile(`cannot assign to struct field .* in map`), "Take the struct out, change it, put it back: v := m[k]; v.f++; m[k] = v."},
-		{regexp.MustCompile(`^non-boolean condition`), "Conditions are bool: n != 0, s != \"\", len(list) > 0, x != nil."},
-		{regexp.MustCompile(`mismatched types (float64|int)\b.*\b(int|float64)\)`), "Convert one of them: float64(n), or int(f) of a whole f."},
-		{regexp.MustCompile(`must be integer|operator % not defined on .*float64|type float64\) as int\b`), "Convert it: int(f), where f is whole."},
+		{regexp.MustCompile(`^(sort|slices)\..*\(no value\) used as value`),
+			"It changes the list that it is given: call it as a statement, then use the list."},
+		{regexp.MustCompile(`type \[\].* has no field or method`),
+			"A list has no methods: list = append(list, x), len(list), list[i]."},
+		{regexp.MustCompile(`type string has no field or method`),
+			"A text has no methods: use package strings, len(s) for bytes, utf8.RuneCountInString(s) for characters."},
+		{regexp.MustCompile(`cannot assign to struct field .* in map`),
+			"Take the struct out, change it, put it back: v := m[k]; v.f++; m[k] = v."},
+		{regexp.MustCompile(`^non-boolean condition`),
+			"Conditions are bool: n != 0, s != \"\", len(list) > 0, x != nil."},
+		{regexp.MustCompile(`mismatched types (float64|int)\b.*\b(int|float64)\)`),
+			"Convert one of them: float64(n), or int(f) of a whole f."},
+		{regexp.MustCompile(`must be integer|operator % not defined on .*float64|type float64\) as int\b`),
+			"Convert it: int(f), where f is whole."},
 		{regexp.MustCompile(`type int\) as float64`), "Convert it: float64(n)."},
 		{regexp.MustCompile(`mismatched types.*(rune|byte).*string|mismatched types.*string.*(rune|byte)|type (rune|byte)\) as string`), "string(r) is a character as a text; 'a' is a character, \"a\" a text."},
-		{regexp.MustCompile(`^assignment mismatch: 1 variable but .* returns 2 values`), "Take both results: v, err := f(), then if err != nil { return nil, err }."},
-		{regexp.MustCompile(`return values|^missing return`), "Run ends with return value, nil, or with return nil, recurgent.Fail(type, message)."},
+		{regexp.MustCompile(`^assignment mismatch: 1 variable but .* returns 2 values`),
+			"Take both results: v, err := f(), then if err != nil { return nil, err }."},
+		{regexp.MustCompile(`return values|^missing return`),
+			"Run ends with return value, nil, or with return nil, recurgent.Fail(type, message)."},
 		{regexp.MustCompile(`as error value`), "An error is recurgent.Fail(type, message)."},
 	}
 })
@@ -187,7 +211,8 @@ func (c *check) hostHint(message string) string {
 	return hint
 }
 
-var hostMember = regexp.MustCompile(`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
+var hostMember = regexp.MustCompile(
+	`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
 
 // memberHint names what a package has in the place of a name that it lacks: all of ours, of others what begins alike.
 func (c *check) memberHint(pkg, name string) string {
@@ -247,5 +272,6 @@ func symbolHint(path string) string {
 
 // plainMessage is a type checker's message with the host package as programs know it.
 func plainMessage(e types.Error) string {
-	return strings.NewReplacer(`"`+allow.HostPath+`"`, allow.Host, `"`+allow.TruePath(allow.Page)+`"`, "html").Replace(strings.TrimSpace(e.Msg))
+	return strings.NewReplacer(`"`+allow.HostPath+`"`, allow.Host, `"`+allow.TruePath(allow.Page)+`"`,
+		"html").Replace(strings.TrimSpace(e.Msg))
 }

@@ -12,7 +12,8 @@ func TestHints(t *testing.T) {
 	const run = "func Run(call *recurgent.Call) (any, error) {\n\treturn 1, nil\n}\n"
 	tests := []struct{ name, source, kind, hint string }{
 		{"fence", "```go\n" + head + run + "```\n", InvalidCode, "without Markdown fences"},
-		{"text and fence", "Here it is:\n\n```go\n" + head + run + "```\nIt returns 1.", InvalidCode, "without Markdown fences"},
+		{"text and fence", "Here it is:\n\n```go\n" + head + run + "```\nIt returns 1.", InvalidCode,
+			"without Markdown fences"},
 		{"text after", head + run + "\nThis returns 1.", InvalidCode, "one complete Go file"},
 		{"two files", head + run + "\npackage tool\n\nvar x = 1\n", InvalidCode, "Submit one file"},
 		{"no package clause", "import \"recurgent\"\n\n" + run, InvalidCode, "Begin the file with: package tool"},
@@ -20,19 +21,31 @@ func TestHints(t *testing.T) {
 		{"HTML entities", program("", "", "if 1 &lt; len(call.Args) {}"), InvalidCode, "HTML entities"},
 		{"package main without Run", "package main\n\nfunc main() {}\n", InvalidCode, "Declare func Run"},
 		{"Run of another name", strings.Replace(head+run, "Run", "Execute", 1), InvalidCode, "Declare func Run"},
-		{"a function variable", head + "var Run = func(call *recurgent.Call) (any, error) { return 1, nil }\n", InvalidCode, "Declare func Run"},
-		{"a context too", program("context", "func f(context.Context) {}", ""), DependencyPolicy, "no context is needed"},
-		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), DependencyPolicy, "no environment"},
+		{"a function variable", head + "var Run = func(call *recurgent.Call) (any, error) { return 1, nil }\n",
+			InvalidCode, "Declare func Run"},
+		{"a context too", program("context", "func f(context.Context) {}", ""), DependencyPolicy,
+			"no context is needed"},
+		{"a forgotten import that is not allowed", program("", "", "return os.Getenv(\"x\"), nil"), DependencyPolicy,
+			"no environment"},
 		{"a forgotten import of a path", program("", "", "return http.Get(\"x\")"), DependencyPolicy, "call.Fetch"},
-		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), InvalidCode, `"math/rand", "math/rand/v2"`},
-		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, DependencyPolicy, `Import "recurgent"`},
+		{"a forgotten import of several", program("", "", "return rand.Float64(), nil"), InvalidCode,
+			`"math/rand", "math/rand/v2"`},
+		{"the host package's own path", "package tool\nimport \"example.com/x/recurgent\"\n" + run, DependencyPolicy,
+			`Import "recurgent"`},
 		{"goquery", program("github.com/PuerkitoBio/goquery", "", ""), DependencyPolicy, `Import "recurgent/html"`},
 		{"the parser of x/net", program("golang.org/x/net/html", "", ""), DependencyPolicy, `Import "recurgent/html"`},
-		{"a method of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode, "A Selection has All, Attr, AttrOr, Children"},
-		{"a function of goquery that is missing", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), InvalidCode, "The package has CheckSelector, Document, EscapeString"},
-		{"a selector that is none", program("recurgent/html", "", "doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode, "Write a CSS selector"},
+		{"a method of goquery that is missing", program("recurgent/html", "",
+			"doc, _ := html.Parse(\"\"); doc.AddSelection(doc)"), InvalidCode,
+			"A Selection has All, Attr, AttrOr, Children"},
+		{"a function of goquery that is missing", program("recurgent/html", "",
+			"doc, _ := html.Parse(\"\"); _ = html.NodeName(doc)"), InvalidCode,
+			"The package has CheckSelector, Document, EscapeString"},
+		{"a selector that is none", program("recurgent/html", "",
+			"doc, _ := html.Parse(\"\"); const s = \"td:\"; doc.Find(s + \"first\")"), InvalidCode,
+			"Write a CSS selector"},
 		{"arithmetic on any", program("", "", "return call.Args[0] + 1, nil"), InvalidCode, "assert them first"},
-		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode, "assert them first"},
+		{"any as a string", program("strings", "", "return strings.ToUpper(call.Args[0]), nil"), InvalidCode,
+			"assert them first"},
 	}
 	g := newGate(t)
 	for _, test := range tests {
@@ -41,7 +54,8 @@ func TestHints(t *testing.T) {
 			if r == nil {
 				t.Fatal("accepted")
 			}
-			if r.Type != test.kind || !strings.Contains(r.Hint+strings.Join(r.Errors, "\n"), test.hint) { // of one fault it stands apart
+			// of one fault it stands apart
+			if r.Type != test.kind || !strings.Contains(r.Hint+strings.Join(r.Errors, "\n"), test.hint) {
 				t.Errorf("got %s %q, hint %q; want %s, hint %q", r.Type, r.Message, r.Hint, test.kind, test.hint)
 			}
 		})
@@ -62,11 +76,13 @@ func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	good := "package main\n\nimport \"fmt\"\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\treturn fmt.Sprint(1), nil\n}\n\nfunc main() {}\n"
-	for name, source := range map[string]string{"as it is": good, "CRLF": strings.ReplaceAll(good, "\n", "\r\n"), "byte order mark": "\ufeff" + good} {
+	for name, source := range map[string]string{"as it is": good, "CRLF": strings.ReplaceAll(good, "\n", "\r\n"),
+		"byte order mark": "\ufeff" + good} {
 		if _, r := g.Check(source); r != nil {
 			t.Errorf("%s: %s", name, r.Message)
 		}
-		if _, r := g.Check(strings.Replace(source, "Sprint(1)", "Sprint(x)", 1)); r == nil || r.Line != 7 || r.Column != 20 {
+		if _, r := g.Check(strings.Replace(source, "Sprint(1)", "Sprint(x)",
+			1)); r == nil || r.Line != 7 || r.Column != 20 {
 			t.Errorf("%s: got %+v, want undefined: x at 7:20", name, r)
 		}
 	}
@@ -111,7 +127,8 @@ return 1, 2, nil`))
 	for i := range 200 {
 		many += "_ = missing" + strings.Repeat("x", i) + "\n"
 	}
-	if _, r = newGate(t).Check(program("", "", many)); len(r.Errors) != maxErrors || len(strings.Join(r.Errors, "")) > maxFaultBytes {
+	if _, r = newGate(t).Check(program("", "", many)); len(r.Errors) != maxErrors ||
+		len(strings.Join(r.Errors, "")) > maxFaultBytes {
 		t.Errorf("%d faults, %d bytes", len(r.Errors), len(strings.Join(r.Errors, "")))
 	}
 }

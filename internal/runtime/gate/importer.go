@@ -21,18 +21,21 @@ type library struct {
 	data    map[string]string         // export data, by import path
 	decoded map[string]*types.Package // by true path, as export data refers to packages
 	shown   map[string]*types.Package // by import path, without the hidden names
-	aliases map[*types.TypeName]bool  // types of other packages that an allowed one gives a name to; nil until asked for
+	// types of other packages that an allowed one gives a name to; nil until asked for
+	aliases map[*types.TypeName]bool
 }
 
 func newLibrary() (*library, error) {
 	list := allow.Packages()
-	l := &library{fset: token.NewFileSet(), allowed: make(map[string]allow.Package, len(list)), decoded: map[string]*types.Package{},
-		shown: map[string]*types.Package{}}
+	l := &library{fset: token.NewFileSet(), allowed: make(map[string]allow.Package, len(list)),
+		decoded: map[string]*types.Package{},
+		shown:   map[string]*types.Package{}}
 	for _, p := range list {
 		l.allowed[p.Path] = p
 	}
 	var err error
-	if l.data, err = unbundle(exports.Packages, len(list)); err == nil { // every program imports it; a runner that waits for a program has it ready
+	// every program imports it; a runner that waits for a program has it ready
+	if l.data, err = unbundle(exports.Packages, len(list)); err == nil {
 		_, err = l.load(allow.Host)
 	}
 	return l, err
@@ -86,8 +89,10 @@ func (f importerFunc) Import(path string) (*types.Package, error) { return f(pat
 
 func newInfo() *types.Info {
 	return &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
+		Uses:      map[*ast.Ident]types.Object{},
 		Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
-		Scopes: map[ast.Node]*types.Scope{}, Instances: map[*ast.Ident]types.Instance{}, FileVersions: map[*ast.File]string{},
+		Scopes: map[ast.Node]*types.Scope{}, Instances: map[*ast.Ident]types.Instance{},
+		FileVersions: map[*ast.File]string{},
 	}
 }

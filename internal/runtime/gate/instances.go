@@ -30,7 +30,8 @@ func (c *check) instancePolicy() *Refusal {
 			t := work[len(work)-1]
 			work = work[:len(work)-1]
 			if TooNested(t) || seen.Len() > maxInstances {
-				return c.refuse(InvalidCode, id.Pos(), "the generic type "+id.Name+" instantiates itself without end", "Let a generic type mention itself only with its own type parameters.")
+				return c.refuse(InvalidCode, id.Pos(), "the generic type "+id.Name+" instantiates itself without end",
+					"Let a generic type mention itself only with its own type parameters.")
 			}
 			parts(t, add)
 		}

@@ -56,5 +56,8 @@ func (c *check) meansPage() bool {
 		return false
 	}
 	page, err := c.gate.lib.load(allow.Page)
-	return err == nil && slices.ContainsFunc(names, func(name string) bool { return plain.Scope().Lookup(name) == nil && page.Scope().Lookup(name) != nil })
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		return plain.Scope().Lookup(name) == nil &&
+			page.Scope().Lookup(name) != nil
+	})
 }

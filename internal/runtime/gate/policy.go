@@ -20,9 +20,11 @@ func (c *check) syntaxPolicy() *Refusal {
 	c.file.Name.Name = "tool" // whatever the model called its package
 	for _, group := range c.file.Comments {
 		for _, comment := range group.List {
-			if d := strings.TrimSpace(strings.TrimPrefix(comment.Text, "//")); strings.HasPrefix(comment.Text, "//go:") ||
+			if d := strings.TrimSpace(strings.TrimPrefix(comment.Text,
+				"//")); strings.HasPrefix(comment.Text, "//go:") ||
 				strings.HasPrefix(comment.Text, "//export ") || strings.HasPrefix(comment.Text, "// +build") {
-				c.fault(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d), "Remove the directive.")
+				c.fault(InvalidCode, comment.Pos(), "compiler directives are not allowed: "+clipLine(d),
+					"Remove the directive.")
 			}
 		}
 	}
@@ -30,7 +32,8 @@ func (c *check) syntaxPolicy() *Refusal {
 	c.declPolicy()
 	ast.Inspect(c.file, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
-			c.fault(InvalidCode, g.Pos(), "go statements are not allowed", "A program has one goroutine: do one step after the other.")
+			c.fault(InvalidCode, g.Pos(), "go statements are not allowed",
+				"A program has one goroutine: do one step after the other.")
 		}
 		return true
 	})
@@ -47,7 +50,8 @@ func (c *check) importPolicy() {
 		case err != nil:
 			c.fault(InvalidCode, spec.Pos(), "an import path is not a string", "")
 		case !known:
-			c.fault(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs", clipLine(path)), importHint(path))
+			c.fault(DependencyPolicy, spec.Pos(), fmt.Sprintf("package %q is not available to programs",
+				clipLine(path)), importHint(path))
 		case spec.Name != nil && spec.Name.Name == ".":
 			c.fault(DependencyPolicy, spec.Pos(), "dot imports are not allowed", "Import the package under its name.")
 		}
@@ -64,7 +68,8 @@ func (c *check) declPolicy() {
 		}
 		switch f.Name.Name {
 		case "init":
-			c.fault(InvalidCode, f.Pos(), "init functions are not allowed", "Initialise package variables where they are declared, or in Run.")
+			c.fault(InvalidCode, f.Pos(), "init functions are not allowed",
+				"Initialise package variables where they are declared, or in Run.")
 		case "Run":
 			run = f
 		}
@@ -84,7 +89,8 @@ func (c *check) typePolicy() *Refusal {
 	}
 	touch := func(e ast.Expr, what string) {
 		if v := c.foreignVar(e); v != nil {
-			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed", what, v.Pkg().Name(), v.Name()),
+			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed",
+				what, v.Pkg().Name(), v.Name()),
 				"Keep a variable of your own.")
 		}
 	}
@@ -158,12 +164,14 @@ func (c *check) runPolicy() {
 		ptr, isPtr := types.Unalias(sig.Params().At(0).Type()).(*types.Pointer)
 		good = isPtr && isHostType(ptr.Elem(), "Call")
 		first, isIface := sig.Results().At(0).Type().Underlying().(*types.Interface)
-		good = good && isIface && first.Empty() && types.Identical(types.Unalias(sig.Results().At(1).Type()), types.Universe.Lookup("error").Type())
+		good = good && isIface && first.Empty() && types.Identical(types.Unalias(sig.Results().At(1).Type()),
+			types.Universe.Lookup("error").Type())
 		_, isNamed := types.Unalias(sig.Results().At(0).Type()).(*types.Named)
 		good = good && !isNamed
 	}
 	if !good {
-		c.fault(InvalidCode, run.Pos(), "Run has the wrong signature: "+strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
+		c.fault(InvalidCode, run.Pos(), "Run has the wrong signature: "+
+			strings.TrimPrefix(types.TypeString(sig, packageName), "func"), "Declare "+allow.RunForm+".")
 	}
 }
 

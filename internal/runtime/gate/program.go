@@ -20,7 +20,8 @@ type Program struct {
 
 	Unused []token.Pos // where variables are declared that nothing uses
 
-	Residue bool // a run may leave something in the state of other packages, so that its process must run nothing afterwards
+	// a run may leave something in the state of other packages, so that its process must run nothing afterwards
+	Residue bool
 }
 
 // What the gate says of a program is in a package of its own, for those who may read it but not parse.

@@ -194,7 +194,8 @@ func TestReach(t *testing.T) {
 		}
 		_, refusal := g.Check(strings.ReplaceAll(source, `"`+allow.HostPath, `"`+allow.Host))
 		t.Logf("%s.%s.%s: %s", s.pkg, s.owner, s.name, s.what)
-		if refusal == nil || refusal.Type != DependencyPolicy || !strings.Contains(refusal.Message, "is not available") {
+		if refusal == nil || refusal.Type != DependencyPolicy ||
+			!strings.Contains(refusal.Message, "is not available") {
 			t.Errorf("a program gets %s by %s.%s.%s: %+v", s.what, s.pkg, s.owner, s.name, refusal)
 		}
 	}
@@ -226,7 +227,8 @@ func (r *reach) dynamic(t *testing.T) {
 			}
 			for _, m := range typeutil.IntuitiveMethodSet(tn.Type(), nil) {
 				if m.Obj().Exported() {
-					r.take("methods of unexported types", step{owner: name, pkg: p.Path, name: m.Obj().Name()}, m.Type())
+					r.take("methods of unexported types", step{owner: name, pkg: p.Path, name: m.Obj().Name()},
+						m.Type())
 				}
 			}
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // takeSelectors are the methods of html.Selection whose arguments are selectors.
-var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll", "NextUntil", "Siblings", "Parents"}
+var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll",
+	"NextUntil", "Siblings", "Parents"}
 
 // selectorPolicy refuses selectors that are written in the program and are none: at run time they would end the run.
 func (c *check) selectorPolicy() (refused *Refusal) {
@@ -40,7 +41,8 @@ func (c *check) selectorPolicy() (refused *Refusal) {
 				continue
 			}
 			if err := html.CheckSelector(constant.StringVal(v)); err != nil {
-				refused = c.refuse(InvalidCode, arg.Pos(), err.Error(), "Write a CSS selector; :contains(\"text\"), :has(selector) and :not(selector) are known, those of jQuery are not.")
+				refused = c.refuse(InvalidCode, arg.Pos(), err.Error(),
+					"Write a CSS selector; :contains(\"text\"), :has(selector) and :not(selector) are known, those of jQuery are not.")
 				return false
 			}
 		}
@@ -63,7 +65,8 @@ func (c *check) pageHint(pkg string) string {
 
 // selectionHint lists what a selection has, for a method that it lacks.
 func selectionHint(message string) string {
-	if !strings.Contains(message, "html.Selection has no field or method") && !strings.Contains(message, "html.Document has no field or method") {
+	if !strings.Contains(message, "html.Selection has no field or method") &&
+		!strings.Contains(message, "html.Document has no field or method") {
 		return ""
 	}
 	var names []string

@@ -63,7 +63,8 @@ func (c *check) typeCheck() {
 // typeErrors notes what the type checker found. Of a package that is not available the import alone is a fault.
 func (c *check) typeErrors() {
 	for _, e := range c.errs {
-		if strings.HasPrefix(e.Msg, "\t") || strings.HasPrefix(e.Msg, "could not import ") { // more about the error before
+		// more about the error before
+		if strings.HasPrefix(e.Msg, "\t") || strings.HasPrefix(e.Msg, "could not import ") {
 			continue
 		}
 		hint, kind := c.hintFor(e)

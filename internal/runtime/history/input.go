@@ -47,7 +47,8 @@ func Parse(raw json.RawMessage, field string, sig *contract.Signature, lim Limit
 		return nil, nil
 	}
 	if len(raw) > lim.Bytes {
-		return nil, &Error{CodeTooLarge, "", fmt.Sprintf("has %d bytes; at most %d are read", len(raw), lim.Bytes), map[string]any{"limit": lim.Bytes, "got": len(raw), "unit": "bytes"}}
+		return nil, &Error{CodeTooLarge, "", fmt.Sprintf("has %d bytes; at most %d are read", len(raw), lim.Bytes),
+			map[string]any{"limit": lim.Bytes, "got": len(raw), "unit": "bytes"}}
 	}
 	if field == "" {
 		field = "history"
@@ -69,13 +70,15 @@ func Parse(raw json.RawMessage, field string, sig *contract.Signature, lim Limit
 		return nil, refuse("object with messages: " + agent.Kind(messages))
 	}
 	if len(elements) > lim.Elements {
-		return nil, &Error{CodeTooLarge, "/messages", fmt.Sprintf("has %d elements; at most %d are read", len(elements), lim.Elements), map[string]any{"limit": lim.Elements, "got": len(elements), "unit": "elements"}}
+		return nil, &Error{CodeTooLarge, "/messages", fmt.Sprintf("has %d elements; at most %d are read", len(elements),
+			lim.Elements), map[string]any{"limit": lim.Elements, "got": len(elements), "unit": "elements"}}
 	}
 	turns := make([]Turn, 0, len(elements))
 	for i, e := range elements {
 		turn, reason := parseTurn(e, sig)
 		if reason != "" {
-			return nil, &Error{agent.ErrInvalidHistoryElement, fmt.Sprintf("/messages/%d", i), elementDetail(reason), map[string]any{"index": i, "reason": reason}}
+			return nil, &Error{agent.ErrInvalidHistoryElement, fmt.Sprintf("/messages/%d", i), elementDetail(reason),
+				map[string]any{"index": i, "reason": reason}}
 		}
 		turns = append(turns, turn)
 	}
@@ -143,7 +146,8 @@ func inputs(sig *contract.Signature) []contract.Field {
 func Messages(turns []Turn, sig *contract.Signature) []provider.Message {
 	out := make([]provider.Message, 0, 2*len(turns))
 	for _, t := range turns {
-		out = append(out, provider.Message{Role: "user", Content: Render(t, inputs(sig))}, provider.Message{Role: "assistant", Content: Render(t, sig.Outputs)})
+		out = append(out, provider.Message{Role: "user", Content: Render(t, inputs(sig))},
+			provider.Message{Role: "assistant", Content: Render(t, sig.Outputs)})
 	}
 	return out
 }
@@ -228,7 +232,8 @@ func Element(sig *contract.Signature, in, out map[string]json.RawMessage) json.R
 // FromCall makes an element from an ok call of a method with a signature: arguments by position or name become inputs;
 // a value that is an object naming an output gives the outputs, any other is the first output. ok is false when the call
 // gives no input or no output.
-func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMessage, value json.RawMessage) (element json.RawMessage, ok bool) {
+func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMessage,
+	value json.RawMessage) (element json.RawMessage, ok bool) {
 	in := Turn{}
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(kwargs, &named) // no keyword arguments

@@ -16,7 +16,8 @@ import (
 
 func signature(t testing.TB) *contract.Signature {
 	t.Helper()
-	s, err := contract.ParseSignature(json.RawMessage(`{"inputs":[{"name":"question"},{"name":"topic"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
+	s, err := contract.ParseSignature(json.RawMessage(
+		`{"inputs":[{"name":"question"},{"name":"topic"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,21 +39,34 @@ func TestParse(t *testing.T) {
 		{"no messages", `{"messages":[]}`, 0, "", ""},
 		{"one", `{"messages":[` + good + `]}`, 1, "", ""},
 		{"extra members beside messages", `{"messages":[` + good + `],"x":1}`, 1, "", ""},
-		{"string", `"x"`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"string"}`},
-		{"number", `5`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"number"}`},
+		{"string", `"x"`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"string"}`},
+		{"number", `5`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"number"}`},
 		{"list", `[]`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"array"}`},
-		{"empty object", `{}`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"object without messages"}`},
-		{"messages is a string", `{"messages":"x"}`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"object with messages: string"}`},
-		{"messages is null", `{"messages":null}`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"object with messages: null"}`},
-		{"broken JSON", `{"messages":`, 0, "invalid_history_value", `{"expected":"{messages: [...]}","field":"history","got":"object"}`},
-		{"an element that is no object", `{"messages":[` + good + `,5]}`, 0, "invalid_history_element", `{"index":1,"reason":"not_an_object"}`},
-		{"the first bad one wins", `{"messages":[` + good + `,` + good + `,{"answer":"a"},{"question":"q"}]}`, 0, "invalid_history_element", `{"index":2,"reason":"missing_input_fields"}`},
-		{"no output", `{"messages":[{"question":"q"}]}`, 0, "invalid_history_element", `{"index":0,"reason":"missing_output_fields"}`},
-		{"the history field is no input", `{"messages":[{"history":{"messages":[]},"answer":"a"}]}`, 0, "invalid_history_element", `{"index":0,"reason":"missing_input_fields"}`},
-		{"null fields are absent", `{"messages":[{"question":null,"answer":"a"}]}`, 0, "invalid_history_element", `{"index":0,"reason":"missing_input_fields"}`},
+		{"empty object", `{}`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"object without messages"}`},
+		{"messages is a string", `{"messages":"x"}`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"object with messages: string"}`},
+		{"messages is null", `{"messages":null}`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"object with messages: null"}`},
+		{"broken JSON", `{"messages":`, 0, "invalid_history_value",
+			`{"expected":"{messages: [...]}","field":"history","got":"object"}`},
+		{"an element that is no object", `{"messages":[` + good + `,5]}`, 0, "invalid_history_element",
+			`{"index":1,"reason":"not_an_object"}`},
+		{"the first bad one wins", `{"messages":[` + good + `,` + good + `,{"answer":"a"},{"question":"q"}]}`, 0,
+			"invalid_history_element", `{"index":2,"reason":"missing_input_fields"}`},
+		{"no output", `{"messages":[{"question":"q"}]}`, 0, "invalid_history_element",
+			`{"index":0,"reason":"missing_output_fields"}`},
+		{"the history field is no input", `{"messages":[{"history":{"messages":[]},"answer":"a"}]}`, 0,
+			"invalid_history_element", `{"index":0,"reason":"missing_input_fields"}`},
+		{"null fields are absent", `{"messages":[{"question":null,"answer":"a"}]}`, 0, "invalid_history_element",
+			`{"index":0,"reason":"missing_input_fields"}`},
 		{"a part of the fields is enough", `{"messages":[{"topic":"t","score":1}]}`, 1, "", ""},
-		{"too many", `{"messages":[` + strings.Repeat(good+",", 5) + good + `]}`, 0, "too_large", `{"got":6,"limit":5,"unit":"elements"}`},
-		{"too long", `{"messages":[` + strings.Repeat(" ", 1000) + `]}`, 0, "too_large", `{"got":1015,"limit":500,"unit":"bytes"}`},
+		{"too many", `{"messages":[` + strings.Repeat(good+",", 5) + good + `]}`, 0, "too_large",
+			`{"got":6,"limit":5,"unit":"elements"}`},
+		{"too long", `{"messages":[` + strings.Repeat(" ", 1000) + `]}`, 0, "too_large",
+			`{"got":1015,"limit":500,"unit":"bytes"}`},
 	}
 	for _, tt := range tests {
 		turns, err := Parse(json.RawMessage(tt.raw), "history", signature(t), Limits{Elements: 5, Bytes: 500})
@@ -63,10 +77,12 @@ func TestParse(t *testing.T) {
 			code, meta = e.Code, string(b)
 		}
 		if len(turns) != tt.turns || code != tt.code || meta != tt.meta {
-			t.Errorf("%s: got %d turns, %s %s; want %d, %s %s", tt.name, len(turns), code, meta, tt.turns, tt.code, tt.meta)
+			t.Errorf("%s: got %d turns, %s %s; want %d, %s %s", tt.name, len(turns), code, meta, tt.turns, tt.code,
+				tt.meta)
 		}
 	}
-	if turns, err := Parse(json.RawMessage(`{"messages":[{"x":1}]}`), "", nil, DefaultLimits()); err != nil || len(turns) != 1 {
+	if turns, err := Parse(json.RawMessage(`{"messages":[{"x":1}]}`), "", nil,
+		DefaultLimits()); err != nil || len(turns) != 1 {
 		t.Errorf("without a signature any object will do: %v", err)
 	}
 }
@@ -76,13 +92,16 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	sig := signature(t)
 	want := []provider.Message{
-		{Role: "user", Content: "Question: q1\nmore\nTopic: {\"a\":[1,2.50,null],\"b\":\"<x>\"}"}, {Role: "assistant", Content: "Answer: a1\nScore: 9007199254740993"},
+		{Role: "user", Content: "Question: q1\nmore\nTopic: {\"a\":[1,2.50,null],\"b\":\"<x>\"}"},
+		{Role: "assistant", Content: "Answer: a1\nScore: 9007199254740993"},
 		{Role: "user", Content: "Topic: t2"}, {Role: "assistant", Content: "Answer: true"},
 	}
-	fields := []string{`"score": 9007199254740993`, `"answer": "a1"`, `"other": "ignored"`, `"topic": {"b": "<x>", "a": [1, 2.50, null]}`, `"question": "q1\nmore"`, `"history": {"messages": []}`}
+	fields := []string{`"score": 9007199254740993`, `"answer": "a1"`, `"other": "ignored"`,
+		`"topic": {"b": "<x>", "a": [1, 2.50, null]}`, `"question": "q1\nmore"`, `"history": {"messages": []}`}
 	for range 1000 {
 		rand.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
-		turns, err := Parse(json.RawMessage(`{"messages":[{`+strings.Join(fields, ",")+`},{"answer":true,"topic":"t2","question":null}]}`), "history", sig, DefaultLimits())
+		turns, err := Parse(json.RawMessage(`{"messages":[{`+strings.Join(fields, ",")+
+			`},{"answer":true,"topic":"t2","question":null}]}`), "history", sig, DefaultLimits())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +118,8 @@ func TestMessages(t *testing.T) {
 
 func TestLabel(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"question": "Question", "firstName": "Firstname", "order_id": "Order_id", "URL": "Url", "élan": "Élan", "1st": "1st"} {
+	for name, want := range map[string]string{"question": "Question", "firstName": "Firstname", "order_id": "Order_id",
+		"URL": "Url", "élan": "Élan", "1st": "1st"} {
 		if got := Label(name); got != want {
 			t.Errorf("Label(%q) = %q, want %q", name, got, want)
 		}
@@ -137,10 +157,13 @@ func TestFromCall(t *testing.T) {
 		value  string
 		want   string
 	}{
-		{"by position", []json.RawMessage{raw(`"q"`), raw(`"t"`)}, `{}`, `"a"`, `{"question":"q","topic":"t","answer":"a"}`},
-		{"by name first", []json.RawMessage{raw(`"t"`)}, `{"question":"q"}`, `{"score":1,"answer":"a","x":2}`, `{"question":"q","topic":"t","answer":"a","score":1}`},
+		{"by position", []json.RawMessage{raw(`"q"`), raw(`"t"`)}, `{}`, `"a"`,
+			`{"question":"q","topic":"t","answer":"a"}`},
+		{"by name first", []json.RawMessage{raw(`"t"`)}, `{"question":"q"}`, `{"score":1,"answer":"a","x":2}`,
+			`{"question":"q","topic":"t","answer":"a","score":1}`},
 		{"an object that names no output", nil, `{"topic":"t"}`, `{"x":2}`, `{"topic":"t","answer":{"x":2}}`},
-		{"null fields are left out", []json.RawMessage{raw(`null`), raw(`"t"`)}, `{}`, `{"answer":null,"score":1}`, `{"topic":"t","score":1}`},
+		{"null fields are left out", []json.RawMessage{raw(`null`), raw(`"t"`)}, `{}`, `{"answer":null,"score":1}`,
+			`{"topic":"t","score":1}`},
 		{"null input", []json.RawMessage{raw(`null`)}, `{}`, `"a"`, ``},
 		{"null output", []json.RawMessage{raw(`"q"`)}, `{}`, `{"answer":null}`, ``},
 		{"no input", nil, `{}`, `"a"`, ``},
@@ -185,7 +208,8 @@ func FuzzParse(f *testing.F) {
 // FuzzFromCall makes elements of calls: what comes out is an element that a history input takes, within the bounds.
 func FuzzFromCall(f *testing.F) {
 	f.Add(`"q"`, `{"topic":"t"}`, `"a"`)
-	f.Add(`1e999`, `{"question":"\ud800"}`, `{"answer":null,"score":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+`}`)
+	f.Add(`1e999`, `{"question":"\ud800"}`, `{"answer":null,"score":`+strings.Repeat("[", 1000)+strings.Repeat("]",
+		1000)+`}`)
 	f.Fuzz(func(t *testing.T, arg, kwargs, value string) {
 		if !json.Valid([]byte(arg)) || !json.Valid([]byte(kwargs)) || !json.Valid([]byte(value)) {
 			return

@@ -21,7 +21,9 @@ import (
 // launchers. Beside the time it reports what Timing calls Spawn, and the processor time of the processes and of the daemon, in microseconds.
 func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
-	tools := exec.Command("go", "build", "-ldflags", "-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build=bench", "-o", dir, "./cmd/recurgent-runner", "./cmd/recurgent-launcher")
+	tools := exec.Command("go", "build", "-ldflags",
+		"-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build=bench", "-o", dir,
+		"./cmd/recurgent-runner", "./cmd/recurgent-launcher")
 	tools.Dir, tools.Env = "../../..", append(tools.Environ(), "CGO_ENABLED=0")
 	if text, err := tools.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, text)
@@ -30,7 +32,8 @@ func BenchmarkColdStart(b *testing.B) {
 	if _, err := build(b, makes, program); err != nil {
 		b.Fatal(err)
 	}
-	embedded.File, embedded.LauncherFile, wire.Build = filepath.Join(dir, "recurgent-runner"), filepath.Join(dir, "recurgent-launcher"), "bench"
+	embedded.File, embedded.LauncherFile, wire.Build = filepath.Join(dir, "recurgent-runner"),
+		filepath.Join(dir, "recurgent-launcher"), "bench"
 	o := sandbox.DefaultOptions()
 	o.Blank, o.Isolation, o.Native = 0, sandbox.IsolationCall, true
 	p, err := sandbox.New(o)
@@ -38,7 +41,8 @@ func BenchmarkColdStart(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer p.Close()
-	req := sandbox.Request{Program: sandbox.Program{Source: program, Checksum: agent.Checksum(program)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
+	req := sandbox.Request{Program: sandbox.Program{Source: program, Checksum: agent.Checksum(program)},
+		Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
 		Timeout: time.Minute}
 	p.UseCompiler(kept{makes})
 	var spawn time.Duration

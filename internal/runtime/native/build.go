@@ -73,7 +73,8 @@ func mainText(texts ...string) string {
 		fmt.Fprintf(&imports, "\tp%d %q\n", i, packagePath(i))
 		fmt.Fprintf(&list, ", p%d.%s", i, variable(text))
 	}
-	return "package main\n\nimport (\n\tsupport \"" + carried.Support + "\"\n" + imports.String() + ")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
+	return "package main\n\nimport (\n\tsupport \"" + carried.Support + "\"\n" + imports.String() +
+		")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
 }
 
 // variable returns the name of the variable that the last line of a text declares (rewrite.Text).
@@ -105,7 +106,8 @@ func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest
 	if err != nil {
 		return err
 	}
-	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory, CPU: buildCPU, File: buildFile, Steps: steps}
+	tools := wire.Tools{Dir: dir, Read: []string{b.dir(b.packagesDir())}, Env: carried.Settings, Memory: b.opts.Memory,
+		CPU: buildCPU, File: buildFile, Steps: steps}
 	if said, err := b.opts.Run(ctx, tools); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -154,7 +156,8 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	var out []wire.ToolStep
 	compile := func(path, config, source, text string) {
 		files[source] = text
-		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang", release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a"}
+		args := []string{"-p", path, "-complete", "-pack", "-dwarf=false", "-trimpath", ".", "-lang",
+			release(b.opts.Toolchain.Version), "-c", "1", "-importcfg", config, "-o", path + ".a"}
 		args = append(append(args, carried.Flags(runtime.GOARCH)...), source)
 		out = append(out, wire.ToolStep{Tool: b.tool(carried.Compile), Args: args, Writes: path + ".a"})
 		packages += "packagefile " + path + "=" + path + ".a\n"
@@ -169,7 +172,9 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	files["main.cfg"] = packages
 	compile("main", "main.cfg", "main.go", mainText(texts...))
 	files["link.cfg"] = packages
-	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link), Args: append(linkFlags(runtime.GOOS, texts), "-importcfg", "link.cfg", "-o", "program", "main.a"), Writes: "program"})
+	out = append(out, wire.ToolStep{Tool: b.tool(carried.Link),
+		Args:   append(linkFlags(runtime.GOOS, texts), "-importcfg", "link.cfg", "-o", "program", "main.a"),
+		Writes: "program"})
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err

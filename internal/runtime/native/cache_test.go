@@ -108,14 +108,19 @@ func TestCachedIsSealed(t *testing.T) {
 	}
 	for name, change := range map[string]func(path string) error{
 		"other bytes": func(path string) error {
-			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("planted!"), 0o555), os.Chmod(path, 0o555))
+			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("planted!"), 0o555),
+				os.Chmod(path, 0o555))
 		},
 		"more bytes": func(path string) error {
-			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("compiled!"), 0o555), os.Chmod(path, 0o555))
+			return errors.Join(os.Chmod(path, 0o755), os.WriteFile(path, []byte("compiled!"), 0o555),
+				os.Chmod(path, 0o555))
 		},
 		"another's to write": func(path string) error { return os.Chmod(path, 0o777) },
-		"a link to the same": func(path string) error { return errors.Join(os.Remove(path), os.Symlink(elsewhere, path)) },
-		"a pipe":             func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o700)) },
+		"a link to the same": func(path string) error {
+			return errors.Join(os.Remove(path),
+				os.Symlink(elsewhere, path))
+		},
+		"a pipe": func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o700)) },
 		"a directory": func(path string) error {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
 		},
@@ -222,7 +227,8 @@ func TestPackagesAreSealed(t *testing.T) {
 	}
 	keep()
 	p, err := b.readPackages(b.packagesDir())
-	if err != nil || p.config("@") != "packagefile fmt=@/fmt.a\npackagefile net/url=@/net_url.a\n" || !p.unchanged(b.at) {
+	if err != nil || p.config("@") != "packagefile fmt=@/fmt.a\npackagefile net/url=@/net_url.a\n" ||
+		!p.unchanged(b.at) {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	file := filepath.Join(dir, "fmt.a")
@@ -236,12 +242,15 @@ func TestPackagesAreSealed(t *testing.T) {
 		"the same bytes": func() error {
 			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, []byte("!<arch>"), 0o644))
 		},
-		"gone":               func() error { return os.Remove(file) },
-		"a link":             func() error { return errors.Join(os.Remove(file), os.Symlink(archive, file)) },
-		"a pipe":             func() error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o644)) },
-		"others may write":   func() error { return os.Chmod(file, 0o666) },
-		"another list":       func() error { return os.WriteFile(list, append([]byte(" "), text...), 0o644) },
-		"a list of no seal":  func() error { return os.WriteFile(list, []byte(`{"packages":[{"path":"fmt","file":"fmt.a"}]}`), 0o644) },
+		"gone":             func() error { return os.Remove(file) },
+		"a link":           func() error { return errors.Join(os.Remove(file), os.Symlink(archive, file)) },
+		"a pipe":           func() error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o644)) },
+		"others may write": func() error { return os.Chmod(file, 0o666) },
+		"another list":     func() error { return os.WriteFile(list, append([]byte(" "), text...), 0o644) },
+		"a list of no seal": func() error {
+			return os.WriteFile(list,
+				[]byte(`{"packages":[{"path":"fmt","file":"fmt.a"}]}`), 0o644)
+		},
 		"the directory anew": func() error { return errors.Join(os.Rename(dir, dir+"-old"), os.Mkdir(dir, 0o755)) },
 	} {
 		keep()

@@ -54,7 +54,8 @@ func TestExecutableIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "internal/runtime/sandbox/narrow/now/now.go"): planted}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root,
+		"internal/runtime/sandbox/narrow/now/now.go"): planted}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,12 +64,16 @@ func TestExecutableIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	imports := fmt.Sprintf("import (\n\tsupport %q\n\t%q\n\t\"recurgent\"\n", supportPath, probePath)
-	own := strings.Replace(text("tool"), fmt.Sprintf("import %q\n", probePath), imports+")\n", 1) + fmt.Sprintf(telling, "Seen")
-	other := fmt.Sprintf("package tool\n\nimport (\n\tsupport %q\n\t%q\n\t\"recurgent\"\n)\n", supportPath, nowPath) + fmt.Sprintf(telling, "now.Seen")
-	for _, c := range []struct{ name, text, overlay, again string }{{"an init of the program", own, "", "denied (EPERM)"}, {"a planted first init", other, overlayFile, "denied (EFAULT)"}} {
+	own := strings.Replace(text("tool"), fmt.Sprintf("import %q\n", probePath), imports+")\n", 1) + fmt.Sprintf(telling,
+		"Seen")
+	other := fmt.Sprintf("package tool\n\nimport (\n\tsupport %q\n\t%q\n\t\"recurgent\"\n)\n", supportPath, nowPath) +
+		fmt.Sprintf(telling, "now.Seen")
+	for _, c := range []struct{ name, text, overlay, again string }{{"an init of the program", own, "",
+		"denied (EPERM)"}, {"a planted first init", other, overlayFile, "denied (EFAULT)"}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := ownBuilder(t)
-			if err := native.AddPackages(t.Context(), b, root, c.overlay, "golang.org/x/sys/unix", probePath, nowPath, supportPath); err != nil {
+			if err := native.AddPackages(t.Context(), b, root, c.overlay, "golang.org/x/sys/unix", probePath, nowPath,
+				supportPath); err != nil {
 				t.Fatal(err)
 			}
 			path, err := b.BuildMany(t.Context(), "probes", []string{c.text})
@@ -107,8 +112,10 @@ func ownBuilder(t *testing.T) *native.Builder {
 func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes map[string]string) {
 	t.Helper()
 	shared.made.Add(agent.Checksum(path), path, nil)
-	got := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
-		Now: time.Unix(1790000000, 0), Timeout: time.Minute}, host{})
+	got := p.Run(t.Context(),
+		sandbox.Request{Program: sandbox.Program{Source: "probes", Checksum: agent.Checksum(path)},
+			Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c",
+			Now: time.Unix(1790000000, 0), Timeout: time.Minute}, host{})
 	if err := json.Unmarshal(got.Value, &outcomes); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
@@ -118,7 +125,9 @@ func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes ma
 		}
 	}
 	for name := range p.Status().Probes {
-		if _, ok := outcomes[name]; !ok && !strings.HasPrefix(name, "netns: ") && !strings.HasPrefix(name, "landlock: ") { // made before the last layer is on
+		// made before the last layer is on
+		if _, ok := outcomes[name]; !ok && !strings.HasPrefix(name, "netns: ") &&
+			!strings.HasPrefix(name, "landlock: ") {
 			t.Errorf("%s was not tried", name)
 		}
 	}

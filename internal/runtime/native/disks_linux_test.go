@@ -26,7 +26,9 @@ func TestDisks(t *testing.T) {
 	for _, name := range []string{"full", "read-only", "noexec"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDisks$")
 		cmd.Env = append(os.Environ(), ownMounts+"="+name)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}}
 		out, err := cmd.CombinedOutput()
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || strings.Contains(string(out), "--- SKIP") {
 			t.Skipf("this machine gives no mount namespace: %v", err)
@@ -39,7 +41,8 @@ func TestDisks(t *testing.T) {
 
 func onDisk(t *testing.T, name string) {
 	top := t.TempDir()
-	before, after := map[string]string{"full": "size=64k", "read-only": "", "noexec": ""}[name], map[string]string{"full": "size=4m"}[name]
+	before, after := map[string]string{"full": "size=64k", "read-only": "", "noexec": ""}[name],
+		map[string]string{"full": "size=4m"}[name]
 	flags := map[string]uintptr{"noexec": unix.MS_NOEXEC}[name]
 	if err := unix.Mount("none", top, "tmpfs", flags, before); err != nil {
 		t.Skip(err)
@@ -51,7 +54,9 @@ func onDisk(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string]string{"full": "no space left on device; free 200 MB there", "read-only": "read-only file system; let the daemon write there", "noexec": "no file there can be executed: permission denied; mount its file system without noexec"}[name]
+	want := map[string]string{"full": "no space left on device; free 200 MB there",
+		"read-only": "read-only file system; let the daemon write there",
+		"noexec":    "no file there can be executed: permission denied; mount its file system without noexec"}[name]
 	for range 2 {
 		err := b.Prepare(t.Context())
 		if _, is := errors.AsType[*DirError](err); !is || !strings.Contains(err.Error(), want) {

@@ -38,7 +38,9 @@ func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths 
 	if err := b.makeReady(ctx); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-export", "-trimpath", "-overlay", overlay, "-f", "{{.ImportPath}}={{.Export}}"}, paths...)...)
+	cmd := exec.CommandContext(ctx, "go",
+		append([]string{"list", "-export", "-trimpath", "-overlay", overlay, "-f", "{{.ImportPath}}={{.Export}}"},
+			paths...)...)
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), carried.Settings...)
 	out, err := cmd.Output()

@@ -140,7 +140,8 @@ func codeFor(t *testing.T, processor string, texts []string) (code []string) {
 	args := []string{"list", "-export", "-overlay", filepath.Join(dir, "overlay.json"), "-f", "{{.Export}}"}
 	for i, text := range texts {
 		for _, path := range allow.Packages() {
-			text = strings.Replace(text, fmt.Sprintf("%q\n", path.Path), fmt.Sprintf("%q\n", allow.TruePath(path.Path)), 1)
+			text = strings.Replace(text, fmt.Sprintf("%q\n", path.Path), fmt.Sprintf("%q\n", allow.TruePath(path.Path)),
+				1)
 		}
 		name := fmt.Sprintf("tool%d", i)
 		file := filepath.Join(dir, name+".go")

@@ -16,10 +16,12 @@ import (
 type host struct{}
 
 func (host) Call(_ context.Context, role, method string, args []json.RawMessage, _ json.RawMessage) agent.Outcome {
-	return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(fmt.Sprintf("[%q,%q,%d]", role, method, len(args)))}
+	return agent.Outcome{Status: agent.StatusOK,
+		Value: json.RawMessage(fmt.Sprintf("[%q,%q,%d]", role, method, len(args)))}
 }
 
-func (host) Refuse(_ context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage, reason string) agent.Outcome {
+func (host) Refuse(_ context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage,
+	reason string) agent.Outcome {
 	return agent.Outcome{Status: agent.StatusError, ErrorType: agent.ErrNonSerializable, ErrorMessage: reason}
 }
 
@@ -53,7 +55,9 @@ var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
 // run runs a program once, on the executable that has it.
 func run(t *testing.T, p *sandbox.Pool, source, path, args string) sandbox.Result {
 	t.Helper()
-	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)}, Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0), Timeout: time.Minute}
+	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)},
+		Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
+		Timeout: time.Minute}
 	if err := json.Unmarshal([]byte(args), &req.Args); err != nil {
 		t.Fatal(err)
 	}

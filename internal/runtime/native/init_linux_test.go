@@ -49,7 +49,8 @@ func TestInitsReachNothing(t *testing.T) {
 	b, p := proberBuilder(t)
 	text := func(name string, at int, code, seen string) string {
 		memory := sandbox.DefaultOptions().Memory
-		return fmt.Sprintf(initText, name, probePath, os.Getpid(), memory+64<<20, 4<<30+4*memory, code, fmt.Sprint("probes ", at), seen)
+		return fmt.Sprintf(initText, name, probePath, os.Getpid(), memory+64<<20, 4<<30+4*memory, code,
+			fmt.Sprint("probes ", at), seen)
 	}
 	var texts, names []string
 	for name, c := range inits {
@@ -66,9 +67,11 @@ func TestInitsReachNothing(t *testing.T) {
 			}
 		})
 	}
-	for name, code := range map[string]string{"exits": "var exits = func() int { syscall.Exit(0); return 0 }()", "panics": "func init() { panic(1) }", "waits": "func init() { select {} }"} {
+	for name, code := range map[string]string{"exits": "var exits = func() int { syscall.Exit(0); return 0 }()",
+		"panics": "func init() { panic(1) }", "waits": "func init() { select {} }"} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(text("tool", 0, code, "probes()"), "import (\n", "import (\n\t\"syscall\"\n", 1) + "\nvar _ = syscall.Exit\n"
+			text := strings.Replace(text("tool", 0, code, "probes()"), "import (\n", "import (\n\t\"syscall\"\n", 1) +
+				"\nvar _ = syscall.Exit\n"
 			path, err := b.BuildMany(t.Context(), "init that "+name, []string{text})
 			if err != nil {
 				t.Fatal(err)

@@ -31,12 +31,13 @@ import (
 // Options configures a Builder. Start from DefaultOptions.
 type Options struct {
 	Toolchain Toolchain
-	Dir       string        // of the cache; it is created, and belongs to one Builder at a time
-	Key       *seal.Key     // of the installation
-	Sources   fs.FS         // internal/runtime: the packages that are linked into every executable with its program, and those that write the text of a program
-	MaxBytes  int64         // that the executables in Dir may take together; the least recently used go first
-	Timeout   time.Duration // of one build
-	Memory    int64         // bytes of data that each process of a build may have
+	Dir       string    // of the cache; it is created, and belongs to one Builder at a time
+	Key       *seal.Key // of the installation
+	// internal/runtime: the packages that are linked into every executable with its program, and those that write the text of a program
+	Sources  fs.FS
+	MaxBytes int64         // that the executables in Dir may take together; the least recently used go first
+	Timeout  time.Duration // of one build
+	Memory   int64         // bytes of data that each process of a build may have
 	// Run runs tools confined, and returns what the one that failed wrote (sandbox.Pool.RunTools).
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
@@ -75,7 +76,8 @@ type Builder struct {
 
 // New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
 func New(o Options) (*Builder, error) {
-	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Run == nil || o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
+	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Run == nil ||
+		o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
 		return nil, errors.New("native: Toolchain, Dir, Key, Sources, Run, MaxBytes, Timeout and Memory must be set")
 	}
 	dir, err := filepath.Abs(o.Dir)

@@ -154,7 +154,8 @@ func TestBuild(t *testing.T) {
 	if err != nil || !bytes.Equal(again.bytes, first.bytes) {
 		t.Errorf("it has other bytes: %v", err)
 	}
-	if same, err := os.Stat(again.path); err != nil || !os.SameFile(info, same) || !same.ModTime().After(info.ModTime()) {
+	if same, err := os.Stat(again.path); err != nil || !os.SameFile(info, same) ||
+		!same.ModTime().After(info.ModTime()) {
 		t.Errorf("it was built again, or does not count as used: %v", err)
 	}
 	other, err := build(t, b, strings.Replace(program, `"a": 1`, `"z": 1`, 1))
@@ -185,7 +186,8 @@ func TestPlanted(t *testing.T) {
 	if bytes.Equal(planted, sound) {
 		planted = append(bytes.Clone(sound), "planted"...)
 	}
-	if err := errors.Join(os.WriteFile(archives[0], planted, 0o644), os.Chmod(was.path, 0o755), os.WriteFile(was.path, []byte("\x7fELF planted"), 0o755)); err != nil {
+	if err := errors.Join(os.WriteFile(archives[0], planted, 0o644), os.Chmod(was.path, 0o755),
+		os.WriteFile(was.path, []byte("\x7fELF planted"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	bo := native.DefaultOptions()
@@ -222,7 +224,8 @@ func TestBuildFails(t *testing.T) {
 	}
 	b, _ := builder(t)
 	_, err := b.Compile(t.Context(), "a text that does not compile", "package tool\n\nfunc f() {}\n", nil)
-	if fault, ok := errors.AsType[*native.BuildError](err); !ok || !strings.Contains(fault.Text, "RecurgentNativeProgram") {
+	if fault, ok := errors.AsType[*native.BuildError](err); !ok ||
+		!strings.Contains(fault.Text, "RecurgentNativeProgram") {
 		t.Errorf("a text that does not compile: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -252,7 +255,8 @@ func TestToolchainChanges(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(top) })
 	root, version := filepath.Join(top, "go"), filepath.Join(top, "go", "VERSION")
-	if err := errors.Join(os.Chmod(top, 0o755), exec.Command("mkdir", "-p", root+"/pkg").Run(), exec.Command("cp", "-r", found.Root+"/pkg/tool", root+"/pkg/").Run(),
+	if err := errors.Join(os.Chmod(top, 0o755), exec.Command("mkdir", "-p", root+"/pkg").Run(),
+		exec.Command("cp", "-r", found.Root+"/pkg/tool", root+"/pkg/").Run(),
 		exec.Command("cp", found.Root+"/VERSION", root).Run()); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +283,8 @@ func TestToolchainChanges(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		_, err := build(t, b, another)
-		if fault, ok := errors.AsType[*native.BuildError](err); !ok || fault.Step != "toolchain" || !strings.Contains(err.Error(), want) {
+		if fault, ok := errors.AsType[*native.BuildError](
+			err); !ok || fault.Step != "toolchain" || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		if again, err := build(t, b, program); err != nil || !bytes.Equal(again.bytes, first.bytes) {

@@ -47,7 +47,8 @@ func keepPackages(list, dir string) (kept []carried.File, err error) {
 			continue
 		}
 		data, err := os.ReadFile(archive)
-		p := carried.File{Path: path, File: carried.ArchiveName(path), Size: int64(len(data)), SHA256: sumText(sha256.Sum256(data))}
+		p := carried.File{Path: path, File: carried.ArchiveName(path), Size: int64(len(data)),
+			SHA256: sumText(sha256.Sum256(data))}
 		if err == nil {
 			to := filepath.Join(dir, p.File)
 			err = errors.Join(os.WriteFile(to, data, 0o644), os.Chmod(to, 0o644))

@@ -33,7 +33,8 @@ func packOf(t *testing.T, words string) string {
 	}
 	list[2] = carried.Archive("fmt", list[2].From)
 	var text strings.Builder
-	if err := carried.Write(&text, carried.Index{Go: runtime.Version(), System: runtime.GOOS, Processor: runtime.GOARCH}, list); err != nil {
+	if err := carried.Write(&text, carried.Index{Go: runtime.Version(), System: runtime.GOOS,
+		Processor: runtime.GOARCH}, list); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -102,7 +103,8 @@ func TestCarriedIsUnpackedOnce(t *testing.T) {
 	dir, pack := t.TempDir(), packOf(t, " of the first")
 	first := carrying(t, dir, pack)
 	was := ready(t, first)
-	if first.tool(carried.Compile) != filepath.Join(dir, first.packagesDir(), carried.Compile) || was[carried.Compile].Mode() != 0o555 || was["fmt.a"].Mode() != 0o444 {
+	if first.tool(carried.Compile) != filepath.Join(dir, first.packagesDir(), carried.Compile) ||
+		was[carried.Compile].Mode() != 0o555 || was["fmt.a"].Mode() != 0o444 {
 		t.Errorf("the tool is %s, of mode %v", first.tool(carried.Compile), was[carried.Compile].Mode())
 	}
 	if got := first.packages.config("@"); got != "packagefile fmt=@/fmt.a\n" {
@@ -126,20 +128,24 @@ func TestCarriedIsVerified(t *testing.T) {
 	pack := packOf(t, " here")
 	for name, change := range map[string]func(dir string) error{
 		"another byte": func(dir string) error {
-			return errors.Join(os.Chmod(filepath.Join(dir, "fmt.a"), 0o644), os.WriteFile(filepath.Join(dir, "fmt.a"), []byte("fmt There"), 0o644))
+			return errors.Join(os.Chmod(filepath.Join(dir, "fmt.a"), 0o644),
+				os.WriteFile(filepath.Join(dir, "fmt.a"), []byte("fmt There"), 0o644))
 		},
 		"a longer file": func(dir string) error {
-			return errors.Join(os.Chmod(filepath.Join(dir, "link"), 0o755), os.WriteFile(filepath.Join(dir, "link"), []byte("link here!"), 0o755))
+			return errors.Join(os.Chmod(filepath.Join(dir, "link"), 0o755),
+				os.WriteFile(filepath.Join(dir, "link"), []byte("link here!"), 0o755))
 		},
 		"a lost end":       func(dir string) error { return os.Truncate(filepath.Join(dir, "compile"), 3) },
 		"a missing file":   func(dir string) error { return os.Remove(filepath.Join(dir, "compile")) },
 		"others may write": func(dir string) error { return os.Chmod(filepath.Join(dir, "compile"), 0o777) },
 		"a link": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "link")), os.Symlink("/bin/true", filepath.Join(dir, "link")))
+			return errors.Join(os.Remove(filepath.Join(dir, "link")),
+				os.Symlink("/bin/true", filepath.Join(dir, "link")))
 		},
 		"no directory": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
 		"half of it": func(dir string) error {
-			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "compile"), []byte("comp"), 0o555))
+			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755),
+				os.WriteFile(filepath.Join(dir, "compile"), []byte("comp"), 0o555))
 		},
 	} {
 		for _, restarts := range []bool{false, true} {
@@ -153,8 +159,10 @@ func TestCarriedIsVerified(t *testing.T) {
 				b = carrying(t, dir, pack)
 			}
 			ready(t, b)
-			for file, want := range map[string]string{"compile": "compile here", "link": "link here", "fmt.a": "fmt here"} {
-				if data, err := os.ReadFile(filepath.Join(b.dir(b.packagesDir()), file)); err != nil || string(data) != want {
+			for file, want := range map[string]string{"compile": "compile here", "link": "link here",
+				"fmt.a": "fmt here"} {
+				if data, err := os.ReadFile(filepath.Join(b.dir(b.packagesDir()),
+					file)); err != nil || string(data) != want {
 					t.Errorf("%s, restart %t: %s is %q, %v", name, restarts, file, data, err)
 				}
 			}
@@ -170,7 +178,8 @@ func TestCarriedTogether(t *testing.T) {
 	for range 4 {
 		all = append(all, carrying(t, dir, pack))
 	}
-	if err := errors.Join(os.MkdirAll(all[0].dir("tmp/packages-1/ready"), 0o700), os.WriteFile(all[0].dir("tmp/packages-1/ready/compile"), []byte("comp"), 0o555)); err != nil {
+	if err := errors.Join(os.MkdirAll(all[0].dir("tmp/packages-1/ready"), 0o700),
+		os.WriteFile(all[0].dir("tmp/packages-1/ready/compile"), []byte("comp"), 0o555)); err != nil {
 		t.Fatal(err)
 	}
 	all = append(all, carrying(t, dir, pack)) // which starts after the one that was killed
@@ -193,10 +202,12 @@ func TestFindCarried(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	own := packOf(t, "")
-	if found, err := Find(own); err != nil || found.From() != "carried" || found.Version != runtime.Version() || found.unchanged() != nil {
+	if found, err := Find(own); err != nil || found.From() != "carried" || found.Version != runtime.Version() ||
+		found.unchanged() != nil {
 		t.Errorf("got %+v, %v", found, err)
 	}
-	for name, pack := range map[string]string{"another release": strings.Replace(own, runtime.Version(), "go1.2", 1), "another system": strings.Replace(own, runtime.GOOS, "plan9", 1), "no pack": "{"} {
+	for name, pack := range map[string]string{"another release": strings.Replace(own, runtime.Version(), "go1.2", 1),
+		"another system": strings.Replace(own, runtime.GOOS, "plan9", 1), "no pack": "{"} {
 		if _, err := Find(pack); err == nil {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -212,13 +223,15 @@ func TestUnusable(t *testing.T) {
 	}{
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, "free 200 MB there"},
 		{syscall.EDQUOT, "free 200 MB there"},
-		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EROFS}, "let the daemon write there, or name another data directory"},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EROFS},
+			"let the daemon write there, or name another data directory"},
 		{fs.ErrPermission, "let the daemon write there, or name another data directory"},
 		{errNoExec, "mount its file system without noexec, or name a data directory elsewhere"},
 	} {
 		err := Unusable("/data", c.err)
 		fault, is := errors.AsType[*DirError](err)
-		if !is || fault.Dir != "/data" || fault.Fix != c.want || !errors.Is(err, c.err) || !strings.HasSuffix(err.Error(), c.want) {
+		if !is || fault.Dir != "/data" || fault.Fix != c.want || !errors.Is(err, c.err) ||
+			!strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%v: got %v", c.err, err)
 		}
 		if again := Unusable("/other", err); again != err {

@@ -54,11 +54,14 @@ func (b *Builder) sum(h io.Writer, dirs []string) error {
 }
 
 // sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
-var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/maphash", "plain", "recurgent", "recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
-	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads", "sandbox/wire"}
+var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/maphash", "plain", "recurgent",
+	"recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
+	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads",
+	"sandbox/wire"}
 
 // textDirs are the packages that check a program and write its text, below internal/runtime.
-var textDirs = []string{"gate", "gate/allow", "gate/inputs", "gate/outside", "gate/report", "gate/residue", "gate/rewrite"}
+var textDirs = []string{"gate", "gate/allow", "gate/inputs", "gate/outside", "gate/report", "gate/residue",
+	"gate/rewrite"}
 
 // eachSource visits the packages' files in a fixed order, tests left out.
 func (b *Builder) eachSource(dirs []string, visit func(name string, data []byte) error) error {
@@ -164,10 +167,15 @@ func (b *Builder) writeSources(work string) error {
 		}
 		return os.WriteFile(to, data, 0o644)
 	}
-	if err := write("go.mod", []byte("module "+modulePath+"\n\ngo "+strings.TrimPrefix(release(b.opts.Toolchain.Version), "go")+"\n")); err != nil {
+	if err := write("go.mod",
+		[]byte("module "+modulePath+"\n\ngo "+strings.TrimPrefix(release(b.opts.Toolchain.Version), "go")+
+			"\n")); err != nil {
 		return err
 	}
-	return b.eachSource(sourceDirs, func(name string, data []byte) error { return write("internal/runtime/"+name, data) })
+	return b.eachSource(sourceDirs, func(name string, data []byte) error {
+		return write("internal/runtime/"+name,
+			data)
+	})
 }
 
 // listPackages compiles the packages and returns a line "path=archive" for each.
@@ -176,8 +184,11 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 	args = append(args, carried.Packages()...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.opts.Toolchain.Root, "bin", "go"), args...)
 	cmd.Dir = filepath.Join(work, "module")
-	cmd.Env = append(slices.Clone(carried.Settings), "HOME="+work, "GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"), "GOTMPDIR="+work, "TMPDIR="+work,
-		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
+	cmd.Env = append(slices.Clone(carried.Settings), "HOME="+work,
+		"GOCACHE="+cmp.Or(b.GoCache, filepath.Join(work, "cache")), "GOPATH="+filepath.Join(work, "gopath"),
+		"GOTMPDIR="+work, "TMPDIR="+work,
+		"GOROOT="+b.opts.Toolchain.Root, "GOENV=off", "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local",
+		"GOWORK=off", "GO111MODULE=on", "GOMAXPROCS=1")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	var out bytes.Buffer

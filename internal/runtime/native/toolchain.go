@@ -53,8 +53,10 @@ func toolchainIn(pack string) (Toolchain, error) {
 	if err != nil {
 		return Toolchain{}, err
 	}
-	if own, _, _ := strings.Cut(runtime.Version(), " "); p.Go != own || p.System != runtime.GOOS || p.Processor != runtime.GOARCH {
-		return Toolchain{}, fmt.Errorf("the carried compiler is of %s for %s on %s, and must be of %s", p.Go, p.System, p.Processor, own)
+	if own, _, _ := strings.Cut(runtime.Version(), " "); p.Go != own || p.System != runtime.GOOS ||
+		p.Processor != runtime.GOARCH {
+		return Toolchain{}, fmt.Errorf("the carried compiler is of %s for %s on %s, and must be of %s", p.Go, p.System,
+			p.Processor, own)
 	}
 	return Toolchain{Version: p.Go, pack: p}, nil
 }
@@ -88,7 +90,8 @@ func toolchainAt(root string) (Toolchain, error) {
 	}
 	t.Version, _, _ = strings.Cut(strings.TrimSpace(string(data)), "\n")
 	if release(t.Version) != release(runtime.Version()) {
-		return Toolchain{}, fmt.Errorf("the toolchain in %s is %.40q, and must be %s", root, t.Version, release(runtime.Version()))
+		return Toolchain{}, fmt.Errorf("the toolchain in %s is %.40q, and must be %s", root, t.Version,
+			release(runtime.Version()))
 	}
 	for _, tool := range []string{"compile", "link", "asm"} {
 		if _, err := os.Stat(t.tool(tool)); err != nil {
@@ -101,7 +104,8 @@ func toolchainAt(root string) (Toolchain, error) {
 // platform returns an error where programs are not compiled.
 func platform(system, processor string) error {
 	if system != "linux" && system != "darwin" || processor != "amd64" && processor != "arm64" {
-		return fmt.Errorf("programs are compiled for linux and darwin on amd64 and arm64, not for %s on %s", system, processor)
+		return fmt.Errorf("programs are compiled for linux and darwin on amd64 and arm64, not for %s on %s", system,
+			processor)
 	}
 	return nil
 }
@@ -116,7 +120,8 @@ func (t Toolchain) unchanged() error {
 		err = fmt.Errorf("%s holds %.40q now", t.Root, now.Version)
 	}
 	if err != nil {
-		err = fmt.Errorf("the Go toolchain is not the one that was there when the daemon started, %s: %w", t.Version, err)
+		err = fmt.Errorf("the Go toolchain is not the one that was there when the daemon started, %s: %w", t.Version,
+			err)
 	}
 	return err
 }

@@ -29,13 +29,15 @@ func TestFind(t *testing.T) {
 // A toolchain of another release has other packages than the engine, which a program could notice.
 func TestFindOtherRelease(t *testing.T) {
 	t.Parallel()
-	for version, fits := range map[string]bool{runtime.Version(): true, release(runtime.Version()) + ".99": true, "go1.2": false, "go1.200.1": false, "": false} {
+	for version, fits := range map[string]bool{runtime.Version(): true, release(runtime.Version()) + ".99": true,
+		"go1.2": false, "go1.200.1": false, "": false} {
 		root := t.TempDir()
 		tools := filepath.Join(root, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH)
 		if err := os.MkdirAll(tools, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{filepath.Join(root, "VERSION"): version + "\ntime 2026-01-01\n", filepath.Join(tools, "compile"): "", filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
+		for name, text := range map[string]string{filepath.Join(root, "VERSION"): version + "\ntime 2026-01-01\n",
+			filepath.Join(tools, "compile"): "", filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
 			if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -52,8 +54,10 @@ func TestFindOtherRelease(t *testing.T) {
 
 // On other systems and processors nothing is compiled, with words.
 func TestPlatform(t *testing.T) {
-	for p, want := range map[string]string{"linux/amd64": "<nil>", "linux/arm64": "<nil>", "darwin/amd64": "<nil>", "darwin/arm64": "<nil>",
-		"linux/386": "programs are compiled for linux and darwin on amd64 and arm64, not for linux on 386", "freebsd/amd64": "programs are compiled for linux and darwin on amd64 and arm64, not for freebsd on amd64"} {
+	for p, want := range map[string]string{"linux/amd64": "<nil>", "linux/arm64": "<nil>", "darwin/amd64": "<nil>",
+		"darwin/arm64":  "<nil>",
+		"linux/386":     "programs are compiled for linux and darwin on amd64 and arm64, not for linux on 386",
+		"freebsd/amd64": "programs are compiled for linux and darwin on amd64 and arm64, not for freebsd on amd64"} {
 		system, processor, _ := strings.Cut(p, "/")
 		if got := fmt.Sprint(platform(system, processor)); got != want {
 			t.Errorf("%s: got %s, want %s", p, got, want)

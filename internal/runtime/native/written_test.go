@@ -171,7 +171,8 @@ func TestWrittenPrograms(t *testing.T) {
 	for i, name := range names {
 		for range 2 {
 			got := run(t, p, sources[i], path, "[]")
-			if value := manyAsOne.ReplaceAllString(string(got.Value), "tool."); value != written[name].want || !json.Valid([]byte(value)) {
+			if value := manyAsOne.ReplaceAllString(string(got.Value),
+				"tool."); value != written[name].want || !json.Valid([]byte(value)) {
 				t.Errorf("%s: got %s, %+v\nwant %s", name, value, got.Failure, written[name].want)
 			}
 		}

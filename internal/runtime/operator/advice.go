@@ -32,7 +32,8 @@ type Advice struct {
 // Recommendations evaluates the stored evidence, and changes nothing. The same evidence gives the same advice, best first. The
 // cost does not grow with the log. Applied and dismissed recommendations are listed only under that status. For who sees only some calls, which sees says,
 // the evidence names these, and nothing shows what the others' values have; nil sees all.
-func (o *Operator) Recommendations(ctx context.Context, status string, sees func(ctx context.Context, callID string) bool) (all []Advice, err error) {
+func (o *Operator) Recommendations(ctx context.Context, status string,
+	sees func(ctx context.Context, callID string) bool) (all []Advice, err error) {
 	if status == AdviceApplied || status == AdviceDismissed {
 		all, err = o.decidedAdvice(ctx, status)
 	} else {
@@ -131,14 +132,18 @@ func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exa
 }
 
 // comeBack returns the ids of the applied recommendations for which the calls since then are sufficient evidence.
-func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict, sources evolve.Sources) map[string]bool {
+func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict,
+	sources evolve.Sources) map[string]bool {
 	back := map[string]bool{}
 	sources.Value = nil
 	for id, v := range decided {
 		if v.advice.Status != AdviceApplied {
 			continue
 		}
-		i := slices.IndexFunc(evidence, func(m agent.MethodEvidence) bool { return m.Role == v.advice.Role && m.Method == v.advice.Method })
+		i := slices.IndexFunc(evidence, func(m agent.MethodEvidence) bool {
+			return m.Role == v.advice.Role &&
+				m.Method == v.advice.Method
+		})
 		if i < 0 {
 			continue
 		}
@@ -147,10 +152,12 @@ func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]
 		since := sources
 		since.Wrong = func(m *agent.MethodEvidence) []string {
 			return slices.DeleteFunc(sources.Wrong(m), func(id string) bool {
-				return !slices.ContainsFunc(newer.Notes, func(n agent.CallNote) bool { return n.CallID == id }) && !slices.ContainsFunc(newer.Plain, func(c agent.PlainCall) bool { return c.CallID == id })
+				return !slices.ContainsFunc(newer.Notes, func(n agent.CallNote) bool { return n.CallID == id }) &&
+					!slices.ContainsFunc(newer.Plain, func(c agent.PlainCall) bool { return c.CallID == id })
 			})
 		}
-		for _, rec := range evolve.Recommend(evolve.Collect([]agent.MethodEvidence{newer}, since), o.calls.Policy().Recommendations) {
+		for _, rec := range evolve.Recommend(evolve.Collect([]agent.MethodEvidence{newer}, since),
+			o.calls.Policy().Recommendations) {
 			back[id] = back[id] || rec.ID == id
 		}
 	}

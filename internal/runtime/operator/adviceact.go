@@ -114,7 +114,8 @@ func (o *Operator) applyDeliverable(ctx context.Context, a Advice, entry *agent.
 
 // changeTool puts what change makes of the tool in its place, together with the audit entry. Every call of the role
 // counts on the tool, so it may change in between: then change is asked again.
-func (o *Operator) changeTool(ctx context.Context, role string, entry *agent.AuditEntry, change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
+func (o *Operator) changeTool(ctx context.Context, role string, entry *agent.AuditEntry,
+	change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
 	for {
 		t, err := o.store.Tool(ctx, role)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

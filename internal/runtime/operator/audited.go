@@ -29,7 +29,8 @@ func verdictOn(callID string) func(a *agent.Artifact) json.RawMessage {
 		if v == nil {
 			return nil
 		}
-		return agent.Encoded(auditedVerdict{v.CallID, v.Verdict, v.State, v.By, v.Note, trail.Brief(v.Expected, auditedValue), v.ExpectedErrorType, v.ExampleID})
+		return agent.Encoded(auditedVerdict{v.CallID, v.Verdict, v.State, v.By, v.Note,
+			trail.Brief(v.Expected, auditedValue), v.ExpectedErrorType, v.ExampleID})
 	}
 }
 
@@ -52,7 +53,8 @@ func examplesOf(a *agent.Artifact) json.RawMessage {
 		x := &a.Examples[i]
 		list[i] = auditedExample{ID: x.ID, State: x.State, By: x.By, CallID: x.CallID}
 		if x.SessionID == "" {
-			list[i].Note, list[i].Args, list[i].Kwargs = x.Note, trail.Brief(agent.Encoded(x.Args), auditedValue), trail.Brief(x.Kwargs, auditedValue)
+			list[i].Note, list[i].Args, list[i].Kwargs = x.Note, trail.Brief(agent.Encoded(x.Args), auditedValue),
+				trail.Brief(x.Kwargs, auditedValue)
 			list[i].Expect = trail.Brief(agent.Encoded(x.Expect), auditedValue)
 		}
 	}

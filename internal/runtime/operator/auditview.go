@@ -13,8 +13,10 @@ import (
 // An AuditView is an entry of the audit trail with what has become of its operation.
 type AuditView struct {
 	agent.AuditEntry
-	UndoneBy    string       `json:"undone_by,omitempty"`    // the id of the entry that undid it; "" while it is in force
-	UndoRequest *UndoOffered `json:"undo_request"`           // nil where it cannot be undone, or would be refused as things stand
+	// the id of the entry that undid it; "" while it is in force
+	UndoneBy string `json:"undone_by,omitempty"`
+	// nil where it cannot be undone, or would be refused as things stand
+	UndoRequest *UndoOffered `json:"undo_request"`
 	UndoRefused string       `json:"undo_refused,omitempty"` // why it would be refused
 }
 
@@ -140,5 +142,6 @@ func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*Un
 	if e.Action == opRecommendationDismiss {
 		verb = "dismiss"
 	}
-	return &UndoOffered{"POST", "/v1/recommendations/" + e.Target + "/" + verb, json.RawMessage(`{"undo":true}`), []string{"operate"}}, nil
+	return &UndoOffered{"POST", "/v1/recommendations/" + e.Target + "/" + verb, json.RawMessage(`{"undo":true}`),
+		[]string{"operate"}}, nil
 }

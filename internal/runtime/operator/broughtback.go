@@ -13,8 +13,9 @@ import (
 
 // BroughtBack lists programs that a person's change has made answer and that do not hold the examples of their methods.
 type BroughtBack struct {
-	Programs  []BackProgram `json:"brought_back,omitempty"`
-	Unchecked int           `json:"unchecked_methods,omitempty"` // methods whose answering program changed, too, and whose examples were not all run
+	Programs []BackProgram `json:"brought_back,omitempty"`
+	// methods whose answering program changed, too, and whose examples were not all run
+	Unchecked int `json:"unchecked_methods,omitempty"`
 }
 
 // A BackProgram answers again and does not hold examples.
@@ -36,10 +37,12 @@ const (
 type answering map[store.Target]string
 
 // bringingBack makes a person's change, and then runs the examples of methods of the roles on the programs that answer because of it. No check fails the change.
-func (o *Operator) bringingBack(ctx context.Context, roles []string, actor string, change func() error) (back BroughtBack, err error) {
+func (o *Operator) bringingBack(ctx context.Context, roles []string, actor string,
+	change func() error) (back BroughtBack, err error) {
 	roles = roles[:min(len(roles), maxBackRoles)]
 	was := answering{}
-	_ = o.eachMethod(ctx, roles, func(t store.Target, _ *agent.Artifact, g *agent.Generation) { was[t] = idOf(g) }) // what is not known counts as changed
+	// what is not known counts as changed
+	_ = o.eachMethod(ctx, roles, func(t store.Target, _ *agent.Artifact, g *agent.Generation) { was[t] = idOf(g) })
 	if err := change(); err != nil {
 		return back, err
 	}
@@ -80,7 +83,8 @@ func idOf(g *agent.Generation) string {
 }
 
 // eachMethod calls f for each method of the roles that has examples or a noted returned program. f gets the method's answering generation, or nil.
-func (o *Operator) eachMethod(ctx context.Context, roles []string, f func(t store.Target, a *agent.Artifact, g *agent.Generation)) error {
+func (o *Operator) eachMethod(ctx context.Context, roles []string,
+	f func(t store.Target, a *agent.Artifact, g *agent.Generation)) error {
 	for _, role := range roles {
 		tool, err := o.store.Tool(ctx, role)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -92,7 +96,8 @@ func (o *Operator) eachMethod(ctx context.Context, roles []string, f func(t stor
 		}
 		for _, a := range all {
 			if a.Returned != nil || len(a.ActiveExamples()) > 0 {
-				f(store.Target{Role: role, Method: a.MethodName}, a, o.calls.Answering(resolved(o.contracts, &tool, a.MethodName), a))
+				f(store.Target{Role: role, Method: a.MethodName}, a,
+					o.calls.Answering(resolved(o.contracts, &tool, a.MethodName), a))
 			}
 		}
 	}
@@ -100,9 +105,11 @@ func (o *Operator) eachMethod(ctx context.Context, roles []string, f func(t stor
 }
 
 // broken returns the active examples that the generation does not hold; whole is false where time was up before all were run.
-func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Generation, owner string) (ids []string, whole bool) {
+func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Generation,
+	owner string) (ids []string, whole bool) {
 	ids = []string{}
-	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: a.Role, Method: a.MethodName, Owner: owner, Artifact: a, Generation: g}) {
+	for _, r := range o.calls.CheckExamples(ctx, runtime.DryRun{Role: a.Role, Method: a.MethodName, Owner: owner,
+		Artifact: a, Generation: g}) {
 		if r.Result == runtime.ExampleFailed {
 			ids = append(ids, r.ID)
 		}

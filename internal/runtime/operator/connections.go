@@ -25,10 +25,11 @@ type Secrets interface {
 // A ConnectionView is a connection as people see it and as the audit trail keeps it: without a stored secret.
 type ConnectionView struct {
 	agent.Connection
-	Auth          ConnectionAuth `json:"auth"` // in the place of the connection's
-	SecretSet     bool           `json:"secret_set"`
-	SecretChanged bool           `json:"secret_changed,omitempty"` // in the audit trail: the operation brought another one
-	Problem       string         `json:"problem,omitempty"`        // why the secret cannot be had now; "" when it can
+	Auth      ConnectionAuth `json:"auth"` // in the place of the connection's
+	SecretSet bool           `json:"secret_set"`
+	// in the audit trail: the operation brought another one
+	SecretChanged bool   `json:"secret_changed,omitempty"`
+	Problem       string `json:"problem,omitempty"` // why the secret cannot be had now; "" when it can
 }
 
 // ConnectionAuth is how a connection proves itself, and where its secret is when it is not stored.
@@ -115,7 +116,8 @@ func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v Connec
 }
 
 // putConnection puts c in the place of the connection that it reads: store.ErrConflict where that is another one by then.
-func (o *Operator) putConnection(ctx context.Context, q ConnectionPut, c agent.Connection) (v ConnectionView, created bool, err error) {
+func (o *Operator) putConnection(ctx context.Context, q ConnectionPut,
+	c agent.Connection) (v ConnectionView, created bool, err error) {
 	old, err := o.connection(ctx, c.Name)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return v, false, err
@@ -135,7 +137,8 @@ func (o *Operator) putConnection(ctx context.Context, q ConnectionPut, c agent.C
 	after := viewOf(&c)
 	after.SecretChanged = given
 	entry.After = agent.Encoded(after)
-	c, err = o.store.PutConnection(ctx, c, old.Revision, &entry) // the revision that was looked at: nobody widened it meanwhile
+	// the revision that was looked at: nobody widened it meanwhile
+	c, err = o.store.PutConnection(ctx, c, old.Revision, &entry)
 	return o.shown(&c), created, err
 }
 
@@ -169,8 +172,9 @@ func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bo
 }
 
 func secretMissing(detail string) error {
-	return &agent.InputError{Code: "validation_failed", Pointer: "/auth/secret", Detail: "auth/secret is required: " + detail,
-		Hint: `a string, {"env": "RECURGENT_SECRET_..."} or {"file": "..."}`}
+	return &agent.InputError{Code: "validation_failed", Pointer: "/auth/secret",
+		Detail: "auth/secret is required: " + detail,
+		Hint:   `a string, {"env": "RECURGENT_SECRET_..."} or {"file": "..."}`}
 }
 
 // ErrNoSeal means that a secret cannot be sealed, because the key file cannot be used.

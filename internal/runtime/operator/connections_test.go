@@ -33,7 +33,9 @@ func (fakeSecrets) Problem(c *agent.Connection) string {
 }
 
 func weather(name string) agent.Connection {
-	return agent.Connection{Name: strings.NewReplacer(" ", "-", ",", "").Replace(name), Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Roles: []string{"reporter"}, Auth: agent.ConnectionAuth{Type: "header", Name: "X-Key"}}
+	return agent.Connection{Name: strings.NewReplacer(" ", "-", ",", "").Replace(name),
+		Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Roles: []string{"reporter"},
+		Auth: agent.ConnectionAuth{Type: "header", Name: "X-Key"}}
 }
 
 // put puts a connection; secret "" gives none.
@@ -68,7 +70,8 @@ func TestPutConnectionKeepsSecret(t *testing.T) {
 	} {
 		base := func() agent.Connection {
 			b := weather(name)
-			b.Hosts, b.Methods, b.Roles = []string{"api.example.org", "b.example.org"}, []string{"GET", "PUT"}, []string{"reporter", "boss"}
+			b.Hosts, b.Methods, b.Roles = []string{"api.example.org", "b.example.org"}, []string{"GET", "PUT"},
+				[]string{"reporter", "boss"}
 			return b
 		}
 		if v, err := g.put(base(), ""); err == nil {
@@ -84,7 +87,8 @@ func TestPutConnectionKeepsSecret(t *testing.T) {
 		switch {
 		case c.asks == "" && (err != nil || !v.SecretSet || v.Revision != 2):
 			t.Errorf("%s: %+v, %v", name, v, err)
-		case c.asks != "" && (!errors.As(err, &refused) || refused.Pointer != "/auth/secret" || !strings.Contains(refused.Detail, ": "+c.asks+" would")):
+		case c.asks != "" && (!errors.As(err, &refused) || refused.Pointer != "/auth/secret" ||
+			!strings.Contains(refused.Detail, ": "+c.asks+" would")):
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 		if c.asks != "" {

@@ -24,7 +24,8 @@ type ContractEvidence struct {
 }
 
 // contractProposed fills in a proposed contract; it returns nil if the proposal is decided or not visible to the caller.
-func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery) (*Waiting, error) {
+func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overview.Wait,
+	q *InboxQuery) (*Waiting, error) {
 	t, err := o.store.Tool(ctx, w.Role)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
@@ -33,9 +34,12 @@ func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overvi
 	if p == nil || q.Sees != nil && p.Owner != q.Owner {
 		return nil, nil //nolint:nilnil // it is gone
 	}
-	out.Summary = "a program of " + runtime.Clip(p.By, 200) + " delegates with a contract that is stricter than the role's"
-	out.Evidence = ProposalEvidence{Contract: &ContractEvidence{ID: p.ID, Proposed: p.Contract, Kept: t.Contract, ByPerson: t.ByPerson, By: p.By, Owner: p.Owner}}
-	path, command := "/v1/tools/"+url.PathEscape(w.Role)+"/proposals/"+url.PathEscape(p.ID), "recurgentd tools contract "
+	out.Summary = "a program of " + runtime.Clip(p.By, 200) +
+		" delegates with a contract that is stricter than the role's"
+	out.Evidence = ProposalEvidence{Contract: &ContractEvidence{ID: p.ID, Proposed: p.Contract, Kept: t.Contract,
+		ByPerson: t.ByPerson, By: p.By, Owner: p.Owner}}
+	path, command := "/v1/tools/"+url.PathEscape(w.Role)+"/proposals/"+url.PathEscape(p.ID),
+		"recurgentd tools contract "
 	names := " " + why.Argument(w.Role) + " " + why.Argument(p.ID)
 	out.offer("accept the contract", "POST", path+"/accept", "{}", command+"accept"+names)
 	out.offer("reject the contract", "POST", path+"/reject", "{}", command+"reject"+names)
@@ -73,7 +77,8 @@ func (o *Operator) decideContract(ctx context.Context, q ContractDecision) (agen
 	next := was
 	if !q.Accept {
 		entry := o.audit(q.Actor, opToolReject, q.Role, q.ID)
-		entry.Before, entry.Undo = agent.Encoded(p), "PUT /v1/tools/"+url.PathEscape(q.Role)+" with the contract that was proposed"
+		entry.Before, entry.Undo = agent.Encoded(p), "PUT /v1/tools/"+url.PathEscape(q.Role)+
+			" with the contract that was proposed"
 		next.Proposals = was.Proposals.Reject(q.ID)
 		t, err := o.store.PutTool(ctx, next, was.Revision, &entry)
 		t.Proposals = nil

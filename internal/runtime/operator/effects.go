@@ -44,7 +44,8 @@ func (o *Operator) Effects(ctx context.Context, role, method string) (MethodEffe
 }
 
 func (o *Operator) effectsOf(a *agent.Artifact) MethodEffects {
-	v := MethodEffects{Role: a.Role, MethodName: a.MethodName, Origin: effectsNone, Policy: o.calls.Policy().Effects, Generations: []GenerationEffects{}}
+	v := MethodEffects{Role: a.Role, MethodName: a.MethodName, Origin: effectsNone, Policy: o.calls.Policy().Effects,
+		Generations: []GenerationEffects{}}
 	if a.Manifest != nil {
 		if v.Manifest, v.Origin = *a.Manifest, effectsObserved; a.Manifest.ApprovedBy != "" {
 			v.Origin = effectsApproved
@@ -53,7 +54,8 @@ func (o *Operator) effectsOf(a *agent.Artifact) MethodEffects {
 	none := &agent.Effects{}
 	v.Effects = v.With(none)
 	for _, g := range a.Generations {
-		of := GenerationEffects{ID: g.ID, Current: g.ID == a.CurrentID, Did: g.Effects, NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...)}
+		of := GenerationEffects{ID: g.ID, Current: g.ID == a.CurrentID, Did: g.Effects,
+			NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...)}
 		all := &agent.Effects{Hosts: of.NamedHosts}
 		if g.Effects != nil {
 			reached := all.With(g.Effects)
@@ -99,7 +101,8 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 		}
 		now := o.o.Now().UTC()
 		next := agent.Manifest{Effects: was.With(&agent.Effects{}), ApprovedBy: q.Actor, ApprovedAt: &now}
-		for _, l := range []struct{ to, asked, checked *[]string }{{&next.Hosts, &q.Hosts, &given.Hosts}, {&next.Methods, &q.Methods, &given.Methods},
+		for _, l := range []struct{ to, asked, checked *[]string }{{&next.Hosts, &q.Hosts, &given.Hosts},
+			{&next.Methods, &q.Methods, &given.Methods},
 			{&next.Tools, &q.Tools, &given.Tools}, {&next.Files, &q.Files, &given.Files}} {
 			if *l.asked != nil {
 				*l.to = *l.checked

@@ -41,8 +41,9 @@ func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit fu
 // EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
 type EventQuery struct {
 	After, Owner, Reader string
-	Previews             bool   // entries have the beginnings of their values
-	Listens              func() // is called once, before the first event: whatever ends from then on is passed; nil: nobody waits for it
+	Previews             bool // entries have the beginnings of their values
+	// is called once, before the first event: whatever ends from then on is passed; nil: nobody waits for it
+	Listens func()
 }
 
 // Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
@@ -155,8 +156,10 @@ func (s *stream) send(ctx context.Context, c *progress.Call) error {
 const restOfCatchUp = 4
 
 const (
-	missedPage = 500    // calls that are read at once, so that a stream that is far behind takes no more memory than others
-	missedMost = 10_000 // calls that are sent where the log does not hold the last one that was, and that the feed may repeat
+	// calls that are read at once, so that a stream that is far behind takes no more memory than others
+	missedPage = 500
+	// calls that are sent where the log does not hold the last one that was, and that the feed may repeat
+	missedMost = 10_000
 )
 
 // catchUp sends what the log has behind the last call that was sent, a page at a time: what the first one costs does not grow with what was
@@ -213,7 +216,8 @@ func (s *stream) noteBefore(ctx context.Context, last, announced string) error {
 }
 
 func (s *stream) paced(ctx context.Context, read func() error) error {
-	return s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took }, read)
+	return s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took },
+		read)
 }
 
 // recent remembers calls: the last ones that were added, at least missedMost of them, and what stands before all.

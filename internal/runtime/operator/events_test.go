@@ -35,12 +35,14 @@ func TestCallEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, done, err := g.Start(runtime.CallRequest{SessionID: s.ID, Method: "m", Args: []json.RawMessage{json.RawMessage(`"bad"`)}})
+	id, done, err := g.Start(runtime.CallRequest{SessionID: s.ID, Method: "m",
+		Args: []json.RawMessage{json.RawMessage(`"bad"`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string
-	err = g.op.CallEvents(t.Context(), id, "-3", func(e progress.Event) error { // no id of ours: from the beginning, and each event once
+	// no id of ours: from the beginning, and each event once
+	err = g.op.CallEvents(t.Context(), id, "-3", func(e progress.Event) error {
 		if kinds = append(kinds, e.Type); e.Type == progress.Forging {
 			close(g.model.Block)
 		}
@@ -50,11 +52,13 @@ func TestCallEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	if got, want := strings.Join(kinds, " "), "call.attempt_failed call.forging call.gate call.running call.finished"; got != want {
+	if got, want := strings.Join(kinds, " "),
+		"call.attempt_failed call.forging call.gate call.running call.finished"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
 	kinds = nil
-	if err := g.op.CallEvents(t.Context(), id, "", func(e progress.Event) error { kinds = append(kinds, e.Type); return nil }); err != nil || len(kinds) != 1 {
+	if err := g.op.CallEvents(t.Context(), id, "",
+		func(e progress.Event) error { kinds = append(kinds, e.Type); return nil }); err != nil || len(kinds) != 1 {
 		t.Errorf("events of a call that has ended: %v (%v), want its end", kinds, err)
 	}
 }
@@ -160,7 +164,8 @@ func TestEventsResumeFarBehind(t *testing.T) {
 		}
 		want = append(want, entry.CallID)
 	}
-	for after, behind := range map[string][]string{want[0]: want[1:], want[700]: want[701:], want[10_650]: want[10_651:], "call_unknown": want[len(want)-10_000:]} {
+	for after, behind := range map[string][]string{want[0]: want[1:], want[700]: want[701:],
+		want[10_650]: want[10_651:], "call_unknown": want[len(want)-10_000:]} {
 		var got []string
 		err := g.op.Events(t.Context(), operator.EventQuery{After: after}, func(e progress.Event) error {
 			if data := string(e.Data); !strings.Contains(data, `"args":[]`) || !strings.Contains(data, `"kwargs":{}`) {
@@ -172,7 +177,8 @@ func TestEventsResumeFarBehind(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, errEnough) || !slices.Equal(got, behind) {
-			t.Errorf("behind %s: %d events, the first %s, want %d, the first %s (%v)", after, len(got), got[0], len(behind), behind[0], err)
+			t.Errorf("behind %s: %d events, the first %s, want %d, the first %s (%v)", after, len(got), got[0],
+				len(behind), behind[0], err)
 		}
 	}
 	first := ""
@@ -189,7 +195,8 @@ func TestEventsResumeFarBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := op.Events(t.Context(), operator.EventQuery{After: want[0]}, func(progress.Event) error { return errEnough }); !errors.Is(err, errEnough) || pages.read != 1 {
+	if err := op.Events(t.Context(), operator.EventQuery{After: want[0]},
+		func(progress.Event) error { return errEnough }); !errors.Is(err, errEnough) || pages.read != 1 {
 		t.Errorf("%d pages are read for the first event (%v), want 1", pages.read, err)
 	}
 }

@@ -62,31 +62,34 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 	}
 	entry := o.audit(q.Actor, opExamples, role+"."+method, "")
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples with the examples of before"
-	a, err = o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		var was []agent.Example
-		if a != nil {
-			was = a.Examples
-		}
-		if !store.Matches(q.Revision, agent.ExamplesRevision(was)) {
-			return agent.ArtifactChange{}, store.ErrConflict
-		}
-		next := make([]agent.Example, 0, len(list))
-		for _, x := range list {
-			rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil) // meanwhile, at another replica, as it may have been accepted
-			if !rejected && !a.Proposes(&x) {
-				next = append(next, o.completed(a, identified(a, x, list), q.Actor))
+	a, err = o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
+		func(a *agent.Artifact) (agent.ArtifactChange, error) {
+			var was []agent.Example
+			if a != nil {
+				was = a.Examples
 			}
-		}
-		if a == nil && len(next) == 0 {
-			return agent.ArtifactChange{}, store.ErrNotFound
-		}
-		for _, x := range was {
-			if x.State == agent.ExampleProposed && !slices.ContainsFunc(next, func(y agent.Example) bool { return y.ID == x.ID }) {
-				next = append(next, x)
+			if !store.Matches(q.Revision, agent.ExamplesRevision(was)) {
+				return agent.ArtifactChange{}, store.ErrConflict
 			}
-		}
-		return agent.ArtifactChange{Examples: &next}, nil
-	})
+			next := make([]agent.Example, 0, len(list))
+			for _, x := range list {
+				// meanwhile, at another replica, as it may have been accepted
+				rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil)
+				if !rejected && !a.Proposes(&x) {
+					next = append(next, o.completed(a, identified(a, x, list), q.Actor))
+				}
+			}
+			if a == nil && len(next) == 0 {
+				return agent.ArtifactChange{}, store.ErrNotFound
+			}
+			for _, x := range was {
+				if x.State == agent.ExampleProposed && !slices.ContainsFunc(next,
+					func(y agent.Example) bool { return y.ID == x.ID }) {
+					next = append(next, x)
+				}
+			}
+			return agent.ArtifactChange{Examples: &next}, nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +99,8 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 // checkExamples returns an error for a list that no program could satisfy: it would keep every program of the method from serving.
 func checkExamples(method string, list []agent.Example, takes *agent.Interface) error {
 	if len(list) > 0 && method != "=" && strings.HasSuffix(method, "=") {
-		return &agent.InputError{Code: "no_program", Detail: "a setter has no program", Hint: "examples are for methods that a program answers"}
+		return &agent.InputError{Code: "no_program", Detail: "a setter has no program",
+			Hint: "examples are for methods that a program answers"}
 	}
 	if err := agent.CheckExamples(list, takes); err != nil {
 		return err
@@ -106,7 +110,8 @@ func checkExamples(method string, list []agent.Example, takes *agent.Interface) 
 			continue
 		}
 		if _, err := contract.Compile(list[i].Expect.Schema); err != nil {
-			return &agent.InputError{Code: "invalid_example", Pointer: fmt.Sprintf("/examples/%d/expect/schema", i), Detail: err.Error(), Hint: `a JSON Schema such as {"type": "number"}`}
+			return &agent.InputError{Code: "invalid_example", Pointer: fmt.Sprintf("/examples/%d/expect/schema", i),
+				Detail: err.Error(), Hint: `a JSON Schema such as {"type": "number"}`}
 		}
 	}
 	return nil
@@ -126,7 +131,8 @@ func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.
 	if x.ID != "" {
 		return x
 	}
-	if old := a.Asking(&x); old != nil && !slices.ContainsFunc(list, func(y agent.Example) bool { return y.ID == old.ID }) {
+	if old := a.Asking(&x); old != nil && !slices.ContainsFunc(list,
+		func(y agent.Example) bool { return y.ID == old.ID }) {
 		x.ID = old.ID
 	}
 	return x
@@ -137,7 +143,8 @@ func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) a
 	x.Note = o.mask(x.Note)
 	if a != nil && x.ID != "" {
 		if old := a.Example(x.ID); old != nil && a.SameInput(old.Args, old.Kwargs, x.Args, x.Kwargs) {
-			x.CallID, x.SessionID, x.Effects, x.TakenAt, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects, old.TakenAt, old.CreatedAt, old.By
+			x.CallID, x.SessionID, x.Effects, x.TakenAt, x.CreatedAt, x.By = old.CallID, old.SessionID, old.Effects,
+				old.TakenAt, old.CreatedAt, old.By
 		}
 	}
 	if x.ID == "" {
@@ -175,34 +182,35 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 	}
 	entry := o.audit(q.Actor, action, role+"."+method, id)
 	entry.Undo = "PUT " + runtime.ToolPath(role, method) + "/examples"
-	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf, func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		if a == nil {
-			return agent.ArtifactChange{}, store.ErrNotFound
-		}
-		x := a.Example(id)
-		if x == nil || x.State != agent.ExampleProposed {
-			return agent.ArtifactChange{}, store.ErrNotFound
-		}
-		if !q.Accept {
-			return agent.ArtifactChange{DropExample: id, Proposal: true}, nil
-		}
-		active := *x
-		active.State = agent.ExampleActive
-		if err := fits(a, active); err != nil {
-			return agent.ArtifactChange{}, err
-		}
-		change := agent.ArtifactChange{Example: &active}
-		if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
-			v := a.Verdicts[i]
-			v.State, v.Dropped = agent.ExampleActive, a.FixturesOf(v.Args, v.Kwargs)
-			v.At = o.o.Now().UTC() // it counts from now on, for the program that serves now, too
-			change.Verdict = &v
-			if o.corrects(a, &v) {
-				change.Correction = &agent.Correction{State: agent.CorrectionQueued}
+	a, err := o.changeShown(ctx, store.Target{Role: role, Method: method}, &entry, examplesOf,
+		func(a *agent.Artifact) (agent.ArtifactChange, error) {
+			if a == nil {
+				return agent.ArtifactChange{}, store.ErrNotFound
 			}
-		}
-		return change, nil
-	})
+			x := a.Example(id)
+			if x == nil || x.State != agent.ExampleProposed {
+				return agent.ArtifactChange{}, store.ErrNotFound
+			}
+			if !q.Accept {
+				return agent.ArtifactChange{DropExample: id, Proposal: true}, nil
+			}
+			active := *x
+			active.State = agent.ExampleActive
+			if err := fits(a, active); err != nil {
+				return agent.ArtifactChange{}, err
+			}
+			change := agent.ArtifactChange{Example: &active}
+			if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
+				v := a.Verdicts[i]
+				v.State, v.Dropped = agent.ExampleActive, a.FixturesOf(v.Args, v.Kwargs)
+				v.At = o.o.Now().UTC() // it counts from now on, for the program that serves now, too
+				change.Verdict = &v
+				if o.corrects(a, &v) {
+					change.Correction = &agent.Correction{State: agent.CorrectionQueued}
+				}
+			}
+			return change, nil
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,8 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 			return nil, "", err
 		}
 		for _, a := range open {
-			w := overview.Wait{ID: overview.NewID(InboxRecommendation, a.Role, a.Method, a.ID), Kind: InboxRecommendation, Role: a.Role, Method: a.Method, Of: a.ID}
+			w := overview.Wait{ID: overview.NewID(InboxRecommendation, a.Role, a.Method, a.ID),
+				Kind: InboxRecommendation, Role: a.Role, Method: a.Method, Of: a.ID}
 			if len(a.Evidence) > 0 {
 				w.Since = ids.Time(a.Evidence[0]).UTC()
 			}
@@ -87,7 +88,8 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 		}
 	}
 	all = slices.DeleteFunc(all, func(w overview.Wait) bool {
-		return q.Kind != "" && w.Kind != q.Kind || q.Role != "" && w.Role != q.Role || q.Method != "" && w.Method != q.Method || after != nil && w.Compare(after) <= 0
+		return q.Kind != "" && w.Kind != q.Kind || q.Role != "" && w.Role != q.Role || q.Method != "" &&
+			w.Method != q.Method || after != nil && w.Compare(after) <= 0
 	})
 	slices.SortFunc(all, func(a, b overview.Wait) int { return a.Compare(&b) })
 	page = []Waiting{}

@@ -32,7 +32,8 @@ func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) er
 		}
 		if n != last {
 			last = n
-			if err := emit(progress.Event{Type: InboxWaiting, Data: json.RawMessage(`{"waiting":` + strconv.Itoa(n) + `}`)}); err != nil {
+			if err := emit(progress.Event{Type: InboxWaiting,
+				Data: json.RawMessage(`{"waiting":` + strconv.Itoa(n) + `}`)}); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,8 @@ func TestInboxCounts(t *testing.T) {
 		sees(`[{"waiting":0} {"waiting":1}]`)
 		b.call(t)
 		sees(`[{"waiting":0} {"waiting":1}]`)
-		if _, err := b.op.DecideExample(t.Context(), operator.ExampleDecision{Role: "r", Method: "m", ID: *v.ExampleID, Actor: "ann"}); err != nil {
+		if _, err := b.op.DecideExample(t.Context(), operator.ExampleDecision{Role: "r", Method: "m", ID: *v.ExampleID,
+			Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		sees(`[{"waiting":0} {"waiting":1} {"waiting":0}]`)

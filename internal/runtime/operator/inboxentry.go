@@ -19,18 +19,21 @@ import (
 
 // ProgramEvidence is what an approval, and a decision about effects, looks at.
 type ProgramEvidence struct {
-	Generation     string          `json:"generation"`
-	LifecycleState string          `json:"lifecycle_state"`
-	Summary        string          `json:"summary"`   // of its interface, which may say nothing
-	Signature      string          `json:"signature"` // as one calls it
-	Parent         *string         `json:"parent"`    // null where none is kept
-	Trigger        string          `json:"trigger"`
-	CreatedAt      time.Time       `json:"created_at"`
-	AnswersNow     *string         `json:"answers_now"`     // the generation that answers a call without a contract; null: none
-	ChangedAnswers int             `json:"changed_answers"` // of its parent
-	Examples       int             `json:"examples"`        // that it was held to
-	Breaks         int             `json:"breaks"`          // of these, what it does not hold, written for a purpose that was changed
-	BrokenExamples []string        `json:"broken_examples"` // their ids, of those that the caller may see with their calls
+	Generation     string    `json:"generation"`
+	LifecycleState string    `json:"lifecycle_state"`
+	Summary        string    `json:"summary"`   // of its interface, which may say nothing
+	Signature      string    `json:"signature"` // as one calls it
+	Parent         *string   `json:"parent"`    // null where none is kept
+	Trigger        string    `json:"trigger"`
+	CreatedAt      time.Time `json:"created_at"`
+	// the generation that answers a call without a contract; null: none
+	AnswersNow     *string `json:"answers_now"`
+	ChangedAnswers int     `json:"changed_answers"` // of its parent
+	Examples       int     `json:"examples"`        // that it was held to
+	// of these, what it does not hold, written for a purpose that was changed
+	Breaks int `json:"breaks"`
+	// their ids, of those that the caller may see with their calls
+	BrokenExamples []string        `json:"broken_examples"`
 	SuccessCount   int64           `json:"success_count"`
 	FailureCount   int64           `json:"failure_count"`
 	Did            *agent.Effects  `json:"did"` // in ok calls; null before the first one
@@ -44,8 +47,9 @@ type ProgramEvidence struct {
 type CorrectionEvidence struct {
 	Generation string           `json:"generation"` // that answers
 	Correction agent.Correction `json:"correction"`
-	Wrong      []agent.Verdict  `json:"wrong"` // the verdicts that no program holds, newest first: of calls that the caller may see
-	WrongCount int              `json:"wrong_count"`
+	// the verdicts that no program holds, newest first: of calls that the caller may see
+	Wrong      []agent.Verdict `json:"wrong"`
+	WrongCount int             `json:"wrong_count"`
 }
 
 // ProposalEvidence is what was proposed: an example, a verdict that names no expectation, or a contract.
@@ -56,7 +60,8 @@ type ProposalEvidence struct {
 }
 
 // waiting returns what the inbox says of it; nil where it does not wait any more, or may not be seen.
-func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery, advice map[string]Advice) (*Waiting, error) {
+func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
+	advice map[string]Advice) (*Waiting, error) {
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
 	if w.Kind == InboxRecommendation {
 		return o.recommended(ctx, out, q, advice[w.Of]), nil
@@ -86,15 +91,18 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	out.Evidence = evidence
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	approve := func() {
-		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve --generation "+why.Argument(g.ID)+names)
+		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID),
+			"recurgentd tools approve --generation "+why.Argument(g.ID)+names)
 	}
 	switch allowed := allowedBy(a, g, &evidence.Beyond); {
 	case w.Kind == overview.Approval:
 		out.Summary = g.ID + " waits for approval; it was made by " + strconv.Quote(runtime.Clip(g.Trigger, 200))
 		if evidence.Breaks > 0 {
-			out.Summary = fmt.Sprintf("%s waits for approval: it was written for the changed purpose of the method, and does not hold %d of its examples", g.ID, evidence.Breaks)
+			out.Summary = fmt.Sprintf(
+				"%s waits for approval: it was written for the changed purpose of the method, and does not hold %d of its examples", g.ID, evidence.Breaks)
 		}
-		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve"+names)
+		out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID),
+			"recurgentd tools approve"+names)
 	case a.AwaitsReach(g):
 		out.Summary = g.ID + " waits for approval: it would reach what its predecessors did not"
 		if o.keptToManifest(a) && !computes(&evidence.Beyond) {
@@ -108,7 +116,8 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 		out.Summary = g.ID + " has effects that nobody has approved"
 		out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 	}
-	out.offerAgainst(evidence.Parent, w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 && !g.Approved)
+	out.offerAgainst(evidence.Parent, w.Kind == overview.Effects && a.AwaitsReach(g) || evidence.Breaks > 0 &&
+		!g.Approved)
 	return out, nil
 }
 
@@ -120,7 +129,8 @@ func (out *Waiting) offerAgainst(parent *string, waits bool) {
 		if waits {
 			name = "reject the program, and stay with " + *parent
 		}
-		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *parent), "recurgentd tools rollback --generation "+why.Argument(*parent)+names)
+		out.offer(name, "POST", path+"/rollback", bodyOf("generation", *parent),
+			"recurgentd tools rollback --generation "+why.Argument(*parent)+names)
 	}
 	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 }
@@ -131,13 +141,17 @@ func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a 
 	evidence := o.programEvidence(ctx, a, g)
 	evidence.addBroken(ctx, q, a, ids)
 	out.Evidence = evidence
-	out.Summary = fmt.Sprintf("%s answers again since a person's change, and does not hold %d of the method's examples", g.ID, len(ids))
+	out.Summary = fmt.Sprintf("%s answers again since a person's change, and does not hold %d of the method's examples",
+		g.ID, len(ids))
 	path, names := runtime.ToolPath(a.Role, a.MethodName), why.Names(a.Role, a.MethodName)
-	out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID), "recurgentd tools approve --generation "+why.Argument(g.ID)+names)
+	out.offer("approve the program", "POST", path+"/approve", bodyOf("generation", g.ID),
+		"recurgentd tools approve --generation "+why.Argument(g.ID)+names)
 	if g.ID != a.CurrentID {
-		out.offer("have "+a.CurrentID+" answer", "POST", path+"/rollback", bodyOf("generation", a.CurrentID), "recurgentd tools rollback --generation "+why.Argument(a.CurrentID)+names)
+		out.offer("have "+a.CurrentID+" answer", "POST", path+"/rollback", bodyOf("generation", a.CurrentID),
+			"recurgentd tools rollback --generation "+why.Argument(a.CurrentID)+names)
 	}
-	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}",
+		"recurgentd tools regenerate"+names)
 	return out
 }
 
@@ -158,7 +172,8 @@ func (o *Operator) recommended(ctx context.Context, out *Waiting, q *InboxQuery,
 	out.Summary, out.Evidence = a.Reason, a
 	id := "/v1/recommendations/" + a.ID
 	out.offer("apply the recommendation", "POST", id+"/apply", "{}", "recurgentd recommend --apply "+why.Argument(a.ID))
-	out.offer("dismiss the recommendation", "POST", id+"/dismiss", "{}", "recurgentd recommend --dismiss "+why.Argument(a.ID))
+	out.offer("dismiss the recommendation", "POST", id+"/dismiss", "{}",
+		"recurgentd recommend --dismiss "+why.Argument(a.ID))
 	return out
 }
 
@@ -181,12 +196,14 @@ func (o *Operator) keptToManifest(a *agent.Artifact) bool {
 
 // computes reports whether it has what a program computes, which stands for everything.
 func computes(e *agent.Effects) bool {
-	return slices.ContainsFunc([][]string{e.Hosts, e.Methods, e.Tools}, func(l []string) bool { return slices.Contains(l, "*") })
+	return slices.ContainsFunc([][]string{e.Hosts, e.Methods, e.Tools},
+		func(l []string) bool { return slices.Contains(l, "*") })
 }
 
 // offer adds a request that needs the scope operate.
 func (w *Waiting) offer(name, method, path, body, command string) {
-	op := InboxOperation{Name: name, Method: method, Path: path, Scopes: []string{"operate"}, Scope: "operate", Command: command}
+	op := InboxOperation{Name: name, Method: method, Path: path, Scopes: []string{"operate"}, Scope: "operate",
+		Command: command}
 	if body != "" {
 		op.Body = json.RawMessage(body)
 	}
@@ -214,9 +231,13 @@ func inputOf(v *agent.Verdict) string {
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
 
 func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *agent.Generation) ProgramEvidence {
-	e := ProgramEvidence{Generation: g.ID, LifecycleState: a.StateOf(g), Signature: g.Interface.Signature(a.MethodName), Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers), Examples: len(a.ActiveExamples()),
-		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount + g.ExtrinsicFailureCount, Did: g.Effects,
-		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...), Manifest: a.Manifest, BrokenExamples: []string{}}
+	e := ProgramEvidence{Generation: g.ID, LifecycleState: a.StateOf(g), Signature: g.Interface.Signature(a.MethodName),
+		Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers),
+		Examples:     len(a.ActiveExamples()),
+		SuccessCount: g.SuccessCount, FailureCount: g.IntrinsicFailureCount + g.AdaptiveFailureCount +
+			g.ExtrinsicFailureCount, Did: g.Effects,
+		NamedHosts: append([]string{}, g.NamedHosts()...), NewHosts: append([]string{}, a.NewHosts(g)...),
+		Manifest: a.Manifest, BrokenExamples: []string{}}
 	if g.Interface != nil {
 		e.Summary = g.Interface.Summary
 	}
@@ -233,9 +254,11 @@ func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *ag
 }
 
 // corrected says of a correction what is known.
-func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
+func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery,
+	a *agent.Artifact) *Waiting {
 	wrongs := a.Corrections()
-	e := CorrectionEvidence{Generation: w.Of, Correction: agent.Correction{State: agent.CorrectionNone}, Wrong: []agent.Verdict{}, WrongCount: len(wrongs)}
+	e := CorrectionEvidence{Generation: w.Of, Correction: agent.Correction{State: agent.CorrectionNone},
+		Wrong: []agent.Verdict{}, WrongCount: len(wrongs)}
 	if a.Correction != nil {
 		e.Correction = *a.Correction
 		if q.Sees != nil {
@@ -247,7 +270,8 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 	if e.Correction.State == agent.CorrectionFailed {
 		out.Summary = "an answer of " + w.Of + " was judged wrong, and the model could not correct the program"
 	}
-	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
+	out.offer("write a new program at the next call", "POST", path+"/regenerate", "{}",
+		"recurgentd tools regenerate"+names)
 	for _, v := range wrongs {
 		if q.sees(ctx, v.CallID) {
 			e.Wrong = append(e.Wrong, v)
@@ -264,7 +288,8 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 }
 
 // proposed says what was proposed.
-func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery, a *agent.Artifact) *Waiting {
+func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery,
+	a *agent.Artifact) *Waiting {
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	may := []string{"call", "operate"}
 	if q.Sees != nil { // one's own proposal
@@ -275,8 +300,10 @@ func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait,
 		shown.Effects, shown.TakenAt = nil, time.Time{} // they are for runs
 		out.Summary, out.Evidence = "an example was proposed", ProposalEvidence{Example: &shown}
 		id := path + "/examples/" + url.PathEscape(x.ID)
-		out.offer("accept the example", "POST", id+"/accept", "{}", "recurgentd tools examples accept"+names+" "+why.Argument(x.ID))
-		out.offer("reject the example", "POST", id+"/reject", "{}", "recurgentd tools examples reject"+names+" "+why.Argument(x.ID))
+		out.offer("accept the example", "POST", id+"/accept", "{}",
+			"recurgentd tools examples accept"+names+" "+why.Argument(x.ID))
+		out.offer("reject the example", "POST", id+"/reject", "{}",
+			"recurgentd tools examples reject"+names+" "+why.Argument(x.ID))
 		if v := a.Verdict(x.CallID); q.Sees != nil && v != nil && v.ExampleID == x.ID {
 			out.offerVerdictBack("withdraw the proposal", x.CallID, may...)
 		}
@@ -287,7 +314,8 @@ func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait,
 		return nil
 	}
 	out.Summary, out.Evidence = "somebody proposed the verdict "+v.Verdict+" on a call", ProposalEvidence{Verdict: v}
-	out.offer("confirm the verdict", "POST", "/v1/calls/"+v.CallID+"/verdict", bodyOf("verdict", v.Verdict), "recurgentd "+v.Verdict+" "+why.Argument(v.CallID))
+	out.offer("confirm the verdict", "POST", "/v1/calls/"+v.CallID+"/verdict", bodyOf("verdict", v.Verdict),
+		"recurgentd "+v.Verdict+" "+why.Argument(v.CallID))
 	out.needs("call", "operate")
 	out.offerVerdictBack("withdraw the proposal", v.CallID, may...)
 	return out

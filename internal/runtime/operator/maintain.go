@@ -81,7 +81,8 @@ func (o *Operator) expireDue(now time.Time) bool {
 }
 
 func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolicy) {
-	report, err := o.Prune(ctx, PruneRequest{StaleDays: m.StaleDays, Mode: m.Mode, Actor: maintainer, Reason: "scheduled"})
+	report, err := o.Prune(ctx, PruneRequest{StaleDays: m.StaleDays, Mode: m.Mode, Actor: maintainer,
+		Reason: "scheduled"})
 	if err == nil {
 		err = o.store.AppendAudit(ctx, o.audit(maintainer, scheduledRun, "maintenance", ""))
 	}

@@ -31,7 +31,8 @@ func TestScheduleGoesOnAmongReplicas(t *testing.T) {
 		}{{0, a, 1}, {24 * time.Hour, b, 2}, {25 * time.Hour, a, 2}, {47 * time.Hour, b, 2}, {48 * time.Hour, a, 3}} {
 			time.Sleep(time.Until(began.Add(turn.at)))
 			next := turn.of.op.Maintain(t.Context())
-			entries, err := n.Audit(t.Context(), store.AuditQuery{Limit: 10, Actions: []string{"maintenance.scheduled"}})
+			entries, err := n.Audit(t.Context(), store.AuditQuery{Limit: 10,
+				Actions: []string{"maintenance.scheduled"}})
 			if err != nil || len(entries) != turn.runs {
 				t.Errorf("after %s: %d runs, %v, want %d", turn.at, len(entries), err, turn.runs)
 			}

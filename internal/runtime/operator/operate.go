@@ -23,7 +23,8 @@ type KnownTool struct {
 	LifecycleState string  `json:"lifecycle_state,omitempty"` // best state among its programs; "" without a program
 
 	Health *overview.Health `json:"health,omitempty"` // of its programs
-	Usage  *spend.UsageRow  `json:"usage,omitempty"`  // of the last 30 days; in lists, for those who may see what all spend
+	// of the last 30 days; in lists, for those who may see what all spend
+	Usage *spend.UsageRow `json:"usage,omitempty"`
 }
 
 // Tool returns a registry entry.
@@ -135,8 +136,9 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 // or approve.
 type Operation struct {
 	Action, Reason, Actor string
-	Generation            string // rollback: to which, "" is the current one's parent; approve: which, "" is the current one
-	ResetMetrics          bool   // promote
+	// rollback: to which, "" is the current one's parent; approve: which, "" is the current one
+	Generation   string
+	ResetMetrics bool // promote
 }
 
 // Operate performs the operation and returns the artifact after it. An *agent.InputError says what about it makes no sense.
@@ -200,7 +202,8 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) error {
 	id := cmp.Or(o.Generation, a.CurrentID)
 	if a.Find(id) == nil {
-		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
+		return &agent.InputError{Code: "invalid_generation", Pointer: "/generation",
+			Detail: fmt.Sprintf("%s is not kept", id), Hint: "GET .../generations lists the kept ones"}
 	}
 	if awaits(a, id) {
 		change.Correction = adopted(a.Correction)
@@ -222,7 +225,8 @@ func adopted(c *agent.Correction) *agent.Correction {
 
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 	refuse := func(detail string) (string, error) {
-		return "", &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: detail, Hint: "GET .../generations lists the kept ones"}
+		return "", &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: detail,
+			Hint: "GET .../generations lists the kept ones"}
 	}
 	if want != "" {
 		if a.Find(want) == nil {

@@ -104,8 +104,10 @@ func New(o Options) (*Operator, error) {
 		return nil, err
 	}
 	return &Operator{o: o, store: held, overview: tools, box: o.Sandbox, calls: o.Calls, contracts: contracts,
-		undos:  undos{reader: trail.NewReader(held, store.AuditQuery{Undos: true})},
-		ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss, opRecommendationUndo)}, nil
+			undos: undos{reader: trail.NewReader(held, store.AuditQuery{Undos: true})},
+			ledger: trail.New(held, applyVerdict, opRecommendationApply, opRecommendationDismiss,
+				opRecommendationUndo)},
+		nil
 }
 
 // Close stops following the store. Views that follow it are read anew if they are asked for again.
@@ -113,20 +115,21 @@ func (o *Operator) Close() { o.overview.Close() }
 
 // VersionInfo is the body of GET /v1/version.
 type VersionInfo struct {
-	Name                string         `json:"name"`
-	Version             string         `json:"version"`
-	Revision            string         `json:"revision,omitempty"`
-	ToolstoreSchema     int            `json:"toolstore_schema_version"`
-	PromptVersion       string         `json:"prompt_version"`
-	ABI                 string         `json:"runtime_version"`
-	Model               string         `json:"model"`
-	Provider            string         `json:"provider"`
-	GoVersion           string         `json:"go_version"` // of the binary, which is the Go that programs get
-	Engine              string         `json:"engine"`     // the setting: auto, go, ssa or yaegi
-	Tier                string         `json:"tier"`       // the highest that programs run on here: engine or native
-	Native              NativeTier     `json:"native"`
-	Store               string         `json:"store"`      // where things are kept: disk
-	Durability          string         `json:"durability"` // when the commit of a call is synced: always, before its reply, or interval:DURATION
+	Name            string     `json:"name"`
+	Version         string     `json:"version"`
+	Revision        string     `json:"revision,omitempty"`
+	ToolstoreSchema int        `json:"toolstore_schema_version"`
+	PromptVersion   string     `json:"prompt_version"`
+	ABI             string     `json:"runtime_version"`
+	Model           string     `json:"model"`
+	Provider        string     `json:"provider"`
+	GoVersion       string     `json:"go_version"` // of the binary, which is the Go that programs get
+	Engine          string     `json:"engine"`     // the setting: auto, go, ssa or yaegi
+	Tier            string     `json:"tier"`       // the highest that programs run on here: engine or native
+	Native          NativeTier `json:"native"`
+	Store           string     `json:"store"` // where things are kept: disk
+	// when the commit of a call is synced: always, before its reply, or interval:DURATION
+	Durability          string         `json:"durability"`
 	Sandbox             sandbox.Status `json:"sandbox"`
 	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
 	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
@@ -143,13 +146,17 @@ type NativeTier struct {
 // Version returns what this daemon is and what confinement was observed at the start.
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
-	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: o.calls.Compiling().Toolchain, From: o.calls.Compiling().From}
+	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: o.calls.Compiling().Toolchain,
+		From: o.calls.Compiling().From}
 	if why := o.calls.Compiling().Why; why != "" {
 		tier, compiles = sandbox.TierEngine, NativeTier{State: "off", Why: why}
 	}
-	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision, ToolstoreSchema: agent.SchemaVersion,
-		PromptVersion: prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider, GoVersion: goruntime.Version(),
-		Engine: o.o.Engine, Tier: tier, Native: compiles, Store: o.o.StoreName, Durability: o.o.Durability, Sandbox: o.box.Status(),
+	return VersionInfo{Name: "recurgentd", Version: o.o.Version, Revision: o.o.Revision,
+		ToolstoreSchema: agent.SchemaVersion,
+		PromptVersion:   prompt.Version, ABI: agent.ABI, Model: o.o.Model, Provider: o.o.Provider,
+		GoVersion: goruntime.Version(),
+		Engine:    o.o.Engine, Tier: tier, Native: compiles, Store: o.o.StoreName, Durability: o.o.Durability,
+		Sandbox:          o.box.Status(),
 		KnownToolsPrompt: p.KnownToolsPromptLimit, MaxRepairsBeforeGen: p.MaxRepairsBeforeRegen}
 }
 

@@ -28,11 +28,13 @@ type PruneReport struct {
 func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, error) {
 	report := PruneReport{DryRun: q.DryRun, Mode: q.Mode}
 	if q.Mode != "archive" && q.Mode != "delete" {
-		return report, &agent.InputError{Code: "invalid_mode", Pointer: "/mode", Detail: "must be archive or delete", Hint: "archive can be undone"}
+		return report, &agent.InputError{Code: "invalid_mode", Pointer: "/mode", Detail: "must be archive or delete",
+			Hint: "archive can be undone"}
 	}
 	if q.Mode == "delete" && q.StaleDays < agent.MinDeleteDays {
-		return report, &agent.InputError{Code: "invalid_stale_days", Pointer: "/stale_days", Detail: fmt.Sprintf("must be at least %d with the mode delete, got %d", agent.MinDeleteDays, q.StaleDays),
-			Hint: "say for how many days it must have been idle, or take the mode archive, for which 0 will do"}
+		return report, &agent.InputError{Code: "invalid_stale_days", Pointer: "/stale_days",
+			Detail: fmt.Sprintf("must be at least %d with the mode delete, got %d", agent.MinDeleteDays, q.StaleDays),
+			Hint:   "say for how many days it must have been idle, or take the mode archive, for which 0 will do"}
 	}
 	targets, err := o.Stale(ctx, q.StaleDays)
 	if err != nil || q.DryRun || len(targets) == 0 {
@@ -67,7 +69,8 @@ type OlderGeneration struct {
 }
 
 // Restore brings back what was archived or, in the last day, deleted: byte for byte, or below a newer program of the name, which goes on answering.
-func (o *Operator) Restore(ctx context.Context, t store.Target, actor, reason string) (report RestoreReport, err error) {
+func (o *Operator) Restore(ctx context.Context, t store.Target, actor,
+	reason string) (report RestoreReport, err error) {
 	report.Restored = t
 	report.BroughtBack, err = o.bringingBack(ctx, []string{t.Role}, actor, func() error {
 		report.OlderGenerations, err = o.restore(ctx, t, actor, reason)
@@ -89,7 +92,8 @@ func (o *Operator) restore(ctx context.Context, t store.Target, actor, reason st
 	entry.After = agent.Encoded([]store.Target{t})
 	err = o.store.Restore(ctx, []store.Target{t}, entry)
 	if errors.Is(err, store.ErrExists) {
-		return nil, &agent.InputError{Code: "already_exists", Detail: err.Error(), Hint: "archive what is in its place, and all of it comes back"}
+		return nil, &agent.InputError{Code: "already_exists", Detail: err.Error(),
+			Hint: "archive what is in its place, and all of it comes back"}
 	}
 	if err != nil {
 		return nil, err

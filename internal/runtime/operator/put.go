@@ -51,7 +51,9 @@ func checkPut(q *ToolPut) (err error) {
 		return err
 	}
 	if len(q.Methods) > contract.MaxMethods {
-		return &agent.InputError{Code: "too_large", Pointer: "/methods", Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(q.Methods), contract.MaxMethods)}
+		return &agent.InputError{Code: "too_large", Pointer: "/methods",
+			Detail: fmt.Sprintf("%d methods, at most %d have a contract of their own", len(q.Methods),
+				contract.MaxMethods)}
 	}
 	for name, m := range q.Methods {
 		if err := agent.CheckName("method", name); err != nil {
@@ -75,13 +77,15 @@ func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 		return agent.Tool{}, false, store.ErrConflict
 	}
 	entry := o.audit(q.Actor, opToolPut, q.Role, "")
-	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, Owner: q.Actor, ByPerson: true, CreatedAt: o.o.Now().UTC(), Proposals: was.Proposals}
+	next := agent.Tool{Role: q.Role, Contract: q.Contract, Methods: q.Methods, Owner: q.Actor, ByPerson: true,
+		CreatedAt: o.o.Now().UTC(), Proposals: was.Proposals}
 	t, err = o.replaceTool(ctx, was, next, entry)
 	return t, created, err
 }
 
 // replaceTool puts a person's next version in the place of a tool, which has the revision 0 where there was none. What programs proposed stays as far as it is stricter.
-func (o *Operator) replaceTool(ctx context.Context, was, next agent.Tool, entry agent.AuditEntry) (t agent.Tool, err error) {
+func (o *Operator) replaceTool(ctx context.Context, was, next agent.Tool,
+	entry agent.AuditEntry) (t agent.Tool, err error) {
 	next.Proposals = contract.StillStricter(next.Proposals, next.Deliverable)
 	var more growth
 	store.ToolBytes(&next, more.add)
@@ -144,7 +148,8 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	ofMethod := t.Methods[method]
 	k := o.contracts.Resolve(contract.Layers{Role: &t.Contract, ByProgram: !t.ByPerson, Method: &ofMethod})
 	g := *loaded
-	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+cmp.Or(o.mask(q.Reason), "put"), k.Fingerprint, k.Checked
+	g.Trigger, g.ContractFingerprint, g.CheckedFingerprint = "operator:"+cmp.Or(o.mask(q.Reason), "put"), k.Fingerprint,
+		k.Checked
 	g.MadeFor = &k.Words.Made
 	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
@@ -161,16 +166,22 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 }
 
 // gated passes code through the gate and returns it as a generation of a person's.
-func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration, actor string) (*agent.Generation, error) {
+func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration,
+	actor string) (*agent.Generation, error) {
 	checksum := agent.Checksum(code)
 	facts, refused := o.box.Load(ctx, sandbox.Program{Source: code, Checksum: checksum}, o.calls.Owner(actor))
 	if refused != nil {
-		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message, Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
+		return nil, &agent.InputError{Code: agent.ErrInvalidCode, Pointer: "/code", Detail: refused.Message,
+			Hint: refused.Hint, Meta: map[string]any{"error_type": refused.Type}}
 	}
 	takes, err := runtime.Declared(d, facts)
 	if err != nil {
-		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(), Hint: "leave summary, parameters and returns out, and they are inferred from the program"}
+		return nil, &agent.InputError{Code: "validation_failed", Pointer: "/parameters", Detail: err.Error(),
+			Hint: "leave summary, parameters and returns out, and they are inferred from the program"}
 	}
-	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports, PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
-		Interpreter: facts.Engine, Model: runtime.ModelOperator, Owner: actor, CreatedAt: o.o.Now(), Facts: runtime.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true, CacheabilityReason: runtime.CacheStable}, nil
+	return &agent.Generation{Code: code, Interface: takes, CodeChecksum: checksum, Dependencies: facts.Imports,
+		PromptVersion: prompt.Version, RuntimeVersion: agent.ABI,
+		Interpreter: facts.Engine, Model: runtime.ModelOperator, Owner: actor, CreatedAt: o.o.Now(),
+		Facts: runtime.EncodeFacts(facts, d.Unread(takes)...), Cacheable: true,
+		CacheabilityReason: runtime.CacheStable}, nil
 }

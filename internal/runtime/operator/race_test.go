@@ -57,7 +57,8 @@ func raced(t *testing.T) (s *racing, op *operator.Operator, other *replica) {
 	t.Helper()
 	s = &racing{Store: store.NewMemory(store.Options{})}
 	other = newReplica(t, s.Store)
-	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: other.Runtime, Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})
+	op, err := operator.New(operator.Options{Store: s, Sandbox: &runtimetest.Box{}, Calls: other.Runtime,
+		Secrets: fakeSecrets{}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestDecisionsInTheSameMoment(t *testing.T) {
 		propose := func() (id string, x agent.Example) {
 			t.Helper()
 			id = other.call(t)
-			v, _, err := op.Judge(t.Context(), id, operator.Judgement{Verdict: agent.VerdictWrong, Expected: json.RawMessage("7"), Actor: "ann"})
+			v, _, err := op.Judge(t.Context(), id, operator.Judgement{Verdict: agent.VerdictWrong,
+				Expected: json.RawMessage("7"), Actor: "ann"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,14 +104,16 @@ func TestDecisionsInTheSameMoment(t *testing.T) {
 		}
 		decide := func(x agent.Example) func() {
 			return func() {
-				if _, err := other.op.DecideExample(t.Context(), operator.ExampleDecision{Role: "r", Method: "m", ID: x.ID, Accept: accept, Actor: "op"}); err != nil {
+				if _, err := other.op.DecideExample(t.Context(), operator.ExampleDecision{Role: "r", Method: "m",
+					ID: x.ID, Accept: accept, Actor: "op"}); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 		id, x := propose()
 		s.behind = decide(x)
-		if err := op.DropVerdict(t.Context(), id, "ann", false); accept != errors.Is(err, operator.ErrInForce) || !accept && err != nil {
+		if err := op.DropVerdict(t.Context(), id, "ann",
+			false); accept != errors.Is(err, operator.ErrInForce) || !accept && err != nil {
 			t.Errorf("accepted %v: taking it back ends in %v", accept, err)
 		}
 		if n := active(); n != want {
@@ -125,13 +129,15 @@ func TestPutsThatMeet(t *testing.T) {
 	s, op, _ := raced(t)
 	secret := "open sesame"
 	putTool := func(purpose string, revision int64) (bool, error) {
-		_, created, err := op.PutTool(t.Context(), operator.ToolPut{Role: "tax", Contract: agent.Contract{Purpose: purpose}, Revision: revision, Actor: "ann"})
+		_, created, err := op.PutTool(t.Context(), operator.ToolPut{Role: "tax",
+			Contract: agent.Contract{Purpose: purpose}, Revision: revision, Actor: "ann"})
 		return created, err
 	}
 	putConnection := func(description string, revision int64) (bool, error) {
 		c := weather("weather")
 		c.Description = description
-		_, created, err := op.PutConnection(t.Context(), operator.ConnectionPut{Connection: c, Secret: &secret, Revision: revision, Actor: "ann"})
+		_, created, err := op.PutConnection(t.Context(), operator.ConnectionPut{Connection: c, Secret: &secret,
+			Revision: revision, Actor: "ann"})
 		return created, err
 	}
 	for _, put := range []func(string, int64) (bool, error){putTool, putConnection} {

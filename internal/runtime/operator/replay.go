@@ -45,7 +45,8 @@ func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, err
 		report.Replayable, report.Reason = false, err.Error()
 		return report, nil
 	}
-	report.Equal, report.Recorded, report.Replayed = compared.Equal, runtime.Clip(compared.Recorded, maxEnding), runtime.Clip(compared.Replayed, maxEnding)
+	report.Equal, report.Recorded, report.Replayed = compared.Equal, runtime.Clip(compared.Recorded, maxEnding),
+		runtime.Clip(compared.Replayed, maxEnding)
 	if compared.Diverged != "" {
 		report.Reason = compared.Diverged
 	}
@@ -58,7 +59,8 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 	if e.Code == "" && e.CodeChecksum != "" {
 		e.Code = o.codeOf(ctx, *e)
 	}
-	ownFailure := []string{agent.ErrExecution, agent.ErrTimeout, agent.ErrResourceExhausted, agent.ErrRunnerCrash, agent.ErrNonSerializable}
+	ownFailure := []string{agent.ErrExecution, agent.ErrTimeout, agent.ErrResourceExhausted, agent.ErrRunnerCrash,
+		agent.ErrNonSerializable}
 	switch {
 	case !e.Replayable && e.ReplayableReason != "":
 		return e.ReplayableReason
@@ -77,8 +79,10 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	e := &got.Log
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
-		Canonical: runtime.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code, Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID, TraceID: e.TraceID,
-		Depth: e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+		Canonical: runtime.Canonical(o.calls.Rules()), Program: sandbox.Program{Source: e.Code,
+			Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID,
+		TraceID: e.TraceID,
+		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs
 	}

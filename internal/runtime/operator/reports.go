@@ -78,7 +78,8 @@ type Trend struct {
 }
 
 func newTrend(since, until time.Time) Trend {
-	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{}, FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
+	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{},
+		FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
 }
 
 // ownClass is the class of what answered, where the entry's class may be that of a stored program that failed before.
@@ -154,7 +155,8 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 
 // newestCalls reads the newest calls of the log that began at or after since and before until, newest first. A zero until is no bound. It never reads
 // more entries than it may return.
-func (o *Operator) newestCalls(ctx context.Context, since, until time.Time, most int) (calls []agent.LogEntry, more bool, err error) {
+func (o *Operator) newestCalls(ctx context.Context, since, until time.Time,
+	most int) (calls []agent.LogEntry, more bool, err error) {
 	from := agent.FormatTime(since)
 	q := store.CallQuery{Until: until}
 	for read := 0; read < most; {

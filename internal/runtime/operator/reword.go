@@ -57,7 +57,8 @@ func (o *Operator) remember(ctx context.Context, was, next *agent.Tool) error {
 
 // note sets MadeFor of the artifact's programs that lack it.
 func (o *Operator) note(ctx context.Context, a *agent.Artifact, made agent.MadeFor) (err error) {
-	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now().UTC(), Reworded: &agent.Rewording{For: made}}
+	change := agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now().UTC(),
+		Reworded: &agent.Rewording{For: made}}
 	for err == nil && slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.MadeFor == nil }) {
 		if _, err = o.store.ChangeArtifact(ctx, a.Revision, change, nil); !errors.Is(err, store.ErrConflict) {
 			break
@@ -71,7 +72,8 @@ func (o *Operator) note(ctx context.Context, a *agent.Artifact, made agent.MadeF
 }
 
 // take has the store archive or remove the targets, once their programs say what they were made for: the words may change while they are away.
-func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent.AuditEntry, do func(context.Context, []store.Target, agent.AuditEntry) error) error {
+func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent.AuditEntry,
+	do func(context.Context, []store.Target, agent.AuditEntry) error) error {
 	for _, t := range targets {
 		if t.ToolOnly {
 			continue

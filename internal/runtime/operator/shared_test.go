@@ -27,9 +27,11 @@ type replica struct {
 
 func newReplica(t *testing.T, s store.Store) *replica {
 	t.Helper()
-	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"), "weak": runtimetest.Returns(`{"status":"success_no_parse","movies":[]}`)}}
+	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1"),
+		"weak": runtimetest.Returns(`{"status":"success_no_parse","movies":[]}`)}}
 	o := runtime.DefaultOptions()
-	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box, &runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}, "finder.find": {"weak"}}}
+	o.Store, o.Shared, o.Sandbox, o.Provider = s, true, box,
+		&runtimetest.Model{Programs: map[string][]string{"r.m": {"one"}, "finder.find": {"weak"}}}
 	o.Metrics = telemetry.New(telemetry.NewRegistry(), telemetry.Build{})
 	o.AllowImport = func(string) bool { return true }
 	r, err := runtime.New(t.Context(), o)
@@ -37,7 +39,8 @@ func newReplica(t *testing.T, s store.Store) *replica {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Stop(context.Background()) })
-	op, err := operator.New(operator.Options{Store: s, Shared: true, Sandbox: box, Calls: r, Secrets: fakeSecrets{}, Metrics: o.Metrics})
+	op, err := operator.New(operator.Options{Store: s, Shared: true, Sandbox: box, Calls: r, Secrets: fakeSecrets{},
+		Metrics: o.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,8 @@ func (r *replica) call(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := r.Call(t.Context(), runtime.CallRequest{SessionID: s.ID, Method: "m", Args: []json.RawMessage{json.RawMessage("1")}})
+	res, err := r.Call(t.Context(), runtime.CallRequest{SessionID: s.ID, Method: "m",
+		Args: []json.RawMessage{json.RawMessage("1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +114,14 @@ func TestEventsOfReplicas(t *testing.T) {
 // advise brings the replica to a recommendation, and returns its id.
 func (r *replica) advise(t *testing.T) (id string) {
 	t.Helper()
-	session, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder", Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
+	session, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder",
+		Contract: &agent.Contract{Deliverable: json.RawMessage(`{"type":"object","required":["status","movies"]}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 4 { // weak answers, and the question repeated
-		if _, err := r.Call(t.Context(), runtime.CallRequest{SessionID: session.ID, Method: "find", Args: []json.RawMessage{json.RawMessage("1")}}); err != nil {
+		if _, err := r.Call(t.Context(), runtime.CallRequest{SessionID: session.ID, Method: "find",
+			Args: []json.RawMessage{json.RawMessage("1")}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,8 +152,10 @@ func TestAdviceOfReplicas(t *testing.T) {
 		holds := func(after string, open, dismissed, applied int) {
 			t.Helper()
 			for name, r := range map[string]*replica{"a": a, "b": b} {
-				if x, y, z := len(list(r, "")), len(list(r, operator.AdviceDismissed)), len(list(r, operator.AdviceApplied)); x != open || y != dismissed || z != applied {
-					t.Errorf("%s, at %s: %d open, %d dismissed, %d applied; want %d, %d, %d", after, name, x, y, z, open, dismissed, applied)
+				if x, y, z := len(list(r, "")), len(list(r, operator.AdviceDismissed)),
+					len(list(r, operator.AdviceApplied)); x != open || y != dismissed || z != applied {
+					t.Errorf("%s, at %s: %d open, %d dismissed, %d applied; want %d, %d, %d", after, name, x, y, z,
+						open, dismissed, applied)
 				}
 				if n, err := r.op.OpenRecommendations(t.Context()); err != nil || n != open {
 					t.Errorf("%s, at %s: %d are counted as open (%v), want %d", after, name, n, err, open)
@@ -163,7 +171,8 @@ func TestAdviceOfReplicas(t *testing.T) {
 		}
 		decide(a.op.DismissRecommendation, false)
 		holds("dismissed at a", 0, 1, 0)
-		if _, err := b.op.ApplyRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann"}); !errors.Is(err, store.ErrNotFound) {
+		if _, err := b.op.ApplyRecommendation(t.Context(), operator.AdviceDecision{ID: id,
+			Actor: "ann"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("applied at b, dismissed at a: %v, want that there is none", err)
 		}
 		decide(b.op.DismissRecommendation, true)
@@ -209,14 +218,16 @@ func TestDecisionsMeet(t *testing.T) {
 			id := first.advise(t)
 			a, b := newReplica(t, h), newReplica(t, h)
 			if undo {
-				if _, err := first.op.DismissRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann"}); err != nil {
+				if _, err := first.op.DismissRecommendation(t.Context(),
+					operator.AdviceDecision{ID: id, Actor: "ann"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			ended := make(chan error, 2)
 			for _, r := range []*replica{a, b} {
 				go func() {
-					_, err := r.op.DismissRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann", Undo: undo})
+					_, err := r.op.DismissRecommendation(t.Context(), operator.AdviceDecision{ID: id, Actor: "ann",
+						Undo: undo})
 					ended <- err
 				}()
 			}

@@ -24,7 +24,8 @@ type Simulation struct {
 	Changed  []ChangedCall `json:"changed"`   // newest first
 	LookedAt int           `json:"looked_at"` // calls
 	NotKnown int           `json:"not_known"` // of these: too little is kept to run their selection again as it was
-	Approval *Approvals    `json:"approval"`  // what it would have wait for a person's approval; null where it does not switch approval_required on
+	// what it would have wait for a person's approval; null where it does not switch approval_required on
+	Approval *Approvals `json:"approval"`
 }
 
 // Approvals are the programs that would wait.
@@ -84,10 +85,11 @@ func (o *Operator) approvals(ctx context.Context, now, patched *agent.Policy) (*
 
 // ChangedCall is a call for which the policy would decide otherwise.
 type ChangedCall struct {
-	CallID  string          `json:"call_id"`
-	Role    string          `json:"role"`
-	Method  string          `json:"method"`
-	Was     agent.Selection `json:"was"` // by the policy in force: what the call's entry says, unless the policy was changed since
+	CallID string `json:"call_id"`
+	Role   string `json:"role"`
+	Method string `json:"method"`
+	// by the policy in force: what the call's entry says, unless the policy was changed since
+	Was     agent.Selection `json:"was"`
 	WouldBe agent.Selection `json:"would_be"`
 }
 

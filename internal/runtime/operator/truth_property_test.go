@@ -135,8 +135,10 @@ func (s *source) Uint64() uint64 {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rand: rand.New(&source{pcg: rand.NewPCG(seed, 1)}), clock: clock{now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}, specs: map[string]spec{}, known: map[string]*agent.Generation{},
-		box: &runtimetest.Box{Programs: map[string]runtimetest.Run{}}, model: &careless{}}
+	w := &world{t: t, rand: rand.New(&source{pcg: rand.NewPCG(seed, 1)}),
+		clock: clock{now: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)}, specs: map[string]spec{},
+		known: map[string]*agent.Generation{},
+		box:   &runtimetest.Box{Programs: map[string]runtimetest.Run{}}, model: &careless{}}
 	w.store = store.NewMemory(store.Options{Now: w.clock.time})
 	fetches := w.rand.IntN(2) == 0
 	for i := range 40 {
@@ -149,7 +151,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	w.session = s.ID
-	w.policy(func(p *agent.Policy) { p.Backoff = agent.BackoffPolicy{BaseSeconds: 3600, MaxSeconds: 3600} }) // no timer of a correction ends
+	// no timer of a correction ends
+	w.policy(func(p *agent.Policy) { p.Backoff = agent.BackoffPolicy{BaseSeconds: 3600, MaxSeconds: 3600} })
 	return w
 }
 
@@ -172,7 +175,10 @@ func (w *world) write(name string, fetches bool) {
 		s.answers = [inputs]string{"panic", "panic", "panic", "panic", "panic"}
 	}
 	w.specs[name] = s
-	w.box.Programs[name] = func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result { return w.run(s, q) }
+	w.box.Programs[name] = func(_ context.Context, q sandbox.Request,
+		_ sandbox.Host) sandbox.Result {
+		return w.run(s, q)
+	}
 }
 
 // run runs a program as a runner does: on the source, or on what was recorded of it.
@@ -184,7 +190,8 @@ func (w *world) run(s spec, q sandbox.Request) sandbox.Result {
 		if json.Unmarshal(q.Recorded, &recorded) == nil && recorded.State != nil {
 			state = *recorded.State
 		} else if s.fetches {
-			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrExecution, Message: "not recorded", Detail: sandbox.DetailDiverged}}
+			return sandbox.Result{Failure: &sandbox.Failure{Type: agent.ErrExecution, Message: "not recorded",
+				Detail: sandbox.DetailDiverged}}
 		}
 	}
 	var res sandbox.Result
@@ -197,8 +204,10 @@ func (w *world) run(s spec, q sandbox.Request) sandbox.Result {
 		res.Value = json.RawMessage(answer)
 	}
 	if s.fetches {
-		res.Effects = sandbox.Effects{Journal: json.RawMessage(fmt.Sprintf(`{"v":1,"state":%d,"asks":[{"op":"fetch","params":{"url":%q}}]}`, state, sourceURL)),
-			Fetches: []sandbox.Fetch{{URL: sourceURL, Asked: sourceURL, Status: 200, Shape: fmt.Sprint("shape ", state)}}}
+		res.Effects = sandbox.Effects{Journal: json.RawMessage(fmt.Sprintf(
+			`{"v":1,"state":%d,"asks":[{"op":"fetch","params":{"url":%q}}]}`, state, sourceURL)),
+			Fetches: []sandbox.Fetch{{URL: sourceURL, Asked: sourceURL, Status: 200,
+				Shape: fmt.Sprint("shape ", state)}}}
 	}
 	return res
 }
@@ -222,7 +231,8 @@ func (w *world) start() {
 	if w.calls, err = runtime.New(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
-	if w.op, err = operator.New(operator.Options{Store: w.store, Sandbox: w.box, Calls: w.calls, Secrets: fakeSecrets{}, Metrics: o.Metrics, Now: o.Now}); err != nil {
+	if w.op, err = operator.New(operator.Options{Store: w.store, Sandbox: w.box, Calls: w.calls, Secrets: fakeSecrets{},
+		Metrics: o.Metrics, Now: o.Now}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -346,7 +356,8 @@ func (w *world) step() {
 
 // call calls the method. What serves and answers the input must answer it.
 func (w *world) call(input int, g *agent.Generation) {
-	res, err := w.calls.Call(w.t.Context(), runtime.CallRequest{SessionID: w.session, Method: "m", Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))}})
+	res, err := w.calls.Call(w.t.Context(), runtime.CallRequest{SessionID: w.session, Method: "m",
+		Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -354,7 +365,8 @@ func (w *world) call(input int, g *agent.Generation) {
 	if err := json.Unmarshal(res.Body, &reply); err != nil {
 		w.t.Fatal(err)
 	}
-	w.log("%s, call %d: %s %s of %s (%s)", res.CallID, input, reply.Outcome.Value, reply.Outcome.ErrorType, reply.Program.Generation, reply.Program.Selection.Reason)
+	w.log("%s, call %d: %s %s of %s (%s)", res.CallID, input, reply.Outcome.Value, reply.Outcome.ErrorType,
+		reply.Program.Generation, reply.Program.Selection.Reason)
 	if reply.Outcome.OK() {
 		w.served[input] = true
 		w.made = append(w.made, res.CallID)
@@ -363,8 +375,10 @@ func (w *world) call(input int, g *agent.Generation) {
 	if g != nil {
 		s = w.specs[g.Code]
 	}
-	if g != nil && w.served[input] && isValue(s.on(input, int(w.source.Load()))) && !reply.Outcome.OK() && !w.wantsError(input) {
-		w.t.Errorf("input %d, that %s answers with %s, was answered with %s", input, g.ID, s.on(input, int(w.source.Load())), reply.Outcome.ErrorType)
+	if g != nil && w.served[input] && isValue(s.on(input, int(w.source.Load()))) && !reply.Outcome.OK() &&
+		!w.wantsError(input) {
+		w.t.Errorf("input %d, that %s answers with %s, was answered with %s", input, g.ID,
+			s.on(input, int(w.source.Load())), reply.Outcome.ErrorType)
 	}
 }
 
@@ -380,10 +394,12 @@ func (w *world) wantsError(input int) bool {
 	}) {
 		return true
 	}
-	calledWrong := slices.ContainsFunc(a.Verdicts, func(v agent.Verdict) bool { // superseded or not, it dropped the fixtures
+	// superseded or not, it dropped the fixtures
+	calledWrong := slices.ContainsFunc(a.Verdicts, func(v agent.Verdict) bool {
 		return v.Verdict == agent.VerdictWrong && agent.SameInput(v.Args, v.Kwargs, args, nil)
 	})
-	return calledWrong || slices.ContainsFunc(a.ActiveExamples(), func(x agent.Example) bool { return x.SameInput(args, nil) && x.Expect.ErrorType != "" })
+	return calledWrong || slices.ContainsFunc(a.ActiveExamples(),
+		func(x agent.Example) bool { return x.SameInput(args, nil) && x.Expect.ErrorType != "" })
 }
 
 // check compares what serves now with what served before, where nothing but a forge came between.
@@ -394,8 +410,10 @@ func (w *world) check(before *agent.Generation, held []string) {
 	}
 	was, is := w.specs[before.Code], w.specs[now.Code]
 	for i := range inputs {
-		if w.served[i] && isValue(was.on(i, int(w.source.Load()))) && !isValue(is.on(i, int(w.source.Load()))) && !w.wantsError(i) {
-			w.t.Errorf("%s took the place of %s and answers %s to input %d, which was answered", now.ID, before.ID, is.on(i, int(w.source.Load())), i)
+		if w.served[i] && isValue(was.on(i, int(w.source.Load()))) && !isValue(is.on(i, int(w.source.Load()))) &&
+			!w.wantsError(i) {
+			w.t.Errorf("%s took the place of %s and answers %s to input %d, which was answered", now.ID, before.ID,
+				is.on(i, int(w.source.Load())), i)
 		}
 	}
 	still := w.held()
@@ -412,7 +430,10 @@ func (w *world) skipped(g *agent.Generation, id string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.ContainsFunc(run.Results, func(r runtime.ExampleResult) bool { return r.ID == id && r.Result == runtime.ExampleSkipped })
+	return slices.ContainsFunc(run.Results, func(r runtime.ExampleResult) bool {
+		return r.ID == id &&
+			r.Result == runtime.ExampleSkipped
+	})
 }
 
 // judge says of some call that it was right or wrong.
@@ -438,20 +459,24 @@ func (w *world) judge() {
 	if tried != nil {
 		<-tried
 	}
-	w.log("%s: %s, expected %s%s, correction %s", id, got.Verdict, j.Expected, j.ExpectedErrorType, got.Correction.State)
+	w.log("%s: %s, expected %s%s, correction %s", id, got.Verdict, j.Expected, j.ExpectedErrorType,
+		got.Correction.State)
 }
 
 func (w *world) putExample() {
 	input := w.rand.IntN(inputs)
-	x := agent.Example{Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))}, Expect: agent.Expectation{Value: json.RawMessage(strconv.Itoa(input * 10))}}
-	if _, err := w.op.PutExamples(w.t.Context(), operator.ExamplesPut{Role: "r", Method: "m", Examples: []agent.Example{x}, Revision: store.AnyRevision, Actor: "me"}); err != nil {
+	x := agent.Example{Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))},
+		Expect: agent.Expectation{Value: json.RawMessage(strconv.Itoa(input * 10))}}
+	if _, err := w.op.PutExamples(w.t.Context(), operator.ExamplesPut{Role: "r", Method: "m",
+		Examples: []agent.Example{x}, Revision: store.AnyRevision, Actor: "me"}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.log("example: %d must give %d", input, input*10)
 }
 
 func (w *world) operate(action, generation string) {
-	a, err := w.op.Operate(w.t.Context(), "r", "m", operator.Operation{Action: action, Actor: "me", Reason: "because", Generation: generation})
+	a, err := w.op.Operate(w.t.Context(), "r", "m", operator.Operation{Action: action, Actor: "me", Reason: "because",
+		Generation: generation})
 	if err != nil {
 		w.log("%s: %v", action, err)
 		return

@@ -67,7 +67,8 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 		return p, err
 	}
 	if code != "" && generation != "" {
-		return p, &agent.InputError{Code: "validation_failed", Pointer: "/generation", Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
+		return p, &agent.InputError{Code: "validation_failed", Pointer: "/generation",
+			Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
 	}
 	a, err := o.store.Artifact(ctx, p.Role, p.Method)
 	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
@@ -85,9 +86,11 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 	}
 	switch {
 	case p.Generation == nil && generation == "":
-		return p, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept yet", Hint: "its first call has one forged, which must hold the method's examples"}
+		return p, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept yet",
+			Hint: "its first call has one forged, which must hold the method's examples"}
 	case p.Generation == nil:
-		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
+		return p, &agent.InputError{Code: "invalid_generation", Pointer: "/generation",
+			Detail: "that generation is not kept", Hint: "GET .../generations lists the kept ones"}
 	}
 	return p, nil
 }

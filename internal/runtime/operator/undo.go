@@ -39,7 +39,8 @@ const (
 
 // undoable reports whether Undo knows operations of that kind.
 func undoable(action string) bool {
-	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore, opConnectionPut, opConnectionDelete}, action) || strings.HasPrefix(action, onArtifacts)
+	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore, opConnectionPut,
+		opConnectionDelete}, action) || strings.HasPrefix(action, onArtifacts)
 }
 
 // irreversible begins the undo field of an entry that cannot be undone.
@@ -59,7 +60,8 @@ type UndoRequest struct {
 
 // administers reports whether the operation was one for administrators.
 func administers(was agent.AuditEntry) bool {
-	return slices.Contains([]string{opConnectionPut, opConnectionDelete}, was.Action) || was.Action == opPolicy && string(spendOf(was.Before)) != string(spendOf(was.After))
+	return slices.Contains([]string{opConnectionPut, opConnectionDelete}, was.Action) || was.Action == opPolicy &&
+		string(spendOf(was.Before)) != string(spendOf(was.After))
 }
 
 // spendOf returns what a policy lets spend, nil where it does not say.
@@ -124,7 +126,8 @@ func rolesUndone(was agent.AuditEntry) []string {
 }
 
 // planUndo looks whether the operation can be undone as things stand, and returns what undoes it. entry records the undo; it is complete after the commit.
-func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	switch {
 	case strings.HasPrefix(was.Undo, irreversible):
 		return nil, cannotUndo(strings.TrimPrefix(was.Undo, irreversible), "")
@@ -149,7 +152,8 @@ func cannotUndo(detail, hint string) error {
 }
 
 // undoOperation undoes an operation on one artifact. A program put where there was none goes to the archive.
-func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	var from, to agent.Standing
 	if json.Unmarshal(was.After, &from) != nil || from.Role == "" {
 		return nil, cannotUndo("the entry is of an older kind, which does not hold what is needed", was.Undo)
@@ -176,7 +180,8 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 			return agent.ArtifactChange{}, store.ErrNotFound
 		}
 		if why := revert.Hinders(a); why != "" {
-			return agent.ArtifactChange{}, cannotUndo(why, "GET "+runtime.ToolPath(from.Role, from.MethodName)+"/generations shows what there is")
+			return agent.ArtifactChange{}, cannotUndo(why, "GET "+runtime.ToolPath(from.Role, from.MethodName)+
+				"/generations shows what there is")
 		}
 		return agent.ArtifactChange{Revert: revert}, nil
 	}
@@ -193,12 +198,15 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry, entr
 
 // change makes one operation on an artifact and records in the audit trail how the artifact stood before and after it. decide returns
 // the operation for the current artifact, nil where there is none; it is called again when a call changed the artifact meanwhile.
-func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry, decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
-	return o.changeShown(ctx, store.Target{Role: role, Method: method}, entry, func(a *agent.Artifact) json.RawMessage { return agent.Encoded(a.Standing()) }, decide)
+func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry,
+	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
+	return o.changeShown(ctx, store.Target{Role: role, Method: method}, entry,
+		func(a *agent.Artifact) json.RawMessage { return agent.Encoded(a.Standing()) }, decide)
 }
 
 // changeShown is change for operations of which the audit trail records something else of the artifact.
-func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent.AuditEntry, show func(a *agent.Artifact) json.RawMessage,
+func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent.AuditEntry,
+	show func(a *agent.Artifact) json.RawMessage,
 	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
 	for range mostRaces { // busy artifacts change with every call
 		a, err := o.store.Artifact(ctx, t.Role, t.Method)
@@ -229,7 +237,8 @@ func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent
 }
 
 // changeArtifact makes a person's change of an artifact. Where it is a new beginning for the method, that need not wait any more because programs failed.
-func (o *Operator) changeArtifact(ctx context.Context, revision int64, change agent.ArtifactChange, entry *agent.AuditEntry) (*agent.Artifact, error) {
+func (o *Operator) changeArtifact(ctx context.Context, revision int64, change agent.ArtifactChange,
+	entry *agent.AuditEntry) (*agent.Artifact, error) {
 	a, err := o.store.ChangeArtifact(ctx, revision, change, entry)
 	if err == nil && change.Renews() {
 		o.calls.ForgetFailures(change.Role, change.MethodName)

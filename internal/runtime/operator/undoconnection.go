@@ -12,7 +12,8 @@ import (
 
 // undoConnection puts back what a connection was before the operation, but never a secret: what is there keeps its own unless it
 // would reach further, and what is made again has none.
-func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	before, err := settingsIn(was.Before)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,8 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, ent
 	case err != nil:
 		return nil, err
 	case after == nil || !sameSettings(after, &now):
-		return nil, cannotUndo("the connection was changed again since", "undo the later change first, or PUT the connection")
+		return nil, cannotUndo("the connection was changed again since",
+			"undo the later change first, or PUT the connection")
 	}
 	entry.Before = agent.Encoded(viewOf(&now))
 	if before == nil {
@@ -39,7 +41,8 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, ent
 		return func() error { return o.store.DeleteConnection(ctx, now.Name, now.Revision, entry) }, nil
 	}
 	if sameSettings(before, &now) {
-		return nil, cannotUndo("only the secret changed, and the one before is not kept", "PUT the connection with a secret")
+		return nil, cannotUndo("only the secret changed, and the one before is not kept",
+			"PUT the connection with a secret")
 	}
 	next := *before
 	if next.Exceeds(&now) == "" {
@@ -53,7 +56,8 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry, ent
 }
 
 // remake makes a deleted connection again.
-func (o *Operator) remake(ctx context.Context, before *agent.Connection, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) remake(ctx context.Context, before *agent.Connection,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	if before == nil {
 		return nil, cannotUndo("the entry does not hold what was before", "")
 	}
@@ -83,7 +87,8 @@ func settingsIn(raw json.RawMessage) (*agent.Connection, error) {
 func sameSettings(a, b *agent.Connection) bool {
 	plain := func(c *agent.Connection) json.RawMessage {
 		x := c.WithoutSecret()
-		return agent.Encoded(agent.Connection{Name: x.Name, Description: x.Description, Hosts: x.Hosts, Methods: x.Methods, Roles: x.Roles, Auth: x.Auth,
+		return agent.Encoded(agent.Connection{Name: x.Name, Description: x.Description, Hosts: x.Hosts,
+			Methods: x.Methods, Roles: x.Roles, Auth: x.Auth,
 			IdempotencyHeader: x.IdempotencyHeader})
 	}
 	return bytes.Equal(plain(a), plain(b))

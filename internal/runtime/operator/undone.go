@@ -29,7 +29,8 @@ func (u *undos) by(ctx context.Context, id string) (string, error) {
 		u.of[e.Undoes] = e.ID
 	}
 	times := 0
-	for at := u.of[id]; at != "" && times <= len(u.of); at = u.of[at] { // an undo may be undone, and so on; an imported trail may say anything
+	// an undo may be undone, and so on; an imported trail may say anything
+	for at := u.of[id]; at != "" && times <= len(u.of); at = u.of[at] {
 		times++
 	}
 	if times%2 == 0 {

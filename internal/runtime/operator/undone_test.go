@@ -42,7 +42,8 @@ func TestUndoOffered(t *testing.T) {
 		}
 		judge := func(verdict string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				_, _, err := a.op.Judge(ctx, judged, operator.Judgement{Verdict: verdict, Actor: "ann", MayOperate: true})
+				_, _, err := a.op.Judge(ctx, judged, operator.Judgement{Verdict: verdict, Actor: "ann",
+					MayOperate: true})
 				return err
 			}
 		}
@@ -61,7 +62,8 @@ func TestUndoOffered(t *testing.T) {
 		do("wrong", judge("wrong"))
 		do("spend", patch(`{"spend": {"day_tokens": 5}}`))
 		do("tool", func(ctx context.Context) error {
-			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "shop", Contract: agent.Contract{Purpose: "sells"}, Actor: "ann", Revision: store.AnyRevision})
+			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "shop", Contract: agent.Contract{Purpose: "sells"},
+				Actor: "ann", Revision: store.AnyRevision})
 			return err
 		})
 		do("archive", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
@@ -71,7 +73,8 @@ func TestUndoOffered(t *testing.T) {
 		})
 		do("archive again", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "shop", "", "ann") })
 		do("other tool", func(ctx context.Context) error {
-			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "cafe", Contract: agent.Contract{Purpose: "cooks"}, Actor: "ann", Revision: store.AnyRevision})
+			_, _, err := a.op.PutTool(ctx, operator.ToolPut{Role: "cafe", Contract: agent.Contract{Purpose: "cooks"},
+				Actor: "ann", Revision: store.AnyRevision})
 			return err
 		})
 		do("other archive", func(ctx context.Context) error { return a.op.ArchiveTool(ctx, "cafe", "", "ann") })
@@ -89,19 +92,23 @@ func TestUndoOffered(t *testing.T) {
 			}
 			return v
 		}
-		for what, by := range map[string]string{"pin": "undo of pin", "undo of other switch": "redo of other switch", "other switch": "", "approve": "", "undo of pin": ""} {
+		for what, by := range map[string]string{"pin": "undo of pin", "undo of other switch": "redo of other switch",
+			"other switch": "", "approve": "", "undo of pin": ""} {
 			if v := view(what); v.UndoneBy != did[by] {
 				t.Errorf("%s: undone by %q, want %q", what, v.UndoneBy, did[by])
 			}
 		}
-		for what, scope := range map[string]string{"approve": "operate", "spend": "admin", "wrong": "call", "archive again": "operate", "redo of other archive": "operate", "switch again": "operate"} {
+		for what, scope := range map[string]string{"approve": "operate", "spend": "admin", "wrong": "call",
+			"archive again": "operate", "redo of other archive": "operate", "switch again": "operate"} {
 			if v := view(what); v.UndoRequest == nil || v.UndoRequest.Scopes[0] != scope {
-				t.Errorf("%s: the undo %+v is offered, refused is %q; want one with the scope %s", what, v.UndoRequest, v.UndoRefused, scope)
+				t.Errorf("%s: the undo %+v is offered, refused is %q; want one with the scope %s", what, v.UndoRequest,
+					v.UndoRefused, scope)
 			}
 		}
 		for _, what := range []string{"switch", "right", "tool", "archive", "restore", "other archive"} {
 			if v := view(what); v.UndoRequest != nil || v.UndoRefused == "" {
-				t.Errorf("%s: the undo %+v is offered, refused is %q; want it refused", what, v.UndoRequest, v.UndoRefused)
+				t.Errorf("%s: the undo %+v is offered, refused is %q; want it refused", what, v.UndoRequest,
+					v.UndoRefused)
 			}
 		}
 		for what, id := range did {
@@ -153,7 +160,8 @@ func TestUndoneIsReadOnce(t *testing.T) {
 		}
 		add := func(id, undoes string) {
 			t.Helper()
-			if err := trail.AppendAudit(t.Context(), agent.AuditEntry{ID: id, Action: "policy.change", Undoes: undoes}); err != nil {
+			if err := trail.AppendAudit(t.Context(), agent.AuditEntry{ID: id, Action: "policy.change",
+				Undoes: undoes}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -191,7 +199,8 @@ func TestUndoneIsReadOnce(t *testing.T) {
 func TestUndoEndsDelay(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(`if call.Arg(0, "v") == "bad" { panic("boom") }; return 1, nil`)}})
-	if _, err := g.op.PatchPolicy(t.Context(), json.RawMessage(`{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`), "ann"); err != nil {
+	if _, err := g.op.PatchPolicy(t.Context(),
+		json.RawMessage(`{"degraded": {"min_failures": 20}, "fixtures_enabled": false}`), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	call := g.conversation(t, "r")
@@ -207,7 +216,8 @@ func TestUndoEndsDelay(t *testing.T) {
 	asks("the first failure", true)
 	asks("after a failure", false)
 	var left store.Receipt
-	if _, err := g.op.Operate(store.WithReceipt(t.Context(), &left), "r", "m", operator.Operation{Action: "approve", Actor: "ann"}); err != nil {
+	if _, err := g.op.Operate(store.WithReceipt(t.Context(), &left), "r", "m",
+		operator.Operation{Action: "approve", Actor: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	asks("after an operation", true)

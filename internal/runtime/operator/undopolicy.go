@@ -10,7 +10,8 @@ import (
 )
 
 // undoPolicy takes the operation's own changes back and keeps what was changed elsewhere since.
-func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	now, _, err := o.store.Policy(ctx) // not the one in force here: another replica may have changed it just now
 	if err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ import (
 )
 
 // undoToolPut puts the contract back that was before, or takes away a tool that was not there.
-func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	now, err := o.store.Tool(ctx, was.Target)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, cannotUndo("the tool is not there any more", "")
@@ -25,7 +26,8 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 	}
 	var put agent.Tool
 	if json.Unmarshal(was.After, &put) != nil || !sameTerms(put, now) {
-		return nil, cannotUndo("its contract was changed again since", "undo the later change first, or PUT the contract of before")
+		return nil, cannotUndo("its contract was changed again since",
+			"undo the later change first, or PUT the contract of before")
 	}
 	if was.Before == nil {
 		target := []store.Target{{Role: was.Target, ToolOnly: true}}
@@ -37,7 +39,8 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry, entry 
 		return nil, cannotUndo("the entry does not hold what was before", "")
 	}
 	next := now
-	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson, old.ByUse, old.Owner
+	next.Contract, next.Methods, next.ByPerson, next.ByUse, next.Owner = old.Contract, old.Methods, old.ByPerson,
+		old.ByUse, old.Owner
 	next.Proposals = contract.StillStricter(now.Proposals, next.Deliverable)
 	entry.Before, entry.After = auditedTool(now), auditedTool(next)
 	return func() error {
@@ -63,17 +66,20 @@ const maxLooked = 20
 
 // undoArchive restores what the operation moved, and nothing that was archived before it. What has a newer program comes back below it, and a newer
 // tool stays.
-func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
 		return nil, err
 	}
-	refused := cannotUndo("what it archived was restored since, and is gone again", "undo what took it away the last time")
+	refused := cannotUndo("what it archived was restored since, and is gone again",
+		"undo what took it away the last time")
 	for i, t := range targets {
 		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
 			refused = cannotUndo("it deleted this more than a day ago: it is gone for good", "")
 		}
-		targets[i] = store.Target{Role: t.Role, Method: t.Method, ToolOnly: t.Method == "", From: t.From} // its artifacts are named beside a tool
+		// its artifacts are named beside a tool
+		targets[i] = store.Target{Role: t.Role, Method: t.Method, ToolOnly: t.Method == "", From: t.From}
 	}
 	looked := targets[:min(len(targets), maxLooked)]
 	if err := o.store.Archived(ctx, looked, was.ID); errors.Is(err, store.ErrNotFound) {
@@ -108,8 +114,10 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry, entry 
 
 // withoutNewer leaves out the tools that stay in the archive because there are newer ones, and the programs that are back already below newer ones. The
 // error reports that nothing is left.
-func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, auditID string) (left []store.Target, err error) {
-	refused := cannotUndo("there is another "+targets[0].String()+" now", "move what is in its place out of the way first")
+func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target,
+	auditID string) (left []store.Target, err error) {
+	refused := cannotUndo("there is another "+targets[0].String()+" now",
+		"move what is in its place out of the way first")
 	for _, t := range targets {
 		if t.ToolOnly {
 			if _, err = o.store.Tool(ctx, t.Role); err == nil {
@@ -139,7 +147,8 @@ func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target, aud
 
 // undoRestore archives what the operation restored: the tools and artifacts of its roles that exist now, except for those that
 // existed before the operation or were made after it. Of what it brought back below a newer program that one generation goes.
-func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry *agent.AuditEntry) (commit func() error, err error) {
+func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
+	entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
 	if err != nil {
 		return nil, err
@@ -160,13 +169,17 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 		if err != nil {
 			return nil, err
 		}
-		left = slices.DeleteFunc(left, func(t store.Target) bool { return slices.Contains(before, t) || o.cameAfter(ctx, t, was) })
+		left = slices.DeleteFunc(left, func(t store.Target) bool {
+			return slices.Contains(before, t) ||
+				o.cameAfter(ctx, t, was)
+		})
 		below, err := o.takeBelow(ctx, targets, was.ID)
 		if err != nil {
 			return nil, err
 		}
 		if left = append(left, below...); len(left) == 0 {
-			return nil, cannotUndo("what it restored is not there any more", "GET /v1/maintenance/audit shows what came after it")
+			return nil, cannotUndo("what it restored is not there any more",
+				"GET /v1/maintenance/audit shows what came after it")
 		}
 		return left, nil
 	}
@@ -184,7 +197,8 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry, entry 
 }
 
 // takeBelow names what the operation brought back below newer programs of the targets' roles.
-func (o *Operator) takeBelow(ctx context.Context, targets []store.Target, auditID string) (out []store.Target, err error) {
+func (o *Operator) takeBelow(ctx context.Context, targets []store.Target,
+	auditID string) (out []store.Target, err error) {
 	looked := map[string]bool{}
 	for _, t := range targets {
 		if looked[t.Role] {
@@ -197,9 +211,11 @@ func (o *Operator) takeBelow(ctx context.Context, targets []store.Target, auditI
 		}
 		for _, x := range below {
 			if x.artifact.Answers(x.generation) {
-				return nil, cannotUndo(x.generation.ID+" of "+x.artifact.String()+", which it brought back, answers now", "roll back to another generation first")
+				return nil, cannotUndo(x.generation.ID+" of "+x.artifact.String()+
+					", which it brought back, answers now", "roll back to another generation first")
 			}
-			out = append(out, store.Target{Role: x.artifact.Role, Method: x.artifact.MethodName, From: x.generation.Restored.From, Restored: auditID})
+			out = append(out, store.Target{Role: x.artifact.Role, Method: x.artifact.MethodName,
+				From: x.generation.Restored.From, Restored: auditID})
 		}
 	}
 	return out, nil
@@ -247,7 +263,8 @@ func (o *Operator) present(ctx context.Context, role string, list json.RawMessag
 func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
 	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {
-		return nil, cannotUndo("the entry does not say what was moved", cmp.Or(was.Undo, "POST /v1/maintenance/restore"))
+		return nil, cannotUndo("the entry does not say what was moved",
+			cmp.Or(was.Undo, "POST /v1/maintenance/restore"))
 	}
 	return targets, nil
 }

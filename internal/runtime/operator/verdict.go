@@ -20,7 +20,8 @@ type Judgement struct {
 	ExpectedErrorType string
 	Note              string
 	Actor             string
-	MayOperate        bool // the verdict counts at once; else it is a proposal that someone with the right to operate accepts
+	// the verdict counts at once; else it is a proposal that someone with the right to operate accepts
+	MayOperate bool
 }
 
 // JudgedCall is a verdict with what follows from it, as the REST interface shows it.
@@ -49,7 +50,8 @@ const maxNote = 4 << 10
 //
 // Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, ErrInForce where another verdict
 // counts and only a proposal is brought, *agent.InputError with the code no_program, masked_input or invalid_verdict.
-func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v JudgedCall, tried <-chan struct{}, err error) {
+func (o *Operator) Judge(ctx context.Context, callID string,
+	j Judgement) (v JudgedCall, tried <-chan struct{}, err error) {
 	if err := j.validate(); err != nil {
 		return JudgedCall{}, nil, err
 	}
@@ -60,7 +62,8 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	}
 	verdict, x := o.verdictOf(&call, j)
 	if verdict.Verdict == agent.VerdictWrong && x != nil && runtime.Meets(*call.Outcome, x) {
-		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected", Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
+		return JudgedCall{}, nil, &agent.InputError{Code: "invalid_verdict", Pointer: "/expected",
+			Detail: "that is what the program answered", Hint: `say {"verdict": "right"}`}
 	}
 	unlock := o.calls.HoldAdoption(call.Log.Role, call.Log.Method)
 	defer unlock()
@@ -68,28 +71,31 @@ func (o *Operator) Judge(ctx context.Context, callID string, j Judgement) (v Jud
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
 	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
-	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		if err := replaceable(a.Verdict(callID), verdict, j.MayOperate); err != nil {
-			same = errors.Is(err, errUnchanged)
-			return agent.ArtifactChange{}, err
-		}
-		if a == nil && x == nil {
-			return agent.ArtifactChange{}, &agent.InputError{Code: "no_program", Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
-		}
-		if x != nil {
-			if err := fits(a, *x); err != nil {
+	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID),
+		func(a *agent.Artifact) (agent.ArtifactChange, error) {
+			if err := replaceable(a.Verdict(callID), verdict, j.MayOperate); err != nil {
+				same = errors.Is(err, errUnchanged)
 				return agent.ArtifactChange{}, err
 			}
-		}
-		change := agent.ArtifactChange{Verdict: &verdict, Example: x, Proposal: verdict.State == agent.ExampleProposed}
-		if verdict.Wrong() {
-			verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
-		}
-		if o.corrects(a, &verdict) {
-			change.Correction = &agent.Correction{State: agent.CorrectionQueued}
-		}
-		return change, nil
-	})
+			if a == nil && x == nil {
+				return agent.ArtifactChange{}, &agent.InputError{Code: "no_program",
+					Detail: "no program of this method is kept", Hint: "say what is expected: an example is kept"}
+			}
+			if x != nil {
+				if err := fits(a, *x); err != nil {
+					return agent.ArtifactChange{}, err
+				}
+			}
+			change := agent.ArtifactChange{Verdict: &verdict, Example: x,
+				Proposal: verdict.State == agent.ExampleProposed}
+			if verdict.Wrong() {
+				verdict.Dropped = a.FixturesOf(verdict.Args, verdict.Kwargs)
+			}
+			if o.corrects(a, &verdict) {
+				change.Correction = &agent.Correction{State: agent.CorrectionQueued}
+			}
+			return change, nil
+		})
 	if same {
 		a, err = o.store.Artifact(ctx, call.Log.Role, call.Log.Method)
 	}
@@ -155,7 +161,8 @@ var ErrInForce = errors.New("the verdict on the call is in force: changing it ne
 
 func (j *Judgement) validate() error {
 	refuse := func(pointer, detail string) error {
-		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail, Hint: `{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}`}
+		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail,
+			Hint: `{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}`}
 	}
 	switch {
 	case j.Verdict != agent.VerdictRight && j.Verdict != agent.VerdictWrong:
@@ -165,7 +172,8 @@ func (j *Judgement) validate() error {
 	case j.Expected != nil && j.ExpectedErrorType != "":
 		return refuse("/expected_error_type", "stands instead of expected, not beside it")
 	case j.ExpectedErrorType != "" && !agent.IsErrorType(j.ExpectedErrorType):
-		return refuse("/expected_error_type", "must be a lower-case word, such as invalid_input: programs have no errors of other types")
+		return refuse("/expected_error_type",
+			"must be a lower-case word, such as invalid_input: programs have no errors of other types")
 	case len(j.Note) > maxNote:
 		return refuse("/note", fmt.Sprintf("has %d bytes, at most %d are kept", len(j.Note), maxNote))
 	}
@@ -181,14 +189,18 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 	e := &call.Log
 	switch {
 	case e.ProgramSource == agent.SourceNone || e.ProgramSource == "":
-		return call, &agent.InputError{Code: "no_program", Detail: "no program answered this call", Hint: "judge a call that a program answered"}
+		return call, &agent.InputError{Code: "no_program", Detail: "no program answered this call",
+			Hint: "judge a call that a program answered"}
 	case e.ReplayableReason == agent.ReasonMasked:
-		return call, &agent.InputError{Code: "masked_input", Detail: "the call had secrets among its arguments, which are not kept", Hint: "put an example with arguments of your own"}
+		return call, &agent.InputError{Code: "masked_input",
+			Detail: "the call had secrets among its arguments, which are not kept",
+			Hint:   "put an example with arguments of your own"}
 	case call.Outcome == nil, e.Args == nil:
 		return call, store.ErrGone
 	case verdict == agent.VerdictRight && e.OutcomeStatus != agent.StatusOK && !e.OutcomeAuthored:
-		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict", Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,
-			Hint: "only a value, or an error that the program returned, can be right"}
+		return call, &agent.InputError{Code: "invalid_verdict", Pointer: "/verdict",
+			Detail: "the program did not answer: it failed with " + e.OutcomeErrorType,
+			Hint:   "only a value, or an error that the program returned, can be right"}
 	}
 	return call, nil
 }
@@ -196,8 +208,10 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 // verdictOf makes the verdict on the call, and the example that follows from it or nil.
 func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *agent.Example) {
 	e := &call.Log
-	v := agent.Verdict{CallID: e.CallID, SessionID: e.SessionID, Generation: e.Generation, Verdict: j.Verdict, State: agent.ExampleActive, Note: j.Note, By: j.Actor,
-		At: o.o.Now().UTC(), Args: e.Args, Kwargs: e.Kwargs, GotErrorType: e.OutcomeErrorType, Expected: j.Expected, ExpectedErrorType: j.ExpectedErrorType}
+	v := agent.Verdict{CallID: e.CallID, SessionID: e.SessionID, Generation: e.Generation, Verdict: j.Verdict,
+		State: agent.ExampleActive, Note: j.Note, By: j.Actor,
+		At: o.o.Now().UTC(), Args: e.Args, Kwargs: e.Kwargs, GotErrorType: e.OutcomeErrorType, Expected: j.Expected,
+		ExpectedErrorType: j.ExpectedErrorType}
 	if !j.MayOperate {
 		v.State = agent.ExampleProposed
 	}
@@ -207,8 +221,9 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 	if len(call.Effects) > 0 {
 		v.EffectsDigest = agent.Checksum(string(call.Effects))
 	}
-	x := agent.Example{ID: ids.New("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor, CreatedAt: v.At,
-		CallID: e.CallID, SessionID: e.SessionID, Effects: call.Effects, TakenAt: v.At}
+	x := agent.Example{ID: ids.New("ex"), Args: e.Args, Kwargs: e.Kwargs, Note: j.Note, State: v.State, By: j.Actor,
+		CreatedAt: v.At,
+		CallID:    e.CallID, SessionID: e.SessionID, Effects: call.Effects, TakenAt: v.At}
 	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
 		x.TakenAt = at
 	}
@@ -238,7 +253,8 @@ func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
 }
 
 func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
-	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, State: v.State, Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
+	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, State: v.State,
+		Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
 		DroppedFixtures: v.Dropped, Correction: agent.Correction{State: agent.CorrectionNone}}
 	if v.Generation != "" {
 		out.Generation = &v.Generation

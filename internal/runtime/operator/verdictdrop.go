@@ -18,15 +18,16 @@ func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOpe
 	defer unlock()
 	entry := o.audit(actor, opVerdictDrop, a.Role+"."+a.MethodName, "")
 	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
-	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID), func(a *agent.Artifact) (agent.ArtifactChange, error) {
-		v := a.Verdict(callID) // as it is by now: it may have been accepted, or taken back
-		switch {
-		case v == nil:
-			return agent.ArtifactChange{}, store.ErrNotFound
-		case v.State == agent.ExampleActive && !mayOperate:
-			return agent.ArtifactChange{}, ErrInForce
-		}
-		return agent.ArtifactChange{DropVerdict: callID, Proposal: v.State == agent.ExampleProposed}, nil
-	})
+	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID),
+		func(a *agent.Artifact) (agent.ArtifactChange, error) {
+			v := a.Verdict(callID) // as it is by now: it may have been accepted, or taken back
+			switch {
+			case v == nil:
+				return agent.ArtifactChange{}, store.ErrNotFound
+			case v.State == agent.ExampleActive && !mayOperate:
+				return agent.ArtifactChange{}, ErrInForce
+			}
+			return agent.ArtifactChange{DropVerdict: callID, Proposal: v.State == agent.ExampleProposed}, nil
+		})
 	return err
 }

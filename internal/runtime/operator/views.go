@@ -84,7 +84,8 @@ func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
 	under := q.Before == "" || q.Status == agent.StatusRunning || o.isRunning(q.Before)
-	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil && q.HistoryAccess == nil && q.Source == "" {
+	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil &&
+		q.HistoryAccess == nil && q.Source == "" {
 		out = o.runningEntries(q)
 	}
 	if under && q.Status != agent.StatusRunning {
@@ -171,7 +172,8 @@ func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 	is := func(want, got string) bool { return want == "" || want == got }
 	since, until := agent.FormatTime(q.Since), agent.FormatTime(q.Until)
 	out := slices.DeleteFunc(o.calls.RunningCalls(), func(e agent.LogEntry) bool {
-		matches := (q.Before == "" || e.CallID < q.Before) && is(q.SessionID, e.SessionID) && is(q.Role, e.Role) && is(q.Method, e.Method) &&
+		matches := (q.Before == "" || e.CallID < q.Before) && is(q.SessionID, e.SessionID) && is(q.Role, e.Role) &&
+			is(q.Method, e.Method) &&
 			is(q.Owner, agent.OwnerOf(&e)) && is(q.TraceID, e.TraceID) && is(q.ParentCallID, e.ParentCallID) &&
 			(q.Since.IsZero() || e.Timestamp >= since) && (q.Until.IsZero() || e.Timestamp < until)
 		return !matches
@@ -187,7 +189,8 @@ func (o *Operator) Cancel(ctx context.Context, callID, actor string) error {
 		entry := o.audit(actor, opCancel, callID, "")
 		entry.SessionID = e.SessionID
 		if err := o.store.AppendAudit(ctx, entry); err != nil {
-			o.o.Logger.Warn().Err(err).Str("call_id", callID).Str("actor", actor).Msg("the audit trail lacks that a call was canceled")
+			o.o.Logger.Warn().Err(err).Str("call_id", callID).Str("actor",
+				actor).Msg("the audit trail lacks that a call was canceled")
 		}
 		return nil
 	}

@@ -27,7 +27,8 @@ func TestRunningCallAsCursor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		callID, done, err := g.Start(runtime.CallRequest{SessionID: other.ID, Method: "m", Args: []json.RawMessage{json.RawMessage(`"spin"`)}})
+		callID, done, err := g.Start(runtime.CallRequest{SessionID: other.ID, Method: "m",
+			Args: []json.RawMessage{json.RawMessage(`"spin"`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +68,14 @@ func TestCodeOfTheReason(t *testing.T) {
 			t.Errorf("%s: code %q (%v), want %q", id, view.ReplayableCode, err, want)
 		}
 	}
-	if page, err := g.op.ListCalls(t.Context(), store.CallQuery{}); err != nil || len(page) != 2 || page[0].ReplayableCode != "erased" || page[1].ReplayableCode != "" {
+	if page, err := g.op.ListCalls(t.Context(),
+		store.CallQuery{}); err != nil || len(page) != 2 || page[0].ReplayableCode != "erased" ||
+		page[1].ReplayableCode != "" {
 		t.Errorf("the list is %+v (%v)", page, err)
 	}
 	err := g.op.Events(t.Context(), operator.EventQuery{After: kept.CallID}, func(e progress.Event) error {
-		if text := string(e.Data); e.ID != gone.CallID || !strings.Contains(text, `"replayable_code":"erased"`) || !strings.Contains(text, `"args":[]`) {
+		if text := string(e.Data); e.ID != gone.CallID || !strings.Contains(text, `"replayable_code":"erased"`) ||
+			!strings.Contains(text, `"args":[]`) {
 			t.Errorf("the stream has %s: %s", e.ID, text)
 		}
 		return errEnough

@@ -24,7 +24,8 @@ func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEnt
 	if n == 0 {
 		return nil, nil
 	}
-	return o.store.ListCalls(ctx, store.CallQuery{Before: call.Log.CallID, ParentCallID: call.Log.CallID, Limit: min(n, maxNested)})
+	return o.store.ListCalls(ctx, store.CallQuery{Before: call.Log.CallID, ParentCallID: call.Log.CallID,
+		Limit: min(n, maxNested)})
 }
 
 // Why explains a call to who asks, one under way too. store.ErrNotFound when there is none.
@@ -57,7 +58,8 @@ func (o *Operator) Why(ctx context.Context, callID string, asker why.Asker) (*wh
 			in.Methods = append(in.Methods, a.MethodName)
 		}
 	}
-	if in.Artifact, err = o.store.Artifact(ctx, log.Role, log.Method); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if in.Artifact, err = o.store.Artifact(ctx, log.Role,
+		log.Method); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
 	if in.Nested, err = o.nested(ctx, &in.Call); err != nil {

@@ -13,14 +13,17 @@ import (
 // a reason that the daemon made up.
 func TestAskedInContext(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, map[string][]string{"r.m": {run(`call.Context["notes"] = []any{map[string]any{"id": 1, "text": "a se" + "cret thing"}}; return call.Arg(0, "v"), nil`),
+	g := newRig(t, map[string][]string{"r.m": {run(
+		`call.Context["notes"] = []any{map[string]any{"id": 1, "text": "a se" + "cret thing"}}; return call.Arg(0, "v"), nil`),
 		run(`return call.Arg(0, "v"), nil`)}})
 	call := g.conversation(t, "r")
 	call("m", 1)
 	for i, c := range []struct{ reason, want string }{
-		{"ties go to the <last> one", "<operator_reason>ties go to the <last> one</operator_reason>"}, {"", ""}, {runtime.ReforgePrefix + "r1", ""},
+		{"ties go to the <last> one", "<operator_reason>ties go to the <last> one</operator_reason>"}, {"", ""},
+		{runtime.ReforgePrefix + "r1", ""},
 	} {
-		if _, err := g.op.Operate(t.Context(), "r", "m", operator.Operation{Action: "regenerate", Reason: c.reason, Actor: "me"}); err != nil {
+		if _, err := g.op.Operate(t.Context(), "r", "m", operator.Operation{Action: "regenerate", Reason: c.reason,
+			Actor: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		call("m", 1)
@@ -34,7 +37,8 @@ func TestAskedInContext(t *testing.T) {
 		if !strings.Contains(user, "<earlier_program>\npackage tool") {
 			t.Errorf("the request lacks the program whose answers must stay:\n%s", user)
 		}
-		if !strings.Contains(user, "notes: array of {id: number, text: string}") || strings.Contains(user, "a secret thing") {
+		if !strings.Contains(user, "notes: array of {id: number, text: string}") ||
+			strings.Contains(user, "a secret thing") {
 			t.Errorf("the request lacks the schema of the context, or has its values:\n%s", user)
 		}
 	}

@@ -26,7 +26,8 @@ func (o *Overview) spent(ctx context.Context) error {
 		return err
 	}
 	was := o.costs.of
-	o.costs = costs{rows: make(map[string]spend.UsageRow, len(report.Data)), of: make(map[string]price, len(report.Data))}
+	o.costs = costs{rows: make(map[string]spend.UsageRow, len(report.Data)),
+		of: make(map[string]price, len(report.Data))}
 	for _, u := range report.Data {
 		p := price{Tokens: u.PromptTokens + u.CompletionTokens}
 		if u.Cost != nil {

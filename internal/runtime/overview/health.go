@@ -9,15 +9,16 @@ import (
 
 // Health is how the programs of a tool do.
 type Health struct {
-	Methods           int          `json:"methods"` // with a program
-	SuccessCount      int64        `json:"success_count"`
-	FailureCount      int64        `json:"failure_count"`       // of programs and of their sources
-	RecentFailureRate float64      `json:"recent_failure_rate"` // the highest among its current programs, 0 to 1
-	Degraded          int          `json:"degraded"`            // methods, as the four below
-	Quarantined       int          `json:"quarantined"`
-	Doubted           int          `json:"doubted"`      // a person called an answer of the current program wrong
-	Stale             int          `json:"stale"`        // a person changed what the method is for, and no program was made or checked for it since
-	LastFailure       *LastFailure `json:"last_failure"` // null where none is known
+	Methods           int     `json:"methods"` // with a program
+	SuccessCount      int64   `json:"success_count"`
+	FailureCount      int64   `json:"failure_count"`       // of programs and of their sources
+	RecentFailureRate float64 `json:"recent_failure_rate"` // the highest among its current programs, 0 to 1
+	Degraded          int     `json:"degraded"`            // methods, as the four below
+	Quarantined       int     `json:"quarantined"`
+	Doubted           int     `json:"doubted"` // a person called an answer of the current program wrong
+	// a person changed what the method is for, and no program was made or checked for it since
+	Stale       int          `json:"stale"`
+	LastFailure *LastFailure `json:"last_failure"` // null where none is known
 }
 
 // LastFailure is the newest failure of a tool's programs.
@@ -39,8 +40,10 @@ type digest struct {
 }
 
 func digestOf(a *agent.Artifact) digest {
-	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate, degraded: a.LifecycleState == agent.StateDegraded,
-		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), selectable: selectableOf(a), implied: agent.Implied([]*agent.Artifact{a})}
+	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate,
+		degraded:    a.LifecycleState == agent.StateDegraded,
+		quarantined: a.Quarantined, doubted: a.Doubted(a.CurrentID), selectable: selectableOf(a),
+		implied: agent.Implied([]*agent.Artifact{a})}
 	if a.LastFailureClass != agent.ClassNone {
 		d.last = &LastFailure{Method: a.MethodName, Class: a.LastFailureClass, Reason: a.LastFailureReason}
 		if len(a.Failures) > 0 && a.Failures[0].Class == a.LastFailureClass {
@@ -79,7 +82,8 @@ func (h *Health) add(d digest, stale Stale) {
 	for _, f := range []struct {
 		is bool
 		n  *int
-	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted}, {d.selectable != nil && stale(d.selectable), &h.Stale}} {
+	}{{d.degraded, &h.Degraded}, {d.quarantined, &h.Quarantined}, {d.doubted, &h.Doubted},
+		{d.selectable != nil && stale(d.selectable), &h.Stale}} {
 		if f.is {
 			*f.n++
 		}

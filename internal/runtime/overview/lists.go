@@ -110,7 +110,8 @@ func newLists() lists {
 		ByName: func(*row, *row) int { return 0 },
 		Used:   func(a, b *row) int { return cmp.Compare(b.tool.UsageCount, a.tool.UsageCount) },
 		Failed: func(a, b *row) int {
-			return cmp.Or(cmp.Compare(b.health.RecentFailureRate, a.health.RecentFailureRate), cmp.Compare(b.health.FailureCount, a.health.FailureCount))
+			return cmp.Or(cmp.Compare(b.health.RecentFailureRate, a.health.RecentFailureRate),
+				cmp.Compare(b.health.FailureCount, a.health.FailureCount))
 		},
 		Cost: func(a, b *row) int {
 			return cmp.Or(cmp.Compare(b.cost.Amount, a.cost.Amount), cmp.Compare(b.cost.Tokens, a.cost.Tokens))
@@ -170,7 +171,8 @@ func pivot(sort, after string) (*row, error) {
 			return nil, ErrCursor
 		}
 	}
-	return &row{tool: &agent.Tool{Role: c.Role, UsageCount: c.Used}, health: &Health{RecentFailureRate: c.Rate, FailureCount: c.Failures}, cost: price{c.Amount, c.Tokens}}, nil
+	return &row{tool: &agent.Tool{Role: c.Role, UsageCount: c.Used},
+		health: &Health{RecentFailureRate: c.Rate, FailureCount: c.Failures}, cost: price{c.Amount, c.Tokens}}, nil
 }
 
 // Tools returns a page of the registered tools, and the cursor of the next one, "" for none. A page of a search may end before it is full.

@@ -28,13 +28,14 @@ func newHall(t *testing.T) *hall {
 	t.Helper()
 	h := &hall{t: t, at: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC), tokens: map[string]int64{}}
 	var err error
-	h.Overview, err = New(Options{Store: store.NewMemory(store.DefaultOptions()), Usage: func(context.Context) (spend.UsageReport, error) {
-		var r spend.UsageReport
-		for role, n := range h.tokens {
-			r.Data = append(r.Data, spend.UsageRow{Key: role, PromptTokens: n})
-		}
-		return r, nil
-	}})
+	h.Overview, err = New(Options{Store: store.NewMemory(store.DefaultOptions()),
+		Usage: func(context.Context) (spend.UsageReport, error) {
+			var r spend.UsageReport
+			for role, n := range h.tokens {
+				r.Data = append(r.Data, spend.UsageRow{Key: role, PromptTokens: n})
+			}
+			return r, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func newHall(t *testing.T) *hall {
 // tool registers the role.
 func (h *hall) tool(role, purpose string) {
 	h.t.Helper()
-	if _, err := h.store.PutTool(h.t.Context(), agent.Tool{Role: role, Contract: agent.Contract{Purpose: purpose}}, store.AnyRevision, nil); err != nil {
+	if _, err := h.store.PutTool(h.t.Context(), agent.Tool{Role: role, Contract: agent.Contract{Purpose: purpose}},
+		store.AnyRevision, nil); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -110,7 +112,8 @@ func TestOrders(t *testing.T) {
 		role := fmt.Sprint("role", r.IntN(20))
 		switch r.IntN(6) {
 		case 0:
-			_ = h.store.Archive(t.Context(), []store.Target{{Role: role}}, agent.AuditEntry{ID: fmt.Sprint(r.Int())}) // none: nothing happens
+			// none: nothing happens
+			_ = h.store.Archive(t.Context(), []store.Target{{Role: role}}, agent.AuditEntry{ID: fmt.Sprint(r.Int())})
 			continue
 		case 1:
 			h.tokens[role] = int64(r.IntN(5))
@@ -201,7 +204,8 @@ func TestCursorsHold(t *testing.T) {
 			h.tokens[moves] = 0
 			h.tool(fmt.Sprintf("role%02d-new", n), "")
 			h.costs.took = 0
-			if err := h.store.Archive(t.Context(), []store.Target{{Role: page[len(page)-1]}}, agent.AuditEntry{ID: fmt.Sprint("aud", n)}); err != nil {
+			if err := h.store.Archive(t.Context(), []store.Target{{Role: page[len(page)-1]}},
+				agent.AuditEntry{ID: fmt.Sprint("aud", n)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -316,13 +320,15 @@ func TestWaits(t *testing.T) {
 	h.change("r", "m", agent.ArtifactChange{Approve: &yes})
 	want("approved")
 
-	x := agent.Example{ID: "ex_1", State: agent.ExampleProposed, Expect: agent.Expectation{Value: []byte("1")}, CreatedAt: h.at}
+	x := agent.Example{ID: "ex_1", State: agent.ExampleProposed, Expect: agent.Expectation{Value: []byte("1")},
+		CreatedAt: h.at}
 	h.change("r", "m", agent.ArtifactChange{Example: &x})
 	want("proposed", Proposal)
 	h.change("r", "m", agent.ArtifactChange{DropExample: "ex_1"})
 	want("rejected")
 
-	v := agent.Verdict{CallID: "call_1", Generation: "gen-1", Verdict: agent.VerdictWrong, State: agent.ExampleActive, At: h.at}
+	v := agent.Verdict{CallID: "call_1", Generation: "gen-1", Verdict: agent.VerdictWrong, State: agent.ExampleActive,
+		At: h.at}
 	h.change("r", "m", agent.ArtifactChange{Verdict: &v, Correction: &agent.Correction{State: agent.CorrectionQueued}})
 	want("a correction goes on")
 	for _, state := range []string{agent.CorrectionFailed, agent.CorrectionNone} {
@@ -337,7 +343,8 @@ func TestWaits(t *testing.T) {
 	h.change("r", "m", agent.ArtifactChange{DropVerdict: "call_1"})
 
 	parent := "gen-1"
-	h.change("r", "m", agent.ArtifactChange{Approve: &yes, Generation: &agent.Generation{ID: "gen-2", ParentID: &parent, CreatedAt: h.at, Facts: []byte(`{"literals":["\"https://evil.example.org/x\""]}`)}})
+	h.change("r", "m", agent.ArtifactChange{Approve: &yes, Generation: &agent.Generation{ID: "gen-2", ParentID: &parent,
+		CreatedAt: h.at, Facts: []byte(`{"literals":["\"https://evil.example.org/x\""]}`)}})
 	want("a new host", Effects)
 	h.change("r", "m", agent.ArtifactChange{Manifest: &agent.Manifest{Effects: agent.Effects{Hosts: []string{"other.example.org"}}, ApprovedBy: "ann"}})
 	want("a manifest that lacks it", Effects)
@@ -352,14 +359,16 @@ func TestWaits(t *testing.T) {
 	if !stands() {
 		t.Error("what waits does not stand in the artifact")
 	}
-	h.change("r", "m", agent.ArtifactChange{Manifest: &agent.Manifest{Effects: agent.Effects{Hosts: []string{"*"}}, ApprovedBy: "ann"}})
+	h.change("r", "m", agent.ArtifactChange{Manifest: &agent.Manifest{Effects: agent.Effects{Hosts: []string{"*"}},
+		ApprovedBy: "ann"}})
 	want("allowed")
 	if stands() {
 		t.Error("what was decided since it was listed stands in the artifact")
 	}
 
 	h.change("r", "m", agent.ArtifactChange{Example: &x})
-	if err := h.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}}, agent.AuditEntry{ID: "aud_1"}); err != nil {
+	if err := h.store.Archive(t.Context(), []store.Target{{Role: "r", Method: "m"}},
+		agent.AuditEntry{ID: "aud_1"}); err != nil {
 		t.Fatal(err)
 	}
 	want("archived")

@@ -14,10 +14,13 @@ import (
 
 // Kinds of what waits for a person.
 const (
-	Approval   = "approval"   // the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose, or a person's change brought back a program that does
-	Correction = "correction" // an answer was called wrong, and no program that answers better was found, or none is looked for
-	Proposal   = "proposal"   // who may not operate proposed an example, or judged a call, or a program a stricter contract
-	Effects    = "effects"    // the current program reaches, or names, what nobody has approved
+	// the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose, or a person's change brought back a program that does
+	Approval = "approval"
+	// an answer was called wrong, and no program that answers better was found, or none is looked for
+	Correction = "correction"
+	// who may not operate proposed an example, or judged a call, or a program a stricter contract
+	Proposal = "proposal"
+	Effects  = "effects" // the current program reaches, or names, what nobody has approved
 )
 
 // A Wait is something that waits for a person's decision.
@@ -78,7 +81,8 @@ func waitsOfTool(t *agent.Tool) (out []Wait) {
 		return nil
 	}
 	for _, p := range t.Proposals.Open {
-		out = append(out, Wait{ID: NewID(Proposal, t.Role, "", p.ID), Kind: Proposal, Role: t.Role, Of: p.ID, Since: p.CreatedAt.UTC().Truncate(time.Millisecond)})
+		out = append(out, Wait{ID: NewID(Proposal, t.Role, "", p.ID), Kind: Proposal, Role: t.Role, Of: p.ID,
+			Since: p.CreatedAt.UTC().Truncate(time.Millisecond)})
 	}
 	return out
 }
@@ -86,7 +90,8 @@ func waitsOfTool(t *agent.Tool) (out []Wait) {
 // waitsOf lists what may wait, whatever the policy.
 func waitsOf(a *agent.Artifact) (out []Wait) {
 	add := func(w Wait, of string, since time.Time) {
-		w.ID, w.Role, w.Method, w.Of, w.Since = NewID(w.Kind, a.Role, a.MethodName, of), a.Role, a.MethodName, of, since.UTC().Truncate(time.Millisecond)
+		w.ID, w.Role, w.Method, w.Of, w.Since = NewID(w.Kind, a.Role, a.MethodName, of), a.Role, a.MethodName, of,
+			since.UTC().Truncate(time.Millisecond)
 		out = append(out, w)
 	}
 	back, _ := a.BreaksReturned()
@@ -120,7 +125,8 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 // awaitsApproval reports whether a program that corrects is there, and waits under a kind of its own.
 func awaitsApproval(a *agent.Artifact) bool {
 	c := a.Correction
-	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == a.CurrentID
+	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil &&
+		*c.Generation == a.CurrentID
 }
 
 // Beyond returns what the generation reaches, or names in its text, that nobody has approved: what a manifest that a person approved lacks;

@@ -14,14 +14,22 @@ import (
 
 // texts are documents of every kind: plain, odd, and wrong.
 var texts = []string{
-	``, ` `, `null`, ` null `, `true`, `false`, `nul`, `truee`, `nullx`, "\x00", `0`, `-0`, `-`, `00`, `01`, `-01`, `1`, `-1`, `1.`, `.1`, `1.5`, `1.5e`, `1e+`, `1e5`, `1E-5`,
-	`-0.0`, `-0e1`, `1e308`, `1e309`, `[1,1e309,2]`, `5e-324`, `1e-400`, `123456789012345`, `999999999999999`, `1234567890123456`, `9007199254740993`, `18446744073709551617`,
-	`123456789012345678901234567890`, `0.1`, `1.7976931348623157e308`, `2.2250738585072011e-308`, `1 2`, `1,`, `+1`, `0x1`, `NaN`, `Infinity`, `1e1000000000000`,
-	`""`, `"a"`, `"`, `"a`, `"\`, `"\"`, `"\n\r\t\b\f\/\\\""`, `"\'"`, `"\x"`, `"\u"`, `"\u12"`, `"\u12g4"`, `"\u0041\u00e9\u4E2d"`, `"\u0000"`, `"\ud83d\ude00"`, `"\ud83d"`,
-	`"\ud83d\n"`, `"\ud83dx"`, `"\ude00\ud83d"`, `"\ud83d\u0041"`, `"\ud83d\u12"`, `"\uDBFF\uDFFF"`, `"\uFFFD\uFFFF"`, "\"ü\u2028\U0001F600\"", "\"\xff\"", "\"\\n\xff\"", "\"\xed\xa0\x80\"", "\"a\xe2\x80\"",
-	"\"\n\"", "\"\\\n\"", "\"\\n\n\"", "\"\x7f\"", `[]`, `[ ]`, "\n[\t1 ,\r2 ] ", `[1,]`, `[,1]`, `[1 2]`, `[1`, `[`, `]`, `[]]`, `[[],{},[[]]]`, `[1,2,3,4,5,6,7,8,9]`,
-	`{}`, `{ }`, `{"a":1}`, ` { "a" : 1 , "b" : [ ] } `, `{"a":1,"a":2}`, `{"a":{"b":1},"a":{"c":2}}`, `{"":null}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `{"a" 1}`,
-	`{"a":1`, `{"a`, `{`, `}`, `{"\u0061":1,"a":2}`, `{"<&>":"<&>"}`, "\ufeff1", "\u00a01", `{"a":1]`, `[1}`, `/**/1`, `'a'`, `[1,2,"x",{"y":null}] x`,
+	``, ` `, `null`, ` null `, `true`, `false`, `nul`, `truee`, `nullx`, "\x00", `0`, `-0`, `-`, `00`, `01`, `-01`, `1`,
+	`-1`, `1.`, `.1`, `1.5`, `1.5e`, `1e+`, `1e5`, `1E-5`,
+	`-0.0`, `-0e1`, `1e308`, `1e309`, `[1,1e309,2]`, `5e-324`, `1e-400`, `123456789012345`, `999999999999999`,
+	`1234567890123456`, `9007199254740993`, `18446744073709551617`,
+	`123456789012345678901234567890`, `0.1`, `1.7976931348623157e308`, `2.2250738585072011e-308`, `1 2`, `1,`, `+1`,
+	`0x1`, `NaN`, `Infinity`, `1e1000000000000`,
+	`""`, `"a"`, `"`, `"a`, `"\`, `"\"`, `"\n\r\t\b\f\/\\\""`, `"\'"`, `"\x"`, `"\u"`, `"\u12"`, `"\u12g4"`,
+	`"\u0041\u00e9\u4E2d"`, `"\u0000"`, `"\ud83d\ude00"`, `"\ud83d"`,
+	`"\ud83d\n"`, `"\ud83dx"`, `"\ude00\ud83d"`, `"\ud83d\u0041"`, `"\ud83d\u12"`, `"\uDBFF\uDFFF"`, `"\uFFFD\uFFFF"`,
+	"\"ü\u2028\U0001F600\"", "\"\xff\"", "\"\\n\xff\"", "\"\xed\xa0\x80\"", "\"a\xe2\x80\"",
+	"\"\n\"", "\"\\\n\"", "\"\\n\n\"", "\"\x7f\"", `[]`, `[ ]`, "\n[\t1 ,\r2 ] ", `[1,]`, `[,1]`, `[1 2]`, `[1`, `[`,
+	`]`, `[]]`, `[[],{},[[]]]`, `[1,2,3,4,5,6,7,8,9]`,
+	`{}`, `{ }`, `{"a":1}`, ` { "a" : 1 , "b" : [ ] } `, `{"a":1,"a":2}`, `{"a":{"b":1},"a":{"c":2}}`, `{"":null}`,
+	`{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `{"a" 1}`,
+	`{"a":1`, `{"a`, `{`, `}`, `{"\u0061":1,"a":2}`, `{"<&>":"<&>"}`, "\ufeff1", "\u00a01", `{"a":1]`, `[1}`, `/**/1`,
+	`'a'`, `[1,2,"x",{"y":null}] x`,
 }
 
 // same reports whether two trees are equal, numbers by their bits and lists with their capacities: programs can see both.
@@ -79,7 +87,8 @@ func withDigits(v, digits any) any {
 	switch v := v.(type) {
 	case float64:
 		n := digits.(json.Number)
-		if text, err := json.Marshal(v); err == nil && len(n) > 15 && !strings.ContainsAny(string(n), ".eE") && string(text) != string(n) {
+		if text, err := json.Marshal(v); err == nil && len(n) > 15 && !strings.ContainsAny(string(n), ".eE") &&
+			string(text) != string(n) {
 			return n
 		}
 	case []any:
@@ -100,7 +109,8 @@ func checkDecode(t *testing.T, text []byte) {
 	given := bytes.Clone(text)
 	want, wantErr := decodeDigits(text)
 	got, err := Decode(text)
-	if (err != nil) != (wantErr != nil) || err != nil && (err.Error() != wantErr.Error() || reflect.TypeOf(err) != reflect.TypeOf(wantErr)) {
+	if (err != nil) != (wantErr != nil) || err != nil && (err.Error() != wantErr.Error() ||
+		reflect.TypeOf(err) != reflect.TypeOf(wantErr)) {
 		t.Fatalf("%.300q: got the error %v, want %v", text, err, wantErr)
 	}
 	if differs := same(got, want); differs != nil {
@@ -167,7 +177,8 @@ func TestDecodeNeighbours(t *testing.T) {
 // Around the depth from which encoding/json takes over, and around its own bounds.
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	for _, depth := range []int{1, maxDepth - 2, maxDepth - 1, maxDepth, maxDepth + 1, maxDepth + 2, 1001, 9999, 10_000, 10_001} {
+	for _, depth := range []int{1, maxDepth - 2, maxDepth - 1, maxDepth, maxDepth + 1, maxDepth + 2, 1001, 9999, 10_000,
+		10_001} {
 		for _, inner := range []string{"", "1"} {
 			checkDecode(t, []byte(strings.Repeat("[", depth)+inner+strings.Repeat("]", depth)))
 		}
@@ -187,8 +198,10 @@ func TestDepth(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	numbers := []float64{0, math.Copysign(0, -1), 1e-6, 9.99e-7, 1e-7, 1e-10, 1e20, 1e21, 1e22, -1e21, 999999999999999868928, maxInteger - 1, maxInteger, maxInteger + 2, -maxInteger,
-		math.MaxInt64, math.MinInt64, math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Inf(-1), 0.1, 1.0 / 3, 100, 123456789.125}
+	numbers := []float64{0, math.Copysign(0, -1), 1e-6, 9.99e-7, 1e-7, 1e-10, 1e20, 1e21, 1e22, -1e21,
+		999999999999999868928, maxInteger - 1, maxInteger, maxInteger + 2, -maxInteger,
+		math.MaxInt64, math.MinInt64, math.MaxFloat64, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1),
+		math.Inf(-1), 0.1, 1.0 / 3, 100, 123456789.125}
 	for range 20_000 {
 		f := math.Float64frombits(r.Uint64())
 		numbers = append(numbers, f, math.Trunc(r.NormFloat64()*1e17), math.Round(r.NormFloat64()*1e4)/100)
@@ -241,15 +254,19 @@ func (s silent) MarshalJSON() ([]byte, error) {
 // Types that are taken, and those that are not.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	taken := []any{nil, true, false, "x", 1.5, 7, int64(-7), math.MinInt64, []any(nil), []any{}, []any{1, "a", nil}, []map[string]any(nil), []map[string]any{nil, {}, {"b": 1, "a": []any{}}},
-		[]string(nil), []string{"<", ""}, []float64{1, 0.5}, []float64(nil), map[string]any(nil), map[string]any{}, map[string]any{"z": 1, "a": map[string]any{"y": 2, "b": nil}, "": 3, "ä": 4, "<": 5}}
+	taken := []any{nil, true, false, "x", 1.5, 7, int64(-7), math.MinInt64, []any(nil), []any{}, []any{1, "a", nil},
+		[]map[string]any(nil), []map[string]any{nil, {}, {"b": 1, "a": []any{}}},
+		[]string(nil), []string{"<", ""}, []float64{1, 0.5}, []float64(nil), map[string]any(nil), map[string]any{},
+		map[string]any{"z": 1, "a": map[string]any{"y": 2, "b": nil}, "": 3, "ä": 4, "<": 5}}
 	for _, v := range taken {
 		if !checkEncode(t, v) {
 			t.Errorf("%#v was not taken", v)
 		}
 	}
-	for _, v := range []any{own{}, ownText("a"), json.Number("1"), json.RawMessage("1"), []byte("a"), uint(1), float32(1), struct{}{}, &struct{}{}, func() {}, make(chan int), map[string]int{"a": 1},
-		silent{t}, []any{1, silent{t}}, map[string]any{"a": own{}}, []any{math.NaN()}, "\xff", map[string]any{"\xff": 1}, [1]any{1}} {
+	for _, v := range []any{own{}, ownText("a"), json.Number("1"), json.RawMessage("1"), []byte("a"), uint(1),
+		float32(1), struct{}{}, &struct{}{}, func() {}, make(chan int), map[string]int{"a": 1},
+		silent{t}, []any{1, silent{t}}, map[string]any{"a": own{}}, []any{math.NaN()}, "\xff",
+		map[string]any{"\xff": 1}, [1]any{1}} {
 		if _, ok := Encode(v); ok {
 			t.Errorf("%#v was taken", v)
 		}
@@ -258,7 +275,8 @@ func TestTypes(t *testing.T) {
 
 // tree makes a random tree of what programs return.
 func tree(r *rand.Rand, depth int) any {
-	words := []string{"", "id", "name", "a \"b\" \\ <c> & d", "ü \u2028", "\x01\n", "\U0001F600", strings.Repeat("long ", 30), "\xff"}
+	words := []string{"", "id", "name", "a \"b\" \\ <c> & d", "ü \u2028", "\x01\n", "\U0001F600",
+		strings.Repeat("long ", 30), "\xff"}
 	word := func() string { return words[r.IntN(len(words)-1+r.IntN(200)/199)] }
 	switch kind := r.IntN(9); {
 	case kind < 4 && depth > 0:
@@ -309,7 +327,8 @@ func TestTrees(t *testing.T) {
 func rows() []byte {
 	var out []string
 	for i := range 14_000 {
-		out = append(out, fmt.Sprintf(`{"id": %d, "name": "row number %d", "tags": ["a", "b"], "x": %.1f}`, i, i, 1.5*float64(i)))
+		out = append(out, fmt.Sprintf(`{"id": %d, "name": "row number %d", "tags": ["a", "b"], "x": %.1f}`, i, i,
+			1.5*float64(i)))
 	}
 	return []byte("[" + strings.Join(out, ", ") + "]")
 }

@@ -18,10 +18,12 @@ import (
 // time, whose pairs alternate and whose first and last are those of a request without history.
 func FuzzMessages(f *testing.F) {
 	f.Add(`{"question":"q","history":{"messages":[{"question":"q1","answer":"a1"}]}}`)
-	f.Add(`{"question":"\ud800","history":{"messages":[{"question":{"b":1e999,"a":"` + "\xff" + `"},"answer":null,"score":0}]}}`)
+	f.Add(`{"question":"\ud800","history":{"messages":[{"question":{"b":1e999,"a":"` + "\xff" +
+		`"},"answer":null,"score":0}]}}`)
 	f.Add(`{"question":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"history":null}`)
 	f.Add(`{"question":1,"history":{"messages":[5]}}`)
-	s, err := contract.ParseSignature(json.RawMessage(`{"inputs":[{"name":"question"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
+	s, err := contract.ParseSignature(json.RawMessage(
+		`{"inputs":[{"name":"question"},{"name":"history","type":"history"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 // *agent.InputError when the request is wrong.
 func Messages(r Request) ([]provider.Message, error) {
 	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
-		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter", Detail: "must be lines, json or json_schema"}
+		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter",
+			Detail: "must be lines, json or json_schema"}
 	}
 	if r.Limits == (history.Limits{}) {
 		r.Limits = history.DefaultLimits()
@@ -43,7 +44,8 @@ func Messages(r Request) ([]provider.Message, error) {
 			current[k] = v
 		}
 	}
-	return append(messages, provider.Message{Role: "user", Content: history.Render(current, ordinary(r.Signature))}), nil
+	return append(messages, provider.Message{Role: "user", Content: history.Render(current, ordinary(r.Signature))}),
+		nil
 }
 
 func moved(err error, at string) error {
@@ -74,12 +76,14 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 	if e.Code == history.CodeTooLarge {
 		code = e.Code
 	}
-	return nil, &agent.InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"), Detail: e.Detail, Meta: e.Meta}
+	return nil, &agent.InputError{Code: code, Pointer: "/demos" + strings.TrimPrefix(e.Pointer, "/messages"),
+		Detail: e.Detail, Meta: e.Meta}
 }
 
 // ordinary are the inputs but the history.
 func ordinary(s contract.Signature) []contract.Field {
-	return slices.DeleteFunc(slices.Clone(s.Inputs), func(f contract.Field) bool { return f.Type == contract.TypeHistory })
+	return slices.DeleteFunc(slices.Clone(s.Inputs),
+		func(f contract.Field) bool { return f.Type == contract.TypeHistory })
 }
 
 // system renders the system message. It is the same with and without a history field.
@@ -139,7 +143,8 @@ func Schema(s contract.Signature) json.RawMessage {
 		properties[f.Name] = fieldSchema(f)
 		required = append(required, f.Name)
 	}
-	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties,
+		"additionalProperties": false})
 	if err != nil {
 		return nil // cannot be: strings, lists and maps only
 	}

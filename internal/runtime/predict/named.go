@@ -64,7 +64,8 @@ func (svc *Service) ListSignatures(ctx context.Context, after string, limit int)
 
 // PutSignature names a signature, or changes it; created says which. raw is the signature, with the member demos where
 // there are any. It is durable in the audit trail.
-func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage, actor string) (s Named, created bool, err error) {
+func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage,
+	actor string) (s Named, created bool, err error) {
 	if name, err = agent.Name("name", name); err != nil {
 		return s, false, err
 	}
@@ -78,7 +79,8 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 	defer svc.named.Close()
 	was, known := svc.named.All()[name]
 	if !known && len(svc.named.All()) >= maxSignatures {
-		return s, false, &agent.InputError{Code: "too_large", Detail: "there are 1000 named signatures already", Hint: "delete one, or send the signature with the request"}
+		return s, false, &agent.InputError{Code: "too_large", Detail: "there are 1000 named signatures already",
+			Hint: "delete one, or send the signature with the request"}
 	}
 	now := svc.o.Now().UTC()
 	s = Named{Name: name, Signature: parsed, Demos: demos, CreatedAt: now, UpdatedAt: now}
@@ -133,7 +135,8 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	}
 	var demos []json.RawMessage
 	if json.Unmarshal(given, &demos) != nil {
-		return sig, nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos", Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
+		return sig, nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/demos",
+			Detail: "must be a list of objects", Hint: `[{"question": "q1", "answer": "a1"}]`}
 	}
 	return sig, demos, fault(checkDemos(&sig, demos, storedDemos()))
 }
@@ -141,12 +144,14 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 // parseSignature refuses a signature that makes no sense, with a pointer into the request below at.
 func parseSignature(raw json.RawMessage, at string) (contract.Signature, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
-		return contract.Signature{}, &agent.InputError{Code: "invalid_contract", Pointer: at, Detail: "a signature is required", Hint: signatureHint}
+		return contract.Signature{}, &agent.InputError{Code: "invalid_contract", Pointer: at,
+			Detail: "a signature is required", Hint: signatureHint}
 	}
 	s, err := contract.ParseNewSignature(raw)
 	var bad *contract.SignatureError
 	if errors.As(err, &bad) {
-		return s, &agent.InputError{Code: "invalid_contract", Pointer: at + bad.Pointer, Detail: bad.Reason, Hint: signatureHint}
+		return s, &agent.InputError{Code: "invalid_contract", Pointer: at + bad.Pointer, Detail: bad.Reason,
+			Hint: signatureHint}
 	}
 	return s, err
 }

@@ -94,7 +94,8 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 		}
 		result.Usage.Add(reply.Usage)
 		result.Model = reply.Model
-		result.Messages = append(slices.Clip(result.Messages), provider.Message{Role: "assistant", Content: reply.Content})
+		result.Messages = append(slices.Clip(result.Messages), provider.Message{Role: "assistant",
+			Content: reply.Content})
 		if result.Outputs, reason = r.read(reply.Content); reason == "" {
 			result.JSON = object(r.Signature.Outputs, result.Outputs)
 			return result, nil
@@ -117,13 +118,15 @@ func (r Request) read(text string) (map[string]json.RawMessage, string) {
 
 // ask takes an empty answer for a reply like any other: one that does not fit.
 func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
-	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner, Charge: r.Charge}
+	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner,
+		Charge: r.Charge}
 	if r.Adapter == AdapterJSONSchema {
 		request.Schema = Schema(r.Signature)
 	}
 	reply, err := p.Chat(ctx, request)
 	var failed *provider.Error
-	if errors.As(err, &failed) && failed.Reason == provider.ReasonNoAnswer && failed.Usage.ModelRequests > 0 && p.Name() != "replay" {
+	if errors.As(err, &failed) && failed.Reason == provider.ReasonNoAnswer && failed.Usage.ModelRequests > 0 &&
+		p.Name() != "replay" {
 		return provider.ChatReply{Usage: failed.Usage, Model: r.Model}, nil
 	}
 	return reply, err
@@ -172,7 +175,8 @@ func checkTurns(s *contract.Signature, turns []history.Turn) error {
 				continue
 			}
 			if broken := f.Check(v); broken != nil {
-				return &agent.InputError{Code: CodeInvalidInput, Pointer: fmt.Sprintf("/demos/%d/%s", i, escape(f.Name)), Detail: "breaks the schema of its field: " + broken.Message}
+				return &agent.InputError{Code: CodeInvalidInput, Pointer: fmt.Sprintf("/demos/%d/%s", i,
+					escape(f.Name)), Detail: "breaks the schema of its field: " + broken.Message}
 			}
 		}
 	}
@@ -183,25 +187,29 @@ func checkInputs(r Request, historyField string) error {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {
 		if !slices.ContainsFunc(r.Signature.Inputs, func(f contract.Field) bool { return f.Name == name }) {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name), Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(name),
+				Detail: "is no input of the signature", Meta: map[string]any{"field": name}}
 		}
 		if name != historyField {
 			size += len(r.Inputs[name])
 		}
 	}
 	if size > r.Limits.Bytes {
-		return &agent.InputError{Code: history.CodeTooLarge, Pointer: "/inputs", Detail: fmt.Sprintf("have %d bytes; at most %d are read", size, r.Limits.Bytes)}
+		return &agent.InputError{Code: history.CodeTooLarge, Pointer: "/inputs",
+			Detail: fmt.Sprintf("have %d bytes; at most %d are read", size, r.Limits.Bytes)}
 	}
 	for _, f := range ordinary(r.Signature) {
 		v, ok := r.Inputs[f.Name]
 		if !ok {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing", Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: "is missing",
+				Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": "nothing"}}
 		}
 		if agent.Kind(v) == "null" {
 			continue
 		}
 		if _, reason := typed(f, v); reason != "" {
-			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason, Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
+			return &agent.InputError{Code: CodeInvalidInput, Pointer: "/inputs/" + escape(f.Name), Detail: reason,
+				Meta: map[string]any{"field": f.Name, "expected": f.Type, "got": agent.Kind(v)}}
 		}
 	}
 	return nil

@@ -68,13 +68,16 @@ func text(contents ...string) []openaitest.Reply {
 func TestExample(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, text("Answer: ok")...)
-	r := request(t, withHistory, `{"question": "current", "history": {"messages": [{"question": "q1", "answer": "a1"}]}}`)
+	r := request(t, withHistory,
+		`{"question": "current", "history": {"messages": [{"question": "q1", "answer": "a1"}]}}`)
 	got, err := Run(t.Context(), p, r)
 	if err != nil || string(got.JSON) != `{"answer":"ok"}` || got.Attempts != 1 || got.Usage.ModelRequests != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	want := []any{map[string]any{"role": "system", "content": got.Messages[0].Content}, map[string]any{"role": "user", "content": "Question: q1"},
-		map[string]any{"role": "assistant", "content": "Answer: a1"}, map[string]any{"role": "user", "content": "Question: current"}}
+	want := []any{map[string]any{"role": "system", "content": got.Messages[0].Content},
+		map[string]any{"role": "user", "content": "Question: q1"},
+		map[string]any{"role": "assistant", "content": "Answer: a1"},
+		map[string]any{"role": "user", "content": "Question: current"}}
 	if diff := cmp.Diff(want, s.Requests()[0].Body["messages"]); diff != "" {
 		t.Error(diff)
 	}
@@ -97,7 +100,8 @@ func TestHistoryChangesNothingElse(t *testing.T) {
 	}
 	for _, n := range []int{1, 2, 7} {
 		elements := strings.TrimSuffix(strings.Repeat(`{"answer":"marker","question":"marker"},`, n), ",")
-		got, err := Messages(request(t, withHistory, `{"question":"current <x>","history":{"messages":[`+elements+`]}}`))
+		got, err := Messages(request(t, withHistory, `{"question":"current <x>","history":{"messages":[`+elements+
+			`]}}`))
 		if err != nil || len(got) != len(plain)+2*n || got[0] != plain[0] || got[len(got)-1] != plain[len(plain)-1] {
 			t.Fatalf("%d turns: %v, %d messages", n, err, len(got))
 		}
@@ -114,9 +118,11 @@ func TestGolden(t *testing.T) {
 	signature := `{"instructions":"Judge the review.","inputs":[{"name":"review","type":"string","description":"as the\n customer wrote it"},{"name":"tags","type":"array"},{"name":"history","type":"history"}],
 		"outputs":[{"name":"mood"},{"name":"stars","type":"integer","description":"1 to 5"},{"name":"details","type":"object"}]}`
 	for _, adapter := range []string{AdapterLines, AdapterJSON, AdapterJSONSchema} {
-		r := request(t, signature, `{"tags":["b","a"],"review":"Good.\nVery good.","history":{"messages":[{"stars":2,"mood":"bad","review":"Meh."}]}}`)
+		r := request(t, signature,
+			`{"tags":["b","a"],"review":"Good.\nVery good.","history":{"messages":[{"stars":2,"mood":"bad","review":"Meh."}]}}`)
 		r.Adapter = adapter
-		r.Demos = []json.RawMessage{json.RawMessage(`{"review":"Great","mood":"good","stars":5,"details":{"z":1,"a":"<b>"}}`)}
+		r.Demos = []json.RawMessage{json.RawMessage(
+			`{"review":"Great","mood":"good","stars":5,"details":{"z":1,"a":"<b>"}}`)}
 		messages, err := Messages(r)
 		if err != nil {
 			t.Fatal(err)
@@ -148,12 +154,17 @@ func TestGolden(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, signature, inputs, code, pointer string }{
-		{"history is a string", withHistory, `{"question":"q","history":"x"}`, "invalid_history_value", "/inputs/history"},
-		{"bad element", withHistory, `{"question":"q","history":{"messages":[{"question":"q","answer":"a"},{}]}}`, "invalid_history_element", "/inputs/history/messages/1"},
+		{"history is a string", withHistory, `{"question":"q","history":"x"}`, "invalid_history_value",
+			"/inputs/history"},
+		{"bad element", withHistory, `{"question":"q","history":{"messages":[{"question":"q","answer":"a"},{}]}}`,
+			"invalid_history_element", "/inputs/history/messages/1"},
 		{"missing input", withHistory, `{}`, "invalid_input", "/inputs/question"},
 		{"unknown input", withHistory, `{"question":"q","qestion":"q"}`, "invalid_input", "/inputs/qestion"},
-		{"wrong type", `{"inputs":[{"name":"n","type":"integer"}],"outputs":[{"name":"a"}]}`, `{"n":1.5}`, "invalid_input", "/inputs/n"},
-		{"too many turns", withHistory, `{"question":"q","history":{"messages":[` + strings.Repeat(`{"question":"q","answer":"a"},`, 1000) + `{"question":"q","answer":"a"}]}}`, "too_large", "/inputs/history/messages"},
+		{"wrong type", `{"inputs":[{"name":"n","type":"integer"}],"outputs":[{"name":"a"}]}`, `{"n":1.5}`,
+			"invalid_input", "/inputs/n"},
+		{"too many turns", withHistory, `{"question":"q","history":{"messages":[` +
+			strings.Repeat(`{"question":"q","answer":"a"},`, 1000) + `{"question":"q","answer":"a"}]}}`, "too_large",
+			"/inputs/history/messages"},
 		{"too long", withHistory, `{"question":"` + strings.Repeat("x", 1<<20) + `"}`, "too_large", "/inputs"},
 	}
 	p, s := start(t, text("Answer: never")...)
@@ -185,26 +196,38 @@ func TestRead(t *testing.T) {
 	full := `{"answer":"a","count":3,"sure":true,"list":[1],"extra":null}`
 	tests := []struct{ name, reply, want, reason string }{
 		{"lines", "Answer: a\nCount: 3\nSure: True\nList: [1]\nExtra: null", full, ""},
-		{"lines in another order and case, with prose before", "Here you are:\nCOUNT: 3\nextra: null\n**List:** [1]\nSure: true\n answer : a\n", full, ""},
-		{"several lines", "Answer: a\nb: c\n\nd\nCount: 3\nSure: false\nList: [\n 1\n]\nExtra: some text", `{"answer":"a\nb: c\n\nd","count":3,"sure":false,"list":[1],"extra":"some text"}`, ""},
+		{"lines in another order and case, with prose before",
+			"Here you are:\nCOUNT: 3\nextra: null\n**List:** [1]\nSure: true\n answer : a\n", full, ""},
+		{"several lines", "Answer: a\nb: c\n\nd\nCount: 3\nSure: false\nList: [\n 1\n]\nExtra: some text",
+			`{"answer":"a\nb: c\n\nd","count":3,"sure":false,"list":[1],"extra":"some text"}`, ""},
 		{"JSON", full, full, ""},
-		{"JSON in a fence, keys in another case", "```json\n{\"Answer\": \"a\", \"count\": 3.0, \"sure\": true, \"list\": [ 1 ], \"EXTRA\": null, \"more\": 1}\n```", full, ""},
-		{"big integers are exact", strings.Replace(full, "3", "9007199254740993", 1), strings.Replace(full, "3", "9007199254740993", 1), ""},
+		{"JSON in a fence, keys in another case",
+			"```json\n{\"Answer\": \"a\", \"count\": 3.0, \"sure\": true, \"list\": [ 1 ], \"EXTRA\": null, \"more\": 1}\n```", full, ""},
+		{"big integers are exact", strings.Replace(full, "3", "9007199254740993", 1),
+			strings.Replace(full, "3", "9007199254740993", 1), ""},
 		{"empty", " \n", "", "it is empty"},
 		{"prose", "I do not know.", "", "it lacks Answer, Count, Sure, List, Extra"},
 		{"missing", "Answer: a\nCount: 3", "", "it lacks Sure, List, Extra"},
-		{"not whole", "Answer: a\nCount: 3.5\nSure: true\nList: []\nExtra: 1", "", "Count must be of type integer, got number"},
-		{"text for a number", "Answer: a\nCount: three\nSure: true\nList: []\nExtra: 1", "", "Count must be of type integer, got string"},
-		{"JSON in prose, the last", `I first thought {"answer": "z", "count": 1}, but: ` + full + " That is all.", full, ""},
-		{"JSON as Python writes it", "{'answer': 'a', 'count': 3, 'sure': True, 'list': [1,], 'extra': None}", full, ""},
-		{"JSON in the marks of a call", `<tool_call>{"name": "answer", "arguments": ` + full + `}</tool_call>`, full, ""},
+		{"not whole", "Answer: a\nCount: 3.5\nSure: true\nList: []\nExtra: 1", "",
+			"Count must be of type integer, got number"},
+		{"text for a number", "Answer: a\nCount: three\nSure: true\nList: []\nExtra: 1", "",
+			"Count must be of type integer, got string"},
+		{"JSON in prose, the last", `I first thought {"answer": "z", "count": 1}, but: ` + full + " That is all.", full,
+			""},
+		{"JSON as Python writes it", "{'answer': 'a', 'count': 3, 'sure': True, 'list': [1,], 'extra': None}", full,
+			""},
+		{"JSON in the marks of a call", `<tool_call>{"name": "answer", "arguments": ` + full + `}</tool_call>`, full,
+			""},
 		{"JSON in two fences", "```json\n{\"answer\": \"z\"}\n```\nBetter:\n```json\n" + full + "\n```", full, ""},
 		{"lines in a list", "- **Answer:** a\n- **Count:** 3\n- Sure: true\n- List: [1]\n- Extra: null", full, ""},
-		{"a list within an answer is no label", "Answer: a\n- Count: 7\nCount: 3\nSure: true\nList: [1]\nExtra: null", strings.Replace(full, `"a"`, `"a\n- Count: 7"`, 1), ""},
-		{"lines with values as Python writes them", "Answer: a\nCount: **3**\nSure: TRUE\nList: ```python\n[1,]\n```\nExtra: None", full, ""},
+		{"a list within an answer is no label", "Answer: a\n- Count: 7\nCount: 3\nSure: true\nList: [1]\nExtra: null",
+			strings.Replace(full, `"a"`, `"a\n- Count: 7"`, 1), ""},
+		{"lines with values as Python writes them",
+			"Answer: a\nCount: **3**\nSure: TRUE\nList: ```python\n[1,]\n```\nExtra: None", full, ""},
 		{"other colons", "Answer：a\nCount：3\nSure: true\nList: [1]\nExtra: null", full, ""},
 		{"a broken object", `{"answer": "a", "count": 3`, "", "it lacks Answer, Count, Sure, List, Extra"},
-		{"JSON with a number for a string", strings.Replace(full, `"a"`, "5", 1), "", "Answer must be of type string, got number"},
+		{"JSON with a number for a string", strings.Replace(full, `"a"`, "5", 1), "",
+			"Answer must be of type string, got number"},
 	}
 	s := request(t, signature, `{"q":"x"}`).Signature
 	for _, tt := range tests {
@@ -235,7 +258,8 @@ func TestBareAnswer(t *testing.T) {
 		"```json\n{\"answer\": \"ok\"}\n```":    "ok",
 	} {
 		p, _ := start(t, text(reply)...)
-		r := request(t, `{"instructions":"Say it.","inputs":[{"name":"input"}],"outputs":[{"name":"answer"}]}`, `{"input":"x"}`)
+		r := request(t, `{"instructions":"Say it.","inputs":[{"name":"input"}],"outputs":[{"name":"answer"}]}`,
+			`{"input":"x"}`)
 		r.Bare = true
 		got, err := Run(t.Context(), p, r)
 		var answer string
@@ -249,7 +273,8 @@ func TestBareAnswer(t *testing.T) {
 	p, s := start(t, openaitest.Reply{Content: "Answer: half of a th", Finish: "length"})
 	_, err := Run(t.Context(), p, request(t, withHistory, `{"question":"q"}`))
 	var failed *provider.Error
-	if !errors.As(err, &failed) || failed.Reason != provider.ReasonCutOff || !strings.Contains(failed.Message, "--max-completion-tokens") || len(s.Requests()) != 1 {
+	if !errors.As(err, &failed) || failed.Reason != provider.ReasonCutOff ||
+		!strings.Contains(failed.Message, "--max-completion-tokens") || len(s.Requests()) != 1 {
 		t.Errorf("a reply that was cut off: %v", err)
 	}
 }
@@ -263,26 +288,31 @@ func TestNestedOutputs(t *testing.T) {
 		{"name":"items","schema":{"type":"array","minItems":1,"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"price":{"type":"number"}}}}}]}`
 	for name, c := range map[string]struct{ adapter, first, second string }{
 		"lines": {AdapterLines, "Mood: fine\nItems: []", "Mood: good\nItems: [{\"name\": \"milk\", \"price\": 1.5}]"},
-		"json":  {AdapterJSONSchema, `{"mood":"good","items":[{"price":1}]}`, "```json\n{\"mood\": \"good\", \"items\": [{\"name\": \"milk\", \"price\": 1.5}]}\n```"},
+		"json": {AdapterJSONSchema, `{"mood":"good","items":[{"price":1}]}`,
+			"```json\n{\"mood\": \"good\", \"items\": [{\"name\": \"milk\", \"price\": 1.5}]}\n```"},
 	} {
 		p, s := start(t, text(c.first, c.second)...)
 		r := request(t, signature, `{"text":"Milk, 1.50"}`)
 		r.Adapter = c.adapter
 		got, err := Run(t.Context(), p, r)
-		if err != nil || string(got.JSON) != `{"mood":"good","items":[{"name":"milk","price":1.5}]}` || got.Attempts != 2 {
+		if err != nil || string(got.JSON) != `{"mood":"good","items":[{"name":"milk","price":1.5}]}` ||
+			got.Attempts != 2 {
 			t.Errorf("%s: got %s after %d attempts, %v", name, got.JSON, got.Attempts, err)
 			continue
 		}
-		if sent := s.Requests()[1].Text; !strings.Contains(sent, "breaks its schema") || !strings.Contains(got.Messages[0].Content, `keeps the JSON Schema {"enum":["good","bad"]}`) {
+		if sent := s.Requests()[1].Text; !strings.Contains(sent, "breaks its schema") ||
+			!strings.Contains(got.Messages[0].Content, `keeps the JSON Schema {"enum":["good","bad"]}`) {
 			t.Errorf("%s: the model was sent %s", name, sent)
 		}
 	}
 	held := string(Schema(request(t, signature, `{"text":"x"}`).Signature))
-	if !strings.Contains(held, `"mood":{"enum":["good","bad"],"type":"string"}`) || !strings.Contains(held, `"required":["name"]`) {
+	if !strings.Contains(held, `"mood":{"enum":["good","bad"],"type":"string"}`) ||
+		!strings.Contains(held, `"required":["name"]`) {
 		t.Errorf("a server gets the schema %s", held)
 	}
 	bad := request(t, signature, `{"text":"x"}`)
-	bad.Demos = []json.RawMessage{json.RawMessage(`{"text":"Bread","mood":"bad","items":[{"name":"bread"}]}`), json.RawMessage(`{"text":"Milk","mood":"ugly"}`)}
+	bad.Demos = []json.RawMessage{json.RawMessage(`{"text":"Bread","mood":"bad","items":[{"name":"bread"}]}`),
+		json.RawMessage(`{"text":"Milk","mood":"ugly"}`)}
 	var e *agent.InputError
 	if _, err := Messages(bad); !errors.As(err, &e) || e.Pointer != "/demos/1/mood" {
 		t.Errorf("a demo that breaks the schema: %v", err)
@@ -310,9 +340,11 @@ func TestOneRepair(t *testing.T) {
 		}
 		var unfit *ReplyError
 		switch {
-		case tt.reason == "" && (err != nil || string(got.JSON) != `{"answer":"ok"}` || got.Attempts != 2 || got.Usage.ModelRequests != 2):
+		case tt.reason == "" && (err != nil || string(got.JSON) != `{"answer":"ok"}` || got.Attempts != 2 ||
+			got.Usage.ModelRequests != 2):
 			t.Errorf("%s: got %+v, %v", tt.name, got, err)
-		case tt.reason != "" && (!errors.As(err, &unfit) || unfit.Reason != tt.reason || unfit.Usage.ModelRequests != 2):
+		case tt.reason != "" && (!errors.As(err, &unfit) || unfit.Reason != tt.reason ||
+			unfit.Usage.ModelRequests != 2):
 			t.Errorf("%s: got %v", tt.name, err)
 		}
 	}
@@ -364,7 +396,8 @@ func TestElementRoundTrip(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add("Answer: a\nScore: 1")
 	f.Add("```json\n{\"answer\":\"a\",\"score\":1}\n```")
-	s, err := contract.ParseSignature(json.RawMessage(`{"inputs":[{"name":"q"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
+	s, err := contract.ParseSignature(json.RawMessage(
+		`{"inputs":[{"name":"q"}],"outputs":[{"name":"answer"},{"name":"score","type":"number"}]}`))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -386,8 +419,10 @@ func TestShuffles(t *testing.T) {
 	}
 	first := ""
 	for range 1000 {
-		turn := shuffled(`"review":"r1"`, `"meta":`+shuffled(`"b":1.50`, `"a":[{}]`, `"c":"<é>"`), `"mood":"bad"`, `"stars":2`, `"other":1`)
-		r := request(t, signature, shuffled(`"review":"r"`, `"meta":`+shuffled(`"z":`+shuffled(`"y":null`, `"x":1e2`), `"n":9007199254740993`), `"past":{"messages":[`+turn+`]}`))
+		turn := shuffled(`"review":"r1"`, `"meta":`+shuffled(`"b":1.50`, `"a":[{}]`, `"c":"<é>"`), `"mood":"bad"`,
+			`"stars":2`, `"other":1`)
+		r := request(t, signature, shuffled(`"review":"r"`, `"meta":`+shuffled(`"z":`+shuffled(`"y":null`, `"x":1e2`),
+			`"n":9007199254740993`), `"past":{"messages":[`+turn+`]}`))
 		r.Demos = []json.RawMessage{json.RawMessage(shuffled(`"stars":5`, `"mood":"good"`, `"review":"r0"`))}
 		messages, err := Messages(r)
 		if err != nil {

@@ -61,8 +61,9 @@ type Query struct {
 	Demos     []json.RawMessage // nil takes those of the named signature, an empty list none
 	Model     string            // "" is the session's or the daemon's
 	Adapter   string            // lines, json, json_schema
-	SessionID string            // its earlier turns of the same signature are the history, and the new turn is kept; "" for none
-	Debug     bool              // return the messages
+	// its earlier turns of the same signature are the history, and the new turn is kept; "" for none
+	SessionID string
+	Debug     bool // return the messages
 	Owner     string
 	Operates  bool // SessionID may be another's
 	TraceID   string
@@ -105,8 +106,9 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	if q.TraceID == "" {
 		q.TraceID = ids.NewTrace()
 	}
-	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model), Adapter: q.Adapter,
-		Limits: history.DefaultLimits()}
+	p := Request{Signature: sig, Inputs: q.Inputs, Demos: q.Demos, Model: cmp.Or(q.Model, svc.o.Model),
+		Adapter: q.Adapter,
+		Limits:  history.DefaultLimits()}
 	p.Charge = svc.charge("", q, p.Model)
 	if q.SessionID != "" {
 		return svc.inSession(ctx, q, p)
@@ -140,7 +142,8 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 		return Answer{}, fault(err)
 	}
 	began := svc.o.Now()
-	span := svc.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent, At: began})
+	span := svc.o.Tracer.Start(telemetry.SpanStart{Name: "predict", TraceID: q.TraceID, TraceParent: q.TraceParent,
+		At: began})
 	question := span.Ask(p.Model, began)
 	p.TraceParent = telemetry.TraceParent(question, q.TraceID)
 	p.Owner = agent.Owner{Namespace: svc.o.Namespace, Name: q.Owner}
@@ -219,7 +222,8 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := svc.o.Calls.Room(ctx, session.Owner, store.Bytes{Contexts: 1, Histories: 1, Values: 1}); err != nil { // before the model is paid
+	// before the model is paid
+	if err := svc.o.Calls.Room(ctx, session.Owner, store.Bytes{Contexts: 1, Histories: 1, Values: 1}); err != nil {
 		return Answer{}, err
 	}
 	if q.Model == "" && session.Model != "" {
@@ -250,7 +254,8 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	return svc.keep(ctx, t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key, append(turns, element))}}, reply)
+	return svc.keep(ctx, t, &agent.ContextChange{Set: map[string]json.RawMessage{key: svc.boundTurns(memory, key,
+		append(turns, element))}}, reply)
 }
 
 // turnsKey names the turns of a signature, which its fields identify, not its instructions.
@@ -276,7 +281,8 @@ func withTurns(p Request, turns []json.RawMessage) Request {
 	field := p.Signature.HistoryField()
 	if field == "" {
 		field = "session turns"
-		p.Signature.Inputs = append(slices.Clone(p.Signature.Inputs), contract.Field{Name: field, Type: contract.TypeHistory})
+		p.Signature.Inputs = append(slices.Clone(p.Signature.Inputs),
+			contract.Field{Name: field, Type: contract.TypeHistory})
 	}
 	if len(turns) == 0 || agent.Kind(p.Inputs[field]) != "null" && len(p.Inputs[field]) > 0 {
 		return p

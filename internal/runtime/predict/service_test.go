@@ -61,10 +61,12 @@ func TestInterruptedPredictions(t *testing.T) {
 		code, says           string
 		listed, usedRequests int
 	}{
-		"in the queue":                   {code: codeTimeout, says: interrupt.NeverStarted},
-		"in the queue, at a shutdown":    {shutdown: true, code: codeDraining, says: interrupt.NeverStarted},
-		"while the model is asked":       {free: true, code: codeTimeout, says: "still being asked", listed: 1, usedRequests: 1},
-		"while it is asked, at shutdown": {free: true, shutdown: true, code: codeDraining, says: "still being asked", listed: 1, usedRequests: 1},
+		"in the queue":                {code: codeTimeout, says: interrupt.NeverStarted},
+		"in the queue, at a shutdown": {shutdown: true, code: codeDraining, says: interrupt.NeverStarted},
+		"while the model is asked": {free: true, code: codeTimeout, says: "still being asked", listed: 1,
+			usedRequests: 1},
+		"while it is asked, at shutdown": {free: true, shutdown: true, code: codeDraining, says: "still being asked",
+			listed: 1, usedRequests: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,22 +79,26 @@ func TestInterruptedPredictions(t *testing.T) {
 				if err := held.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r"}, nil); err != nil {
 					t.Fatal(err)
 				}
-				svc, err := NewService(Options{Store: s, Provider: silent{}, Calls: &busy{life: life, free: c.free}, Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{}),
-					Model: "m", Timeout: time.Minute, MaxContext: 1 << 20})
+				svc, err := NewService(Options{Store: s, Provider: silent{}, Calls: &busy{life: life, free: c.free},
+					Metrics: telemetry.New(telemetry.NewRegistry(), telemetry.Build{}),
+					Model:   "m", Timeout: time.Minute, MaxContext: 1 << 20})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if c.shutdown {
 					time.AfterFunc(time.Second, func() { end(interrupt.ErrShutdown) })
 				}
-				_, err = svc.Predict(t.Context(), Query{SessionID: "sess_1", Inputs: map[string]json.RawMessage{"q": json.RawMessage("1")},
+				_, err = svc.Predict(t.Context(), Query{SessionID: "sess_1",
+					Inputs:    map[string]json.RawMessage{"q": json.RawMessage("1")},
 					Signature: json.RawMessage(`{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`)})
 				var failed *Failure
-				if !errors.As(err, &failed) || failed.Code != c.code || !strings.Contains(failed.Detail, c.says) || failed.Usage.ModelRequests != c.usedRequests {
+				if !errors.As(err, &failed) || failed.Code != c.code || !strings.Contains(failed.Detail, c.says) ||
+					failed.Usage.ModelRequests != c.usedRequests {
 					t.Errorf("got %+v (%v)", failed, err)
 				}
 				lines, err := held.ListCalls(t.Context(), store.CallQuery{})
-				if err != nil || len(lines) != c.listed || c.listed > 0 && lines[0].Usage.ModelRequests != c.usedRequests {
+				if err != nil || len(lines) != c.listed || c.listed > 0 &&
+					lines[0].Usage.ModelRequests != c.usedRequests {
 					t.Errorf("listed: %+v, %v", lines, err)
 				}
 				end(nil)

@@ -114,17 +114,23 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
 	at, id := agent.FormatTime(t.began), ids.New("call")
 	commit := store.CallCommit{SessionID: t.session.ID, Fence: t.epoch, Outcome: o,
-		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID, Owner: agent.LoggedOwner(cmp.Or(t.session.Owner, t.q.Owner)), TraceID: t.q.TraceID, CallID: id, Role: t.session.Role, Model: t.model, Method: predictMethod,
-			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status, OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
-			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone, Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
-			Usage: usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: agent.ReasonNoProgram}}
+		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: t.session.ID,
+			Owner: agent.LoggedOwner(cmp.Or(t.session.Owner, t.q.Owner)), TraceID: t.q.TraceID, CallID: id,
+			Role: t.session.Role, Model: t.model, Method: predictMethod,
+			Args: []json.RawMessage{}, Kwargs: kwargs, DurationMs: took, OutcomeStatus: o.Status,
+			OutcomeRetriable: o.Retriable, OutcomeErrorType: o.ErrorType, OutcomeErrorMessage: o.ErrorMessage,
+			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, ProgramSource: agent.SourceNone,
+			Selection: agent.Selection{Decision: agent.DecideNone, Reason: predictMethod},
+			Usage:     usage, SandboxLevel: svc.o.SandboxLevel, ReplayableReason: agent.ReasonNoProgram}}
 	if o.OK() {
 		commit.Log.OutcomeValueClass = agent.Kind(o.Value)
 	}
 	if t.session.ID != "" {
 		commit.Log.HistoryRecordAppended = true
-		commit.Record = agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role, MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,
-			OutcomeSummary: agent.Summarize(o), TraceID: t.q.TraceID, DurationMs: took, ErrorType: o.ErrorType, ErrorMessage: o.ErrorMessage, ProgramSource: agent.SourceNone}
+		commit.Record = agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: t.session.Role,
+			MethodName: predictMethod, Args: []json.RawMessage{}, Kwargs: kwargs,
+			OutcomeSummary: agent.Summarize(o), TraceID: t.q.TraceID, DurationMs: took, ErrorType: o.ErrorType,
+			ErrorMessage: o.ErrorMessage, ProgramSource: agent.SourceNone}
 	}
 	return commit, nil
 }
@@ -137,7 +143,8 @@ func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, tu
 			room -= len(k) + len(v) + 4
 		}
 	}
-	lim := history.Limits{Elements: history.DefaultLimits().Elements, Bytes: max(64, min(maxTurnBytes, room-len(key)-4))}
+	lim := history.Limits{Elements: history.DefaultLimits().Elements,
+		Bytes: max(64, min(maxTurnBytes, room-len(key)-4))}
 	var kept struct {
 		Messages json.RawMessage `json:"messages"`
 	}

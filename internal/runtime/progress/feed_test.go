@@ -47,7 +47,8 @@ func TestFeed(t *testing.T) {
 	}
 	whole, err := calls[0].JSON()
 	own, err2 := calls[0].OwnJSON()
-	if err != nil || err2 != nil || !strings.Contains(string(whole), "of others") || strings.Contains(string(own), "of others") {
+	if err != nil || err2 != nil || !strings.Contains(string(whole), "of others") ||
+		strings.Contains(string(own), "of others") {
 		t.Errorf("the call is %s, without others' %s: %v, %v", whole, own, err, err2)
 	}
 	if again, _ := theirs[0].JSON(); &again[0] != &whole[0] {
@@ -117,7 +118,8 @@ func TestLostAmidTaking(t *testing.T) {
 
 // Few readers take each call at once; many rest in between, but never long, and end at once with their context.
 func TestReadersRest(t *testing.T) {
-	for readers, want := range map[int]time.Duration{1: 0, 8: 0, 108: 10 * time.Millisecond, 2000: 50 * time.Millisecond} {
+	for readers, want := range map[int]time.Duration{1: 0, 8: 0, 108: 10 * time.Millisecond,
+		2000: 50 * time.Millisecond} {
 		t.Run(fmt.Sprint(readers), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var f Feed

@@ -15,10 +15,11 @@ import (
 
 // Types of an Event.
 const (
-	Queued        = "call.queued"         // other calls of the session come first
-	Selected      = "call.selected"       // what was decided; not sent for warm runs
-	Forging       = "call.forging"        // a model is asked
-	Gate          = "call.gate"           // its program is checked; sent to the call that asked, not to those that wait with it
+	Queued   = "call.queued"   // other calls of the session come first
+	Selected = "call.selected" // what was decided; not sent for warm runs
+	Forging  = "call.forging"  // a model is asked
+	// its program is checked; sent to the call that asked, not to those that wait with it
+	Gate          = "call.gate"
 	Building      = "call.building"       // what is made of a stored program is gone, and the compiler makes it anew
 	Running       = "call.running"        // a new program runs
 	AttemptFailed = "call.attempt_failed" // the program failed

@@ -50,8 +50,10 @@ func (in *Input) shownTools() []Tool {
 }
 
 func fill(in Input, b bounds) filled {
-	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000), Contract: fillContract(in.Contract, b.contract),
-		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff, Wish: plain(in.Wish, 800)}
+	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000),
+		Contract:     fillContract(in.Contract, b.contract),
+		HistoryCount: in.HistoryCount, ContextKeys: contextKeys(in.ContextKeys), OneOff: in.OneOff,
+		Wish: plain(in.Wish, 800)}
 	if in.Kind == provider.KindForge && (len(in.Feedback) > 0 || in.Wish != "") {
 		f.Kind = KindRegenerate
 	}
@@ -223,7 +225,8 @@ func pointed(message, code string, most int) string {
 func informative(metadata map[string]any) map[string]any {
 	out := make(map[string]any, len(metadata))
 	for k, v := range metadata {
-		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" || k == "example" {
+		if list, ok := v.([]any); ok && len(list) == 0 || v == nil || k == "detail" || k == "fixture" ||
+			k == "example" {
 			continue
 		}
 		if list, ok := v.([]string); ok && len(list) == 0 {

@@ -18,7 +18,8 @@ func fillContract(k *agent.Contract, most int) *filledContract {
 	if k.Empty() {
 		return nil
 	}
-	return &filledContract{Purpose: plain(k.Purpose, min(maxPurpose, most)), Deliverable: part(k.Deliverable, most), Acceptance: part(k.Acceptance, most),
+	return &filledContract{Purpose: plain(k.Purpose, min(maxPurpose, most)), Deliverable: part(k.Deliverable, most),
+		Acceptance:    part(k.Acceptance, most),
 		FailurePolicy: part(k.FailurePolicy, most), Signature: part(k.Signature, most)}
 }
 
@@ -28,7 +29,9 @@ type filledRecheck struct {
 }
 
 func fillRecheck(r *Recheck, b bounds) *filledRecheck {
-	f := &filledRecheck{Code: earlierProgram(r.Code), Before: fillContract(&agent.Contract{Purpose: r.Before.Purpose, Acceptance: r.Before.Acceptance, FailurePolicy: r.Before.FailurePolicy}, b.contract)}
+	f := &filledRecheck{Code: earlierProgram(r.Code),
+		Before: fillContract(&agent.Contract{Purpose: r.Before.Purpose, Acceptance: r.Before.Acceptance,
+			FailurePolicy: r.Before.FailurePolicy}, b.contract)}
 	if len(f.Code) > b.code {
 		f.Code = cut(f.Code, b.code) + "\n// ... the rest is left out"
 	}
@@ -51,7 +54,8 @@ func fillTool(t Tool) filledTool {
 	if more := len(t.Methods) - len(methods); more > 0 {
 		methods = append(methods, fmt.Sprintf("%d more", more))
 	}
-	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240), Methods: strings.Join(methods, "; "), Weak: plain(t.Weak, 200)}
+	f := filledTool{Role: plain(agent.Quoted(t.Role), 200), Purpose: plain(t.Purpose, 240),
+		Methods: strings.Join(methods, "; "), Weak: plain(t.Weak, 200)}
 	if d := part(t.Deliverable, maxContract); d != "" {
 		f.Deliverable = cut(d, 400)
 	}

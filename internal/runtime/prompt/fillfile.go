@@ -11,7 +11,8 @@ import (
 type filledFile struct{ Line, Beginning, End string }
 
 func fillFile(x File, most int) filledFile {
-	line := fmt.Sprintf("%s: %s, %s, %d bytes, ", plain(x.ID, 64), strconv.Quote(plain(x.Name, 200)), plain(x.MediaType, 100), x.Bytes)
+	line := fmt.Sprintf("%s: %s, %s, %d bytes, ", plain(x.ID, 64), strconv.Quote(plain(x.Name, 200)),
+		plain(x.MediaType, 100), x.Bytes)
 	if x.Packed {
 		line += "packed by gzip: "
 	}
@@ -19,7 +20,8 @@ func fillFile(x File, most int) filledFile {
 	case x.Encoding != "":
 		return filledFile{line + textLine(x), visible(spelled(x.Beginning), most), visible(spelled(x.End), most)}
 	case len(x.Listing) > 0:
-		return filledFile{strings.TrimSuffix(line, ", ") + "; it holds", data(strings.Join(x.Listing, "\n"), min(maxListing, most)), ""}
+		return filledFile{strings.TrimSuffix(line, ", ") + "; it holds",
+			data(strings.Join(x.Listing, "\n"), min(maxListing, most)), ""}
 	default:
 		return filledFile{line + "no text", "", ""}
 	}

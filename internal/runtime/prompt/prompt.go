@@ -58,12 +58,13 @@ type Input struct {
 	Args         []json.RawMessage
 	Kwargs       json.RawMessage // an object; nil is {}
 	Depth        int
-	Contract     *agent.Contract   // nil for none
-	KnownTools   []Tool            // best first
-	Connections  []Connection      // that programs of the role may use
-	Patterns     []string          // capabilities that keep coming back
-	Dialect      string            // what the Go of programs may be: allow.Dialect()
-	FetchMax     string            // the largest body of a fetch, such as "16 MiB"; empty where fetches need not be spoken of
+	Contract     *agent.Contract // nil for none
+	KnownTools   []Tool          // best first
+	Connections  []Connection    // that programs of the role may use
+	Patterns     []string        // capabilities that keep coming back
+	Dialect      string          // what the Go of programs may be: allow.Dialect()
+	// the largest body of a fetch, such as "16 MiB"; empty where fetches need not be spoken of
+	FetchMax     string
 	Fetches      int               // that a call may make
 	Files        []File            // that the arguments refer to
 	ContextKeys  map[string]string // by key, what Shape says of its value
@@ -96,8 +97,9 @@ type Input struct {
 
 // Recheck is the program that a model is asked about because a person has changed what its method is for: it may say that the program is kept.
 type Recheck struct {
-	Code   string
-	Before agent.Contract // the prose that was registered when it was written, or checked; the deliverable and the signature are not looked at
+	Code string
+	// the prose that was registered when it was written, or checked; the deliverable and the signature are not looked at
+	Before agent.Contract
 }
 
 // Values of Input.Broke.
@@ -198,7 +200,8 @@ func messages(in Input, system string, b bounds) []provider.Message {
 		Tools        bool
 		FetchMax     string
 		Fetches      int
-	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, len(in.KnownTools) > 0, in.FetchMax, in.Fetches})}}
+	}{min(max(in.Depth, 0), 2), strings.TrimSpace(in.Dialect), in.HistoryInput, len(in.KnownTools) > 0, in.FetchMax,
+		in.Fetches})}}
 	out = append(out, in.HistoryTurns...)
 	return append(out, provider.Message{Role: "user", Content: render("user", userText, fill(in, b))})
 }

@@ -55,7 +55,8 @@ func data(text string, most int) string {
 
 // verbatim is text that test servers and the replay provider read back: every character stays, as an entity where it must.
 func verbatim(text string, most int) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(cut(strings.ToValidUTF8(text, "?"), most))
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">",
+		"&gt;").Replace(cut(strings.ToValidUTF8(text, "?"), most))
 }
 
 // encoded renders data as JSON with <, > and & escaped, and cuts what is too long.

@@ -37,7 +37,8 @@ func TestSizeOverRecordedTasks(t *testing.T) {
 	}
 	total := 0
 	for _, k := range tasks {
-		for _, m := range Program(Input{Kind: provider.KindForge, Role: k.Role, Method: k.Method, Args: k.Calls[0].Args, Kwargs: k.Calls[0].Kwargs, Dialect: allow.Dialect(), FetchMax: "16 MiB", Fetches: 200,
+		for _, m := range Program(Input{Kind: provider.KindForge, Role: k.Role, Method: k.Method, Args: k.Calls[0].Args,
+			Kwargs: k.Calls[0].Kwargs, Dialect: allow.Dialect(), FetchMax: "16 MiB", Fetches: 200,
 			Contract: &agent.Contract{Purpose: k.Purpose, Deliverable: k.Deliverable}}) {
 			total += len(m.Content)
 		}
@@ -61,21 +62,26 @@ func TestShortRequests(t *testing.T) {
 			t.Errorf("%s: %d tokens", name, n)
 		}
 		in.Args, in.Kwargs = []json.RawMessage{quoted, quoted}, json.RawMessage(`{"k":`+string(quoted)+`}`)
-		in.Evidence, in.Feedback, in.Patterns = []Part{{Most: len(text), Lines: said(text)}}, said(text, text, text), []string{text, text, text, text}
+		in.Evidence, in.Feedback, in.Patterns = []Part{{Most: len(text), Lines: said(text)}}, said(text, text, text),
+			[]string{text, text, text, text}
 		in.FailedCode, in.FailureMessage, in.FailureMetadata = text, said(text), map[string]any{"x": text}
 		in.Examples = []Example{{Args: quoted, Expect: quoted, Note: text}, {Args: quoted, Expect: quoted}}
 		for i := range 14 {
-			in.KnownTools = append(in.KnownTools, Tool{Role: fmt.Sprint("tool ", i), Purpose: text, Methods: []string{text, text}, Deliverable: quoted})
-			in.Connections = append(in.Connections, Connection{Name: fmt.Sprint("c", i), Description: text, Addresses: []string{text}})
+			in.KnownTools = append(in.KnownTools, Tool{Role: fmt.Sprint("tool ", i), Purpose: text,
+				Methods: []string{text, text}, Deliverable: quoted})
+			in.Connections = append(in.Connections, Connection{Name: fmt.Sprint("c", i), Description: text,
+				Addresses: []string{text}})
 			in.Turns = append(in.Turns, Turn{Method: "ask", Args: quoted, Value: quoted})
 			in.HistoryTurns = append(in.HistoryTurns, provider.Message{Role: "user", Content: text})
 		}
-		in.Contract = &agent.Contract{Purpose: "find what is asked", Deliverable: json.RawMessage(`{"type":"object","required":["status"]}`)}
+		in.Contract = &agent.Contract{Purpose: "find what is asked",
+			Deliverable: json.RawMessage(`{"type":"object","required":["status"]}`)}
 		messages := Program(in)
 		if n := tokens(messages); n > ShortTokens {
 			t.Errorf("%s, with much in it: %d tokens", name, n)
 		}
-		if user := messages[len(messages)-1].Content; !strings.Contains(user, "purpose: find what is asked\n") || !strings.Contains(user, `{"type":"object","required":["status"]}`) {
+		if user := messages[len(messages)-1].Content; !strings.Contains(user, "purpose: find what is asked\n") ||
+			!strings.Contains(user, `{"type":"object","required":["status"]}`) {
 			t.Errorf("%s: the contract was cut:\n%s", name, user)
 		}
 		if _, err := prompttest.Check(messages); err != nil {

@@ -17,7 +17,8 @@ func Again(messages []Message, err error) ([]Message, bool) {
 	if !errors.As(err, &failed) || !failed.Unread || len(messages) == 0 {
 		return nil, false
 	}
-	note := "Your last reply could not be used: " + failed.Message + ". Answer again, the whole answer, in the form that was asked for."
+	note := "Your last reply could not be used: " + failed.Message +
+		". Answer again, the whole answer, in the form that was asked for."
 	if said := strings.TrimSpace(failed.said); said != "" {
 		if len(said) > maxQuoted {
 			said = strings.ToValidUTF8(said[:maxQuoted], "") + "..."

@@ -20,8 +20,9 @@ type Estimate struct{ Prompt, Completion int64 }
 
 // Bill is what is known of the cost of one request after it. Of its three forms the zero value is the most expensive one.
 type Bill struct {
-	Free     bool // no model worked on the request: it was surely not sent, or the server refused it
-	Reported bool // the server reported the figures below; without that, and if not Free, the request may have cost all of its estimate
+	Free bool // no model worked on the request: it was surely not sent, or the server refused it
+	// the server reported the figures below; without that, and if not Free, the request may have cost all of its estimate
+	Reported bool
 
 	Prompt, Cached, Completion int64 // tokens; Cached are those of Prompt that the server had cached
 }
@@ -69,7 +70,8 @@ func (c *charged) reserve(r *http.Request) (*http.Request, error) {
 		c.unpaid = errUnbounded
 		return nil, errUnbounded
 	}
-	c.settle, c.unpaid = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens, Completion: c.completion})
+	c.settle, c.unpaid = c.charge(r.Context(), Estimate{Prompt: r.ContentLength + templateTokens,
+		Completion: c.completion})
 	if c.unpaid != nil {
 		return nil, c.unpaid
 	}

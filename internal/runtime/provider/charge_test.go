@@ -34,7 +34,8 @@ func (p *purse) charge(_ context.Context, e provider.Estimate) (func(provider.Bi
 func TestCharge(t *testing.T) {
 	t.Parallel()
 	body := func(usage string) openaitest.Reply {
-		return openaitest.Reply{Body: `{"choices":[{"message":{"content":"{\"code\":\"package tool\"}"}}],"usage":` + usage + `}`}
+		return openaitest.Reply{Body: `{"choices":[{"message":{"content":"{\"code\":\"package tool\"}"}}],"usage":` +
+			usage + `}`}
 	}
 	unknown, free := provider.Bill{}, provider.Bill{Free: true}
 	bill := func(prompt, cached, completion int64) provider.Bill {
@@ -45,18 +46,32 @@ func TestCharge(t *testing.T) {
 		replies []openaitest.Reply
 		want    []provider.Bill
 	}{
-		{"reported", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":5}`)}, []provider.Bill{bill(70, 0, 5)}},
-		{"cached", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":64}}`)}, []provider.Bill{bill(70, 64, 5)}},
-		{"more cached than there are", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":640}}`)}, []provider.Bill{bill(70, 70, 5)}},
+		{"reported", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":5}`)},
+			[]provider.Bill{bill(70, 0, 5)}},
+		{"cached", []openaitest.Reply{body(
+			`{"prompt_tokens":70,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":64}}`)},
+			[]provider.Bill{bill(70, 64, 5)}},
+		{"more cached than there are",
+			[]openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":640}}`)}, []provider.Bill{bill(70, 70, 5)}},
 		{"no usage", []openaitest.Reply{body(`null`)}, []provider.Bill{unknown}},
-		{"negative usage", []openaitest.Reply{body(`{"prompt_tokens":-70,"completion_tokens":-5}`)}, []provider.Bill{unknown}},
-		{"negative completion", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":-5}`)}, []provider.Bill{unknown}},
-		{"huge usage", []openaitest.Reply{body(`{"prompt_tokens":9000000000000000000,"completion_tokens":9000000000000000000}`)}, []provider.Bill{bill(1<<40, 0, 1<<40)}},
-		{"a retry after a failing server", []openaitest.Reply{{Status: 500}, body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{unknown, bill(7, 0, 5)}},
-		{"a retry after a refusal", []openaitest.Reply{{Status: 429}, body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{free, bill(7, 0, 5)}},
-		{"a connection that breaks off", []openaitest.Reply{{Abort: true}, body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{unknown, bill(7, 0, 5)}},
-		{"a server without tools", []openaitest.Reply{{Status: 400, Body: `{"error":{"message":"tools are not supported"}}`}, body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{free, bill(7, 0, 5)}},
-		{"a server that is full", []openaitest.Reply{{Status: 503}, body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{free, bill(7, 0, 5)}},
+		{"negative usage", []openaitest.Reply{body(`{"prompt_tokens":-70,"completion_tokens":-5}`)},
+			[]provider.Bill{unknown}},
+		{"negative completion", []openaitest.Reply{body(`{"prompt_tokens":70,"completion_tokens":-5}`)},
+			[]provider.Bill{unknown}},
+		{"huge usage", []openaitest.Reply{body(
+			`{"prompt_tokens":9000000000000000000,"completion_tokens":9000000000000000000}`)},
+			[]provider.Bill{bill(1<<40, 0, 1<<40)}},
+		{"a retry after a failing server", []openaitest.Reply{{Status: 500},
+			body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{unknown, bill(7, 0, 5)}},
+		{"a retry after a refusal", []openaitest.Reply{{Status: 429},
+			body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{free, bill(7, 0, 5)}},
+		{"a connection that breaks off", []openaitest.Reply{{Abort: true},
+			body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{unknown, bill(7, 0, 5)}},
+		{"a server without tools",
+			[]openaitest.Reply{{Status: 400, Body: `{"error":{"message":"tools are not supported"}}`},
+				body(`{"prompt_tokens":7,"completion_tokens":5}`)}, []provider.Bill{free, bill(7, 0, 5)}},
+		{"a server that is full", []openaitest.Reply{{Status: 503}, body(`{"prompt_tokens":7,"completion_tokens":5}`)},
+			[]provider.Bill{free, bill(7, 0, 5)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,7 +85,8 @@ func TestCharge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u := reply.Usage; min(u.PromptTokens, u.CompletionTokens) < 0 || max(u.PromptTokens, u.CompletionTokens) > 1<<40 {
+			if u := reply.Usage; min(u.PromptTokens, u.CompletionTokens) < 0 ||
+				max(u.PromptTokens, u.CompletionTokens) > 1<<40 {
 				t.Errorf("the call's own usage is %+v", u)
 			}
 			if fmt.Sprint(paid.bills) != fmt.Sprint(tt.want) {
@@ -78,8 +94,10 @@ func TestCharge(t *testing.T) {
 			}
 			for i, r := range s.Requests() {
 				text, _ := json.Marshal(r.Body)
-				if e := paid.asked[i]; e.Prompt < int64(len(text)) || e.Completion != provider.DefaultMaxCompletion || r.Body["max_completion_tokens"] != float64(e.Completion) {
-					t.Errorf("estimate %+v for a body of %d bytes with limit %v", e, len(text), r.Body["max_completion_tokens"])
+				if e := paid.asked[i]; e.Prompt < int64(len(text)) || e.Completion != provider.DefaultMaxCompletion ||
+					r.Body["max_completion_tokens"] != float64(e.Completion) {
+					t.Errorf("estimate %+v for a body of %d bytes with limit %v", e, len(text),
+						r.Body["max_completion_tokens"])
 				}
 			}
 		})
@@ -96,10 +114,12 @@ func TestChargeRefuses(t *testing.T) {
 	q.Charge = paid.charge
 	_, err := p.Program(t.Context(), q)
 	var refused *provider.ChargeError
-	if !errors.As(err, &refused) || !errors.Is(err, paid.refuse) || refused.Usage.ModelRequests != 1 || s.Count("", "") != 1 || len(paid.bills) != 1 {
+	if !errors.As(err, &refused) || !errors.Is(err, paid.refuse) || refused.Usage.ModelRequests != 1 ||
+		s.Count("", "") != 1 || len(paid.bills) != 1 {
 		t.Errorf("got %v after %d requests and %d bills", err, s.Count("", ""), len(paid.bills))
 	}
-	if outcome, usage := provider.Answered(err, refused.Usage); outcome != provider.ReasonNotSent || usage.ModelRequests != 1 {
+	if outcome, usage := provider.Answered(err,
+		refused.Usage); outcome != provider.ReasonNotSent || usage.ModelRequests != 1 {
 		t.Errorf("got %s, %+v", outcome, usage)
 	}
 }
@@ -112,7 +132,8 @@ func TestChargeOfUnanswered(t *testing.T) {
 	q.Charge = paid.charge
 	unreachable := func(o *provider.OpenAIOptions) { o.BaseURL, o.MaxTries = "http://127.0.0.1:1/v1", 2 }
 	p, _ := start(t, unreachable)
-	if _, err := p.Program(t.Context(), q); err == nil || len(paid.bills) != 2 || !paid.bills[0].Free || !paid.bills[1].Free {
+	if _, err := p.Program(t.Context(), q); err == nil || len(paid.bills) != 2 || !paid.bills[0].Free ||
+		!paid.bills[1].Free {
 		t.Errorf("unreachable: got %v, %+v", err, paid.bills)
 	}
 
@@ -148,14 +169,17 @@ func number(v any) float64 {
 // A replayed answer is charged as one that costs nothing.
 func TestChargeOfReplay(t *testing.T) {
 	t.Parallel()
-	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"package tool"}`), "test")
+	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"package tool"}`),
+		"test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var paid purse
 	q := request()
 	q.Charge = paid.charge
-	if _, err := p.Program(t.Context(), q); err != nil || len(paid.asked) != 1 || paid.asked[0] != (provider.Estimate{}) || len(paid.bills) != 1 || paid.bills[0] != (provider.Bill{Reported: true}) {
+	if _, err := p.Program(t.Context(), q); err != nil || len(paid.asked) != 1 ||
+		paid.asked[0] != (provider.Estimate{}) || len(paid.bills) != 1 ||
+		paid.bills[0] != (provider.Bill{Reported: true}) {
 		t.Errorf("got %v, %+v, %+v", err, paid.asked, paid.bills)
 	}
 }

@@ -84,7 +84,8 @@ func (p *OpenAI) Name() string { return "openai" }
 
 // Program implements Provider. The model is made to call submit_program, as far as the server lets it; see Profile.
 func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
-	response, usage, err := p.ask(ctx, question{operation: "program", model: r.Model, trace: r.TraceParent, charge: r.Charge, messages: r.Messages, tool: true, keep: r.MayKeep})
+	response, usage, err := p.ask(ctx, question{operation: "program", model: r.Model, trace: r.TraceParent,
+		charge: r.Charge, messages: r.Messages, tool: true, keep: r.MayKeep})
 	response, failed := heard(response, err)
 	if failed == nil && err != nil {
 		return Reply{Usage: usage}, err
@@ -100,7 +101,8 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	case err != nil:
 		return Reply{}, p.unusable(err, usage)
 	}
-	return Reply{Code: found.Code, Unchanged: found.Unchanged, Notes: found.Notes, SolverShape: found.SolverShape, Declaration: found.Declaration, Form: found.Form, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
+	return Reply{Code: found.Code, Unchanged: found.Unchanged, Notes: found.Notes, SolverShape: found.SolverShape,
+		Declaration: found.Declaration, Form: found.Form, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
 }
 
 // heard is the reply that the model gave, where the server could not read it and said so. That does not say that there is no answer in it.
@@ -114,7 +116,8 @@ func heard(response openai.ChatCompletionResponse, err error) (openai.ChatComple
 
 // Chat implements Provider.
 func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
-	response, usage, err := p.ask(ctx, question{operation: "chat", model: r.Model, trace: r.TraceParent, charge: r.Charge, messages: r.Messages, schema: r.Schema})
+	response, usage, err := p.ask(ctx, question{operation: "chat", model: r.Model, trace: r.TraceParent,
+		charge: r.Charge, messages: r.Messages, schema: r.Schema})
 	response, failed := heard(response, err)
 	if failed == nil && err != nil {
 		return ChatReply{Usage: usage}, err

@@ -39,7 +39,8 @@ func start(t *testing.T, change func(*provider.OpenAIOptions)) (*provider.OpenAI
 
 func request() provider.Request {
 	return provider.Request{Kind: provider.KindForge, Role: "r", Method: "m", Model: "scripted",
-		Messages: []provider.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "<role>r</role><method>m</method>"}}, TraceParent: "00-aa-bb-01"}
+		Messages: []provider.Message{{Role: "system", Content: "s"},
+			{Role: "user", Content: "<role>r</role><method>m</method>"}}, TraceParent: "00-aa-bb-01"}
 }
 
 // What real servers do, and what becomes of it.
@@ -47,7 +48,8 @@ func TestProgram(t *testing.T) {
 	t.Parallel()
 	content := func(c string) []openaitest.Reply { return []openaitest.Reply{{Content: c}} }
 	tool := func(name, arguments string) []openaitest.Reply {
-		return []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{openaitest.ToolCall(name, arguments)}}}}
+		return []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": nil,
+			"tool_calls": []any{openaitest.ToolCall(name, arguments)}}}}
 	}
 	status := func(n int, then ...openaitest.Reply) []openaitest.Reply {
 		return append([]openaitest.Reply{{Status: n}}, then...)
@@ -63,18 +65,26 @@ func TestProgram(t *testing.T) {
 	}{
 		{"tool call", []openaitest.Reply{good}, source, "", 1, 10},
 		{"content as JSON", content(`{"code":"package tool\n"}`), "package tool\n", "", 1, 10},
-		{"content as JSON in a fence", content("Here:\n```json\n{\"code\":\"package tool\\n\"}\n```"), "package tool\n", "", 1, 10},
+		{"content as JSON in a fence", content("Here:\n```json\n{\"code\":\"package tool\\n\"}\n```"), "package tool\n",
+			"", 1, 10},
 		{"fenced code", content("Sure!\n```go\npackage tool\n```\nDone."), "package tool\n", "", 1, 10},
 		{"fence without a tag", content("```\npackage tool\n```"), "package tool\n", "", 1, 10},
-		{"several fences, the last program", content("Run\n```sh\nls\n```\nand\n```go\npackage other\n\nfunc Run() {}\n```\n```go\n" + source + "```\n```go\nresult := Run()\n```"), source, "", 1, 10},
+		{"several fences, the last program",
+			content("Run\n```sh\nls\n```\nand\n```go\npackage other\n\nfunc Run() {}\n```\n```go\n" + source +
+				"```\n```go\nresult := Run()\n```"), source, "", 1, 10},
 		{"fence never closed", content("```go\npackage tool"), "package tool", "", 1, 10},
-		{"longer fence around a shorter one", content("````go\npackage tool\n// ```\n````"), "package tool\n// ```\n", "", 1, 10},
+		{"longer fence around a shorter one", content("````go\npackage tool\n// ```\n````"), "package tool\n// ```\n",
+			"", 1, 10},
 		{"bare source", content("// a program\npackage tool\n"), "// a program\npackage tool", "", 1, 10},
-		{"after thoughts", content("<think>```go\nwrong\n```</think>```go\npackage tool\n```"), "package tool\n", "", 1, 10},
-		{"a fence inside the code", tool("submit_program", `{"code":"`+"```go\\npackage tool\\n```"+`"}`), "package tool\n", "", 1, 10},
+		{"after thoughts", content("<think>```go\nwrong\n```</think>```go\npackage tool\n```"), "package tool\n", "", 1,
+			10},
+		{"a fence inside the code", tool("submit_program", `{"code":"`+"```go\\npackage tool\\n```"+`"}`),
+			"package tool\n", "", 1, 10},
 		{"wrong tool name", tool("submitProgram", `{"code":"package tool\n"}`), "package tool\n", "", 1, 10},
 		{"source as arguments", tool("submit_program", source), source, "", 1, 10},
-		{"old function_call", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "function_call": map[string]any{"name": "submit_program", "arguments": `{"code":"package tool\n"}`}}}}, "package tool\n", "", 1, 10},
+		{"old function_call", []openaitest.Reply{{Message: map[string]any{"role": "assistant",
+			"function_call": map[string]any{"name": "submit_program", "arguments": `{"code":"package tool\n"}`}}}},
+			"package tool\n", "", 1, 10},
 		{"arguments are not JSON", tool("submit_program", `{"code":`), "", "invalid_payload", 1, 10},
 		{"code is null", tool("submit_program", `{"code":null}`), "", "invalid_payload", 1, 10},
 		{"code is blank", tool("submit_program", `{"code":" \n\t"}`), "", "invalid_payload", 1, 10},
@@ -82,10 +92,15 @@ func TestProgram(t *testing.T) {
 		{"no code", tool("submit_program", `{"source":"x"}`), "", "invalid_payload", 1, 10},
 		{"empty fence", content("```go\n```"), "", "invalid_payload", 1, 10},
 		{"prose", content("I cannot do that."), "", "invalid_payload", 1, 10},
-		{"nothing", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": ""}}}, "", "invalid_payload", 1, 10},
-		{"refusal", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "refusal": "no"}}}, "", "invalid_payload", 1, 10},
-		{"cut off", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "tool_calls": []any{openaitest.ToolCall("submit_program", `{"code":"pack`)}}, Finish: "length"}}, "", "cut_off", 1, 10},
-		{"no choices", []openaitest.Reply{{Body: `{"choices":[],"usage":{"prompt_tokens":7}}`}}, "", "invalid_payload", 1, 7},
+		{"nothing", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "content": ""}}}, "",
+			"invalid_payload", 1, 10},
+		{"refusal", []openaitest.Reply{{Message: map[string]any{"role": "assistant", "refusal": "no"}}}, "",
+			"invalid_payload", 1, 10},
+		{"cut off", []openaitest.Reply{{Message: map[string]any{"role": "assistant",
+			"tool_calls": []any{openaitest.ToolCall("submit_program", `{"code":"pack`)}}, Finish: "length"}}, "",
+			"cut_off", 1, 10},
+		{"no choices", []openaitest.Reply{{Body: `{"choices":[],"usage":{"prompt_tokens":7}}`}}, "", "invalid_payload",
+			1, 7},
 		{"500, then right", status(500, openaitest.Reply{Status: 503}, good), source, "", 3, 10},
 		{"429, then right", status(429, good), source, "", 2, 10},
 		{"connection closed, then right", []openaitest.Reply{{Abort: true}, good}, source, "", 2, 10},
@@ -95,13 +110,20 @@ func TestProgram(t *testing.T) {
 		{"rubbish", []openaitest.Reply{{Body: `rubbish`}}, "", "network", 1, 0},
 		{"truncated JSON", []openaitest.Reply{{Body: `{"choices":[{"mess`}, good}, "", "network", 1, 0},
 		{"a web page", []openaitest.Reply{{Body: `<html>`}}, "", "rejected", 1, 0},
-		{"quota used up", []openaitest.Reply{{Status: 429, Body: `{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}`}}, "", "rate_limited", 1, 0},
+		{"quota used up", []openaitest.Reply{{Status: 429,
+			Body: `{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}`}}, "", "rate_limited", 1, 0},
 		{"bad key", status(401), "", "rejected", 1, 0},
-		{"tools not supported, then plain", []openaitest.Reply{{Status: 400, Body: `{"error":{"message":"tools are not supported"}}`}, good}, source, "", 2, 10},
-		{"a 500 that speaks of tools, then plain", []openaitest.Reply{{Status: 500, Body: `{"error":{"message":"tools param requires --jinja flag"}}`}, good}, source, "", 2, 10},
+		{"tools not supported, then plain",
+			[]openaitest.Reply{{Status: 400, Body: `{"error":{"message":"tools are not supported"}}`}, good}, source,
+			"", 2, 10},
+		{"a 500 that speaks of tools, then plain",
+			[]openaitest.Reply{{Status: 500, Body: `{"error":{"message":"tools param requires --jinja flag"}}`}, good},
+			source, "", 2, 10},
 		{"refused for a reason that no way cures", status(400), "", "rejected", 1, 0},
-		{"refused without a reason, whatever is asked", []openaitest.Reply{{Status: 400, Body: `{"error":{"message":"Bad Request"}}`}}, "", "rejected", 2, 0},
-		{"a reply without end", []openaitest.Reply{{Body: `{"id":"` + strings.Repeat("x", 1<<20) + `"}`}}, "", "no_answer", 1, 0},
+		{"refused without a reason, whatever is asked",
+			[]openaitest.Reply{{Status: 400, Body: `{"error":{"message":"Bad Request"}}`}}, "", "rejected", 2, 0},
+		{"a reply without end", []openaitest.Reply{{Body: `{"id":"` + strings.Repeat("x", 1<<20) + `"}`}}, "",
+			"no_answer", 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,8 +140,10 @@ func TestProgram(t *testing.T) {
 			if errors.As(err, &failed) {
 				usage = failed.Usage
 			}
-			if n := len(s.Requests()); n != tt.requests || usage.ModelRequests != tt.requests || usage.PromptTokens != tt.tokens {
-				t.Errorf("got %d requests and usage %+v, want %d and %d prompt tokens", n, usage, tt.requests, tt.tokens)
+			if n := len(s.Requests()); n != tt.requests || usage.ModelRequests != tt.requests ||
+				usage.PromptTokens != tt.tokens {
+				t.Errorf("got %d requests and usage %+v, want %d and %d prompt tokens", n, usage, tt.requests,
+					tt.tokens)
 			}
 			if tt.code != "" {
 				if err != nil || reply.Code != tt.code || reply.Model == "" {
@@ -131,7 +155,8 @@ func TestProgram(t *testing.T) {
 				t.Fatalf("got %q, %v, want an Error with reason %s", reply.Code, err, tt.reason)
 			}
 			payload := tt.reason == "invalid_payload"
-			if errors.Is(err, provider.ErrInvalidPayload) != payload || failed.Type != map[bool]string{true: agent.ErrInvalidCode, false: agent.ErrProvider}[payload] {
+			if errors.Is(err, provider.ErrInvalidPayload) != payload ||
+				failed.Type != map[bool]string{true: agent.ErrInvalidCode, false: agent.ErrProvider}[payload] {
 				t.Errorf("%s has type %s", tt.reason, failed.Type)
 			}
 		})
@@ -146,7 +171,8 @@ func TestRequestForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.Requests()[0]
-	if r.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer "+key || r.Header.Get("Traceparent") != "00-aa-bb-01" {
+	if r.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer "+key ||
+		r.Header.Get("Traceparent") != "00-aa-bb-01" {
 		t.Errorf("got path %s, headers %v", r.Path, r.Header)
 	}
 	choice, _ := json.Marshal(r.Body["tool_choice"])
@@ -173,7 +199,8 @@ func TestHangingServer(t *testing.T) {
 		}
 		_, err = p.Program(t.Context(), request())
 		var failed *provider.Error
-		if !errors.As(err, &failed) || failed.Reason != provider.ReasonTimeout || failed.Type != agent.ErrProvider || requests != 1 {
+		if !errors.As(err, &failed) || failed.Reason != provider.ReasonTimeout || failed.Type != agent.ErrProvider ||
+			requests != 1 {
 			t.Errorf("got %v after %d requests, want one that timed out", err, requests)
 		}
 	})
@@ -211,17 +238,20 @@ func TestUnreachable(t *testing.T) {
 	}
 	_, err = p.Program(t.Context(), request())
 	var failed *provider.Error
-	if !errors.As(err, &failed) || failed.Reason != provider.ReasonNetwork || failed.Usage.ModelRequests != 2 || strings.Contains(err.Error(), "hidden-password") {
+	if !errors.As(err, &failed) || failed.Reason != provider.ReasonNetwork || failed.Usage.ModelRequests != 2 ||
+		strings.Contains(err.Error(), "hidden-password") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{"error":{"message":"Incorrect API key provided: ` + key + `"}}`, `plain text with ` + key, ``} {
+	for _, body := range []string{`{"error":{"message":"Incorrect API key provided: ` + key + `"}}`,
+		`plain text with ` + key, ``} {
 		p, s := start(t, nil)
 		s.Answer("r", "m", openaitest.Reply{Status: 401, Body: body})
-		if _, err := p.Program(t.Context(), request()); err == nil || strings.Contains(err.Error(), key) || len(err.Error()) > 600 {
+		if _, err := p.Program(t.Context(), request()); err == nil || strings.Contains(err.Error(), key) ||
+			len(err.Error()) > 600 {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -256,12 +286,15 @@ func TestRetryAfter(t *testing.T) {
 				o := provider.DefaultOpenAIOptions()
 				o.HTTPClient = &http.Client{Transport: roundTrip(func(*http.Request) *http.Response {
 					requests++
-					r := &http.Response{StatusCode: 429, Status: "429", Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`))}
+					r := &http.Response{StatusCode: 429, Status: "429", Header: http.Header{},
+						Body: io.NopCloser(strings.NewReader(`{"error":{"message":"slow down"}}`))}
 					if requests == 1 {
 						r.Header.Set(tt.header, tt.value)
 						return r
 					}
-					r.StatusCode, r.Body = 200, io.NopCloser(strings.NewReader(`{"choices":[{"message":{"role":"assistant","content":"{\"code\":\"package tool\"}"}}]}`))
+					r.StatusCode, r.Body = 200,
+						io.NopCloser(strings.NewReader(
+							`{"choices":[{"message":{"role":"assistant","content":"{\"code\":\"package tool\"}"}}]}`))
 					return r
 				})}
 				p, err := provider.NewOpenAI(o)
@@ -271,7 +304,8 @@ func TestRetryAfter(t *testing.T) {
 				began := time.Now()
 				_, err = p.Program(t.Context(), request())
 				waited := time.Since(began)
-				if requests != tt.requests || (err == nil) != (tt.requests == 2) || tt.waits >= 0 && waited != tt.waits || tt.waits < 0 && (waited <= 0 || waited > time.Second) {
+				if requests != tt.requests || (err == nil) != (tt.requests == 2) || tt.waits >= 0 &&
+					waited != tt.waits || tt.waits < 0 && (waited <= 0 || waited > time.Second) {
 					t.Errorf("got %d requests after %s, %v", requests, waited, err)
 				}
 			})
@@ -285,17 +319,21 @@ func TestChat(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}}}`)
 	s.Default(func(r openaitest.Request) openaitest.Reply {
 		if r.Body["response_format"] != nil {
-			return openaitest.Reply{Status: 400, Body: `{"error":{"message":"response_format json_schema is not supported"}}`}
+			return openaitest.Reply{Status: 400,
+				Body: `{"error":{"message":"response_format json_schema is not supported"}}`}
 		}
 		return openaitest.Reply{Content: "<think>hm</think>\nAnswer: ok"}
 	})
 	for range 2 {
-		r, err := p.Chat(t.Context(), provider.ChatRequest{Model: "scripted", Messages: []provider.Message{{Role: "user", Content: "q"}}, Schema: schema})
+		r, err := p.Chat(t.Context(), provider.ChatRequest{Model: "scripted",
+			Messages: []provider.Message{{Role: "user", Content: "q"}}, Schema: schema})
 		if err != nil || r.Content != "Answer: ok" {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}
-	if got, _ := json.Marshal(s.Requests()[0].Body["response_format"]); !strings.Contains(string(got), `"json_schema"`) || s.Count("", "") != 3 {
+	if got, _ := json.Marshal(
+		s.Requests()[0].Body["response_format"]); !strings.Contains(string(got), `"json_schema"`) ||
+		s.Count("", "") != 3 {
 		t.Errorf("got %d requests, the first with %s", s.Count("", ""), got)
 	}
 	s.Default(func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Content: " "} })

@@ -179,9 +179,11 @@ func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompl
 	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Timeout, errRequestTimeout)
 	defer cancel()
 	body, most := q.body(w)
-	seen := &seen{model: q.model, trace: q.trace, body: body, stream: w.stream, charged: charged{charge: q.charge, completion: int64(most)}}
+	seen := &seen{model: q.model, trace: q.trace, body: body, stream: w.stream,
+		charged: charged{charge: q.charge, completion: int64(most)}}
 	// The request that go-openai is given is empty: it would refuse what it believes of some models. The transport sends ours.
-	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen), openai.ChatCompletionRequest{})
+	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen),
+		openai.ChatCompletionRequest{})
 	var failed *Error
 	switch {
 	case err == nil:
@@ -190,7 +192,9 @@ func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompl
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case limited.Err() != nil:
-		err = &Error{Type: agent.ErrProvider, Reason: ReasonTimeout, Message: fmt.Sprintf("the model did not answer within %s; raise --provider-timeout if it needs longer", p.opts.Timeout)}
+		err = &Error{Type: agent.ErrProvider, Reason: ReasonTimeout,
+			Message: fmt.Sprintf("the model did not answer within %s; raise --provider-timeout if it needs longer",
+				p.opts.Timeout)}
 	default:
 		failed = p.classify(err, seen)
 		err = failed

@@ -24,7 +24,8 @@ func parseBase(text string) base {
 	if text == "" || err != nil {
 		return base{url: text}
 	}
-	b := base{query: u.RawQuery, azure: strings.Contains(u.Path, "/openai/deployments/") || u.Query().Has("api-version")}
+	b := base{query: u.RawQuery, azure: strings.Contains(u.Path, "/openai/deployments/") ||
+		u.Query().Has("api-version")}
 	u.RawQuery, u.Path, u.RawPath = "", strings.TrimSuffix(strings.TrimRight(u.Path, "/"), chatPath), ""
 	b.url = u.String()
 	return b

@@ -21,16 +21,25 @@ func TestGateways(t *testing.T) {
 		query  string
 		want   map[string]string // headers; "" is absent
 	}{
-		{"plain", "/v1", key, nil, "/v1/chat/completions", "", map[string]string{"Authorization": "Bearer " + key, "Api-Key": ""}},
+		{"plain", "/v1", key, nil, "/v1/chat/completions", "", map[string]string{"Authorization": "Bearer " + key,
+			"Api-Key": ""}},
 		{"a slash at the end", "/v1/", key, nil, "/v1/chat/completions", "", nil},
 		{"no key", "/v1", "", nil, "/v1/chat/completions", "", map[string]string{"Authorization": ""}},
-		{"a query", "/v1?region=eu&key=open-sesame", key, nil, "/v1/chat/completions", "region=eu&key=open-sesame", map[string]string{"Authorization": "Bearer " + key}},
+		{"a query", "/v1?region=eu&key=open-sesame", key, nil, "/v1/chat/completions", "region=eu&key=open-sesame",
+			map[string]string{"Authorization": "Bearer " + key}},
 		{"the whole address", "/v1/chat/completions?x=1", key, nil, "/v1/chat/completions", "x=1", nil},
-		{"Azure", "/openai/deployments/gpt-4o?api-version=2024-10-21", key, nil, "/openai/deployments/gpt-4o/chat/completions", "api-version=2024-10-21", map[string]string{"Api-Key": key, "Authorization": ""}},
-		{"Azure by its version", "/openai/v1?api-version=preview", key, nil, "/openai/v1/chat/completions", "api-version=preview", map[string]string{"Api-Key": key, "Authorization": ""}},
-		{"Azure's address as it is copied", "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21", key, nil, "/openai/deployments/gpt-4o/chat/completions", "api-version=2024-10-21", nil},
-		{"headers", "/v1", key, http.Header{"Http-Referer": {"https://me.example"}, "X-Title": {"me"}}, "/v1/chat/completions", "", map[string]string{"Authorization": "Bearer " + key, "Http-Referer": "https://me.example", "X-Title": "me"}},
-		{"a login of its own", "/v1", key, http.Header{"Authorization": {"Basic b3BlbjpzZXNhbWU="}}, "/v1/chat/completions", "", map[string]string{"Authorization": "Basic b3BlbjpzZXNhbWU="}},
+		{"Azure", "/openai/deployments/gpt-4o?api-version=2024-10-21", key, nil,
+			"/openai/deployments/gpt-4o/chat/completions", "api-version=2024-10-21",
+			map[string]string{"Api-Key": key, "Authorization": ""}},
+		{"Azure by its version", "/openai/v1?api-version=preview", key, nil, "/openai/v1/chat/completions",
+			"api-version=preview", map[string]string{"Api-Key": key, "Authorization": ""}},
+		{"Azure's address as it is copied", "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21", key,
+			nil, "/openai/deployments/gpt-4o/chat/completions", "api-version=2024-10-21", nil},
+		{"headers", "/v1", key, http.Header{"Http-Referer": {"https://me.example"}, "X-Title": {"me"}},
+			"/v1/chat/completions", "", map[string]string{"Authorization": "Bearer " + key,
+				"Http-Referer": "https://me.example", "X-Title": "me"}},
+		{"a login of its own", "/v1", key, http.Header{"Authorization": {"Basic b3BlbjpzZXNhbWU="}},
+			"/v1/chat/completions", "", map[string]string{"Authorization": "Basic b3BlbjpzZXNhbWU="}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -40,7 +49,8 @@ func TestGateways(t *testing.T) {
 				o.Secrets = tt.header["Authorization"]
 			}
 			p, s := start(t, change)
-			s.Answer("r", "m", openaitest.Code(source), openaitest.Reply{Status: 401, Body: errorBody("not with open-sesame, b3BlbjpzZXNhbWU= or " + tt.key)})
+			s.Answer("r", "m", openaitest.Code(source), openaitest.Reply{Status: 401,
+				Body: errorBody("not with open-sesame, b3BlbjpzZXNhbWU= or " + tt.key)})
 			if _, err := p.Program(t.Context(), request()); err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,8 @@ type Check struct {
 
 // Check has the model write the program that the request asks for, by the way that calls use, and reports each step. compile says whether
 // the program may run, in a few words; its error is shown.
-func (p *OpenAI) Check(ctx context.Context, r Request, compile func(ctx context.Context, code string) (string, error)) Check {
+func (p *OpenAI) Check(ctx context.Context, r Request, compile func(ctx context.Context, code string) (string,
+	error)) Check {
 	began := time.Now()
 	r.Model = p.opts.Model
 	var c Check
@@ -74,7 +75,8 @@ func (p *OpenAI) Check(ctx context.Context, r Request, compile func(ctx context.
 		c.Steps = append(c.Steps, program, Step{StepCompiles, StepUnknown, ""})
 		return c
 	}
-	c.Steps = append(c.Steps, Step{StepProgram, StepOK, fmt.Sprintf("%d lines of Go, found in the form %s", strings.Count(strings.TrimSpace(reply.Code), "\n")+1, reply.Form)})
+	c.Steps = append(c.Steps, Step{StepProgram, StepOK, fmt.Sprintf("%d lines of Go, found in the form %s",
+		strings.Count(strings.TrimSpace(reply.Code), "\n")+1, reply.Form)})
 	words, err := compile(ctx, reply.Code)
 	if c.OK = err == nil; err != nil {
 		words = err.Error()
@@ -102,7 +104,8 @@ func (p *OpenAI) detail(err error) string {
 
 // reachedSteps say whether the server was reached, took the key and knows the model: what comes before a step that failed is right.
 func (p *OpenAI) reachedSteps(err error) []Step {
-	steps := []Step{{StepReached, StepOK, p.BaseURL()}, {StepKey, StepOK, "accepted"}, {StepModel, StepOK, fmt.Sprintf("%q is known", p.opts.Model)}}
+	steps := []Step{{StepReached, StepOK, p.BaseURL()}, {StepKey, StepOK, "accepted"},
+		{StepModel, StepOK, fmt.Sprintf("%q is known", p.opts.Model)}}
 	if p.opts.Key == "" {
 		steps[1].Detail = "none is set, and none was asked for"
 	}
@@ -135,16 +138,19 @@ func (p *OpenAI) profileSteps(err error) []Step {
 	if profile.Tools.Value == "none" {
 		tools.Result, tools.Detail = StepWarn, "none: the program comes as text"
 	}
-	limit := Step{StepLimit, StepOK, fmt.Sprintf("%d tokens of a reply (limit_field: %s)", profile.Limit.Value, profile.LimitField.Value)}
+	limit := Step{StepLimit, StepOK, fmt.Sprintf("%d tokens of a reply (limit_field: %s)", profile.Limit.Value,
+		profile.LimitField.Value)}
 	known := Step{StepContext, StepOK, fmt.Sprintf("%d tokens", profile.Context.Value)}
 	switch {
 	case profile.Context.Value == 0 && p.isOllama():
-		known.Result, known.Detail = StepWarn, "not known: Ollama holds 4096 tokens unless it is started with OLLAMA_CONTEXT_LENGTH=16384, and cuts off the rest without a word; say it by --model-context"
+		known.Result, known.Detail = StepWarn,
+			"not known: Ollama holds 4096 tokens unless it is started with OLLAMA_CONTEXT_LENGTH=16384, and cuts off the rest without a word; say it by --model-context"
 	case profile.Context.Value == 0:
 		known.Detail = "not known; nothing was refused for it"
 	case profile.Context.Value < smallContext:
 		known.Result = StepWarn
-		known.Detail += fmt.Sprintf(": less than the %d that requests with their replies need; give the server more", smallContext)
+		known.Detail += fmt.Sprintf(": less than the %d that requests with their replies need; give the server more",
+			smallContext)
 	}
 	steps := []Step{tools, limit, known}
 	facts := []string{profile.Tools.LearnedFrom, profile.Limit.LearnedFrom, profile.Context.LearnedFrom}

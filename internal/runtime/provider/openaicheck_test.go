@@ -49,7 +49,8 @@ func examine(t *testing.T, p *provider.OpenAI, ok bool, want string) {
 			if !strings.Contains(s.Detail, want) || s.Detail == "" {
 				t.Errorf("doctor says of %s: %s, want %q", s.Name, s.Detail, want)
 			}
-		case s.Result == provider.StepFailed, ok && s.Result == provider.StepUnknown, failed >= 0 && failed < 3 && s.Result != provider.StepUnknown:
+		case s.Result == provider.StepFailed, ok && s.Result == provider.StepUnknown, failed >= 0 && failed < 3 &&
+			s.Result != provider.StepUnknown:
 			t.Errorf("doctor says of %s: %s %s, in %s", s.Name, s.Result, s.Detail, steps(c))
 		}
 		if strings.Contains(s.Detail, key) {
@@ -71,15 +72,26 @@ func TestCheck(t *testing.T) {
 		want   string
 		detail string // somewhere
 	}{
-		{"all right", "", openaitest.Code(source), "reached ok, key ok, model ok, tools ok, limit ok, context ok, program ok, compiles ok", "3 lines of Go"},
-		{"not Go", "", openaitest.Code("nonsense"), "reached ok, key ok, model ok, tools ok, limit ok, context ok, program ok, compiles failed", "not today"},
-		{"no program", "", openaitest.Reply{Content: "I cannot do that."}, "reached ok, key ok, model ok, tools ok, limit ok, context ok, program failed, compiles unknown", "holds no program"},
-		{"not there", "http://127.0.0.1:1/v1", openaitest.Reply{}, "reached failed, key unknown, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "is it running"},
-		{"wrong address", "", openaitest.Reply{Status: 404, Body: "404 page not found"}, "reached failed, key unknown, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "OPENAI_BASE_URL"},
-		{"wrong key", "", openaitest.Reply{Status: 401}, "reached ok, key failed, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "OPENAI_API_KEY"},
-		{"wrong model", "", openaitest.Reply{Status: 404, Body: errorBody("The model `scripted` does not exist", "code", "model_not_found")}, "reached ok, key ok, model failed, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "the server has qwen3-coder:30b, llama3"},
-		{"small context", "", openaitest.Reply{Status: 400, Body: errorBody("Prompt contains 5000 tokens, too large for model with 4096 maximum context length")}, "reached ok, key ok, model ok, tools unknown, limit unknown, context failed, program unknown, compiles unknown", "OLLAMA_CONTEXT_LENGTH"},
-		{"overloaded", "", openaitest.Reply{Status: 503}, "reached ok, key unknown, model unknown, tools unknown, limit unknown, context unknown, program failed, compiles unknown", "not available"},
+		{"all right", "", openaitest.Code(source),
+			"reached ok, key ok, model ok, tools ok, limit ok, context ok, program ok, compiles ok", "3 lines of Go"},
+		{"not Go", "", openaitest.Code("nonsense"),
+			"reached ok, key ok, model ok, tools ok, limit ok, context ok, program ok, compiles failed", "not today"},
+		{"no program", "", openaitest.Reply{Content: "I cannot do that."},
+			"reached ok, key ok, model ok, tools ok, limit ok, context ok, program failed, compiles unknown",
+			"holds no program"},
+		{"not there", "http://127.0.0.1:1/v1", openaitest.Reply{},
+			"reached failed, key unknown, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "is it running"},
+		{"wrong address", "", openaitest.Reply{Status: 404, Body: "404 page not found"},
+			"reached failed, key unknown, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "OPENAI_BASE_URL"},
+		{"wrong key", "", openaitest.Reply{Status: 401},
+			"reached ok, key failed, model unknown, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "OPENAI_API_KEY"},
+		{"wrong model", "", openaitest.Reply{Status: 404, Body: errorBody("The model `scripted` does not exist", "code",
+			"model_not_found")}, "reached ok, key ok, model failed, tools unknown, limit unknown, context unknown, program unknown, compiles unknown", "the server has qwen3-coder:30b, llama3"},
+		{"small context", "", openaitest.Reply{Status: 400,
+			Body: errorBody("Prompt contains 5000 tokens, too large for model with 4096 maximum context length")},
+			"reached ok, key ok, model ok, tools unknown, limit unknown, context failed, program unknown, compiles unknown", "OLLAMA_CONTEXT_LENGTH"},
+		{"overloaded", "", openaitest.Reply{Status: 503},
+			"reached ok, key unknown, model unknown, tools unknown, limit unknown, context unknown, program failed, compiles unknown", "not available"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,7 +204,8 @@ func TestStatus(t *testing.T) {
 			t.Errorf("change %d: %s, want %s", i, c, want[i])
 		}
 	}
-	if got := p.Status(); got.Model != "scripted" || got.BaseURL != s.URL || got.LastError.Status != 402 || got.LastOK.Before(got.LastError.At) || !p.Asked() {
+	if got := p.Status(); got.Model != "scripted" || got.BaseURL != s.URL || got.LastError.Status != 402 ||
+		got.LastOK.Before(got.LastError.At) || !p.Asked() {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -36,7 +36,8 @@ func (p *OpenAI) classify(err error, seen *seen) *Error {
 		}
 	default:
 		// The server said 200, but what followed broke off or was no chat completion. It was paid all the same.
-		e.Reason, e.Message, e.Unread = ReasonNetwork, p.scrub("the model's server sent a reply that cannot be read: "+err.Error()), true
+		e.Reason, e.Message, e.Unread = ReasonNetwork,
+			p.scrub("the model's server sent a reply that cannot be read: "+err.Error()), true
 	}
 	return e
 }
@@ -55,7 +56,8 @@ func (p *OpenAI) unreached(e *Error, err error) {
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		e.transient, e.final, advice = false, true, "it speaks http: set OPENAI_BASE_URL to http://..."
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
-		e.transient, e.final, advice = false, true, "its certificate is not trusted here: SSL_CERT_FILE may name the authority that signed it"
+		e.transient, e.final, advice = false, true,
+			"its certificate is not trusted here: SSL_CERT_FILE may name the authority that signed it"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		advice = "is the host of OPENAI_BASE_URL right?"
 	}
@@ -72,7 +74,8 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	e.transient, e.loading, e.final = j.outcome == transient, j.outcome == loading, j.outcome == final && !r.unlucky
 	e.free = j.free || r.status < 500 && r.status != http.StatusRequestTimeout
 	if r.unlucky {
-		e.Type, e.Reason, e.said, e.Unread, e.transient = agent.ErrInvalidCode, ReasonInvalidPayload, r.said, true, false
+		e.Type, e.Reason, e.said, e.Unread, e.transient = agent.ErrInvalidCode, ReasonInvalidPayload, r.said, true,
+			false
 		j.says, j.advice, j.step = "the model's server could not read the model's answer as a call", "", stepNone
 	}
 	e.step = j.step
@@ -89,7 +92,8 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 			advice = p.addressAdvice()
 		}
 		if seen.location != "" {
-			text, advice = "it redirects to "+MaskURL(seen.location), "set OPENAI_BASE_URL to "+MaskURL(strings.TrimSuffix(seen.location, chatPath))
+			text, advice = "it redirects to "+MaskURL(seen.location),
+				"set OPENAI_BASE_URL to "+MaskURL(strings.TrimSuffix(seen.location, chatPath))
 		}
 	case stepKey:
 		if p.opts.Key == "" {

@@ -35,14 +35,19 @@ const refuses = `not support|unsupported|n't support|n't allow|not (?:be |yet |c
 
 // capabilities in the order in which they are looked for: the exact before those whose words are common.
 var capabilities = []capability{
-	{aspectStream, lazy.Regexp(`^stream(_options.*)?$`), lazy.Regexp(`\bstream(ing|ed)?\b|stream_options|stream=`), lazy.Regexp(refuses), nextStream},
+	{aspectStream, lazy.Regexp(`^stream(_options.*)?$`), lazy.Regexp(`\bstream(ing|ed)?\b|stream_options|stream=`),
+		lazy.Regexp(refuses), nextStream},
 	{aspectContext, lazy.Regexp(`^input_tokens|^n_ctx$`),
 		contextWords, lazy.Regexp(`.`), nextContext},
 	{aspectSystem, lazy.Regexp(`^messages?[.\[\]0-9]*role$`),
 		lazy.Regexp("system[ -](role|message|prompt|instruction)|role:? ?[`'\"]?system|[`'\"]system[`'\"]|got system|developer (instruction|message|role)|roles? must alternate|\\bsystem\\b.*\\brole|\\broles?\\b.*\\bsystem"), lazy.Regexp(refuses + `|alternate|got system`), nextSystem},
-	{aspectText, lazy.Regexp(`^response_format`), lazy.Regexp(`response_?format|json[ _]?schema|structured output|json mode|guided|grammar|schema`), lazy.Regexp(refuses), nextFormat},
-	{aspectField, limitParam, limitWord, lazy.Regexp(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
-	{aspectLimit, limitParam, lazy.Regexp(limitText + `|(completion|output|generated|new|maximum) tokens`), lazy.Regexp(`.`), nextLimit},
+	{aspectText, lazy.Regexp(`^response_format`),
+		lazy.Regexp(`response_?format|json[ _]?schema|structured output|json mode|guided|grammar|schema`),
+		lazy.Regexp(refuses), nextFormat},
+	{aspectField, limitParam, limitWord,
+		lazy.Regexp(`not support|unsupported|n't support|unrecognized|unknown|extra|unexpected|not permitted|forbidden|not allowed|same time|both|simultaneous|only one|mutually|deprecated|instead|cannot be used|not a valid`), nextField},
+	{aspectLimit, limitParam, lazy.Regexp(limitText + `|(completion|output|generated|new|maximum) tokens`),
+		lazy.Regexp(`.`), nextLimit},
 	{aspectTools, lazy.Regexp(`^(tools?|tool_choice|functions?|function_call)\b`),
 		lazy.Regexp(`\btools?\b|tool_?choice|tool_?config|tool_?calls?|function[ _]call|\bfunctions?\b|function_declarations|submit_program|\bgrammar\b|\bschemas?\b`), lazy.Regexp(refuses + `|too many states`), nextTools},
 }
@@ -51,12 +56,15 @@ const limitText = `max_(completion_|new_|output_)?tokens|max_?(output|completion
 
 var (
 	limitParam   = lazy.Regexp(`max_(completion_|new_|output_)?tokens|max_?tokens|generationconfig\.max`)
-	contextWords = lazy.Regexp(`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input) length|max_num_tokens|request body too large|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
-	limitWord    = lazy.Regexp(limitText)
+	contextWords = lazy.Regexp(
+		`context[ _](length|window|size|limit)|\bn_ctx\b|max_model_len|max_seq_len|max_total_tokens|sequence length|maximum (prompt|model) length|(prompt|input) length|max_num_tokens|request body too large|(prompt|input|inputs\x60?|conversation) (is|are) too (long|large)|too many (input )?tokens|reduce the length|token count|(inputs?|prompt|messages)\b.*(max_new_tokens|max_tokens|generated|completion|less than)|context.?exceed|exceed.?context|context the overflow`)
+	limitWord = lazy.Regexp(limitText)
 )
 
 // teaches are the statuses of refusals that may speak of a capability. Servers whose templates refuse something answer 500.
-var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusRequestedRangeNotSatisfiable, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented}
+var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusRequestEntityTooLarge, http.StatusRequestedRangeNotSatisfiable, http.StatusUnprocessableEntity,
+	http.StatusInternalServerError, http.StatusNotImplemented}
 
 // learnFrom returns what the refusal of a question teaches, and whether there is a way left. What is not sure teaches nothing without one.
 func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
@@ -94,7 +102,8 @@ var wantsStream = lazy.Regexp(`only|must|require|enable|stream=|non-stream|set t
 
 func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	switch {
-	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") || strings.HasPrefix(r.param, "stream_options")):
+	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") ||
+		strings.HasPrefix(r.param, "stream_options")):
 		w.uncounted = true
 		return lesson{aspect: aspectUncounted, way: w, lasts: anHour}, true
 	case w.flipped || !w.stream && r.param != "stream" && !wantsStream().MatchString(r.words):
@@ -137,7 +146,8 @@ func nextTools(q *question, w way, r *refusal) (lesson, bool) {
 		return lesson{}, false
 	case ofFlags().MatchString(r.words):
 		w.tools = toolsNone
-	case choice && w.tools == toolsNamed && strings.Contains(r.words, "required") && !strings.Contains(r.words, "thinking"):
+	case choice && w.tools == toolsNamed && strings.Contains(r.words, "required") &&
+		!strings.Contains(r.words, "thinking"):
 		w.tools = toolsRequired
 	case choice && w.tools < toolsAuto:
 		w.tools = toolsAuto

@@ -32,7 +32,8 @@ func (p *OpenAI) Look(ctx context.Context) (listed bool, err error) {
 	if failed == nil && len(names) > 0 && !parseBase(p.opts.BaseURL).azure {
 		if listed = slices.ContainsFunc(names, p.isModel); !listed {
 			failed = &Error{Type: agent.ErrProvider, Reason: ReasonRejected, step: stepModel, status: http.StatusOK,
-				Message: p.scrub(fmt.Sprintf("the model's server does not list the model %q; it has %s", p.opts.Model, some(names)))}
+				Message: p.scrub(fmt.Sprintf("the model's server does not list the model %q; it has %s", p.opts.Model,
+					some(names)))}
 		}
 	}
 	if failed == nil {
@@ -47,7 +48,8 @@ func (p *OpenAI) Look(ctx context.Context) (listed bool, err error) {
 func (p *OpenAI) isModel(name string) bool {
 	base, _, _ := strings.Cut(p.opts.Model, ":")
 	name = strings.TrimPrefix(name, "models/")
-	return strings.EqualFold(name, p.opts.Model) || strings.EqualFold(name, p.opts.Model+":latest") || strings.EqualFold(name, base)
+	return strings.EqualFold(name, p.opts.Model) || strings.EqualFold(name, p.opts.Model+":latest") ||
+		strings.EqualFold(name, base)
 }
 
 // some names a few models.
@@ -82,7 +84,8 @@ func (p *OpenAI) list(ctx context.Context) ([]string, *Error) {
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxList)) // what came of it
-	s := &seen{model: p.opts.Model, status: response.StatusCode, header: response.Header, location: strings.TrimSuffix(locationOf(response), "/models"), refused: body}
+	s := &seen{model: p.opts.Model, status: response.StatusCode, header: response.Header,
+		location: strings.TrimSuffix(locationOf(response), "/models"), refused: body}
 	switch names := modelNames(body); {
 	case response.StatusCode < 300 && len(names) > 0:
 		return names, nil

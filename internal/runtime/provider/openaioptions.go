@@ -36,7 +36,8 @@ const DefaultMaxCompletion = 16384
 
 // DefaultOpenAIOptions returns options that need at most a key.
 func DefaultOpenAIOptions() OpenAIOptions {
-	return OpenAIOptions{Timeout: 120 * time.Second, MaxTries: 4, RetryBudget: 60 * time.Second, RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20, MaxCompletion: DefaultMaxCompletion}
+	return OpenAIOptions{Timeout: 120 * time.Second, MaxTries: 4, RetryBudget: 60 * time.Second,
+		RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20, MaxCompletion: DefaultMaxCompletion}
 }
 
 func (o OpenAIOptions) validate() error {

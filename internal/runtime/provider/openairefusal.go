@@ -56,18 +56,22 @@ func readRefusal(status int, body []byte) refusal {
 		texts = []string{string(body[:min(len(body), maxTexts)])}
 	}
 	r.text = strings.Join(texts, "; ")
-	if r.words = strings.ToLower(strings.Join(append(slices.Clip(kinds), r.text), "; ")); len(kinds) > 0 && !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, kinds[0]) }) {
+	if r.words = strings.ToLower(strings.Join(append(slices.Clip(kinds), r.text),
+		"; ")); len(kinds) > 0 && !slices.ContainsFunc(texts,
+		func(t string) bool { return strings.Contains(t, kinds[0]) }) {
 		r.text = kinds[0] + ": " + r.text
 	}
 	r.text = strings.TrimSuffix(strings.TrimSpace(r.text), ":")
-	r.unlucky = r.said != "" || slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(unluckyKinds, k) })
+	r.unlucky = r.said != "" || slices.ContainsFunc(kinds,
+		func(k string) bool { return slices.Contains(unluckyKinds, k) })
 	r.readText()
 	return r
 }
 
 func isPage(body []byte) bool {
 	start := bytes.ToLower(body[:min(len(body), 512)])
-	return bytes.HasPrefix(start, []byte("<")) && (bytes.Contains(start, []byte("<html")) || bytes.Contains(start, []byte("<!doctype")) || bytes.Contains(start, []byte("<head")))
+	return bytes.HasPrefix(start, []byte("<")) && (bytes.Contains(start, []byte("<html")) ||
+		bytes.Contains(start, []byte("<!doctype")) || bytes.Contains(start, []byte("<head")))
 }
 
 var pageTitle = lazy.Regexp(`(?is)<title[^>]*>([^<]{1,120})`)
@@ -87,9 +91,11 @@ type collector struct {
 
 // Keys under which servers put messages, kinds, names of fields, and further objects with these.
 var (
-	textKeys = []string{"message", "Message", "msg", "error", "detail", "error_message", "errorMessage", "error_msg", "status_msg", "error_description", "description", "title", "raw", "reason"}
+	textKeys = []string{"message", "Message", "msg", "error", "detail", "error_message", "errorMessage", "error_msg",
+		"status_msg", "error_description", "description", "title", "raw", "reason"}
 	kindKeys = []string{"code", "type", "status", "error_type", "error_code"}
-	moreKeys = []string{"error", "errors", "message", "detail", "details", "metadata", "raw", "body", "violations", "external_model_message", "base_resp"}
+	moreKeys = []string{"error", "errors", "message", "detail", "details", "metadata", "raw", "body", "violations",
+		"external_model_message", "base_resp"}
 )
 
 func (c *collector) collect(v any, key string, depth int) {
@@ -110,7 +116,8 @@ func (c *collector) collect(v any, key string, depth int) {
 
 func (c *collector) object(o map[string]any, depth int) {
 	for _, key := range kindKeys {
-		if kind, ok := o[key].(string); ok && kind != "" && kind != "error" && !isNumber(kind) && !slices.Contains(c.kinds, kind) {
+		if kind, ok := o[key].(string); ok && kind != "" && kind != "error" && !isNumber(kind) &&
+			!slices.Contains(c.kinds, kind) {
 			c.kinds = append(c.kinds, kind)
 		}
 	}
@@ -167,7 +174,8 @@ func (c *collector) fields(o map[string]any) {
 			c.r.after = d
 		}
 	}
-	for key, to := range map[string]*time.Duration{"estimated_time": &c.r.estimate, "retry_after": &c.r.after, "retry_after_seconds": &c.r.after} {
+	for key, to := range map[string]*time.Duration{"estimated_time": &c.r.estimate, "retry_after": &c.r.after,
+		"retry_after_seconds": &c.r.after} {
 		if s, ok := o[key].(float64); ok && s > 0 && s < 1e6 {
 			*to = time.Duration(s * float64(time.Second))
 		}
@@ -204,7 +212,8 @@ var (
 	)
 	// This is a lower bound, not the prompt's size: vLLM counts only until the prompt does not fit.
 	atLeast       = lazy.Regexp(`at least \d+`)
-	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`, `requested (\d{2,8})\b`)
+	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`,
+		`requested (\d{2,8})\b`)
 	// A server could not read what the model said, and does not repeat it: llama.cpp.
 	saysUnlucky = lazy.Regexp(`failed to parse tool call arguments|produced output that does not match`)
 	// What a model said and its server could not read as a call: Ollama, llama.cpp.
@@ -227,7 +236,8 @@ func (r *refusal) readText() {
 	}
 	if m := saysWait().FindStringSubmatch(r.words); m != nil && r.after == 0 {
 		n, _ := strconv.Atoi(m[1]) // it is digits
-		r.after = time.Duration(n) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour}[m[2]]
+		r.after = time.Duration(n) * map[string]time.Duration{"second": time.Second, "minute": time.Minute,
+			"hour": time.Hour}[m[2]]
 	}
 	if r.context == 0 {
 		r.context = firstNumber(saysContext, r.words)

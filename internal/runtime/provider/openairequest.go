@@ -111,7 +111,9 @@ func submitProgram(short, keep bool) openai.Tool {
 	}
 	if keep {
 		description = "Submit the complete Go source of the method, or unchanged: true where its program is kept."
-		parameters = strings.Replace(parameters, `"required":["code"],"properties":{`, `"properties":{"unchanged":{"type":"boolean","description":"true: the program is kept; then without code"},`, 1)
+		parameters = strings.Replace(parameters, `"required":["code"],"properties":{`,
+			`"properties":{"unchanged":{"type":"boolean","description":"true: the program is kept; then without code"},`, 1)
 	}
-	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: reply.SubmitName, Description: description, Parameters: json.RawMessage(parameters)}}
+	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: reply.SubmitName,
+		Description: description, Parameters: json.RawMessage(parameters)}}
 }

@@ -40,7 +40,8 @@ func (p *OpenAI) note(ctx context.Context, model string, err error) {
 	switch {
 	case err == nil:
 		p.recovered(model)
-	case ctx.Err() == nil && errors.As(err, &failed) && !errors.Is(err, ErrInvalidPayload): // that one is the model's fault alone
+	// that one is the model's fault alone
+	case ctx.Err() == nil && errors.As(err, &failed) && !errors.Is(err, ErrInvalidPayload):
 		p.failing(model, failed)
 	}
 }

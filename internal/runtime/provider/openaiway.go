@@ -110,7 +110,8 @@ func (p *OpenAI) firstWay(model string) way {
 // newNameOnly reports whether the server or the model is known to refuse max_tokens together with the newer name.
 func newNameOnly(baseURL, model string) bool {
 	u, err := url.Parse(baseURL)
-	if baseURL == "" || err == nil && (strings.HasSuffix(u.Hostname(), "openai.com") || strings.HasSuffix(u.Hostname(), "azure.com")) {
+	if baseURL == "" || err == nil && (strings.HasSuffix(u.Hostname(), "openai.com") ||
+		strings.HasSuffix(u.Hostname(), "azure.com")) {
 		return true
 	}
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {

@@ -33,7 +33,8 @@ func New(o Options) (Provider, error) {
 		if err != nil {
 			return nil, err
 		}
-		return NewRecord(RecordOptions{Inner: inner, Path: o.Recording, Secrets: inner.secrets, OnError: o.OnRecordError})
+		return NewRecord(RecordOptions{Inner: inner, Path: o.Recording, Secrets: inner.secrets,
+			OnError: o.OnRecordError})
 	}
 	return nil, fmt.Errorf("provider: %q is not openai, replay or record", o.Kind)
 }

@@ -81,15 +81,17 @@ var ErrInvalidPayload = errors.New("invalid payload")
 
 // An Error says how a request to the model failed after all retries.
 type Error struct {
-	Type    string      // agent.ErrProvider or agent.ErrInvalidCode
-	Reason  string      // closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload, cut_off
+	Type string // agent.ErrProvider or agent.ErrInvalidCode
+	// closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload, cut_off
+	Reason  string
 	Message string      // without secrets
 	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
 	Unread  bool        // a reply came that cannot be read; see Again
 
-	status     int           // of the HTTP reply, 0 without one
-	step       step          // what it shows to be wrong
-	final      bool          // no later request succeeds before a person has changed something: the key, the credit, an address
+	status int  // of the HTTP reply, 0 without one
+	step   step // what it shows to be wrong
+	// no later request succeeds before a person has changed something: the key, the credit, an address
+	final      bool
 	transient  bool          // the same request may succeed in a moment
 	loading    bool          // ... when the server has loaded its model
 	retryAfter time.Duration // as the server said; 0: it did not

@@ -50,7 +50,9 @@ func (p *Record) Name() string { return "record" }
 func (p *Record) Program(ctx context.Context, r Request) (Reply, error) {
 	reply, err := p.opts.Inner.Program(ctx, r)
 	if err == nil {
-		p.add(Line{Role: r.Role, Method: r.Method, Kind: r.Kind, Code: reply.Code, Unchanged: reply.Unchanged, Notes: reply.Notes, SolverShape: reply.SolverShape, Declaration: reply.Declaration, Model: reply.Model, Usage: &reply.Usage})
+		p.add(Line{Role: r.Role, Method: r.Method, Kind: r.Kind, Code: reply.Code, Unchanged: reply.Unchanged,
+			Notes: reply.Notes, SolverShape: reply.SolverShape, Declaration: reply.Declaration, Model: reply.Model,
+			Usage: &reply.Usage})
 	}
 	return reply, err
 }

@@ -135,7 +135,8 @@ func (p *Replay) Program(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Usage: l.used(),
 			Message: fmt.Sprintf("the recording %s says unchanged for %s.%s, and there is no program that could be kept", p.source, r.Role, r.Method)}
 	}
-	return Reply{Code: l.Code, Unchanged: l.Unchanged && strings.TrimSpace(l.Code) == "", Notes: l.Notes, SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: l.used()}, nil
+	return Reply{Code: l.Code, Unchanged: l.Unchanged && strings.TrimSpace(l.Code) == "", Notes: l.Notes,
+		SolverShape: l.SolverShape, Declaration: l.Declaration, Model: model, Usage: l.used()}, nil
 }
 
 // Chat implements Provider.

@@ -29,14 +29,16 @@ func TestReplay(t *testing.T) {
 		r, err := p.Program(t.Context(), provider.Request{Kind: kind, Role: "r", Method: method, Model: "x"})
 		return r.Code, err
 	}
-	for i, want := range []struct{ kind, code string }{{"forge", "one"}, {"repair", "fixed"}, {"forge", "two"}, {"forge", "two"}, {"repair", "fixed"}} {
+	for i, want := range []struct{ kind, code string }{{"forge", "one"}, {"repair", "fixed"}, {"forge", "two"},
+		{"forge", "two"}, {"repair", "fixed"}} {
 		if got, err := ask(want.kind, "m"); got != want.code || err != nil {
 			t.Errorf("answer %d: got %q, %v, want %q", i, got, err, want.code)
 		}
 	}
 	_, err = ask("forge", "other")
 	var failed *provider.Error
-	if !errors.As(err, &failed) || failed.Type != agent.ErrProvider || !strings.Contains(err.Error(), "r.other") || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+	if !errors.As(err, &failed) || failed.Type != agent.ErrProvider || !strings.Contains(err.Error(), "r.other") ||
+		!strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("got %v, want a provider error that says what to do", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,8 +50,11 @@ func TestReplay(t *testing.T) {
 
 func TestReplayRefusesBadLines(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`, `{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`, `{"role":"r","method":"m","kind":"forge","code":"x","usage":{"prompt_tokens":-1}}`} {
-		_, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}`+"\n"+bad), "file")
+	for _, bad := range []string{`{`, `{"role":"r","method":"m","kind":"forge"}`,
+		`{"role":"r","method":"m","kind":"think","code":"x"}`, `{"kind":"chat"}`,
+		`{"role":"r","method":"m","kind":"forge","code":"x","usage":{"prompt_tokens":-1}}`} {
+		_, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"one"}`+"\n"+
+			bad), "file")
 		if err == nil || !strings.Contains(err.Error(), "file, line 2") {
 			t.Errorf("%s: got %v, want an error that names line 2", bad, err)
 		}
@@ -70,7 +75,8 @@ func TestRecordThenReplay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	o := provider.DefaultOpenAIOptions()
 	o.Key, o.BaseURL = key, s.URL
-	p, err := provider.New(provider.Options{Kind: "record", OpenAI: o, Recording: path, OnRecordError: func(err error) { t.Error(err) }})
+	p, err := provider.New(provider.Options{Kind: "record", OpenAI: o, Recording: path,
+		OnRecordError: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,8 @@ func TestRecordThenReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := again.Program(t.Context(), request()); err != nil || !strings.Contains(r.Code, "// m [secret]") || r.Usage != programUsage.Load() {
+	if r, err := again.Program(t.Context(), request()); err != nil || !strings.Contains(r.Code, "// m [secret]") ||
+		r.Usage != programUsage.Load() {
 		t.Errorf("got %q, %v, %v", r.Code, r.Usage, err)
 	}
 	if r, err := again.Chat(t.Context(), chat); err != nil || r.Content != "Answer: [secret]" || r.Usage != said.Usage {
@@ -115,7 +122,9 @@ func TestRecordedUnchanged(t *testing.T) {
 	t.Parallel()
 	server := openaitest.New()
 	defer server.Close()
-	server.Answer("", "", openaitest.Reply{Message: map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{openaitest.ToolCall("submit_program", `{"unchanged":true}`)}}}, openaitest.Code("package tool\n\nfunc Run() {}\n"))
+	server.Answer("", "", openaitest.Reply{Message: map[string]any{"role": "assistant", "content": nil,
+		"tool_calls": []any{openaitest.ToolCall("submit_program", `{"unchanged":true}`)}}},
+		openaitest.Code("package tool\n\nfunc Run() {}\n"))
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	o := provider.DefaultOpenAIOptions()
 	o.BaseURL = server.URL
@@ -127,7 +136,8 @@ func TestRecordedUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := provider.Request{Kind: provider.KindForge, Role: "r", Method: "m", Model: "x", MayKeep: true, Messages: []provider.Message{{Role: "user", Content: "?"}}}
+	asked := provider.Request{Kind: provider.KindForge, Role: "r", Method: "m", Model: "x", MayKeep: true,
+		Messages: []provider.Message{{Role: "user", Content: "?"}}}
 	for range 2 {
 		if _, err := record.Program(t.Context(), asked); err != nil {
 			t.Fatal(err)
@@ -143,7 +153,8 @@ func TestRecordedUnchanged(t *testing.T) {
 		}
 		asked.MayKeep = mayKeep
 		got, err := p.Program(t.Context(), asked)
-		if mayKeep != (err == nil && got.Unchanged && got.Code == "") || !mayKeep && !errors.Is(err, provider.ErrInvalidPayload) {
+		if mayKeep != (err == nil && got.Unchanged && got.Code == "") || !mayKeep &&
+			!errors.Is(err, provider.ErrInvalidPayload) {
 			t.Errorf("where it may be kept (%t): %+v, %v", mayKeep, got, err)
 		}
 		if got, err := p.Program(t.Context(), asked); err != nil || got.Unchanged || got.Code == "" {

@@ -130,7 +130,8 @@ func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 }
 
 func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
-	if x.Kind() != reflect.Map || x.IsNil() || x.Type().Key() != reflect.TypeFor[string]() || t.Key() != reflect.TypeFor[string]() {
+	if x.Kind() != reflect.Map || x.IsNil() || x.Type().Key() != reflect.TypeFor[string]() ||
+		t.Key() != reflect.TypeFor[string]() {
 		return reflect.Value{}, false
 	}
 	out := reflect.MakeMapWithSize(t, x.Len())

@@ -76,8 +76,9 @@ func (c *Call) FetchFile(url string) (map[string]any, error) {
 type FileInfo struct {
 	Name      string `json:"name"`       // what its maker called it, or ""
 	MediaType string `json:"media_type"` // as its maker said
-	Encoding  string `json:"encoding"`   // the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8, and ibm850; "" for binary data
-	Bytes     int64  `json:"bytes"`
+	// the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8, and ibm850; "" for binary data
+	Encoding string `json:"encoding"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // FileInfo describes the file: the object {"$file": "file_..."} as it came in, or its id. The error is as of Open.
@@ -248,7 +249,8 @@ func (f *File) Ref() map[string]any { return map[string]any{"$file": f.id} }
 // MarshalJSON is the file as a value, as Ref is. The error says that it is not closed: some of it may not have been written.
 func (f *File) MarshalJSON() ([]byte, error) {
 	if f.err != errClosed {
-		return nil, fmt.Errorf("the file %q is not closed: Close it, and look at the error, before it is returned", f.name)
+		return nil, fmt.Errorf("the file %q is not closed: Close it, and look at the error, before it is returned",
+			f.name)
 	}
 	return json.Marshal(f.Ref())
 }

@@ -45,7 +45,8 @@ type Input struct {
 	Context      map[string]any
 	InputHistory json.RawMessage // {"messages": [...]} or nothing
 
-	Floats bool // an argument that is a number is a float64 in Args and Kwargs, however many digits it has; Bind has them all
+	// an argument that is a number is a float64 in Args and Kwargs, however many digits it has; Bind has them all
+	Floats bool
 
 	Decode func([]byte) (any, error) // decodes an argument as Unmarshal does, which nil stands for
 }

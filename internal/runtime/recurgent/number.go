@@ -38,7 +38,8 @@ func Number(text string) (v any, ok bool) {
 		return nil, false
 	}
 	digits := strings.TrimPrefix(text, "-")
-	if len(digits) < longDigits || strings.ContainsAny(digits, ".eE") || len(digits) <= maxPlain && strconv.FormatFloat(f, 'f', -1, 64) == text {
+	if len(digits) < longDigits || strings.ContainsAny(digits, ".eE") || len(digits) <= maxPlain &&
+		strconv.FormatFloat(f, 'f', -1, 64) == text {
 		return f, true
 	}
 	return json.Number(text), true

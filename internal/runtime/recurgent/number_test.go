@@ -23,13 +23,19 @@ func TestUnmarshalKeepsDigits(t *testing.T) {
 	if err := Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := row{ID: json.Number("7615917337495251231"), N: 7615917337495251231, More: map[string]any{"id": json.Number("1234567890123456789"), "f": 1.5, "deep": []any{map[string]any{"x": json.Number("9007199254740993")}}},
-		Raw: json.RawMessage(`{"id": 7615917337495251231}`), List: []any{1.0, json.Number("9223372036854775808"), json.Number("-9007199254740993"), "7615917337495251231"}, Num: "5", By: map[string]row2{"a": {json.Number("9007199254740993")}}}
+	want := row{ID: json.Number("7615917337495251231"), N: 7615917337495251231,
+		More: map[string]any{"id": json.Number("1234567890123456789"), "f": 1.5,
+			"deep": []any{map[string]any{"x": json.Number("9007199254740993")}}},
+		Raw: json.RawMessage(`{"id": 7615917337495251231}`), List: []any{1.0, json.Number("9223372036854775808"),
+			json.Number("-9007199254740993"), "7615917337495251231"}, Num: "5",
+		By: map[string]row2{"a": {json.Number("9007199254740993")}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %#v", got)
 	}
-	for text, exact := range map[string]any{"9007199254740992": 9007199254740992.0, "9007199254740993": json.Number("9007199254740993"), "1e30": 1e30, "123456789012345678901234567890": json.Number("123456789012345678901234567890"),
-		"-0": nil, "1234567890123456.5": 1234567890123456.5} {
+	for text, exact := range map[string]any{"9007199254740992": 9007199254740992.0,
+		"9007199254740993": json.Number("9007199254740993"), "1e30": 1e30,
+		"123456789012345678901234567890": json.Number("123456789012345678901234567890"),
+		"-0":                             nil, "1234567890123456.5": 1234567890123456.5} {
 		var v any
 		if err := Unmarshal([]byte(text), &v); err != nil || exact != nil && v != exact {
 			t.Errorf("%s is %#v, %v", text, v, err)
@@ -39,7 +45,8 @@ func TestUnmarshalKeepsDigits(t *testing.T) {
 		}
 	}
 	var v any
-	if err := Unmarshal([]byte(`[1e999,12345678901234567890]`), &v); err == nil || v != nil && reflect.DeepEqual(v, []any{json.Number("1e999")}) {
+	if err := Unmarshal([]byte(`[1e999,12345678901234567890]`),
+		&v); err == nil || v != nil && reflect.DeepEqual(v, []any{json.Number("1e999")}) {
 		t.Errorf("out of range: %v, %v", v, err)
 	}
 	if n, ok := As(json.Number("7615917337495251231"), int64(0)).(int64); !ok || n != 7615917337495251231 {

@@ -19,8 +19,9 @@ import (
 type Call struct {
 	Role, Method, CallID, TraceID string
 
-	Depth   int            // 0 for a client's call, 1 and more for calls by programs
-	Args    []any          // decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that float64 does not hold; never nil
+	Depth int // 0 for a client's call, 1 and more for calls by programs
+	// decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that float64 does not hold; never nil
+	Args    []any
 	Kwargs  map[string]any // keyword arguments, decoded likewise; never nil
 	Context map[string]any // the session's memory; changes are kept only when the call ends ok
 

@@ -41,7 +41,8 @@ func (b *Box) Load(_ context.Context, p sandbox.Program, _ agent.Owner) (*report
 }
 
 // Fix is Load: a function's name has nothing to repair.
-func (b *Box) Fix(ctx context.Context, source string, _ report.Terms, owner agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
+func (b *Box) Fix(ctx context.Context, source string, _ report.Terms,
+	owner agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
 	p := sandbox.Program{Source: source, Checksum: agent.Checksum(source)}
 	facts, failure := b.Load(ctx, p, owner)
 	return p, facts, sandbox.Timing{}, failure

@@ -27,7 +27,8 @@ type Model struct {
 func (s *Model) Name() string { return "scripted" }
 
 func (s *Model) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
-	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: no chat"}
+	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer",
+		Message: "scripted: no chat"}
 }
 
 func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
@@ -54,9 +55,11 @@ func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply
 	case err != nil:
 		return provider.Reply{}, err
 	case len(answers) == 0:
-		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer", Message: "scripted: nothing for " + key}
+		return provider.Reply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer",
+			Message: "scripted: nothing for " + key}
 	}
-	return provider.Reply{Code: answers[0], Model: "scripted", Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
+	return provider.Reply{Code: answers[0], Model: "scripted",
+		Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
 }
 
 // Count returns how many requests of a kind were made for the method; kind "" counts all.

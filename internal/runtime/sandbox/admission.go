@@ -44,7 +44,8 @@ func allChains(waiting int) int { return waiting + (waiting+2)/3 }
 
 // newAdmission returns places for so many programs that run, and for so many client calls of one owner under way.
 func newAdmission(running, waiting int) *admission {
-	return &admission{running: running, chains: allChains(waiting), byOwner: map[agent.Owner]int{}, underOf: map[agent.Owner]int{}, queues: map[lineKey][]*waiter{}}
+	return &admission{running: running, chains: allChains(waiting), byOwner: map[agent.Owner]int{},
+		underOf: map[agent.Owner]int{}, queues: map[lineKey][]*waiter{}}
 }
 
 // fits reports whether a client's call of the owner may start, or a part of one go on. The caller holds mu.

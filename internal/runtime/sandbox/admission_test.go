@@ -217,7 +217,8 @@ func TestAdmissionDuringAFlood(t *testing.T) {
 		a.leave(other)
 		synctest.Wait()
 		if len(second) != 1 || begun.Load() != before {
-			t.Errorf("the next place went to the flood: %d of its calls began, %d of the other's", begun.Load()-before, len(second))
+			t.Errorf("the next place went to the flood: %d of its calls began, %d of the other's", begun.Load()-before,
+				len(second))
 		}
 		stop()
 		all.Wait()
@@ -289,7 +290,8 @@ func TestBackgroundComesLast(t *testing.T) {
 			a.leave(part(owner))
 			synctest.Wait()
 		}
-		if want := []string{"running", "caller", "next caller", "first in the background", "second in the background"}; !slices.Equal(order, want) {
+		if want := []string{"running", "caller", "next caller", "first in the background",
+			"second in the background"}; !slices.Equal(order, want) {
 			t.Errorf("got %q, want %q", order, want)
 		}
 		if busy, queued := a.counts(); busy != 0 || queued != 0 {

@@ -64,7 +64,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 	defer r.kill("bench")
 	req := request("echo", 1, "two")
-	(&wire.Run{Nonce: 1, Now: req.Now, Seed: req.Seed, Role: req.Role, Method: req.Method, CallID: req.CallID, Args: req.Args}).Put(&r.wr)
+	(&wire.Run{Nonce: 1, Now: req.Now, Seed: req.Seed, Role: req.Role, Method: req.Method, CallID: req.CallID,
+		Args: req.Args}).Put(&r.wr)
 	frame := r.wr.Finish()
 	r.setDeadline(time.Time{})
 	for b.Loop() {

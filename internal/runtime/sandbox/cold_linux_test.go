@@ -12,9 +12,11 @@ import (
 // the processor time that the runner used for each stage, in microseconds.
 func BenchmarkColdStages(b *testing.B) {
 	for _, source := range []string{"plain", "sorting"} {
-		for from, h := range map[string]hooks{"carried": {program: buildRunner(b, "one"), build: "one"}, "itself": {args: []string{wire.RunnerArg}}} {
+		for from, h := range map[string]hooks{"carried": {program: buildRunner(b, "one"), build: "one"},
+			"itself": {args: []string{wire.RunnerArg}}} {
 			b.Run(source+"/"+from, func(b *testing.B) {
-				benchmarkStages(b, testPool(b, func(o *Options) { o.Blank, o.Dir = 0, b.TempDir() }, h), coldPrograms[source])
+				benchmarkStages(b, testPool(b, func(o *Options) { o.Blank, o.Dir = 0, b.TempDir() }, h),
+					coldPrograms[source])
 			})
 		}
 	}
@@ -61,7 +63,8 @@ func benchmarkStages(b *testing.B, p *Pool, source string) {
 			b.Fatal(f)
 		}
 		loaded := r.cpuTime()
-		if res := r.runOnce(ctx, &req, time.Now().Add(loadTimeout), &exchange{pool: p, req: req, h: &fakeHost{}}); res.Failure != nil {
+		if res := r.runOnce(ctx, &req, time.Now().Add(loadTimeout),
+			&exchange{pool: p, req: req, h: &fakeHost{}}); res.Failure != nil {
 			b.Fatal(res.Failure)
 		}
 		ran := r.cpuTime()

@@ -35,8 +35,9 @@ type CompileError struct{ Text string }
 func (e *CompileError) Error() string { return e.Text }
 
 func (e *CompileError) failure() *Failure {
-	return &Failure{Type: agent.ErrInvalidCode, Detail: "compile", Message: wire.BoundText([]byte(e.Text), wire.MaxMessage),
-		Hint: "The Go compiler refuses the program. Write it in a plainer way; let large tables be computed by a loop."}
+	return &Failure{Type: agent.ErrInvalidCode, Detail: "compile",
+		Message: wire.BoundText([]byte(e.Text), wire.MaxMessage),
+		Hint:    "The Go compiler refuses the program. Write it in a plainer way; let large tables be computed by a loop."}
 }
 
 // UseCompiler has all programs compiled. It is called once, before the first of them.
@@ -55,7 +56,8 @@ type making struct {
 	pool    *Pool
 	program Program
 	owner   agent.Owner
-	by      *runner         // a blank one, or one that has fixed the program, to check it in; nil: one is taken where it is needed
+	// a blank one, or one that has fixed the program, to check it in; nil: one is taken where it is needed
+	by      *runner
 	against *report.Refusal // what is to be said of a program that compiles; nil: nothing
 	host    Host            // hears of a wait for the compiler, where it is one that wants to
 	timing  Timing
@@ -91,7 +93,8 @@ func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 			return nil, said.failure()
 		}
 		if err != nil {
-			p.opts.Log.Warn().Err(err).Str("checksum", m.program.Checksum).Msg("a compiled program was not found again; it is compiled anew")
+			p.opts.Log.Warn().Err(err).Str("checksum",
+				m.program.Checksum).Msg("a compiled program was not found again; it is compiled anew")
 		} else if x != nil {
 			return x, nil
 		}
@@ -149,8 +152,9 @@ func notCompiled(err error) *Failure {
 	if exhausted(err) {
 		kind = agent.ErrResourceExhausted
 	}
-	return &Failure{Type: kind, Detail: "compiler", Ours: true, Message: "the program could not be compiled: " + wire.BoundText([]byte(err.Error()), 1000),
-		Hint: "This is no fault of the program. `recurgentd doctor` says what the compiler lacks."}
+	return &Failure{Type: kind, Detail: "compiler", Ours: true,
+		Message: "the program could not be compiled: " + wire.BoundText([]byte(err.Error()), 1000),
+		Hint:    "This is no fault of the program. `recurgentd doctor` says what the compiler lacks."}
 }
 
 // begin starts a process of the executable and has it take the program.

@@ -95,14 +95,16 @@ func TestProgramsAreCompiled(t *testing.T) {
 	}
 	for range 2 {
 		got := p.Run(t.Context(), compileRequest(prog.Source), &fakeHost{})
-		if string(got.Value) != `"compiled"` || got.Tier != TierNative || got.Timing.Build != 0 || got.Facts.Engine != "go test" {
+		if string(got.Value) != `"compiled"` || got.Tier != TierNative || got.Timing.Build != 0 ||
+			got.Facts.Engine != "go test" {
 			t.Errorf("got %s on %s, %+v, %+v", said(got), got.Tier, got.Timing, got.Facts)
 		}
 	}
 	if _, failure := p.Load(t.Context(), prog, agent.Owner{Name: "another"}); failure != nil {
 		t.Error(failure)
 	}
-	if len(c.compiled) != 1 || !strings.Contains(c.compiled[0].Text, "RecurgentNativeProgram") || c.compiled[0].Checksum != prog.Checksum {
+	if len(c.compiled) != 1 || !strings.Contains(c.compiled[0].Text, "RecurgentNativeProgram") ||
+		c.compiled[0].Checksum != prog.Checksum {
 		t.Errorf("compiled were %+v", c.compiled)
 	}
 }
@@ -113,7 +115,8 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	c := &testCompiler{refused: &CompileError{"the program is too large to compile"}}
 	p := compilingPool(t, c)
 	got := p.Run(t.Context(), compileRequest(compilable), &fakeHost{})
-	if said(got) != "failure invalid_code/compile" || got.Failure.Ours || got.Failure.Message != "the program is too large to compile" || got.Timing.Gate != 0 || len(c.compiled) != 0 {
+	if said(got) != "failure invalid_code/compile" || got.Failure.Ours ||
+		got.Failure.Message != "the program is too large to compile" || got.Timing.Gate != 0 || len(c.compiled) != 0 {
 		t.Errorf("got %s: %+v in %+v, compiled %d times", said(got), got.Failure, got.Timing, len(c.compiled))
 	}
 }
@@ -161,7 +164,8 @@ func TestEndsOfCompiledPrograms(t *testing.T) {
 		if said(got) != want {
 			t.Errorf("%s: got %s, want %s: %+v", mode, said(got), want, got.Failure)
 		}
-		if mode == "gopanic" && !strings.HasPrefix(got.Failure.Message, "a goroutine of the program ended in panic: fatal error: stack overflow") {
+		if mode == "gopanic" && !strings.HasPrefix(got.Failure.Message,
+			"a goroutine of the program ended in panic: fatal error: stack overflow") {
 			t.Errorf("got %+v", got.Failure)
 		}
 		if mode != "refuses" && got.Tier != TierNative || p.Stats().EngineFailures != 0 {
@@ -189,7 +193,8 @@ func TestProcessIsKilled(t *testing.T) {
 		t.Errorf("got %s: %+v", said(got), got.Failure)
 	}
 	c.mode = ""
-	if got := p.Run(t.Context(), compileRequest(compilable+"\n// next\n"), &fakeHost{}); string(got.Value) != `"compiled"` {
+	if got := p.Run(t.Context(), compileRequest(compilable+"\n// next\n"),
+		&fakeHost{}); string(got.Value) != `"compiled"` {
 		t.Errorf("the next call: %s", said(got))
 	}
 }
@@ -201,7 +206,8 @@ func TestBuildsForCallersComeFirst(t *testing.T) {
 	var work sync.WaitGroup
 	load := func(ctx context.Context, name string, queued int) {
 		work.Go(func() {
-			if _, failure := p.Load(ctx, compileRequest(compilable+"\n// "+name+"\n").Program, agent.Owner{Name: "local"}); failure != nil {
+			if _, failure := p.Load(ctx, compileRequest(compilable+"\n// "+name+"\n").Program,
+				agent.Owner{Name: "local"}); failure != nil {
 				t.Errorf("%s: %+v", name, failure)
 			}
 		})

@@ -25,13 +25,20 @@ func TestMaskedLayers(t *testing.T) {
 		skip  bool
 	}{
 		{name: "none", hooks: hooks{args: native()}, level: LevelFull},
-		{name: "no landlock", hooks: hooks{args: native("mask=landlock_create_ruleset")}, level: LevelReduced, off: []string{"landlock"}},
-		{name: "landlock fails late", hooks: hooks{args: native("mask=landlock_restrict_self")}, level: LevelReduced, off: []string{"landlock"}},
+		{name: "no landlock", hooks: hooks{args: native("mask=landlock_create_ruleset")}, level: LevelReduced,
+			off: []string{"landlock"}},
+		{name: "landlock fails late", hooks: hooks{args: native("mask=landlock_restrict_self")}, level: LevelReduced,
+			off: []string{"landlock"}},
 		{name: "no seccomp", hooks: hooks{args: native("mask=seccomp")}, level: LevelProcess, off: []string{"seccomp"}},
-		{name: "no namespaces", hooks: hooks{args: native(), plans: []plan{{uid: os.Geteuid() == 0}}}, level: LevelReduced, off: []string{"netns", "pidns", "mntns", "ipcns"}},
-		{name: "root stays root", hooks: hooks{args: native(), plans: []plan{{namespaces: plans()[0].namespaces, userns: plans()[0].userns}}}, level: LevelReduced, off: []string{"uid"}, skip: os.Geteuid() != 0},
-		{name: "nothing but seccomp", hooks: hooks{args: native("mask=landlock_create_ruleset"), plans: []plan{{}}}, level: LevelReduced, off: []string{"landlock", "netns"}},
-		{name: "plan fails", hooks: hooks{args: native(), plans: []plan{{namespaces: 1 << 40}, {uid: os.Geteuid() == 0}}}, level: LevelReduced, off: []string{"netns"}},
+		{name: "no namespaces", hooks: hooks{args: native(), plans: []plan{{uid: os.Geteuid() == 0}}},
+			level: LevelReduced, off: []string{"netns", "pidns", "mntns", "ipcns"}},
+		{name: "root stays root", hooks: hooks{args: native(),
+			plans: []plan{{namespaces: plans()[0].namespaces, userns: plans()[0].userns}}}, level: LevelReduced,
+			off: []string{"uid"}, skip: os.Geteuid() != 0},
+		{name: "nothing but seccomp", hooks: hooks{args: native("mask=landlock_create_ruleset"), plans: []plan{{}}},
+			level: LevelReduced, off: []string{"landlock", "netns"}},
+		{name: "plan fails", hooks: hooks{args: native(), plans: []plan{{namespaces: 1 << 40},
+			{uid: os.Geteuid() == 0}}}, level: LevelReduced, off: []string{"netns"}},
 	} {
 		if c.skip {
 			continue
@@ -81,7 +88,9 @@ func wantNothingOut(t *testing.T, p *Pool) {
 	os.Chmod(t.TempDir(), 0o777)
 	port, stop := listenLocal()
 	defer stop()
-	for _, source := range []string{"outfile", "outcreate", "outlist", "outenv", "outlisten", "outdial", "outudp", "outunix", "outexec", "outfork", "outkill", "outsymlink", "outchdir", "outsetuid", "outptrace", "outmemfd", "outmount",
+	for _, source := range []string{"outfile", "outcreate", "outlist", "outenv", "outlisten", "outdial", "outudp",
+		"outunix", "outexec", "outfork", "outkill", "outsymlink", "outchdir", "outsetuid", "outptrace", "outmemfd",
+		"outmount",
 		"outthread", "outshared", "outgrow", "outlock"} {
 		req := request(source, marker, port, os.Getpid())
 		got := p.Run(t.Context(), req, &fakeHost{})
@@ -109,7 +118,8 @@ func TestAsNobody(t *testing.T) {
 	}
 	programs := filepath.Dir(testProgram(t, "hostileprogram"))
 	// Apart: a pool without user namespaces closes the daemon's memory, and then there can be none in that process.
-	for _, tests := range sampled.Of([]string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$", "^TestInitIsConfined$"}, 2) {
+	for _, tests := range sampled.Of([]string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$",
+		"^TestInitIsConfined$"}, 2) {
 		cmd := exec.Command("/proc/self/exe", "-test.run", tests, "-test.v")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: wire.Nobody, Gid: wire.Nobody}}
 		cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=/usr/bin:/bin", programsDir + "=" + programs}

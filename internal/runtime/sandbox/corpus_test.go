@@ -117,7 +117,8 @@ func runCorpus(t *testing.T, p *Pool) {
 					ends[how]++
 					mu.Unlock()
 					if !prog.Permits(how, value) {
-						t.Errorf("%s: ended in %s %.200s%s, may end in %s", prog.Name, how, value, ours(r), strings.Join(prog.Allow, ", "))
+						t.Errorf("%s: ended in %s %.200s%s, may end in %s", prog.Name, how, value, ours(r),
+							strings.Join(prog.Allow, ", "))
 					}
 					if r.Failure != nil && r.Failure.Detail == "protocol" {
 						t.Errorf("%s: %+v", prog.Name, r.Failure)

@@ -13,10 +13,12 @@ import (
 // except for the first line of a panic or a fatal error.
 func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhausted bool, cpuLimit int64) *Failure {
 	if reason != nil && *reason == "shutdown" {
-		return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + errShutdown.Error(), Ours: true}
+		return &Failure{Type: agent.ErrCanceled, Detail: "canceled",
+			Message: "the call was given up: " + errShutdown.Error(), Ours: true}
 	}
 	if reason != nil && *reason != "flood" {
-		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was ended by the daemon: " + *reason}
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed",
+			Message: "the runner was ended by the daemon: " + *reason}
 	}
 	if exitedAsGo(state) {
 		if f := readWords(stderr).failure(exhausted); f != nil {
@@ -28,14 +30,18 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	}
 	switch signal := deathSignal(state, cpuLimit); signal {
 	case "cpu":
-		return &Failure{Type: agent.ErrTimeout, Detail: "cpu", Message: "the program used up its runner's processor time", Hint: "Bound every loop and do less work in one call."}
+		return &Failure{Type: agent.ErrTimeout, Detail: "cpu",
+			Message: "the program used up its runner's processor time",
+			Hint:    "Bound every loop and do less work in one call."}
 	case "killed":
 		return &Failure{Type: agent.ErrRunnerCrash, Detail: "killed", Message: "the runner was killed from outside"}
 	case "sys":
-		return &Failure{Type: agent.ErrRunnerCrash, Detail: "seccomp", Message: "the runner made a forbidden system call"}
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "seccomp",
+			Message: "the runner made a forbidden system call"}
 	case "":
 	default:
-		return &Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the runner died of the signal " + signal}
+		return &Failure{Type: agent.ErrRunnerCrash, Detail: "signal",
+			Message: "the runner died of the signal " + signal}
 	}
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
 }
@@ -65,7 +71,8 @@ func notLoaded(l *wire.Loaded) *Failure {
 
 // refused turns the gate's refusal into a Failure.
 func refused(r *report.Refusal) *Failure {
-	f := &Failure{Type: agent.ErrInvalidCode, Message: wire.BoundText([]byte(r.Message), wire.MaxMessage), Detail: "gate", Hint: wire.BoundText([]byte(r.Hint), wire.MaxMessage)}
+	f := &Failure{Type: agent.ErrInvalidCode, Message: wire.BoundText([]byte(r.Message), wire.MaxMessage),
+		Detail: "gate", Hint: wire.BoundText([]byte(r.Hint), wire.MaxMessage)}
 	switch r.Type {
 	case agent.ErrToolRegistry, agent.ErrDependencyPolicy:
 		f.Type = r.Type
@@ -88,5 +95,7 @@ const (
 )
 
 func outOfMemory() *Failure {
-	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory", Message: "the program needed more memory than its runner has", Hint: "Work in smaller pieces and bound what is kept."}
+	return &Failure{Type: agent.ErrResourceExhausted, Detail: "memory",
+		Message: "the program needed more memory than its runner has",
+		Hint:    "Work in smaller pieces and bound what is kept."}
 }

@@ -31,7 +31,8 @@ func (x *exchange) decode() (reply, *Failure) {
 func (d *decoding) Write(p []byte) (int, error) {
 	room := &d.x.files.decoded
 	if d.text != nil || *room+len(p) > maxDecoded {
-		return 0, &recurgent.Failure{Type: agent.ErrInvalidInput, Message: fmt.Sprintf("decode: text of at most %d bytes is decoded in memory; write more to a file, and read that with call.OpenText", maxDecoded)}
+		return 0, &recurgent.Failure{Type: agent.ErrInvalidInput,
+			Message: fmt.Sprintf("decode: text of at most %d bytes is decoded in memory; write more to a file, and read that with call.OpenText", maxDecoded)}
 	}
 	*room += len(p)
 	d.in = append(d.in, p...)

@@ -11,8 +11,9 @@ import (
 
 // Done is one thing that a program asked of its host, as a journal records it.
 type Done struct {
-	Kind   string `json:"kind"`             // fetch, call, predict, history ...
-	Target string `json:"target,omitempty"` // of a fetch the method and the address without user information; of a call role and method
+	Kind string `json:"kind"` // fetch, call, predict, history ...
+	// of a fetch the method and the address without user information; of a call role and method
+	Target string `json:"target,omitempty"`
 	Status int    `json:"status,omitempty"` // of a fetch
 	Error  string `json:"error_type,omitempty"`
 	Again  bool   `json:"again,omitempty"` // asked before within the run, and answered the same

@@ -27,12 +27,14 @@ func program(body string, imports ...string) string {
 func TestContextChanges(t *testing.T) {
 	p := nativePool(t, nil)
 	req := request("setcontext")
-	req.Context = map[string]json.RawMessage{"changed": json_(`["a"]`), "gone": json_(`1`), "kept": json_(`{"b":1,"a":[]}`), "exact": json_(`9007199254740993`), "float": json_(`1.0`)}
+	req.Context = map[string]json.RawMessage{"changed": json_(`["a"]`), "gone": json_(`1`),
+		"kept": json_(`{"b":1,"a":[]}`), "exact": json_(`9007199254740993`), "float": json_(`1.0`)}
 	got := p.Run(t.Context(), req, &fakeHost{})
 	if said(got) != `value "ok"` || got.Context == nil {
 		t.Fatal(said(got))
 	}
-	if keys := slices.Sorted(maps.Keys(got.Context.Set)); !slices.Equal(keys, []string{"changed", "new"}) || string(got.Context.Set["changed"]) != `["b"]` || !slices.Equal(got.Context.Delete, []string{"gone"}) {
+	if keys := slices.Sorted(maps.Keys(got.Context.Set)); !slices.Equal(keys, []string{"changed", "new"}) ||
+		string(got.Context.Set["changed"]) != `["b"]` || !slices.Equal(got.Context.Delete, []string{"gone"}) {
 		t.Errorf("%+v", got.Context)
 	}
 	// What a program only reads is never rewritten, not even a number that its float64 cannot hold.
@@ -52,7 +54,8 @@ func TestHostCalls(t *testing.T) {
 		{"nested", `value {"status":"ok","value":"nested","error_type":"","error_message":"","retriable":false,"metadata":null}`, "call adder.add"},
 		{"delegate", `value {"status":"error","value":null,"error_type":"denied","error_message":"not this one","retriable":false,"metadata":null}`, "delegate bad"},
 		{"history", `value 1`, "history all=false page=false after=0 limit=0"},
-		{"tools", `value {"adder":{"role":"adder","purpose":"adds","deliverable":null,"methods":null,"usage_count":0}}`, ""},
+		{"tools", `value {"adder":{"role":"adder","purpose":"adds","deliverable":null,"methods":null,"usage_count":0}}`,
+			""},
 		{"content", `value ["content of a",null]`, ""},
 	} {
 		h := &fakeHost{}
@@ -81,7 +84,8 @@ func TestRunnersAreNotShared(t *testing.T) {
 	}
 	// The native engine does not reset state: a count above 1 is the same process.
 	for _, c := range []struct{ source, owner, want string }{
-		{"count", "x/a", "value 1"}, {"count", "x/a", "value 2"}, {"count", "x/b", "value 1"}, {"count other", "x/a", "value 1"}, {"count", "x/a", "value 3"}, {"count", "x/b", "value 2"},
+		{"count", "x/a", "value 1"}, {"count", "x/a", "value 2"}, {"count", "x/b", "value 1"},
+		{"count other", "x/a", "value 1"}, {"count", "x/a", "value 3"}, {"count", "x/b", "value 2"},
 		{"count", "y/a", "value 1"}, {"count", "y/a", "value 2"},
 	} {
 		if got := said(run(c.source, c.owner)); got != c.want {
@@ -152,7 +156,9 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s %+v", said(got), got.Timing)
 		}
 		bad := request(program("return undefined, nil"))
-		if _, failure := p.Load(t.Context(), bad.Program, bad.Owner); failure == nil || failure.Type != agent.ErrInvalidCode || !strings.Contains(failure.Message, "undefined") {
+		if _, failure := p.Load(t.Context(), bad.Program,
+			bad.Owner); failure == nil || failure.Type != agent.ErrInvalidCode ||
+			!strings.Contains(failure.Message, "undefined") {
 			t.Errorf("%+v", failure)
 		}
 	}
@@ -213,7 +219,8 @@ func TestReplayDiverges(t *testing.T) {
 	req := request(program("return len(call.History()), nil"))
 	got := p.Run(t.Context(), req, &fakeHost{history: bigHistory()})
 	rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}
-	if cmp, err := Replay(t.Context(), p, rec, &refusingHost{history: `[]`}); err != nil || cmp.Equal || cmp.Diverged == "" {
+	if cmp, err := Replay(t.Context(), p, rec,
+		&refusingHost{history: `[]`}); err != nil || cmp.Equal || cmp.Diverged == "" {
 		t.Errorf("another history: %+v %v", cmp, err)
 	}
 	// Records that came later do not matter.
@@ -222,7 +229,8 @@ func TestReplayDiverges(t *testing.T) {
 		t.Errorf("a longer history: %+v %v", cmp, err)
 	}
 	rec.Value = json_(`"another"`)
-	if cmp, err := Replay(t.Context(), p, rec, &refusingHost{history: bigHistory()}); err != nil || cmp.Equal || cmp.Diverged != "" {
+	if cmp, err := Replay(t.Context(), p, rec,
+		&refusingHost{history: bigHistory()}); err != nil || cmp.Equal || cmp.Diverged != "" {
 		t.Errorf("another value: %+v %v", cmp, err)
 	}
 	rec.Journal = json_(`{"v":99}`)
@@ -244,7 +252,8 @@ func TestJournalBounds(t *testing.T) {
 	big := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
 		return agent.Outcome{Status: agent.StatusOK, Value: json_(`"` + strings.Repeat("x", 5000) + `"`)}
 	}}
-	if got := p.Run(t.Context(), request("nested"), big); got.Failure != nil || got.Effects.Journal != nil || !got.Effects.Truncated || got.Effects.Nested != 1 {
+	if got := p.Run(t.Context(), request("nested"), big); got.Failure != nil || got.Effects.Journal != nil ||
+		!got.Effects.Truncated || got.Effects.Nested != 1 {
 		t.Errorf("%s %+v", said(got), got.Effects)
 	}
 }

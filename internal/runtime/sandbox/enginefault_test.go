@@ -18,7 +18,8 @@ func TestEngineFailure(t *testing.T) {
 	} {
 		got := p.Run(t.Context(), request(c.source), &fakeHost{})
 		f := got.Failure
-		if said(got) != "failure runner_crash/engine" || !f.Ours || !strings.HasPrefix(f.Message, "the engine failed: ") || !strings.Contains(f.Message, c.want) {
+		if said(got) != "failure runner_crash/engine" || !f.Ours ||
+			!strings.HasPrefix(f.Message, "the engine failed: ") || !strings.Contains(f.Message, c.want) {
 			t.Errorf("%s: got %s: %+v", c.source, said(got), f)
 		}
 		if n := p.Stats().EngineFailures; n != int64(i+1) {
@@ -28,7 +29,8 @@ func TestEngineFailure(t *testing.T) {
 			t.Errorf("%s: a runner is kept warm", c.source)
 		}
 	}
-	if _, f := p.Load(t.Context(), request("fault").Program, agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
+	if _, f := p.Load(t.Context(), request("fault").Program,
+		agent.Owner{Name: "local"}); f == nil || f.Detail != DetailEngine || !f.Ours {
 		t.Errorf("Load: %+v", f)
 	}
 }
@@ -36,9 +38,13 @@ func TestEngineFailure(t *testing.T) {
 // A program that exceeds a limit of the compiler is at fault itself, and the model gets the message.
 func TestLimitIsNoEngineFailure(t *testing.T) {
 	p := compilePool(t, nil)
-	for _, size := range []string{"1 << 50", "1 << 40"} { // larger than the address space, and than what an executable may have
-		_, f := p.Load(t.Context(), request(toolSource("var big ["+size+"]byte", "big[1] = 2\n\treturn big[3], nil")).Program, agent.Owner{Name: "local"})
-		if f == nil || f.Type != agent.ErrInvalidCode || f.Ours || !strings.Contains(f.Message, "larger than") && !strings.Contains(f.Message, "too large") {
+	// larger than the address space, and than what an executable may have
+	for _, size := range []string{"1 << 50", "1 << 40"} {
+		_, f := p.Load(t.Context(),
+			request(toolSource("var big ["+size+"]byte", "big[1] = 2\n\treturn big[3], nil")).Program,
+			agent.Owner{Name: "local"})
+		if f == nil || f.Type != agent.ErrInvalidCode || f.Ours || !strings.Contains(f.Message, "larger than") &&
+			!strings.Contains(f.Message, "too large") {
 			t.Errorf("%s: got %+v", size, f)
 		}
 	}

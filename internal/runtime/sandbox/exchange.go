@@ -67,8 +67,9 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 		return x.stream(ctx, q)
 	}
 	if x.asks-x.free > x.pool.opts.MaxAsks {
-		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks", Message: "the program made too many host calls",
-			Hint: "Ask the host once and keep the answer, instead of asking in a loop."}
+		return reply{}, &Failure{Type: agent.ErrResourceExhausted, Detail: "asks",
+			Message: "the program made too many host calls",
+			Hint:    "Ask the host once and keep the answer, instead of asking in a loop."}
 	}
 	switch q.Op {
 	case wire.OpOpen, wire.OpCreate, wire.OpDecode:
@@ -177,7 +178,8 @@ func denied(message string) *recurgent.Failure {
 }
 
 // perform asks the host, or fetches. What the daemon does itself ends with the program's time.
-func (x *exchange) perform(ctx context.Context, op string, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
+func (x *exchange) perform(ctx context.Context, op string,
+	params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	switch op {
 	case wire.OpCall:
 		return x.call(ctx, params)
@@ -232,7 +234,8 @@ func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure)
 		if errors.As(err, &f) {
 			return nil, f
 		}
-		return nil, &recurgent.Failure{Type: agent.ErrExecution, Message: wire.BoundText([]byte(err.Error()), wire.MaxMessage)}
+		return nil, &recurgent.Failure{Type: agent.ErrExecution,
+			Message: wire.BoundText([]byte(err.Error()), wire.MaxMessage)}
 	}
 	return raw, nil
 }
@@ -249,7 +252,8 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 	}
 	x.nested++
 	if q.Unsafe != "" {
-		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs, wire.BoundText([]byte(q.Unsafe), wire.MaxMessage))))
+		return plain(json.Marshal(x.h.Refuse(ctx, q.Role, q.Method, q.Args, q.Kwargs,
+			wire.BoundText([]byte(q.Unsafe), wire.MaxMessage))))
 	}
 	var outcome agent.Outcome
 	x.wait(ctx, func() { outcome = x.h.Call(ctx, q.Role, q.Method, q.Args, q.Kwargs) })
@@ -264,7 +268,8 @@ func (x *exchange) result(a *wire.Answer) Result {
 	case wire.EndValue:
 		r.Value, r.Context = x.endFiles(a.Value), (*agent.ContextChange)(a.Change)
 	case wire.EndAuthored, wire.EndRetriable:
-		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message, Retriable: a.End == wire.EndRetriable, Plain: a.Type == agent.ErrTool}
+		r.Authored = &AuthoredError{Type: authoredType(a.Type), Message: a.Message,
+			Retriable: a.End == wire.EndRetriable, Plain: a.Type == agent.ErrTool}
 	case wire.EndFault:
 		r.Failure = engineFault(a.Message)
 	default:
@@ -289,5 +294,6 @@ func authoredType(t string) string {
 // effects sums up what the run took from outside.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
-	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks, Slept: x.slept, Made: x.files.ended, Notes: x.notes}
+	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks,
+		Slept: x.slept, Made: x.files.ended, Notes: x.notes}
 }

@@ -14,9 +14,11 @@ const (
 
 // An Executable is a program compiled to a static binary that speaks the runner's wire. A launcher confines it before its first instruction.
 type Executable struct {
-	File  *os.File      // open, for one process, and verified: what is run is this file, so a change of the directory has no effect; the pool closes it
-	Args  []string      // of its command line
-	Facts *report.Facts // of the program, as the gate found them: those of each run; they are shared and must not be changed
+	// open, for one process, and verified: what is run is this file, so a change of the directory has no effect; the pool closes it
+	File *os.File
+	Args []string // of its command line
+	// of the program, as the gate found them: those of each run; they are shared and must not be changed
+	Facts *report.Facts
 }
 
 // startExecutable starts a process of the executable, and returns it when it is about to begin, confined.

@@ -10,7 +10,8 @@ import (
 // Runners name failures as the daemon does.
 func TestFailureNames(t *testing.T) {
 	t.Parallel()
-	for got, want := range map[string]string{wire.ErrExecution: agent.ErrExecution, wire.ErrNonSerializable: agent.ErrNonSerializable,
+	for got, want := range map[string]string{wire.ErrExecution: agent.ErrExecution,
+		wire.ErrNonSerializable:   agent.ErrNonSerializable,
 		wire.ErrResourceExhausted: agent.ErrResourceExhausted, wire.ErrDenied: agent.ErrDenied} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

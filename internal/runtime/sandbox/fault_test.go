@@ -109,7 +109,8 @@ func (p *Pool) warmKeys() []*runner {
 
 // TestSpawnFaults: a runner that cannot be started, or does not get ready, is the daemon's fault and is said so.
 func TestSpawnFaults(t *testing.T) {
-	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half", "start.unconfined"} {
+	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half",
+		"start.unconfined"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			p := scriptPool(t, script, func(o *Options) { o.Blank = 0 })
@@ -120,16 +121,18 @@ func TestSpawnFaults(t *testing.T) {
 			}
 		})
 	}
-	for errno, want := range map[syscall.Errno]string{syscall.EAGAIN: "resource_exhausted", syscall.EMFILE: "resource_exhausted", syscall.ENOENT: "runner_crash"} {
+	for errno, want := range map[syscall.Errno]string{syscall.EAGAIN: "resource_exhausted",
+		syscall.EMFILE: "resource_exhausted", syscall.ENOENT: "runner_crash"} {
 		t.Run(errno.Error(), func(t *testing.T) {
 			t.Parallel()
 			var broken atomic.Bool
-			p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
-				if broken.Load() {
-					return &os.PathError{Op: "fork/exec", Err: errno}
-				}
-				return nil
-			}})
+			p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"},
+				start: func() error {
+					if broken.Load() {
+						return &os.PathError{Op: "fork/exec", Err: errno}
+					}
+					return nil
+				}})
 			broken.Store(true)
 			got := p.Run(t.Context(), request("echo"), &fakeHost{})
 			if said(got) != "failure "+want+"/spawn" || !got.Failure.Ours {
@@ -147,12 +150,13 @@ func TestSpawnFaults(t *testing.T) {
 func TestCanaryRetries(t *testing.T) {
 	want := nativePool(t, nil).Status().Level
 	failures := 2
-	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
-		if failures--; failures >= 0 {
-			return syscall.EAGAIN
-		}
-		return nil
-	}})
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"},
+		start: func() error {
+			if failures--; failures >= 0 {
+				return syscall.EAGAIN
+			}
+			return nil
+		}})
 	if got := p.Status().Level; got != want {
 		t.Errorf("level %s, want %s", got, want)
 	}
@@ -162,7 +166,8 @@ func TestCanaryRetries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p = testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native", "dieonce=" + dir + "/died"}})
+	p = testPool(t, func(o *Options) { o.Blank = 0 },
+		hooks{args: []string{wire.RunnerArg, "native", "dieonce=" + dir + "/died"}})
 	if _, err := os.Stat(dir + "/died"); err != nil || p.Status().Level != want {
 		t.Errorf("level %s after one that died, want %s: %v", p.Status().Level, want, err)
 	}
@@ -171,12 +176,13 @@ func TestCanaryRetries(t *testing.T) {
 // One failed start is made good by the next attempt, unseen by the call.
 func TestSpawnRetries(t *testing.T) {
 	var failures atomic.Int32
-	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"}, start: func() error {
-		if failures.Add(-1) >= 0 {
-			return syscall.EAGAIN
-		}
-		return nil
-	}})
+	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"},
+		start: func() error {
+			if failures.Add(-1) >= 0 {
+				return syscall.EAGAIN
+			}
+			return nil
+		}})
 	failures.Store(2)
 	if got := said(p.Run(t.Context(), request("echo"), &fakeHost{})); got != "value []" {
 		t.Error(got)
@@ -193,7 +199,8 @@ func TestKilledFromOutside(t *testing.T) {
 			for r := range p.live {
 				if r.program != "" {
 					r.proc.Signal(sig)
-					awaitSignal(t, r.proc.Pid) // or the program may have its answer, and give its own, before the signal arrives
+					// or the program may have its answer, and give its own, before the signal arrives
+					awaitSignal(t, r.proc.Pid)
 				}
 			}
 		}}
@@ -255,7 +262,8 @@ func TestCancellation(t *testing.T) {
 		return agent.Failed(agent.ErrCanceled, "gone")
 	}}
 	got := p.Run(ctx, request("nested"), h)
-	if said(got) != "failure canceled/canceled" || !got.Failure.Ours || !got.Failure.Waiting || !strings.Contains(got.Failure.Message, gone.Error()) {
+	if said(got) != "failure canceled/canceled" || !got.Failure.Ours || !got.Failure.Waiting ||
+		!strings.Contains(got.Failure.Message, gone.Error()) {
 		t.Errorf("%s %+v", said(got), got.Failure)
 	}
 	ctx2, cancel2 := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -273,7 +281,8 @@ func TestNestedCallsDoNotDeadlock(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Runners = 1; o.Waiting = 4 })
 	var nest func(depth int) *fakeHost
 	nest = func(depth int) *fakeHost {
-		return &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+		return &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_,
+			kwargs json_) agent.Outcome {
 			if depth == 4 {
 				return agent.Outcome{Status: agent.StatusOK, Value: json_(`"bottom"`)}
 			}
@@ -289,7 +298,8 @@ func TestNestedCallsDoNotDeadlock(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			if got := p.Run(t.Context(), request("nested"), nest(0)); got.Failure != nil || !strings.Contains(string(got.Value), "bottom") {
+			if got := p.Run(t.Context(), request("nested"),
+				nest(0)); got.Failure != nil || !strings.Contains(string(got.Value), "bottom") {
 				t.Error(said(got))
 			}
 		})
@@ -322,7 +332,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 		}
 	}
 	g, f := goruntime.NumGoroutine(), descriptors()
-	for end := time.Now().Add(time.Minute); (g > goroutines || f > files) && time.Now().Before(end); g, f = goruntime.NumGoroutine(), descriptors() {
+	for end := time.Now().Add(time.Minute); (g > goroutines || f > files) &&
+		time.Now().Before(end); g, f = goruntime.NumGoroutine(), descriptors() {
 		goruntime.Gosched() // a goroutine that has said that it is done may still be ending
 	}
 	if g > goroutines || f > files {
@@ -335,10 +346,11 @@ func TestCloseEndsEverything(t *testing.T) {
 	started := make(chan struct{})
 	done := make(chan Result, 1)
 	go func() {
-		done <- p.Run(context.Background(), request("nested"), &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
-			close(started)
-			return agent.Outcome{Status: agent.StatusOK, Value: json_("1")}
-		}})
+		done <- p.Run(context.Background(), request("nested"),
+			&fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
+				close(started)
+				return agent.Outcome{Status: agent.StatusOK, Value: json_("1")}
+			}})
 	}()
 	<-started
 	loop := make(chan Result, 1)

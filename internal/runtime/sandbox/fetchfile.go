@@ -19,8 +19,9 @@ type fetchedFile struct {
 	MediaType string `json:"media_type"`
 	Status    int    `json:"status"`
 	Body      string `json:"body,omitempty"`
-	Raw       []byte `json:"raw,omitempty"`      // instead of Body, where that is not UTF-8
-	LeftOut   bool   `json:"left_out,omitempty"` // there is no room for the bytes: a second run has them as long as the file is stored
+	Raw       []byte `json:"raw,omitempty"` // instead of Body, where that is not UTF-8
+	// there is no room for the bytes: a second run has them as long as the file is stored
+	LeftOut bool `json:"left_out,omitempty"`
 }
 
 // fetchFile has the body of an answer written to a file of the run.
@@ -88,7 +89,8 @@ func (d *download) Write(p []byte) (int, error) {
 
 // note is the file in the journal, with its bytes where they fit.
 func (d *download) note(f *agent.File, status int) json.RawMessage {
-	n := fetchedFile{fileNote: fileNote{f.ID, f.SHA256, f.Bytes}, Name: f.Name, MediaType: f.MediaType, Status: status, LeftOut: d.over}
+	n := fetchedFile{fileNote: fileNote{f.ID, f.SHA256, f.Bytes}, Name: f.Name, MediaType: f.MediaType, Status: status,
+		LeftOut: d.over}
 	if utf8.Valid(d.head) {
 		n.Body = string(d.head)
 	} else {
@@ -135,5 +137,6 @@ func recordedDownload(params json.RawMessage, e *journalEntry, f *fetchedFile) F
 	if e.Error != nil {
 		return fetch.Recorded(q, nil, e.Error.Type)
 	}
-	return fetch.Recorded(q, &recurgent.Response{Status: f.Status, Header: map[string]string{"Content-Type": f.MediaType}, Body: f.Body}, "")
+	return fetch.Recorded(q, &recurgent.Response{Status: f.Status,
+		Header: map[string]string{"Content-Type": f.MediaType}, Body: f.Body}, "")
 }

@@ -32,7 +32,8 @@ func (x *exchange) mayFetch(params json.RawMessage) (q recurgent.Request, refusa
 		return q, denied("fetch: bad parameters")
 	}
 	if len(x.fetches) >= x.req.Fetches {
-		return q, denied(fmt.Sprintf("fetch: a program may fetch %d times in a call (policy fetches_per_call)", x.req.Fetches))
+		return q, denied(fmt.Sprintf("fetch: a program may fetch %d times in a call (policy fetches_per_call)",
+			x.req.Fetches))
 	}
 	if x.req.NoFetch || x.pool.opts.Fetch == nil {
 		x.fetches = append(x.fetches, fetch.Denied(q))
@@ -43,7 +44,8 @@ func (x *exchange) mayFetch(params json.RawMessage) (q recurgent.Request, refusa
 
 // caller is for whom requests are made.
 func (x *exchange) caller() fetch.Caller {
-	return fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID, End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
+	return fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID,
+		End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
 }
 
 // encode is json.Marshal without escapes for HTML, which make pages much larger, of a value of roughly that size.

@@ -37,14 +37,16 @@ func TestFetchFromProgram(t *testing.T) {
 	t.Cleanup(s.Close)
 	p := nativePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	got := p.Run(t.Context(), request("fetch", s.URL+"/plain"), &fakeHost{})
-	if said(got) != `value "hello"` || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || got.Effects.Fetches[0].Mode != "live" || got.Effects.Journal == nil {
+	if said(got) != `value "hello"` || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 ||
+		got.Effects.Fetches[0].Mode != "live" || got.Effects.Journal == nil {
 		t.Fatalf("%s %+v", said(got), got.Effects)
 	}
 	s.Close()
 	again := request("fetch", s.URL+"/plain")
 	again.Recorded = got.Effects.Journal
 	r := p.Run(t.Context(), again, &fakeHost{})
-	if said(r) != `value "hello"` || r.Effects.Fetches[0].Mode != "recorded" || r.Effects.Fetches[0].FetchedAt != got.Effects.Fetches[0].FetchedAt {
+	if said(r) != `value "hello"` || r.Effects.Fetches[0].Mode != "recorded" ||
+		r.Effects.Fetches[0].FetchedAt != got.Effects.Fetches[0].FetchedAt {
 		t.Errorf("%s %+v", said(r), r.Effects)
 	}
 	other := request("fetch", s.URL+"/404")
@@ -52,7 +54,9 @@ func TestFetchFromProgram(t *testing.T) {
 	if r := p.Run(t.Context(), other, &fakeHost{}); r.Failure == nil || r.Failure.Detail != DetailDiverged {
 		t.Error(said(r))
 	}
-	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"), &fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" || r.Effects.Fetches[0].ErrorKind != fetch.KindDenied {
+	if r := p.Run(t.Context(), request("fetch", "https://127.0.0.1/"),
+		&fakeHost{}); r.Authored == nil || r.Authored.Type != "denied" ||
+		r.Effects.Fetches[0].ErrorKind != fetch.KindDenied {
 		t.Errorf("%s %+v", said(r), r.Effects)
 	}
 }
@@ -67,9 +71,12 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 	t.Cleanup(s.Close)
 	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
 	for _, of := range []string{"<a>b</a>", "plain  \n", `"quotes"`} {
-		source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL+"/?of="+url.QueryEscape(of)))
+		source := program(fmt.Sprintf(
+			"r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil",
+			s.URL+"/?of="+url.QueryEscape(of)))
 		got := p.Run(t.Context(), request(source), &fakeHost{})
-		if said(got) != fmt.Sprintf("value %d", most) || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Bytes != most {
+		if said(got) != fmt.Sprintf("value %d", most) || len(got.Effects.Fetches) != 1 ||
+			got.Effects.Fetches[0].Bytes != most {
 			t.Errorf("%q: got %s, %+v, want %d bytes", of, said(got), got.Failure, most)
 		}
 	}
@@ -86,13 +93,16 @@ func TestRetryFromProgram(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-	source := program(fmt.Sprintf("r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
+	source := program(fmt.Sprintf(
+		"r, err := call.FetchWith(recurgent.Request{URL: %q, Retry: 2})\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	if said(got) != "value 200" || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Retries != 2 {
 		t.Errorf("got %s, %+v, want 200 after two retries", said(got), got.Effects.Fetches)
 	}
-	old := request(program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
-	old.Recorded = json.RawMessage(fmt.Sprintf(`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
+	old := request(program(fmt.Sprintf(
+		"r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn r.Status, nil", s.URL)))
+	old.Recorded = json.RawMessage(fmt.Sprintf(
+		`{"v":1,"asks":[{"op":"fetch","params":{"url":%q},"result":{"status":203,"header":{},"body":"","fetched_at":""}}]}`, s.URL))
 	if got := p.Run(t.Context(), old, &fakeHost{}); said(got) != "value 203" {
 		t.Errorf("got %s from the journal, want 203", said(got))
 	}
@@ -107,7 +117,8 @@ func TestKeptAnswerReachesTheProgram(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-	source := program(fmt.Sprintf("out := \"\"\n\tfor _, keep := range []bool{true, true, false} {\n\t\tr, err := call.FetchWith(recurgent.Request{URL: %q, Cache: keep})\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout += r.Body\n\t}\n\treturn out, nil", s.URL))
+	source := program(fmt.Sprintf(
+		"out := \"\"\n\tfor _, keep := range []bool{true, true, false} {\n\t\tr, err := call.FetchWith(recurgent.Request{URL: %q, Cache: keep})\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout += r.Body\n\t}\n\treturn out, nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	var modes []string
 	for _, f := range got.Effects.Fetches {
@@ -129,13 +140,15 @@ func TestJournalOfPageHasItsSize(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }))
 	t.Cleanup(s.Close)
 	p := compilePool(t, func(o *Options) { o.Fetch = fetchClient(t, strings.TrimPrefix(s.URL, "http://")) })
-	source := program(fmt.Sprintf("r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL))
+	source := program(fmt.Sprintf(
+		"r, err := call.Fetch(%q)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(r.Body), nil", s.URL))
 	got := p.Run(t.Context(), request(source), &fakeHost{})
 	if n := len(got.Effects.Journal); got.Effects.Truncated || n < len(page) || n > len(page)+2<<10 {
 		t.Errorf("got a journal of %d bytes, truncated %v, for a page of %d", n, got.Effects.Truncated, len(page))
 	}
 	s.Close()
-	if c, err := Replay(t.Context(), p, Recording{Request: request(source), Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !c.Equal {
+	if c, err := Replay(t.Context(), p, Recording{Request: request(source), Journal: got.Effects.Journal,
+		Value: got.Value}, &fakeHost{}); err != nil || !c.Equal {
 		t.Errorf("replayed %q (%s), recorded %q, %v", c.Replayed, c.Diverged, c.Recorded, err)
 	}
 }

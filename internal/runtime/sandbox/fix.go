@@ -10,7 +10,8 @@ import (
 )
 
 // Fix has a runner repair the program, gate and compile what came of it, and keeps what runs it warm as Load does.
-func (p *Pool) Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (fixed Program, facts *report.Facts, took Timing, failure *Failure) {
+func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
+	owner agent.Owner) (fixed Program, facts *report.Facts, took Timing, failure *Failure) {
 	prog := Program{Source: source, Checksum: agent.Checksum(source)}
 	if len(source) > p.opts.MaxSource {
 		facts, failure = p.Load(ctx, prog, owner) // which says so

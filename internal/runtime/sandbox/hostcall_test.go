@@ -15,10 +15,12 @@ import (
 // The daemon answers the same question once for as long as nothing has changed, and the program gets its own copy each time.
 func TestRepeatedQuestionIsAnsweredOnce(t *testing.T) {
 	p := nativePool(t, nil)
-	h := &fakeHost{history: `[{"call_id":"c1","role":"r","kwargs":{"k":"v"},"args":["` + strings.Repeat("x", 20_000) + `"]}]`}
+	h := &fakeHost{history: `[{"call_id":"c1","role":"r","kwargs":{"k":"v"},"args":["` + strings.Repeat("x", 20_000) +
+		`"]}]`}
 	got := p.Run(t.Context(), request("flood"), h)
 	if said(got) != "value [900,0]" || len(h.calls) != 1 {
-		t.Errorf("got %s after %d questions to the host, want 900 records, none changed, after 1", said(got), len(h.calls))
+		t.Errorf("got %s after %d questions to the host, want 900 records, none changed, after 1", said(got),
+			len(h.calls))
 	}
 	if got.Effects.Truncated {
 		t.Error("900 times the same answer overflowed the journal")
@@ -58,7 +60,8 @@ func TestJournalWithRepeatedAnswersIsServed(t *testing.T) {
 	all := `{"op":"history","params":{"all":true},"result":[]}`
 	call := `{"op":"call","params":{"role":"other","method":"do","args":[],"kwargs":{}},"result":{"status":"ok"}}`
 	req := request("between")
-	req.Recorded = json.RawMessage(`{"v":1,"asks":[` + strings.Join([]string{ask, ask, call, both, all, both}, ",") + `]}`)
+	req.Recorded = json.RawMessage(`{"v":1,"asks":[` + strings.Join([]string{ask, ask, call, both, all, both}, ",") +
+		`]}`)
 	if got := p.Run(t.Context(), req, &fakeHost{}); said(got) != "value [1,1,2,0,2]" {
 		t.Errorf("got %s", said(got))
 	}
@@ -139,7 +142,8 @@ func TestDaemonsWorkCountsAsRunTime(t *testing.T) {
 	}}
 	req := request("history")
 	req.Timeout = 300 * time.Millisecond
-	if got := p.Run(t.Context(), req, h); said(got) != "failure timeout/deadline" || got.Failure.Ours || got.Failure.Waiting {
+	if got := p.Run(t.Context(), req, h); said(got) != "failure timeout/deadline" || got.Failure.Ours ||
+		got.Failure.Waiting {
 		t.Errorf("a history that takes for ever: %s %+v, want the program's own timeout", said(got), got.Failure)
 	}
 	h.onCall = func(ctx context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage) agent.Outcome {

@@ -24,7 +24,8 @@ type image struct {
 }
 
 // errOtherBuild says that the runner in the binary does not belong to the daemon in it.
-var errOtherBuild = errors.New("the runner in this binary was built from other source than the daemon (build both by make build, or neither)")
+var errOtherBuild = errors.New(
+	"the runner in this binary was built from other source than the daemon (build both by make build, or neither)")
 
 // images returns the images that runners can be started from, the preferred one first: the program that the binary carries, and the binary
 // itself.

@@ -21,7 +21,8 @@ import (
 func buildRunner(t testing.TB, build string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "recurgent-runner")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build="+build, "-o", out,
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags",
+		"-s -w -X github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire.Build="+build, "-o", out,
 		"github.com/recurgentd/recurgentd/cmd/recurgent-runner")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -119,7 +120,8 @@ func TestCarriedRunnerCannotStart(t *testing.T) {
 	if r := p.Run(t.Context(), request(program("return 7, nil")), &fakeHost{}); said(r) != "value 7" {
 		t.Errorf("it answers %s", said(r))
 	}
-	if !strings.Contains(log.String(), "runners are started from the daemon's own binary") || !strings.Contains(log.String(), "exec format error") {
+	if !strings.Contains(log.String(), "runners are started from the daemon's own binary") ||
+		!strings.Contains(log.String(), "exec format error") {
 		t.Errorf("it logs %s", log.String())
 	}
 }

@@ -35,9 +35,10 @@ type journal struct {
 
 // journalForm is the stored form of a journal. It is opaque to others and its version is V.
 type journalForm struct {
-	V          int            `json:"v"`
-	Now        *time.Time     `json:"now,omitempty"`  // when the clock was read
-	Seed       string         `json:"seed,omitempty"` // when randomness was used; base64 would not survive a float, a number neither
+	V   int        `json:"v"`
+	Now *time.Time `json:"now,omitempty"` // when the clock was read
+	// when randomness was used; base64 would not survive a float, a number neither
+	Seed       string         `json:"seed,omitempty"`
 	Clock      uint64         `json:"clock,omitempty"`
 	Randomness uint64         `json:"chance,omitempty"`
 	Asks       []journalEntry `json:"asks,omitempty"`
@@ -177,7 +178,10 @@ func digest(b []byte) string {
 
 // has reports whether the recorded run asked the question.
 func (j *journal) has(op string, params json.RawMessage) bool {
-	return slices.ContainsFunc(j.served.Asks, func(e journalEntry) bool { return e.Op == op && bytes.Equal(e.Params, params) })
+	return slices.ContainsFunc(j.served.Asks, func(e journalEntry) bool {
+		return e.Op == op &&
+			bytes.Equal(e.Params, params)
+	})
 }
 
 // find takes the first unused entry that answers the question: the same one, or a fetch of the same address with
@@ -211,7 +215,8 @@ func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 }
 
 // findCanonical is find in the canonical form: with the mask in the place of a secret, the program may write it otherwise.
-func (j *journal) findCanonical(op string, params json.RawMessage, canonical func(json.RawMessage) json.RawMessage) *journalEntry {
+func (j *journal) findCanonical(op string, params json.RawMessage,
+	canonical func(json.RawMessage) json.RawMessage) *journalEntry {
 	if canonical == nil {
 		return nil
 	}
@@ -223,7 +228,8 @@ func (j *journal) findCanonical(op string, params json.RawMessage, canonical fun
 	form := canonical(params)
 	for i := range j.served.Asks {
 		e := &j.served.Asks[i]
-		if j.used[i] || e.Op != op || e.Same || !bytes.Equal(j.forms[i], form) && (!wire.Fetches(op) || fetchKey(j.forms[i]) != fetchKey(form)) {
+		if j.used[i] || e.Op != op || e.Same || !bytes.Equal(j.forms[i], form) &&
+			(!wire.Fetches(op) || fetchKey(j.forms[i]) != fetchKey(form)) {
 			continue
 		}
 		j.used[i] = true
@@ -252,7 +258,8 @@ func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	if j.clock == 0 && j.randomness == 0 && len(j.entries) == 0 && !context && r.InputHistory == nil {
 		return nil, false
 	}
-	form := journalForm{V: journalVersion, Clock: j.clock, Randomness: j.randomness, Asks: j.entries, InputHistory: r.InputHistory}
+	form := journalForm{V: journalVersion, Clock: j.clock, Randomness: j.randomness, Asks: j.entries,
+		InputHistory: r.InputHistory}
 	if context {
 		form.Context = r.Context
 		size := 0

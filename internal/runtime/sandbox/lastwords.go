@@ -60,7 +60,8 @@ func programLine(stack []string) int {
 			return 0
 		}
 		at, _, _ := strings.Cut(line, " ")
-		if file, number, ok := strings.Cut(at, ".go:"); ok && strings.HasPrefix(line, "\t") && strings.HasSuffix(file, "program") {
+		if file, number, ok := strings.Cut(at, ".go:"); ok && strings.HasPrefix(line, "\t") &&
+			strings.HasSuffix(file, "program") {
 			n, _ := strconv.Atoi(number) // 0 where it is not one
 			return n
 		}
@@ -71,7 +72,8 @@ func programLine(stack []string) int {
 // failure returns what the words say, nil where they say nothing. A process near its memory's limit also dies of its runtime's own allocations.
 func (w lastWords) failure(exhausted bool) *Failure {
 	if w.own != "" && !w.fatal {
-		f := &Failure{Type: agent.ErrExecution, Detail: "goroutine_panic", Message: "a goroutine of the program ended in " + quoted(strings.TrimPrefix(w.own, wordFatal))}
+		f := &Failure{Type: agent.ErrExecution, Detail: "goroutine_panic",
+			Message: "a goroutine of the program ended in " + quoted(strings.TrimPrefix(w.own, wordFatal))}
 		if w.line > 0 {
 			f.Message += " (program.go:" + strconv.Itoa(w.line) + ")"
 		}
@@ -106,17 +108,30 @@ var deaths = []struct {
 	unclear bool // near its memory's limit it also dies so, as its own allocations fail first
 	failure Failure
 }{
-	{"goroutine stack exceeds", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit: recursion without end, or too deep", Hint: "Use a loop, or bound the depth of the recursion."}},
-	{"stack overflow", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack", Message: "the program's stack grew beyond its limit", Hint: "Use a loop, or bound the depth of the recursion."}},
+	{"goroutine stack exceeds", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack",
+		Message: "the program's stack grew beyond its limit: recursion without end, or too deep",
+		Hint:    "Use a loop, or bound the depth of the recursion."}},
+	{"stack overflow", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack",
+		Message: "the program's stack grew beyond its limit",
+		Hint:    "Use a loop, or bound the depth of the recursion."}},
 	{"out of memory", false, false, *outOfMemory()},
 	{"cannot allocate memory", false, false, *outOfMemory()},
-	{"concurrent map", false, false, Failure{Type: agent.ErrExecution, Detail: "map_race", Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
-	{"all goroutines are asleep", false, false, Failure{Type: agent.ErrExecution, Detail: "deadlock", Message: "the program waits for something that can never happen", Hint: "Do not block on channels that nobody serves."}},
-	{"main called runtime.Goexit", false, false, Failure{Type: agent.ErrExecution, Detail: "exit", Message: "the program ended its goroutine, and Run did not return"}},
-	{"failed to create new OS thread", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"pthread_create failed", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads", Message: "the program needed more threads than its runner may have"}},
-	{"fatal error: sync: ", true, false, Failure{Type: agent.ErrExecution, Detail: "fatal", Message: "the program ended in "}},
-	{"unexpected signal during runtime execution", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
-	{"SIGSEGV", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"concurrent map", false, false, Failure{Type: agent.ErrExecution, Detail: "map_race",
+		Message: "several goroutines used one map at the same time", Hint: "Do the work in one goroutine."}},
+	{"all goroutines are asleep", false, false, Failure{Type: agent.ErrExecution, Detail: "deadlock",
+		Message: "the program waits for something that can never happen",
+		Hint:    "Do not block on channels that nobody serves."}},
+	{"main called runtime.Goexit", false, false, Failure{Type: agent.ErrExecution, Detail: "exit",
+		Message: "the program ended its goroutine, and Run did not return"}},
+	{"failed to create new OS thread", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads",
+		Message: "the program needed more threads than its runner may have"}},
+	{"pthread_create failed", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "threads",
+		Message: "the program needed more threads than its runner may have"}},
+	{"fatal error: sync: ", true, false, Failure{Type: agent.ErrExecution, Detail: "fatal",
+		Message: "the program ended in "}},
+	{"unexpected signal during runtime execution", false, true,
+		Failure{Type: agent.ErrRunnerCrash, Detail: "signal", Message: "the program corrupted its runner"}},
+	{"SIGSEGV", false, true, Failure{Type: agent.ErrRunnerCrash, Detail: "signal",
+		Message: "the program corrupted its runner"}},
 	{wordFatal, true, true, Failure{Type: agent.ErrRunnerCrash, Detail: "fatal", Message: "the Go runtime gave up: "}},
 }

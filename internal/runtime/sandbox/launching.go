@@ -95,7 +95,8 @@ func (p *Pool) launchedRunner() error {
 		return err
 	}
 	defer program.Close()
-	r, err := p.launch(wire.Launch{Confine: *p.program, Args: p.image.args, Env: runnerEnv(), Keep: wire.ExecutableFD}, []*os.File{program}, reasonCanary)
+	r, err := p.launch(wire.Launch{Confine: *p.program, Args: p.image.args, Env: runnerEnv(), Keep: wire.ExecutableFD},
+		[]*os.File{program}, reasonCanary)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,8 @@ func (p *Pool) launchedCanary() (state string, err error) {
 	ready, err := r.report()
 	if err != nil {
 		r.bury(reasonCanary)
-		return "", fmt.Errorf("launched canary: %w (its process: %s) %s", err, r.state, wire.BoundText(r.diary.text(), 500))
+		return "", fmt.Errorf("launched canary: %w (its process: %s) %s", err, r.state,
+			wire.BoundText(r.diary.text(), 500))
 	}
 	if len(ready.Probes) == 0 {
 		return "", errors.New("the launched canary made no probes")

@@ -33,7 +33,8 @@ func TestInitIsConfined(t *testing.T) {
 			if s.Level != c.level && (root || s.Level != LevelReduced) {
 				t.Fatalf("level %s, want %s", s.Level, c.level)
 			}
-			p.UseCompiler(found{launched{testProgram(t, "hostileprogram"), []string{strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS)}}})
+			p.UseCompiler(found{launched{testProgram(t, "hostileprogram"),
+				[]string{strconv.Itoa(os.Getpid()), bound(p, syscall.RLIMIT_DATA), bound(p, syscall.RLIMIT_AS)}}})
 			got := p.Run(t.Context(), request("anything"), &fakeHost{})
 			if got.Value == nil || got.Tier != TierNative {
 				t.Fatalf("it does not run: %s, %+v", said(got), got.Failure)
@@ -84,7 +85,8 @@ func TestLaunchWithoutALayer(t *testing.T) {
 	p := executablePool(t, nativeRunner, compiled(t, ""))
 	p.launcher.args = append(p.launcher.args, "mask=landlock_restrict_self")
 	got := p.Run(t.Context(), request("anything"), &fakeHost{})
-	if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours || !strings.Contains(got.Failure.Message, "layer landlock is off") {
+	if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours ||
+		!strings.Contains(got.Failure.Message, "layer landlock is off") {
 		t.Errorf("got %s: %+v", said(got), got.Failure)
 	}
 }
@@ -114,12 +116,14 @@ func TestLaunchWaitsForWriters(t *testing.T) {
 
 // Where processes alone confine programs, which the operator has asked for, executables run as confined as runners.
 func TestLaunchedAtLevelProcess(t *testing.T) {
-	p := testPool(t, func(o *Options) { forNative(o); o.Require = string(LevelProcess) }, hooks{args: []string{wire.RunnerArg, "native", "mask=seccomp"}})
+	p := testPool(t, func(o *Options) { forNative(o); o.Require = string(LevelProcess) },
+		hooks{args: []string{wire.RunnerArg, "native", "mask=seccomp"}})
 	p.UseCompiler(found{compiled(t, "")})
 	if s := p.Status(); s.Level != LevelProcess || s.Layers[layerLaunch] != "on (as runners are)" {
 		t.Fatalf("the sandbox is %s", s)
 	}
-	if got := p.Run(t.Context(), request("anything"), &fakeHost{}); string(got.Value) != `"compiled"` || got.Tier != TierNative {
+	if got := p.Run(t.Context(), request("anything"),
+		&fakeHost{}); string(got.Value) != `"compiled"` || got.Tier != TierNative {
 		t.Errorf("got %s, %+v", said(got), got.Failure)
 	}
 }

@@ -28,7 +28,8 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 	return map[string]func(*recurgent.Call) (any, error){
 		// hold keeps N MiB that the Go runtime knows nothing of.
 		"hold": func(c *recurgent.Call) (any, error) {
-			b, err := unix.Mmap(-1, 0, int(c.Args[0].(float64))<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			b, err := unix.Mmap(-1, 0, int(c.Args[0].(float64))<<20, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 			for i := 0; i < len(b); i += 4096 {
 				b[i] = 1
 			}
@@ -140,8 +141,10 @@ func TestBloatedIdleRunnerIsEnded(t *testing.T) {
 // Memory that counts against no limit cannot be had; the hard limits hold for what can.
 func TestUncountedMemory(t *testing.T) {
 	p := nativePool(t, nil)
-	for _, probe := range []string{"mem: shared mapping", "mem: validated shared mapping", "mem: mapping that grows", "mem: mapping of huge pages", "mem: locked mapping",
-		"mem: mapping of a file", "mem: move a mapping", "mem: lock", "mem: lock all", "mem: attach shared", "proc: thread", "proc: thread by the newer call"} {
+	for _, probe := range []string{"mem: shared mapping", "mem: validated shared mapping", "mem: mapping that grows",
+		"mem: mapping of huge pages", "mem: locked mapping",
+		"mem: mapping of a file", "mem: move a mapping", "mem: lock", "mem: lock all", "mem: attach shared",
+		"proc: thread", "proc: thread by the newer call"} {
 		if got := p.Status().Probes[probe]; !strings.HasPrefix(got, "denied") {
 			t.Errorf("%s: %q", probe, got)
 		}
@@ -180,7 +183,8 @@ func TestThreadsAreBounded(t *testing.T) {
 	if got := said(p.Run(t.Context(), request("threads", threads.Runner-2), &fakeHost{})); got != `value "made"` {
 		t.Errorf("as many as were made before: %s", got)
 	}
-	if got := said(p.Run(t.Context(), request("threads", 100), &fakeHost{})); got != "failure resource_exhausted/threads" {
+	if got := said(p.Run(t.Context(), request("threads", 100),
+		&fakeHost{})); got != "failure resource_exhausted/threads" {
 		t.Errorf("a hundred: %s", got)
 	}
 	if got := said(p.Run(t.Context(), request("echo", 1), &fakeHost{})); got != "value [1]" {
@@ -202,7 +206,8 @@ func countTasks(t testing.TB, pid int) int {
 func TestRunnerTasks(t *testing.T) {
 	p := compilePool(t, func(o *Options) { o.Blank = 0 })
 	for range 50 {
-		p.Run(t.Context(), request(program("s := []any{}; for i := range 20000 { s = append(s, i) }; call.Tools(); return len(s), nil")), &fakeHost{})
+		p.Run(t.Context(), request(program(
+			"s := []any{}; for i := range 20000 { s = append(s, i) }; call.Tools(); return len(s), nil")), &fakeHost{})
 	}
 	got := countTasks(t, p.warmKeys()[0].proc.Pid)
 	t.Logf("%d threads", got)
@@ -219,7 +224,8 @@ func TestFewProcesses(t *testing.T) {
 	}
 	const most = 4
 	room := func() (int, string) { return DaemonTasks() + most*RunnerTasks + RunnerTasks - 1, "a test" }
-	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 }, hooks{args: []string{wire.RunnerArg, "native"}, room: room})
+	p := testPool(t, func(o *Options) { o.Blank, o.Runners, o.Waiting = 1, 8, 64 },
+		hooks{args: []string{wire.RunnerArg, "native"}, room: room})
 	var peak atomic.Int64
 	var work sync.WaitGroup
 	for i := range 24 {
@@ -259,7 +265,8 @@ func TestFewProcesses(t *testing.T) {
 		return agent.Outcome{Status: agent.StatusOK, Value: got.Value}
 	}
 	if got := p.Run(t.Context(), request("nested"), &fakeHost{onCall: nest}); got.Failure != nil || depth != most {
-		t.Errorf("%s after %d nested calls, want a value after %d, of which the last is refused", said(got), depth, most)
+		t.Errorf("%s after %d nested calls, want a value after %d, of which the last is refused", said(got), depth,
+			most)
 	}
 	if got := said(p.Run(t.Context(), request("echo"), &fakeHost{})); got != "value []" {
 		t.Errorf("afterwards: %s", got)
@@ -295,11 +302,15 @@ func TestRoomInStatus(t *testing.T) {
 			t.Errorf("%d left: %q, %v; want %q", c.left, got, err, c.want)
 		}
 	}
-	if _, got, err := mostRunners(10, func() (int, string) { return 0, "" }); err != nil || got != "on (room for all runners)" {
+	if _, got, err := mostRunners(10, func() (int, string) {
+		return 0,
+			""
+	}); err != nil || got != "on (room for all runners)" {
 		t.Errorf("no limit: %q, %v", got, err)
 	}
 	files, _ := fileLimit()
-	want := fmt.Sprintf("on (at most %d runners: the limit of open files (RLIMIT_NOFILE) is %d)", files/2/RunnerFiles, files)
+	want := fmt.Sprintf("on (at most %d runners: the limit of open files (RLIMIT_NOFILE) is %d)", files/2/RunnerFiles,
+		files)
 	if _, got, err := mostRunners(files, func() (int, string) { return 0, "" }); err != nil || got != want {
 		t.Errorf("no limit of tasks: %q, %v; want %q", got, err, want)
 	}
@@ -310,9 +321,12 @@ func TestTaskGroups(t *testing.T) {
 		name, groups string
 		want         []string
 	}{
-		{"version 2", "0::/system.slice/recurgentd.service\n", []string{"/sys/fs/cgroup/system.slice/recurgentd.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup",
-			"/sys/fs/cgroup/unified/system.slice/recurgentd.service", "/sys/fs/cgroup/unified/system.slice", "/sys/fs/cgroup/unified"}},
-		{"version 1", "4:memory:/x\n3:pids:/docker/0123\n", []string{"/sys/fs/cgroup/pids/docker/0123", "/sys/fs/cgroup/pids/docker", "/sys/fs/cgroup/pids"}},
+		{"version 2", "0::/system.slice/recurgentd.service\n",
+			[]string{"/sys/fs/cgroup/system.slice/recurgentd.service", "/sys/fs/cgroup/system.slice", "/sys/fs/cgroup",
+				"/sys/fs/cgroup/unified/system.slice/recurgentd.service", "/sys/fs/cgroup/unified/system.slice",
+				"/sys/fs/cgroup/unified"}},
+		{"version 1", "4:memory:/x\n3:pids:/docker/0123\n", []string{"/sys/fs/cgroup/pids/docker/0123",
+			"/sys/fs/cgroup/pids/docker", "/sys/fs/cgroup/pids"}},
 		{"own namespace", "0::/\n", []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}},
 		{"outside of it", "7:pids:/../../x\n", []string{"/sys/fs/cgroup/pids/x", "/sys/fs/cgroup/pids"}},
 		{"none", "garbage\n", nil},

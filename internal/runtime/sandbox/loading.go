@@ -10,10 +10,13 @@ import (
 )
 
 // prepare returns a runner that has compiled the program, and how long starting and gating took. The host, which may be nil, hears of a wait for the compiler.
-func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *limit, h Host) (*runner, Timing, *Failure) {
+func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *limit,
+	h Host) (*runner, Timing, *Failure) {
 	var t Timing
 	if len(prog.Source) > p.opts.MaxSource {
-		return nil, t, &Failure{Type: agent.ErrInvalidCode, Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source), p.opts.MaxSource),
+		return nil, t, &Failure{Type: agent.ErrInvalidCode,
+			Message: fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(prog.Source),
+				p.opts.MaxSource),
 			Hint: "Write a shorter program."}
 	}
 	if r := p.takeWarm(warmKey{prog.Checksum, owner}); r != nil {

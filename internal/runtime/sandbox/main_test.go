@@ -94,7 +94,8 @@ func (e *nativeEngine) Load(source string) (*report.Facts, *report.Refusal, erro
 	return &report.Facts{Imports: []string{name}}, nil, nil
 }
 
-func (e *nativeEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
+func (e *nativeEngine) Run(call *recurgent.Call, now time.Time,
+	seed uint64) (value any, err error, panicked *rt.Panic) {
 	defer func() {
 		if v := recover(); v != nil {
 			value, err, panicked = nil, nil, &rt.Panic{Class: "string", Message: fmt.Sprint(v)}
@@ -119,7 +120,8 @@ type fakeHost struct {
 	mu    sync.Mutex
 	calls []string
 
-	onCall    func(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
+	onCall func(ctx context.Context, role, method string, args []json.RawMessage,
+		kwargs json.RawMessage) agent.Outcome
 	history   string
 	onHistory func(ctx context.Context)
 	revision  int64
@@ -145,7 +147,8 @@ func (h *fakeHost) note(s string) {
 	h.calls = append(h.calls, s)
 }
 
-func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome {
+func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.RawMessage,
+	kwargs json.RawMessage) agent.Outcome {
 	h.note("call " + role + "." + method)
 	if h.onCall != nil {
 		return h.onCall(ctx, role, method, args, kwargs)
@@ -153,7 +156,8 @@ func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.Ra
 	return agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"nested"`), ToolRole: role, MethodName: method}
 }
 
-func (h *fakeHost) Refuse(_ context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome {
+func (h *fakeHost) Refuse(_ context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
+	reason string) agent.Outcome {
 	all, _ := json.Marshal(args) // came as JSON
 	h.note("refuse " + role + "." + method + string(all) + string(kwargs))
 	return agent.Failed(agent.ErrNonSerializable, reason)
@@ -211,8 +215,10 @@ func testPool(t testing.TB, change func(*Options), h hooks) *Pool {
 }
 
 func request(source string, args ...any) Request {
-	r := Request{Program: Program{Source: source, Checksum: "sha256:" + source}, Owner: agent.Owner{Name: "local"}, Role: "tester", Method: "run", CallID: "call-1",
-		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Fetches: 200, Timeout: time.Minute} // longer than any program that ends takes on a busy machine
+	r := Request{Program: Program{Source: source, Checksum: "sha256:" + source}, Owner: agent.Owner{Name: "local"},
+		Role: "tester", Method: "run", CallID: "call-1",
+		// longer than any program that ends takes on a busy machine
+		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Fetches: 200, Timeout: time.Minute}
 	for _, a := range args {
 		raw, err := json.Marshal(a)
 		if err != nil {

@@ -7,7 +7,10 @@ import (
 
 // maskSyscall makes a system call answer ENOSYS in this process, as an older kernel would.
 func maskSyscall(name string) {
-	err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
-		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{name}}}}})
-	_ = err // a second start after landlock may find seccomp itself masked by the first; a mask that is missing fails the test
+	err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
+		Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
+			Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
+				Names: []string{name}}}}})
+	// a second start after landlock may find seccomp itself masked by the first; a mask that is missing fails the test
+	_ = err
 }

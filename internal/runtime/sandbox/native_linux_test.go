@@ -21,19 +21,31 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 	address := func(c *recurgent.Call) string { return fmt.Sprintf("127.0.0.1:%d", int(c.Args[1].(float64))) }
 	pid := func(c *recurgent.Call) int { return int(c.Args[2].(float64)) }
 	programs := map[string]func(*recurgent.Call) (any, error){
-		"outfile":   func(c *recurgent.Call) (any, error) { b, err := os.ReadFile("/etc/passwd"); return string(b), err },
+		"outfile": func(c *recurgent.Call) (any, error) {
+			b, err := os.ReadFile("/etc/passwd")
+			return string(b),
+				err
+		},
 		"outcreate": func(c *recurgent.Call) (any, error) { return 1, os.WriteFile(path(c), []byte("x"), 0o666) },
 		"outlist":   func(c *recurgent.Call) (any, error) { e, err := os.ReadDir("/"); return len(e), err },
 		"outenv": func(c *recurgent.Call) (any, error) {
 			b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid(c)))
 			return string(b), err
 		},
-		"outlisten":  func(c *recurgent.Call) (any, error) { _, err := net.Listen("tcp4", "127.0.0.1:0"); return 1, err },
-		"outdial":    func(c *recurgent.Call) (any, error) { _, err := net.Dial("tcp4", address(c)); return 1, err },
-		"outudp":     func(c *recurgent.Call) (any, error) { _, err := net.Dial("udp4", address(c)); return 1, err },
-		"outunix":    func(c *recurgent.Call) (any, error) { _, err := net.Listen("unix", path(c)); return 1, err },
-		"outexec":    func(c *recurgent.Call) (any, error) { return 1, exec.Command("/proc/self/exe").Run() },
-		"outfork":    func(c *recurgent.Call) (any, error) { _, err := syscall.ForkExec("/bin/true", nil, nil); return 1, err },
+		"outlisten": func(c *recurgent.Call) (any, error) {
+			_, err := net.Listen("tcp4", "127.0.0.1:0")
+			return 1,
+				err
+		},
+		"outdial": func(c *recurgent.Call) (any, error) { _, err := net.Dial("tcp4", address(c)); return 1, err },
+		"outudp":  func(c *recurgent.Call) (any, error) { _, err := net.Dial("udp4", address(c)); return 1, err },
+		"outunix": func(c *recurgent.Call) (any, error) { _, err := net.Listen("unix", path(c)); return 1, err },
+		"outexec": func(c *recurgent.Call) (any, error) { return 1, exec.Command("/proc/self/exe").Run() },
+		"outfork": func(c *recurgent.Call) (any, error) {
+			_, err := syscall.ForkExec("/bin/true", nil,
+				nil)
+			return 1, err
+		},
 		"outkill":    func(c *recurgent.Call) (any, error) { return 1, syscall.Kill(pid(c), 0) },
 		"outsymlink": func(c *recurgent.Call) (any, error) { return 1, os.Symlink("/etc/passwd", path(c)) },
 		"outchdir":   func(c *recurgent.Call) (any, error) { return 1, os.Chdir("/tmp") },
@@ -44,7 +56,9 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 		"outptrace": func(c *recurgent.Call) (any, error) { return 1, unix.PtraceSeize(pid(c)) },
 		"outmemfd":  func(c *recurgent.Call) (any, error) { _, err := unix.MemfdCreate("x", 0); return 1, err },
 		"outthread": func(c *recurgent.Call) (any, error) {
-			_, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_VM|unix.CLONE_SIGHAND|unix.CLONE_THREAD|unix.CLONE_FS|unix.CLONE_NEWNS, 0, 0) // which makes no sense
+			// which makes no sense
+			_, _, errno := syscall.RawSyscall(unix.SYS_CLONE,
+				unix.CLONE_VM|unix.CLONE_SIGHAND|unix.CLONE_THREAD|unix.CLONE_FS|unix.CLONE_NEWNS, 0, 0)
 			return 1, fault(errno)
 		},
 		"outshared": func(c *recurgent.Call) (any, error) {
@@ -52,7 +66,8 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 			return 1, err
 		},
 		"outgrow": func(c *recurgent.Call) (any, error) {
-			_, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_GROWSDOWN)
+			_, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_GROWSDOWN)
 			return 1, err
 		},
 		"outlock":  func(c *recurgent.Call) (any, error) { return 1, unix.Mlockall(unix.MCL_CURRENT) },

@@ -71,9 +71,17 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 			recurse(1)
 			return nil, nil
 		},
-		"leak":      func(c *recurgent.Call) (any, error) { go func() { time.Sleep(time.Hour) }(); return "leaked", nil },
-		"exit":      func(c *recurgent.Call) (any, error) { os.Exit(0); return nil, nil },
-		"segv":      func(c *recurgent.Call) (any, error) { syscall.Kill(syscall.Getpid(), syscall.SIGSEGV); return nil, nil },
+		"leak": func(c *recurgent.Call) (any, error) {
+			go func() { time.Sleep(time.Hour) }()
+			return "leaked",
+				nil
+		},
+		"exit": func(c *recurgent.Call) (any, error) { os.Exit(0); return nil, nil },
+		"segv": func(c *recurgent.Call) (any, error) {
+			syscall.Kill(syscall.Getpid(), syscall.SIGSEGV)
+			return nil,
+				nil
+		},
 		"nan":       func(c *recurgent.Call) (any, error) { return math.NaN(), nil },
 		"channel":   func(c *recurgent.Call) (any, error) { return make(chan int), nil },
 		"bigvalue":  func(c *recurgent.Call) (any, error) { return strings.Repeat("x", 5<<20), nil },
@@ -91,12 +99,18 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 		"context":      func(c *recurgent.Call) (any, error) { return c.Context, nil },
 		"history":      func(c *recurgent.Call) (any, error) { return len(c.History()), nil },
 		"page":         func(c *recurgent.Call) (any, error) { return c.HistoryPage(3, 4), nil },
-		"content":      func(c *recurgent.Call) (any, error) { return []any{c.Content("a"), c.Content("missing")}, nil },
-		"tools":        func(c *recurgent.Call) (any, error) { return c.Tools(), nil },
-		"nested":       func(c *recurgent.Call) (any, error) { return c.Tool("adder").Call("add", 1, 2), nil },
-		"delegate":     func(c *recurgent.Call) (any, error) { return c.Delegate("bad", recurgent.Contract{}).Call("x"), nil },
-		"flood":        func(c *recurgent.Call) (any, error) { return historyFlood(c) },
-		"between":      func(c *recurgent.Call) (any, error) { return historyBetween(c) },
+		"content": func(c *recurgent.Call) (any, error) {
+			return []any{c.Content("a"), c.Content("missing")},
+				nil
+		},
+		"tools":  func(c *recurgent.Call) (any, error) { return c.Tools(), nil },
+		"nested": func(c *recurgent.Call) (any, error) { return c.Tool("adder").Call("add", 1, 2), nil },
+		"delegate": func(c *recurgent.Call) (any, error) {
+			return c.Delegate("bad", recurgent.Contract{}).Call("x"),
+				nil
+		},
+		"flood":   func(c *recurgent.Call) (any, error) { return historyFlood(c) },
+		"between": func(c *recurgent.Call) (any, error) { return historyBetween(c) },
 		"askloop": func(c *recurgent.Call) (any, error) {
 			for {
 				c.Tools()
@@ -116,7 +130,11 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 				os.Stderr.WriteString(strings.Repeat("noise ", 1000))
 			}
 		},
-		"openfile": func(c *recurgent.Call) (any, error) { b, err := os.ReadFile("/etc/passwd"); return string(b), err },
+		"openfile": func(c *recurgent.Call) (any, error) {
+			b, err := os.ReadFile("/etc/passwd")
+			return string(b),
+				err
+		},
 	}
 }
 

@@ -97,11 +97,13 @@ func (f *OpenFile) as(text bool) (io.ReadCloser, *recurgent.Failure) {
 	}
 	name, err := charsets.GuessFrom(f, f.MediaType)
 	if err == nil && name == "" {
-		err = &recurgent.Failure{Type: agent.ErrParseFailed, Message: "the file " + wire.BoundText([]byte(f.ID), 64) + " is no text: read its bytes with call.Open"}
+		err = &recurgent.Failure{Type: agent.ErrParseFailed, Message: "the file " + wire.BoundText([]byte(f.ID), 64) +
+			" is no text: read its bytes with call.Open"}
 	}
 	var decoded io.Reader
 	if err == nil {
-		decoded, err = charsets.NewReader(bufio.NewReaderSize(f, storedPiece), name) // a decoder asks for little at a time
+		// a decoder asks for little at a time
+		decoded, err = charsets.NewReader(bufio.NewReaderSize(f, storedPiece), name)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -164,7 +166,8 @@ func described(f *OpenFile) (reply, *Failure) {
 func (s *streams) unclosed(id string) *recurgent.Failure {
 	for _, x := range s.open {
 		if x.to != nil && x.to.ID() == id {
-			return &recurgent.Failure{Type: agent.ErrTool, Message: "the file " + wire.BoundText([]byte(id), 64) + " is not closed: Close it, and look at the error, before it is read"}
+			return &recurgent.Failure{Type: agent.ErrTool, Message: "the file " + wire.BoundText([]byte(id), 64) +
+				" is not closed: Close it, and look at the error, before it is read"}
 		}
 	}
 	return nil

@@ -20,8 +20,10 @@ type Options struct {
 	Waiting   int    // client calls in runners at once, those that wait for a host call included; at least Runners
 	Blank     int    // runners kept ready for programs that have none
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
-	Require   string // the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
-	Engine    string // what runners do: with report.EngineGo they check programs for a compiler, with any other setting of report.Engines yaegi runs what it can
+	// the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
+	Require string
+	// what runners do: with report.EngineGo they check programs for a compiler, with any other setting of report.Engines yaegi runs what it can
+	Engine string
 
 	MaxValue   int // bytes of a result
 	MaxContext int // bytes of what a call may change in its context
@@ -32,12 +34,14 @@ type Options struct {
 
 	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
 
-	Memory       int64         // bytes that a runner may use (RLIMIT_DATA, less the data that every process has and never touches); the heap is kept at two thirds of it; IdleMemory is how much a warm one may hold
+	// bytes that a runner may use (RLIMIT_DATA, less the data that every process has and never touches); the heap is kept at two thirds of it; IdleMemory is how much a warm one may hold
+	Memory       int64
 	RunnerMemory int64         // bytes that all idle runners, warm and blank, may hold together
 	RunnerCalls  int           // calls after which a runner is replaced
 	RunnerAge    time.Duration // age at which a runner is replaced
-	RunnerCPU    time.Duration // processor time a runner may use in its life; a longer call is bounded by its own deadline
-	Idle         time.Duration // idle time after which a warm runner is ended
+	// processor time a runner may use in its life; a longer call is bounded by its own deadline
+	RunnerCPU time.Duration
+	Idle      time.Duration // idle time after which a warm runner is ended
 
 	Dir string // where the runners' program may be put, in a file without a name; "" for memory only
 
@@ -53,8 +57,10 @@ func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
 		Runners: n, Waiting: 8 * n, Blank: 2, Isolation: IsolationProgram, Require: "auto", Engine: report.EngineAuto,
-		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxSource: 64 << 10, MaxHostBytes: 128 << 20,
-		Memory: 256 << 20, RunnerMemory: 512 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour, RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
+		MaxValue: 4 << 20, MaxContext: 4 << 20, MaxDepth: 128, MaxJournal: 2 << 20, MaxAsks: 1000, MaxSource: 64 << 10,
+		MaxHostBytes: 128 << 20,
+		Memory:       256 << 20, RunnerMemory: 512 << 20, RunnerCalls: 100_000, RunnerAge: time.Hour,
+		RunnerCPU: 10 * time.Minute, Idle: 10 * time.Minute,
 		Log: zerolog.Nop(),
 	}
 }
@@ -79,7 +85,8 @@ func (o *Options) validate() error {
 		name       string
 		value, min int64
 	}{
-		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0}, {"RunnerMemory", o.RunnerMemory, 0},
+		{"Runners", int64(o.Runners), 1}, {"Waiting", int64(o.Waiting), int64(o.Runners)}, {"Blank", int64(o.Blank), 0},
+		{"RunnerMemory", o.RunnerMemory, 0},
 		{"MaxValue", int64(o.MaxValue), 1}, {"MaxContext", int64(o.MaxContext), 1}, {"MaxDepth", int64(o.MaxDepth), 1},
 		{"MaxJournal", int64(o.MaxJournal), 1}, {"MaxAsks", int64(o.MaxAsks), 1}, {"MaxSource", int64(o.MaxSource), 1},
 		{"MaxHostBytes", o.MaxHostBytes, 1},

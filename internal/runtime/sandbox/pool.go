@@ -59,7 +59,8 @@ func New(o Options) (*Pool, error) {
 
 // hooks are what tests replace.
 type hooks struct {
-	args           []string                        // of the runner's command line, instead of "runner", and no other program than this binary
+	// of the runner's command line, instead of "runner", and no other program than this binary
+	args           []string
 	program, build string                          // instead of the program that the binary carries, and of wire.Build
 	launcher       string                          // instead of the launcher that the binary carries
 	start          func() error                    // a fault at the start of a process
@@ -81,7 +82,8 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	threads.Reserve(daemonThreads())
 	// Where the system allows few processes, half of them are for nested calls.
 	waiting := max(1, min(o.Waiting, most*3/8))
-	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks, live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
+	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks,
+		live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
 	p.readyTimeout = readyTimeout
 	if err := p.makeConfinement(h.kill); err != nil {
 		return nil, err
@@ -110,7 +112,8 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	}
 	if want := o.required(); rank(p.status.Level) < rank(want) {
 		p.Close()
-		return nil, fmt.Errorf("sandbox: confinement is %q, required is %q: %s", p.status.Level, want, p.status.summary())
+		return nil, fmt.Errorf("sandbox: confinement is %q, required is %q: %s", p.status.Level, want,
+			p.status.summary())
 	}
 	p.mu.Lock()
 	p.refill()
@@ -207,7 +210,8 @@ func (p *Pool) Stats() Stats {
 	busy, _ := p.admission.counts()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(p.warm.count), WarmBytes: p.warm.bytes, Spawned: p.spawned, EngineFailures: p.faults, Killed: make(map[string]int64, len(p.killed))}
+	s := Stats{Busy: int64(busy), Idle: int64(len(p.blank)), Warm: int64(p.warm.count), WarmBytes: p.warm.bytes,
+		Spawned: p.spawned, EngineFailures: p.faults, Killed: make(map[string]int64, len(p.killed))}
 	for k, v := range p.killed {
 		s.Killed[k] = v
 	}

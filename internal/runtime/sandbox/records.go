@@ -23,8 +23,10 @@ func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failu
 	if f := x.takenForZero(facts); f != nil {
 		return f
 	}
-	if !facts.FindsRecords() || x.journal.replaying() && !x.journal.has(wire.OpHistory, recordsParams) && !facts.NamesHistory() {
-		return nil // a computed key, in a run of before the records were a question, or beside one of a program that did not look
+	if !facts.FindsRecords() || x.journal.replaying() && !x.journal.has(wire.OpHistory, recordsParams) &&
+		!facts.NamesHistory() {
+		// a computed key, in a run of before the records were a question, or beside one of a program that did not look
+		return nil
 	}
 	q := &wire.Question{Op: wire.OpHistory, Params: recordsParams}
 	var r reply
@@ -48,8 +50,9 @@ func (x *exchange) takenForZero(facts *report.Facts) *Failure {
 	if !facts.TakesForZero || !x.inexact(len(facts.ContextReads) > 0) {
 		return nil
 	}
-	return &Failure{Type: agent.ErrExecution, Detail: "numbers", Message: "the input has a whole number that float64 does not hold; it comes as json.Number, and the program takes it for 0: it asserts float64 without looking whether it is one",
-		Hint: "Look at the ok of .(float64), and handle json.Number (its digits as text), or have Bind fill an int64 or a json.RawMessage."}
+	return &Failure{Type: agent.ErrExecution, Detail: "numbers",
+		Message: "the input has a whole number that float64 does not hold; it comes as json.Number, and the program takes it for 0: it asserts float64 without looking whether it is one",
+		Hint:    "Look at the ok of .(float64), and handle json.Number (its digits as text), or have Bind fill an int64 or a json.RawMessage."}
 }
 
 // inexact reports whether the input has a whole number that float64 does not hold.

@@ -14,23 +14,31 @@ func TestRecordsInContext(t *testing.T) {
 	p := compilePool(t, nil)
 	const key = `"conversation_history"`
 	found := map[string]string{
-		"by name":      "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
-		"by constant":  "const key = " + key + "\nmemory := call.Context\nreturn len(memory[key].([]any)), nil",
-		"computed":     "keys := []string{\"n\", " + key + "}\nlist := call.Context[keys[1]].([]any)\nreturn len(list), nil",
-		"ranged":       "for k, v := range call.Context {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
-		"closure":      "get := func(k string) any { return call.Context[k] }\nreturn len(get(" + key + ").([]any)), nil",
-		"field":        "type state struct{ memory map[string]any }\ns := state{call.Context}\nreturn len(s.memory[" + key + "].([]any)), nil",
-		"encoded":      "raw, err := json.Marshal(call.Context)\nif err != nil {\n\treturn nil, err\n}\nvar back map[string][]any\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back[" + key + "]), nil",
-		"alias ranged": "memory := call.Context\nfor k, v := range memory {\n\tif k == " + key + " {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
+		"by name":     "list := call.Context[" + key + "].([]any)\nreturn len(list), nil",
+		"by constant": "const key = " + key + "\nmemory := call.Context\nreturn len(memory[key].([]any)), nil",
+		"computed": "keys := []string{\"n\", " + key +
+			"}\nlist := call.Context[keys[1]].([]any)\nreturn len(list), nil",
+		"ranged": "for k, v := range call.Context {\n\tif k == " + key +
+			" {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
+		"closure": "get := func(k string) any { return call.Context[k] }\nreturn len(get(" + key +
+			").([]any)), nil",
+		"field": "type state struct{ memory map[string]any }\ns := state{call.Context}\nreturn len(s.memory[" +
+			key + "].([]any)), nil",
+		"encoded": "raw, err := json.Marshal(call.Context)\nif err != nil {\n\treturn nil, err\n}\nvar back map[string][]any\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back[" + key + "]), nil",
+		"alias ranged": "memory := call.Context\nfor k, v := range memory {\n\tif k == " + key +
+			" {\n\t\treturn len(v.([]any)), nil\n\t}\n}\nreturn -1, nil",
 		"alias copied": "memory := call.Context\nreturn len(maps.Clone(memory)[" + key + "].([]any)), nil",
-		"declared":     "var memory = call.Context\nget := func(m map[string]any) any { return m[" + key + "] }\nreturn len(get(memory).([]any)), nil",
+		"declared": "var memory = call.Context\nget := func(m map[string]any) any { return m[" + key +
+			"] }\nreturn len(get(memory).([]any)), nil",
 		"pointer":      "memory := call.Context\np := &memory\nreturn len((*p)[" + key + "].([]any)), nil",
 		"call encoded": "raw, err := json.Marshal(call)\nif err != nil {\n\treturn nil, err\n}\nvar back struct{ Context map[string][]any }\nif err := json.Unmarshal(raw, &back); err != nil {\n\treturn nil, err\n}\nreturn len(back.Context[" + key + "]), nil",
 		"call printed": "return strings.Count(fmt.Sprint(*call), \"call_id\"), nil",
 		"call kept":    "all := []any{call}\nreturn strings.Count(fmt.Sprintf(\"%+v\", all[0]), \"call_id\"), nil",
 		"copied":       "return len(maps.Clone(call.Context)[" + key + "].([]any)), nil",
 	}
-	imports := map[string][]string{"encoded": {"encoding/json"}, "call encoded": {"encoding/json"}, "call printed": {"fmt", "strings"}, "call kept": {"fmt", "strings"}, "copied": {"maps"}, "alias copied": {"maps"}}
+	imports := map[string][]string{"encoded": {"encoding/json"}, "call encoded": {"encoding/json"},
+		"call printed": {"fmt", "strings"}, "call kept": {"fmt", "strings"}, "copied": {"maps"},
+		"alias copied": {"maps"}}
 	for name, body := range sampled.Map(found, 4) {
 		h := &fakeHost{history: `[{"call_id":"a"},{"call_id":"b"}]`}
 		req := request(program(body, imports[name]...))
@@ -59,7 +67,9 @@ func TestRecordsInContext(t *testing.T) {
 // A run of before the records were a question is run again as it was; a program that names them is not compared with one that did not look.
 func TestRecordsOfOldJournals(t *testing.T) {
 	p := compilePool(t, nil)
-	old := Recording{Request: request(program("key := call.Arg(0, \"key\").(string)\n_, has := call.Context[key]\nreturn has, nil"), "n"), Journal: json_(`{"v":1,"context":{"n":1}}`), Value: json_("true")}
+	old := Recording{Request: request(program(
+		"key := call.Arg(0, \"key\").(string)\n_, has := call.Context[key]\nreturn has, nil"), "n"),
+		Journal: json_(`{"v":1,"context":{"n":1}}`), Value: json_("true")}
 	if cmp, err := Replay(t.Context(), p, old, &refusingHost{}); err != nil || !cmp.Equal {
 		t.Errorf("a computed key: %+v, %v", cmp, err)
 	}

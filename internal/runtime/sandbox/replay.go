@@ -8,7 +8,8 @@ import (
 
 // A Recording is a call that has ended, as the log and its effect journal record it.
 type Recording struct {
-	Request                     // Program, Owner, names, Args, Kwargs, Depth, Timeout; what the journal holds comes from there
+	// Program, Owner, names, Args, Kwargs, Depth, Timeout; what the journal holds comes from there
+	Request
 	Journal     json.RawMessage // the call's Effects.Journal; nil when it took nothing from outside
 	Value       json.RawMessage // how it ended: a value,
 	Authored    *AuthoredError  // the program's own error,
@@ -37,7 +38,8 @@ func Replay(ctx context.Context, s Sandbox, rec Recording, h Host) (Comparison, 
 		return Comparison{}, fmt.Errorf("the effect journal cannot be read: %w", err)
 	}
 	if form.V != journalVersion {
-		return Comparison{}, fmt.Errorf("the effect journal has version %d, this daemon reads %d", form.V, journalVersion)
+		return Comparison{}, fmt.Errorf("the effect journal has version %d, this daemon reads %d", form.V,
+			journalVersion)
 	}
 	if form.Context != nil {
 		req.Context = form.Context
@@ -49,7 +51,8 @@ func Replay(ctx context.Context, s Sandbox, rec Recording, h Host) (Comparison, 
 	if res.Failure != nil && res.Failure.Ours {
 		return Comparison{}, fmt.Errorf("the program could not be run: %s", res.Failure.Message)
 	}
-	c := Comparison{Recorded: ending(rec.Value, rec.Authored, rec.FailureType), Replayed: ending(res.Value, res.Authored, "")}
+	c := Comparison{Recorded: ending(rec.Value, rec.Authored, rec.FailureType),
+		Replayed: ending(res.Value, res.Authored, "")}
 	if res.Failure != nil {
 		c.Replayed = ending(nil, nil, res.Failure.Type)
 		if res.Failure.Detail == DetailDiverged {

@@ -57,7 +57,8 @@ const readyTimeout = 15 * time.Second
 
 // adopt makes a runner of a started process and begins to watch it.
 func adopt(o *Options, c *child) *runner {
-	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), rd: wire.NewReader(c.out), gone: make(chan struct{}),
+	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), rd: wire.NewReader(c.out),
+		gone:  make(chan struct{}),
 		usage: openUsage(c.proc.Pid), oom: offerToOOM(c.proc.Pid)}
 	r.diary.done = make(chan struct{})
 	go r.watchStderr(c.stderr)
@@ -163,8 +164,10 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	r.calls++
 	nonce := rand.Uint64()
 	now, seed := x.journal.start(req)
-	request := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method, CallID: req.CallID, TraceID: req.TraceID,
-		Args: req.Args, Kwargs: req.Kwargs, Context: x.memory(), InputHistory: req.InputHistory, Floats: r.facts != nil && r.facts.DigitsByBind}
+	request := wire.Run{Nonce: nonce, Now: now, Seed: seed, Depth: req.Depth, Role: req.Role, Method: req.Method,
+		CallID: req.CallID, TraceID: req.TraceID,
+		Args: req.Args, Kwargs: req.Kwargs, Context: x.memory(), InputHistory: req.InputHistory,
+		Floats: r.facts != nil && r.facts.DigitsByBind}
 	request.Put(&r.wr)
 	if err := r.send(ctx, r.wr.Finish(), deadline); err != nil {
 		return Result{Failure: r.fault(ctx, err, "")}
@@ -193,7 +196,8 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 			if failure != nil {
 				return Result{Failure: failure}
 			}
-		case wire.KindConfig, wire.KindReady, wire.KindFix, wire.KindFixed, wire.KindLoad, wire.KindLoaded, wire.KindRun, wire.KindReply:
+		case wire.KindConfig, wire.KindReady, wire.KindFix, wire.KindFixed, wire.KindLoad, wire.KindLoaded,
+			wire.KindRun, wire.KindReply:
 			return Result{Failure: r.fault(ctx, errors.New("a frame out of turn"), "")}
 		default:
 			// A kind that this version does not know, from a runner of another: it asks nothing of us.
@@ -254,16 +258,19 @@ func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 		return interrupted(ctx)
 	case timedOut:
 		r.kill("deadline")
-		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the program was still running at its deadline",
-			Hint: "Bound every loop and do less work in one call."}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed):
+		return &Failure{Type: agent.ErrTimeout, Detail: "deadline",
+			Message: "the program was still running at its deadline",
+			Hint:    "Bound every loop and do less work in one call."}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, os.ErrClosed):
 		return r.autopsy()
 	}
 	if reason == "" {
 		reason = "protocol"
 	}
 	r.kill(reason)
-	return &Failure{Type: agent.ErrRunnerCrash, Detail: "protocol", Message: "the runner broke the protocol: " + err.Error()}
+	return &Failure{Type: agent.ErrRunnerCrash, Detail: "protocol",
+		Message: "the runner broke the protocol: " + err.Error()}
 }
 
 // interrupted says what the end of ctx means: the whole call's deadline, or that nobody waits any more.
@@ -271,7 +278,8 @@ func interrupted(ctx context.Context) *Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}
 	}
-	return &Failure{Type: agent.ErrCanceled, Detail: "canceled", Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
+	return &Failure{Type: agent.ErrCanceled, Detail: "canceled",
+		Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
 }
 
 // keptWaiting is interrupted for a call whose program does not run.
@@ -292,5 +300,6 @@ func (r *runner) autopsy() *Failure {
 		r.kill("protocol")
 		<-r.gone
 	}
-	return classifyDeath(r.state, r.reason.Load(), r.diary.text(), peakMemory(r.state) > r.opts.Memory/3, int64(r.opts.RunnerCPU.Seconds()))
+	return classifyDeath(r.state, r.reason.Load(), r.diary.text(), peakMemory(r.state) > r.opts.Memory/3,
+		int64(r.opts.RunnerCPU.Seconds()))
 }

@@ -35,20 +35,25 @@ type Request struct {
 
 	Depth        int
 	Args         []json.RawMessage
-	Kwargs       json.RawMessage                       // an object or nothing
-	Context      map[string]json.RawMessage            // by top-level key
-	InputHistory json.RawMessage                       // {"messages": [...]} or nothing
-	Now          time.Time                             // the program's clock at its start
-	Seed         uint64                                // of the program's randomness
-	Timeout      time.Duration                         // of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
-	NoFetch      bool                                  // fetches are denied
-	Fetches      int                                   // that the run may make
-	Guard        fetch.Guard                           // what else the run may not reach; nil: nothing else
-	Writes       *fetch.Ledger                         // of the client's call; nil: the run may not write
-	Sleep        time.Duration                         // how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
-	End          time.Time                             // of the whole call: a sleep beyond it ends the run at once; zero for none
-	Recorded     json.RawMessage                       // effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
-	Canonical    func(json.RawMessage) json.RawMessage // the form in which what is asked for is compared with Recorded, where it is not the same; nil for none
+	Kwargs       json.RawMessage            // an object or nothing
+	Context      map[string]json.RawMessage // by top-level key
+	InputHistory json.RawMessage            // {"messages": [...]} or nothing
+	Now          time.Time                  // the program's clock at its start
+	Seed         uint64                     // of the program's randomness
+	// of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
+	Timeout time.Duration
+	NoFetch bool          // fetches are denied
+	Fetches int           // that the run may make
+	Guard   fetch.Guard   // what else the run may not reach; nil: nothing else
+	Writes  *fetch.Ledger // of the client's call; nil: the run may not write
+	// how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
+	Sleep time.Duration
+	// of the whole call: a sleep beyond it ends the run at once; zero for none
+	End time.Time
+	// effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
+	Recorded json.RawMessage
+	// the form in which what is asked for is compared with Recorded, where it is not the same; nil for none
+	Canonical func(json.RawMessage) json.RawMessage
 }
 
 // Result is how a run ended: exactly one of Value, Authored and Failure is set.
@@ -77,12 +82,15 @@ type AuthoredError struct {
 type Failure struct {
 	Type    string
 	Message string // bounded, one paragraph; compile errors carry the model's own lines
-	Detail  string // class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
-	Hint    string // a correction that a model can follow
-	Ours    bool   // the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
-	Waiting bool   // of a timeout: the time was spent waiting for an external source, or for a runner
+	// class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
+	Detail string
+	Hint   string // a correction that a model can follow
+	// the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
+	Ours    bool
+	Waiting bool // of a timeout: the time was spent waiting for an external source, or for a runner
 
-	Sleeps time.Duration // of a timeout: what the program would have slept in sum, where that does not fit the call's time; 0 for any other
+	// of a timeout: what the program would have slept in sum, where that does not fit the call's time; 0 for any other
+	Sleeps time.Duration
 }
 
 // Effects is what a run took from outside, in order, so that it can be run again on the same.
@@ -108,7 +116,8 @@ type Timing struct{ Queue, Spawn, Gate, Build, Run, Host time.Duration }
 type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
 	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
-	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage, reason string) agent.Outcome
+	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
+		reason string) agent.Outcome
 	// Delegate registers the role with the contract, or makes the registered one stricter; the program gets the error.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
 	// Predict asks the model for the outputs of a signature; the program gets the error.
@@ -143,7 +152,8 @@ type Sandbox interface {
 	Load(ctx context.Context, p Program, owner agent.Owner) (*report.Facts, *Failure)
 	// Fix is Load of a program as a model wrote it: the runner repairs what has one reading first. The program returned is what was loaded, or
 	// refused, and is to be kept; its facts say what was repaired.
-	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, Timing, *Failure)
+	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, Timing,
+		*Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result

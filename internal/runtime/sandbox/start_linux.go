@@ -34,7 +34,8 @@ func openMemory(name, program string) (*image, error) {
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.WriteString(program)
 	if err == nil {
-		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
+		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS,
+			unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	}
 	if err != nil {
 		f.Close()
@@ -171,7 +172,8 @@ func protectDaemon(p plan) {
 
 // giveAway makes the directory one that tools can go through, and in it the file that they write, as their user.
 func (p plan) giveAway(dir *os.File, name string, user int) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		0o644)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -79,7 +79,8 @@ func (p *Pool) confirmed(r *runner, build string) error {
 
 // lacksThreads reports whether a process wrote that it could make no thread: with and without cgo.
 func lacksThreads(said []byte) bool {
-	return bytes.Contains(said, []byte("failed to create new OS thread")) || bytes.Contains(said, []byte("pthread_create failed"))
+	return bytes.Contains(said, []byte("failed to create new OS thread")) ||
+		bytes.Contains(said, []byte("pthread_create failed"))
 }
 
 // start starts a process of the image and registers it until its end.

@@ -46,7 +46,8 @@ func (p *Pool) observe(plans []plan) error {
 				continue
 			}
 			if from.build != "" && ready.Build != from.build {
-				return fmt.Errorf("sandbox: %w: %s, the daemon's is %s", errOtherBuild, wire.BoundText([]byte(ready.Build), 100), from.build)
+				return fmt.Errorf("sandbox: %w: %s, the daemon's is %s", errOtherBuild,
+					wire.BoundText([]byte(ready.Build), 100), from.build)
 			}
 			if len(p.images) > 1 && from.build == "" {
 				noteFallback(p.opts.Log, errors.Join(faults...))
@@ -142,7 +143,8 @@ func (p *Pool) childConfig(from *image, probe bool) wire.Config {
 
 // programConfig is what an executable is sent, which a launcher has confined.
 func (p *Pool) programConfig() wire.Config {
-	return wire.Config{Memory: p.opts.Memory, MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext, MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Parent: os.Getpid()}
+	return wire.Config{Memory: p.opts.Memory, MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
+		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Parent: os.Getpid()}
 }
 
 // adoptStatus derives status and required layers from the canary's report.

@@ -17,9 +17,10 @@ type stderrDiary struct {
 }
 
 const (
-	diaryHead  = 8 << 10
-	diaryTail  = 8 << 10
-	diaryFlood = 256 << 10 // from here on it is a flood: stacks of a goroutine bomb have been seen to take 40 MB and 15 s
+	diaryHead = 8 << 10
+	diaryTail = 8 << 10
+	// from here on it is a flood: stacks of a goroutine bomb have been seen to take 40 MB and 15 s
+	diaryFlood = 256 << 10
 )
 
 // text returns what is kept. Where the middle is missing, the end may begin within a line, and is written as one that goes on.

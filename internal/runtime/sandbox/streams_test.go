@@ -41,7 +41,8 @@ func (f *fakeFile) End() agent.File { return fileOf(f.id, f.String()) }
 
 func fileOf(id, text string) agent.File {
 	sum := sha256.Sum256([]byte(text))
-	return agent.File{ID: id, Name: "a.csv", MediaType: "text/csv", Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	return agent.File{ID: id, Name: "a.csv", MediaType: "text/csv", Bytes: int64(len(text)),
+		SHA256: hex.EncodeToString(sum[:])}
 }
 
 // closed counts a reader that was closed.
@@ -181,7 +182,8 @@ func TestProgramsReadFiles(t *testing.T) {
 		} else if said(got) != c.want {
 			t.Errorf("%s: %s, want %s", c.name, said(got), c.want)
 		}
-		opened := strings.Count(string(got.Effects.Journal), `"op":"open"`) - strings.Count(string(got.Effects.Journal), `"error"`)
+		opened := strings.Count(string(got.Effects.Journal), `"op":"open"`) - strings.Count(string(got.Effects.Journal),
+			`"error"`)
 		if h.count("closed") < opened-1 { // a note that says "too many" is an error, too
 			t.Errorf("%s: %d files were opened, %d closed", c.name, opened, h.count("closed"))
 		}
@@ -216,7 +218,8 @@ func TestProgramsMakeFiles(t *testing.T) {
 	p := compilePool(t, nil)
 	h := &fakeHost{}
 	got := p.Run(t.Context(), request(program(writeRows, "encoding/csv", "strconv")), h)
-	if said(got) != `value {"report":{"$file":"file_made_0"}}` || len(h.made) != 1 || strings.Count(h.made[0].String(), "\n") != 20_000 || !strings.HasSuffix(h.made[0].String(), "19999,row\n") {
+	if said(got) != `value {"report":{"$file":"file_made_0"}}` || len(h.made) != 1 ||
+		strings.Count(h.made[0].String(), "\n") != 20_000 || !strings.HasSuffix(h.made[0].String(), "19999,row\n") {
 		t.Errorf("%s, %d made", said(got), len(h.made))
 	}
 	if len(got.Effects.Made) != 1 || got.Effects.Made[0].Bytes != int64(h.made[0].Len()) {
@@ -255,10 +258,13 @@ func TestReplayOfFiles(t *testing.T) {
 	}{
 		{"the same file", read, "", live.files, true, ""},
 		{"a file that is gone", read, "", nil, false, "replay: the file file_a of the recorded call is gone"},
-		{"another file", read, "", map[string]string{"file_a": "other"}, false, "replay: the file file_a of the recorded call is gone"},
+		{"another file", read, "", map[string]string{"file_a": "other"}, false,
+			"replay: the file file_a of the recorded call is gone"},
 		{"made the same", write, "", nil, true, ""},
-		{"made differently", write, program(strings.Replace(writeRows, `"row"`, `"raw"`, 1), "encoding/csv", "strconv"), nil, false, ""},
-		{"made under another name", write, program(strings.Replace(writeRows, "out.csv", "o.csv", 1), "encoding/csv", "strconv"), nil, false, ""},
+		{"made differently", write, program(strings.Replace(writeRows, `"row"`, `"raw"`, 1), "encoding/csv", "strconv"),
+			nil, false, ""},
+		{"made under another name", write, program(strings.Replace(writeRows, "out.csv", "o.csv", 1), "encoding/csv",
+			"strconv"), nil, false, ""},
 	} {
 		res := p.Run(t.Context(), c.req, live)
 		if res.Failure != nil {
@@ -286,14 +292,16 @@ func BenchmarkReadFile(b *testing.B) {
 	}
 	n, err := io.Copy(io.Discard, in)
 	return n, err`
-	for _, c := range []struct{ name, source string }{{"bytes", program(count, "io")}, {"csv", program(sumUnits, "encoding/csv", "io", "strconv")}} {
+	for _, c := range []struct{ name, source string }{{"bytes", program(count, "io")},
+		{"csv", program(sumUnits, "encoding/csv", "io", "strconv")}} {
 		b.Run(c.name, func(b *testing.B) {
 			p := compilePool(b, nil)
 			req := request(c.source, map[string]any{"$file": "file_a"})
 			req.Timeout = defaultTimeout
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				if got := p.Run(b.Context(), req, &fakeHost{files: map[string]string{"file_a": text}}); got.Value == nil {
+				if got := p.Run(b.Context(), req,
+					&fakeHost{files: map[string]string{"file_a": text}}); got.Value == nil {
 					b.Fatal(said(got))
 				}
 			}
@@ -353,7 +361,8 @@ func TestFetchFileFromProgram(t *testing.T) {
 		req := request(program(countFetched, "strings"), s.URL+path)
 		got := p.Run(t.Context(), req, h)
 		want := fmt.Sprintf(`value [{"$file":"file_made_0"},%d,%d,%d]`, len(text), len(text), strings.Count(text, "\n"))
-		if said(got) != want || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 || len(got.Effects.Made) != 1 {
+		if said(got) != want || len(got.Effects.Fetches) != 1 || got.Effects.Fetches[0].Status != 200 ||
+			len(got.Effects.Made) != 1 {
 			t.Fatalf("%s: %s, want %s, %+v", path, said(got), want, got.Effects.Fetches)
 		}
 		rec := Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}
@@ -361,17 +370,20 @@ func TestFetchFileFromProgram(t *testing.T) {
 		if large := path == "/large"; err != nil || again.Equal == large || (again.Diverged != "") != large {
 			t.Errorf("%s, without the stored file: %+v, %v", path, again, err)
 		}
-		if again, err := Replay(t.Context(), p, rec, &fakeHost{files: map[string]string{"file_made_0": text}}); err != nil || !again.Equal {
+		if again, err := Replay(t.Context(), p, rec,
+			&fakeHost{files: map[string]string{"file_made_0": text}}); err != nil || !again.Equal {
 			t.Errorf("%s, with the stored file: %+v, %v", path, again, err)
 		}
 	}
 	h := &fakeHost{}
 	req := request(program(countFetched, "strings"), s.URL+"/none")
 	got := p.Run(t.Context(), req, h)
-	if got.Authored == nil || got.Authored.Type != "not_found" || len(h.made) != 0 || got.Effects.Fetches[0].Status != 404 {
+	if got.Authored == nil || got.Authored.Type != "not_found" || len(h.made) != 0 ||
+		got.Effects.Fetches[0].Status != 404 {
 		t.Errorf("of a page that is not there: %s, %+v", said(got), got.Effects.Fetches)
 	}
-	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Authored: got.Authored}, h); err != nil || !again.Equal {
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal,
+		Authored: got.Authored}, h); err != nil || !again.Equal {
 		t.Errorf("replay: %+v, %v", again, err)
 	}
 	req.Fetches = 0
@@ -388,7 +400,8 @@ func TestProgramsReadWhatTheyMake(t *testing.T) {
 	if said(got) != `value ["a;b\n","utf-8",7,{"$file":"file_made_0"}]` {
 		t.Fatal(said(got))
 	}
-	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value},
+		&fakeHost{}); err != nil || !again.Equal {
 		t.Errorf("replay: %+v, %v", again, err)
 	}
 	open := p.Run(t.Context(), request(program(readOwn, "fmt", "io"), true), &fakeHost{})
@@ -429,9 +442,12 @@ const decodes = `
 func TestProgramsDecodeText(t *testing.T) {
 	p := compilePool(t, nil)
 	large := strings.Repeat("M\xfcller;1\r\n", 20_000) // of many pieces
-	req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"), []byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"), []byte{0, 1, 2}, []byte{}, []byte(large))
+	req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"),
+		[]byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"),
+		[]byte{0, 1, 2}, []byte{}, []byte(large))
 	got := p.Run(t.Context(), req, &fakeHost{})
-	want, err := json.Marshal([]string{"Müller;Köln", "aä", "ä\nb", "Müller;Straße\r\nKöln;\r\n", "decode: the bytes are no text", "", strings.ReplaceAll(large, "\xfc", "ü")})
+	want, err := json.Marshal([]string{"Müller;Köln", "aä", "ä\nb", "Müller;Straße\r\nKöln;\r\n",
+		"decode: the bytes are no text", "", strings.ReplaceAll(large, "\xfc", "ü")})
 	if err != nil || string(got.Value) != string(want) {
 		t.Fatalf("%v: %s, want %s", err, clip(said(got)), clip(string(want)))
 	}
@@ -439,11 +455,13 @@ func TestProgramsDecodeText(t *testing.T) {
 		`{"op":"decode","params":{},"result":{"charset":"ibm850"}},{"op":"decode","params":{},"result":{"charset":"windows-1252"}}]}` {
 		t.Errorf("the journal is %s", journal)
 	}
-	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value}, &fakeHost{}); err != nil || !again.Equal {
+	if again, err := Replay(t.Context(), p, Recording{Request: req, Journal: got.Effects.Journal, Value: got.Value},
+		&fakeHost{}); err != nil || !again.Equal {
 		t.Errorf("replay: %+v, %v", again, err)
 	}
 	most := "\treturn call.DecodeText(make([]byte, 16<<20+1))"
-	if over := p.Run(t.Context(), request(program(most)), &fakeHost{}); over.Authored == nil || over.Authored.Type != agent.ErrInvalidInput {
+	if over := p.Run(t.Context(), request(program(most)),
+		&fakeHost{}); over.Authored == nil || over.Authored.Type != agent.ErrInvalidInput {
 		t.Errorf("over the bound: %s", clip(said(over)))
 	}
 	many := "\tfor range 40 {\n\t\tif text, err := call.DecodeText([]byte(\"abc\")); err != nil || text != \"abc\" {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\treturn 1, nil"

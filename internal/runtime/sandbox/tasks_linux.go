@@ -105,7 +105,8 @@ func tasksOf(uid uint32) int {
 		if err != nil {
 			continue
 		}
-		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // before it stands the name, which may hold anything
+		// before it stands the name, which may hold anything
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		if len(fields) > 17 {
 			n, _ := strconv.Atoi(string(fields[17]))
 			total += n

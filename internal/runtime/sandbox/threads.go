@@ -36,7 +36,9 @@ func mostRunners(enough int, room func() (int, string)) (most int, words string,
 		most = (left - DaemonTasks()) / RunnerTasks
 	}
 	if most < 2 {
-		return 0, "", fmt.Errorf("sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left, DaemonTasks()+2*RunnerTasks, limit)
+		return 0, "", fmt.Errorf(
+			"sandbox: there is room for %d threads and processes, and the daemon with two runners takes %d: %s", left,
+			DaemonTasks()+2*RunnerTasks, limit)
 	}
 	// Half of the descriptors are for connections and files.
 	if files, ok := fileLimit(); ok && files/2/RunnerFiles < most {

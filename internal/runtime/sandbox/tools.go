@@ -50,13 +50,15 @@ func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 }
 
 // runTool runs one step, until its process ends by itself.
-func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wire.Tools, step wire.ToolStep) ([]byte, error) {
+func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wire.Tools,
+	step wire.ToolStep) ([]byte, error) {
 	files, err := p.toolFiles(t, step, confinement.User)
 	defer closeAll(files)
 	if err != nil {
 		return nil, err
 	}
-	l := wire.Launch{Confine: *confinement, Args: append([]string{step.Tool}, step.Args...), Env: append(slices.Clone(t.Env), fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), runnerProcs),
+	l := wire.Launch{Confine: *confinement, Args: append([]string{step.Tool}, step.Args...),
+		Env: append(slices.Clone(t.Env), fmt.Sprintf("GOMEMLIMIT=%d", t.Memory*3/4), runnerProcs),
 		Dir: wire.ToolDirFD, Keep: wire.AnswerFD}
 	r, err := p.launch(l, files, reasonTools)
 	if err != nil {

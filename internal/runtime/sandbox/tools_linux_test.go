@@ -18,13 +18,15 @@ import (
 func hostileTool(t *testing.T) string { return testProgram(t, "hostiletool") }
 
 // toolRun has the tool run in a directory with one file to read, and returns what is in the directory afterwards.
-func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string, args ...string) (files []string, said string, err error) {
+func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string,
+	args ...string) (files []string, said string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "source"), []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text, err := p.RunTools(ctx, wire.Tools{Dir: dir, Memory: 1 << 30, CPU: 10, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: args, Writes: "out"}}})
+	text, err := p.RunTools(ctx, wire.Tools{Dir: dir, Memory: 1 << 30, CPU: 10, File: 64 << 10,
+		Steps: []wire.ToolStep{{Tool: tool, Args: args, Writes: "out"}}})
 	entries, readErr := os.ReadDir(dir)
 	if readErr != nil {
 		t.Fatal(readErr)
@@ -47,19 +49,23 @@ func TestToolIsBounded(t *testing.T) {
 	if s := p.Status(); s.Level != LevelFull {
 		t.Fatalf("the test needs every layer: %s", s)
 	}
-	attempts := []string{"create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "tmp", "passwd", "root", "execute", "processes", "fork", "vfork", "clone3",
+	attempts := []string{"create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "tmp",
+		"passwd", "root", "execute", "processes", "fork", "vfork", "clone3",
 		"socket", "signal", "inherit", "grow"}
 	files, said, err := toolRun(t, t.Context(), p, tool, append(attempts, "copy")...)
 	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
 		t.Errorf("files %v, %v: %s", files, err, said)
 	}
-	if _, said, err := toolRun(t, t.Context(), p, tool, "threads"); err == nil || strings.Contains(said, "ALLOWED") || !strings.Contains(said, "failed to create new OS thread") {
+	if _, said, err := toolRun(t, t.Context(), p, tool,
+		"threads"); err == nil || strings.Contains(said, "ALLOWED") ||
+		!strings.Contains(said, "failed to create new OS thread") {
 		t.Errorf("a thousand threads: %v: %s", err, said)
 	}
 	if _, said, err := toolRun(t, t.Context(), p, tool, "copy"); err != nil {
 		t.Errorf("after them: %v: %s", err, said)
 	}
-	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] < 2 || got["tools"]+got["flood"] != 3 { // the stacks of a thousand threads are ended for their length, or end before
+	// the stacks of a thousand threads are ended for their length, or end before
+	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] < 2 || got["tools"]+got["flood"] != 3 {
 		t.Errorf("processes that ended: %v, want three as tools, one of them maybe for a flood of words, and none that died", got)
 	}
 }
@@ -67,7 +73,8 @@ func TestToolIsBounded(t *testing.T) {
 // A tool that exceeds a bound of its own ends in an error that says which; one that the machine ends does not.
 func TestToolLimits(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
-	for does, want := range map[string]string{"spin": wire.BoundCPU, "hoard": wire.BoundMemory, "write": wire.BoundFile, "exhaust": "", "create": ""} {
+	for does, want := range map[string]string{"spin": wire.BoundCPU, "hoard": wire.BoundMemory, "write": wire.BoundFile,
+		"exhaust": "", "create": ""} {
 		if does == "hoard" && wire.RaceBuild {
 			continue // it has no bound
 		}
@@ -75,7 +82,8 @@ func TestToolLimits(t *testing.T) {
 		if does == "spin" {
 			cpu = 1
 		}
-		said, err := p.RunTools(t.Context(), wire.Tools{Dir: t.TempDir(), Memory: 192<<20 + ownPeak(), CPU: cpu, File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: []string{does, "threads"}, Writes: "out"}}})
+		said, err := p.RunTools(t.Context(), wire.Tools{Dir: t.TempDir(), Memory: 192<<20 + ownPeak(), CPU: cpu,
+			File: 64 << 10, Steps: []wire.ToolStep{{Tool: tool, Args: []string{does, "threads"}, Writes: "out"}}})
 		bound, is := errors.AsType[*wire.ToolLimit](err)
 		if err == nil || is != (want != "") || is && bound.Bound != want {
 			t.Errorf("%s: got %v: %.500s", does, err, said)
@@ -85,11 +93,13 @@ func TestToolLimits(t *testing.T) {
 
 // Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.
 func TestToolWithoutLandlock(t *testing.T) {
-	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}), hostileTool(t)
+	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}),
+		hostileTool(t)
 	if s := p.Status(); s.Level != LevelReduced {
 		t.Fatalf("the test needs level reduced: %s", s)
 	}
-	files, said, err := toolRun(t, t.Context(), p, tool, "create", "tmpfile", "mkdir", "rename", "remove", "link", "symlink", "chmod", "source", "execute", "processes", "fork", "vfork", "clone3", "socket",
+	files, said, err := toolRun(t, t.Context(), p, tool, "create", "tmpfile", "mkdir", "rename", "remove", "link",
+		"symlink", "chmod", "source", "execute", "processes", "fork", "vfork", "clone3", "socket",
 		"signal", "inherit", "grow", "copy")
 	if err != nil || !slices.Equal(files, []string{"out", "source"}) {
 		t.Errorf("files %v, %v: %s", files, err, said)
@@ -101,7 +111,8 @@ func waits(p *Pool, threads int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for r := range p.live {
-		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", r.proc.Pid)); err == nil && strings.HasSuffix(string(args), "\x00wait\x00") {
+		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline",
+			r.proc.Pid)); err == nil && strings.HasSuffix(string(args), "\x00wait\x00") {
 			tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", r.proc.Pid))
 			return len(tasks) >= threads
 		}
@@ -157,7 +168,8 @@ func TestToolIsKilled(t *testing.T) {
 	if got := p.Stats().Killed["tools"]; got != 1 {
 		t.Errorf("%d are killed", got)
 	}
-	if _, said, err := toolRun(t, t.Context(), p, filepath.Join(filepath.Dir(tool), "missing")); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, said, err := toolRun(t, t.Context(), p, filepath.Join(filepath.Dir(tool),
+		"missing")); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("a tool that is not there: %v: %s", err, said)
 	}
 }

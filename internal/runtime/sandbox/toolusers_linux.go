@@ -34,7 +34,8 @@ func (r userRange) any() int { return r.first + rand.IntN(r.n) }
 func (r userRange) mapped(text string) bool {
 	for line := range strings.Lines(text) {
 		var inside, outside, n int
-		if _, err := fmt.Sscan(line, &inside, &outside, &n); err == nil && inside <= r.first && r.first+r.n <= inside+n {
+		if _, err := fmt.Sscan(line, &inside, &outside, &n); err == nil && inside <= r.first &&
+			r.first+r.n <= inside+n {
 			return true
 		}
 	}

@@ -31,7 +31,8 @@ func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.Ra
 	var refused *AuthoredError
 	x.wait(ctx, func() { outputs, refused = x.h.Predict(ctx, q.Signature, q.Inputs) })
 	if refused != nil {
-		return nil, &recurgent.Failure{Type: refused.Type, Message: wire.BoundText([]byte(refused.Message), wire.MaxMessage)}
+		return nil, &recurgent.Failure{Type: refused.Type, Message: wire.BoundText([]byte(refused.Message),
+			wire.MaxMessage)}
 	}
 	return outputs, nil
 }
@@ -62,11 +63,14 @@ func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *F
 		return done, nil
 	}
 	if left := x.req.Sleep - x.slept; q.Nanoseconds > left {
-		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, and a call may sleep %s more", q.Nanoseconds, left),
-			Hint: "Sleep less: a call may sleep 30 s in sum."}
+		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep",
+			Message: fmt.Sprintf("the program sleeps %s, and a call may sleep %s more", q.Nanoseconds, left),
+			Hint:    "Sleep less: a call may sleep 30 s in sum."}
 	}
 	if end := x.req.End; !end.IsZero() && time.Until(end) < q.Nanoseconds {
-		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep", Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds), Sleeps: x.slept + q.Nanoseconds}
+		return reply{}, &Failure{Type: agent.ErrTimeout, Detail: "sleep",
+			Message: fmt.Sprintf("the program sleeps %s, which would not end within the call's time", q.Nanoseconds),
+			Sleeps:  x.slept + q.Nanoseconds}
 	}
 	x.slept += q.Nanoseconds
 	x.wait(ctx, func() {

@@ -22,12 +22,13 @@ func TestSleep(t *testing.T) {
 		fails                     bool
 		sleeps                    time.Duration
 	}{
-		"a live run":                        {sleep: 20 * time.Second, waits: 20 * time.Second},
-		"the rest of the sum":               {sleep: time.Second, slept: limit - time.Second, waits: time.Second},
-		"more than the sum":                 {sleep: time.Second + 1, slept: limit - time.Second, fails: true},
-		"an hour":                           {sleep: time.Hour, fails: true},
-		"up to the call's end":              {sleep: time.Second, end: time.Second, waits: time.Second},
-		"beyond the call's end":             {sleep: 2 * time.Second, end: time.Second, slept: 3 * time.Second, fails: true, sleeps: 5 * time.Second},
+		"a live run":           {sleep: 20 * time.Second, waits: 20 * time.Second},
+		"the rest of the sum":  {sleep: time.Second, slept: limit - time.Second, waits: time.Second},
+		"more than the sum":    {sleep: time.Second + 1, slept: limit - time.Second, fails: true},
+		"an hour":              {sleep: time.Hour, fails: true},
+		"up to the call's end": {sleep: time.Second, end: time.Second, waits: time.Second},
+		"beyond the call's end": {sleep: 2 * time.Second, end: time.Second, slept: 3 * time.Second,
+			fails: true, sleeps: 5 * time.Second},
 		"a run that does not wait":          {sleep: time.Hour, off: true},
 		"a replay":                          {sleep: time.Hour, recorded: true},
 		"a call that is canceled meanwhile": {sleep: 20 * time.Second, cancel: time.Second, waits: time.Second},
@@ -65,7 +66,8 @@ func TestSleep(t *testing.T) {
 				if took := time.Since(began); took != c.waits || x.host != c.waits {
 					t.Errorf("it took %s and counts as %s of waiting, want %s", took, x.host, c.waits)
 				}
-				if (failure != nil) != c.fails || failure != nil && (failure.Type != agent.ErrTimeout || failure.Sleeps != c.sleeps || failure.Waiting || failure.Ours) {
+				if (failure != nil) != c.fails || failure != nil && (failure.Type != agent.ErrTimeout ||
+					failure.Sleeps != c.sleeps || failure.Waiting || failure.Ours) {
 					t.Errorf("got %+v and %+v", r, failure)
 				}
 				synctest.Wait() // for the timer's function

@@ -85,7 +85,8 @@ func (w *warmSet) evict() *runner {
 	var oldest *runner
 	for _, own := range w.byOwner {
 		r := own.runners.Front().Value.(*runner)
-		if own.bytes >= share && (oldest == nil || r.idleSince.Before(oldest.idleSince)) { // at least one owner holds the mean or more
+		// at least one owner holds the mean or more
+		if own.bytes >= share && (oldest == nil || r.idleSince.Before(oldest.idleSince)) {
 			oldest = r
 		}
 	}

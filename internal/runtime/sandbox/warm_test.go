@@ -23,11 +23,15 @@ func TestEvict(t *testing.T) {
 		want []string
 	}{
 		{"none", nil, nil},
-		{"one owner: by age", []*runner{idle("b", "x", 2, 5), idle("a", "x", 1, 5), idle("c", "x", 3, 5)}, []string{"b", "a", "c"}},
-		{"owners alike: by age", []*runner{idle("b", "x", 2, 5), idle("a", "y", 1, 5), idle("c", "z", 3, 5)}, []string{"a", "b", "c"}},
-		{"one owner's many are not another's loss", []*runner{idle("his", "y", 1, 5), idle("a", "x", 2, 5), idle("b", "x", 3, 5), idle("c", "x", 4, 5)},
+		{"one owner: by age", []*runner{idle("b", "x", 2, 5), idle("a", "x", 1, 5), idle("c", "x", 3, 5)},
+			[]string{"b", "a", "c"}},
+		{"owners alike: by age", []*runner{idle("b", "x", 2, 5), idle("a", "y", 1, 5), idle("c", "z", 3, 5)},
+			[]string{"a", "b", "c"}},
+		{"one owner's many are not another's loss", []*runner{idle("his", "y", 1, 5), idle("a", "x", 2, 5),
+			idle("b", "x", 3, 5), idle("c", "x", 4, 5)},
 			[]string{"a", "b", "his", "c"}},
-		{"nor are one owner's large ones", []*runner{idle("his", "y", 1, 5), idle("large", "x", 2, 50)}, []string{"large", "his"}},
+		{"nor are one owner's large ones", []*runner{idle("his", "y", 1, 5), idle("large", "x", 2, 50)},
+			[]string{"large", "his"}},
 	} {
 		w := newWarmSet()
 		for _, r := range c.all {
@@ -146,7 +150,8 @@ func TestSpareRunners(t *testing.T) {
 	for _, c := range []struct {
 		taken, rate, want int
 		held              int64
-	}{{0, 0, 2, 0}, {15, 0, 2, 0}, {16, 0, 3, 0}, {0, 64, 6, 0}, {100000, 0, 18, 0}, {64, 64, 6, 500}, {64, 64, 2, 501}} {
+	}{{0, 0, 2, 0}, {15, 0, 2, 0}, {16, 0, 3, 0}, {0, 64, 6, 0}, {100000, 0, 18, 0}, {64, 64, 6, 500},
+		{64, 64, 2, 501}} {
 		p.taken, p.rate, p.blank = c.taken, c.rate, []*runner{{held: c.held}}
 		if got := p.spare(); got != c.want {
 			t.Errorf("%+v: %d", c, got)

@@ -9,12 +9,15 @@ import (
 
 // plainPrograms are those that yaegi runs, each with its end.
 var plainPrograms = map[string]struct{ source, want string }{
-	"sum":     {program("a, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"), "value 5"},
-	"loop":    {program("n := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"), "value 45"},
-	"text":    {program("return strings.ToUpper(fmt.Sprintf(\"%v-%v\", call.Args[0], len(call.Args))), nil", "fmt", "strings"), `value "2-2"`},
-	"error":   {program("return nil, recurgent.Fail(\"low_utility\", \"nothing found\")"), "authored low_utility: nothing found"},
-	"panic":   {program("var m map[string]int\n\tm[\"x\"] = 1\n\treturn m, nil"), "failure execution/panic"},
-	"endless": {program("n := 0\n\tfor i := 0; i < 1000000000000; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"), "failure timeout/deadline"},
+	"sum":  {program("a, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"), "value 5"},
+	"loop": {program("n := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"), "value 45"},
+	"text": {program("return strings.ToUpper(fmt.Sprintf(\"%v-%v\", call.Args[0], len(call.Args))), nil", "fmt",
+		"strings"), `value "2-2"`},
+	"error": {program("return nil, recurgent.Fail(\"low_utility\", \"nothing found\")"),
+		"authored low_utility: nothing found"},
+	"panic": {program("var m map[string]int\n\tm[\"x\"] = 1\n\treturn m, nil"), "failure execution/panic"},
+	"endless": {program("n := 0\n\tfor i := 0; i < 1000000000000; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"),
+		"failure timeout/deadline"},
 	"refused": {program("return undefined, nil"), "failure invalid_code/gate"},
 }
 
@@ -31,7 +34,8 @@ func TestPlainProgramsRunByYaegi(t *testing.T) {
 			if said(got) != c.want {
 				t.Errorf("%s: got %s, want %s: %+v", name, said(got), c.want, got.Failure)
 			}
-			if name != "refused" && (got.Tier != TierEngine || got.Facts == nil || !strings.HasPrefix(got.Facts.Engine, report.EngineYaegi+" ")) {
+			if name != "refused" && (got.Tier != TierEngine || got.Facts == nil ||
+				!strings.HasPrefix(got.Facts.Engine, report.EngineYaegi+" ")) {
 				t.Errorf("%s: run by %q, %+v", name, got.Tier, got.Facts)
 			}
 			if name == "panic" && !strings.Contains(got.Failure.Message, "assignment to entry in nil map") {
@@ -43,8 +47,10 @@ func TestPlainProgramsRunByYaegi(t *testing.T) {
 		if s.name != "part of an element" && s.name != "replaced element" { // the others are not plain
 			continue
 		}
-		first, second := p.Run(t.Context(), request(s.source()), &fakeHost{}), p.Run(t.Context(), request(s.source()), &fakeHost{})
-		if first.Value == nil || said(first) != said(second) || !strings.HasPrefix(first.Facts.Engine, report.EngineYaegi+" ") {
+		first, second := p.Run(t.Context(), request(s.source()), &fakeHost{}),
+			p.Run(t.Context(), request(s.source()), &fakeHost{})
+		if first.Value == nil || said(first) != said(second) || !strings.HasPrefix(first.Facts.Engine,
+			report.EngineYaegi+" ") {
 			t.Errorf("the second run sees the first: %s, then %s", said(first), said(second))
 		}
 	}
@@ -56,7 +62,8 @@ func TestPlainProgramsRunByYaegi(t *testing.T) {
 			rec.FailureType = got.Failure.Type
 		}
 		rec.Now = rec.Now.AddDate(1, 0, 0)
-		if cmp, err := Replay(t.Context(), p, rec, &refusingHost{}); err != nil || !cmp.Equal || !strings.HasPrefix(got.Facts.Engine, report.EngineYaegi+" ") {
+		if cmp, err := Replay(t.Context(), p, rec,
+			&refusingHost{}); err != nil || !cmp.Equal || !strings.HasPrefix(got.Facts.Engine, report.EngineYaegi+" ") {
 			t.Errorf("%s: %+v, %v", name, cmp, err)
 		}
 	}

@@ -126,7 +126,8 @@ func (a *Account) capsOf(d agent.Day, w who, visit func(cap, *sum)) {
 		visit(cap{a.name, ScopeNamespace, WindowMonth, "", int64(p.MonthTokens), first}, s)
 	}
 	if p.MethodDayTokens > 0 {
-		visit(cap{a.name, ScopeMethod, WindowDay, w.method(), int64(p.MethodDayTokens), d}, found(day.methods, w.method()))
+		visit(cap{a.name, ScopeMethod, WindowDay, w.method(), int64(p.MethodDayTokens), d},
+			found(day.methods, w.method()))
 	}
 	if p.OwnerDayTokens > 0 {
 		visit(cap{a.name, ScopeOwner, WindowDay, w.Owner, int64(p.OwnerDayTokens), d}, found(day.owners, w.Owner))

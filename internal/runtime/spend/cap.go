@@ -61,12 +61,14 @@ func (c cap) resets() time.Time {
 
 // stored is the cap as the store knows it, for a request of that kind.
 func (c cap) stored(w who) store.Cap {
-	return store.Cap{Scope: c.scope, Role: w.Role, Method: w.Method, Owner: w.Owner, First: c.from, Last: agent.DayOf(c.resets()) - 1, Limit: c.limit}
+	return store.Cap{Scope: c.scope, Role: w.Role, Method: w.Method, Owner: w.Owner, First: c.from,
+		Last: agent.DayOf(c.resets()) - 1, Limit: c.limit}
 }
 
 // limitOf describes the cap with what is used of it.
 func (c cap) limitOf(s *sum) Limit {
-	return Limit{Scope: c.scope, Name: c.name, Window: c.window, Limit: c.limit, Used: s.used, Reserved: s.reserved, ResetsAt: c.resets()}
+	return Limit{Scope: c.scope, Name: c.name, Window: c.window, Limit: c.limit, Used: s.used, Reserved: s.reserved,
+		ResetsAt: c.resets()}
 }
 
 // Limit is a cap with what is used and reserved of it, in tokens.
@@ -87,14 +89,16 @@ type ExceededError struct {
 }
 
 func (e *ExceededError) Error() string {
-	what := map[string]string{ScopeNamespace: "", ScopeMethod: " of the method " + e.Name, ScopeOwner: " of " + e.Name, ScopeDaemon: " of this server"}[e.Scope]
+	what := map[string]string{ScopeNamespace: "", ScopeMethod: " of the method " + e.Name, ScopeOwner: " of " + e.Name,
+		ScopeDaemon: " of this server"}[e.Scope]
 	return fmt.Sprintf("the model was not asked: the request may cost %d tokens, and of the %d tokens a %s%s %d are used and %d reserved; the next %s begins at %s",
 		e.Needed, e.Limit.Limit, e.Window, what, e.Used, e.Reserved, e.Window, e.ResetsAt.Format(time.RFC3339))
 }
 
 // Details are the figures of the cap, for the metadata of an error outcome.
 func (e *ExceededError) Details() map[string]any {
-	return map[string]any{"scope": e.Scope, "window": e.Window, "limit": e.Limit.Limit, "used": e.Used, "reserved": e.Reserved, "needed": e.Needed, "resets_at": e.ResetsAt.Format(time.RFC3339)}
+	return map[string]any{"scope": e.Scope, "window": e.Window, "limit": e.Limit.Limit, "used": e.Used,
+		"reserved": e.Reserved, "needed": e.Needed, "resets_at": e.ResetsAt.Format(time.RFC3339)}
 }
 
 // exceeded is the error for a request that needs more than is left of the cap. What the whole server used is the business of

@@ -41,14 +41,16 @@ func (l *PriceList) Cost(model string, t agent.Tokens) (float64, bool) {
 		p, ok = l.models[dated.ReplaceAllString(model, "")]
 	}
 	const million = 1e6
-	return (float64(t.Prompt-t.Cached)*p.Input + float64(t.Cached)*p.CachedInput + float64(t.Completion)*p.Output) / million, ok
+	return (float64(t.Prompt-t.Cached)*p.Input + float64(t.Cached)*p.CachedInput +
+		float64(t.Completion)*p.Output) / million, ok
 }
 
 // Cost returns what one call's requests cost by the prices of now, and their currency; false when the model has no price. Calls do not keep
 // what the server had cached, so it is what they cost at most.
 func (l *Ledger) Cost(model string, u agent.Usage) (amount float64, currency string, known bool) {
 	prices := l.o.Prices.Now()
-	if amount, known = prices.Cost(model, agent.Tokens{Prompt: int64(u.PromptTokens), Completion: int64(u.CompletionTokens)}); !known {
+	if amount, known = prices.Cost(model, agent.Tokens{Prompt: int64(u.PromptTokens),
+		Completion: int64(u.CompletionTokens)}); !known {
 		return 0, "", false
 	}
 	return amount, prices.Currency, true

@@ -18,7 +18,8 @@ func (a *Account) Charge(q Request) provider.Charge {
 		return nil
 	}
 	return func(ctx context.Context, most provider.Estimate) (func(provider.Bill), error) {
-		r := &reservation{account: a, spend: agent.Spend{ID: ids.New("spend"), Role: q.Role, Method: q.Method, Owner: q.Owner, Model: q.Model, Tokens: tokensOf(most)}}
+		r := &reservation{account: a, spend: agent.Spend{ID: ids.New("spend"), Role: q.Role, Method: q.Method,
+			Owner: q.Owner, Model: q.Model, Tokens: tokensOf(most)}}
 		begin := r.reserve
 		if a.ledger.shared() && a.capped() {
 			begin = r.reserveShared
@@ -53,7 +54,8 @@ func (r *reservation) reserve(ctx context.Context) error {
 func (e *ExceededError) metric() string { return cap{scope: e.Scope, window: e.Window}.metric() }
 
 func tokensOf(most provider.Estimate) agent.Tokens {
-	return agent.Tokens{Requests: 1, Prompt: most.Prompt, Completion: most.Completion, Estimated: most.Prompt + most.Completion}
+	return agent.Tokens{Requests: 1, Prompt: most.Prompt, Completion: most.Completion,
+		Estimated: most.Prompt + most.Completion}
 }
 
 // reservation is a request that may be under way.
@@ -112,7 +114,8 @@ func (r *reservation) settle(b provider.Bill) {
 	cost := r.costing(b)
 	r.count(cost)
 	if cost.Sum() > r.spend.Sum() {
-		r.account.ledger.o.Logger.Warn().Str("model", cost.Model).Int64("tokens", cost.Sum()).Int64("at_most", r.spend.Sum()).
+		r.account.ledger.o.Logger.Warn().Str("model", cost.Model).Int64("tokens", cost.Sum()).Int64("at_most",
+			r.spend.Sum()).
 			Msg("the model's server reported more tokens than the request asked for: caps can be passed by as much")
 	}
 	r.record(cost)
@@ -124,7 +127,8 @@ func (r *reservation) record(cost agent.Spend) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := r.account.store.Settle(ctx, cost); err != nil {
-		r.account.ledger.o.Logger.Error().Err(err).Int64("tokens", cost.Sum()).Msg("what a request to the model cost could not be recorded")
+		r.account.ledger.o.Logger.Error().Err(err).Int64("tokens",
+			cost.Sum()).Msg("what a request to the model cost could not be recorded")
 	}
 }
 
@@ -158,8 +162,10 @@ func (l *Ledger) warn(c cap, used int64, what string) {
 		return
 	}
 	l.warned[key] = true
-	l.o.Logger.Warn().Str("namespace", string(c.namespace)).Str("scope", c.scope).Str("window", c.window).Str("of", strings.ToValidUTF8(c.name, "?")).
-		Int64("limit", c.limit).Int64("used", used).Time("resets_at", c.resets()).Str("what", what).Msg("a cap of tokens is nearly used, or reached")
+	l.o.Logger.Warn().Str("namespace", string(c.namespace)).Str("scope", c.scope).Str("window", c.window).Str("of",
+		strings.ToValidUTF8(c.name, "?")).
+		Int64("limit", c.limit).Int64("used", used).Time("resets_at", c.resets()).Str("what",
+		what).Msg("a cap of tokens is nearly used, or reached")
 }
 
 // maxWarned bounds the warnings of a day: methods and owners are named by clients.

@@ -140,5 +140,6 @@ func (l *Ledger) abandoned(o agent.Spend) bool {
 // capped reports whether a cap holds for the account.
 func (a *Account) capped() bool {
 	p := a.inForce().Spend
-	return a.ledger.o.DayTokens > 0 || p.DayTokens > 0 || p.MonthTokens > 0 || p.MethodDayTokens > 0 || p.OwnerDayTokens > 0
+	return a.ledger.o.DayTokens > 0 || p.DayTokens > 0 || p.MonthTokens > 0 || p.MethodDayTokens > 0 ||
+		p.OwnerDayTokens > 0
 }

@@ -23,8 +23,9 @@ func TestReplicasKeepCaps(t *testing.T) {
 		policy agent.SpendPolicy
 		daemon int64
 	}{
-		"day": {policy: agent.SpendPolicy{DayTokens: room}}, "month": {policy: agent.SpendPolicy{MonthTokens: room}}, "method": {policy: agent.SpendPolicy{MethodDayTokens: room}},
-		"owner": {policy: agent.SpendPolicy{OwnerDayTokens: room}}, "daemon": {daemon: room},
+		"day": {policy: agent.SpendPolicy{DayTokens: room}}, "month": {policy: agent.SpendPolicy{MonthTokens: room}},
+		"method": {policy: agent.SpendPolicy{MethodDayTokens: room}},
+		"owner":  {policy: agent.SpendPolicy{OwnerDayTokens: room}}, "daemon": {daemon: room},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +34,9 @@ func TestReplicasKeepCaps(t *testing.T) {
 			policy.Spend = tt.policy
 			var accounts []*spend.Account
 			for i := range 3 {
-				l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return fmt.Sprint("rep_", i) }, DayTokens: tt.daemon, Now: noon}, agent.DefaultNamespace)
+				l, err := spend.New(t.Context(), spend.Options{Store: s,
+					Replica: func() string { return fmt.Sprint("rep_", i) }, DayTokens: tt.daemon, Now: noon},
+					agent.DefaultNamespace)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,7 +96,8 @@ func TestReplicasReservations(t *testing.T) {
 	policy := agent.DefaultPolicy()
 	policy.Spend.DayTokens = 1500
 	account := func() *spend.Account {
-		l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep_1" }, Now: noon}, agent.DefaultNamespace)
+		l, err := spend.New(t.Context(), spend.Options{Store: s, Replica: func() string { return "rep_1" }, Now: noon},
+			agent.DefaultNamespace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +108,8 @@ func TestReplicasReservations(t *testing.T) {
 		return a
 	}
 	charge := func(a *spend.Account) (func(provider.Bill), error) {
-		return a.Charge(spend.Request{Role: "r", Method: "m", Owner: "ann"})(context.Background(), provider.Estimate{Prompt: 1000})
+		return a.Charge(spend.Request{Role: "r", Method: "m", Owner: "ann"})(context.Background(),
+			provider.Estimate{Prompt: 1000})
 	}
 	settle, err := charge(account())
 	if err != nil {

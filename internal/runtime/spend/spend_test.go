@@ -64,7 +64,8 @@ func (r *rig) set(p agent.SpendPolicy) {
 func (r *rig) restart() {
 	r.t.Helper()
 	var err error
-	r.ledger, err = spend.New(r.ctx, spend.Options{Store: r.store, Now: r.clock, Logger: zerolog.New(&r.log), DayTokens: r.daemon}, "default", "acme")
+	r.ledger, err = spend.New(r.ctx, spend.Options{Store: r.store, Now: r.clock, Logger: zerolog.New(&r.log),
+		DayTokens: r.daemon}, "default", "acme")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -82,7 +83,8 @@ func (r *rig) account(name agent.Namespace) *spend.Account {
 // charge asks for tokens in the default namespace.
 func (r *rig) charge(role, owner string, tokens int64) (func(provider.Bill), error) {
 	r.t.Helper()
-	return r.account("default").Charge(spend.Request{Role: role, Method: "m", Owner: owner, Model: "gpt"})(r.ctx, provider.Estimate{Prompt: tokens / 2, Completion: tokens - tokens/2})
+	return r.account("default").Charge(spend.Request{Role: role, Method: "m", Owner: owner, Model: "gpt"})(r.ctx,
+		provider.Estimate{Prompt: tokens / 2, Completion: tokens - tokens/2})
 }
 
 func (r *rig) spent(role, owner string, reserved, used int64) {
@@ -145,7 +147,8 @@ func TestCaps(t *testing.T) {
 			if tt.scope == "daemon" {
 				wantUsed = 1000 // what others used is not disclosed
 			}
-			if over.Scope != tt.scope || over.Window != tt.window || over.Limit.Limit != 1000 || over.Used != wantUsed || over.ResetsAt.Format(time.RFC3339) != tt.resets {
+			if over.Scope != tt.scope || over.Window != tt.window || over.Limit.Limit != 1000 ||
+				over.Used != wantUsed || over.ResetsAt.Format(time.RFC3339) != tt.resets {
 				t.Errorf("got %+v", over)
 			}
 			if d := over.Details(); d["limit"] != int64(1000) || d["used"] != wantUsed || d["resets_at"] != tt.resets {
@@ -178,7 +181,8 @@ func TestCaps(t *testing.T) {
 // Forty requests at once with room for three: three are sent, whatever each then costs.
 func TestFortyAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, p := range []agent.SpendPolicy{{DayTokens: 350}, {MonthTokens: 350}, {MethodDayTokens: 350}, {OwnerDayTokens: 350}, {DayTokens: 1000}} {
+	for _, p := range []agent.SpendPolicy{{DayTokens: 350}, {MonthTokens: 350}, {MethodDayTokens: 350},
+		{OwnerDayTokens: 350}, {DayTokens: 1000}} {
 		r := newRig(t, p)
 		if p.DayTokens == 1000 {
 			r.set(agent.SpendPolicy{})
@@ -191,7 +195,8 @@ func TestFortyAtOnce(t *testing.T) {
 		together.Add(40)
 		for range 40 {
 			group.Go(func() {
-				settle, err := a.Charge(spend.Request{Role: "r", Method: "m", Owner: "o"})(r.ctx, provider.Estimate{Completion: 100})
+				settle, err := a.Charge(spend.Request{Role: "r", Method: "m", Owner: "o"})(r.ctx,
+					provider.Estimate{Completion: 100})
 				var over *spend.ExceededError
 				switch {
 				case err == nil:
@@ -227,7 +232,8 @@ func TestUsedIsWhatWasSettled(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, uint64(worker)))
 			for range 200 {
 				most := 1 + random.Int64N(400)
-				settle, err := a.Charge(spend.Request{Role: fmt.Sprint("r", random.IntN(3)), Method: "m", Owner: fmt.Sprint("o", random.IntN(3)), Model: "gpt"})(r.ctx, provider.Estimate{Prompt: most})
+				settle, err := a.Charge(spend.Request{Role: fmt.Sprint("r", random.IntN(3)), Method: "m",
+					Owner: fmt.Sprint("o", random.IntN(3)), Model: "gpt"})(r.ctx, provider.Estimate{Prompt: most})
 				if err != nil {
 					continue
 				}
@@ -287,7 +293,8 @@ func TestCrashBetweenSendAndSettle(t *testing.T) {
 		}
 	}
 	report, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: spend.ByMethod})
-	if err != nil || len(report.Data) != 1 || report.Data[0].EstimatedTokens != 700 || report.Data[0].ModelRequests != 2 {
+	if err != nil || len(report.Data) != 1 || report.Data[0].EstimatedTokens != 700 ||
+		report.Data[0].ModelRequests != 2 {
 		t.Errorf("got %+v, %v", report.Data, err)
 	}
 }
@@ -311,7 +318,8 @@ func TestWindows(t *testing.T) {
 		r.spent("a", "alice", 100, 100)
 		r.at(tt.at)
 		for range 2 {
-			if day, month := r.limit("namespace", "day"), r.limit("namespace", "month"); fmt.Sprint(day.Used) != tt.day || fmt.Sprint(month.Used) != tt.month {
+			if day, month := r.limit("namespace", "day"), r.limit("namespace",
+				"month"); fmt.Sprint(day.Used) != tt.day || fmt.Sprint(month.Used) != tt.month {
 				t.Errorf("%s, at %s: %d and %d used", tt.spent, tt.at, day.Used, month.Used)
 			}
 			r.restart()
@@ -371,7 +379,8 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000, OwnerDayTokens: 10_000})
 	r.spent("a", "alice", 100, 790)
-	if _, near := r.account("default").Nearly("alice", "a", "m", false); near || strings.Contains(r.log.String(), "80 percent are used") {
+	if _, near := r.account("default").Nearly("alice", "a", "m",
+		false); near || strings.Contains(r.log.String(), "80 percent are used") {
 		t.Errorf("warned early: %s", r.log.String())
 	}
 	if !strings.Contains(r.log.String(), "reported more tokens") {
@@ -389,7 +398,8 @@ func TestWarnings(t *testing.T) {
 	if _, near := r.account("acme").Nearly("bob", "b", "m", false); near {
 		t.Error("another namespace is warned")
 	}
-	if got := r.ledger.Ratios(); got["day"] != 0.85 || got["owner_day"] != 0.085 || got["month"] != 0 || len(got) != len(spend.Windows()) {
+	if got := r.ledger.Ratios(); got["day"] != 0.85 || got["owner_day"] != 0.085 || got["month"] != 0 ||
+		len(got) != len(spend.Windows()) {
 		t.Errorf("ratios %v", got)
 	}
 	r.at("2026-11-23T00:00:00Z")
@@ -414,7 +424,8 @@ func TestWarningsOfTheDaemonsCap(t *testing.T) {
 	}{{700, false}, {150, true}} {
 		r.spent("a", "alice", step.more, step.more)
 		for _, name := range []agent.Namespace{"default", "acme"} {
-			if ratio, near := r.account(name).Nearly("bob", "b", "m", true); near != step.near || near && ratio != 0.85 {
+			if ratio, near := r.account(name).Nearly("bob", "b", "m",
+				true); near != step.near || near && ratio != 0.85 {
 				t.Errorf("in %s %v, %v; want %v", name, ratio, near, step.near)
 			}
 		}

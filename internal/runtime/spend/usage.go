@@ -33,18 +33,19 @@ type UsageQuery struct {
 
 // UsageRow is one line of a report. Cost and what was saved are nil where nothing says how much.
 type UsageRow struct {
-	Key              string   `json:"key"`
-	Calls            int64    `json:"calls"`
-	WarmCalls        int64    `json:"warm_calls"`
-	ModelRequests    int64    `json:"model_requests"`
-	PromptTokens     int64    `json:"prompt_tokens"`
-	CachedTokens     int64    `json:"cached_tokens"` // of PromptTokens
-	CompletionTokens int64    `json:"completion_tokens"`
-	EstimatedTokens  int64    `json:"estimated_tokens"` // of both: upper estimates, where nobody reported what a request cost
-	Cost             *float64 `json:"cost"`
-	SavedRequests    *int64   `json:"saved_requests"`
-	SavedTokens      *int64   `json:"saved_tokens"`
-	SavedCost        *float64 `json:"saved_cost"`
+	Key              string `json:"key"`
+	Calls            int64  `json:"calls"`
+	WarmCalls        int64  `json:"warm_calls"`
+	ModelRequests    int64  `json:"model_requests"`
+	PromptTokens     int64  `json:"prompt_tokens"`
+	CachedTokens     int64  `json:"cached_tokens"` // of PromptTokens
+	CompletionTokens int64  `json:"completion_tokens"`
+	// of both: upper estimates, where nobody reported what a request cost
+	EstimatedTokens int64    `json:"estimated_tokens"`
+	Cost            *float64 `json:"cost"`
+	SavedRequests   *int64   `json:"saved_requests"`
+	SavedTokens     *int64   `json:"saved_tokens"`
+	SavedCost       *float64 `json:"saved_cost"`
 }
 
 // UsageReport is what was asked of models, and what stored programs saved.
@@ -54,8 +55,9 @@ type UsageReport struct {
 	NextCursor *string    `json:"next_cursor"`        // the After of the next page; nil when this is the last
 	Limits     []Limit    `json:"limits"`
 
-	Storage     []store.OwnerBytes `json:"storage"`      // what owners have stored, by name; who asks fills it in
-	StorageNext *string            `json:"storage_next"` // the owner behind which the next page begins; nil when this is the last
+	Storage []store.OwnerBytes `json:"storage"` // what owners have stored, by name; who asks fills it in
+	// the owner behind which the next page begins; nil when this is the last
+	StorageNext *string `json:"storage_next"`
 }
 
 const usageDays = 30
@@ -152,7 +154,8 @@ func usageRows(spent store.Spent, q UsageQuery, prices *PriceList) []UsageRow {
 	}
 	if q.By != ByDay {
 		slices.SortStableFunc(out, func(a, b UsageRow) int {
-			return cmp.Or(cmp.Compare(b.PromptTokens+b.CompletionTokens, a.PromptTokens+a.CompletionTokens), cmp.Compare(b.Calls, a.Calls))
+			return cmp.Or(cmp.Compare(b.PromptTokens+b.CompletionTokens, a.PromptTokens+a.CompletionTokens),
+				cmp.Compare(b.Calls, a.Calls))
 		})
 	}
 	return out
@@ -191,7 +194,8 @@ func (g *group) add(r *agent.SpendRow, prices *PriceList, forge mean, forged boo
 }
 
 func (g *group) row(key string) UsageRow {
-	r := UsageRow{Key: key, Calls: g.calls, WarmCalls: g.warm, ModelRequests: g.tokens.Requests, PromptTokens: g.tokens.Prompt, CachedTokens: g.tokens.Cached,
+	r := UsageRow{Key: key, Calls: g.calls, WarmCalls: g.warm, ModelRequests: g.tokens.Requests,
+		PromptTokens: g.tokens.Prompt, CachedTokens: g.tokens.Cached,
 		CompletionTokens: g.tokens.Completion, EstimatedTokens: g.tokens.Estimated, Cost: money(g.cost)}
 	if g.known {
 		requests, tokens := int64(math.Round(g.requests)), int64(math.Round(g.t))

@@ -26,10 +26,12 @@ func (r *rig) commit(method string, warm bool, forged ...int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := store.CallCommit{Log: agent.LogEntry{Owner: "alice", CallID: "call_" + method, Role: "calculator", Method: method, ArtifactHit: warm, OutcomeStatus: agent.StatusOK}}
+	c := store.CallCommit{Log: agent.LogEntry{Owner: "alice", CallID: "call_" + method, Role: "calculator",
+		Method: method, ArtifactHit: warm, OutcomeStatus: agent.StatusOK}}
 	for i, tokens := range forged {
-		c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: "calculator", MethodName: method, Generation: &agent.Generation{ID: "gen-" + string(rune('1'+i)), Model: "gpt-2026-01-31",
-			ForgeUsage: agent.Usage{ModelRequests: 2, PromptTokens: tokens, CompletionTokens: tokens}}})
+		c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: "calculator", MethodName: method,
+			Generation: &agent.Generation{ID: "gen-" + string(rune('1'+i)), Model: "gpt-2026-01-31",
+				ForgeUsage: agent.Usage{ModelRequests: 2, PromptTokens: tokens, CompletionTokens: tokens}}})
 	}
 	if err := held.CommitCall(r.ctx, &c); err != nil {
 		r.t.Fatal(err)
@@ -56,12 +58,14 @@ func TestUsage(t *testing.T) {
 		r.commit("add", true)
 	}
 	r.commit("sub", true) // a program from elsewhere: nobody knows what it cost
-	settle, err := r.account("default").Charge(spend.Request{Role: "calculator", Method: "add", Owner: "alice", Model: "gpt"})(r.ctx, provider.Estimate{Prompt: 200})
+	settle, err := r.account("default").Charge(spend.Request{Role: "calculator", Method: "add", Owner: "alice",
+		Model: "gpt"})(r.ctx, provider.Estimate{Prompt: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
 	settle(provider.Bill{Reported: true, Prompt: 100, Cached: 60, Completion: 10})
-	if settle, err = r.account("default").Charge(spend.Request{Method: "predict", Owner: "bob", Model: "other"})(r.ctx, provider.Estimate{Prompt: 7}); err != nil {
+	if settle, err = r.account("default").Charge(spend.Request{Method: "predict", Owner: "bob", Model: "other"})(r.ctx,
+		provider.Estimate{Prompt: 7}); err != nil {
 		t.Fatal(err)
 	}
 	settle(provider.Bill{})
@@ -84,10 +88,14 @@ func TestUsage(t *testing.T) {
 		own     *string
 		want    string
 	}{
-		{"method", "calculator.add", nil, `"calls":4,"warm_calls":3,"model_requests":1,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":10,"estimated_tokens":0,"cost":0.00019,"saved_requests":6,"saved_tokens":12000000,"saved_cost":60}`},
-		{"method", "calculator.sub", nil, `"calls":1,"warm_calls":1,"model_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,"estimated_tokens":0,"cost":0,"saved_requests":null,"saved_tokens":null,"saved_cost":null}`},
-		{"method", "predict", nil, `"calls":0,"warm_calls":0,"model_requests":1,"prompt_tokens":7,"cached_tokens":0,"completion_tokens":0,"estimated_tokens":7,"cost":null,"saved_requests":null,"saved_tokens":null,"saved_cost":null}`},
-		{"role", "calculator", nil, `"calls":5,"warm_calls":4,"model_requests":1,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":10,"estimated_tokens":0,"cost":0.00019,"saved_requests":6,"saved_tokens":12000000,"saved_cost":60}`},
+		{"method", "calculator.add", nil,
+			`"calls":4,"warm_calls":3,"model_requests":1,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":10,"estimated_tokens":0,"cost":0.00019,"saved_requests":6,"saved_tokens":12000000,"saved_cost":60}`},
+		{"method", "calculator.sub", nil,
+			`"calls":1,"warm_calls":1,"model_requests":0,"prompt_tokens":0,"cached_tokens":0,"completion_tokens":0,"estimated_tokens":0,"cost":0,"saved_requests":null,"saved_tokens":null,"saved_cost":null}`},
+		{"method", "predict", nil,
+			`"calls":0,"warm_calls":0,"model_requests":1,"prompt_tokens":7,"cached_tokens":0,"completion_tokens":0,"estimated_tokens":7,"cost":null,"saved_requests":null,"saved_tokens":null,"saved_cost":null}`},
+		{"role", "calculator", nil,
+			`"calls":5,"warm_calls":4,"model_requests":1,"prompt_tokens":100,"cached_tokens":60,"completion_tokens":10,"estimated_tokens":0,"cost":0.00019,"saved_requests":6,"saved_tokens":12000000,"saved_cost":60}`},
 		{"owner", "alice", nil, `"calls":5,"warm_calls":4,"model_requests":1,`},
 		{"owner", "alice", &bob, "none"},
 		{"day", "2026-11-22", &bob, `"calls":0,"warm_calls":0,"model_requests":1,"prompt_tokens":7,`},
@@ -103,14 +111,16 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	report, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "owner", Owner: &bob})
-	if err != nil || len(report.Limits) != 1 || report.Limits[0].Name != "bob" || report.Limits[0].Used != 7 || report.Currency != "EUR" {
+	if err != nil || len(report.Limits) != 1 || report.Limits[0].Name != "bob" || report.Limits[0].Used != 7 ||
+		report.Currency != "EUR" {
 		t.Errorf("bob sees %+v, %v", report, err)
 	}
 	carol := "carol" // who used nothing has the same cap; the daemon's is seen beside it
 	r.daemon = 50_000
 	r.restart()
 	report, err = r.account("default").Usage(r.ctx, spend.UsageQuery{Owner: &carol, Daemon: true})
-	if l := report.Limits; err != nil || len(l) != 2 || l[0].Scope != spend.ScopeDaemon || l[0].Limit != 50_000 || l[0].Used == 0 || l[1].Name != "carol" || l[1].Limit != 1000 || l[1].Used != 0 {
+	if l := report.Limits; err != nil || len(l) != 2 || l[0].Scope != spend.ScopeDaemon || l[0].Limit != 50_000 ||
+		l[0].Used == 0 || l[1].Name != "carol" || l[1].Limit != 1000 || l[1].Used != 0 {
 		t.Errorf("carol sees %+v, %v", report, err)
 	}
 	first, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", Limit: 2})
@@ -121,11 +131,13 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(rest.Data) != 1 || rest.NextCursor != nil || rest.Data[0].Key != "calculator.sub" {
 		t.Errorf("the last page: %+v, %v", rest, err)
 	}
-	if none, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method", After: 9}); err != nil || len(none.Data) != 0 {
+	if none, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "method",
+		After: 9}); err != nil || len(none.Data) != 0 {
 		t.Errorf("behind the last page: %+v, %v", none, err)
 	}
 	yesterday := r.clock().Add(-24 * time.Hour)
-	if report, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "day", Until: yesterday}); err != nil || len(report.Data) != 0 {
+	if report, err := r.account("default").Usage(r.ctx, spend.UsageQuery{By: "day",
+		Until: yesterday}); err != nil || len(report.Data) != 0 {
 		t.Errorf("until yesterday: %+v, %v", report.Data, err)
 	}
 }
@@ -140,10 +152,12 @@ func TestPriceFiles(t *testing.T) {
 		{"currency: euro\n", ":1: currency must be three capital letters"},
 		{"currency: EUR\nprices: {}\n", ":2: prices is not known"},
 		{"currency: EUR\nmodels:\n  m: {input: 1}\n", ":3: models.m.output is missing"},
-		{"currency: EUR\nmodels:\n  m:\n    input: 1\n    output: -2\n", ":5: models.m.output must be a number of at least 0"},
+		{"currency: EUR\nmodels:\n  m:\n    input: 1\n    output: -2\n",
+			":5: models.m.output must be a number of at least 0"},
 		{"currency: EUR\nmodels:\n  m:\n    input: .inf\n    output: 2\n", ":4: models.m.input must be a number"},
 		{"currency: EUR\nmodels:\n  m: {input: 1, output: 2, price: 3}\n", ":3: models.m.price is not known"},
-		{"currency: EUR\nmodels:\n  m: {input: 1, output: 2}\n  m: {input: 1, output: 2}\n", ":4: models.m is there twice"},
+		{"currency: EUR\nmodels:\n  m: {input: 1, output: 2}\n  m: {input: 1, output: 2}\n",
+			":4: models.m is there twice"},
 		{"currency: EUR\nmodels: [m]\n", ":2: models must be a mapping"},
 		{"- 1\n", ":1: must be a mapping"},
 		{"", ":1: is not YAML with prices"},

@@ -49,17 +49,23 @@ func (e *FullError) hint() string {
 	whose := map[string]string{ShareOwner: " of " + e.Owner}[e.Share]
 	switch e.Of {
 	case store.KindFiles:
-		return "Delete files" + whose + " (DELETE /v1/files/{id}, recurgentd files rm), or the sessions that they belong to, or let them expire (policy retention.file_hours)."
+		return "Delete files" + whose +
+			" (DELETE /v1/files/{id}, recurgentd files rm), or the sessions that they belong to, or let them expire (policy retention.file_hours)."
 	case store.KindContexts:
-		return "Set what is large in contexts" + whose + " to null (PATCH /v1/sessions/{id}/context), or delete sessions (DELETE /v1/sessions/{id})."
+		return "Set what is large in contexts" + whose +
+			" to null (PATCH /v1/sessions/{id}/context), or delete sessions (DELETE /v1/sessions/{id})."
 	case store.KindHistories:
-		return "Delete sessions" + whose + " (DELETE /v1/sessions/{id}), or have them expire (policy retention.session_days)."
+		return "Delete sessions" + whose +
+			" (DELETE /v1/sessions/{id}), or have them expire (policy retention.session_days)."
 	case store.KindValues:
-		return "Delete sessions" + whose + " (DELETE /v1/sessions/{id}), or wait: values are kept for retention.value_hours (policy)."
+		return "Delete sessions" + whose +
+			" (DELETE /v1/sessions/{id}), or wait: values are kept for retention.value_hours (policy)."
 	case store.KindTools:
-		return "Have tools" + whose + " archived that nobody uses (DELETE /v1/tools/{role}, recurgentd tools archive), or delete sessions whose calls are kept as tests."
+		return "Have tools" + whose +
+			" archived that nobody uses (DELETE /v1/tools/{role}, recurgentd tools archive), or delete sessions whose calls are kept as tests."
 	}
-	return "Delete examples" + whose + " (PUT /v1/tools/{role}/methods/{method}/examples) or verdicts (DELETE /v1/calls/{id}/verdict)."
+	return "Delete examples" + whose +
+		" (PUT /v1/tools/{role}/methods/{method}/examples) or verdicts (DELETE /v1/calls/{id}/verdict)."
 }
 
 // Details are the members that say so on the wire.

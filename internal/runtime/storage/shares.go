@@ -48,7 +48,8 @@ const mostTools = 1 << 30
 
 // Split returns what all namespaces may take by kind, of that much in sum for everything but files.
 func Split(all, files int64) store.Bytes {
-	return store.Bytes{Files: files, Contexts: all / 8, Histories: all / 8 * 3, Values: all / 8 * 3, Tools: min(all/16, mostTools), Examples: all / 16}
+	return store.Bytes{Files: files, Contexts: all / 8, Histories: all / 8 * 3, Values: all / 8 * 3,
+		Tools: min(all/16, mostTools), Examples: all / 16}
 }
 
 // Parts of what there is, while there are access tokens. Without tokens everybody has all.
@@ -98,7 +99,8 @@ func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error
 	}
 	own, space := s.bounds(&held, kind)
 	used := held.All.Of(kind) + held.Others.Of(kind)
-	return []Bound{own, space, {Share: ShareDaemon, Used: used, Limit: s.o.Most.Of(kind), of: held.All.Of(kind), hidden: true}}, nil
+	return []Bound{own, space, {Share: ShareDaemon, Used: used, Limit: s.o.Most.Of(kind), of: held.All.Of(kind),
+		hidden: true}}, nil
 }
 
 func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {

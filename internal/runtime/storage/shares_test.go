@@ -32,7 +32,8 @@ func newRig(t *testing.T, several bool, most store.Bytes) *rig {
 	t.Helper()
 	r := &rig{policy: agent.DefaultPolicy()}
 	var err error
-	r.Shares, err = New(Options{Store: &r.sums, Policy: func() *agent.Policy { return &r.policy }, Most: most, Several: several,
+	r.Shares, err = New(Options{Store: &r.sums, Policy: func() *agent.Policy { return &r.policy }, Most: most,
+		Several:   several,
 		OnRefusal: func(kind string) { r.refused = append(r.refused, kind) }})
 	if err != nil {
 		t.Fatal(err)
@@ -52,14 +53,22 @@ func TestBounds(t *testing.T) {
 		full    string
 		limit   int64
 	}{
-		"without tokens":           {held: store.Stored{Own: of(100), All: of(100)}, most: 900, full: ShareOwner, limit: 1000},
-		"without tokens, a policy": {share: 0.25, held: store.Stored{Own: of(100), All: of(100)}, most: 150, full: ShareOwner, limit: 250},
-		"half":                     {several: true, held: store.Stored{Own: of(100), All: of(100)}, most: 400, full: ShareOwner, limit: 500},
-		"a policy":                 {several: true, share: 0.1, held: store.Stored{Own: of(10), All: of(100)}, most: 90, full: ShareOwner, limit: 100},
-		"a namespace":              {several: true, held: store.Stored{Own: of(100), All: of(600)}, most: 150, full: ShareNamespace, limit: 750},
-		"a namespace of several":   {several: true, held: store.Stored{Own: of(100), All: of(200), Others: of(600)}, most: 100, full: ShareNamespace, limit: 200},
-		"above its share":          {several: true, held: store.Stored{Own: of(700), All: of(700)}, most: 0, full: ShareOwner, limit: 500},
-		"others above all":         {several: true, held: store.Stored{Own: of(1), All: of(1), Others: of(2000)}, most: 0, full: ShareNamespace, limit: 1},
+		"without tokens": {held: store.Stored{Own: of(100), All: of(100)}, most: 900, full: ShareOwner,
+			limit: 1000},
+		"without tokens, a policy": {share: 0.25, held: store.Stored{Own: of(100), All: of(100)}, most: 150,
+			full: ShareOwner, limit: 250},
+		"half": {several: true, held: store.Stored{Own: of(100), All: of(100)}, most: 400,
+			full: ShareOwner, limit: 500},
+		"a policy": {several: true, share: 0.1, held: store.Stored{Own: of(10), All: of(100)}, most: 90,
+			full: ShareOwner, limit: 100},
+		"a namespace": {several: true, held: store.Stored{Own: of(100), All: of(600)}, most: 150,
+			full: ShareNamespace, limit: 750},
+		"a namespace of several": {several: true, held: store.Stored{Own: of(100), All: of(200), Others: of(600)},
+			most: 100, full: ShareNamespace, limit: 200},
+		"above its share": {several: true, held: store.Stored{Own: of(700), All: of(700)}, most: 0,
+			full: ShareOwner, limit: 500},
+		"others above all": {several: true, held: store.Stored{Own: of(1), All: of(1), Others: of(2000)},
+			most: 0, full: ShareNamespace, limit: 1},
 	} {
 		r := newRig(t, c.several, store.Bytes{Histories: 1000, Values: 1})
 		r.held, r.policy.Storage.OwnerShare = c.held, c.share
@@ -69,7 +78,9 @@ func TestBounds(t *testing.T) {
 			}
 		}
 		var full *FullError
-		if err := r.Room(t.Context(), "ann", of(c.most+1)); !errors.As(err, &full) || *full != (FullError{Of: store.KindHistories, Share: c.full, Owner: "ann", Used: full.Used, Limit: c.limit}) {
+		if err := r.Room(t.Context(), "ann", of(c.most+1)); !errors.As(err, &full) ||
+			*full != (FullError{Of: store.KindHistories, Share: c.full, Owner: "ann", Used: full.Used,
+				Limit: c.limit}) {
 			t.Errorf("%s: got %+v", name, err)
 		}
 		if r.Fits(t.Context(), "ann", of(c.most+1)) || len(r.refused) != 1 || r.refused[0] != store.KindHistories {
@@ -98,7 +109,8 @@ func TestNamespacesLeaveRoom(t *testing.T) {
 			if left := most - taken; bounds[1].Limit > left*3/4 || bounds[1].Limit < left/2 {
 				t.Fatalf("of %d free a namespace may take %d", left, bounds[1].Limit)
 			}
-			if shown := bounds[2].Full("ann", store.KindFiles); bounds[2].Used != taken || shown.Used != 0 || shown.Limit != 0 {
+			if shown := bounds[2].Full("ann",
+				store.KindFiles); bounds[2].Used != taken || shown.Used != 0 || shown.Limit != 0 {
 				t.Fatalf("what others have is shown: %+v", shown)
 			}
 			if shown := bounds[1].Full("ann", store.KindFiles).Limit; taken > 0 && shown != bounds[1].Used {
@@ -140,7 +152,8 @@ func TestRoomOfOthers(t *testing.T) {
 	}
 	var none *Shares
 	bounds, err := none.Bounds(t.Context(), "ann", store.KindFiles)
-	if none.Room(t.Context(), "ann", store.Bytes{Values: 1 << 60}) != nil || len(bounds) != 0 || err != nil || none.OwnerShare(&r.policy) != 1 {
+	if none.Room(t.Context(), "ann", store.Bytes{Values: 1 << 60}) != nil || len(bounds) != 0 || err != nil ||
+		none.OwnerShare(&r.policy) != 1 {
 		t.Error("no shares have bounds")
 	}
 }
@@ -152,10 +165,12 @@ func TestFullError(t *testing.T) {
 		for _, share := range []string{ShareOwner, ShareNamespace, ShareDaemon, ShareDisk} {
 			e := &FullError{Of: kind, Share: share, Owner: "ann", Used: 5, Limit: 7}
 			o := e.Outcome()
-			if (share == ShareOwner) != strings.Contains(e.Hint(), "of ann") || share != ShareDisk && !strings.Contains(e.Error(), kind) || !strings.Contains(o.ErrorMessage, e.Hint()) {
+			if (share == ShareOwner) != strings.Contains(e.Hint(), "of ann") || share != ShareDisk &&
+				!strings.Contains(e.Error(), kind) || !strings.Contains(o.ErrorMessage, e.Hint()) {
 				t.Errorf("%s of %s: %s", kind, share, o.ErrorMessage)
 			}
-			if want := fmt.Sprint(map[string]any{"share": share, "used": int64(5), "limit": int64(7), "of": kind}); fmt.Sprint(o.Metadata) != want || o.Retriable || !IsFull(&o) {
+			if want := fmt.Sprint(map[string]any{"share": share, "used": int64(5), "limit": int64(7),
+				"of": kind}); fmt.Sprint(o.Metadata) != want || o.Retriable || !IsFull(&o) {
 				t.Errorf("%s of %s: %+v", kind, share, o)
 			}
 		}

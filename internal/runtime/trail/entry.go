@@ -10,7 +10,8 @@ import (
 
 // Entry begins the audit entry of an operation.
 func Entry(at time.Time, actor, action, target string) agent.AuditEntry {
-	return agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(at), Actor: actor, Action: action, Target: target}
+	return agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(at), Actor: actor, Action: action,
+		Target: target}
 }
 
 // Brief returns the value if it has at most that many bytes, else an object that says how many it has. No value gives none.

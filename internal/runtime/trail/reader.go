@@ -33,8 +33,10 @@ func (r *Reader) Next(ctx context.Context) (entries []agent.AuditEntry, anew boo
 		return nil, false, err
 	}
 	q := r.query
-	if anew = !r.read || !r.head.Begun() || head.Seq <= r.head.Seq; !anew { // not what comes after the head: that is for the next time
-		q.Before, q.Scan = store.AuditCursor(&agent.AuditEntry{Seq: head.Seq + 1}), &store.Scan{Most: int(head.Seq - r.head.Seq)}
+	// not what comes after the head: that is for the next time
+	if anew = !r.read || !r.head.Begun() || head.Seq <= r.head.Seq; !anew {
+		q.Before, q.Scan = store.AuditCursor(&agent.AuditEntry{Seq: head.Seq + 1}),
+			&store.Scan{Most: int(head.Seq - r.head.Seq)}
 	}
 	if entries, err = r.store.Audit(ctx, q); err != nil {
 		return nil, false, err

@@ -70,7 +70,8 @@ func TestLedger(t *testing.T) {
 		}
 	}
 	write := func(action, target, reason string) error {
-		return s.AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: action, Target: target, Reason: reason})
+		return s.AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: action, Target: target,
+			Reason: reason})
 	}
 	other := New(s, put, "put", "drop")
 	holds(other, nil)
@@ -107,10 +108,12 @@ func TestLedgerOfAnotherTrail(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	trails := map[string]store.Namespace{}
-	for name, targets := range map[string][]string{"empty": nil, "long": {"a", "b"}, "short": {"c"}, "as long": {"d", "e"}} {
+	for name, targets := range map[string][]string{"empty": nil, "long": {"a", "b"}, "short": {"c"},
+		"as long": {"d", "e"}} {
 		trails[name] = storetest.Default(t, store.NewMemory(store.Options{}))
 		for _, target := range targets {
-			if err := trails[name].AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: "put", Target: target}); err != nil {
+			if err := trails[name].AppendAudit(ctx, agent.AuditEntry{ID: ids.New("audit"), Action: "put",
+				Target: target}); err != nil {
 				t.Fatal(err)
 			}
 		}

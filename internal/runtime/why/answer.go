@@ -13,20 +13,32 @@ import (
 
 // reasons say a selection's reason in words that follow "because"; see runtime.Reason*.
 var reasons = map[string]string{
-	runtime.ReasonHealthy: "it was healthy and fits the contract of the call", runtime.ReasonPinned: "a person had pinned it",
-	runtime.ReasonMissing: "the method had none", runtime.ReasonDispatch: "the method gets a program of its own for each call (policy dispatch_methods)",
-	runtime.ReasonForced: "the policy force_generation was on", runtime.ReasonReadDisabled: "the policy artifact_read_enabled was off",
-	runtime.ReasonNotCanary: "the policy artifact_read_roles did not name the role", runtime.ReasonQuarantined: "a person had put the method into quarantine",
-	runtime.ReasonRequested: "a person had asked for a new program", runtime.ReasonSchema: "another version of the daemon had stored the program in a way that this one cannot read",
-	runtime.ReasonRuntime: "the stored program was made for another version of the daemon", runtime.ReasonChecksum: "the text of the stored program had been changed or damaged",
-	runtime.ReasonDependencies: "the stored program imports a package that is not allowed", runtime.ReasonNotCacheable: "the stored program was made for one call only",
-	runtime.ReasonArgsIgnored: "the stored program does not look at its arguments", runtime.ReasonContractChanged: "no healthy stored program was made for the contract of the call",
-	runtime.ReasonDegraded: "the stored program had failed too often lately", runtime.ReasonApprovalRequired: "the current program waited for a person's approval",
-	runtime.ReasonNewReach:       "the current program reaches what no program before it did, and waited for a person's approval",
-	runtime.ReasonPurposeChanged: "a person had changed what the method is for since its program was made", runtime.ReasonPurposeChecked: "a person had changed what the method is for, and the model said that the program does that",
-	runtime.ReasonBreaksExamples: "the current program, which was written for a changed purpose, does not hold examples and waited for a person's approval",
-	runtime.ReasonUnproven:       "the stored program had never answered with a value", runtime.ReasonCorrection: "a person had judged an answer of the stored program wrong",
-	runtime.ReasonNotPromoted: "it had proved itself longer than the current program", runtime.ReasonSetter: "a setter needs no program",
+	runtime.ReasonHealthy:          "it was healthy and fits the contract of the call",
+	runtime.ReasonPinned:           "a person had pinned it",
+	runtime.ReasonMissing:          "the method had none",
+	runtime.ReasonDispatch:         "the method gets a program of its own for each call (policy dispatch_methods)",
+	runtime.ReasonForced:           "the policy force_generation was on",
+	runtime.ReasonReadDisabled:     "the policy artifact_read_enabled was off",
+	runtime.ReasonNotCanary:        "the policy artifact_read_roles did not name the role",
+	runtime.ReasonQuarantined:      "a person had put the method into quarantine",
+	runtime.ReasonRequested:        "a person had asked for a new program",
+	runtime.ReasonSchema:           "another version of the daemon had stored the program in a way that this one cannot read",
+	runtime.ReasonRuntime:          "the stored program was made for another version of the daemon",
+	runtime.ReasonChecksum:         "the text of the stored program had been changed or damaged",
+	runtime.ReasonDependencies:     "the stored program imports a package that is not allowed",
+	runtime.ReasonNotCacheable:     "the stored program was made for one call only",
+	runtime.ReasonArgsIgnored:      "the stored program does not look at its arguments",
+	runtime.ReasonContractChanged:  "no healthy stored program was made for the contract of the call",
+	runtime.ReasonDegraded:         "the stored program had failed too often lately",
+	runtime.ReasonApprovalRequired: "the current program waited for a person's approval",
+	runtime.ReasonNewReach:         "the current program reaches what no program before it did, and waited for a person's approval",
+	runtime.ReasonPurposeChanged:   "a person had changed what the method is for since its program was made",
+	runtime.ReasonPurposeChecked:   "a person had changed what the method is for, and the model said that the program does that",
+	runtime.ReasonBreaksExamples:   "the current program, which was written for a changed purpose, does not hold examples and waited for a person's approval",
+	runtime.ReasonUnproven:         "the stored program had never answered with a value",
+	runtime.ReasonCorrection:       "a person had judged an answer of the stored program wrong",
+	runtime.ReasonNotPromoted:      "it had proved itself longer than the current program",
+	runtime.ReasonSetter:           "a setter needs no program",
 }
 
 func reasonWords(reason string) string {
@@ -155,7 +167,8 @@ func stageWords(stage string) string {
 
 // stageCheck names the check that an attempt failed.
 func stageCheck(stage string) string {
-	if name, known := map[string]string{"validation": "gate", "execution": "run", "outcome_policy": "outcome", "proof": "examples and earlier answers"}[stage]; known {
+	if name, known := map[string]string{"validation": "gate", "execution": "run", "outcome_policy": "outcome",
+		"proof": "examples and earlier answers"}[stage]; known {
 		return name
 	}
 	return word(stage)

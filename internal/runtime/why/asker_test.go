@@ -13,18 +13,23 @@ import (
 
 // answered is a call that a stored program answered, and what is kept of its method.
 func answered() *Input {
-	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m", Args: []json.RawMessage{json.RawMessage("1")}, OutcomeStatus: agent.StatusOK,
-		ProgramSource: agent.SourcePersisted, Generation: "gen-1", Replayable: true, Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy, Generation: "gen-1"}})
+	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
+		Args: []json.RawMessage{json.RawMessage("1")}, OutcomeStatus: agent.StatusOK,
+		ProgramSource: agent.SourcePersisted, Generation: "gen-1", Replayable: true,
+		Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy, Generation: "gen-1"}})
 	in.Call.Outcome = &agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage("1")}
-	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-1", Quarantined: true, Generations: []*agent.Generation{
-		{ID: "gen-1", RuntimeVersion: agent.ABI, Cacheable: true, CreatedAt: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}}}
+	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-1", Quarantined: true,
+		Generations: []*agent.Generation{
+			{ID: "gen-1", RuntimeVersion: agent.ABI, Cacheable: true,
+				CreatedAt: time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)}}}
 	return in
 }
 
 // Requests that the asker's token may not send are not offered, and a verdict that would be a proposal is called one.
 func TestStepsOfTheAsker(t *testing.T) {
 	t.Parallel()
-	const verdict, examples, replay, release, regenerate = "/v1/calls/call_1/verdict", "/v1/tools/r/methods/m/examples", "/v1/calls/call_1/replay", "/v1/tools/r/methods/m/release", "/v1/tools/r/methods/m/regenerate"
+	const verdict, examples, replay, release, regenerate = "/v1/calls/call_1/verdict", "/v1/tools/r/methods/m/examples",
+		"/v1/calls/call_1/replay", "/v1/tools/r/methods/m/release", "/v1/tools/r/methods/m/regenerate"
 	for _, c := range []struct {
 		name     string
 		asker    Asker
@@ -34,7 +39,8 @@ func TestStepsOfTheAsker(t *testing.T) {
 		{"read", Asker{}, []string{examples}, false},
 		{"read and call", Asker{Call: true}, []string{verdict, verdict, replay, examples}, true},
 		{"read and operate", Asker{Operate: true}, []string{examples, release, regenerate}, false},
-		{"all", Asker{Call: true, Operate: true}, []string{verdict, verdict, replay, examples, release, regenerate}, false},
+		{"all", Asker{Call: true, Operate: true}, []string{verdict, verdict, replay, examples, release, regenerate},
+			false},
 	} {
 		in := answered()
 		in.Asker = c.asker
@@ -48,7 +54,8 @@ func TestStepsOfTheAsker(t *testing.T) {
 		}
 	}
 	in := answered()
-	in.Call.Log.Verdict, in.Artifact.Verdicts = agent.VerdictRight, []agent.Verdict{{CallID: "call_1", Verdict: agent.VerdictRight, State: agent.ExampleActive}}
+	in.Call.Log.Verdict, in.Artifact.Verdicts = agent.VerdictRight,
+		[]agent.Verdict{{CallID: "call_1", Verdict: agent.VerdictRight, State: agent.ExampleActive}}
 	withdraws := func(asker Asker) bool {
 		in.Asker = asker
 		return slices.ContainsFunc(Explain(in).Next, func(s Step) bool { return s.Method == "DELETE" })
@@ -57,10 +64,12 @@ func TestStepsOfTheAsker(t *testing.T) {
 		t.Error("a verdict in force is withdrawn with the right to operate only")
 	}
 	in.Call.Log.Verdict, in.Artifact.Verdicts[0].State = "", agent.ExampleProposed // the log names verdicts in force
-	if x := Explain(in); !withdraws(Asker{Call: true}) || !strings.Contains(x.Text(nil), "judgement: somebody proposed that it is right; nobody who may operate has decided yet") {
+	if x := Explain(in); !withdraws(Asker{Call: true}) || !strings.Contains(x.Text(nil),
+		"judgement: somebody proposed that it is right; nobody who may operate has decided yet") {
 		t.Errorf("a proposal: %+v\n%s", x.Next, x.Text(nil))
 	}
-	if steps := Explain(in).Next; slices.ContainsFunc(steps, func(s Step) bool { return string(s.Body) == `{"verdict":"right"}` }) {
+	if steps := Explain(in).Next; slices.ContainsFunc(steps,
+		func(s Step) bool { return string(s.Body) == `{"verdict":"right"}` }) {
 		t.Errorf("who proposed that it is right is offered the same again: %+v", steps)
 	}
 }
@@ -93,16 +102,23 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 		name, flip, want string
 		change           func(e *agent.LogEntry, p *agent.Policy)
 	}{
-		{"a first program", "approval_required", "with approval_required=true the program that the model wrote would have waited for a person's approval", func(e *agent.LogEntry, _ *agent.Policy) {
-			e.ProgramSource, e.Selection = agent.SourceGenerated, agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}
-		}},
-		{"one that waits", "approval_required", "with approval_required=false the program that the model wrote would have answered without a person's approval", func(e *agent.LogEntry, p *agent.Policy) {
-			p.ApprovalRequired = true
-			e.ProgramSource, e.Selection, e.OutcomeStatus, e.OutcomeErrorType = agent.SourceNone, agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}, agent.StatusError, agent.ErrDenied
-		}},
-		{"a repaired one", "repair_enabled", "with repair_enabled=false when it failed the model would have written a new program instead of repairing it", func(e *agent.LogEntry, _ *agent.Policy) {
-			e.ProgramSource, e.Generation = agent.SourceRepaired, "gen-2"
-		}},
+		{"a first program", "approval_required",
+			"with approval_required=true the program that the model wrote would have waited for a person's approval",
+			func(e *agent.LogEntry, _ *agent.Policy) {
+				e.ProgramSource, e.Selection = agent.SourceGenerated, agent.Selection{Decision: agent.DecideForge,
+					Reason: runtime.ReasonMissing}
+			}},
+		{"one that waits", "approval_required",
+			"with approval_required=false the program that the model wrote would have answered without a person's approval", func(e *agent.LogEntry, p *agent.Policy) {
+				p.ApprovalRequired = true
+				e.ProgramSource, e.Selection, e.OutcomeStatus, e.OutcomeErrorType = agent.SourceNone,
+					agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}, agent.StatusError,
+					agent.ErrDenied
+			}},
+		{"a repaired one", "repair_enabled",
+			"with repair_enabled=false when it failed the model would have written a new program instead of repairing it", func(e *agent.LogEntry, _ *agent.Policy) {
+				e.ProgramSource, e.Generation = agent.SourceRepaired, "gen-2"
+			}},
 	} {
 		in := answered()
 		c.change(&in.Call.Log, in.Policy)
@@ -113,18 +129,23 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 			continue
 		}
 		row := x.Counterfactuals[i].Then + "\n"
-		if page := x.Text(nil); !strings.Contains(x.Summary, c.want) || !strings.Contains(page, ": "+row) || strings.Contains(x.Summary, "No other setting") {
+		if page := x.Text(nil); !strings.Contains(x.Summary, c.want) || !strings.Contains(page, ": "+row) ||
+			strings.Contains(x.Summary, "No other setting") {
 			t.Errorf("%s:\n%s", c.name, page)
 		}
 	}
 	unwritten := answered()
-	unwritten.Call.Log.ProgramSource, unwritten.Call.Log.Generation, unwritten.Call.Log.Selection = agent.SourceNone, "", agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}
-	unwritten.Artifact, unwritten.Call.Outcome = nil, &agent.Outcome{Status: agent.StatusError, ErrorType: agent.ErrBudgetExceeded, Metadata: map[string]any{"resets_at": "2026-11-23T00:00:00Z"}}
+	unwritten.Call.Log.ProgramSource, unwritten.Call.Log.Generation, unwritten.Call.Log.Selection = agent.SourceNone,
+		"", agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing}
+	unwritten.Artifact, unwritten.Call.Outcome = nil, &agent.Outcome{Status: agent.StatusError,
+		ErrorType: agent.ErrBudgetExceeded, Metadata: map[string]any{"resets_at": "2026-11-23T00:00:00Z"}}
 	x := Explain(unwritten)
-	if slices.ContainsFunc(x.Counterfactuals, func(f Counterfactual) bool { return f.Then != "" }) || !slices.ContainsFunc(x.Next, func(s Step) bool { return s.Path == "/v1/usage" }) {
+	if slices.ContainsFunc(x.Counterfactuals, func(f Counterfactual) bool { return f.Then != "" }) ||
+		!slices.ContainsFunc(x.Next, func(s Step) bool { return s.Path == "/v1/usage" }) {
 		t.Errorf("a call over a cap: %+v, %+v", x.Counterfactuals, x.Next)
 	}
-	if x := Explain(answered()); slices.ContainsFunc(x.Counterfactuals, func(f Counterfactual) bool { return f.Then != "" && f.Switch != "approval_required" }) {
+	if x := Explain(answered()); slices.ContainsFunc(x.Counterfactuals,
+		func(f Counterfactual) bool { return f.Then != "" && f.Switch != "approval_required" }) {
 		t.Errorf("a warm call: %+v", x.Counterfactuals)
 	}
 }
@@ -132,15 +153,19 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 // A call for which nothing ran was confined by nothing, and requests without figures cost more than nothing.
 func TestNothingRan(t *testing.T) {
 	t.Parallel()
-	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m", OutcomeStatus: agent.StatusError, OutcomeErrorType: agent.ErrProvider, SandboxLevel: "full",
-		ProgramSource: agent.SourceNone, Usage: agent.Usage{ModelRequests: 4}, Selection: agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing},
-		AttemptFailures: []agent.AttemptFailure{{AttemptID: "call_1.v", Stage: "validation", ErrorType: agent.ErrInvalidCode}}})
+	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
+		OutcomeStatus: agent.StatusError, OutcomeErrorType: agent.ErrProvider, SandboxLevel: "full",
+		ProgramSource: agent.SourceNone, Usage: agent.Usage{ModelRequests: 4},
+		Selection: agent.Selection{Decision: agent.DecideForge, Reason: runtime.ReasonMissing},
+		AttemptFailures: []agent.AttemptFailure{{AttemptID: "call_1.v", Stage: "validation",
+			ErrorType: agent.ErrInvalidCode}}})
 	in.Price = func(string, agent.Usage) (float64, string, bool) { return 0, "EUR", true }
 	confined := func(x *Explanation) bool {
 		return slices.ContainsFunc(x.Checks, func(c Check) bool { return c.Name == "confinement" })
 	}
 	x := Explain(in)
-	if confined(x) || x.Cost.Money != nil || !strings.Contains(x.Summary, "4 model requests. The server did not report their tokens") || strings.Contains(x.Summary, "EUR") {
+	if confined(x) || x.Cost.Money != nil || !strings.Contains(x.Summary,
+		"4 model requests. The server did not report their tokens") || strings.Contains(x.Summary, "EUR") {
 		t.Errorf("got %+v\n%s", x.Cost, x.Summary)
 	}
 	in.Call.Log.Role = "" // as that of a prediction outside of sessions
@@ -149,7 +174,8 @@ func TestNothingRan(t *testing.T) {
 	}
 	in.Call.Log.AttemptFailures[0].Stage = "execution"
 	in.Call.Log.Usage.PromptTokens = 7
-	if x := Explain(in); !confined(x) || x.Cost.Money == nil || !strings.Contains(x.Summary, "7 tokens, which cost at most") {
+	if x := Explain(in); !confined(x) || x.Cost.Money == nil ||
+		!strings.Contains(x.Summary, "7 tokens, which cost at most") {
 		t.Errorf("a program ran and failed: %+v\n%s", x.Cost, x.Summary)
 	}
 }

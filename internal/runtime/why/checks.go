@@ -34,7 +34,8 @@ func checks(in *Input) []Check {
 		for i := range quotes {
 			quotes[i] = quoted(fixes[i])
 		}
-		add("fixes", passed, fixed(len(fixes))+" in what the model wrote and corrected before the check: "+strings.Join(quotes, ", "))
+		add("fixes", passed, fixed(len(fixes))+" in what the model wrote and corrected before the check: "+
+			strings.Join(quotes, ", "))
 	}
 	switch {
 	case !e.ContractValidationApplied && (e.ContractSource == "none" || e.ContractSource == ""):
@@ -50,7 +51,8 @@ func checks(in *Input) []Check {
 		list = append(list, examples(in, written))
 	}
 	if e.WeakSuccess {
-		add("achievement", failed, "the value counts as a weak success: "+quoted(strings.Join(e.WeakSuccessReasons, ", ")))
+		add("achievement", failed, "the value counts as a weak success: "+
+			quoted(strings.Join(e.WeakSuccessReasons, ", ")))
 	}
 	switch e.Verdict {
 	case agent.VerdictRight:
@@ -59,7 +61,8 @@ func checks(in *Input) []Check {
 		add("judgement", failed, "a person said that it is wrong")
 	default:
 		if v := in.Artifact.Verdict(e.CallID); v != nil {
-			add("judgement", none, "somebody proposed that it is "+word(v.Verdict)+"; nobody who may operate has decided yet")
+			add("judgement", none, "somebody proposed that it is "+word(v.Verdict)+
+				"; nobody who may operate has decided yet")
 		} else {
 			add("judgement", none, "nobody has judged it")
 		}
@@ -119,9 +122,11 @@ func examples(in *Input, written bool) Check {
 	switch n := plural(before, "example", "examples"); {
 	case before == 0:
 	case written && in.Call.Log.Generation != "":
-		c.Result, c.Detail = passed, "the new program was kept, so it holds the examples of then; of these "+n+" "+verb(before, "is", "are")+" still kept"
+		c.Result, c.Detail = passed, "the new program was kept, so it holds the examples of then; of these "+n+" "+
+			verb(before, "is", "are")+" still kept"
 	default:
-		c.Detail = "the method had " + n + "; what a model writes is held to them before it is kept, and not at each call"
+		c.Detail = "the method had " + n +
+			"; what a model writes is held to them before it is kept, and not at each call"
 	}
 	c.Detail += of
 	return c

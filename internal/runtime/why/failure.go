@@ -11,30 +11,42 @@ import (
 
 // failures say what an error of the runtime was, and what can be done about it.
 var failures = map[string]struct{ what, advice string }{
-	agent.ErrProvider: {"The model could not be asked, or gave nothing that could be used.", "Check the model with recurgentd doctor, then ask again."},
+	agent.ErrProvider: {"The model could not be asked, or gave nothing that could be used.",
+		"Check the model with recurgentd doctor, then ask again."},
 	agent.ErrInvalidCode: {"What the model wrote was refused before it ran.",
 		"Ask again: the model gets another try. If that does not help, a purpose, an example or another model may."},
 	agent.ErrGuardrailExhausted: {"What the model wrote was refused before it ran, as often as the policy allows.",
 		"Ask again: the model gets another try. If that does not help, a purpose, an example or another model may."},
-	agent.ErrDependencyPolicy:       {"What the model wrote imports a package that is not allowed.", "Ask again: the model gets another try."},
-	agent.ErrToolRegistry:           {"What the model wrote changes the registry of tools, which programs may not.", "Ask again: the model gets another try."},
+	agent.ErrDependencyPolicy: {"What the model wrote imports a package that is not allowed.",
+		"Ask again: the model gets another try."},
+	agent.ErrToolRegistry: {"What the model wrote changes the registry of tools, which programs may not.",
+		"Ask again: the model gets another try."},
 	agent.ErrExecution:              {"The program ran and failed.", failsAgain},
 	agent.ErrTool:                   {"The program ran and failed.", failsAgain},
 	agent.ErrRunnerCrash:            {"The process that ran the program crashed.", failsAgain},
 	agent.ErrNonSerializable:        {"The program's value cannot be written as JSON.", failsAgain},
 	agent.ErrContractViolation:      {"The value breaks the contract, so it was not given out.", breaksAgain},
 	agent.ErrOutcomeRepairExhausted: {"None of the values that programs gave keeps the contract, and no more attempts were allowed.", breaksAgain},
-	agent.ErrInvalidInput:           {"What it was asked with is not what the method takes.", "Ask with other arguments; the method's interface says what it takes."},
-	agent.ErrTimeout:                {"It did not end within its time.", "Ask for less at once, or give calls more time (--call-timeout)."},
-	agent.ErrCanceled:               {"It was canceled before it ended.", "Ask again if the answer is still wanted."},
-	agent.ErrBudgetExceeded:         {"It needed more than it was allowed to use.", "Ask for less at once, or have the cap raised in the policy."},
-	agent.ErrResourceExhausted:      {"Something that it needed ran out, such as memory or room.", "Ask for less at once, or make room as the message says."},
-	agent.ErrDenied:                 {"It needed something that is not allowed.", "Have it allowed, if it should be: the effects of the method show what it reached for."},
-	agent.ErrUnknownOutcome:         {"A request that may change something was sent and got no answer, so whether it was carried out is not known.", "Look at the host whether it was done before you ask again."},
-	agent.ErrInvalidHistoryValue:    {"The history in the session's context is no longer a list of turns.", "Delete it from the context, or begin a new session."},
-	agent.ErrInvalidHistoryElement:  {"A turn of the history in the session's context cannot be read.", "Delete it from the context, or begin a new session."},
-	agent.ErrFileNotFound:           {"A file that it was given is not kept any more, or belongs to somebody else.", "Upload the file again, and ask with its new reference."},
-	agent.ErrParseFailed:            {"What came could not be read.", "Ask again; if it stays so, have a new program written."},
+	agent.ErrInvalidInput: {"What it was asked with is not what the method takes.",
+		"Ask with other arguments; the method's interface says what it takes."},
+	agent.ErrTimeout: {"It did not end within its time.",
+		"Ask for less at once, or give calls more time (--call-timeout)."},
+	agent.ErrCanceled: {"It was canceled before it ended.", "Ask again if the answer is still wanted."},
+	agent.ErrBudgetExceeded: {"It needed more than it was allowed to use.",
+		"Ask for less at once, or have the cap raised in the policy."},
+	agent.ErrResourceExhausted: {"Something that it needed ran out, such as memory or room.",
+		"Ask for less at once, or make room as the message says."},
+	agent.ErrDenied: {"It needed something that is not allowed.",
+		"Have it allowed, if it should be: the effects of the method show what it reached for."},
+	agent.ErrUnknownOutcome: {"A request that may change something was sent and got no answer, so whether it was carried out is not known.", "Look at the host whether it was done before you ask again."},
+	agent.ErrInvalidHistoryValue: {"The history in the session's context is no longer a list of turns.",
+		"Delete it from the context, or begin a new session."},
+	agent.ErrInvalidHistoryElement: {"A turn of the history in the session's context cannot be read.",
+		"Delete it from the context, or begin a new session."},
+	agent.ErrFileNotFound: {"A file that it was given is not kept any more, or belongs to somebody else.",
+		"Upload the file again, and ask with its new reference."},
+	agent.ErrParseFailed: {"What came could not be read.",
+		"Ask again; if it stays so, have a new program written."},
 }
 
 const (
@@ -64,7 +76,8 @@ func failure(e *agent.LogEntry) string {
 		return "The arguments do not fit what the method takes, so its program did not run."
 	case e.OutcomeErrorType == agent.ErrContractViolation && e.ContractValidationMismatch != "":
 		return "The value breaks the contract, so it was not given out: " + quoted(e.ContractValidationMismatch) + "."
-	case e.OutcomeErrorType == agent.ErrDenied && (e.Selection.Decision == agent.DecideRefuse || e.ProgramSource == agent.SourceNone && e.Generation != ""):
+	case e.OutcomeErrorType == agent.ErrDenied && (e.Selection.Decision == agent.DecideRefuse ||
+		e.ProgramSource == agent.SourceNone && e.Generation != ""):
 		return "Its program waits for a person's approval."
 	case strings.HasPrefix(e.OutcomeErrorMessage, interrupt.NeverStarted):
 		return "It never began: an earlier call of its session was still running."
@@ -98,8 +111,10 @@ func (x *Explanation) advice(in *Input) string {
 		return "Look at what it is for, then approve it; after that ask again."
 	case waitsFor(e, in):
 		return "Somebody who may operate has to approve it; after that ask again."
-	case e.OutcomeErrorType == agent.ErrBudgetExceeded && in.Call.Outcome != nil && in.Call.Outcome.Metadata["resets_at"] != nil:
-		return "Wait until the cap begins anew (" + word(fmt.Sprint(in.Call.Outcome.Metadata["resets_at"])) + "), or have it raised."
+	case e.OutcomeErrorType == agent.ErrBudgetExceeded && in.Call.Outcome != nil &&
+		in.Call.Outcome.Metadata["resets_at"] != nil:
+		return "Wait until the cap begins anew (" + word(fmt.Sprint(in.Call.Outcome.Metadata["resets_at"])) +
+			"), or have it raised."
 	case unrun(e):
 		return "Ask again with the parameters that the method takes; the metadata of the error lists them."
 	}
@@ -132,7 +147,8 @@ func (x *Explanation) offers(body string) bool {
 // restates reports whether the reason says no more than the switch that was flipped.
 func restates(reason string) bool {
 	switch reason {
-	case runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary, runtime.ReasonDispatch, runtime.ReasonApprovalRequired:
+	case runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary, runtime.ReasonDispatch,
+		runtime.ReasonApprovalRequired:
 		return true
 	}
 	return false

@@ -44,14 +44,17 @@ func next(in *Input) []Step {
 	default:
 		s.method(in)
 	}
-	if o := in.Call.Outcome; o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["resets_at"] != nil { // a cap of tokens, and not one of calls
+	// a cap of tokens, and not one of calls
+	if o := in.Call.Outcome; o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["resets_at"] != nil {
 		s.add("see what was spent, and the caps", "GET", "/v1/usage", "", "recurgentd usage")
 	}
 	if e.ParentCallID != "" {
-		s.add("see why the call that made this one ended as it did", "GET", "/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
+		s.add("see why the call that made this one ended as it did", "GET",
+			"/v1/calls/"+url.PathEscape(e.ParentCallID)+"/why", "", "recurgentd why "+Argument(e.ParentCallID))
 	}
 	if e.CorrectedBy != "" {
-		s.add("see why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "", "recurgentd why "+Argument(e.CorrectedBy))
+		s.add("see why the question was asked again", "GET", "/v1/calls/"+url.PathEscape(e.CorrectedBy)+"/why", "",
+			"recurgentd why "+Argument(e.CorrectedBy))
 	}
 	return s.list
 }
@@ -61,14 +64,16 @@ func (s *steps) judge(in *Input) {
 	e := &in.Call.Log
 	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
 	unkept := in.Artifact == nil // as after a first call that ended in its program's own error
-	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept && !e.OutcomeAuthored {
+	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept &&
+		!e.OutcomeAuthored {
 		return
 	}
 	verdict, operate, said := s.call+"/verdict", in.Asker.Operate, in.Artifact.Verdict(e.CallID)
 	if said != nil && (operate || said.State != agent.ExampleActive) {
 		s.add("withdraw the verdict", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
 	}
-	news := func(v string) bool { return e.Verdict != v && (operate || said == nil || said.Verdict != v) } // whether saying so changes something
+	// whether saying so changes something
+	news := func(v string) bool { return e.Verdict != v && (operate || said == nil || said.Verdict != v) }
 	if news(agent.VerdictRight) && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
 		name := "propose that it is right: the answer becomes an example when somebody who may operate accepts it"
 		if operate {
@@ -92,7 +97,8 @@ func (s *steps) again(in *Input) {
 		s.add("run it again on what was recorded", "POST", s.call+"/replay", "{}", "recurgentd replay "+s.id)
 	}
 	masked := e.ReplayableReason == agent.ReasonMasked
-	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" || e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
+	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" ||
+		e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
 		return
 	}
 	body, err := json.Marshal(struct {
@@ -102,7 +108,8 @@ func (s *steps) again(in *Input) {
 		Kwargs json.RawMessage   `json:"kwargs,omitempty"`
 	}{e.Role, e.Method, e.Args, e.Kwargs})
 	if err == nil && len(body) <= maxAgain {
-		s.add("ask again, since the failure may pass", "POST", "/v1/sessions/"+url.PathEscape(e.SessionID)+"/calls", string(body), "")
+		s.add("ask again, since the failure may pass", "POST", "/v1/sessions/"+url.PathEscape(e.SessionID)+"/calls",
+			string(body), "")
 	}
 }
 
@@ -123,7 +130,8 @@ func (s *steps) method(in *Input) {
 	switch {
 	case a.Quarantined:
 		s.add("release the method from quarantine", "POST", path+"/release", "{}", "recurgentd tools release"+names)
-	case in.PolicyNow.ApprovalRequired && !a.Current().Approved, in.PolicyNow.NewReach == agent.ReachAsk && a.AwaitsReach(a.Current()), a.AwaitsExamples(a.Current()):
+	case in.PolicyNow.ApprovalRequired && !a.Current().Approved, in.PolicyNow.NewReach == agent.ReachAsk &&
+		a.AwaitsReach(a.Current()), a.AwaitsExamples(a.Current()):
 		s.add("approve the current program", "POST", path+"/approve", "{}", "recurgentd tools approve"+names)
 	}
 	s.add("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)

@@ -32,7 +32,8 @@ func (x *Explanation) Text(heading func(string) string) string {
 }
 
 // markdown escapes what has a meaning in Markdown, links that readers make of plain addresses included.
-var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "&", `\&`, "|", `\|`, "~", `\~`,
+var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">",
+	`\>`, "&", `\&`, "|", `\|`, "~", `\~`,
 	"#", `\#`, "!", `\!`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
 
 // Markdown returns the page as Markdown.

@@ -13,7 +13,8 @@ const maxQuoted = 200
 // word is s as it is where it is a plain word such as an id or a name, else quoted.
 func word(s string) string {
 	plain := s != "" && len(s) <= 80 && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.:=?!", r))
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("_-.:=?!", r))
 	})
 	if plain {
 		return s
@@ -44,7 +45,8 @@ func printable(s string) string {
 // Argument is s as one word of a shell's command.
 func Argument(s string) string {
 	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.:/=,+", r))
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("_-.:/=,+", r))
 	})
 	if plain {
 		return s

@@ -47,7 +47,8 @@ func (x *Explanation) program(in *Input) {
 		p := *in.Policy
 		f.set(&p)
 		d := past.Under(&p)
-		x.Counterfactuals = append(x.Counterfactuals, Counterfactual{Switch: f.name, Value: f.value, Decision: d.Decision, Reason: d.Reason, Generation: d.Generation,
+		x.Counterfactuals = append(x.Counterfactuals, Counterfactual{Switch: f.name, Value: f.value,
+			Decision: d.Decision, Reason: d.Reason, Generation: d.Generation,
 			Changes: Changes(d, again), Then: x.then(f.name, &p, d, e)})
 	}
 }
@@ -58,9 +59,11 @@ func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *a
 	switch {
 	case name == "approval_required" && p.ApprovalRequired && written && d.Decision != agent.DecideRefuse:
 		return "the program that the model wrote would have waited for a person's approval"
-	case name == "approval_required" && !p.ApprovalRequired && e.ProgramSource == agent.SourceNone && e.Generation != "":
+	case name == "approval_required" && !p.ApprovalRequired && e.ProgramSource == agent.SourceNone &&
+		e.Generation != "":
 		return "the program that the model wrote would have answered without a person's approval"
-	case name == "repair_enabled" && !p.RepairEnabled && e.ProgramSource == agent.SourceRepaired && d.Decision == agent.DecideRun:
+	case name == "repair_enabled" && !p.RepairEnabled && e.ProgramSource == agent.SourceRepaired &&
+		d.Decision == agent.DecideRun:
 		return "when it failed the model would have written a new program instead of repairing it"
 	case name == "repair_enabled" && p.RepairEnabled && x.Selection.Trigger == "regenerate:repair_disabled":
 		return "when it failed the model would have tried to repair it first"
@@ -77,9 +80,11 @@ type Past struct {
 
 // Recall returns the selection of the call as it can be run again on what is kept of its method, which is nil where nothing is. complete
 // says that no program was made since the call began. Health and approvals are those of now.
-func Recall(e *agent.LogEntry, a *agent.Artifact, choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
+func Recall(e *agent.LogEntry, a *agent.Artifact,
+	choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
 	then, complete := asOf(a, e)
-	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 || len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e),
+	p = Past{choose: choose, input: runtime.SelectInput{Role: e.Role, Method: e.Method, HasArgs: len(e.Args) > 0 ||
+		len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e),
 		Positional: len(e.Args), Kwargs: e.Kwargs}}
 	if e.Selection.Reason == runtime.ReasonPurposeChanged {
 		p.input.Words = "changed" // what people had registered is not kept; it was none that the program was made for
@@ -168,7 +173,8 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 	c := flagged(a, e.Selection.Reason)
 	start := began(e)
 	later := func(g *agent.Generation) bool {
-		return g.CreatedAt.Truncate(time.Millisecond).After(start) || g.ID == e.Generation && e.ProgramSource != agent.SourcePersisted
+		return g.CreatedAt.Truncate(time.Millisecond).After(start) || g.ID == e.Generation &&
+			e.ProgramSource != agent.SourcePersisted
 	}
 	if !slices.ContainsFunc(a.Generations, later) {
 		return c, true
@@ -245,12 +251,14 @@ func flips(p *agent.Policy, e *agent.LogEntry) []flip {
 		correction = agent.CorrectManual
 	}
 	all := []flip{
-		{"artifact_read_enabled", !p.ArtifactReadEnabled, func(q *agent.Policy) { q.ArtifactReadEnabled = !p.ArtifactReadEnabled }},
+		{"artifact_read_enabled", !p.ArtifactReadEnabled,
+			func(q *agent.Policy) { q.ArtifactReadEnabled = !p.ArtifactReadEnabled }},
 		{"artifact_read_roles", canary, func(q *agent.Policy) { q.ArtifactReadRoles = canary }},
 		{"force_generation", !p.ForceGeneration, func(q *agent.Policy) { q.ForceGeneration = !p.ForceGeneration }},
 		{"repair_enabled", !p.RepairEnabled, func(q *agent.Policy) { q.RepairEnabled = !p.RepairEnabled }},
 		{"approval_required", !p.ApprovalRequired, func(q *agent.Policy) { q.ApprovalRequired = !p.ApprovalRequired }},
-		{"promotion.enforce", !p.Promotion.Enforce, func(q *agent.Policy) { q.Promotion.Enforce = !p.Promotion.Enforce }},
+		{"promotion.enforce", !p.Promotion.Enforce,
+			func(q *agent.Policy) { q.Promotion.Enforce = !p.Promotion.Enforce }},
 		{"correction", correction, func(q *agent.Policy) { q.Correction = correction }},
 		{"dispatch_methods", methods, func(q *agent.Policy) { q.DispatchMethods = methods }},
 	}

@@ -24,9 +24,10 @@ type Explanation struct {
 	Status  string `json:"status"`  // ok, error or running
 	Summary string `json:"summary"` // plain words, a line for each question
 
-	Selection       Selection        `json:"selection"`
-	Alternatives    []Alternative    `json:"alternatives"`    // the other generations that are kept, newest first
-	Candidates      []Candidate      `json:"candidates"`      // programs that were written or run for this call and did not answer, in order
+	Selection    Selection     `json:"selection"`
+	Alternatives []Alternative `json:"alternatives"` // the other generations that are kept, newest first
+	// programs that were written or run for this call and did not answer, in order
+	Candidates      []Candidate      `json:"candidates"`
 	Tools           []Tool           `json:"tools"`           // the other methods of the role, at most 16
 	Effects         []sandbox.Done   `json:"effects"`         // what the program asked of its host, in order
 	Delegated       []Delegated      `json:"delegated"`       // the calls that the program made, newest first
@@ -41,13 +42,15 @@ type Explanation struct {
 // Selection is the decision as it was recorded, and as the same state leads to it again.
 type Selection struct {
 	agent.Selection
-	Program  string           `json:"program"`            // where the program that answered came from: generated, persisted, repaired, none
-	Answered string           `json:"answered,omitempty"` // the generation that answered
-	Trigger  string           `json:"trigger"`            // why that generation was made; "" where it is not kept
-	Engine   string           `json:"engine,omitempty"`   // what ran the program: go, ssa or yaegi
-	Tier     string           `json:"tier,omitempty"`     // engine or native
-	Again    *agent.Selection `json:"again"`              // the selection run again without a change; null where nothing was selected or too little is kept
-	Same     bool             `json:"same"`               // it decides the same
+	// where the program that answered came from: generated, persisted, repaired, none
+	Program  string `json:"program"`
+	Answered string `json:"answered,omitempty"` // the generation that answered
+	Trigger  string `json:"trigger"`            // why that generation was made; "" where it is not kept
+	Engine   string `json:"engine,omitempty"`   // what ran the program: go, ssa or yaegi
+	Tier     string `json:"tier,omitempty"`     // engine or native
+	// the selection run again without a change; null where nothing was selected or too little is kept
+	Again *agent.Selection `json:"again"`
+	Same  bool             `json:"same"` // it decides the same
 }
 
 // Alternative is a kept generation that did not answer.
@@ -87,11 +90,12 @@ type Check struct {
 
 // Cost is what the call cost.
 type Cost struct {
-	DurationMs float64      `json:"duration_ms"`
-	Usage      agent.Usage  `json:"usage"`
-	Money      *Money       `json:"money"`       // of usage, at most; null where no price is known, or requests reported no tokens
-	Forge      *agent.Usage `json:"forge_usage"` // of making the program that answered; null where it is not kept
-	Attempts   int          `json:"attempts"`    // programs asked of the model
+	DurationMs float64     `json:"duration_ms"`
+	Usage      agent.Usage `json:"usage"`
+	// of usage, at most; null where no price is known, or requests reported no tokens
+	Money    *Money       `json:"money"`
+	Forge    *agent.Usage `json:"forge_usage"` // of making the program that answered; null where it is not kept
+	Attempts int          `json:"attempts"`    // programs asked of the model
 }
 
 // Money is an amount by the price list.
@@ -107,8 +111,9 @@ type Counterfactual struct {
 	Decision   string `json:"decision"`
 	Reason     string `json:"reason"`
 	Generation string `json:"generation,omitempty"`
-	Changes    bool   `json:"changes"`        // it differs from the selection without a change
-	Then       string `json:"then,omitempty"` // what else would have been different, in words; "" where nothing is known
+	Changes    bool   `json:"changes"` // it differs from the selection without a change
+	// what else would have been different, in words; "" where nothing is known
+	Then string `json:"then,omitempty"`
 }
 
 // Step is a request that can be sent as it is.
@@ -144,8 +149,10 @@ type Input struct {
 func Explain(in *Input) *Explanation {
 	e := &in.Call.Log
 	x := &Explanation{CallID: e.CallID, Role: e.Role, Method: e.Method, Status: e.OutcomeStatus,
-		Selection:    Selection{Selection: e.Selection, Program: orNone(e.ProgramSource), Answered: e.Generation, Engine: e.ProgramEngine, Tier: e.ProgramTier},
-		Alternatives: []Alternative{}, Candidates: candidates(e), Tools: tools(in), Effects: sandbox.DoneIn(in.Call.Effects), Notes: e.Notes, Delegated: delegated(in.Nested),
+		Selection: Selection{Selection: e.Selection, Program: orNone(e.ProgramSource), Answered: e.Generation,
+			Engine: e.ProgramEngine, Tier: e.ProgramTier},
+		Alternatives: []Alternative{}, Candidates: candidates(e), Tools: tools(in),
+		Effects: sandbox.DoneIn(in.Call.Effects), Notes: e.Notes, Delegated: delegated(in.Nested),
 		Counterfactuals: []Counterfactual{}, NotRecorded: []string{},
 		Cost: Cost{DurationMs: e.DurationMs, Usage: e.Usage, Attempts: e.GenerationAttempt}}
 	if x.Selection.Decision == "" {
@@ -193,7 +200,8 @@ func began(e *agent.LogEntry) time.Time {
 func (x *Explanation) gone(in *Input) {
 	e := &in.Call.Log
 	switch {
-	case in.Call.Effects == nil && e.ReplayableReason != "" && e.ProgramSource != agent.SourceNone && e.ProgramSource != "":
+	case in.Call.Effects == nil && e.ReplayableReason != "" && e.ProgramSource != agent.SourceNone &&
+		e.ProgramSource != "":
 		x.note("what its program fetched and called is not kept: " + e.ReplayableReason)
 	case in.Call.Outcome == nil:
 		x.note("the value has expired, with what its program fetched and called")
@@ -207,7 +215,8 @@ func candidates(e *agent.LogEntry) []Candidate {
 	list := []Candidate{}
 	for i := range e.AttemptFailures {
 		f := &e.AttemptFailures[i]
-		list = append(list, Candidate{Attempt: f.AttemptID, Stage: f.Stage, WhyNot: stageWords(f.Stage) + " (" + word(f.ErrorType) + "): " + quoted(f.ErrorMessage)})
+		list = append(list, Candidate{Attempt: f.AttemptID, Stage: f.Stage,
+			WhyNot: stageWords(f.Stage) + " (" + word(f.ErrorType) + "): " + quoted(f.ErrorMessage)})
 	}
 	return list
 }

@@ -25,7 +25,8 @@ func reselect(in runtime.SelectInput) runtime.Decision {
 
 func inputOf(e agent.LogEntry) *Input {
 	p := agent.DefaultPolicy()
-	in := &Input{Asker: Asker{Call: true, Operate: true}, Policy: &p, PolicyKnown: true, PolicyNow: &p, Select: reselect}
+	in := &Input{Asker: Asker{Call: true, Operate: true}, Policy: &p, PolicyKnown: true, PolicyNow: &p,
+		Select: reselect}
 	in.Call.Log = e
 	return in
 }
@@ -37,16 +38,22 @@ func TestHostileText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: hostile, Method: hostile, Args: []json.RawMessage{args, json.RawMessage("[\n1,\n2]")},
-		OutcomeStatus: agent.StatusError, OutcomeErrorType: hostile, OutcomeErrorMessage: hostile, OutcomeAuthored: true, ContractValidationApplied: true,
-		ContractValidationMismatch: hostile, WeakSuccess: true, WeakSuccessReasons: []string{hostile}, CorrectedBy: hostile, ProgramSource: agent.SourcePersisted, Generation: "gen-1",
-		Selection:       agent.Selection{Decision: agent.DecideRun, Reason: hostile, Generation: "gen-1"},
-		AttemptFailures: []agent.AttemptFailure{{AttemptID: hostile, Stage: hostile, ErrorType: hostile, ErrorMessage: hostile}}}
+	e := agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: hostile, Method: hostile,
+		Args:          []json.RawMessage{args, json.RawMessage("[\n1,\n2]")},
+		OutcomeStatus: agent.StatusError, OutcomeErrorType: hostile, OutcomeErrorMessage: hostile,
+		OutcomeAuthored: true, ContractValidationApplied: true,
+		ContractValidationMismatch: hostile, WeakSuccess: true, WeakSuccessReasons: []string{hostile},
+		CorrectedBy: hostile, ProgramSource: agent.SourcePersisted, Generation: "gen-1",
+		Selection: agent.Selection{Decision: agent.DecideRun, Reason: hostile, Generation: "gen-1"},
+		AttemptFailures: []agent.AttemptFailure{{AttemptID: hostile, Stage: hostile, ErrorType: hostile,
+			ErrorMessage: hostile}}}
 	in := inputOf(e)
 	in.Methods = []string{hostile, "other" + hostile}
 	in.Nested = []agent.LogEntry{{CallID: hostile, Role: hostile, Method: hostile, OutcomeErrorType: hostile}}
-	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-2", Generations: []*agent.Generation{
-		{ID: "gen-2", Trigger: "operator:" + hostile, RuntimeVersion: agent.ABI, Cacheable: true}, {ID: "gen-1", Trigger: hostile, RuntimeVersion: agent.ABI, Cacheable: true}}}
+	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-2",
+		Generations: []*agent.Generation{
+			{ID: "gen-2", Trigger: "operator:" + hostile, RuntimeVersion: agent.ABI, Cacheable: true},
+			{ID: "gen-1", Trigger: hostile, RuntimeVersion: agent.ABI, Cacheable: true}}}
 	x := Explain(in)
 	x.Effects = []sandbox.Done{{Kind: hostile, Target: "GET " + hostile, Error: hostile}}
 	for name, page := range map[string]string{"text": x.Text(nil), "markdown": x.Markdown(), "summary": x.Summary} {
@@ -72,15 +79,18 @@ func TestHostileText(t *testing.T) {
 func TestCounterfactuals(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
-	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m", OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
-		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy, Generation: "gen-1"}})
+	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
+		OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
+		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy,
+			Generation: "gen-1"}})
 	in.Artifact = &agent.Artifact{SchemaVersion: agent.SchemaVersion, CurrentID: "gen-1", Quarantined: true,
 		Generations: []*agent.Generation{{ID: "gen-1", RuntimeVersion: agent.ABI, Cacheable: true, CreatedAt: at}}}
 	x := Explain(in)
 	if !x.Selection.Same || x.Selection.Again.Decision != agent.DecideRun {
 		t.Errorf("a quarantine since the call counts: %+v", x.Selection)
 	}
-	want := map[string]string{"artifact_read_enabled": "forge", "artifact_read_roles": "forge", "force_generation": "forge", "repair_enabled": "", "approval_required": "refuse",
+	want := map[string]string{"artifact_read_enabled": "forge", "artifact_read_roles": "forge",
+		"force_generation": "forge", "repair_enabled": "", "approval_required": "refuse",
 		"promotion.enforce": "", "correction": "", "dispatch_methods": "forge"}
 	for _, c := range x.Counterfactuals {
 		decision, known := want[c.Switch]
@@ -100,8 +110,10 @@ func TestCounterfactuals(t *testing.T) {
 // What is gone is said, and nothing is selected again without it.
 func TestErased(t *testing.T) {
 	t.Parallel()
-	x := Explain(inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m", OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
-		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy, Generation: "gen-1"}}))
+	x := Explain(inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
+		OutcomeStatus: agent.StatusOK, ProgramSource: agent.SourcePersisted,
+		Generation: "gen-1", Selection: agent.Selection{Decision: agent.DecideRun, Reason: runtime.ReasonHealthy,
+			Generation: "gen-1"}}))
 	if x.Selection.Again != nil || len(x.Counterfactuals) > 0 || len(x.NotRecorded) != 2 {
 		t.Errorf("got %+v, %v", x.Selection, x.NotRecorded)
 	}
@@ -109,7 +121,8 @@ func TestErased(t *testing.T) {
 
 func TestArgument(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"add": "add", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a;b": "'a;b'"} {
+	for in, want := range map[string]string{"add": "add", "": "''", "a b": "'a b'", "it's": `'it'\''s'`,
+		"$(x)": "'$(x)'", "a;b": "'a;b'"} {
 		if got := Argument(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}

@@ -16,7 +16,8 @@ import (
 func (x *Explanation) words(in *Input) string {
 	e := &in.Call.Log
 	if running(e) {
-		lines := []string{x.end(e), "Which program answers, what was checked and what it cost is known when it has ended.", asked(e)}
+		lines := []string{x.end(e),
+			"Which program answers, what was checked and what it cost is known when it has ended.", asked(e)}
 		if in.Asker.Call {
 			lines[1] += " Until then it can be canceled."
 		}
@@ -39,7 +40,8 @@ func (x *Explanation) words(in *Input) string {
 		}
 	}
 	if e.Verdict == "" && e.CorrectedBy != "" {
-		lines = append(lines, "The same question was asked again soon after, by "+word(e.CorrectedBy)+", so the answer may have been wrong.")
+		lines = append(lines, "The same question was asked again soon after, by "+word(e.CorrectedBy)+
+			", so the answer may have been wrong.")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -54,9 +56,11 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 	case running(e):
 		return fmt.Sprintf("%s has been running since %s, for %.0f ms.", name, word(e.Timestamp), e.DurationMs)
 	case e.OutcomeStatus == agent.StatusOK && e.Verdict == agent.VerdictWrong:
-		return fmt.Sprintf("%s answered with a value, which a person judged wrong. It began at %s.", name, word(e.Timestamp))
+		return fmt.Sprintf("%s answered with a value, which a person judged wrong. It began at %s.", name,
+			word(e.Timestamp))
 	case e.OutcomeStatus == agent.StatusOK && e.WeakSuccess:
-		return fmt.Sprintf("%s answered with a value that counts as a weak success. It began at %s.", name, word(e.Timestamp))
+		return fmt.Sprintf("%s answered with a value that counts as a weak success. It began at %s.", name,
+			word(e.Timestamp))
 	case e.OutcomeStatus == agent.StatusOK:
 		return fmt.Sprintf("%s answered with a value. It began at %s.", name, word(e.Timestamp))
 	}
@@ -72,7 +76,8 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 
 // asked is the question as the log has it: secrets are masked there.
 func asked(e *agent.LogEntry) string {
-	if e.Args == nil && (len(e.Kwargs) == 0 || string(e.Kwargs) == "null") { // null: of an entry that was stored after it was erased
+	// null: of an entry that was stored after it was erased
+	if e.Args == nil && (len(e.Kwargs) == 0 || string(e.Kwargs) == "null") {
 		return "The arguments are not kept any more."
 	}
 	var parts []string
@@ -98,11 +103,17 @@ func input(raw json.RawMessage) string {
 
 // things say of each kind of what a program asks of its host what was done once, and what many times.
 var things = map[string][2]string{
-	"fetch": {"made 1 request over the network", "made %d requests over the network"}, "predict": {"asked the model 1 question", "asked the model %d questions"},
-	"history": {"read the session's history", "read the session's history %d times"}, "tools": {"looked at the known tools", "looked at the known tools %d times"},
-	"content": {"read an earlier value again", "read earlier values again %d times"}, "sleep": {"waited once", "waited %d times"},
-	"file": {"looked at 1 file", "looked at %d files"}, "open": {"opened 1 file", "opened %d files"}, "create": {"made 1 file", "made %d files"}, "decode": {"decoded 1 text", "decoded %d texts"}, "log": {"made 1 note", "made %d notes"},
-	"call": {"tried a call that was refused", "tried %d calls that were refused"}, "delegate": {"tried a call that was refused", "tried %d calls that were refused"},
+	"fetch":   {"made 1 request over the network", "made %d requests over the network"},
+	"predict": {"asked the model 1 question", "asked the model %d questions"},
+	"history": {"read the session's history", "read the session's history %d times"},
+	"tools":   {"looked at the known tools", "looked at the known tools %d times"},
+	"content": {"read an earlier value again", "read earlier values again %d times"},
+	"sleep":   {"waited once", "waited %d times"},
+	"file":    {"looked at 1 file", "looked at %d files"}, "open": {"opened 1 file", "opened %d files"},
+	"create": {"made 1 file", "made %d files"}, "decode": {"decoded 1 text", "decoded %d texts"},
+	"log":      {"made 1 note", "made %d notes"},
+	"call":     {"tried a call that was refused", "tried %d calls that were refused"},
+	"delegate": {"tried a call that was refused", "tried %d calls that were refused"},
 }
 
 // reached says what the program did outside of itself, "" where nothing ran or that is not kept.
@@ -165,7 +176,8 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 	if e.Usage.ModelRequests == 0 {
 		text := fmt.Sprintf("It took %.1f ms and no model request.", e.DurationMs)
 		if f := x.Cost.Forge; f != nil && f.ModelRequests > 0 {
-			text += fmt.Sprintf(" Writing the program had taken %s and %d tokens.", plural(f.ModelRequests, "request", "requests"), f.PromptTokens+f.CompletionTokens)
+			text += fmt.Sprintf(" Writing the program had taken %s and %d tokens.",
+				plural(f.ModelRequests, "request", "requests"), f.PromptTokens+f.CompletionTokens)
 		}
 		return text
 	}
@@ -173,7 +185,8 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 		return fmt.Sprintf("It took %.0f ms and %s. The server did not report their tokens; recurgentd usage shows how many such requests count for.", e.DurationMs,
 			plural(e.Usage.ModelRequests, "model request", "model requests"))
 	}
-	text := fmt.Sprintf("It took %.0f ms, %s and %d tokens", e.DurationMs, plural(e.Usage.ModelRequests, "model request", "model requests"), e.Usage.PromptTokens+e.Usage.CompletionTokens)
+	text := fmt.Sprintf("It took %.0f ms, %s and %d tokens", e.DurationMs,
+		plural(e.Usage.ModelRequests, "model request", "model requests"), e.Usage.PromptTokens+e.Usage.CompletionTokens)
 	if e.Depth == 0 && len(x.Delegated) > 0 {
 		text += " with those of the calls below it"
 	}

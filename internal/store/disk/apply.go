@@ -38,7 +38,8 @@ func (n *namespace) apply(e *entry) {
 	if e.call != nil && !e.skipLog {
 		n.calls.apply(e)
 		if n.feed.Watched() {
-			n.changed(store.Change{Kind: store.ChangedCall, CallID: e.call.log.CallID, SessionID: e.Session, Log: &e.call.log})
+			n.changed(store.Change{Kind: store.ChangedCall, CallID: e.call.log.CallID, SessionID: e.Session,
+				Log: &e.call.log})
 		}
 	}
 	if e.Policy != nil {
@@ -122,6 +123,7 @@ func sameContract(a, b *agent.Tool) bool {
 	same := func(x, y json.RawMessage) bool {
 		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])
 	}
-	return a.Purpose == b.Purpose && same(a.Deliverable, b.Deliverable) && same(a.Acceptance, b.Acceptance) && same(a.FailurePolicy, b.FailurePolicy) &&
+	return a.Purpose == b.Purpose && same(a.Deliverable, b.Deliverable) && same(a.Acceptance, b.Acceptance) &&
+		same(a.FailurePolicy, b.FailurePolicy) &&
 		same(a.Signature, b.Signature) && len(a.Methods) == 0 && len(b.Methods) == 0 && a.Proposals == b.Proposals
 }

@@ -53,7 +53,9 @@ func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 		names, err := p.n.files.list(dir)
 		for _, name := range names { // sorted: later stamps come later
 			base, _, ok := strings.Cut(name, ".")
-			if k, wanted := key(base); ok && wanted && !isCorruptName(name) && !slices.Contains(back, path.Join(dir, name)) && !pastRestore(name, now) && (auditID == "" || movedBy(name, auditID)) {
+			if k, wanted := key(base); ok && wanted && !isCorruptName(name) &&
+				!slices.Contains(back, path.Join(dir, name)) && !pastRestore(name, now) &&
+				(auditID == "" || movedBy(name, auditID)) {
 				newest[k] = path.Join(dir, name)
 			}
 		}
@@ -65,7 +67,10 @@ func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 		return nil, err
 	}
 	if t.Method == "" {
-		if err := collect(archiveRegistryDir, func(base string) (string, bool) { return "", base == slug(t.Role) }); err != nil {
+		if err := collect(archiveRegistryDir, func(base string) (string, bool) {
+			return "",
+				base == slug(t.Role)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +97,8 @@ func (p *archive) read(name string) (archived, error) {
 	if err := p.n.files.decode(name, text, &doc, func() error { return doc.check() }); err != nil {
 		return archived{}, err
 	}
-	return archived{name: name, artifact: &artifact{a: doc.Artifact, key: p.n.artifactKey(doc.Role, doc.MethodName), lsn: doc.LSN, text: text}}, nil
+	return archived{name: name, artifact: &artifact{a: doc.Artifact, key: p.n.artifactKey(doc.Role, doc.MethodName),
+		lsn: doc.LSN, text: text}}, nil
 }
 
 // write writes the files of what was archived.

@@ -34,7 +34,8 @@ func (p *archive) Archived(_ context.Context, targets []store.Target, auditID st
 			}
 		}
 		if !slices.ContainsFunc(held[path.Dir(place)], func(name string) bool {
-			return strings.HasPrefix(name, place+".") && movedBy(name, cmp.Or(t.From, auditID)) && !isCorruptName(path.Base(name)) && !slices.Contains(back, name) && !pastRestore(name, now)
+			return strings.HasPrefix(name, place+".") && movedBy(name, cmp.Or(t.From, auditID)) &&
+				!isCorruptName(path.Base(name)) && !slices.Contains(back, name) && !pastRestore(name, now)
 		}) {
 			return store.NotArchived(t)
 		}

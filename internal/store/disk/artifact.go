@@ -64,7 +64,8 @@ func checkArtifact(a *agent.Artifact, k artifactKey) error {
 		g.Facts, g.SolverShape = compact(g.Facts), compact(g.SolverShape)
 	}
 	cur.Code, cur.CodeChecksum, cur.Dependencies = a.Code, a.CodeChecksum, a.Dependencies
-	cur.ContractFingerprint, cur.PromptVersion, cur.RuntimeVersion, cur.Model = a.ContractFingerprint, a.PromptVersion, a.RuntimeVersion, a.Model
+	cur.ContractFingerprint, cur.PromptVersion, cur.RuntimeVersion, cur.Model = a.ContractFingerprint, a.PromptVersion,
+		a.RuntimeVersion, a.Model
 	cur.Cacheable, cur.CacheabilityReason, cur.Approved = a.Cacheable, a.CacheabilityReason, a.Approved
 	return nil
 }
@@ -75,7 +76,8 @@ func compactFixture(f *agent.Fixture) {
 	for i := range f.Args {
 		f.Args[i] = compact(f.Args[i])
 	}
-	f.Kwargs, f.Context, f.Value, f.Effects = compact(f.Kwargs), compact(f.Context), compact(f.Value), compact(f.Effects)
+	f.Kwargs, f.Context, f.Value, f.Effects = compact(f.Kwargs), compact(f.Context), compact(f.Value),
+		compact(f.Effects)
 }
 
 // live returns the artifact, or store.ErrNotFound for one that was archived or removed.

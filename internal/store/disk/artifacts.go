@@ -176,7 +176,8 @@ func (p *artifacts) Artifact(_ context.Context, role, method string) (*agent.Art
 }
 
 // ChangeArtifact is part of store.Namespace.
-func (p *artifacts) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange, audit *agent.AuditEntry) (*agent.Artifact, error) {
+func (p *artifacts) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange,
+	audit *agent.AuditEntry) (*agent.Artifact, error) {
 	k := p.n.artifactKey(c.Role, c.MethodName)
 	e := p.n.newEntry()
 	e.Artifacts, e.Audit = []agent.ArtifactChange{c}, audit

@@ -16,9 +16,10 @@ import (
 type auditTrail struct {
 	n *namespace
 
-	pending   []*agent.AuditEntry // without a line yet; guarded by shared.mu, as the next two
-	bytes     int64               // of the file, visible to readers
-	chainHead chain.Head          // of the chain, with the pending entries; it has not begun before the first linked entry
+	pending []*agent.AuditEntry // without a line yet; guarded by shared.mu, as the next two
+	bytes   int64               // of the file, visible to readers
+	// of the chain, with the pending entries; it has not begun before the first linked entry
+	chainHead chain.Head
 
 	synced  int64      // of the file, known to be on disk; used by the holder of flusher.mu, as the next
 	written chain.Head // of the chain in the file

@@ -25,7 +25,8 @@ func stoppedTrail(t *testing.T, n int) (dir string, head chain.Head) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "policy.change", Target: "policy", After: json.RawMessage(`{"a":1}`)}
+		e := agent.AuditEntry{ID: fmt.Sprint("aud_", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann",
+			Action: "policy.change", Target: "policy", After: json.RawMessage(`{"a":1}`)}
 		if i == 1 {
 			e.Action, e.SessionID = "context.patch", "sess_1"
 		}
@@ -60,10 +61,12 @@ func TestVerifyAudit(t *testing.T) {
 	t.Parallel()
 	dir, head := stoppedTrail(t, 4)
 	r := verify(t, dir, NotedHead{Namespace: agent.DefaultNamespace, Hash: head.Hash})
-	if want := (AuditReport{agent.DefaultNamespace, 4, 0, 1, head}); len(r.Problems) > 0 || len(r.Audit) != 1 || r.Audit[0] != want {
+	if want := (AuditReport{agent.DefaultNamespace, 4, 0, 1,
+		head}); len(r.Problems) > 0 || len(r.Audit) != 1 || r.Audit[0] != want {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
-	if r := verify(t, dir, NotedHead{Namespace: "nobody", Hash: head.Hash}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "has the noted hash") {
+	if r := verify(t, dir, NotedHead{Namespace: "nobody",
+		Hash: head.Hash}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "has the noted hash") {
 		t.Errorf("a head that the trail does not have: got %q", r.Problems)
 	}
 }
@@ -141,7 +144,8 @@ func TestTrailGoesOnBehindLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := verify(t, dir, NotedHead{Namespace: agent.DefaultNamespace, Hash: head.Hash})
-	if text := strings.Join(r.Problems, "\n"); !strings.Contains(text, "1 entries are missing before entry 4 (aud_later)") || !strings.Contains(text, "has the noted hash") {
+	if text := strings.Join(r.Problems, "\n"); !strings.Contains(text,
+		"1 entries are missing before entry 4 (aud_later)") || !strings.Contains(text, "has the noted hash") {
 		t.Errorf("got %q, want that entry 3 is missing", r.Problems)
 	}
 }
@@ -172,7 +176,8 @@ func TestVerifyAuditOfAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.kill()
-	if r := verify(t, dir); len(r.Problems) > 0 || len(r.Audit) != 1 || r.Audit[0].Head != head || r.Audit[0].Entries != 6 {
+	if r := verify(t, dir); len(r.Problems) > 0 || len(r.Audit) != 1 || r.Audit[0].Head != head ||
+		r.Audit[0].Entries != 6 {
 		t.Errorf("got %+v, want 6 entries and the head %v", r, head)
 	}
 	s = open(t, dir, o)
@@ -205,7 +210,8 @@ func TestChainBehindEarlierEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := verify(t, dir)
-		if len(r.Problems) > 0 || len(r.Audit) == 0 || r.Audit[0].Entries != 2 || r.Audit[0].Earlier != int64(len(before)) {
+		if len(r.Problems) > 0 || len(r.Audit) == 0 || r.Audit[0].Entries != 2 ||
+			r.Audit[0].Earlier != int64(len(before)) {
 			t.Errorf("%s: got %+v, want two entries behind %d earlier ones", name, r, len(before))
 		}
 		file := filepath.Join(dir, auditFile)
@@ -237,7 +243,9 @@ func TestVerifyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := verify(t, dir)
-	if len(r.Problems) != 0 || r.Tools != 4 || len(r.OtherForms) != 2 || !strings.Contains(r.OtherForms[0], "stored beside it") || !strings.Contains(r.OtherForms[1], "nothing has that name") {
+	if len(r.Problems) != 0 || r.Tools != 4 || len(r.OtherForms) != 2 ||
+		!strings.Contains(r.OtherForms[0], "stored beside it") ||
+		!strings.Contains(r.OtherForms[1], "nothing has that name") {
 		t.Errorf("got %d tools, %q, problems %q", r.Tools, r.OtherForms, r.Problems)
 	}
 	again := open(t, dir, testOptions(t))

@@ -116,7 +116,8 @@ func (p *auditTrail) erase(match func(session string) bool) error {
 
 // about reads a line's entry, and reports whether it is about one of the sessions and can be erased.
 func about(line []byte, match func(session string) bool) (a agent.AuditEntry, about bool) {
-	about = bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" && a.Hash != "" && match(a.SessionID)
+	about = bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" &&
+		a.Hash != "" && match(a.SessionID)
 	return a, about
 }
 

@@ -35,7 +35,9 @@ func (l *trailLife) ok(err error) {
 func (l *trailLife) add(session string) {
 	l.Helper()
 	l.n++
-	l.ok(l.s.AppendAudit(l.Context(), agent.AuditEntry{ID: fmt.Sprint("aud_", l.n), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "context.patch", Target: "t", SessionID: session, After: json.RawMessage(`{"a":1}`)}))
+	l.ok(l.s.AppendAudit(l.Context(), agent.AuditEntry{ID: fmt.Sprint("aud_", l.n),
+		Timestamp: "2026-11-22T10:00:00.000Z", Actor: "ann", Action: "context.patch", Target: "t", SessionID: session,
+		After: json.RawMessage(`{"a":1}`)}))
 	head, err := l.s.AuditHead(l.Context())
 	l.ok(err)
 	l.noted = append(l.noted, NotedHead{Namespace: agent.DefaultNamespace, Hash: head.Hash})
@@ -89,7 +91,8 @@ func (l *trailLife) sound(stage string) {
 	}
 	anew, _ := l.rewritten(lines)
 	for what, data := range map[string][]byte{
-		"altered":           with(mid, 1, bytes.Replace(lines[mid], []byte(`"principal":"ann"`), []byte(`"principal":"bob"`), 1)),
+		"altered": with(mid, 1, bytes.Replace(lines[mid], []byte(`"principal":"ann"`),
+			[]byte(`"principal":"bob"`), 1)),
 		"removed":           with(mid, 1),
 		"the first removed": with(0, 1),
 		"inserted":          with(mid, 0, l.forged(lines[mid-1])),
@@ -137,7 +140,8 @@ func TestTrailThroughItsLife(t *testing.T) {
 			l.s = open(t, l.dir, o)
 		}},
 		{"a session deleted", func() {
-			l.ok(l.s.DeleteSession(t.Context(), "sess_0", &agent.AuditEntry{ID: "aud_gone", Actor: "ann", Action: "session.delete", Target: "sess_0"}))
+			l.ok(l.s.DeleteSession(t.Context(), "sess_0", &agent.AuditEntry{ID: "aud_gone", Actor: "ann",
+				Action: "session.delete", Target: "sess_0"}))
 		}},
 		{"a session deleted, and killed", func() {
 			l.add("sess_1")

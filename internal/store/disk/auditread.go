@@ -91,5 +91,6 @@ func newAuditFilter(q store.AuditQuery) (f auditFilter) {
 
 // may reports whether the query may select the line.
 func (f *auditFilter) may(line []byte) bool {
-	return bytes.Contains(line, f.principal) && bytes.Contains(line, f.undoes) && (len(f.actions) == 0 || slices.ContainsFunc(f.actions, func(a []byte) bool { return bytes.Contains(line, a) }))
+	return bytes.Contains(line, f.principal) && bytes.Contains(line, f.undoes) &&
+		(len(f.actions) == 0 || slices.ContainsFunc(f.actions, func(a []byte) bool { return bytes.Contains(line, a) }))
 }

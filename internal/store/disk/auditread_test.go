@@ -53,7 +53,8 @@ func longTrail(t testing.TB, n int) (*testStore, *atomic.Int64) {
 	var trail bytes.Buffer
 	head := chain.Start(agent.DefaultNamespace, 0, "")
 	for i := range n {
-		e := agent.AuditEntry{ID: fmt.Sprintf("aud_%06d", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "bob", Action: "policy.change", Target: "policy"}
+		e := agent.AuditEntry{ID: fmt.Sprintf("aud_%06d", i), Timestamp: "2026-11-22T10:00:00.000Z", Actor: "bob",
+			Action: "policy.change", Target: "policy"}
 		if i < n/10 {
 			e.Actor = "ann"
 		}
@@ -101,7 +102,8 @@ func TestAuditReadsTheSameOfALongTrail(t *testing.T) {
 		ask("in the middle", 100, store.AuditQuery{Limit: 100, Before: place(n / 2)})
 		ask("oldest", 49, store.AuditQuery{Limit: 100, Before: place(50)})
 		ask("of a principal, far away", 0, store.AuditQuery{Limit: 100, Principal: "ann", Scan: &store.Scan{Most: 500}})
-		ask("of a principal, from there", 100, store.AuditQuery{Limit: 100, Principal: "ann", Before: place(n/10 + 1), Scan: &store.Scan{Most: 500}})
+		ask("of a principal, from there", 100, store.AuditQuery{Limit: 100, Principal: "ann", Before: place(n/10 + 1),
+			Scan: &store.Scan{Most: 500}})
 		before := read.Load()
 		if err := s.AppendAudit(t.Context(), agent.AuditEntry{ID: "aud_later"}); err != nil {
 			t.Fatal(err)

@@ -71,9 +71,11 @@ func benchStore(b *testing.B, dir string, delay time.Duration) (*testStore, *slo
 func warm(session string, n int64, at time.Time) *store.CallCommit {
 	c := storetest.NewCommit(session, fmt.Sprintf("call_%026d", n), at)
 	c.Effects = nil
-	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: at, Result: agent.ClassOK, SessionID: session}}
+	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: at, Result: agent.ClassOK,
+		SessionID: session}}
 	c.Tools = []store.ToolChange{{Role: "calculator", At: at, Used: 1}}
-	c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: session, Role: "calculator", MethodName: "add", Timestamp: c.Record.Timestamp, Capabilities: []string{"strings"}, Status: "ok"}
+	c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: session, Role: "calculator", MethodName: "add",
+		Timestamp: c.Record.Timestamp, Capabilities: []string{"strings"}, Status: "ok"}
 	c.Content = &store.Content{Ref: fmt.Sprintf("content:%08x", n), Value: c.Outcome.Value}
 	return c
 }
@@ -82,17 +84,20 @@ func prepareWarm(b *testing.B, s *testStore, sessions int) {
 	b.Helper()
 	ctx := context.Background()
 	for i := range sessions {
-		if err := s.CreateSession(ctx, agent.Session{ID: fmt.Sprintf("sess_w%03d", i), Role: "calculator", CreatedAt: time.Now()}, nil); err != nil {
+		if err := s.CreateSession(ctx, agent.Session{ID: fmt.Sprintf("sess_w%03d", i), Role: "calculator",
+			CreatedAt: time.Now()}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if _, err := s.PutTool(ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, store.AnyRevision, nil); err != nil {
+	if _, err := s.PutTool(ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}},
+		store.AnyRevision, nil); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := s.Artifact(ctx, "calculator", "add"); err == nil {
 		return
 	}
-	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_w000", "call_forged", time.Now()), "package tool")); err != nil {
+	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_w000", "call_forged", time.Now()),
+		"package tool")); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -101,7 +106,8 @@ func prepareWarm(b *testing.B, s *testStore, sessions int) {
 // fsync takes a millisecond more. At most 1, 0.25 and 0.1 fsyncs are wanted.
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("fsync=1ms/writers=%d", writers), func(b *testing.B) { benchCommit(b, writers, time.Millisecond) })
+		b.Run(fmt.Sprintf("fsync=1ms/writers=%d", writers),
+			func(b *testing.B) { benchCommit(b, writers, time.Millisecond) })
 	}
 	for _, writers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("fsync=disk/writers=%d", writers), func(b *testing.B) { benchCommit(b, writers, 0) })
@@ -125,7 +131,8 @@ func BenchmarkNamespaces(b *testing.B) {
 			err = n.CreateSession(ctx, agent.Session{ID: "sess_w000", Role: "calculator", CreatedAt: time.Now()}, nil)
 		}
 		if err == nil {
-			err = n.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_w000", "call_forged", time.Now()), "package tool"))
+			err = n.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_w000", "call_forged", time.Now()),
+				"package tool"))
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -194,49 +201,52 @@ func BenchmarkFlat(b *testing.B) {
 	for _, size := range []struct{ records, tools, sessions int }{{10, 10, 10}, {1_000_000, 10_000, 100_000}} {
 		dir := b.TempDir()
 		seed(b, dir, size.records, size.tools, size.sessions)
-		b.Run(fmt.Sprintf("records=%d/tools=%d/sessions=%d", size.records, size.tools, size.sessions), func(b *testing.B) {
-			s, _ := benchStore(b, dir, 0)
-			ctx := context.Background()
-			id := "sess_big"
-			b.Run("reads", func(b *testing.B) {
-				for b.Loop() {
-					readWarm(b, s, id)
-				}
-			})
-			b.Run("commit", func(b *testing.B) {
-				var n int64 = time.Now().UnixNano()
-				for b.Loop() {
-					n++
-					if err := s.CommitCall(ctx, warm(id, n, time.Now())); err != nil {
-						b.Fatal(err)
+		b.Run(fmt.Sprintf("records=%d/tools=%d/sessions=%d", size.records, size.tools, size.sessions),
+			func(b *testing.B) {
+				s, _ := benchStore(b, dir, 0)
+				ctx := context.Background()
+				id := "sess_big"
+				b.Run("reads", func(b *testing.B) {
+					for b.Loop() {
+						readWarm(b, s, id)
 					}
-				}
-			})
-			b.Run("rank", func(b *testing.B) {
-				for b.Loop() {
-					if _, err := s.RankTools(ctx, time.Now(), 12); err != nil {
-						b.Fatal(err)
+				})
+				b.Run("commit", func(b *testing.B) {
+					var n int64 = time.Now().UnixNano()
+					for b.Loop() {
+						n++
+						if err := s.CommitCall(ctx, warm(id, n, time.Now())); err != nil {
+							b.Fatal(err)
+						}
 					}
-				}
-			})
-			b.Run("newest-records", func(b *testing.B) {
-				for b.Loop() {
-					if _, err := s.History(ctx, id, store.HistoryQuery{Desc: true, Depth0: true, Limit: 3}); err != nil {
-						b.Fatal(err)
+				})
+				b.Run("rank", func(b *testing.B) {
+					for b.Loop() {
+						if _, err := s.RankTools(ctx, time.Now(), 12); err != nil {
+							b.Fatal(err)
+						}
 					}
-				}
-			})
-			b.Run("one-record", func(b *testing.B) {
-				for b.Loop() {
-					if _, err := s.History(ctx, id, store.HistoryQuery{After: size.records / 2, Limit: 1}); err != nil {
-						b.Fatal(err)
+				})
+				b.Run("newest-records", func(b *testing.B) {
+					for b.Loop() {
+						if _, err := s.History(ctx, id, store.HistoryQuery{Desc: true, Depth0: true,
+							Limit: 3}); err != nil {
+							b.Fatal(err)
+						}
 					}
+				})
+				b.Run("one-record", func(b *testing.B) {
+					for b.Loop() {
+						if _, err := s.History(ctx, id, store.HistoryQuery{After: size.records / 2,
+							Limit: 1}); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+				if err := s.close(); err != nil {
+					b.Fatal(err)
 				}
 			})
-			if err := s.close(); err != nil {
-				b.Fatal(err)
-			}
-		})
 	}
 }
 
@@ -251,7 +261,8 @@ func readWarm(b *testing.B, s *testStore, id string) {
 	if _, err := s.Artifact(ctx, "calculator", "add"); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := s.History(ctx, id, store.HistoryQuery{Desc: true, Depth0: true, Limit: 1, Role: "calculator", Method: "add", Since: time.Now()}); err != nil {
+	if _, err := s.History(ctx, id, store.HistoryQuery{Desc: true, Depth0: true, Limit: 1, Role: "calculator",
+		Method: "add", Since: time.Now()}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -261,10 +272,12 @@ func seed(b testing.TB, dir string, records, tools, sessions int) {
 	b.Helper()
 	s := open(b, dir, DefaultOptions())
 	ctx := context.Background()
-	if err := s.CreateSession(ctx, agent.Session{ID: "sess_big", Role: "calculator", CreatedAt: time.Now()}, nil); err != nil {
+	if err := s.CreateSession(ctx, agent.Session{ID: "sess_big", Role: "calculator", CreatedAt: time.Now()},
+		nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_big", "call_0", time.Now()), "package tool")); err != nil {
+	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_big", "call_0", time.Now()),
+		"package tool")); err != nil {
 		b.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -284,7 +297,9 @@ func seed(b testing.TB, dir string, records, tools, sessions int) {
 	for range 64 {
 		wg.Go(func() {
 			for i := n.Add(1); i < int64(tools); i = n.Add(1) {
-				if _, err := s.PutTool(ctx, agent.Tool{Role: fmt.Sprintf("tool_%06d", i), Contract: agent.Contract{Purpose: "something or other", Deliverable: json.RawMessage(`{"type":"object"}`)}}, 0, nil); err != nil {
+				if _, err := s.PutTool(ctx, agent.Tool{Role: fmt.Sprintf("tool_%06d", i),
+					Contract: agent.Contract{Purpose: "something or other",
+						Deliverable: json.RawMessage(`{"type":"object"}`)}}, 0, nil); err != nil {
 					b.Error(err)
 					return
 				}
@@ -315,7 +330,8 @@ func seed(b testing.TB, dir string, records, tools, sessions int) {
 	mustWrite(b, dir+"/tools", "index.json", index)
 	for i := 1; i < sessions; i++ {
 		id := fmt.Sprintf("sess_%07d", i)
-		mustWrite(b, dir+"/sessions/"+id, "session.json", sessionDoc{head: head{SchemaVersion: 1}, Session: agent.Session{ID: id, Role: "calculator"}})
+		mustWrite(b, dir+"/sessions/"+id, "session.json", sessionDoc{head: head{SchemaVersion: 1},
+			Session: agent.Session{ID: id, Role: "calculator"}})
 	}
 }
 

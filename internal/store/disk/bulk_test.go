@@ -74,7 +74,8 @@ func TestBulkGivesUp(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := b.sync(t.Context(), mine, func() error { time.Sleep(time.Second); return broken }); !errors.Is(err, broken) {
+			if err := b.sync(t.Context(), mine,
+				func() error { time.Sleep(time.Second); return broken }); !errors.Is(err, broken) {
 				t.Errorf("got %v", err)
 			}
 		})

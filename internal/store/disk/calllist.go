@@ -40,7 +40,8 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 		return p.linked(l)
 	}
 	if l.inFiles {
-		at, err := p.entries.Locate(jsonl.Key(q.Before), func(line []byte) bool { return jsonl.Member(line, "call_id") == q.Before })
+		at, err := p.entries.Locate(jsonl.Key(q.Before),
+			func(line []byte) bool { return jsonl.Member(line, "call_id") == q.Before })
 		if err != nil || at == nil {
 			return l.out, err
 		}
@@ -63,7 +64,8 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 // CallsAfter is part of store.Namespace.
 func (p *calls) CallsAfter(ctx context.Context, after string, limit int) ([]agent.LogEntry, error) {
 	p.n.mu.RLock()
-	l := &callList{q: store.CallQuery{Limit: limit}, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
+	l := &callList{q: store.CallQuery{Limit: limit}, out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections),
+		end: p.entries.End()}
 	pending := slices.Clone(p.pending)
 	at := slices.Index(pending, p.byID[after])
 	p.n.mu.RUnlock()
@@ -85,7 +87,8 @@ func (p *calls) CallsAfter(ctx context.Context, after string, limit int) ([]agen
 func (p *calls) fileAfter(ctx context.Context, l *callList, after string) error {
 	var from jsonl.Place
 	if after != "" {
-		at, err := p.entries.Locate(jsonl.Key(after), func(line []byte) bool { return jsonl.Member(line, "call_id") == after })
+		at, err := p.entries.Locate(jsonl.Key(after),
+			func(line []byte) bool { return jsonl.Member(line, "call_id") == after })
 		if err != nil {
 			return err
 		}
@@ -109,7 +112,8 @@ func (p *calls) fileAfter(ctx context.Context, l *callList, after string) error 
 func (p *calls) startList(q store.CallQuery) *callList {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
-	l := &callList{q: q, last: q.Before, newest: q.Before == "", out: []agent.LogEntry{}, corrections: maps.Clone(p.corrections), end: p.entries.End()}
+	l := &callList{q: q, last: q.Before, newest: q.Before == "", out: []agent.LogEntry{},
+		corrections: maps.Clone(p.corrections), end: p.entries.End()}
 	before := len(p.pending)
 	if q.Before != "" {
 		before = slices.Index(p.pending, p.byID[q.Before])

@@ -40,7 +40,8 @@ type pendingCall struct {
 }
 
 func newCalls(n *namespace) *calls {
-	p := &calls{n: n, byID: map[string]*pendingCall{}, byKey: map[string]*pendingCall{}, corrections: map[string]string{}}
+	p := &calls{n: n, byID: map[string]*pendingCall{}, byKey: map[string]*pendingCall{},
+		corrections: map[string]string{}}
 	o := jsonl.Options{Files: &n.files.Replacer, Bytes: n.o.LogSegment, Now: n.now, Lost: n.files.reportLost,
 		Lock: func(m *locks.RWMutex) { m.Rank(n.order, rankLines) }}
 	o.Dir, o.Current, o.Keys, o.Time = "calls", callLogFile, callKeys, callTime
@@ -53,7 +54,8 @@ func newCalls(n *namespace) *calls {
 // apply adds a call. The caller holds shared.mu.
 func (p *calls) apply(e *entry) {
 	c := e.call
-	c.value = valueLine{CallID: c.log.CallID, SessionID: e.Session, Owner: c.log.Owner, At: e.At, Outcome: e.Outcome, Effects: e.Effects, Key: e.Key, Reply: e.Reply, Debug: store.DebugBytes(&c.log)}
+	c.value = valueLine{CallID: c.log.CallID, SessionID: e.Session, Owner: c.log.Owner, At: e.At, Outcome: e.Outcome,
+		Effects: e.Effects, Key: e.Key, Reply: e.Reply, Debug: store.DebugBytes(&c.log)}
 	if x := e.planned.session; x != nil && c.value.Owner == "" {
 		c.value.Owner = agent.LoggedOwner(x.meta.Owner)
 	}
@@ -170,7 +172,8 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 		return p.repeat(ctx, e, c, w.Buf)
 	}
 	if e.Record != nil || e.Context != nil {
-		if _, err := p.n.sessions.get(c.SessionID); err != nil { // read here, so that the batch need not wait for a file
+		// read here, so that the batch need not wait for a file
+		if _, err := p.n.sessions.get(c.SessionID); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,8 @@ func newCatalog(n *namespace) *catalog {
 // load reads the registry and the index. It reports whether the registry was corrupt.
 func (p *catalog) load() (corrupt bool, err error) {
 	var reg registryDoc
-	if corrupt, err = readOptional(p.n.files, registryFile, &reg, func() error { return checkRegistry(&reg) }); err != nil {
+	if corrupt, err = readOptional(p.n.files, registryFile, &reg,
+		func() error { return checkRegistry(&reg) }); err != nil {
 		return false, err
 	}
 	p.registry.lsn = reg.LSN
@@ -272,7 +273,8 @@ func (p *catalog) RankedTool(_ context.Context, role string, now time.Time) (sto
 }
 
 // PutTool is part of store.Namespace.
-func (p *catalog) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (agent.Tool, error) {
+func (p *catalog) PutTool(ctx context.Context, t agent.Tool, revision int64,
+	audit *agent.AuditEntry) (agent.Tool, error) {
 	e := p.n.newEntry()
 	e.Audit = audit
 	err := p.n.commit(ctx, &commit{entry: e, check: func() (err error) {

@@ -125,7 +125,8 @@ func (f *flusher) syncLines(lsn uint64, list []*work) error {
 		if err != nil {
 			return err
 		}
-		at.Sessions, at.Unarchived, at.life, at.Figures, at.Stored = w.count, w.restored, w.life, w.figures, w.n.stored.doc(w.stored)
+		at.Sessions, at.Unarchived, at.life, at.Figures, at.Stored = w.count, w.restored, w.life, w.figures,
+			w.n.stored.doc(w.stored)
 		if w.n.name == agent.DefaultNamespace {
 			doc.checkpointed = at
 			continue

@@ -123,7 +123,8 @@ func (p *connections) stored(name string) (c agent.Connection, found, room bool)
 }
 
 // PutConnection is part of store.Namespace.
-func (p *connections) PutConnection(ctx context.Context, c agent.Connection, revision int64, audit *agent.AuditEntry) (agent.Connection, error) {
+func (p *connections) PutConnection(ctx context.Context, c agent.Connection, revision int64,
+	audit *agent.AuditEntry) (agent.Connection, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	old, found, room := p.stored(c.Name)
@@ -140,7 +141,8 @@ func (p *connections) PutConnection(ctx context.Context, c agent.Connection, rev
 }
 
 // DeleteConnection is part of store.Namespace.
-func (p *connections) DeleteConnection(ctx context.Context, name string, revision int64, audit *agent.AuditEntry) error {
+func (p *connections) DeleteConnection(ctx context.Context, name string, revision int64,
+	audit *agent.AuditEntry) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	old, found, _ := p.stored(name)

@@ -49,7 +49,10 @@ func (d contentDoc) text() ([]byte, error) {
 
 func newContents(n *namespace) *contents {
 	p := &contents{n: n}
-	p.doc = held{name: contentFile, render: func(h head) (any, error) { return contentDoc{h, slices.Clone(p.kept.Entries)}, nil }}
+	p.doc = held{name: contentFile, render: func(h head) (any,
+		error) {
+		return contentDoc{h, slices.Clone(p.kept.Entries)}, nil
+	}}
 	return p
 }
 

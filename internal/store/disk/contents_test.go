@@ -25,7 +25,8 @@ func contentsOf(values ...string) contentDoc {
 // The document holds what an indented one would, and no value that is not JSON gets into it.
 func TestContentDocument(t *testing.T) {
 	t.Parallel()
-	for _, values := range [][]string{{}, {`null`}, {`1`, `"<a> & \u2028 \u00e4"`, "\"\u2028 ü \U0001F600\"", `{"b":[1,{"c":-0.5e-7}],"a":"\n"}`, strings.Repeat("[", 500) + strings.Repeat("]", 500)}} {
+	for _, values := range [][]string{{}, {`null`}, {`1`, `"<a> & \u2028 \u00e4"`, "\"\u2028 ü \U0001F600\"",
+		`{"b":[1,{"c":-0.5e-7}],"a":"\n"}`, strings.Repeat("[", 500) + strings.Repeat("]", 500)}} {
 		doc := contentsOf(values...)
 		text, err := encodeDoc(doc)
 		if err != nil {

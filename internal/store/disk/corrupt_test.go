@@ -37,11 +37,13 @@ func TestCorruptFiles(t *testing.T) {
 				t.Errorf("the index was not made again: %v", states)
 			}
 		}},
-		{policyFile, func(string) string { return `{"schema_version":1,"policy":{"delegation_depth":-1}}` }, func(t *testing.T, s *testStore) {
-			if p, _, err := s.Policy(ctx); err != nil || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
-				t.Errorf("got %+v, %v, want the default", p, err)
-			}
-		}},
+		{policyFile, func(string) string { return `{"schema_version":1,"policy":{"delegation_depth":-1}}` },
+			func(t *testing.T, s *testStore) {
+				if p, _, err := s.Policy(ctx); err != nil ||
+					p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
+					t.Errorf("got %+v, %v, want the default", p, err)
+				}
+			}},
 		{patternsFile, truncated, func(*testing.T, *testStore) {}},
 		{contentFile, truncated, func(*testing.T, *testStore) {}},
 		{connectionsFile, truncated, func(t *testing.T, s *testStore) {
@@ -55,8 +57,13 @@ func TestCorruptFiles(t *testing.T) {
 			}
 		}},
 		{"tools/calculator/add.json", truncated, noArtifact},
-		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }, noArtifact},
-		{"tools/calculator/add.json", func(s string) string { return strings.Replace(s, `"schema_version": 1`, `"schema_version": 9`, 1) }, noArtifact},
+		{"tools/calculator/add.json",
+			func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }, noArtifact},
+		{"tools/calculator/add.json",
+			func(s string) string {
+				return strings.Replace(s, `"schema_version": 1`, `"schema_version": 9`,
+					1)
+			}, noArtifact},
 		{"sessions/sess_1/session.json", truncated, func(t *testing.T, s *testStore) {
 			got, err := s.Session(ctx, "sess_1")
 			if err != nil || got.HistorySize != 12 || got.Role != "calculator" {
@@ -66,16 +73,20 @@ func TestCorruptFiles(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":3,`, `"seq":"three",`, 1) }, func(t *testing.T, s *testStore) {
-			page, err := s.History(ctx, "sess_1", store.HistoryQuery{})
-			if err != nil || len(page.Records) != 11 {
-				t.Errorf("got %d records, %v, want the eleven that can be read", len(page.Records), err)
-			}
-			c := storetest.NewCommit("sess_1", "call_new", time.Now())
-			if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 13 {
-				t.Errorf("got seq %d, %v, want 13", c.Record.Seq, err)
-			}
-		}},
+		{"sessions/sess_1/history.jsonl",
+			func(s string) string {
+				return strings.Replace(s, `"seq":3,`, `"seq":"three",`,
+					1)
+			}, func(t *testing.T, s *testStore) {
+				page, err := s.History(ctx, "sess_1", store.HistoryQuery{})
+				if err != nil || len(page.Records) != 11 {
+					t.Errorf("got %d records, %v, want the eleven that can be read", len(page.Records), err)
+				}
+				c := storetest.NewCommit("sess_1", "call_new", time.Now())
+				if err := s.CommitCall(ctx, c); err != nil || c.Record.Seq != 13 {
+					t.Errorf("got seq %d, %v, want 13", c.Record.Seq, err)
+				}
+			}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			dir, _ := filled(t)
@@ -141,10 +152,14 @@ func TestVerifyAndRepair(t *testing.T) {
 	}{
 		{registryFile, truncated},
 		{indexFile, func(s string) string { return strings.Replace(s, `"sub"`, `"sup"`, 1) }},
-		{"tools/calculator/add.json", func(s string) string { return strings.Replace(s, `"failure_count": 0`, `"failure_count": 7`, 1) }},
-		{"tools/calculator/add.json", func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }},
-		{"sessions/sess_1/session.json", func(s string) string { return strings.Replace(s, `"history_size": 12`, `"history_size": 3`, 1) }},
-		{"sessions/sess_1/history.jsonl", func(s string) string { return strings.Replace(s, `"seq":4,`, `"seq":x,`, 1) }},
+		{"tools/calculator/add.json",
+			func(s string) string { return strings.Replace(s, `"failure_count": 0`, `"failure_count": 7`, 1) }},
+		{"tools/calculator/add.json",
+			func(s string) string { return strings.ReplaceAll(s, "package tool", "package evil") }},
+		{"sessions/sess_1/session.json",
+			func(s string) string { return strings.Replace(s, `"history_size": 12`, `"history_size": 3`, 1) }},
+		{"sessions/sess_1/history.jsonl",
+			func(s string) string { return strings.Replace(s, `"seq":4,`, `"seq":x,`, 1) }},
 		{"calls.jsonl", func(s string) string { return strings.Replace(s, `{"timestamp"`, `{timestamp"`, 1) }},
 	} {
 		dir, _ := filled(t)
@@ -162,7 +177,8 @@ func TestVerifyAndRepair(t *testing.T) {
 			continue
 		}
 		r, err = Repair(ctx, dir, testOptions(t), nil)
-		if err != nil || len(r.Problems) > 0 && !strings.Contains(r.Problems[0], "failure_count") && !strings.Contains(r.Problems[0], "out of order") {
+		if err != nil || len(r.Problems) > 0 && !strings.Contains(r.Problems[0], "failure_count") &&
+			!strings.Contains(r.Problems[0], "out of order") {
 			t.Errorf("%s: not fixed: %v, %v", c.file, r.Problems, err)
 		}
 	}
@@ -184,14 +200,16 @@ func TestVerifyReadsFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, testOptions(t))
 	const text = "one, two"
-	f, err := storetest.NewFile(s, agent.File{ID: "file_1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}, text)
+	f, err := storetest.NewFile(s, agent.File{ID: "file_1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))},
+		text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.AddFile(t.Context(), f), s.close()); err != nil {
 		t.Fatal(err)
 	}
-	for bytes, want := range map[string]string{text: "", "one, six": "files/file_1: has other bytes than its digest says", "one": "files/file_1: has 3 bytes, not 8"} {
+	for bytes, want := range map[string]string{text: "",
+		"one, six": "files/file_1: has other bytes than its digest says", "one": "files/file_1: has 3 bytes, not 8"} {
 		if err := os.WriteFile(filepath.Join(dir, "files", "file_1"), []byte(bytes), 0o600); err != nil {
 			t.Fatal(err)
 		}

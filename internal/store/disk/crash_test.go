@@ -47,7 +47,8 @@ func (p play) run(t *testing.T, f *vfstest.FS) (states []string) {
 }
 
 // with is run with options of its own.
-func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstest.FS, func() time.Time) Options) (states []string) {
+func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstest.FS,
+	func() time.Time) Options) (states []string) {
 	t.Helper()
 	at := simStart
 	now := func() time.Time { return at }
@@ -94,7 +95,8 @@ func (p play) cuts(t *testing.T) {
 	f := vfstest.New()
 	c := cutTest{play: p, f: f, states: p.run(t, f)}
 	c.ops = f.Ops()
-	for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf} {
+	for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf,
+		vfstest.AnyOf} {
 		t.Run(fmt.Sprint("way", way), func(t *testing.T) {
 			t.Parallel()
 			began, acknowledged := 0, 0
@@ -217,7 +219,8 @@ func (p play) faults(t *testing.T, probe *vfstest.FS) {
 					}
 					return nil, false
 				}
-				faultyRun{p, 0, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll}}.check(t, f, fmt.Sprintf("operation %d, way %d", n, way))
+				faultyRun{p, 0, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.KeepAll}}.check(t, f,
+					fmt.Sprintf("operation %d, way %d", n, way))
 			}
 		})
 	}
@@ -251,7 +254,8 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 			if err := step.to(t, twin); err != nil {
 				t.Fatalf("%s: %s: the store did what its twin refuses: %v", what, step.name, err)
 			}
-		} else if !errors.Is(err, vfstest.ErrInjected) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrExists) {
+		} else if !errors.Is(err, vfstest.ErrInjected) && !errors.Is(err, store.ErrNotFound) &&
+			!errors.Is(err, store.ErrExists) {
 			t.Fatalf("%s: %s: %v", what, step.name, err)
 		} else {
 			unsure = step.late && errors.Is(err, store.ErrReadOnly)
@@ -319,7 +323,8 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart), "package tool")); err != nil {
+	if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart),
+		"package tool")); err != nil {
 		t.Fatal(err)
 	}
 	start := len(f.Ops())
@@ -329,7 +334,8 @@ func TestCrashPowerCutConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for n := range each {
 				c := storetest.NewCommit(fmt.Sprint("sess_", (w+n)%4), fmt.Sprintf("call_%02d_%02d", w, n), simStart)
-				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: simStart, Result: agent.ClassOK}}
+				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: simStart,
+					Result: agent.ClassOK}}
 				if err := s.CommitCall(ctx, c); err != nil {
 					t.Error(err)
 				}

@@ -21,7 +21,8 @@ func manySessions(t testing.TB, s *testStore) {
 	ctx := context.Background()
 	for i := range leastBatch + 8 {
 		id := fmt.Sprintf("sess_%03d", i)
-		if err := s.CreateSession(ctx, agent.Session{ID: id, CreatedAt: simStart}, map[string]json.RawMessage{"n": json.RawMessage(fmt.Sprint(i))}); err != nil {
+		if err := s.CreateSession(ctx, agent.Session{ID: id, CreatedAt: simStart},
+			map[string]json.RawMessage{"n": json.RawMessage(fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
@@ -63,7 +64,8 @@ func TestCrashInBatch(t *testing.T) {
 			left := f.Crash(n, mode, rand.New(rand.NewPCG(uint64(n), 3)))
 			got, s, err := dumpOf(t, left)
 			if err != nil || got != want {
-				t.Fatalf("power cut after operation %d (%s), way %d: %v, %s", n, opText(f.Ops(), n), way, err, storetest.Difference(got, want))
+				t.Fatalf("power cut after operation %d (%s), way %d: %v, %s", n, opText(f.Ops(), n), way, err,
+					storetest.Difference(got, want))
 			}
 			if q := s.Stats().Quarantined; q != 0 {
 				t.Fatalf("power cut after operation %d: %d files were moved aside", n, q)
@@ -186,7 +188,8 @@ func TestCrashBeforeTheFilesFollow(t *testing.T) {
 		}
 		got, s, err := dumpOf(t, left.Crash(n, vfstest.AnyOf, rand.New(rand.NewPCG(uint64(n), 8))))
 		if err != nil || got != states[max(began-1, 0)] && got != states[began] {
-			t.Fatalf("power cut after operation %d (%s): %v, %s", n, opText(ops, n), err, storetest.Difference(got, states[began]))
+			t.Fatalf("power cut after operation %d (%s): %v, %s", n, opText(ops, n), err,
+				storetest.Difference(got, states[began]))
 		}
 		if q := s.Stats().Quarantined; q != 0 {
 			t.Fatalf("power cut after operation %d: %d files were moved aside", n, q)

@@ -156,7 +156,8 @@ func TestIdleNamespaces(t *testing.T) {
 		if n := len(s.all()); n != 1 {
 			t.Errorf("%d namespaces were loaded, want the default one alone", n)
 		}
-		if got := s.Stats(); fmt.Sprint(got.Sessions, got.Tools, got.Artifacts) != fmt.Sprint(stats.Sessions, stats.Tools, stats.Artifacts) {
+		if got := s.Stats(); fmt.Sprint(got.Sessions, got.Tools, got.Artifacts) != fmt.Sprint(stats.Sessions,
+			stats.Tools, stats.Artifacts) {
 			t.Errorf("got %+v, want the figures of %+v", got, stats)
 		}
 		if err := s.CreateSession(t.Context(), agent.Session{ID: fmt.Sprint("sess_", kill)}, nil); err != nil {

@@ -17,7 +17,9 @@ func decodePlainly(text []byte) (*entry, error) {
 
 func creation(change func(*entry)) []byte {
 	at := time.Date(2026, 11, 22, 21, 28, 42, 850686590, time.UTC)
-	e := &entry{At: at.UnixMilli(), Session: "sess_1", Create: &created{Session: agent.Session{ID: "sess_1", Role: "a role", Owner: "local", CreatedAt: at, UpdatedAt: at, Revision: 1}}}
+	e := &entry{At: at.UnixMilli(), Session: "sess_1",
+		Create: &created{Session: agent.Session{ID: "sess_1", Role: "a role", Owner: "local", CreatedAt: at,
+			UpdatedAt: at, Revision: 1}}}
 	change(e)
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -39,16 +41,22 @@ func TestDecodeCreation(t *testing.T) {
 		"ephemeral": {true, func(e *entry) { e.Create.Session.Ephemeral = true }},
 		"no owner":  {true, func(e *entry) { e.Create.Session.Owner = "" }},
 		"other id":  {true, func(e *entry) { e.Create.Session.ID = "sess_2" }},
-		"local":     {true, func(e *entry) { e.Create.Session.CreatedAt = e.Create.Session.CreatedAt.In(time.FixedZone("", 3600)) }},
+		"local": {true, func(e *entry) {
+			e.Create.Session.CreatedAt = e.Create.Session.CreatedAt.In(time.FixedZone(
+				"", 3600))
+		}},
 		"escapes":   {false, func(e *entry) { e.Create.Session.Role = "a\n\"b\"" }},
 		"not ASCII": {false, func(e *entry) { e.Create.Session.Role = "Zürich" }},
 		"model":     {false, func(e *entry) { e.Create.Session.Model = "m" }},
 		"metadata":  {false, func(e *entry) { e.Create.Session.Metadata = map[string]string{"k": "v"} }},
 		"contract":  {false, func(e *entry) { e.Create.Session.Contract = &agent.Contract{} }},
-		"context":   {false, func(e *entry) { e.Create.Context = map[string]json.RawMessage{"k": json.RawMessage("1")} }},
-		"unsure":    {false, func(e *entry) { e.Unsure = 7 }},
-		"audit":     {false, func(e *entry) { e.Audit = &agent.AuditEntry{} }},
-		"negative":  {false, func(e *entry) { e.Create.Session.Revision = -1 }},
+		"context": {false, func(e *entry) {
+			e.Create.Context = map[string]json.RawMessage{"k": json.RawMessage(
+				"1")}
+		}},
+		"unsure":   {false, func(e *entry) { e.Unsure = 7 }},
+		"audit":    {false, func(e *entry) { e.Audit = &agent.AuditEntry{} }},
+		"negative": {false, func(e *entry) { e.Create.Session.Revision = -1 }},
 	} {
 		text := creation(c.change)
 		if short := decodeCreation(text) != nil; short != c.short {
@@ -64,7 +72,8 @@ func TestDecodeCreation(t *testing.T) {
 
 // Whatever decodeCreation takes, package json reads as the same entry.
 func FuzzDecodeCreation(f *testing.F) {
-	for _, change := range []func(*entry){func(*entry) {}, func(e *entry) { e.NS = "team" }, func(e *entry) { e.Create.Session.Debug, e.Create.Session.Ephemeral = true, true }} {
+	for _, change := range []func(*entry){func(*entry) {}, func(e *entry) { e.NS = "team" },
+		func(e *entry) { e.Create.Session.Debug, e.Create.Session.Ephemeral = true, true }} {
 		f.Add(creation(change))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

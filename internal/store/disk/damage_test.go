@@ -54,7 +54,8 @@ func TestDamagedHistoryLine(t *testing.T) {
 			})
 			s := open(t, dir, testOptions(t))
 			whole := []int{1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12}
-			for _, q := range []store.HistoryQuery{{Limit: 100}, {Limit: 100, Since: simStart.Add(-time.Hour)}, {Limit: 100, Scan: 100}} {
+			for _, q := range []store.HistoryQuery{{Limit: 100}, {Limit: 100, Since: simStart.Add(-time.Hour)},
+				{Limit: 100, Scan: 100}} {
 				for limit := range 13 {
 					for _, desc := range []bool{false, true} {
 						q.Limit, q.Desc, q.After = limit+1, desc, 0
@@ -92,11 +93,14 @@ func TestDamagedHistoryLine(t *testing.T) {
 			if _, err := Repair(ctx, dir, testOptions(t), nil); err != nil {
 				t.Fatal(err)
 			}
-			if aside, _ := filepath.Glob(filepath.Join(dir, "sessions/sess_1/history.jsonl.corrupt-*")); len(aside) != 1 {
+			if aside, _ := filepath.Glob(filepath.Join(dir,
+				"sessions/sess_1/history.jsonl.corrupt-*")); len(aside) != 1 {
 				t.Errorf("got %d files aside after a repair", len(aside))
 			}
 			s = open(t, dir, testOptions(t))
-			if p, err := s.History(ctx, "sess_1", store.HistoryQuery{Limit: 100}); err != nil || len(p.Records) != len(whole) || s.Stats().Quarantined != 0 {
+			if p, err := s.History(ctx, "sess_1",
+				store.HistoryQuery{Limit: 100}); err != nil || len(p.Records) != len(whole) ||
+				s.Stats().Quarantined != 0 {
 				t.Errorf("after a repair: %d records, %v", len(p.Records), err)
 			}
 		})
@@ -126,7 +130,8 @@ func TestTornLogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			entry := agent.AuditEntry{ID: "aud_new", Timestamp: agent.FormatTime(time.Now()), Actor: "local", Action: "policy.change"}
+			entry := agent.AuditEntry{ID: "aud_new", Timestamp: agent.FormatTime(time.Now()), Actor: "local",
+				Action: "policy.change"}
 			if err := s.SetPolicy(ctx, p, store.AnyRevision, &entry); err != nil {
 				t.Fatal(err)
 			}
@@ -134,13 +139,15 @@ func TestTornLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = open(t, dir, testOptions(t))
-			if list, err := s.ListCalls(ctx, store.CallQuery{Limit: 1}); err != nil || len(list) != 1 || list[0].CallID != "call_new" {
+			if list, err := s.ListCalls(ctx,
+				store.CallQuery{Limit: 1}); err != nil || len(list) != 1 || list[0].CallID != "call_new" {
 				t.Errorf("the newest call: %+v, %v", list, err)
 			}
 			if got, err := s.Call(ctx, "call_new"); err != nil || got.Outcome == nil {
 				t.Errorf("the new call: %+v, %v", got, err)
 			}
-			if list, err := s.Audit(ctx, store.AuditQuery{Limit: 1}); err != nil || len(list) != 1 || list[0].ID != "aud_new" {
+			if list, err := s.Audit(ctx,
+				store.AuditQuery{Limit: 1}); err != nil || len(list) != 1 || list[0].ID != "aud_new" {
 				t.Errorf("the newest operation: %+v, %v", list, err)
 			}
 			if err := s.close(); err != nil {
@@ -148,7 +155,8 @@ func TestTornLogs(t *testing.T) {
 			}
 			r, err := Repair(ctx, dir, testOptions(t), nil)
 			if file == auditFile { // no repair hides that an entry is gone
-				if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "1 entries are missing before entry") {
+				if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0],
+					"1 entries are missing before entry") {
 					t.Errorf("got %v, %v, want that one audit entry is missing", r.Problems, err)
 				}
 			} else if err != nil || len(r.Problems) > 0 {
@@ -164,7 +172,8 @@ func TestTornLogs(t *testing.T) {
 // A directory in the place of a document is moved aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
 	t.Parallel()
-	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json", "tools/calculator/add.json"} {
+	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json",
+		"tools/calculator/add.json"} {
 		dir, _ := filled(t)
 		name := filepath.Join(dir, file)
 		if err := os.Remove(name); err != nil {
@@ -177,7 +186,8 @@ func TestDirectoryInTheWay(t *testing.T) {
 		if _, err := s.Session(context.Background(), "sess_1"); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		if err := s.CommitCall(context.Background(), storetest.NewCommit("sess_1", "call_new", time.Now())); err != nil {
+		if err := s.CommitCall(context.Background(), storetest.NewCommit("sess_1", "call_new",
+			time.Now())); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		if err := s.close(); err != nil {
@@ -200,7 +210,8 @@ func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 func TestOpenOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for name, stop := range map[string]func(s *testStore) error{"stopped": (*testStore).close, "killed": func(s *testStore) error { s.kill(); return nil }} {
+	for name, stop := range map[string]func(s *testStore) error{"stopped": (*testStore).close,
+		"killed": func(s *testStore) error { s.kill(); return nil }} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := open(t, dir, testOptions(t))
@@ -224,7 +235,8 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
 				t.Errorf("got %d records", len(got))
 			}
-			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2", time.Now())); !errors.Is(err, store.ErrReadOnly) {
+			if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2",
+				time.Now())); !errors.Is(err, store.ErrReadOnly) {
 				t.Errorf("got %v, want ErrReadOnly", err)
 			}
 			full.set(1 << 40)

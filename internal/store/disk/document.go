@@ -158,7 +158,8 @@ func (f *files) moveAside(name string, cause error) error {
 		return err
 	}
 	f.shared.quarantined.Add(1)
-	f.shared.log.Warn().Str("file", f.path(name)).Str("aside", f.path(aside)).AnErr("cause", cause).Msg("a corrupt file was moved aside")
+	f.shared.log.Warn().Str("file", f.path(name)).Str("aside", f.path(aside)).AnErr("cause",
+		cause).Msg("a corrupt file was moved aside")
 	return nil
 }
 
@@ -192,7 +193,8 @@ func (f *files) reportDamage(name string) {
 		return
 	}
 	f.shared.quarantined.Add(1)
-	f.shared.log.Error().Str("file", f.path(name)).Msg("lines of a file are damaged and left out; recurgentd store repair moves them aside")
+	f.shared.log.Error().Str("file",
+		f.path(name)).Msg("lines of a file are damaged and left out; recurgentd store repair moves them aside")
 }
 
 // reportLost logs that a file is shorter than it was.

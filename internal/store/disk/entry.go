@@ -15,7 +15,8 @@ import (
 // entries in order onto the files gives what the files would be. The keys are short because every call writes them.
 type entry struct {
 	// Assigned when the entry is planned.
-	Unsure    uint64   `json:"w,omitempty"` // first lsn that was not known to be on disk when this was written; 0: all before it were
+	// first lsn that was not known to be on disk when this was written; 0: all before it were
+	Unsure    uint64   `json:"w,omitempty"`
 	Seq       int      `json:"q,omitempty"` // of the record
 	Counters  [5]int64 `json:"n,omitzero"`  // the log's artifact counters
 	Revisions []int64  `json:"v,omitempty"` // of each changed artifact, afterwards
@@ -52,7 +53,8 @@ type entry struct {
 
 	Make  agent.Namespace `json:"create_namespace,omitempty"`
 	Erase agent.Namespace `json:"erase_namespace,omitempty"`
-	Spent int64           `json:"erased_tokens,omitempty"` // with Erase: what that one used and had reserved on the same day
+	// with Erase: what that one used and had reserved on the same day
+	Spent int64 `json:"erased_tokens,omitempty"`
 
 	Reserve *agent.Spend `json:"reserve,omitempty"` // what a model request costs at most
 	Settle  *agent.Spend `json:"settle,omitempty"`  // what it cost

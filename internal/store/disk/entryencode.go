@@ -44,7 +44,8 @@ func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, no
 		planned
 	}{}
 	e := &both.entry
-	*e = entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context, Artifacts: c.Artifacts, Tools: c.Tools,
+	*e = entry{NS: journalName(name), At: now.UnixMilli(), Session: c.SessionID, Context: c.Context,
+		Artifacts: c.Artifacts, Tools: c.Tools,
 		Pattern: c.Pattern, Content: c.Content, Files: filesOf(c.Files), planned: &both.planned}
 	if c.Context.Empty() {
 		e.Context = nil

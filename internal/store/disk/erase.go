@@ -73,7 +73,8 @@ func (n *namespace) eraseLines(gone map[string]time.Time) error {
 		return err
 	}
 	var erased freed
-	if err := n.calls.values.Erase(match, func(line []byte) []byte { erased.line(line); return []byte("{}") }, since); err != nil {
+	if err := n.calls.values.Erase(match, func(line []byte) []byte { erased.line(line); return []byte("{}") },
+		since); err != nil {
 		n.stored.anew.values = true
 		return err
 	}
@@ -108,7 +109,8 @@ func (n *namespace) filesWithFixtures() (names []string, err error) {
 		return err
 	}
 	every := func(string) bool { return true }
-	for dir, pick := range map[string]func(string) bool{backupDir: every, "calls": isCorruptName, "values": isCorruptName, ".": isCorruptName} {
+	for dir, pick := range map[string]func(string) bool{backupDir: every, "calls": isCorruptName,
+		"values": isCorruptName, ".": isCorruptName} {
 		if err := list(dir, pick); err != nil {
 			return nil, err
 		}
@@ -160,7 +162,8 @@ func (n *namespace) eraseFile(f *files, name string, gone map[string]time.Time) 
 		return nil
 	}
 	doc := artifactDoc{}
-	if !strings.HasPrefix(name, archiveDir+"/") || isCorruptName(name) || json.Unmarshal(data, &doc) != nil || doc.Artifact == nil {
+	if !strings.HasPrefix(name, archiveDir+"/") || isCorruptName(name) || json.Unmarshal(data, &doc) != nil ||
+		doc.Artifact == nil {
 		return f.removeAll([]string{name})
 	}
 	for _, id := range named {

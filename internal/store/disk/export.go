@@ -70,7 +70,8 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) e
 		return err
 	}
 	for _, l := range x.left {
-		s.log.Warn().Str("why", l.Why).Int("files", l.Files).Strs("names", l.Names).Msg("an export left out files that are no part of the store")
+		s.log.Warn().Str("why", l.Why).Int("files", l.Files).Strs("names",
+			l.Names).Msg("an export left out files that are no part of the store")
 	}
 	return errors.Join(x.tar.Close(), zip.Close())
 }
@@ -136,7 +137,9 @@ func (x *exporter) leave(name string) {
 func holdsPrimary(name string) bool {
 	_, _, within := kindOf(name)
 	top, _, _ := strings.Cut(within, "/")
-	return !isCorruptName(name) && slices.Contains([]string{"tools", "programs", "sessions", "calls", "values", filesDir, journalDir, namespacesDir}, top)
+	return !isCorruptName(name) &&
+		slices.Contains([]string{"tools", "programs", "sessions", "calls", "values", filesDir, journalDir,
+			namespacesDir}, top)
 }
 
 // passed reports whether a directory holds nothing that belongs to an export: what is made anew, what is being written, and an erased namespace.
@@ -144,7 +147,8 @@ func passed(name string) bool {
 	if strings.HasSuffix(name, erasedSuffix) && path.Dir(name) == namespacesDir {
 		return true
 	}
-	return name == store.DerivedDir || name == vfs.TempDir || path.Base(name) == vfs.TempDir && path.Dir(path.Dir(name)) == namespacesDir
+	return name == store.DerivedDir || name == vfs.TempDir || path.Base(name) == vfs.TempDir &&
+		path.Dir(path.Dir(name)) == namespacesDir
 }
 
 func (x *exporter) tree(dir string) error {
@@ -242,7 +246,8 @@ func (x *exporter) text(name string, text []byte) error {
 }
 
 func (x *exporter) copy(name string, r io.Reader, size int64) error {
-	if err := x.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: x.at, Format: tar.FormatPAX}); err != nil {
+	if err := x.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: x.at,
+		Format: tar.FormatPAX}); err != nil {
 		return err
 	}
 	sum := sha256.New()

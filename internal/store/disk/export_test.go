@@ -35,7 +35,8 @@ func TestExportImport(t *testing.T) {
 				default:
 				}
 				c := storetest.NewCommit("sess_1", fmt.Sprintf("call_during_%d_%d", w, n), simStart)
-				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: simStart, Result: agent.ClassOK}}
+				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: simStart,
+					Result: agent.ClassOK}}
 				if err := s.CommitCall(ctx, c); err != nil {
 					t.Error(err)
 					return
@@ -79,11 +80,13 @@ func TestExportImport(t *testing.T) {
 	if err != nil || a.SuccessCount > original.SuccessCount || a.SuccessCount < 1 {
 		t.Errorf("got %d successes of %d, %v", a.SuccessCount, original.SuccessCount, err)
 	}
-	if _, err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t), nil); !errors.Is(err, store.ErrExists) {
+	if _, err := Import(ctx, into, bytes.NewReader(archive.Bytes()), testOptions(t),
+		nil); !errors.Is(err, store.ErrExists) {
 		t.Errorf("into a directory in use: got %v, want ErrExists", err)
 	}
 	whole := archive.Bytes()
-	for name, bad := range map[string][]byte{"cut off": whole[:len(whole)/2], "no archive": []byte("hello"), "empty": nil} {
+	for name, bad := range map[string][]byte{"cut off": whole[:len(whole)/2], "no archive": []byte("hello"),
+		"empty": nil} {
 		into := filepath.Join(t.TempDir(), "bad")
 		if _, err := Import(ctx, into, bytes.NewReader(bad), testOptions(t), nil); err == nil {
 			t.Errorf("%s: imported without an error", name)

@@ -38,7 +38,8 @@ func (x *exporter) checkpoint() error {
 	if x.only == agent.DefaultNamespace {
 		one.checkpointed = all.checkpointed
 	} else {
-		one.SchemaVersion, one.Namespaces = namespacesVersion, map[agent.Namespace]*checkpointed{x.only: all.Namespaces[x.only]}
+		one.SchemaVersion, one.Namespaces = namespacesVersion,
+			map[agent.Namespace]*checkpointed{x.only: all.Namespaces[x.only]}
 	}
 	text, err := encodeDoc(one)
 	if err != nil {

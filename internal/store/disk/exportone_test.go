@@ -34,12 +34,14 @@ func threeSpaces(t *testing.T, dir string) *testStore {
 			t.Fatal(err)
 		}
 		fillStore(t, &testStore{s.Store, n})
-		f, err := storetest.NewFile(n, agent.File{ID: "file_" + string(name), Owner: "ann", CreatedAt: simStart}, "bytes of "+canary(name))
+		f, err := storetest.NewFile(n, agent.File{ID: "file_" + string(name), Owner: "ann", CreatedAt: simStart},
+			"bytes of "+canary(name))
 		if err == nil {
 			err = n.AddFile(t.Context(), f)
 		}
 		if err == nil {
-			err = n.CreateSession(t.Context(), agent.Session{ID: "sess_own", Role: canary(name), CreatedAt: simStart, UpdatedAt: simStart}, nil)
+			err = n.CreateSession(t.Context(), agent.Session{ID: "sess_own", Role: canary(name), CreatedAt: simStart,
+				UpdatedAt: simStart}, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +150,9 @@ func TestExportOfANamespace(t *testing.T) {
 			own := 0
 			for file, data := range inArchive(t, archive.Bytes()) {
 				for _, other := range spacesOfExports {
-					if other != name && (bytes.Contains(data, []byte(canary(other))) || bytes.Contains(data, []byte(`"ns":"`+other+`"`)) || strings.HasPrefix(file, namespacesDir+"/"+string(other)+"/")) {
+					if other != name && (bytes.Contains(data, []byte(canary(other))) ||
+						bytes.Contains(data, []byte(`"ns":"`+other+`"`)) ||
+						strings.HasPrefix(file, namespacesDir+"/"+string(other)+"/")) {
 						t.Errorf("%s holds what is of %s", file, other)
 					}
 				}
@@ -167,11 +171,13 @@ func TestExportOfANamespace(t *testing.T) {
 			if r, err := Verify(t.Context(), into, testOptions(t)); err != nil || len(r.Problems) > 0 {
 				t.Errorf("verify: %v %v", r.Problems, err)
 			}
-			if got, want := itemsOf(t, into, name), itemsOf(t, dir, name); got != want || !strings.Contains(got, canary(name)+" meanwhile") {
+			if got, want := itemsOf(t, into, name), itemsOf(t, dir,
+				name); got != want || !strings.Contains(got, canary(name)+" meanwhile") {
 				t.Error(storetest.Difference(got, want))
 			}
 			list, err := open(t, into, testOptions(t)).ListNamespaces(t.Context(), "", 10)
-			if want := map[bool]int{true: 1, false: 2}[name == agent.DefaultNamespace]; err != nil || len(list) != want {
+			if want := map[bool]int{true: 1,
+				false: 2}[name == agent.DefaultNamespace]; err != nil || len(list) != want {
 				t.Errorf("the copy has the namespaces %v, %v", list, err)
 			}
 		})
@@ -208,15 +214,18 @@ func TestImportOfANamespace(t *testing.T) {
 		}
 		before := itemsOf(t, into, "beta")
 		add := func(name agent.Namespace, data []byte) error {
-			_, err := ImportNamespace(t.Context(), into, bytes.NewReader(data), testOptions(t), Addition{name, &agent.AuditEntry{ID: "aud_import", Action: "store.import"}})
+			_, err := ImportNamespace(t.Context(), into, bytes.NewReader(data), testOptions(t),
+				Addition{name, &agent.AuditEntry{ID: "aud_import", Action: "store.import"}})
 			return err
 		}
 		for name, c := range map[string]struct {
 			of   agent.Namespace
 			data []byte
 			want error
-		}{"it has one": {"beta", archive.Bytes(), store.ErrExists}, "the default one": {agent.DefaultNamespace, archive.Bytes(), store.ErrExists},
-			"none in the archive": {"nobody", archive.Bytes(), store.ErrNotFound}, "damaged": {"acme", archive.Bytes()[:archive.Len()/2], nil}} {
+		}{"it has one": {"beta", archive.Bytes(), store.ErrExists},
+			"the default one":     {agent.DefaultNamespace, archive.Bytes(), store.ErrExists},
+			"none in the archive": {"nobody", archive.Bytes(), store.ErrNotFound},
+			"damaged":             {"acme", archive.Bytes()[:archive.Len()/2], nil}} {
 			if err := add(c.of, c.data); err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%s, %s: %v", kind, name, err)
 			}

@@ -202,7 +202,8 @@ func (p *streams) commitFiles(ctx context.Context, files []store.NewFile, commit
 	if err == nil {
 		err = commit()
 	}
-	if err != nil && !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, errRepeated) { // then the entry was, or may have been, written
+	// then the entry was, or may have been, written
+	if err != nil && !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, errRepeated) {
 		p.unseal(files)
 	}
 	return err

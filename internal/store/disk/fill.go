@@ -103,7 +103,8 @@ func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) 
 	if err := f.finish(); err != nil {
 		return err
 	}
-	if err := errors.Join(s.root.makeDir(journalDir), s.root.Clean()); err != nil { // there may be no default namespace among the items
+	// there may be no default namespace among the items
+	if err := errors.Join(s.root.makeDir(journalDir), s.root.Clean()); err != nil {
 		return err
 	}
 	if err := s.root.writeDoc(checkpointFile, &f.checkpoint); err != nil {
@@ -188,9 +189,13 @@ func (f *filler) line(x *store.Item) error {
 	case x.Record != nil:
 		return f.record(x.Record)
 	case x.Call != nil:
-		return f.append(f.n.calls.entries, &f.text.entries, func(b []byte) ([]byte, error) { return append(b, x.Call...), nil })
+		return f.append(f.n.calls.entries, &f.text.entries, func(b []byte) ([]byte,
+			error) {
+			return append(b, x.Call...), nil
+		})
 	case x.Value != nil:
-		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, Owner: x.Value.Owner, Debug: x.Value.Debug, At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
+		v := valueLine{CallID: x.Value.CallID, SessionID: x.Value.SessionID, Owner: x.Value.Owner, Debug: x.Value.Debug,
+			At: x.Value.At.UnixMilli(), Outcome: x.Value.Outcome, Effects: x.Value.Effects}
 		if k := x.Value.Key; k != nil {
 			v.Key, v.Reply = &replyKey{Key: k.Key, BodyHash: k.BodyHash, CallID: k.CallID}, k.Reply
 		}
@@ -217,8 +222,11 @@ func (f *filler) begin(info *store.NamespaceInfo) error {
 		return err
 	}
 	n := newNamespace(f.store, info.Name)
-	*f = filler{store: f.store, checkpoint: f.checkpoint, n: n, space: *info, registry: registryDoc{docHead(), map[string]*agent.Tool{}}, conns: connectionsDoc{head: docHead()},
-		patterns: patternsDoc{docHead(), map[string][]agent.PatternEvent{}}, evidence: evidenceDoc{docHead(), []agent.MethodEvidence{}}, contents: contentDoc{head: docHead()}, files: filesDoc{docHead(), []agent.File{}}}
+	*f = filler{store: f.store, checkpoint: f.checkpoint, n: n, space: *info,
+		registry: registryDoc{docHead(), map[string]*agent.Tool{}}, conns: connectionsDoc{head: docHead()},
+		patterns: patternsDoc{docHead(), map[string][]agent.PatternEvent{}},
+		evidence: evidenceDoc{docHead(), []agent.MethodEvidence{}}, contents: contentDoc{head: docHead()},
+		files: filesDoc{docHead(), []agent.File{}}}
 	if err := n.layOut(); err != nil {
 		return err
 	}
@@ -233,7 +241,8 @@ func (f *filler) finish() error {
 	if err := f.endSession(); err != nil {
 		return err
 	}
-	for name, doc := range map[string]any{registryFile: f.registry, connectionsFile: f.conns, patternsFile: f.patterns, evidenceFile: f.evidence, contentFile: f.contents, filesFile: f.files} {
+	for name, doc := range map[string]any{registryFile: f.registry, connectionsFile: f.conns, patternsFile: f.patterns,
+		evidenceFile: f.evidence, contentFile: f.contents, filesFile: f.files} {
 		if err := f.n.files.writeDoc(name, doc); err != nil {
 			return err
 		}

@@ -16,9 +16,12 @@ import (
 // halfway are the items of a namespace with sessions. at is called after so many of them.
 func halfway(t *testing.T, n int, at func() error) func(func(*store.Item) error) error {
 	return func(give func(*store.Item) error) error {
-		items := []*store.Item{{Namespace: agent.DefaultNamespace, Space: &store.NamespaceInfo{Name: agent.DefaultNamespace}}}
-		for _, id := range []string{"sess_06gzqwq081srb0e6zx42fm96t4", "sess_06gzqwq081srb0e6zx42fm96t5", "sess_06gzqwq081srb0e6zx42fm96t6"} {
-			items = append(items, &store.Item{Namespace: agent.DefaultNamespace, Session: &store.ItemSession{Session: agent.Session{ID: id, Role: "calculator"}}})
+		items := []*store.Item{{Namespace: agent.DefaultNamespace,
+			Space: &store.NamespaceInfo{Name: agent.DefaultNamespace}}}
+		for _, id := range []string{"sess_06gzqwq081srb0e6zx42fm96t4", "sess_06gzqwq081srb0e6zx42fm96t5",
+			"sess_06gzqwq081srb0e6zx42fm96t6"} {
+			items = append(items, &store.Item{Namespace: agent.DefaultNamespace,
+				Session: &store.ItemSession{Session: agent.Session{ID: id, Role: "calculator"}}})
 		}
 		for i, x := range items {
 			if i == n {

@@ -62,7 +62,8 @@ func (f *filler) archive(x *store.ItemArchived) error {
 	if x.Tool != nil {
 		return f.write(archiveFile(store.Target{Role: x.Tool.Role}, stamp), toolDoc{agent.SchemaVersion, *x.Tool})
 	}
-	return f.write(archiveFile(store.Target{Role: x.Artifact.Role, Method: x.Artifact.MethodName}, stamp), artifactDoc{x.Artifact, filledLSN})
+	return f.write(archiveFile(store.Target{Role: x.Artifact.Role, Method: x.Artifact.MethodName}, stamp),
+		artifactDoc{x.Artifact, filledLSN})
 }
 
 func (f *filler) file(x *store.ItemFile) error {

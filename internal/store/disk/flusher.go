@@ -25,15 +25,17 @@ type flusher struct {
 
 	archive locks.RWMutex // see the package comment
 
-	mu         locks.Mutex
-	exporting  int                               // exports under way: the journal and the segments stay; guarded by mu, as all below
-	checkpoint uint64                            // lsn of the last checkpoint
-	forced     bool                              // the next checkpoint writes in any case
-	inherited  bool                              // files that another process wrote may not be on disk
-	behind     bool                              // the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
-	last       time.Time                         // when the last checkpoint was
-	text       callText                          // of the namespace that is being written
-	idle       map[agent.Namespace]*checkpointed // the idle namespaces when the state was last gathered
+	mu locks.Mutex
+	// exports under way: the journal and the segments stay; guarded by mu, as all below
+	exporting  int
+	checkpoint uint64 // lsn of the last checkpoint
+	forced     bool   // the next checkpoint writes in any case
+	inherited  bool   // files that another process wrote may not be on disk
+	// the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
+	behind bool
+	last   time.Time                         // when the last checkpoint was
+	text   callText                          // of the namespace that is being written
+	idle   map[agent.Namespace]*checkpointed // the idle namespaces when the state was last gathered
 }
 
 // run writes the files until ctx ends.
@@ -217,8 +219,11 @@ type work struct {
 }
 
 func (n *namespace) gather(full bool) *work {
-	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending), restored: slices.Clone(n.archive.restored),
-		calls: slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending), gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count, life: n.life}
+	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending),
+		restored: slices.Clone(n.archive.restored),
+		calls:    slices.Clone(n.calls.pending), audit: slices.Clone(n.auditTrail.pending),
+		gone: maps.Clone(n.sessions.gone), files: slices.Collect(maps.Keys(n.streams.gone)), count: n.sessions.count,
+		life: n.life}
 	if full {
 		w.figures, w.stored = n.figures(), n.stored.gather()
 	}

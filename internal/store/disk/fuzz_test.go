@@ -43,8 +43,10 @@ func FuzzFiles(f *testing.F) {
 	if err := s.close(); err != nil {
 		f.Fatal(err)
 	}
-	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, connectionsFile, spendFile, checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",
-		"tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "journal/00000000000000000040.wal"}
+	names := []string{registryFile, indexFile, policyFile, patternsFile, contentFile, connectionsFile, spendFile,
+		checkpointFile, auditFile, "calls.jsonl", "values/00000001.jsonl", "calls/00000001.idx",
+		"tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl",
+		"journal/00000000000000000040.wal"}
 	for i, name := range names {
 		if data, err := base.ReadFile(name); err == nil {
 			f.Add(uint8(i), data)
@@ -99,7 +101,8 @@ func FuzzFiles(f *testing.F) {
 		if _, err := s.History(ctx, id, store.HistoryQuery{Depth0: true, Desc: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit(id, "call_new", simStart), "package tool")); err != nil {
+		if err := s.CommitCall(ctx, storetest.Forged(storetest.NewCommit(id, "call_new", simStart),
+			"package tool")); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.checkpoint(); err != nil {

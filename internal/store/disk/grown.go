@@ -21,7 +21,8 @@ type grown struct {
 func (e *entry) grow(owner string, b store.Bytes) {
 	for i := range e.Grown {
 		if g := &e.Grown[i]; g.Owner == owner {
-			*g = grown{owner, g.Contexts + b.Contexts, g.Histories + b.Histories, g.Tools + b.Tools, g.Examples + b.Examples}
+			*g = grown{owner, g.Contexts + b.Contexts, g.Histories + b.Histories, g.Tools + b.Tools,
+				g.Examples + b.Examples}
 			return
 		}
 	}

@@ -50,7 +50,11 @@ func (p *sessions) eachRecord(ctx context.Context, x *session, visit func(line [
 			return err
 		}
 		defer f.Close()
-		if _, err := jsonl.Forward(ctx, f, 0, bytes, func(line []byte) (bool, error) { visit(line); return false, nil }); err != nil {
+		if _, err := jsonl.Forward(ctx, f, 0, bytes, func(line []byte) (bool, error) {
+			visit(line)
+			return false,
+				nil
+		}); err != nil {
 			return err
 		}
 	}
@@ -63,7 +67,8 @@ func (p *sessions) eachRecord(ctx context.Context, x *session, visit func(line [
 // lastOf answers from memory what every warm call asks: the newest depth-0 record of a role and method. It reports
 // whether it could. The caller holds mu.
 func (x *session) lastOf(q *store.HistoryQuery) (page store.HistoryPage, done bool) {
-	if !q.Desc || !q.Depth0 || q.Limit != 1 || q.After != 0 || q.Role == "" || q.Method == "" || q.Status != "" || !q.Until.IsZero() {
+	if !q.Desc || !q.Depth0 || q.Limit != 1 || q.After != 0 || q.Role == "" || q.Method == "" || q.Status != "" ||
+		!q.Until.IsZero() {
 		return page, false
 	}
 	page = store.HistoryPage{Records: []json.RawMessage{}, Size: x.size}

@@ -22,10 +22,12 @@ var longAgo = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func writeHistory(b testing.TB, dir, id string, records int) {
 	b.Helper()
 	s := open(b, dir, DefaultOptions())
-	if err := s.CreateSession(context.Background(), agent.Session{ID: id, Role: "calculator", CreatedAt: longAgo}, nil); err != nil {
+	if err := s.CreateSession(context.Background(), agent.Session{ID: id, Role: "calculator", CreatedAt: longAgo},
+		nil); err != nil {
 		b.Fatal(err)
 	}
-	if err := s.CommitCall(context.Background(), storetest.Forged(storetest.NewCommit(id, "call_0", longAgo), "package tool")); err != nil {
+	if err := s.CommitCall(context.Background(), storetest.Forged(storetest.NewCommit(id, "call_0", longAgo),
+		"package tool")); err != nil {
 		b.Fatal(err)
 	}
 	if err := s.close(); err != nil {
@@ -85,8 +87,10 @@ func BenchmarkHistory(b *testing.B) {
 				{"page-first", store.HistoryQuery{Limit: 100, Scan: look}, 100},
 				{"page-middle", store.HistoryQuery{Limit: 100, Scan: look, After: records / 2}, 100},
 				{"page-newest", store.HistoryQuery{Limit: 100, Scan: look, Desc: true}, 100},
-				{"newest-errors", store.HistoryQuery{Limit: 100, Scan: look, Desc: true, Status: agent.StatusError}, 100},
-				{"a-minute-in-the-middle", store.HistoryQuery{Limit: 100, Scan: look, Since: middle, Until: middle.Add(time.Minute)}, 60},
+				{"newest-errors", store.HistoryQuery{Limit: 100, Scan: look, Desc: true, Status: agent.StatusError},
+					100},
+				{"a-minute-in-the-middle", store.HistoryQuery{Limit: 100, Scan: look, Since: middle,
+					Until: middle.Add(time.Minute)}, 60},
 				{"rare-from-the-end", store.HistoryQuery{Limit: 100, Scan: look, Desc: true, Method: "rare"}, 0},
 			} {
 				b.Run(c.name, func(b *testing.B) {

@@ -77,15 +77,23 @@ func exportOf(t *testing.T) (dir string, files map[string][]byte) {
 
 // planted are files that an archive may hold and no import takes, by why.
 var planted = map[string][]string{
-	leftDerived: {"native/cache/packages-go1.26.8/support.a", "native/cache/exe/0000", "native/verdicts/x.json", "native/installation.key", "native/x/y/z", "tools/index.json", "ns/acme/tools/index.json",
+	leftDerived: {"native/cache/packages-go1.26.8/support.a", "native/cache/exe/0000", "native/verdicts/x.json",
+		"native/installation.key", "native/x/y/z", "tools/index.json", "ns/acme/tools/index.json",
 		"calls/00000007.idx", "ns/acme/values/00000001.idx", "lock", "tmp/1", "ns/acme/tmp/1"},
-	leftKey:   {"secrets.key"},
-	leftAside: {"tools/calculator/add.json.corrupt-20260101T000000.000Z-1", "journal/00000000000000000001.wal.corrupt-x", "backup/policy.json.v0-x", "ns/acme/backup/x"},
-	leftUnknown: {"anything/else", "unfinished", "recurgentd", "ns/acme/secrets.key", "ns/acme/native/cache/exe/x", "ns/UPPER/policy.json", "ns/default/policy.json", "ns/acme.erased/policy.json", "ns/acme/ns/beta/policy.json",
-		"ns/acme/journal/00000000000000000001.wal", "ns/acme/journal/checkpoint.json", "programs/x.go", "programs/a/b.go", "files/a/b", "files/.hidden", "files/a.so", "sessions/sess_1/other.json", "tools/Upper/add.json", "tools/calculator/add.json.exe",
+	leftKey: {"secrets.key"},
+	leftAside: {"tools/calculator/add.json.corrupt-20260101T000000.000Z-1",
+		"journal/00000000000000000001.wal.corrupt-x", "backup/policy.json.v0-x", "ns/acme/backup/x"},
+	leftUnknown: {"anything/else", "unfinished", "recurgentd", "ns/acme/secrets.key", "ns/acme/native/cache/exe/x",
+		"ns/UPPER/policy.json", "ns/default/policy.json", "ns/acme.erased/policy.json", "ns/acme/ns/beta/policy.json",
+		"ns/acme/journal/00000000000000000001.wal", "ns/acme/journal/checkpoint.json", "programs/x.go",
+		"programs/a/b.go", "files/a/b", "files/.hidden", "files/a.so", "sessions/sess_1/other.json",
+		"tools/Upper/add.json", "tools/calculator/add.json.exe",
 		"journal/1.wal", "values/1.jsonl", "calls.jsonl.exe", "policy.json.d/x", ".ssh/authorized_keys"},
-	leftForm: {"tools/evil/evil.json", "tools/archive/evil/evil.20260101T000000.000Z-1.json", "tools/archive/registry/evil.20260101T000000.000Z-1.json", "programs/" + strings.Repeat("0", 64) + ".go", "programs/unreferenced.json",
-		"sessions/sess_evil/session.json", "sessions/sess_evil/history.jsonl", "calls/00000099.jsonl", "values/00000099.jsonl", "tools/archive/x.json", "journal/00000000000000009999.wal"},
+	leftForm: {"tools/evil/evil.json", "tools/archive/evil/evil.20260101T000000.000Z-1.json",
+		"tools/archive/registry/evil.20260101T000000.000Z-1.json", "programs/" + strings.Repeat("0", 64) + ".go",
+		"programs/unreferenced.json",
+		"sessions/sess_evil/session.json", "sessions/sess_evil/history.jsonl", "calls/00000099.jsonl",
+		"values/00000099.jsonl", "tools/archive/x.json", "journal/00000000000000009999.wal"},
 }
 
 // An import takes primary files of the known kinds alone, whatever an archive holds with right checksums, and says what it left out. What it takes is
@@ -130,7 +138,8 @@ func TestImportTakesPrimaryFilesAlone(t *testing.T) {
 		t.Errorf("not said to be left out: %v", want)
 	}
 	for name, text := range tree(t, into) {
-		if k, _, _ := kindOf(name); strings.Contains(text, "planted") || k == nil && name != lockFile && whyLeft(name) != leftDerived {
+		if k, _, _ := kindOf(name); strings.Contains(text, "planted") || k == nil && name != lockFile &&
+			whyLeft(name) != leftDerived {
 			t.Errorf("%s was taken: %.40q", name, text)
 		}
 	}
@@ -144,7 +153,8 @@ func TestImportTakesPrimaryFilesAlone(t *testing.T) {
 // What no export writes refuses the archive, and nothing of it is kept. The error says what to do.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
-	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`, agent.Encoded(agent.DefaultPolicy())), "files/file_1": []byte("bytes")}
+	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`,
+		agent.Encoded(agent.DefaultPolicy())), "files/file_1": []byte("bytes")}
 	entry := func(h tar.Header) func(*tar.Writer, map[string]string) {
 		return func(w *tar.Writer, list map[string]string) {
 			if err := w.WriteHeader(&h); err != nil {
@@ -158,25 +168,41 @@ func TestImportRefuses(t *testing.T) {
 	}
 	whole := packed(t, files, nil)
 	for name, archive := range map[string][]byte{
-		"a symbolic link":      packed(t, files, entry(tar.Header{Name: "files/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"})),
-		"a hard link":          packed(t, files, entry(tar.Header{Name: "files/link", Typeflag: tar.TypeLink, Linkname: "policy.json"})),
-		"a pipe":               packed(t, files, entry(tar.Header{Name: "files/pipe", Typeflag: tar.TypeFifo})),
-		"a device":             packed(t, files, entry(tar.Header{Name: "files/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3})),
-		"a file with holes":    withHoles(t, files),
-		"a linked directory":   packed(t, files, entry(tar.Header{Name: "zz", Typeflag: tar.TypeSymlink, Linkname: "/tmp"})),
-		"an absolute name":     packed(t, files, file("/tmp/x")),
-		"a name upwards":       packed(t, files, file("../x")),
-		"a name up and down":   packed(t, files, file("files/../../x")),
-		"a name twice over":    packed(t, files, file("files//x")),
-		"a backslash":          packed(t, files, file(`files\x`)),
-		"an empty name":        packed(t, files, file("a/./b")),
-		"a long name":          packed(t, files, file("files/"+strings.Repeat("x", maxName))),
-		"the same name":        packed(t, files, file("policy.json")),
-		"another case":         packed(t, files, file("Policy.json")),
-		"not in the list":      packed(t, files, func(_ *tar.Writer, list map[string]string) { delete(list, "policy.json") }),
-		"not in the archive":   packed(t, files, func(_ *tar.Writer, list map[string]string) { list["spend2.json"] = strings.Repeat("0", 64) }),
-		"another checksum":     packed(t, files, func(_ *tar.Writer, list map[string]string) { list["policy.json"] = strings.Repeat("0", 64) }),
-		"a list too long":      packed(t, nil, func(_ *tar.Writer, list map[string]string) { list[strings.Repeat("x", 1<<17)] = "" }),
+		"a symbolic link": packed(t, files,
+			entry(tar.Header{Name: "files/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"})),
+		"a hard link": packed(t, files,
+			entry(tar.Header{Name: "files/link", Typeflag: tar.TypeLink, Linkname: "policy.json"})),
+		"a pipe": packed(t, files, entry(tar.Header{Name: "files/pipe", Typeflag: tar.TypeFifo})),
+		"a device": packed(t, files,
+			entry(tar.Header{Name: "files/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3})),
+		"a file with holes": withHoles(t, files),
+		"a linked directory": packed(t, files,
+			entry(tar.Header{Name: "zz", Typeflag: tar.TypeSymlink, Linkname: "/tmp"})),
+		"an absolute name":   packed(t, files, file("/tmp/x")),
+		"a name upwards":     packed(t, files, file("../x")),
+		"a name up and down": packed(t, files, file("files/../../x")),
+		"a name twice over":  packed(t, files, file("files//x")),
+		"a backslash":        packed(t, files, file(`files\x`)),
+		"an empty name":      packed(t, files, file("a/./b")),
+		"a long name":        packed(t, files, file("files/"+strings.Repeat("x", maxName))),
+		"the same name":      packed(t, files, file("policy.json")),
+		"another case":       packed(t, files, file("Policy.json")),
+		"not in the list": packed(t, files, func(_ *tar.Writer,
+			list map[string]string) {
+			delete(list, "policy.json")
+		}),
+		"not in the archive": packed(t, files, func(_ *tar.Writer,
+			list map[string]string) {
+			list["spend2.json"] = strings.Repeat("0", 64)
+		}),
+		"another checksum": packed(t, files, func(_ *tar.Writer,
+			list map[string]string) {
+			list["policy.json"] = strings.Repeat("0", 64)
+		}),
+		"a list too long": packed(t, nil, func(_ *tar.Writer,
+			list map[string]string) {
+			list[strings.Repeat("x", 1<<17)] = ""
+		}),
 		"something behind it":  append(bytes.Clone(whole), packed(t, nil, nil)...),
 		"zeros behind it":      append(bytes.Clone(whole), zipped(t, make([]byte, 2<<20))...),
 		"rubbish behind it":    append(bytes.Clone(whole), "rubbish"...),
@@ -204,7 +230,8 @@ func withHoles(t *testing.T, files map[string][]byte) []byte {
 	t.Helper()
 	whole := unzipped(t, packed(t, files, func(w *tar.Writer, list map[string]string) {
 		err := w.WriteHeader(&tar.Header{Name: "files/holes", Typeflag: tar.TypeReg, Size: 1, Format: tar.FormatPAX,
-			PAXRecords: map[string]string{"GNU_sparse.major": "0", "GNU_sparse.minor": "1", "GNU_sparse.numblocks": "1", "GNU_sparse.map": "0,1", "GNU_sparse.size": "1000"}})
+			PAXRecords: map[string]string{"GNU_sparse.major": "0", "GNU_sparse.minor": "1", "GNU_sparse.numblocks": "1",
+				"GNU_sparse.map": "0,1", "GNU_sparse.size": "1000"}})
 		if err == nil {
 			_, err = w.Write([]byte("x"))
 		}
@@ -266,10 +293,12 @@ func flipped(data []byte) []byte {
 // A size that the disk does not hold, or no file of the kind has, is refused by what the archive says of it.
 func TestImportOfGreatFiles(t *testing.T) {
 	t.Parallel()
-	for name, size := range map[string]int64{"files/file_1": 1 << 60, "policy.json": 1 << 40, "anything/else": 1 << 60} {
+	for name, size := range map[string]int64{"files/file_1": 1 << 60, "policy.json": 1 << 40,
+		"anything/else": 1 << 60} {
 		var out bytes.Buffer
 		zip := gzip.NewWriter(&out)
-		if err := tar.NewWriter(zip).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: size}); err != nil {
+		if err := tar.NewWriter(zip).WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg,
+			Size: size}); err != nil {
 			t.Fatal(err)
 		}
 		if err := zip.Close(); err != nil {
@@ -277,7 +306,8 @@ func TestImportOfGreatFiles(t *testing.T) {
 		}
 		into := filepath.Join(t.TempDir(), "bad")
 		_, err := Import(t.Context(), into, &out, testOptions(t), nil)
-		if _, is := errors.AsType[*ArchiveError](err); !is || !strings.Contains(err.Error(), fmt.Sprint(size)) && name == "files/file_1" {
+		if _, is := errors.AsType[*ArchiveError](err); !is || !strings.Contains(err.Error(), fmt.Sprint(size)) &&
+			name == "files/file_1" {
 			t.Errorf("%s of %d bytes: got %v", name, size, err)
 		}
 	}
@@ -287,7 +317,8 @@ func TestImportOfGreatFiles(t *testing.T) {
 func TestImportOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	_, files := exportOf(t)
-	for _, name := range []string{"policy.json", "tools/calculator/add.json", "sessions/sess_1/session.json", "ns/acme/files.json", "journal/checkpoint.json"} {
+	for _, name := range []string{"policy.json", "tools/calculator/add.json", "sessions/sess_1/session.json",
+		"ns/acme/files.json", "journal/checkpoint.json"} {
 		changed := maps.Clone(files)
 		changed[name] = bytes.Replace(files[name], []byte(`"schema_version": `), []byte(`"schema_version": 9`), 1)
 		into := filepath.Join(t.TempDir(), "newer")
@@ -300,12 +331,15 @@ func TestImportOfOtherVersions(t *testing.T) {
 		}
 	}
 	code := "package tool // old"
-	seed := map[string][]byte{"tools/web_fetcher/fetch.json": fmt.Appendf(nil, `{"role":"web_fetcher","method_name":"fetch","code_checksum":%q,"code":%q,"dependencies":[],"created_at":"2026-02-15T00:00:00Z","history":[{"id":"gen-3"}]}`, agent.Checksum(code), code)}
+	seed := map[string][]byte{"tools/web_fetcher/fetch.json": fmt.Appendf(nil,
+		`{"role":"web_fetcher","method_name":"fetch","code_checksum":%q,"code":%q,"dependencies":[],"created_at":"2026-02-15T00:00:00Z","history":[{"id":"gen-3"}]}`, agent.Checksum(code), code)}
 	into := filepath.Join(t.TempDir(), "seed")
-	if in, err := Import(t.Context(), into, bytes.NewReader(packed(t, seed, nil)), testOptions(t), nil); err != nil || len(in.LeftOut) > 0 {
+	if in, err := Import(t.Context(), into, bytes.NewReader(packed(t, seed, nil)), testOptions(t),
+		nil); err != nil || len(in.LeftOut) > 0 {
 		t.Fatalf("left out %v, %v", in.LeftOut, err)
 	}
-	if a, err := open(t, into, testOptions(t)).Artifact(t.Context(), "web_fetcher", "fetch"); err != nil || a.Current() == nil || a.Current().Code != code {
+	if a, err := open(t, into, testOptions(t)).Artifact(t.Context(), "web_fetcher",
+		"fetch"); err != nil || a.Current() == nil || a.Current().Code != code {
 		t.Errorf("got %+v, %v", a, err)
 	}
 }
@@ -329,8 +363,11 @@ func TestImportedNamesLeadNowhere(t *testing.T) {
 		t.Errorf("left out %+v, %v", in.LeftOut, err)
 	}
 	for _, entry := range []string{
-		`{"t":1,"files":[{"id":"../policy.json"}]}`, `{"t":1,"files_gone":["../policy.json"]}`, `{"t":1,"delete":[".."]}`, `{"t":1,"s":"..","create":{"session":{"id":".."}}}`, `{"t":1,"s":"../x","r":{}}`,
-		`{"t":1,"erase_namespace":"../sessions"}`, `{"t":1,"create_namespace":"a/b"}`, `{"t":1,"move":{"kind":"restore","files":["../policy.json"]}}`, `{"t":1,"move":{"kind":"restore","files":["tools/archive/../../policy.json"]}}`,
+		`{"t":1,"files":[{"id":"../policy.json"}]}`, `{"t":1,"files_gone":["../policy.json"]}`,
+		`{"t":1,"delete":[".."]}`, `{"t":1,"s":"..","create":{"session":{"id":".."}}}`, `{"t":1,"s":"../x","r":{}}`,
+		`{"t":1,"erase_namespace":"../sessions"}`, `{"t":1,"create_namespace":"a/b"}`,
+		`{"t":1,"move":{"kind":"restore","files":["../policy.json"]}}`,
+		`{"t":1,"move":{"kind":"restore","files":["tools/archive/../../policy.json"]}}`,
 		`{"t":1,"move":{"kind":"archive","stamp":"../../x"}}`,
 	} {
 		if _, err := decodeEntry([]byte(entry)); err == nil {
@@ -344,7 +381,8 @@ func TestImportCountsSealedSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, testOptions(t))
-	if _, err := s.PutConnection(t.Context(), agent.Connection{Name: "weather", Auth: agent.ConnectionAuth{Type: "bearer", Sealed: []byte("sealed")}}, 0, nil); err != nil {
+	if _, err := s.PutConnection(t.Context(), agent.Connection{Name: "weather",
+		Auth: agent.ConnectionAuth{Type: "bearer", Sealed: []byte("sealed")}}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte("AGE-SECRET-KEY-1"), 0o600); err != nil {
@@ -354,7 +392,8 @@ func TestImportCountsSealedSecrets(t *testing.T) {
 	if err := s.Export(t.Context(), &archive, ""); err != nil {
 		t.Fatal(err)
 	}
-	if in, err := Import(t.Context(), filepath.Join(t.TempDir(), "new"), bytes.NewReader(archive.Bytes()), testOptions(t), nil); err != nil || in.Sealed != 1 || len(in.LeftOut) > 0 {
+	if in, err := Import(t.Context(), filepath.Join(t.TempDir(), "new"), bytes.NewReader(archive.Bytes()),
+		testOptions(t), nil); err != nil || in.Sealed != 1 || len(in.LeftOut) > 0 {
 		t.Errorf("got %+v, %v", in, err)
 	}
 	for name, data := range inArchive(t, archive.Bytes()) {
@@ -393,9 +432,12 @@ func FuzzImport(f *testing.F) {
 
 // FuzzImportBytes does so with whatever stands in the place of an archive.
 func FuzzImportBytes(f *testing.F) {
-	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`, agent.Encoded(agent.DefaultPolicy())), "files/file_1": []byte("bytes"), "secrets.key": []byte("key")}
-	for _, h := range []tar.Header{{Name: "files/x", Typeflag: tar.TypeSymlink, Linkname: "/tmp"}, {Name: "files/y", Typeflag: tar.TypeLink, Linkname: "policy.json"}, {Name: "native/", Typeflag: tar.TypeDir},
-		{Name: "files/" + strings.Repeat("z", 200), Typeflag: tar.TypeReg, PAXRecords: map[string]string{"RECURGENT.x": "y"}}} {
+	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`,
+		agent.Encoded(agent.DefaultPolicy())), "files/file_1": []byte("bytes"), "secrets.key": []byte("key")}
+	for _, h := range []tar.Header{{Name: "files/x", Typeflag: tar.TypeSymlink, Linkname: "/tmp"},
+		{Name: "files/y", Typeflag: tar.TypeLink, Linkname: "policy.json"}, {Name: "native/", Typeflag: tar.TypeDir},
+		{Name: "files/" + strings.Repeat("z", 200), Typeflag: tar.TypeReg,
+			PAXRecords: map[string]string{"RECURGENT.x": "y"}}} {
 		f.Add(unzipped(f, packed(f, files, func(w *tar.Writer, list map[string]string) {
 			if err := w.WriteHeader(&h); err != nil {
 				f.Fatal(err)
@@ -439,7 +481,8 @@ func importAny(t *testing.T, archive []byte) {
 	}
 	for _, line := range left {
 		name := line[:strings.LastIndex(line, " ")]
-		if k, _, _ := kindOf(name); k == nil && (whyLeft(name) != leftDerived || strings.HasPrefix(name, store.DerivedDir)) && !isCorruptName(name) && !strings.Contains(name, "backup/") {
+		if k, _, _ := kindOf(name); k == nil && (whyLeft(name) != leftDerived ||
+			strings.HasPrefix(name, store.DerivedDir)) && !isCorruptName(name) && !strings.Contains(name, "backup/") {
 			t.Fatalf("took %s", name)
 		}
 	}
@@ -451,7 +494,8 @@ func importAny(t *testing.T, archive []byte) {
 }
 
 // fuzzNames are files of a store of each kind.
-var fuzzNames = []string{registryFile, policyFile, patternsFile, contentFile, evidenceFile, filesFile, connectionsFile, spendFile, checkpointFile, auditFile, callLogFile, "values/00000001.jsonl", "tools/calculator/add.json",
+var fuzzNames = []string{registryFile, policyFile, patternsFile, contentFile, evidenceFile, filesFile, connectionsFile,
+	spendFile, checkpointFile, auditFile, callLogFile, "values/00000001.jsonl", "tools/calculator/add.json",
 	"sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "journal/00000000000000000040.wal"}
 
 // packedAny is packed for names that need not fit into an archive.

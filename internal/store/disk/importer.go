@@ -112,7 +112,8 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 		return x.drain(h, r, why)
 	}
 	if free, _, err := x.files.Free(); err != nil || uint64(h.Size)+reserve > free {
-		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("has %d bytes for %s, and %d are free on the disk", h.Size, h.Name, free), Do: "make room, or name another --data-dir"})
+		return errors.Join(err, &ArchiveError{Why: fmt.Sprintf("has %d bytes for %s, and %d are free on the disk",
+			h.Size, h.Name, free), Do: "make room, or name another --data-dir"})
 	}
 	if err := x.write(h.Name, r); err != nil {
 		return err
@@ -127,7 +128,8 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 	if err == nil || errors.As(err, &newer) || errors.As(err, &disk) {
 		return err
 	}
-	x.files.shared.log.Warn().Str("file", h.Name).AnErr("cause", err).Msg("a file of an archive is not what its name says, and is left out")
+	x.files.shared.log.Warn().Str("file", h.Name).AnErr("cause",
+		err).Msg("a file of an archive is not what its name says, and is left out")
 	x.left.add(leftForm, h.Name)
 	err = x.files.Remove(h.Name)
 	for at := path.Dir(h.Name); err == nil && at != "."; at = path.Dir(at) {
@@ -183,7 +185,8 @@ func (x *importer) write(name string, r io.Reader) (err error) {
 		}
 		return n, err
 	})
-	_, err = io.CopyBuffer(struct{ io.Writer }{io.NewOffsetWriter(f, 0)}, io.TeeReader(x.cancelled(from), sum), make([]byte, 256<<10))
+	_, err = io.CopyBuffer(struct{ io.Writer }{io.NewOffsetWriter(f, 0)}, io.TeeReader(x.cancelled(from), sum),
+		make([]byte, 256<<10))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -208,7 +211,8 @@ func (x *importer) manifest(r io.Reader, size int64) error {
 	}
 	for name, sum := range m.Files {
 		if x.sums[name] != sum {
-			return &ArchiveError{Why: fmt.Sprintf("is damaged: the checksum of %.80q is wrong, or it is missing", name), Do: exportAgain}
+			return &ArchiveError{Why: fmt.Sprintf("is damaged: the checksum of %.80q is wrong, or it is missing", name),
+				Do: exportAgain}
 		}
 	}
 	for name := range x.sums {

@@ -46,7 +46,8 @@ func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, ad
 	}
 	// A start removes what has the name of an erased namespace.
 	aside := namespaceDir(name) + erasedSuffix
-	if err := Fill(ctx, filepath.Join(dir, aside), o, func(give func(*store.Item) error) error { return Items(ctx, from, o, name, give) }); err != nil {
+	if err := Fill(ctx, filepath.Join(dir, aside), o,
+		func(give func(*store.Item) error) error { return Items(ctx, from, o, name, give) }); err != nil {
 		return in, err
 	}
 	if err := s.adopt(aside, name); err != nil {

@@ -37,7 +37,8 @@ func (w *scripter) lateCall(session string) {
 func lateCommit(session, id string, at time.Time) *store.CallCommit {
 	c := storetest.NewCommit(session, id, at)
 	c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
-	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: at, Result: agent.ClassOK, SessionID: session}}
+	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: at, Result: agent.ClassOK,
+		SessionID: session}}
 	c.Tools = []store.ToolChange{{Role: "calculator", At: at, Used: 1}}
 	c.Pattern = &agent.PatternEvent{CallID: id, SessionID: session, Role: "calculator", MethodName: "add"}
 	return c
@@ -102,7 +103,8 @@ func TestIntervalPowerCut(t *testing.T) {
 	states, floor := runLateScript(t, f)
 	ops := f.Ops()
 	shorter := 0
-	for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf} {
+	for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.KeepAll, vfstest.AnyOf, vfstest.AnyOf, vfstest.AnyOf,
+		vfstest.AnyOf} {
 		began, acknowledged := 0, 0
 		for n, op := range ops {
 			if op.Kind == "mark" {
@@ -122,7 +124,8 @@ func TestIntervalPowerCut(t *testing.T) {
 			}
 			at := slices.Index(states[floor[acknowledged]:began+1], got)
 			if at < 0 {
-				t.Fatalf("%s: it is none of the states %d to %d: %s", what, floor[acknowledged], began, storetest.Difference(got, states[began]))
+				t.Fatalf("%s: it is none of the states %d to %d: %s", what, floor[acknowledged], began,
+					storetest.Difference(got, states[began]))
 			}
 			if floor[acknowledged]+at < acknowledged {
 				shorter++
@@ -155,7 +158,8 @@ func goesOn(t *testing.T, f *vfstest.FS, what string) {
 	}
 	want := both(t, s)
 	s.kill()
-	if got, _, err := dumpOf(t, f.Crash(len(f.Ops()), vfstest.AnyOf, rand.New(rand.NewPCG(3, 4)))); err != nil || got != want {
+	if got, _, err := dumpOf(t, f.Crash(len(f.Ops()), vfstest.AnyOf,
+		rand.New(rand.NewPCG(3, 4)))); err != nil || got != want {
 		t.Fatalf("%s, then a call and another power cut: %v, %s", what, err, storetest.Difference(got, want))
 	}
 }
@@ -178,7 +182,8 @@ func TestIntervalFaults(t *testing.T) {
 			}
 			return nil, false
 		}
-		run := faultyRun{play{lateScript, both}, time.Duration(n%2) * maxInterval, []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf}}
+		run := faultyRun{play{lateScript, both}, time.Duration(n%2) * maxInterval,
+			[]vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf}}
 		run.check(t, f, fmt.Sprintf("operation %d (%s)", n, ops[n-1]))
 	}
 }
@@ -197,7 +202,8 @@ func TestIntervalSyncsLater(t *testing.T) {
 		}
 		ctx := context.Background()
 		if err := errors.Join(s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil),
-			s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_1", "call_forged", simStart), "package tool"))); err != nil {
+			s.CommitCall(ctx, storetest.Forged(storetest.NewCommit("sess_1", "call_forged", simStart),
+				"package tool"))); err != nil {
 			t.Fatal(err)
 		}
 		before := s.Stats().Fsyncs

@@ -45,7 +45,10 @@ func (g *giver) segments(dir, current string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".jsonl") || isCorruptName(name) })
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasSuffix(name, ".jsonl") ||
+			isCorruptName(name)
+	})
 	names = prefixed(dir, names)
 	if current != "" {
 		names = append(names, current)
@@ -71,7 +74,8 @@ func (g *giver) values() error {
 		if json.Unmarshal(line, &v) != nil {
 			return nil // a damaged line, which readers leave out
 		}
-		x := store.ItemValue{CallID: v.CallID, SessionID: v.SessionID, Owner: v.Owner, Debug: v.Debug, At: time.UnixMilli(v.At).UTC(), Outcome: v.Outcome, Effects: v.Effects}
+		x := store.ItemValue{CallID: v.CallID, SessionID: v.SessionID, Owner: v.Owner, Debug: v.Debug,
+			At: time.UnixMilli(v.At).UTC(), Outcome: v.Outcome, Effects: v.Effects}
 		if v.Key != nil {
 			x.Key = &store.Idempotent{Key: v.Key.Key, BodyHash: v.Key.BodyHash, CallID: v.Key.CallID, Reply: v.Reply}
 		}

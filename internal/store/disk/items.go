@@ -64,7 +64,8 @@ func (g *giver) all() error {
 	if err := g.item(store.Item{Space: &info}); err != nil {
 		return err
 	}
-	for _, part := range []func() error{g.policy, g.registry, g.artifacts, g.archive, g.programs, g.sessions, g.calls, g.values, g.learned, g.files, g.audit} {
+	for _, part := range []func() error{g.policy, g.registry, g.artifacts, g.archive, g.programs, g.sessions, g.calls,
+		g.values, g.learned, g.files, g.audit} {
 		if err := part(); err != nil {
 			return err
 		}

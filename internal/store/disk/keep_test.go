@@ -73,14 +73,16 @@ func TestFilesAfterCleanStop(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)
 	files := tree(t, dir)
-	for _, name := range []string{"tools/registry.json", "tools/calculator/add.json", "sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "calls.jsonl", "policy.json", "audit.jsonl", "patterns.json"} {
+	for _, name := range []string{"tools/registry.json", "tools/calculator/add.json", "sessions/sess_1/session.json",
+		"sessions/sess_1/history.jsonl", "calls.jsonl", "policy.json", "audit.jsonl", "patterns.json"} {
 		if _, there := files[name]; !there {
 			t.Errorf("%s is missing", name)
 		}
 	}
 	for name, text := range files {
 		switch {
-		case strings.Contains(name, ".tmp"), strings.Contains(name, "corrupt"), strings.HasSuffix(name, ".wal"), strings.HasPrefix(name, vfs.TempDir+"/"):
+		case strings.Contains(name, ".tmp"), strings.Contains(name, "corrupt"), strings.HasSuffix(name, ".wal"),
+			strings.HasPrefix(name, vfs.TempDir+"/"):
 			t.Errorf("%s was left", name)
 		case strings.HasSuffix(name, ".json"):
 			doc := map[string]any{}
@@ -100,7 +102,8 @@ func TestFilesAfterCleanStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _ := a["code"].(string)
-	if a["code_checksum"] != agent.Checksum(code) || !strings.Contains(files["programs/"+strings.TrimPrefix(agent.Checksum(code), "sha256:")+".go"], code) {
+	if a["code_checksum"] != agent.Checksum(code) ||
+		!strings.Contains(files["programs/"+strings.TrimPrefix(agent.Checksum(code), "sha256:")+".go"], code) {
 		t.Errorf("code, its checksum and programs/ disagree: %v", a["code_checksum"])
 	}
 	if got := strings.Count(files["sessions/sess_1/history.jsonl"], "\n"); got != 12 {
@@ -127,33 +130,38 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 	o.Flush = -1
 	s := open(t, dir, o)
 	ctx := context.Background()
-	if err := s.CreateSession(ctx, agent.Session{ID: "sess_2", Role: "calculator", CreatedAt: time.Now()}, nil); err != nil {
+	if err := s.CreateSession(ctx, agent.Session{ID: "sess_2", Role: "calculator", CreatedAt: time.Now()},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, method := range []string{"kept", "archived"} {
 		c := storetest.Forged(storetest.NewCommit("sess_2", fmt.Sprint("call_x", i), time.Now()), "package tool")
 		c.Record.MethodName, c.Log.Method, c.Artifacts[0].MethodName = method, method, method
-		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: "sess_2", Args: c.Record.Args, Kwargs: c.Record.Kwargs, Value: c.Outcome.Value, Effects: c.Effects}
+		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: "sess_2", Args: c.Record.Args,
+			Kwargs: c.Record.Kwargs, Value: c.Outcome.Value, Effects: c.Effects}
 		c.Key, c.Reply = &store.Idempotent{Key: fmt.Sprint("key", i)}, json.RawMessage(`"sess_2 value"`)
 		c.Content = &store.Content{Ref: "content:x", Value: c.Outcome.Value}
 		if err := s.CommitCall(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Archive(ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_x"}); err != nil {
+	if err := s.Archive(ctx, []store.Target{{Role: "calculator", Method: "archived"}},
+		agent.AuditEntry{ID: "audit_x"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "tools/calculator/kept.json.corrupt-1"), []byte(`{"session_id":"sess_2","value":"sess_2 value"`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "tools/calculator/kept.json.corrupt-1"),
+		[]byte(`{"session_id":"sess_2","value":"sess_2 value"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteSession(ctx, "sess_2", nil); err != nil {
 		t.Fatal(err)
 	}
 	check("at once")
-	if err := s.Restore(ctx, []store.Target{{Role: "calculator", Method: "archived"}}, agent.AuditEntry{ID: "audit_y"}); err != nil {
+	if err := s.Restore(ctx, []store.Target{{Role: "calculator", Method: "archived"}},
+		agent.AuditEntry{ID: "audit_y"}); err != nil {
 		t.Errorf("the archived artifact cannot come back: %v", err)
 	}
 }
@@ -200,7 +208,8 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, testOptions(t))
 	_, err := Open(dir, testOptions(t))
-	if !errors.Is(err, store.ErrInUse) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+	if !errors.Is(err, store.ErrInUse) || strings.Contains(err.Error(), "\n") ||
+		!strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -245,7 +254,8 @@ func TestFullDisk(t *testing.T) {
 		}
 		disk.set(1000)
 		nextRound()
-		if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2", simStart)); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "disk is full") {
+		if err := s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_2",
+			simStart)); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), "disk is full") {
 			t.Errorf("got %v, want ErrReadOnly that says why", err)
 		}
 		if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
@@ -295,7 +305,8 @@ func TestArchiveWhileFilesAreWritten(t *testing.T) {
 	if err := s.CreateSession(ctx, agent.Session{ID: "sess_1"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.PutTool(ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, 0, nil); err != nil {
+	if _, err := s.PutTool(ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}, 0,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Sync(); err != nil || !fs.called.Load() {
@@ -318,7 +329,8 @@ func TestDebugLeavesTheFiles(t *testing.T) {
 	o := testOptions(t)
 	o.Now = func() time.Time { return now }
 	s := open(t, dir, o)
-	if err := s.ns.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now, UpdatedAt: now}, nil); err != nil {
+	if err := s.ns.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now, UpdatedAt: now},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, said := range []string{"the milk is gone", "there is bread"} {
@@ -346,10 +358,13 @@ func TestDebugLeavesTheFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := tree(t, dir)["calls.jsonl"]
-		if strings.Contains(text, "milk") != want.milk || strings.Contains(text, "bread") != want.bread || len(text) != len(before) || strings.Count(text, `"call_id":"call_`) != 2 || strings.Count(text, "\n{") != 1 {
+		if strings.Contains(text, "milk") != want.milk || strings.Contains(text, "bread") != want.bread ||
+			len(text) != len(before) || strings.Count(text, `"call_id":"call_`) != 2 ||
+			strings.Count(text, "\n{") != 1 {
 			t.Errorf("after %v the call log is\n%s", want.after, text)
 		}
-		if list, err := s.ns.ListCalls(t.Context(), store.CallQuery{}); err != nil || len(list) != 2 || string(list[1].Args[0]) == "" {
+		if list, err := s.ns.ListCalls(t.Context(),
+			store.CallQuery{}); err != nil || len(list) != 2 || string(list[1].Args[0]) == "" {
 			t.Errorf("after %v the calls are %+v, %v", want.after, list, err)
 		}
 	}

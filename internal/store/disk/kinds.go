@@ -16,8 +16,9 @@ import (
 // A kind is a kind of primary file: one of those that make up a store, and cannot be made anew of others. An export holds files of these kinds, an import takes
 // them, and neither any other.
 type kind struct {
-	named func() *regexp.Regexp // names within the directory of a namespace; those of the journal stand at the top alone
-	most  int64                 // bytes; 0: as many as the disk holds
+	// names within the directory of a namespace; those of the journal stand at the top alone
+	named func() *regexp.Regexp
+	most  int64 // bytes; 0: as many as the disk holds
 	check func(f *files, name string) error
 }
 
@@ -29,7 +30,8 @@ const (
 )
 
 // nameParts are parts of the names of files, as slug and validID give them.
-var nameParts = strings.NewReplacer("SLUG", `[a-z0-9_-]{1,64}`, "ID", `[A-Za-z0-9_-]{1,128}`, "STAMP", `[0-9A-Za-z._-]{1,160}`)
+var nameParts = strings.NewReplacer("SLUG", `[a-z0-9_-]{1,64}`, "ID", `[A-Za-z0-9_-]{1,128}`, "STAMP",
+	`[0-9A-Za-z._-]{1,160}`)
 
 func namedLike(pattern string) func() *regexp.Regexp {
 	return lazy.Regexp(`^(?:` + nameParts.Replace(pattern) + `)$`)
@@ -37,14 +39,17 @@ func namedLike(pattern string) func() *regexp.Regexp {
 
 // kinds are all of them. Of those that match a name the first counts.
 var kinds = []kind{
-	{namedLike(`policy\.json`), maxWhole, formOf(func(_ string, d *policyDoc) error { _, err := decodePolicy(d.Policy); return err })},
+	{namedLike(`policy\.json`), maxWhole,
+		formOf(func(_ string, d *policyDoc) error { _, err := decodePolicy(d.Policy); return err })},
 	{namedLike(`patterns\.json`), maxWhole, formOf[patternsDoc](nil)},
 	{namedLike(`evidence\.json`), maxWhole, formOf[evidenceDoc](nil)},
 	{namedLike(`content\.json`), maxWhole, formOf[contentDoc](nil)},
 	{namedLike(`files\.json`), maxWhole, formOf(func(_ string, d *filesDoc) error { return checkFiles(d) })},
-	{namedLike(`connections\.json`), maxWhole, formOf(func(_ string, d *connectionsDoc) error { return checkConnections(d) })},
+	{namedLike(`connections\.json`), maxWhole,
+		formOf(func(_ string, d *connectionsDoc) error { return checkConnections(d) })},
 	{namedLike(`spend\.json`), maxWhole, formOf(func(_ string, d *spendDoc) error { return checkSpend(d) })},
-	{namedLike(`tools/registry\.json`), maxWhole, formOf(func(_ string, d *registryDoc) error { return checkRegistry(d) })},
+	{namedLike(`tools/registry\.json`), maxWhole,
+		formOf(func(_ string, d *registryDoc) error { return checkRegistry(d) })},
 	{namedLike(`tools/archive/registry/SLUG\.STAMP\.json`), maxWhole, formOf(isArchivedTool)},
 	{namedLike(`tools/archive/SLUG/SLUG\.STAMP\.json`), maxWhole, formOf(isArchivedArtifact)},
 	{namedLike(`tools/SLUG/SLUG\.json`), maxWhole, formOf(isArtifact)},
@@ -56,7 +61,8 @@ var kinds = []kind{
 	{namedLike(`values/[0-9]{8,10}\.jsonl`), maxWhole, linesOf[valueLine]},
 	{namedLike(`audit\.jsonl`), maxLines, linesOf[agent.AuditEntry]},
 	{namedLike(`files/ID`), 0, func(*files, string) error { return nil }}, // any bytes; files.json has the digest
-	{namedLike(`journal/checkpoint\.json`), maxWhole, formOf(func(_ string, d *checkpointDoc) error { return checkCheckpoint(d) })},
+	{namedLike(`journal/checkpoint\.json`), maxWhole,
+		formOf(func(_ string, d *checkpointDoc) error { return checkCheckpoint(d) })},
 	{namedLike(`journal/[0-9]{20}\.wal`), maxWhole, isJournal},
 }
 
@@ -65,7 +71,8 @@ func kindOf(name string) (k *kind, dir, within string) {
 	dir, within = ".", name
 	if rest, ok := strings.CutPrefix(name, namespacesDir+"/"); ok {
 		space, in, _ := strings.Cut(rest, "/")
-		if n := agent.Namespace(space); n.Validate() != nil || n == agent.DefaultNamespace || strings.HasPrefix(in, journalDir+"/") {
+		if n := agent.Namespace(space); n.Validate() != nil || n == agent.DefaultNamespace ||
+			strings.HasPrefix(in, journalDir+"/") {
 			return nil, dir, name
 		}
 		dir, within = path.Join(namespacesDir, space), in

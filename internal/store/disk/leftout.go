@@ -50,7 +50,8 @@ func whyLeft(name string) string {
 		return leftAside
 	case name == store.SecretsKeyFile:
 		return leftKey
-	case strings.HasPrefix(name, store.DerivedDir+"/"), within == indexFile, strings.HasSuffix(base, ".idx") && (path.Dir(within) == "calls" || path.Dir(within) == "values"),
+	case strings.HasPrefix(name, store.DerivedDir+"/"), within == indexFile, strings.HasSuffix(base, ".idx") &&
+		(path.Dir(within) == "calls" || path.Dir(within) == "values"),
 		name == lockFile, strings.HasPrefix(within, vfs.TempDir+"/"):
 		return leftDerived
 	}

@@ -29,7 +29,8 @@ func (at *checkpointed) taken() (b store.Bytes, ok bool) {
 // figures returns those of a namespace in use. The caller holds shared.mu.
 func (n *namespace) figures() *figures {
 	files := n.streams.owners.All
-	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All, Files: &files}
+	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All,
+		Files: &files}
 	for state, count := range n.catalog.ranking.States() {
 		if count > 0 {
 			f.Artifacts[state] = count
@@ -62,9 +63,11 @@ func (n *namespace) forget() {
 	n.members.Erase(n.name)
 	n.shared.total = n.shared.total.Minus(n.taken())
 	empty := newNamespace(n.store, n.name)
-	n.sessions.changed, n.sessions.unread, n.sessions.gone = empty.sessions.changed, empty.sessions.unread, empty.sessions.gone
+	n.sessions.changed, n.sessions.unread, n.sessions.gone = empty.sessions.changed, empty.sessions.unread,
+		empty.sessions.gone
 	n.sessions.ids, n.sessions.count = nil, 0
-	n.calls.pending, n.calls.byID, n.calls.byKey, n.calls.corrections = nil, empty.calls.byID, empty.calls.byKey, empty.calls.corrections
+	n.calls.pending, n.calls.byID, n.calls.byKey, n.calls.corrections = nil, empty.calls.byID, empty.calls.byKey,
+		empty.calls.corrections
 	n.artifacts.changed, n.artifacts.programs = empty.artifacts.changed, empty.artifacts.programs
 	n.catalog.ranking, n.catalog.roles = empty.catalog.ranking, nil
 	n.policies.policy = empty.policies.policy
@@ -72,7 +75,8 @@ func (n *namespace) forget() {
 	n.patterns.roles, n.patterns.count = empty.patterns.roles, 0
 	n.evidence.all = empty.evidence.all
 	n.contents.kept = store.Contents{}
-	n.streams.known, n.streams.sums, n.streams.owners, n.streams.gone = empty.streams.known, empty.streams.sums, empty.streams.owners, empty.streams.gone
+	n.streams.known, n.streams.sums, n.streams.owners, n.streams.gone = empty.streams.known, empty.streams.sums,
+		empty.streams.owners, empty.streams.gone
 	n.stored.kept, n.stored.values = store.Sums{}, store.Sums{}
 	n.connections.all = empty.connections.all
 	n.archive.pending, n.archive.restored = nil, nil

@@ -28,7 +28,8 @@ func (f *files) migrate(name string, data []byte, version int) ([]byte, error) {
 	if err := f.Replace(backup, data); err != nil {
 		return nil, err
 	}
-	f.shared.log.Info().Str("file", f.path(name)).Str("backup", f.path(backup)).Int("from", version).Int("to", agent.SchemaVersion).Msg("migrated a file of an older schema version")
+	f.shared.log.Info().Str("file", f.path(name)).Str("backup", f.path(backup)).Int("from", version).Int("to",
+		agent.SchemaVersion).Msg("migrated a file of an older schema version")
 	return next, f.Replace(name, next)
 }
 
@@ -74,7 +75,8 @@ func migrate0(name string, doc map[string]json.RawMessage) error {
 	if _, err := fmt.Sscanf(g.ID, "gen-%d", &n); err != nil {
 		n = 1
 	}
-	members := map[string]any{"current_generation": g.ID, "history": []agent.Generation{g}, "sequence": n, "revision": 1}
+	members := map[string]any{"current_generation": g.ID, "history": []agent.Generation{g}, "sequence": n,
+		"revision": 1}
 	if a.LifecycleState == "" {
 		members["lifecycle_state"] = agent.StateCandidate
 	}
@@ -98,7 +100,8 @@ func firstGeneration(a *agent.Artifact) agent.Generation {
 	g.Code, g.CodeChecksum, g.Dependencies = a.Code, a.CodeChecksum, a.Dependencies
 	g.ContractFingerprint, g.CheckedFingerprint = a.ContractFingerprint, a.ContractFingerprint
 	g.PromptVersion, g.RuntimeVersion, g.Model = a.PromptVersion, a.RuntimeVersion, a.Model
-	g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount = a.SuccessCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount
+	g.SuccessCount, g.IntrinsicFailureCount, g.AdaptiveFailureCount, g.ExtrinsicFailureCount = a.SuccessCount,
+		a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount
 	g.Cacheable, g.CacheabilityReason = a.Cacheable, a.CacheabilityReason
 	return g
 }

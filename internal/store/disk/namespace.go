@@ -66,12 +66,14 @@ func journalName(name agent.Namespace) agent.Namespace {
 }
 
 func newNamespace(s *Store, name agent.Namespace) *namespace {
-	n := &namespace{shared: s.shared, store: s, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root, files: s.root}
+	n := &namespace{shared: s.shared, store: s, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root,
+		files: s.root}
 	if name != agent.DefaultNamespace {
 		n.files = newFiles(s.shared, namespaceDir(name))
 		n.files.FS = vfs.While(n.files.FS, n.broken)
 	}
-	n.sessions = &sessions{n: n, changed: map[string]*session{}, unread: map[string]unread{}, gone: map[string]time.Time{}}
+	n.sessions = &sessions{n: n, changed: map[string]*session{}, unread: map[string]unread{},
+		gone: map[string]time.Time{}}
 	n.calls = newCalls(n)
 	n.artifacts = &artifacts{n: n, changed: map[artifactKey]*artifact{}, programs: map[string]string{}}
 	n.catalog = newCatalog(n)
@@ -93,7 +95,8 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 
 // held lists the documents that are held in memory whole.
 func (n *namespace) held() []*held {
-	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc, &n.contents.doc, &n.streams.doc, &n.connections.doc, &n.spending.doc}
+	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc,
+		&n.contents.doc, &n.streams.doc, &n.connections.doc, &n.spending.doc}
 }
 
 // layOut makes the directories, and removes what was being written when the store last stopped.
@@ -133,7 +136,8 @@ type checkpointed struct {
 // load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
 // reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
-	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents, n.streams, n.connections, n.spending} {
+	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents,
+		n.streams, n.connections, n.spending} {
 		bad, err := part.load()
 		if err != nil {
 			return false, err

@@ -36,8 +36,9 @@ type Options struct {
 // DefaultOptions returns the options of a daemon.
 func DefaultOptions() Options {
 	o := Options{
-		Now: time.Now, Logger: zerolog.Nop(), Flush: time.Second, Checkpoint: time.Minute, Segment: 8 << 20, LogSegment: 16 << 20,
-		LogBytes: 512 << 20, Reserve: 16 << 20, Sessions: 16 << 20, Artifacts: 16 << 20,
+		Now: time.Now, Logger: zerolog.Nop(), Flush: time.Second, Checkpoint: time.Minute, Segment: 8 << 20,
+		LogSegment: 16 << 20,
+		LogBytes:   512 << 20, Reserve: 16 << 20, Sessions: 16 << 20, Artifacts: 16 << 20,
 	}
 	if locks.Race {
 		o.order = newOrder()

@@ -51,7 +51,8 @@ func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
 	entered, goOn := make(chan bool), make(chan bool)
 	n := s.namespace(agent.DefaultNamespace)
 	first := inBackground(func() error {
-		return n.commit(ctx, &commit{entry: n.newEntry(), alone: true, check: func() error { close(entered); <-goOn; panic("a bug") }})
+		return n.commit(ctx, &commit{entry: n.newEntry(), alone: true,
+			check: func() error { close(entered); <-goOn; panic("a bug") }})
 	})
 	<-entered
 	beside := storetest.NewCommit("sess_1", "call_1", time.Now())
@@ -144,7 +145,10 @@ func TestPanicInWritingIsAFailedWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs.armed.Store(true)
-	err = answer(t, inBackground(func() error { return s.CommitCall(ctx, storetest.NewCommit("sess_1", "call_1", time.Now())) }))
+	err = answer(t, inBackground(func() error {
+		return s.CommitCall(ctx,
+			storetest.NewCommit("sess_1", "call_1", time.Now()))
+	}))
 	if !errors.Is(err, store.ErrReadOnly) || s.Ready() == nil {
 		t.Errorf("got %v, ready %v, want both to be ErrReadOnly", err, s.Ready())
 	}

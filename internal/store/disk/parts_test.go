@@ -14,18 +14,20 @@ import (
 func TestSameContract(t *testing.T) {
 	t.Parallel()
 	text := func(s string) json.RawMessage { return json.RawMessage(s) }
-	old := &agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "finds", Deliverable: text(`{"a":1}`), Acceptance: text(`["a"]`), FailurePolicy: text(`{"b":1}`), Signature: text(`{"c":1}`)}}
+	old := &agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "finds", Deliverable: text(`{"a":1}`),
+		Acceptance: text(`["a"]`), FailurePolicy: text(`{"b":1}`), Signature: text(`{"c":1}`)}}
 	for name, tt := range map[string]struct {
 		change func(*agent.Tool)
 		want   bool
 	}{
-		"used":                     {func(x *agent.Tool) { x.UsageCount++ }, true},
-		"purpose":                  {func(x *agent.Tool) { x.Purpose = "" }, false},
-		"deliverable":              {func(x *agent.Tool) { x.Deliverable = slices.Clone(x.Deliverable) }, false},
-		"acceptance":               {func(x *agent.Tool) { x.Acceptance = slices.Clone(x.Acceptance) }, false},
-		"failure policy":           {func(x *agent.Tool) { x.FailurePolicy = nil }, false},
-		"signature":                {func(x *agent.Tool) { x.Signature = x.Signature[:3] }, false},
-		"a rejected proposal":      {func(x *agent.Tool) { x.Proposals = &agent.Proposals{Rejected: []string{"a"}} }, false},
+		"used":           {func(x *agent.Tool) { x.UsageCount++ }, true},
+		"purpose":        {func(x *agent.Tool) { x.Purpose = "" }, false},
+		"deliverable":    {func(x *agent.Tool) { x.Deliverable = slices.Clone(x.Deliverable) }, false},
+		"acceptance":     {func(x *agent.Tool) { x.Acceptance = slices.Clone(x.Acceptance) }, false},
+		"failure policy": {func(x *agent.Tool) { x.FailurePolicy = nil }, false},
+		"signature":      {func(x *agent.Tool) { x.Signature = x.Signature[:3] }, false},
+		"a rejected proposal": {func(x *agent.Tool) { x.Proposals = &agent.Proposals{Rejected: []string{"a"}} },
+			false},
 		"a method with a contract": {func(x *agent.Tool) { x.Methods = map[string]agent.Contract{"m": {}} }, false},
 	} {
 		changed := *old
@@ -84,8 +86,10 @@ func TestSeqOf(t *testing.T) {
 	t.Parallel()
 	far := strings.Repeat(" ", 300)
 	for line, want := range map[string]int{
-		`{"seq":12,"call_id":"x"}`: 12, `{"call_id":"x","seq":9}`: 9, `{"seq":0}`: 0, `{"call_id":"x"}`: 0, `{"seq":`: 0, `{"seq": 7}`: 7, `{"seq":"7"}`: 0, `no record`: 0,
-		`{"seq":12345678901234567}`: 12345678901234567, `{"seq":123456789012345678}`: 123456789012345678, `{"seq":99999999999999999999}`: 0,
+		`{"seq":12,"call_id":"x"}`: 12, `{"call_id":"x","seq":9}`: 9, `{"seq":0}`: 0, `{"call_id":"x"}`: 0,
+		`{"seq":`: 0, `{"seq": 7}`: 7, `{"seq":"7"}`: 0, `no record`: 0,
+		`{"seq":12345678901234567}`: 12345678901234567, `{"seq":123456789012345678}`: 123456789012345678,
+		`{"seq":99999999999999999999}`:              0,
 		`{` + far + `"seq":5}`:                      5,
 		`{"args":"` + far + `\"seq\":8","seq":5}`:   5,
 		`{"kwargs":{"x":[1,` + far + `{"seq":8}]}}`: 0,
@@ -117,7 +121,8 @@ func TestOptions(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		tt.change(&o)
-		if err := o.validate(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if err := o.validate(); (err == nil) != (tt.want == "") || err != nil &&
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}

@@ -30,7 +30,10 @@ type patternsDoc struct {
 
 func newPatterns(n *namespace) *patterns {
 	p := &patterns{n: n, roles: map[string][]agent.PatternEvent{}}
-	p.doc = held{name: patternsFile, render: func(h head) (any, error) { return patternsDoc{h, maps.Clone(p.roles)}, nil }}
+	p.doc = held{name: patternsFile, render: func(h head) (any, error) {
+		return patternsDoc{h, maps.Clone(p.roles)},
+			nil
+	}}
 	return p
 }
 
@@ -65,7 +68,10 @@ func (p *patterns) add(e *agent.PatternEvent) {
 // thin drops the roles that went longest without an event until a tenth of the room is free.
 func (p *patterns) thin() {
 	newest := func(role string) string { e := p.roles[role]; return e[len(e)-1].Timestamp }
-	roles := slices.SortedFunc(maps.Keys(p.roles), func(a, b string) int { return strings.Compare(newest(a), newest(b)) })
+	roles := slices.SortedFunc(maps.Keys(p.roles), func(a, b string) int {
+		return strings.Compare(newest(a),
+			newest(b))
+	})
 	for _, role := range roles {
 		if p.count <= maxPatterns*9/10 {
 			return
@@ -78,7 +84,8 @@ func (p *patterns) thin() {
 // forget drops a session's events.
 func (p *patterns) forget(session string) {
 	for role, events := range p.roles {
-		kept := slices.DeleteFunc(slices.Clone(events), func(e agent.PatternEvent) bool { return e.SessionID == session })
+		kept := slices.DeleteFunc(slices.Clone(events),
+			func(e agent.PatternEvent) bool { return e.SessionID == session })
 		if len(kept) == len(events) {
 			continue
 		}

@@ -32,11 +32,13 @@ func pipelined(t *testing.T, f vfs.FS, sessions int) *testStore {
 		t.Fatal(err)
 	}
 	for i := range sessions {
-		if err := s.CreateSession(t.Context(), agent.Session{ID: fmt.Sprint("sess_", i), Role: "calculator"}, nil); err != nil {
+		if err := s.CreateSession(t.Context(), agent.Session{ID: fmt.Sprint("sess_", i), Role: "calculator"},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.CommitCall(t.Context(), storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart), "package tool")); err != nil {
+	if err := s.CommitCall(t.Context(), storetest.Forged(storetest.NewCommit("sess_0", "call_first", simStart),
+		"package tool")); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -96,7 +98,8 @@ func TestPipelinedPowerCut(t *testing.T) {
 		}
 		for way, mode := range []vfstest.Mode{vfstest.LoseAll, vfstest.AnyOf, vfstest.AnyOf} {
 			what := fmt.Sprintf("power cut after operation %d (%s), way %d", n, opText(ops, n), way)
-			s, err := openStore(t, "sim", simOptions(t, f.Crash(n, mode, rand.New(rand.NewPCG(uint64(n), uint64(way)))), time.Now))
+			s, err := openStore(t, "sim", simOptions(t, f.Crash(n, mode, rand.New(rand.NewPCG(uint64(n), uint64(way)))),
+				time.Now))
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
@@ -196,7 +199,8 @@ func TestFilesWaitForTheJournal(t *testing.T) {
 		if n == len(f.Ops()) {
 			acknowledged[callName(0, 1)] = true // the second checkpoint has it
 		}
-		checkPipelined(t, left, 1, acknowledged, fmt.Sprintf("power cut after operation %d (%s)", n, opText(f.Ops(), n)))
+		checkPipelined(t, left, 1, acknowledged, fmt.Sprintf("power cut after operation %d (%s)", n,
+			opText(f.Ops(), n)))
 		left.kill()
 	}
 }
@@ -339,6 +343,7 @@ func TestPipelinedSyncFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkPipelined(t, left, 1, map[string]bool{callName(0, 1): true, callName(0, 2): true}, "power cut after the recovery")
+	checkPipelined(t, left, 1, map[string]bool{callName(0, 1): true, callName(0, 2): true},
+		"power cut after the recovery")
 	left.kill()
 }

@@ -35,7 +35,8 @@ type plannedContext struct {
 func (b *batch) reset() {
 	clear(b.sessions)
 	clear(b.contexts)
-	*b = batch{sessions: b.sessions[:0], artifacts: b.artifacts[:0], tools: b.tools[:0], contexts: b.contexts[:0], created: b.created[:0]}
+	*b = batch{sessions: b.sessions[:0], artifacts: b.artifacts[:0], tools: b.tools[:0], contexts: b.contexts[:0],
+		created: b.created[:0]}
 }
 
 // batchMark is how much a batch held at a moment.
@@ -50,7 +51,8 @@ func (b *batch) mark() batchMark {
 
 // undo takes back what was planned since the mark. Sessions that are held since stay: that changes nothing.
 func (b *batch) undo(to batchMark) {
-	b.artifacts, b.tools, b.contexts, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], b.contexts[:to.contexts], to.head
+	b.artifacts, b.tools, b.contexts, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], b.contexts[:to.contexts],
+		to.head
 }
 
 // session returns the session that earlier entries of the batch change, or nil. It must be that very one: a checkpoint
@@ -233,7 +235,8 @@ func (n *namespace) planCounters(e *entry) error {
 	}
 	l := &e.call.log
 	store.FillLog(l, a)
-	e.Counters = [5]int64{l.ArtifactSuccessCount, l.ArtifactFailureCount, l.ArtifactIntrinsicFailureCount, l.ArtifactAdaptiveFailureCount, l.ArtifactExtrinsicFailureCount}
+	e.Counters = [5]int64{l.ArtifactSuccessCount, l.ArtifactFailureCount, l.ArtifactIntrinsicFailureCount,
+		l.ArtifactAdaptiveFailureCount, l.ArtifactExtrinsicFailureCount}
 	return nil
 }
 

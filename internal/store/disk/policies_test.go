@@ -28,7 +28,11 @@ func TestStoredPolicyGainsPatterns(t *testing.T) {
 			t.Fatal(err)
 		}
 		has := func(name string) bool { return slices.Contains(p.RedactKeys, name) }
-		if i := slices.IndexFunc(tt.with, func(name string) bool { return !has(name) }); i >= 0 || slices.ContainsFunc(tt.out, has) || p.RedactVersion != mask.Edition {
+		if i := slices.IndexFunc(tt.with,
+			func(name string) bool {
+				return !has(
+					name)
+			}); i >= 0 || slices.ContainsFunc(tt.out, has) || p.RedactVersion != mask.Edition {
 			t.Errorf("%s became edition %d, %q", tt.stored, p.RedactVersion, p.RedactKeys)
 		}
 	}

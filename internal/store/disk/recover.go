@@ -136,7 +136,8 @@ func (s *Store) namespaceNames(cp *checkpointDoc) ([]agent.Namespace, error) {
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name agent.Namespace) bool {
 		if err := name.Validate(); err != nil || name == agent.DefaultNamespace {
-			s.log.Warn().Str("directory", namespacesDir+"/"+string(name)).Msg("a directory is not that of a namespace and is left alone")
+			s.log.Warn().Str("directory", namespacesDir+"/"+
+				string(name)).Msg("a directory is not that of a namespace and is left alone")
 			return true
 		}
 		return false

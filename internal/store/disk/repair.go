@@ -32,7 +32,8 @@ func Repair(ctx context.Context, dir string, o Options, audit *agent.AuditEntry)
 }
 
 func (n *namespace) repair(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{n.repairIndex, n.repairPrograms, n.repairSessions, n.repairLines} {
+	for _, step := range []func(context.Context) error{n.repairIndex, n.repairPrograms, n.repairSessions,
+		n.repairLines} {
 		if err := step(ctx); err != nil {
 			return err
 		}

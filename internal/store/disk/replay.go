@@ -15,20 +15,23 @@ import (
 type replay struct {
 	s          *Store
 	checkpoint checkpointDoc
-	entries    int                        // how many were replayed
-	damaged    bool                       // a part of the journal was moved to corrupt/, where the next start does not look
-	deleted    map[namedSession]bool      // sessions that the journal deletes somewhere
-	erased     map[agent.Namespace]uint64 // namespaces that the journal erases, by the lsn of the last entry that does
-	corrupt    bool                       // a document of a namespace that the journal names is
-	broken     map[string]bool            // sessions and artifacts that an entry is missing for
-	held       struct {                   // the file that was read last: three passes read the newest one, which is most of a journal as a rule
+	entries    int // how many were replayed
+	// a part of the journal was moved to corrupt/, where the next start does not look
+	damaged bool
+	deleted map[namedSession]bool      // sessions that the journal deletes somewhere
+	erased  map[agent.Namespace]uint64 // namespaces that the journal erases, by the lsn of the last entry that does
+	corrupt bool                       // a document of a namespace that the journal names is
+	broken  map[string]bool            // sessions and artifacts that an entry is missing for
+	// the file that was read last: three passes read the newest one, which is most of a journal as a rule
+	held struct {
 		name string
 		data []byte
 	}
 }
 
 func newReplay(s *Store, cp checkpointDoc) *replay {
-	return &replay{s: s, checkpoint: cp, deleted: map[namedSession]bool{}, erased: map[agent.Namespace]uint64{}, broken: map[string]bool{}}
+	return &replay{s: s, checkpoint: cp, deleted: map[namedSession]bool{}, erased: map[agent.Namespace]uint64{},
+		broken: map[string]bool{}}
 }
 
 // namedSession is a session of a namespace that may not be loaded.
@@ -245,7 +248,8 @@ func (r *replay) call(e *entry) {
 		e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
 	}
 	if r.checkpoint.of(e.namespace.name) == nil { // nothing says where the log ends: it may have the call
-		if logged, err := e.namespace.calls.Call(context.Background(), e.call.log.CallID); err == nil && logged.Log.CallID != "" {
+		if logged, err := e.namespace.calls.Call(context.Background(),
+			e.call.log.CallID); err == nil && logged.Log.CallID != "" {
 			e.skipLog = true
 		}
 	}

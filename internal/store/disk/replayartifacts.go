@@ -107,6 +107,7 @@ func (r *replay) index(x *artifact) {
 func (r *replay) miss(what string, lsn uint64) {
 	if !r.broken[what] {
 		r.broken[what] = true
-		r.s.log.Error().Str("what", what).Uint64("entry", lsn).Msg("an entry that it depends on is lost: it stays as it was before")
+		r.s.log.Error().Str("what", what).Uint64("entry",
+			lsn).Msg("an entry that it depends on is lost: it stays as it was before")
 	}
 }

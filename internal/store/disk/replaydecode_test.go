@@ -13,7 +13,8 @@ func TestDecoderAppliesInOrder(t *testing.T) {
 		stop := errors.New("stop")
 		applied := uint64(0)
 		d := decoder{apply: func(c *encoded) error {
-			if bad := c.lsn%1000 == 0; bad != (c.err != nil) || !bad && c.entry.At != int64(c.lsn) || !bad && c.entry.lsn != c.lsn {
+			if bad := c.lsn%1000 == 0; bad != (c.err != nil) || !bad && c.entry.At != int64(c.lsn) || !bad &&
+				c.entry.lsn != c.lsn {
 				t.Fatalf("entry %d: got %+v, %v", c.lsn, c.entry, c.err)
 			}
 			if applied++; c.lsn != applied {
@@ -35,7 +36,8 @@ func TestDecoderAppliesInOrder(t *testing.T) {
 		if err == nil {
 			err = d.flush()
 		}
-		if want := uint64(entries); failing == 0 && (err != nil || applied != want) || failing > 0 && (!errors.Is(err, stop) || applied != failing) {
+		if want := uint64(entries); failing == 0 && (err != nil || applied != want) || failing > 0 &&
+			(!errors.Is(err, stop) || applied != failing) {
 			t.Errorf("failing at %d: got %d applied, %v", failing, applied, err)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // read gives the segment's entries to visit, as wal.Segment.Read does.
-func (r *replay) read(seg wal.Segment, visit func(lsn uint64, text []byte) error) (next uint64, gaps []wal.Gap, err error) {
+func (r *replay) read(seg wal.Segment, visit func(lsn uint64,
+	text []byte) error) (next uint64, gaps []wal.Gap, err error) {
 	if r.held.name != seg.Name {
 		data, err := r.s.root.ReadFile(seg.Name)
 		if err != nil {
@@ -34,7 +35,8 @@ func (r *replay) findEnd(last *wal.Segment) error {
 	})
 	if missing > 0 {
 		last.Limit = missing
-		r.s.log.Warn().Uint64("from", missing).Uint64("to", next-1).Msg("calls at the journal's end were not synced before a power cut, and are lost")
+		r.s.log.Warn().Uint64("from", missing).Uint64("to",
+			next-1).Msg("calls at the journal's end were not synced before a power cut, and are lost")
 	}
 	return err
 }

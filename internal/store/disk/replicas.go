@@ -39,7 +39,8 @@ func (n *namespace) Own(_ context.Context, sessionID, replica string) (store.Own
 }
 
 // CreateOwned is part of store.Namespace.
-func (n *namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (store.Ownership, error) {
+func (n *namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
+	replica string) (store.Ownership, error) {
 	if err := n.members.Alive(replica); err != nil {
 		return store.Ownership{}, err
 	}

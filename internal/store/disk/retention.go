@@ -71,7 +71,8 @@ func (p *retention) setDue(now time.Time, waits bool) {
 		return
 	}
 	due := now.Add(store.ExpireEvery)
-	if !waits && p.n.sessions.count == 0 && len(p.n.streams.known) == 0 && p.n.calls.entries.Empty() && p.n.calls.values.Empty() {
+	if !waits && p.n.sessions.count == 0 && len(p.n.streams.known) == 0 && p.n.calls.entries.Empty() &&
+		p.n.calls.values.Empty() {
 		due = store.Never
 	}
 	p.n.life.Due = &due
@@ -96,7 +97,8 @@ func (p *retention) expired(ctx context.Context, now time.Time) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	ephemeral, err := p.idle(ctx, slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !ids.Ephemeral(id) }), r.ValueHours, now)
+	ephemeral, err := p.idle(ctx, slices.DeleteFunc(slices.Clone(all),
+		func(id string) bool { return !ids.Ephemeral(id) }), r.ValueHours, now)
 	gone = append(append(gone, old...), ephemeral...)
 	slices.Sort(gone)
 	return slices.Compact(gone), err
@@ -129,7 +131,8 @@ func (p *retention) idle(ctx context.Context, sessions []string, hours int, now 
 // dropSegments drops the segments above the log's bound, and those of values that are too old. The caller holds
 // flusher.mu, as of prunePrograms.
 func (p *retention) dropSegments(now time.Time) error {
-	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes }, nil); err != nil {
+	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes },
+		nil); err != nil {
 		return err
 	}
 	hours := p.n.policies.current().Retention.ValueHours
@@ -141,7 +144,10 @@ func (p *retention) dropSegments(now time.Time) error {
 	}
 	keep := max(time.Duration(hours)*time.Hour, store.KeyLife)
 	var dropped freed
-	if err := p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool { return !seg.Newest.IsZero() && now.Sub(seg.Newest) > keep }, dropped.line); err != nil {
+	if err := p.n.calls.values.Drop(func(seg jsonl.Segment, _ int64) bool {
+		return !seg.Newest.IsZero() &&
+			now.Sub(seg.Newest) > keep
+	}, dropped.line); err != nil {
 		p.n.stored.anew.values = true
 		return err
 	}
@@ -155,7 +161,11 @@ func (p *retention) forgetDebug(hours int, now time.Time) error {
 	var e agent.LogEntry
 	old := func(line []byte) bool {
 		e = agent.LogEntry{}
-		return slices.ContainsFunc([]string{`"user_prompt":`, `"context":`, `"notes":`}, func(key string) bool { return bytes.Contains(line, []byte(key)) }) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
+		return slices.ContainsFunc([]string{`"user_prompt":`, `"context":`, `"notes":`},
+			func(key string) bool {
+				return bytes.Contains(line,
+					[]byte(key))
+			}) && json.Unmarshal(line, &e) == nil && store.ForgetDebug(&e, hours, now)
 	}
 	forget := func(line []byte) []byte {
 		out, err := appendLog(nil, &e)

@@ -19,7 +19,8 @@ type step struct {
 	do    func(store.Namespace) error
 	whole func(store.Store) error // instead of do, for what is done to the store as a whole
 	files func(*Store) error
-	late  bool // a call that is applied before it is synced: where neither its sync nor a new segment succeeds, recovery decides whether it is kept
+	// a call that is applied before it is synced: where neither its sync nor a new segment succeeds, recovery decides whether it is kept
+	late bool
 }
 
 // to does the step to a store.
@@ -48,7 +49,8 @@ type scripter struct {
 }
 
 func (w *scripter) add(name string, do func(context.Context, store.Namespace) error) {
-	w.steps = append(w.steps, step{name: string(w.in) + " " + name, in: w.in, do: func(n store.Namespace) error { return do(context.Background(), n) }})
+	w.steps = append(w.steps, step{name: string(w.in) + " " + name, in: w.in,
+		do: func(n store.Namespace) error { return do(context.Background(), n) }})
 }
 
 func (w *scripter) sync() { w.steps = append(w.steps, step{name: "sync", files: (*Store).Sync}) }
@@ -67,7 +69,8 @@ func ownerOf(session string) string {
 
 func (w *scripter) create(id string) {
 	w.add("create "+id, func(ctx context.Context, n store.Namespace) error {
-		return n.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", Owner: ownerOf(id), CreatedAt: w.now(), UpdatedAt: w.now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
+		return n.CreateSession(ctx, agent.Session{ID: id, Role: "calculator", Owner: ownerOf(id), CreatedAt: w.now(),
+			UpdatedAt: w.now()}, map[string]json.RawMessage{"first": json.RawMessage("1")})
 	})
 }
 
@@ -79,14 +82,17 @@ func (w *scripter) call(session, method, gen string) {
 		c := storetest.NewCommit(session, id, w.now())
 		c.Record.MethodName, c.Log.Method, c.Log.Owner = method, method, ownerOf(session)
 		c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(`"` + id + `"`)}}
-		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: w.now(), Result: agent.ClassOK, SessionID: session}}
-		c.Tools = []store.ToolChange{{Role: "calculator", At: w.now(), Used: 1, Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: w.now(),
+			Result: agent.ClassOK, SessionID: session}}
+		c.Tools = []store.ToolChange{{Role: "calculator", At: w.now(), Used: 1,
+			Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
 		c.Pattern = &agent.PatternEvent{CallID: id, SessionID: session, Role: "calculator", MethodName: method}
 		c.Content = &store.Content{Ref: "content:" + id[len(id)-1:], Value: json.RawMessage(`"` + id + `"`)}
 		if gen != "" {
 			c.Artifacts[0].Generation = storetest.NewGeneration(gen, "package tool // "+gen+id, w.now())
 			c.Artifacts[0].Generation.Owner = ownerOf(session)
-			c.Artifacts[0].Fixture = &agent.Fixture{CallID: id, SessionID: session, Owner: ownerOf(session), Args: c.Record.Args, Value: c.Outcome.Value}
+			c.Artifacts[0].Fixture = &agent.Fixture{CallID: id, SessionID: session, Owner: ownerOf(session),
+				Args: c.Record.Args, Value: c.Outcome.Value}
 		}
 		return n.CommitCall(ctx, c)
 	})
@@ -95,7 +101,8 @@ func (w *scripter) call(session, method, gen string) {
 // move archives, restores or removes a method of calculator, or all of it when the method is "".
 func (w *scripter) move(kind, method string) {
 	w.audit++
-	targets, audit := []store.Target{{Role: "calculator", Method: method}}, agent.AuditEntry{ID: fmt.Sprint("audit_", w.audit)}
+	targets, audit := []store.Target{{Role: "calculator", Method: method}},
+		agent.AuditEntry{ID: fmt.Sprint("audit_", w.audit)}
 	w.add(kind+" "+method, func(ctx context.Context, n store.Namespace) error {
 		switch kind {
 		case "archive":
@@ -110,7 +117,8 @@ func (w *scripter) move(kind, method string) {
 // connect puts a connection with that sealed secret.
 func (w *scripter) connect(name, sealed string) {
 	w.add("connect "+name, func(ctx context.Context, n store.Namespace) error {
-		c := agent.Connection{Name: name, Hosts: []string{"api.example.org"}, Auth: agent.ConnectionAuth{Type: agent.AuthBearer, Sealed: []byte(sealed)}}
+		c := agent.Connection{Name: name, Hosts: []string{"api.example.org"},
+			Auth: agent.ConnectionAuth{Type: agent.AuthBearer, Sealed: []byte(sealed)}}
 		_, err := n.PutConnection(ctx, c, store.AnyRevision, &agent.AuditEntry{ID: "audit_" + name + sealed})
 		return err
 	})
@@ -119,13 +127,15 @@ func (w *scripter) connect(name, sealed string) {
 // reserve keeps what a request to a model may cost; settle what it cost.
 func (w *scripter) reserve(id string) {
 	w.add("reserve "+id, func(ctx context.Context, n store.Namespace) error {
-		return n.Reserve(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 100, Completion: 100, Estimated: 200}})
+		return n.Reserve(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add",
+			Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 100, Completion: 100, Estimated: 200}})
 	})
 }
 
 func (w *scripter) settle(id string) {
 	w.add("settle "+id, func(ctx context.Context, n store.Namespace) error {
-		return n.Settle(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 10, Completion: 5}})
+		return n.Settle(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add",
+			Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 10, Completion: 5}})
 	})
 	w.steps[len(w.steps)-1].late = true
 }
@@ -184,16 +194,21 @@ func script(now func() time.Time) []step {
 	w.call("sess_1", "add", "")
 	w.call("sess_2", "add", "gen-2")
 	w.add("context", func(ctx context.Context, n store.Namespace) error {
-		_, err := n.ChangeContext(ctx, "sess_2", 0, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")}, Delete: []string{"first"}}, nil)
+		_, err := n.ChangeContext(ctx, "sess_2", 0,
+			agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage("true")},
+				Delete: []string{"first"}}, nil)
 		return err
 	})
 	w.add("examples", func(ctx context.Context, n store.Namespace) error {
-		list := []agent.Example{{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`"<1>"`)}, Expect: agent.Expectation{Value: json.RawMessage(`{"sum": 1}`)}, State: agent.ExampleActive}}
-		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: w.now(), Examples: &list}, nil)
+		list := []agent.Example{{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`"<1>"`)},
+			Expect: agent.Expectation{Value: json.RawMessage(`{"sum": 1}`)}, State: agent.ExampleActive}}
+		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add",
+			At: w.now(), Examples: &list}, nil)
 		return err
 	})
 	w.add("drop of an example", func(ctx context.Context, n store.Namespace) error {
-		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: w.now(), DropExample: "ex_1"}, nil)
+		_, err := n.ChangeArtifact(ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add",
+			At: w.now(), DropExample: "ex_1"}, nil)
 		return err
 	})
 	w.add("disconnect mail", func(ctx context.Context, n store.Namespace) error {

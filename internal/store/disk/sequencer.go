@@ -228,7 +228,8 @@ func (s *sequencer) breakDown(batch []*commit) {
 	if v == nil {
 		return
 	}
-	s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("a commit panicked; restart the daemon, which replays the journal")
+	s.log.Error().Interface("panic", v).Bytes("stack",
+		debug.Stack()).Msg("a commit panicked; restart the daemon, which replays the journal")
 	err := fmt.Errorf("%w: a commit panicked: %v; the daemon must be restarted", store.ErrReadOnly, v)
 	s.health.breakDown(err)
 	for _, c := range batch {

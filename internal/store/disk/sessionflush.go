@@ -30,7 +30,8 @@ func (p *sessions) gather(full bool) []sessionState {
 func (x *session) state() (s sessionState, behind bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return sessionState{x, sessionDoc{head: head{agent.SchemaVersion, x.lsn}, Session: x.meta, Context: x.context}, x.pending}, x.behind
+	return sessionState{x, sessionDoc{head: head{agent.SchemaVersion, x.lsn}, Session: x.meta, Context: x.context},
+		x.pending}, x.behind
 }
 
 // doc renders the session's document.

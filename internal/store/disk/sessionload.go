@@ -91,7 +91,8 @@ func (p *sessions) rebuild(id string) (sessionDoc, error) {
 		at = p.n.now()
 	}
 	p.n.log.Warn().Str("session", id).Msg("the session was rebuilt from its history; its context is lost")
-	return sessionDoc{Session: agent.Session{ID: id, Role: r.Role, Owner: "local", CreatedAt: at, UpdatedAt: p.n.now(), Revision: 1}, Context: map[string]json.RawMessage{}}, nil
+	return sessionDoc{Session: agent.Session{ID: id, Role: r.Role, Owner: "local", CreatedAt: at, UpdatedAt: p.n.now(),
+		Revision: 1}, Context: map[string]json.RawMessage{}}, nil
 }
 
 // findEnd walks the part of history.jsonl that is not known to be on disk, keeps its sound lines and cuts off the

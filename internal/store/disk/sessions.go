@@ -153,7 +153,8 @@ func (p *sessions) applyDelete(id string) {
 }
 
 // CreateSession is part of store.Namespace.
-func (p *sessions) CreateSession(ctx context.Context, meta agent.Session, sessionContext map[string]json.RawMessage) error {
+func (p *sessions) CreateSession(ctx context.Context, meta agent.Session,
+	sessionContext map[string]json.RawMessage) error {
 	if !validID(meta.ID) {
 		return fmt.Errorf("session id %q cannot be stored", meta.ID)
 	}
@@ -196,13 +197,15 @@ func (p *sessions) Context(_ context.Context, sessionID string) (map[string]json
 }
 
 // ChangeContext is part of store.Namespace.
-func (p *sessions) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange, audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
+func (p *sessions) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange,
+	audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	if _, err := p.get(sessionID); err != nil {
 		return nil, err
 	}
 	e := p.n.newEntry()
 	e.Session, e.Context, e.Audit = sessionID, &c, audit
-	if err := p.n.commit(ctx, &commit{entry: e, check: func() error { return p.n.members.Fenced(p.n.name, sessionID, fence) }}); err != nil {
+	if err := p.n.commit(ctx, &commit{entry: e,
+		check: func() error { return p.n.members.Fenced(p.n.name, sessionID, fence) }}); err != nil {
 		return nil, err
 	}
 	return e.planned.session.values(), nil
@@ -263,7 +266,8 @@ func (p *sessions) forgetting(ctx context.Context, x *session, at time.Time) ([]
 			return nil, err
 		}
 		if store.Remembers(a.a, x.id) {
-			changes = append(changes, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: at, ForgetSession: x.id})
+			changes = append(changes, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: at,
+				ForgetSession: x.id})
 		}
 	}
 	return changes, nil

@@ -43,11 +43,13 @@ func TestUnreadSessions(t *testing.T) {
 			return s.CommitCall(t.Context(), storetest.NewCommit(id, "call_"+id, simStart))
 		}),
 		"context": each(func(s *testStore, id string) error {
-			_, err := s.ChangeContext(t.Context(), id, 0, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("2")}}, nil)
+			_, err := s.ChangeContext(t.Context(), id, 0,
+				agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("2")}}, nil)
 			return err
 		}),
 		"create again": each(func(s *testStore, id string) error {
-			if err := s.CreateSession(t.Context(), agent.Session{ID: id, CreatedAt: simStart}, nil); !errors.Is(err, store.ErrExists) {
+			if err := s.CreateSession(t.Context(), agent.Session{ID: id, CreatedAt: simStart},
+				nil); !errors.Is(err, store.ErrExists) {
 				return fmt.Errorf("got %w, want %w", err, store.ErrExists)
 			}
 			return nil
@@ -94,7 +96,8 @@ func unreadStore(t *testing.T, written, damaged, bare string) (*testStore, *vfst
 		t.Fatal(err)
 	}
 	create := func(id string) error {
-		return s.CreateSession(t.Context(), agent.Session{ID: id, CreatedAt: simStart}, map[string]json.RawMessage{"a": json.RawMessage("1")})
+		return s.CreateSession(t.Context(), agent.Session{ID: id, CreatedAt: simStart},
+			map[string]json.RawMessage{"a": json.RawMessage("1")})
 	}
 	if err := errors.Join(s.checkpoint(), create(written), create(damaged), s.Sync(), create(bare)); err != nil {
 		t.Fatal(err)

@@ -63,7 +63,8 @@ type shared struct {
 func newShared(o Options) (*shared, error) {
 	s := &shared{o: o, log: o.Logger, now: o.Now, order: o.order, seed: maphash.MakeSeed()}
 	s.health.log = s.log
-	s.spaces = spaces{loaded: map[agent.Namespace]*namespace{}, idle: map[agent.Namespace]*checkpointed{}, erased: map[agent.Namespace]uint64{}}
+	s.spaces = spaces{loaded: map[agent.Namespace]*namespace{}, idle: map[agent.Namespace]*checkpointed{},
+		erased: map[agent.Namespace]uint64{}}
 	s.members = store.NewMembers(o.Now)
 	s.mu.Rank(s.order, rankState)
 	for i := range s.stripes {

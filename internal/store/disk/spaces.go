@@ -14,9 +14,10 @@ import (
 
 // spaces are the namespaces. All of it is guarded by shared.mu.
 type spaces struct {
-	loaded map[agent.Namespace]*namespace    // those in use, also one that nobody has written to
-	idle   map[agent.Namespace]*checkpointed // whose files nobody has needed since the start; the last checkpoint has everything of them
-	erased map[agent.Namespace]uint64        // whose bytes may be on disk; the lsn of the entry that erased it
+	loaded map[agent.Namespace]*namespace // those in use, also one that nobody has written to
+	// whose files nobody has needed since the start; the last checkpoint has everything of them
+	idle   map[agent.Namespace]*checkpointed
+	erased map[agent.Namespace]uint64 // whose bytes may be on disk; the lsn of the entry that erased it
 }
 
 // erasedSuffix ends the name of the directory of an erased namespace until it is removed. No namespace has such a name.
@@ -168,7 +169,8 @@ func (x *spaces) have(name agent.Namespace) bool {
 }
 
 // CreateNamespace is part of store.Store. The entry that makes it is durable before its directory is there.
-func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) (store.NamespaceInfo, error) {
+func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
+	audit *agent.AuditEntry) (store.NamespaceInfo, error) {
 	if err := name.Validate(); err != nil {
 		return store.NamespaceInfo{}, err
 	}
@@ -229,7 +231,8 @@ func (s *Store) have(name agent.Namespace) bool {
 }
 
 // commitFor commits a change of a namespace as a whole, which is an entry of the default one.
-func (s *Store) commitFor(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry, check func(*entry) error) error {
+func (s *Store) commitFor(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry,
+	check func(*entry) error) error {
 	n := s.namespace(agent.DefaultNamespace)
 	e := n.newEntry()
 	e.Audit = audit

@@ -14,8 +14,9 @@ import (
 type spending struct {
 	n *namespace
 
-	ledger *store.Ledger       // guarded by shared.mu, as below
-	erased map[agent.Day]int64 // tokens of namespaces that were erased on that day, the last one; of the default namespace only
+	ledger *store.Ledger // guarded by shared.mu, as below
+	// tokens of namespaces that were erased on that day, the last one; of the default namespace only
+	erased map[agent.Day]int64
 	doc    held
 }
 

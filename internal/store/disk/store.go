@@ -105,7 +105,8 @@ func (e *inUseError) Error() string {
 	if e.holder != "" {
 		holder = " (pid " + e.holder + ")"
 	}
-	return "data directory " + e.dir + " is in use by another recurgentd" + holder + "; stop it or choose another --data-dir"
+	return "data directory " + e.dir + " is in use by another recurgentd" + holder +
+		"; stop it or choose another --data-dir"
 }
 
 func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }
@@ -131,8 +132,9 @@ func (s *Store) Settled() error {
 func (s *Store) Stats() store.Stats {
 	all := s.all()
 	out := store.Stats{
-		Commits: s.sequencer.commits.Load(), Fsyncs: s.sequencer.fsyncs.Load(), JournalBytes: s.sequencer.written.Load(),
-		Quarantined: s.quarantined.Load(), Artifacts: map[string]int{},
+		Commits: s.sequencer.commits.Load(), Fsyncs: s.sequencer.fsyncs.Load(),
+		JournalBytes: s.sequencer.written.Load(),
+		Quarantined:  s.quarantined.Load(), Artifacts: map[string]int{},
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()

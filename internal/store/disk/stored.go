@@ -22,7 +22,8 @@ type stored struct {
 	kept   store.Sums // of sessions, records, tools and examples; guarded by shared.mu, as the others but written
 	values store.Sums // of the calls' values, those that have no line yet included
 
-	written map[string]int64 // bytes of the values that have lines, by owner; used by the holder of flusher.mu, or before the store is shared
+	// bytes of the values that have lines, by owner; used by the holder of flusher.mu, or before the store is shared
+	written map[string]int64
 
 	anew   struct{ all, values bool } // what is to be counted; likewise
 	unsure atomic.Bool                // something was damaged: the next start counts all anew
@@ -43,7 +44,8 @@ type storedDoc struct {
 func (x *session) taken() store.Bytes {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	b := store.Bytes{Contexts: store.SessionBytes(x.meta) + store.ContextBytes(x.context), Histories: x.bytes - int64(x.size-len(x.pending))}
+	b := store.Bytes{Contexts: store.SessionBytes(x.meta) + store.ContextBytes(x.context),
+		Histories: x.bytes - int64(x.size-len(x.pending))}
 	for _, line := range x.pending {
 		b.Histories += int64(len(line))
 	}
@@ -222,7 +224,8 @@ func (p *stored) countValues() error {
 	}
 	var lines freed
 	values := p.n.calls.values
-	if err := values.Backward(context.Background(), values.End(), func(line []byte) (bool, error) { lines.line(line); return false, nil }); err != nil {
+	if err := values.Backward(context.Background(), values.End(),
+		func(line []byte) (bool, error) { lines.line(line); return false, nil }); err != nil {
 		return err
 	}
 	p.written, p.anew.values = map[string]int64{}, false

@@ -21,9 +21,11 @@ type Report struct {
 	Aside                                                []string      // files that were moved aside before
 	Problems                                             []string      // what breaks a promise, each with its file
 	Audit                                                []AuditReport // of each namespace with a trail
-	OtherForms                                           []string      // roles and methods whose names are in another form than names are kept in
-	Unknown                                              LeftOut       // files that do not belong to a store, and that no export holds
-	Imported                                                           // before, by the same command
+	// roles and methods whose names are in another form than names are kept in
+	OtherForms []string
+	// files that do not belong to a store, and that no export holds
+	Unknown  LeftOut
+	Imported // before, by the same command
 }
 
 // Verify reads all of a stopped store and reports what breaks its promises. It changes nothing. store.ErrInUse when a
@@ -41,7 +43,8 @@ func Verify(ctx context.Context, dir string, o Options, noted ...NotedHead) (r R
 		return r, errors.Join(err, unlock())
 	}
 	defer common.close()
-	v := verifier{ctx: ctx, root: newFiles(common, "."), r: &r, noted: slices.Clone(noted), audits: map[agent.Namespace][]*agent.AuditEntry{}, erased: map[agent.Namespace]uint64{}}
+	v := verifier{ctx: ctx, root: newFiles(common, "."), r: &r, noted: slices.Clone(noted),
+		audits: map[agent.Namespace][]*agent.AuditEntry{}, erased: map[agent.Namespace]uint64{}}
 	err = v.all()
 	slices.Sort(r.Problems)
 	return r, errors.Join(err, unlock())
@@ -73,7 +76,8 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return v.erasedInJournal(name) }) // the next start removes it
+	// the next start removes it
+	names = slices.DeleteFunc(names, func(name string) bool { return v.erasedInJournal(name) })
 	for _, dir := range append([]string{"."}, prefixed(namespacesDir, names)...) {
 		n := namespaceVerifier{verifier: v, files: newFiles(v.root.shared, dir), referenced: map[string]bool{}}
 		if err := n.all(); err != nil {

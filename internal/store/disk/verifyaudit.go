@@ -12,10 +12,11 @@ import (
 // AuditReport is what Verify read of the audit trail of one namespace.
 type AuditReport struct {
 	Namespace agent.Namespace
-	Entries   int64      // that are linked
-	Earlier   int64      // of an earlier version, which stand before the chain
-	Erased    int64      // whose body is erased; also counted in Entries
-	Head      chain.Head // note its hash elsewhere: only against a noted one a trail that was cut off with its checkpoint is found
+	Entries   int64 // that are linked
+	Earlier   int64 // of an earlier version, which stand before the chain
+	Erased    int64 // whose body is erased; also counted in Entries
+	// note its hash elsewhere: only against a noted one a trail that was cut off with its checkpoint is found
+	Head chain.Head
 }
 
 // NotedHead is the hash of an audit entry as somebody noted it.
@@ -30,7 +31,8 @@ type NotedHead struct {
 func (v *verifier) notedHeads() {
 	for _, n := range v.noted {
 		if !n.found {
-			v.problem(path.Join(namespaceDir(n.Namespace), auditFile), "no entry of namespace %s has the noted hash %s: the trail was cut off or altered", n.Namespace, n.Hash)
+			v.problem(path.Join(namespaceDir(n.Namespace), auditFile),
+				"no entry of namespace %s has the noted hash %s: the trail was cut off or altered", n.Namespace, n.Hash)
 		}
 	}
 }
@@ -88,7 +90,8 @@ func (v *namespaceVerifier) toCheckpoint(c *chain.Verifier, data []byte, at *che
 	case at.Audit > known:
 		v.problem(auditFile, "has %d bytes; the last checkpoint left %d", known, at.Audit)
 	case at.AuditHead != nil && c.Head != *at.AuditHead:
-		v.problem(auditFile, "ends with entry %d (%s); the last checkpoint left it at entry %d (%s)", c.Head.Seq, c.Head.Hash, at.AuditHead.Seq, at.AuditHead.Hash)
+		v.problem(auditFile, "ends with entry %d (%s); the last checkpoint left it at entry %d (%s)", c.Head.Seq,
+			c.Head.Hash, at.AuditHead.Seq, at.AuditHead.Hash)
 	}
 	if v.replayed {
 		return nil

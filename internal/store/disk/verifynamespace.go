@@ -102,7 +102,8 @@ func (v *namespaceVerifier) artifact(name string, doc *artifactDoc) {
 	if err := doc.check(); err != nil {
 		v.problem(name, "%v", err)
 	}
-	if sum := doc.IntrinsicFailureCount + doc.AdaptiveFailureCount + doc.ExtrinsicFailureCount; sum != doc.FailureCount {
+	if sum := doc.IntrinsicFailureCount + doc.AdaptiveFailureCount +
+		doc.ExtrinsicFailureCount; sum != doc.FailureCount {
 		v.problem(name, "failure_count is %d, its classes add up to %d", doc.FailureCount, sum)
 	}
 	for _, g := range doc.Held() {
@@ -191,8 +192,10 @@ func (v *namespaceVerifier) session(id string) error {
 		v.problem(historyFile(id), "lines are damaged, or out of order")
 	case ok && doc.ID != id:
 		v.problem(sessionFile(id), "holds the session %q", doc.ID)
-	case ok && !v.replayed && (size != doc.HistorySize || size != doc.SyncedRecords || int64(len(data)) != doc.SyncedBytes):
-		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize, doc.SyncedBytes, size, len(data))
+	case ok && !v.replayed && (size != doc.HistorySize || size != doc.SyncedRecords ||
+		int64(len(data)) != doc.SyncedBytes):
+		v.problem(sessionFile(id), "says %d records in %d bytes; the history has %d in %d", doc.HistorySize,
+			doc.SyncedBytes, size, len(data))
 	case !ok && !v.replayed && len(data) == 0:
 		v.problem(sessionDir(id), "holds no session")
 	}

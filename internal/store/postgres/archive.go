@@ -137,14 +137,16 @@ func (c *change) unrestore(ctx context.Context, t store.Target) error {
 
 // artifactsOf reads artifacts and locks them, in sorted order. where has places from $2 on; a and b are the tables of the heads and the bodies.
 func (c *change) artifactsOf(ctx context.Context, where string, args ...any) (map[rowKey]*groupArtifact, error) {
-	rows, err := c.Query(ctx, `SELECT a.role, a.method FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 AND (`+where+")",
+	rows, err := c.Query(ctx,
+		`SELECT a.role, a.method FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 AND (`+where+")",
 		append([]any{c.ns}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	found := map[rowKey]bool{}
 	k := rowKey{ns: c.ns}
-	if _, err := pgx.ForEachRow(rows, []any{&k.a, &k.b}, func() error { found[k] = true; return nil }); err != nil || len(found) == 0 {
+	if _, err := pgx.ForEachRow(rows, []any{&k.a, &k.b},
+		func() error { found[k] = true; return nil }); err != nil || len(found) == 0 {
 		return nil, err
 	}
 	return c.lockArtifacts(ctx, sortedKeys(found))
@@ -156,7 +158,8 @@ func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact
 		return err
 	}
 	b.Queue("DELETE FROM artifacts WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
-	b.Queue("DELETE FROM artifact_bodies WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role), key(a.MethodName))
+	b.Queue("DELETE FROM artifact_bodies WHERE ns = $1 AND role = $2 AND method = $3", c.ns, key(a.Role),
+		key(a.MethodName))
 	ranks.artifact(c.ns, a.Role, a, nil)
 	c.Changed(store.Change{Kind: store.ChangedArtifact, Role: a.Role, Method: a.MethodName})
 	return nil
@@ -212,7 +215,8 @@ func (c *change) forgetInArchive(ctx context.Context, sessions []string) error {
 	for i, s := range sessions {
 		names[i] = bytes.Trim(agent.Encoded(s), `"`)
 	}
-	rows, err := c.Query(ctx, `SELECT n, tool, doc FROM archive WHERE ns = $1 AND NOT tool AND EXISTS (SELECT 1 FROM unnest($2::bytea[]) AS name WHERE position(name in doc) > 0)
+	rows, err := c.Query(ctx,
+		`SELECT n, tool, doc FROM archive WHERE ns = $1 AND NOT tool AND EXISTS (SELECT 1 FROM unnest($2::bytea[]) AS name WHERE position(name in doc) > 0)
 		ORDER BY n FOR UPDATE`, c.ns, names)
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ func (n *Namespace) Archived(ctx context.Context, targets []store.Target, auditI
 		for i, t := range targets {
 			roles[i] = t.Role
 		}
-		rows, err := n.store.pool.Query(ctx, "SELECT role, method, by FROM archive WHERE ns = $1 AND "+inArchive+" AND role = ANY($3)", ns, n.store.endedBefore(), keys(roles))
+		rows, err := n.store.pool.Query(ctx, "SELECT role, method, by FROM archive WHERE ns = $1 AND "+inArchive+
+			" AND role = ANY($3)", ns, n.store.endedBefore(), keys(roles))
 		if err != nil {
 			return err
 		}

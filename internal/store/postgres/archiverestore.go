@@ -23,7 +23,8 @@ func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit a
 		back := returning{whole: map[int64]archived{}, below: map[rowKey]*groupArtifact{}}
 		for _, t := range targets {
 			// The newest of each artifact and of the tool, or those that the operation took away.
-			rows, err := c.Query(ctx, `SELECT by, n, tool, doc FROM (SELECT DISTINCT ON (tool, method) by, n, tool, doc FROM archive WHERE ns = $1 AND `+inArchive+` AND role = $3
+			rows, err := c.Query(ctx,
+				`SELECT by, n, tool, doc FROM (SELECT DISTINCT ON (tool, method) by, n, tool, doc FROM archive WHERE ns = $1 AND `+inArchive+` AND role = $3
 				AND CASE WHEN $5 THEN tool WHEN $4 = '' THEN true ELSE NOT tool AND method = $4 END AND ($6 = '' OR by = $6)
 				ORDER BY tool, method, n DESC) newest ORDER BY n`, c.ns, c.n.store.endedBefore(), key(t.Role), key(t.Method), t.ToolOnly, key(cmp.Or(t.From, audit.Undoes)))
 			if err != nil {

@@ -25,11 +25,15 @@ func headOf(a *agent.Artifact) *agent.Artifact {
 
 // bodyOf returns the body.
 func bodyOf(a *agent.Artifact) *agent.Artifact {
-	body := &agent.Artifact{Code: a.Code, Rejections: a.Rejections, Displaced: a.Displaced, Examples: a.Examples, Verdicts: a.Verdicts,
-		Failures: a.Failures, Drifts: a.Drifts, Manifest: a.Manifest, Generations: make([]*agent.Generation, len(a.Generations))}
+	body := &agent.Artifact{Code: a.Code, Rejections: a.Rejections, Displaced: a.Displaced, Examples: a.Examples,
+		Verdicts: a.Verdicts,
+		Failures: a.Failures, Drifts: a.Drifts, Manifest: a.Manifest,
+		Generations: make([]*agent.Generation, len(a.Generations))}
 	for i, g := range a.Generations {
-		body.Generations[i] = &agent.Generation{ID: g.ID, Code: g.Code, Facts: g.Facts, ChangedAnswers: g.ChangedAnswers, SolverShape: g.SolverShape,
-			Interface: g.Interface, Shapes: g.Shapes, Outlines: g.Outlines, Fixtures: g.Fixtures, Effects: g.Effects, MadeFor: g.MadeFor, Asked: g.Asked}
+		body.Generations[i] = &agent.Generation{ID: g.ID, Code: g.Code, Facts: g.Facts,
+			ChangedAnswers: g.ChangedAnswers, SolverShape: g.SolverShape,
+			Interface: g.Interface, Shapes: g.Shapes, Outlines: g.Outlines, Fixtures: g.Fixtures, Effects: g.Effects,
+			MadeFor: g.MadeFor, Asked: g.Asked}
 	}
 	return body
 }
@@ -37,7 +41,8 @@ func bodyOf(a *agent.Artifact) *agent.Artifact {
 // join makes an artifact of its parts.
 func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 	a := *head
-	a.Code, a.Rejections, a.Displaced, a.Examples, a.Verdicts, a.Failures, a.Drifts, a.Manifest = body.Code, body.Rejections, body.Displaced, body.Examples,
+	a.Code, a.Rejections, a.Displaced, a.Examples, a.Verdicts, a.Failures, a.Drifts, a.Manifest = body.Code,
+		body.Rejections, body.Displaced, body.Examples,
 		body.Verdicts, body.Failures, body.Drifts, body.Manifest
 	a.Generations = make([]*agent.Generation, len(head.Generations))
 	for i, h := range head.Generations {
@@ -45,8 +50,10 @@ func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 			return nil, fmt.Errorf("the parts of artifact %s are of different changes", head)
 		}
 		g, b := *h, body.Generations[i]
-		g.Code, g.Facts, g.ChangedAnswers, g.SolverShape, g.Interface = b.Code, b.Facts, b.ChangedAnswers, b.SolverShape, b.Interface
-		g.Shapes, g.Outlines, g.Fixtures, g.Effects, g.MadeFor, g.Asked = b.Shapes, b.Outlines, b.Fixtures, b.Effects, b.MadeFor, b.Asked
+		g.Code, g.Facts, g.ChangedAnswers, g.SolverShape, g.Interface = b.Code, b.Facts, b.ChangedAnswers,
+			b.SolverShape, b.Interface
+		g.Shapes, g.Outlines, g.Fixtures, g.Effects, g.MadeFor, g.Asked = b.Shapes, b.Outlines, b.Fixtures, b.Effects,
+			b.MadeFor, b.Asked
 		a.Generations[i] = &g
 	}
 	return &a, nil

@@ -100,8 +100,10 @@ func TestArtifactParts(t *testing.T) {
 func TestCountedCallsLeaveTheBody(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "r", MethodName: "m", At: now, Generation: &agent.Generation{ID: "gen-1", Code: "package tool"}})
-	first := agent.ArtifactChange{Role: "r", MethodName: "m", At: now, Result: agent.ClassOK, SessionID: "s", Shapes: map[string]string{"u": "x"}}
+	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "r", MethodName: "m", At: now,
+		Generation: &agent.Generation{ID: "gen-1", Code: "package tool"}})
+	first := agent.ArtifactChange{Role: "r", MethodName: "m", At: now, Result: agent.ClassOK, SessionID: "s",
+		Shapes: map[string]string{"u": "x"}}
 	a = a.Apply(first)
 	first.Shapes = map[string]string{"u": "x"}
 	if b := a.Apply(first); !store.SameBody(a, b) {

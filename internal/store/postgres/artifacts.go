@@ -29,7 +29,8 @@ func (n *Namespace) Artifact(ctx context.Context, role, method string) (a *agent
 // readArtifacts reads artifacts, of one moment.
 func (s *Store) readArtifacts(ctx context.Context, q querier, keys []rowKey) (map[rowKey]*groupArtifact, error) {
 	r, known := s.newArtifactReader(keys)
-	rows, err := q.Query(ctx, `SELECT a.ns, a.role, a.method, a.version, a.body_version, CASE WHEN a.version <> k.version THEN a.head END,
+	rows, err := q.Query(ctx,
+		`SELECT a.ns, a.role, a.method, a.version, a.body_version, CASE WHEN a.version <> k.version THEN a.head END,
 			CASE WHEN a.body_version <> k.body THEN b.body END
 		FROM artifacts a JOIN unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[]) AS k(ns, role, method, version, body) USING (ns, role, method)
 		JOIN artifact_bodies b USING (ns, role, method)`, known.ns, known.a, known.b, known.versions, known.bodies)
@@ -54,7 +55,8 @@ func (s *Store) readArtifacts(ctx context.Context, q querier, keys []rowKey) (ma
 // ListArtifacts is part of store.Namespace.
 func (n *Namespace) ListArtifacts(ctx context.Context, role string) (out []*agent.Artifact, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT method FROM artifacts WHERE ns = $1 AND role = $2 ORDER BY method", ns, key(role))
+		rows, err := n.store.pool.Query(ctx, "SELECT method FROM artifacts WHERE ns = $1 AND role = $2 ORDER BY method",
+			ns, key(role))
 		if err != nil {
 			return err
 		}
@@ -82,7 +84,8 @@ func (n *Namespace) ListArtifacts(ctx context.Context, role string) (out []*agen
 func (n *Namespace) Program(ctx context.Context, checksum string) (code string, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		var text []byte
-		err := n.store.pool.QueryRow(ctx, "SELECT code FROM programs WHERE ns = $1 AND checksum = $2", ns, key(checksum)).Scan(&text)
+		err := n.store.pool.QueryRow(ctx, "SELECT code FROM programs WHERE ns = $1 AND checksum = $2", ns,
+			key(checksum)).Scan(&text)
 		code = string(text)
 		return err
 	})
@@ -90,7 +93,8 @@ func (n *Namespace) Program(ctx context.Context, checksum string) (code string, 
 }
 
 // ChangeArtifact is part of store.Namespace.
-func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.ArtifactChange, audit *agent.AuditEntry) (a *agent.Artifact, err error) {
+func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.ArtifactChange,
+	audit *agent.AuditEntry) (a *agent.Artifact, err error) {
 	if err := encodable(&x); err != nil {
 		return nil, err
 	}
@@ -147,7 +151,8 @@ func (c *change) writeArtifacts(ctx context.Context, artifacts map[rowKey]*group
 			judged[k] = x.now
 		}
 		ranks.artifact(k.ns, x.now.Role, x.was, x.now)
-		c.Changed(store.Change{Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName, Revision: x.now.Revision, Operated: x.operated})
+		c.Changed(store.Change{Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName,
+			Revision: x.now.Revision, Operated: x.operated})
 	}
 	if err := writeArtifacts(b, artifacts); err != nil {
 		return err

@@ -31,7 +31,8 @@ func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
 		return err
 	}
 	b := &pgx.Batch{}
-	b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", c.ns, head.Seq, key(linked.ID), key(linked.SessionID), line)
+	b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", c.ns, head.Seq, key(linked.ID),
+		key(linked.SessionID), line)
 	b.Queue("UPDATE audit_heads SET seq = $2, hash = $3 WHERE ns = $1", c.ns, head.Seq, head.Hash)
 	c.left = e
 	return c.send(ctx, b)
@@ -93,7 +94,8 @@ func (n *Namespace) readAudit(ctx context.Context, ns int64, page *store.AuditPa
 	if id, seq := q.Place(); seq > 0 {
 		below = seq
 	} else if id != "" {
-		rows, err := n.store.pool.Query(ctx, "SELECT n + 1 FROM audit WHERE ns = $1 AND id = $2 ORDER BY n DESC LIMIT 1", ns, key(id))
+		rows, err := n.store.pool.Query(ctx,
+			"SELECT n + 1 FROM audit WHERE ns = $1 AND id = $2 ORDER BY n DESC LIMIT 1", ns, key(id))
 		if err != nil {
 			return err
 		}
@@ -104,7 +106,8 @@ func (n *Namespace) readAudit(ctx context.Context, ns int64, page *store.AuditPa
 		below = found[0]
 	}
 	for {
-		rows, err := n.store.pool.Query(ctx, "SELECT n, line FROM audit WHERE ns = $1 AND n < $2 ORDER BY n DESC LIMIT $3", ns, below, auditPage)
+		rows, err := n.store.pool.Query(ctx,
+			"SELECT n, line FROM audit WHERE ns = $1 AND n < $2 ORDER BY n DESC LIMIT $3", ns, below, auditPage)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,8 @@ func BenchmarkCommits(b *testing.B) {
 	for _, replicas := range []int{1, 3} {
 		for _, hot := range []bool{false, true} {
 			for _, writers := range []int{1, 8, 64} {
-				b.Run(fmt.Sprintf("replicas=%d/hot=%v/writers=%d", replicas, hot, writers), func(b *testing.B) { benchCommits(b, cluster, replicas, writers, hot) })
+				b.Run(fmt.Sprintf("replicas=%d/hot=%v/writers=%d", replicas, hot, writers),
+					func(b *testing.B) { benchCommits(b, cluster, replicas, writers, hot) })
 			}
 		}
 	}
@@ -37,7 +38,8 @@ func benchCommits(b *testing.B, cluster *pgtest.Cluster, replicas, writers int, 
 	onDisk, inTables := &load{writers: writers, hot: hot}, &load{writers: writers, hot: hot}
 	var server, process time.Duration
 	var calls, transactions int64
-	for b.Loop() { // only the one that is measured is open, so that it has the memory and the processors of the process for itself
+	// only the one that is measured is open, so that it has the memory and the processors of the process for itself
+	for b.Loop() {
 		files, err := disk.Open(dir, disk.DefaultOptions())
 		if err != nil {
 			b.Fatal(err)
@@ -58,7 +60,8 @@ func benchCommits(b *testing.B, cluster *pgtest.Cluster, replicas, writers int, 
 		inTables.run(b, stores...)
 		server, process = server+cluster.ProcessorTime()-before, process+ownTime()-own
 		for _, s := range stores {
-			calls, transactions = calls+s.(*Store).commits.calls.Load(), transactions+s.(*Store).commits.transactions.Load()
+			calls, transactions = calls+s.(*Store).commits.calls.Load(),
+				transactions+s.(*Store).commits.transactions.Load()
 			if err := s.Close(ctx); err != nil {
 				b.Fatal(err)
 			}
@@ -102,7 +105,8 @@ type load struct {
 // make makes the sessions and the artifacts.
 func (l *load) make(b *testing.B, n store.Namespace) {
 	for w := range l.writers {
-		if err := n.CreateSession(b.Context(), agent.Session{ID: fmt.Sprint("sess_", w), Role: "calculator", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil); err != nil {
+		if err := n.CreateSession(b.Context(), agent.Session{ID: fmt.Sprint("sess_", w), Role: "calculator",
+			CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil); err != nil {
 			b.Fatal(err)
 		}
 		c := l.call(w)
@@ -121,8 +125,10 @@ func (l *load) call(w int) *store.CallCommit {
 		method = fmt.Sprint("add_", w)
 	}
 	c.Record.MethodName, c.Log.Method = method, method
-	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: time.Now(), Result: agent.ClassOK, SessionID: c.SessionID}}
-	c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: method, At: time.Now(), Result: agent.ClassOK,
+		SessionID: c.SessionID}}
+	c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{},
+		IfAbsent: true}}
 	return c
 }
 

@@ -262,7 +262,10 @@ func TestHiddenCommits(t *testing.T) {
 			return n.Settle(t.Context(), cost)
 		},
 		"a reservation of new chunks": func() error { return within("spend_2") },
-		"a candidate":                 func() error { return n.PutCandidate(t.Context(), "c", []byte("code"), time.Hour) },
+		"a candidate": func() error {
+			return n.PutCandidate(t.Context(), "c", []byte("code"),
+				time.Hour)
+		},
 		"a lease": func() (err error) {
 			held, err = n.Lease(t.Context(), "l", store.LeaseOptions{TTL: time.Hour})
 			return err
@@ -285,7 +288,8 @@ func TestHiddenCommits(t *testing.T) {
 	if uses, err := past.UseOf(t.Context(), caps); err != nil || uses[0] != (store.Use{Reserved: 400}) {
 		t.Errorf("reserved %+v, %v, want 400", uses, err)
 	}
-	if spent, err := past.Spent(t.Context(), day-1, day-1); err != nil || len(spent.Rows) != 1 || spent.Rows[0].Models[0].Tokens != (agent.Tokens{Requests: 1, Prompt: 5}) {
+	if spent, err := past.Spent(t.Context(), day-1, day-1); err != nil || len(spent.Rows) != 1 ||
+		spent.Rows[0].Models[0].Tokens != (agent.Tokens{Requests: 1, Prompt: 5}) {
 		t.Errorf("spent %+v, %v, want one request of 5 tokens", spent, err)
 	}
 	if _, err := past.Lease(t.Context(), "l", store.LeaseOptions{TTL: time.Hour}); !errors.Is(err, store.ErrInUse) {

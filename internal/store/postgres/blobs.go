@@ -49,7 +49,8 @@ func (s *Store) sweep(ctx context.Context) error {
 		return err
 	}
 	for _, table := range []string{"leases", "candidates"} {
-		if _, err := s.pool.Exec(ctx, "DELETE FROM "+table+" WHERE expires_at < clock_timestamp() - interval '1 minute'"); err != nil {
+		if _, err := s.pool.Exec(ctx, "DELETE FROM "+table+
+			" WHERE expires_at < clock_timestamp() - interval '1 minute'"); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,8 @@ func (d *draft) write() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
 	defer cancel()
 	return d.n.store.read(ctx, func(ctx context.Context) error {
-		tag, err := d.n.store.pool.Exec(ctx, `INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
+		tag, err := d.n.store.pool.Exec(ctx,
+			`INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
 			ON CONFLICT (blob, n) DO UPDATE SET data = excluded.data`, d.blob, d.pieces, d.buf)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = errNoDraft

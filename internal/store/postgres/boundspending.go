@@ -15,7 +15,8 @@ import (
 func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	var count int
 	var oldest *int32
-	if err := c.QueryRow(ctx, "SELECT count(*), min(day) FROM spend_rows WHERE ns = $1", c.ns).Scan(&count, &oldest); err != nil {
+	if err := c.QueryRow(ctx, "SELECT count(*), min(day) FROM spend_rows WHERE ns = $1", c.ns).Scan(&count,
+		&oldest); err != nil {
 		return err
 	}
 	if count <= store.MaxSpendRows && (oldest == nil || agent.Day(*oldest) >= today-store.DetailedDays) {
@@ -24,7 +25,8 @@ func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	if _, err := c.Exec(ctx, "SELECT 1 FROM spend_rows WHERE ns = $1 ORDER BY day, hash FOR UPDATE", c.ns); err != nil {
 		return err
 	}
-	rows, err := c.Query(ctx, "DELETE FROM spend_rows WHERE ns = $1 RETURNING "+spendColumns, c.ns) // with those that others have added meanwhile
+	// with those that others have added meanwhile
+	rows, err := c.Query(ctx, "DELETE FROM spend_rows WHERE ns = $1 RETURNING "+spendColumns, c.ns)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ func TestSpendingIsBounded(t *testing.T) {
 	old := today - store.DetailedDays - 1
 	const many = store.MaxSpendRows
 	for day, n := range map[agent.Day]int{old: 10, today - 1: many, today: 10} {
-		if _, err := a.store.pool.Exec(t.Context(), `INSERT INTO spend_rows (ns, day, hash, calls, warm, role, method, owner, models)
+		if _, err := a.store.pool.Exec(t.Context(),
+			`INSERT INTO spend_rows (ns, day, hash, calls, warm, role, method, owner, models)
 			SELECT $1, $2, 'made up ' || i, 1, 0, 'r', ('m' || i)::bytea, 'ann', '[{"model":"m","requests":1,"prompt":2}]' FROM generate_series(1, $3::int) AS i`, a.id.Load(), int32(day), n); err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +72,10 @@ func TestSpendingIsBounded(t *testing.T) {
 	}
 	rows, calls, tokens := sums()
 	calls[today] += calls[today+1] // midnight may have passed meanwhile
-	if rows > many || calls[old] != 10 || calls[today-1] != many || calls[today] != 10+writers*each || tokens != 2*(many+20) {
-		t.Errorf("after: %d rows, %v, %d tokens; want at most %d, %d calls today, %d tokens", rows, calls, tokens, many, 10+writers*each, 2*(many+20))
+	if rows > many || calls[old] != 10 || calls[today-1] != many || calls[today] != 10+writers*each ||
+		tokens != 2*(many+20) {
+		t.Errorf("after: %d rows, %v, %d tokens; want at most %d, %d calls today, %d tokens", rows, calls, tokens, many,
+			10+writers*each, 2*(many+20))
 	}
 	s, err := b.Spent(t.Context(), old, old)
 	if err != nil || len(s.Rows) != 1 || s.Rows[0].Owner+s.Rows[0].Method != "" {

@@ -139,7 +139,8 @@ func (n *Namespace) placeOf(ctx context.Context, ns int64, callID string) (place
 // scanEnd returns the place of the last call that a page may read, and that call's id, "" where the log ends before.
 func (n *Namespace) scanEnd(ctx context.Context, f *filter, most int) (last int64, id string, err error) {
 	args := append(append([]any{}, f.args...), max(most, 1)-1)
-	rows, err := n.store.pool.Query(ctx, "SELECT n, doc FROM calls WHERE "+f.where.String()+" ORDER BY n DESC OFFSET "+place(len(args))+" LIMIT 2", args...)
+	rows, err := n.store.pool.Query(ctx, "SELECT n, doc FROM calls WHERE "+f.where.String()+" ORDER BY n DESC OFFSET "+
+		place(len(args))+" LIMIT 2", args...)
 	if err != nil {
 		return 0, "", err
 	}

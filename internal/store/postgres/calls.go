@@ -45,7 +45,8 @@ func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, er
 		var doc, outcome, effects []byte
 		var correctedBy string
 		var at *time.Time
-		row := n.store.pool.QueryRow(ctx, `SELECT c.doc, c.corrected_by, v.at, v.outcome, v.effects FROM calls c LEFT JOIN call_values v USING (ns, call_id)
+		row := n.store.pool.QueryRow(ctx,
+			`SELECT c.doc, c.corrected_by, v.at, v.outcome, v.effects FROM calls c LEFT JOIN call_values v USING (ns, call_id)
 			WHERE c.ns = $1 AND c.call_id = $2`, ns, key(callID))
 		if err := row.Scan(&doc, &correctedBy, &at, &outcome, &effects); err != nil {
 			return err
@@ -86,7 +87,8 @@ func (n *Namespace) Previews(ctx context.Context, callIDs []string) (out map[str
 		ids[keys[i]] = id
 	}
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT call_id, substring(outcome FROM 1 FOR $3) FROM call_values WHERE ns = $1 AND call_id = ANY($2) AND at > $4 AND outcome IS NOT NULL",
+		rows, err := n.store.pool.Query(ctx,
+			"SELECT call_id, substring(outcome FROM 1 FOR $3) FROM call_values WHERE ns = $1 AND call_id = ANY($2) AND at > $4 AND outcome IS NOT NULL",
 			ns, keys, store.PreviewBytes, since)
 		if err != nil {
 			return err
@@ -112,7 +114,8 @@ func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Id
 	defer cancel()
 	err := n.read(ctx, func(ctx context.Context, ns int64) error {
 		var id, hash, reply []byte
-		row := n.store.pool.QueryRow(ctx, `SELECT call_id, body_hash, reply, pg_logical_emit_message(true, 'recurgentd', '')
+		row := n.store.pool.QueryRow(ctx,
+			`SELECT call_id, body_hash, reply, pg_logical_emit_message(true, 'recurgentd', '')
 			FROM replies WHERE ns = $1 AND key = $2 AND at > $3`, ns, key(idempotencyKey), n.store.o.Now().Add(-store.KeyLife))
 		if err := row.Scan(&id, &hash, &reply, nil); err != nil {
 			return err
@@ -129,7 +132,9 @@ func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Id
 // Content is part of store.Namespace. It marks the content as used.
 func (n *Namespace) Content(ctx context.Context, ref string) (value json.RawMessage, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		return n.store.pool.QueryRow(ctx, "UPDATE contents SET used = nextval('content_order') WHERE ns = $1 AND ref = $2 RETURNING value", ns, key(ref)).Scan((*[]byte)(&value))
+		return n.store.pool.QueryRow(ctx,
+			"UPDATE contents SET used = nextval('content_order') WHERE ns = $1 AND ref = $2 RETURNING value", ns,
+			key(ref)).Scan((*[]byte)(&value))
 	})
 	return value, err
 }
@@ -160,7 +165,8 @@ func (g *group) writeContents(b *pgx.Batch) {
 // Patterns is part of store.Namespace.
 func (n *Namespace) Patterns(ctx context.Context, role string) (out []agent.PatternEvent, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM (SELECT n, doc FROM patterns WHERE ns = $1 AND role = $2 ORDER BY n DESC LIMIT $3) AS newest ORDER BY n", ns, key(role), store.PatternsKept)
+		rows, err := n.store.pool.Query(ctx,
+			"SELECT doc FROM (SELECT n, doc FROM patterns WHERE ns = $1 AND role = $2 ORDER BY n DESC LIMIT $3) AS newest ORDER BY n", ns, key(role), store.PatternsKept)
 		if err != nil {
 			return err
 		}
@@ -198,7 +204,8 @@ func (n *Namespace) AllEvidence(ctx context.Context) ([]agent.MethodEvidence, er
 
 func (n *Namespace) evidence(ctx context.Context, where string, args ...any) (out []agent.MethodEvidence, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM evidence WHERE ns = $1 AND "+where+" ORDER BY role, method", append([]any{ns}, args...)...)
+		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM evidence WHERE ns = $1 AND "+where+
+			" ORDER BY role, method", append([]any{ns}, args...)...)
 		if err != nil {
 			return err
 		}

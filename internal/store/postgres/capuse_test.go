@@ -36,9 +36,11 @@ func TestErasedSpendCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spent := agent.Spend{ID: "spend_1", Day: day, Role: "clerk", Method: "greet", Owner: "ann", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
+		spent := agent.Spend{ID: "spend_1", Day: day, Role: "clerk", Method: "greet", Owner: "ann", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
 		open := agent.Spend{ID: "spend_2", Day: day, Tokens: agent.Tokens{Prompt: 100}}
-		if err := errors.Join(x.Reserve(t.Context(), spent), x.Settle(t.Context(), spent), x.Reserve(t.Context(), open)); err != nil {
+		if err := errors.Join(x.Reserve(t.Context(), spent), x.Settle(t.Context(), spent),
+			x.Reserve(t.Context(), open)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.EraseNamespace(t.Context(), name, nil); err != nil {
@@ -49,7 +51,8 @@ func TestErasedSpendCounts(t *testing.T) {
 		}
 	}
 	reserve := func(id string, tokens int64) error {
-		return n.ReserveWithin(t.Context(), agent.Spend{ID: id, Day: day, Tokens: agent.Tokens{Prompt: tokens}}, "a", all(day))
+		return n.ReserveWithin(t.Context(), agent.Spend{ID: id, Day: day, Tokens: agent.Tokens{Prompt: tokens}}, "a",
+			all(day))
 	}
 	var full *store.CapError
 	if err := reserve("spend_3", 101); !errors.As(err, &full) || full.Use.Used != 900 {

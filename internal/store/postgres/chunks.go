@@ -50,7 +50,8 @@ var errShort = errors.New("the replica's chunks of caps are used up")
 
 // ReserveWithin is part of store.Namespace. Where a broken connection leaves open whether the reservation was kept, the next try looks.
 func (n *Namespace) ReserveWithin(ctx context.Context, s agent.Spend, replica string, caps []store.Cap) error {
-	within := func(from func(c *change, ctx context.Context, s *agent.Spend, replica string, chunks []chunk) error) error {
+	within := func(from func(c *change, ctx context.Context, s *agent.Spend, replica string,
+		chunks []chunk) error) error {
 		tried := false
 		return n.repeat(ctx, func(ctx context.Context, c *change) error {
 			if tried {
@@ -71,7 +72,8 @@ func (n *Namespace) ReserveWithin(ctx context.Context, s agent.Spend, replica st
 
 // isOpen reports whether there is a reservation of that id.
 func (c *change) isOpen(ctx context.Context, id string) (open bool, err error) {
-	err = c.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM spend_open WHERE ns = $1 AND id = $2)", c.ns, key(id)).Scan(&open)
+	err = c.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM spend_open WHERE ns = $1 AND id = $2)", c.ns,
+		key(id)).Scan(&open)
 	return open, err
 }
 
@@ -115,7 +117,8 @@ func (c *change) fromCaps(ctx context.Context, s *agent.Spend, replica string, c
 		return err
 	}
 	var replicas int64
-	if err := c.QueryRow(ctx, "SELECT greatest(count(*), 1) FROM replicas WHERE expires_at > clock_timestamp()").Scan(&replicas); err != nil {
+	if err := c.QueryRow(ctx,
+		"SELECT greatest(count(*), 1) FROM replicas WHERE expires_at > clock_timestamp()").Scan(&replicas); err != nil {
 		return err
 	}
 	caps := make([]store.Cap, len(chunks))
@@ -163,7 +166,8 @@ func (c *change) lockChunks(ctx context.Context, replica string, chunks []chunk)
 			return nil, err
 		}
 	}
-	rows, err := c.Query(ctx, "SELECT ns, cap, replica, tokens FROM spend_chunks WHERE "+theChunks+" ORDER BY ns, cap, replica FOR UPDATE", ns, names)
+	rows, err := c.Query(ctx, "SELECT ns, cap, replica, tokens FROM spend_chunks WHERE "+theChunks+
+		" ORDER BY ns, cap, replica FOR UPDATE", ns, names)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +196,8 @@ func (c *change) lockChunks(ctx context.Context, replica string, chunks []chunk)
 
 // dropDead drops the chunks of the caps whose replicas are dead, and returns these.
 func (c *change) dropDead(ctx context.Context, ns []int64, names []string) ([]string, error) {
-	rows, err := c.Query(ctx, "DELETE FROM spend_chunks k WHERE "+theChunks+` AND NOT EXISTS (SELECT 1 FROM replicas r WHERE r.id = k.replica AND r.expires_at > clock_timestamp())
+	rows, err := c.Query(ctx, "DELETE FROM spend_chunks k WHERE "+theChunks+
+		` AND NOT EXISTS (SELECT 1 FROM replicas r WHERE r.id = k.replica AND r.expires_at > clock_timestamp())
 		RETURNING k.replica`, ns, names)
 	if err != nil {
 		return nil, err

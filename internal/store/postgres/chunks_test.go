@@ -28,7 +28,8 @@ func TestChunks(t *testing.T) {
 	}
 	held := func(replica string) (tokens int64) {
 		t.Helper()
-		if err := s.pool.QueryRow(t.Context(), "SELECT coalesce(sum(tokens), -1) FROM spend_chunks WHERE replica = $1", replica).Scan(&tokens); err != nil {
+		if err := s.pool.QueryRow(t.Context(), "SELECT coalesce(sum(tokens), -1) FROM spend_chunks WHERE replica = $1",
+			replica).Scan(&tokens); err != nil {
 			t.Fatal(err)
 		}
 		return tokens
@@ -36,7 +37,8 @@ func TestChunks(t *testing.T) {
 	var ids int
 	reserve := func(replica string, tokens int64) error {
 		ids++
-		return n.ReserveWithin(t.Context(), agent.Spend{ID: fmt.Sprint("spend_", ids), Day: day, Tokens: agent.Tokens{Prompt: tokens}}, replica,
+		return n.ReserveWithin(t.Context(), agent.Spend{ID: fmt.Sprint("spend_", ids), Day: day,
+			Tokens: agent.Tokens{Prompt: tokens}}, replica,
 			[]store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1000}})
 	}
 	for _, step := range []struct {
@@ -80,7 +82,8 @@ func TestChunksOfAllAreWhole(t *testing.T) {
 	if err := s.Join(t.Context(), store.Replica{ID: "a"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := spaces[0].ReserveWithin(t.Context(), agent.Spend{ID: "spend_1", Day: day, Tokens: agent.Tokens{Prompt: 1}}, "a",
+	if err := spaces[0].ReserveWithin(t.Context(), agent.Spend{ID: "spend_1", Day: day,
+		Tokens: agent.Tokens{Prompt: 1}}, "a",
 		[]store.Cap{{Scope: store.ScopeDaemon, First: day, Last: day, Limit: 1000}}); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +98,8 @@ func BenchmarkReservations(b *testing.B) {
 	for _, leased := range []bool{false, true} {
 		b.Run(map[bool]string{false: "chunks", true: "lease"}[leased], func(b *testing.B) {
 			url, day := pgtest.NewDatabase(b), agent.DayOf(time.Now())
-			caps := []store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1 << 40}, {Scope: store.ScopeDaemon, First: day, Last: day, Limit: 1 << 40}}
+			caps := []store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1 << 40},
+				{Scope: store.ScopeDaemon, First: day, Last: day, Limit: 1 << 40}}
 			var spaces []*Namespace
 			for i := range 3 {
 				s, err := Open(b.Context(), DefaultOptions(url))
@@ -116,7 +120,8 @@ func BenchmarkReservations(b *testing.B) {
 				group.Go(func() {
 					n, replica := spaces[w%3], fmt.Sprint("rep_", w%3)
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						spend := agent.Spend{ID: fmt.Sprint("spend_", i), Day: day, Role: "r", Method: fmt.Sprint("m", i%100), Tokens: agent.Tokens{Requests: 1, Prompt: 1000}}
+						spend := agent.Spend{ID: fmt.Sprint("spend_", i), Day: day, Role: "r",
+							Method: fmt.Sprint("m", i%100), Tokens: agent.Tokens{Requests: 1, Prompt: 1000}}
 						if err := reserveOne(b.Context(), n, spend, replica, caps, leased); err != nil {
 							b.Error(err)
 						}

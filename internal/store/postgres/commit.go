@@ -132,7 +132,8 @@ func (w *waiting) encode() (err error) {
 
 // encodable refuses a change that would make an artifact that has no JSON.
 func encodable(c *agent.ArtifactChange) error {
-	if c.Generation == nil && c.Fixture == nil && c.Example == nil && c.Examples == nil && c.Verdict == nil && c.Failure == nil && c.Effects == nil && c.Manifest == nil {
+	if c.Generation == nil && c.Fixture == nil && c.Example == nil && c.Examples == nil && c.Verdict == nil &&
+		c.Failure == nil && c.Effects == nil && c.Manifest == nil {
 		return nil // numbers and texts
 	}
 	_, err := json.Marshal(c)

@@ -35,11 +35,16 @@ func StoredConnections(ctx context.Context, o Options) (out []agent.Connection, 
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('connections') IS NOT NULL").Scan(&made); err != nil || !made {
 		return nil, unavailable(err)
 	}
-	rows, err := conn.Query(ctx, "SELECT c.doc FROM connections c JOIN namespaces n ON n.id = c.ns WHERE n.name = $1 ORDER BY c.name", string(agent.DefaultNamespace))
+	rows, err := conn.Query(ctx,
+		"SELECT c.doc FROM connections c JOIN namespaces n ON n.id = c.ns WHERE n.name = $1 ORDER BY c.name",
+		string(agent.DefaultNamespace))
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Connection, error) { return scanConnection(row) })
+	out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Connection,
+		error) {
+		return scanConnection(row)
+	})
 	return out, unavailable(err)
 }
 
@@ -50,7 +55,8 @@ func (n *Namespace) ListConnections(ctx context.Context) (out []agent.Connection
 		if err != nil {
 			return err
 		}
-		out, err = pgx.AppendRows([]agent.Connection(nil), rows, func(row pgx.CollectableRow) (agent.Connection, error) { return scanConnection(row) })
+		out, err = pgx.AppendRows([]agent.Connection(nil), rows,
+			func(row pgx.CollectableRow) (agent.Connection, error) { return scanConnection(row) })
 		return err
 	})
 	return out, err
@@ -61,7 +67,8 @@ func (c *change) connection(ctx context.Context, name string) (old agent.Connect
 	if _, err := c.Exec(ctx, "SELECT 1 FROM namespaces WHERE id = $1 FOR NO KEY UPDATE", c.ns); err != nil {
 		return old, false, err
 	}
-	old, err = scanConnection(c.QueryRow(ctx, "SELECT doc FROM connections WHERE ns = $1 AND name = $2", c.ns, key(name)))
+	old, err = scanConnection(c.QueryRow(ctx, "SELECT doc FROM connections WHERE ns = $1 AND name = $2", c.ns,
+		key(name)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return agent.Connection{}, false, nil
 	}
@@ -69,7 +76,8 @@ func (c *change) connection(ctx context.Context, name string) (old agent.Connect
 }
 
 // PutConnection is part of store.Namespace.
-func (n *Namespace) PutConnection(ctx context.Context, x agent.Connection, revision int64, audit *agent.AuditEntry) (next agent.Connection, err error) {
+func (n *Namespace) PutConnection(ctx context.Context, x agent.Connection, revision int64,
+	audit *agent.AuditEntry) (next agent.Connection, err error) {
 	err = n.change(ctx, func(ctx context.Context, c *change) error {
 		old, found, err := c.connection(ctx, x.Name)
 		if err != nil {

@@ -33,7 +33,8 @@ func content(t *testing.T, items func(context.Context, func(*store.Item) error) 
 		what := ""
 		switch {
 		case y.Space != nil:
-			y.Space = &store.NamespaceInfo{Name: y.Space.Name, CreatedAt: y.Space.CreatedAt.UTC().Truncate(time.Microsecond)}
+			y.Space = &store.NamespaceInfo{Name: y.Space.Name,
+				CreatedAt: y.Space.CreatedAt.UTC().Truncate(time.Microsecond)}
 		case y.Session != nil:
 			s := *y.Session
 			s.UpdatedAt = s.UpdatedAt.UTC().Truncate(time.Microsecond)
@@ -99,34 +100,47 @@ func full(t *testing.T, s store.Store, now time.Time) {
 		ok(err)
 		for i := range 3 {
 			session := fmt.Sprintf("sess_%d", i)
-			ok(n.CreateSession(t.Context(), agent.Session{ID: session, Role: "calculator", Owner: "ann", CreatedAt: now, UpdatedAt: now}, map[string]json.RawMessage{"a": json.RawMessage(`{"b":1.0}`)}))
+			ok(n.CreateSession(t.Context(), agent.Session{ID: session, Role: "calculator", Owner: "ann", CreatedAt: now,
+				UpdatedAt: now}, map[string]json.RawMessage{"a": json.RawMessage(`{"b":1.0}`)}))
 			for j := range 3 {
-				c := storetest.Forged(storetest.NewCommit(session, fmt.Sprintf("call_%d_%d", i, j), now), fmt.Sprintf("package tool // %d", j))
-				c.Tools = []store.ToolChange{{Role: "calculator", At: now, Register: &agent.Contract{Purpose: "sums"}, Used: 1}}
-				c.Key, c.Reply = &store.Idempotent{Key: fmt.Sprintf("key %d %d", i, j), BodyHash: "h", CallID: c.Log.CallID}, json.RawMessage(`{"r":1}`)
+				c := storetest.Forged(storetest.NewCommit(session, fmt.Sprintf("call_%d_%d", i, j), now),
+					fmt.Sprintf("package tool // %d", j))
+				c.Tools = []store.ToolChange{{Role: "calculator", At: now, Register: &agent.Contract{Purpose: "sums"},
+					Used: 1}}
+				c.Key, c.Reply = &store.Idempotent{Key: fmt.Sprintf("key %d %d", i, j), BodyHash: "h",
+					CallID: c.Log.CallID}, json.RawMessage(`{"r":1}`)
 				c.Content = &store.Content{Ref: fmt.Sprintf("content:%d%d", i, j), Value: json.RawMessage(`"x"`)}
-				c.Pattern = &agent.PatternEvent{CallID: c.Log.CallID, SessionID: session, Role: "calculator", Timestamp: c.Log.Timestamp}
+				c.Pattern = &agent.PatternEvent{CallID: c.Log.CallID, SessionID: session, Role: "calculator",
+					Timestamp: c.Log.Timestamp}
 				if j == 2 {
 					c.Log.UserCorrectionReferenceCallID = fmt.Sprintf("call_%d_1", i)
 				}
 				ok(n.CommitCall(t.Context(), c))
 			}
-			f, err := storetest.NewFile(n, agent.File{ID: fmt.Sprint("file_", i), Owner: "ann", CreatedAt: now}, strings.Repeat("line\n", i*100_000))
+			f, err := storetest.NewFile(n, agent.File{ID: fmt.Sprint("file_", i), Owner: "ann", CreatedAt: now},
+				strings.Repeat("line\n", i*100_000))
 			ok(err)
 			ok(n.AddFile(t.Context(), f))
 		}
-		_, err = n.ChangeArtifact(t.Context(), store.AnyRevision, agent.ArtifactChange{Role: "finder", MethodName: "find", At: now, Generation: storetest.NewGeneration("gen-1", "package tool // find", now)}, nil)
+		_, err = n.ChangeArtifact(t.Context(), store.AnyRevision,
+			agent.ArtifactChange{Role: "finder", MethodName: "find", At: now,
+				Generation: storetest.NewGeneration("gen-1", "package tool // find", now)}, nil)
 		ok(err)
-		ok(n.Archive(t.Context(), []store.Target{{Role: "finder", Method: "find"}}, agent.AuditEntry{ID: "audit_1", Action: "archive"}))
+		ok(n.Archive(t.Context(), []store.Target{{Role: "finder", Method: "find"}},
+			agent.AuditEntry{ID: "audit_1", Action: "archive"}))
 		p, revision, err := n.Policy(t.Context())
 		ok(err)
 		p.DelegationDepth++
 		ok(n.SetPolicy(t.Context(), p, revision, &agent.AuditEntry{ID: "audit_2", Action: "policy"}))
-		_, err = n.PutConnection(t.Context(), agent.Connection{Name: "weather", Hosts: []string{"api.example.org"}, Auth: agent.ConnectionAuth{Type: "bearer", Sealed: []byte("sealed")}}, 0, nil)
+		_, err = n.PutConnection(t.Context(), agent.Connection{Name: "weather", Hosts: []string{"api.example.org"},
+			Auth: agent.ConnectionAuth{Type: "bearer", Sealed: []byte("sealed")}}, 0, nil)
 		ok(err)
-		ok(n.Reserve(t.Context(), agent.Spend{ID: "spend_1", Day: agent.DayOf(now), Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
-		ok(n.Settle(t.Context(), agent.Spend{ID: "spend_2", Day: agent.DayOf(now), Role: "calculator", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
-		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_3", Action: "context.patch", SessionID: "sess_2", Reason: "secret"}))
+		ok(n.Reserve(t.Context(), agent.Spend{ID: "spend_1", Day: agent.DayOf(now),
+			Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
+		ok(n.Settle(t.Context(), agent.Spend{ID: "spend_2", Day: agent.DayOf(now), Role: "calculator", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: 10}}))
+		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_3", Action: "context.patch", SessionID: "sess_2",
+			Reason: "secret"}))
 		ok(n.DeleteSession(t.Context(), "sess_2", &agent.AuditEntry{ID: "audit_4", Action: "session.delete"}))
 	}
 }

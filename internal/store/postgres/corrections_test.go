@@ -31,12 +31,15 @@ func TestCorrectionsReadOneCall(t *testing.T) {
 	correct := func() (read int) {
 		t.Helper()
 		b := &pgx.Batch{}
-		g := &group{rows: []*callRow{{ns: ns, log: &agent.LogEntry{CallID: "call_2000", UserCorrectionReferenceCallID: "call_1000"}}}}
+		g := &group{rows: []*callRow{{ns: ns, log: &agent.LogEntry{CallID: "call_2000",
+			UserCorrectionReferenceCallID: "call_1000"}}}}
 		g.writeCorrections(b)
 		if err := tx.SendBatch(t.Context(), b).Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'calls'").Scan(&read); err != nil {
+		if err := tx.QueryRow(t.Context(),
+			"SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'calls'").Scan(
+			&read); err != nil {
 			t.Fatal(err)
 		}
 		return read
@@ -48,10 +51,13 @@ func TestCorrectionsReadOneCall(t *testing.T) {
 		t.Errorf("%d calls were read, want the corrected one", read)
 	}
 	var by, mode string
-	if err := tx.QueryRow(t.Context(), "SELECT corrected_by, current_setting('plan_cache_mode') FROM calls WHERE ns = $1 AND call_id = 'call_1000'", ns).Scan(&by, &mode); err != nil {
+	if err := tx.QueryRow(t.Context(),
+		"SELECT corrected_by, current_setting('plan_cache_mode') FROM calls WHERE ns = $1 AND call_id = 'call_1000'",
+		ns).Scan(&by, &mode); err != nil {
 		t.Fatal(err)
 	}
 	if by != "call_2000" || mode != "force_generic_plan" {
-		t.Errorf("corrected by %q; what comes then is planned by %s, as the group's other statements should not be", by, mode)
+		t.Errorf("corrected by %q; what comes then is planned by %s, as the group's other statements should not be", by,
+			mode)
 	}
 }

@@ -33,7 +33,8 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 	hashed := keys(ids)
 	slices.Sort(hashed)
 	// Locked in the order in which commits lock them: from here on no call of theirs is committed.
-	tag, err := c.Exec(ctx, "SELECT 1 FROM sessions WHERE ns = $1 AND id = ANY($2::text[]) ORDER BY id FOR UPDATE", c.ns, hashed)
+	tag, err := c.Exec(ctx, "SELECT 1 FROM sessions WHERE ns = $1 AND id = ANY($2::text[]) ORDER BY id FOR UPDATE",
+		c.ns, hashed)
 	if err != nil || tag.RowsAffected() == 0 {
 		return 0, err
 	}
@@ -44,7 +45,8 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 	}
 	b.Queue(`UPDATE contents SET sessions = ARRAY(SELECT s FROM unnest(sessions) AS s WHERE s <> ALL($2::text[])) WHERE ns = $1 AND sessions && $2::text[]`, c.ns, hashed)
 	b.Queue("DELETE FROM contents WHERE ns = $1 AND sessions = '{}'", c.ns)
-	b.Queue("DELETE FROM sessions WHERE ns = $1 AND id = ANY($2::text[])", c.ns, hashed) // behind what belongs to them: triggers look up whose it was
+	// behind what belongs to them: triggers look up whose it was
+	b.Queue("DELETE FROM sessions WHERE ns = $1 AND id = ANY($2::text[])", c.ns, hashed)
 	if err := c.send(ctx, b); err != nil {
 		return 0, err
 	}
@@ -72,10 +74,12 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 const erasePage = 500
 
 // rewriteCalls rewrites the entries that the condition selects, $1 being the namespace and $2 the place behind which they stand.
-func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set string, edit func(*agent.LogEntry)) error {
+func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set string,
+	edit func(*agent.LogEntry)) error {
 	after := int64(-1 << 62)
 	for {
-		rows, err := c.Query(ctx, "SELECT n, call_id, doc FROM calls WHERE ns = $1 AND n > $2 AND "+where+" ORDER BY n LIMIT "+place(len(args)+3)+" FOR UPDATE",
+		rows, err := c.Query(ctx, "SELECT n, call_id, doc FROM calls WHERE ns = $1 AND n > $2 AND "+where+
+			" ORDER BY n LIMIT "+place(len(args)+3)+" FOR UPDATE",
 			append(append([]any{c.ns, after}, args...), erasePage)...)
 		if err != nil {
 			return err
@@ -95,7 +99,8 @@ func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set
 		}); err != nil || len(edited.ns) == 0 {
 			return err
 		}
-		if _, err := c.Exec(ctx, "UPDATE calls c SET doc = k.doc, debug = false"+set+" FROM unnest($1::int8[], $2::text[], $3::bytea[]) AS k(ns, call_id, doc) WHERE (c.ns, c.call_id) = (k.ns, k.call_id)",
+		if _, err := c.Exec(ctx, "UPDATE calls c SET doc = k.doc, debug = false"+set+
+			" FROM unnest($1::int8[], $2::text[], $3::bytea[]) AS k(ns, call_id, doc) WHERE (c.ns, c.call_id) = (k.ns, k.call_id)",
 			edited.ns, edited.a, edited.docs); err != nil {
 			return err
 		}
@@ -104,7 +109,8 @@ func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set
 
 // eraseCalls erases what the sessions' calls left in the log. Nobody owns those that do not name an owner any more.
 func (c *change) eraseCalls(ctx context.Context, sessions []string) error {
-	return c.rewriteCalls(ctx, "session = ANY($3::text[])", []any{sessions}, ", owner = CASE WHEN named THEN owner END", store.EraseLog)
+	return c.rewriteCalls(ctx, "session = ANY($3::text[])", []any{sessions}, ", owner = CASE WHEN named THEN owner END",
+		store.EraseLog)
 }
 
 // forgetInArtifacts drops what artifacts keep of the sessions. Artifacts that this replica knows are not read again to be looked at.
@@ -113,7 +119,10 @@ func (c *change) forgetInArtifacts(ctx context.Context, sessions []string) error
 	if err != nil {
 		return err
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k rowKey, err error) { return k, row.Scan(&k.ns, &k.a, &k.b) })
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k rowKey, err error) {
+		return k,
+			row.Scan(&k.ns, &k.a, &k.b)
+	})
 	if err != nil {
 		return err
 	}
@@ -123,7 +132,10 @@ func (c *change) forgetInArtifacts(ctx context.Context, sessions []string) error
 		if err != nil {
 			return err
 		}
-		if part = slices.DeleteFunc(part, func(k rowKey) bool { return found[k] == nil || !remembersAny(found[k].now, sessions) }); len(part) == 0 {
+		if part = slices.DeleteFunc(part, func(k rowKey) bool {
+			return found[k] == nil ||
+				!remembersAny(found[k].now, sessions)
+		}); len(part) == 0 {
 			continue
 		}
 		locked, err := c.lockArtifacts(ctx, part)
@@ -156,7 +168,9 @@ func forgetSessions(a *agent.Artifact, sessions []string, now time.Time) *agent.
 
 // eraseAudit erases the bodies of the entries about a session.
 func (c *change) eraseAudit(ctx context.Context, session string) error {
-	rows, err := c.Query(ctx, "SELECT n, line FROM audit WHERE ns = $1 AND session = $2 AND session <> '' ORDER BY n FOR UPDATE", c.ns, key(session))
+	rows, err := c.Query(ctx,
+		"SELECT n, line FROM audit WHERE ns = $1 AND session = $2 AND session <> '' ORDER BY n FOR UPDATE", c.ns,
+		key(session))
 	if err != nil {
 		return err
 	}

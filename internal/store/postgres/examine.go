@@ -73,7 +73,8 @@ func (x *Examination) server(ctx context.Context, conn *pgx.Conn) error {
 	var number int
 	var encoding string
 	var standby bool
-	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version'), current_setting('server_version_num')::int4, current_setting('server_encoding'), pg_is_in_recovery()`).
+	if err := conn.QueryRow(ctx,
+		`SELECT current_setting('server_version'), current_setting('server_version_num')::int4, current_setting('server_encoding'), pg_is_in_recovery()`).
 		Scan(&x.Server, &number, &encoding, &standby); err != nil {
 		return err
 	}
@@ -97,17 +98,20 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	}
 	x.Newest = int64(len(known) + len(written()))
 	var made, create bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)").Scan(&made, &create); err != nil {
+	if err := conn.QueryRow(ctx,
+		"SELECT to_regclass('schema_version') IS NOT NULL, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)").Scan(&made, &create); err != nil {
 		return err
 	}
 	if made {
-		if err := conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM schema_version WHERE is_applied").Scan(&x.Form); err != nil {
+		if err := conn.QueryRow(ctx,
+			"SELECT coalesce(max(version_id), 0) FROM schema_version WHERE is_applied").Scan(&x.Form); err != nil {
 			return err
 		}
 	}
 	switch {
 	case x.Form > x.Newest:
-		x.problem("the tables have the form %d, which a later version made; this one knows forms up to %d", x.Form, x.Newest)
+		x.problem("the tables have the form %d, which a later version made; this one knows forms up to %d", x.Form,
+			x.Newest)
 	case x.Form < x.Newest && !create:
 		x.problem("the user may not create tables in this database; grant CREATE on its schema")
 	}
@@ -115,10 +119,12 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	var refused *string
-	if err := conn.QueryRow(ctx, `SELECT string_agg(tablename, ', ') FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY($1::text[])
+	if err := conn.QueryRow(ctx,
+		`SELECT string_agg(tablename, ', ') FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY($1::text[])
 		AND NOT (has_table_privilege(format('%I.%I', schemaname, tablename), 'SELECT') AND has_table_privilege(format('%I.%I', schemaname, tablename), 'INSERT')
 		AND has_table_privilege(format('%I.%I', schemaname, tablename), 'UPDATE') AND has_table_privilege(format('%I.%I', schemaname, tablename), 'DELETE'))`,
-		append([]string{"namespaces", "feed", "blobs", "pieces", "spend_erased"}, spaceTables...)).Scan(&refused); err != nil {
+		append([]string{"namespaces", "feed", "blobs", "pieces", "spend_erased"},
+			spaceTables...)).Scan(&refused); err != nil {
 		return err
 	}
 	if refused != nil {
@@ -131,7 +137,8 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 func (x *Examination) durability(ctx context.Context, conn *pgx.Conn) error {
 	var commit, standbys, fsync string
 	var connected int
-	if err := conn.QueryRow(ctx, `SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('fsync'),
+	if err := conn.QueryRow(ctx,
+		`SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('fsync'),
 		(SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))`).Scan(&commit, &standbys, &fsync, &connected); err != nil {
 		return err
 	}

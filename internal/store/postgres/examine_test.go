@@ -21,10 +21,12 @@ func TestExamine(t *testing.T) {
 	if x.Durable || x.Promise == "" {
 		t.Errorf("a server without a standby: got %+v", x)
 	}
-	if _, err := s.pool.Exec(t.Context(), "INSERT INTO schema_version (version_id, is_applied) VALUES (99, true)"); err != nil {
+	if _, err := s.pool.Exec(t.Context(),
+		"INSERT INTO schema_version (version_id, is_applied) VALUES (99, true)"); err != nil {
 		t.Fatal(err)
 	}
-	if x, err = Examine(t.Context(), s.o); err != nil || !strings.Contains(strings.Join(x.Problems, "\n"), "a later version made") {
+	if x, err = Examine(t.Context(), s.o); err != nil || !strings.Contains(strings.Join(x.Problems, "\n"),
+		"a later version made") {
 		t.Errorf("of newer tables: got %+v, %v", x, err)
 	}
 	o := s.o
@@ -49,13 +51,15 @@ func TestStoredConnections(t *testing.T) {
 	for _, name := range []agent.Namespace{agent.DefaultNamespace, "acme"} {
 		n, err := s.Namespace(name)
 		if err == nil {
-			_, err = n.PutConnection(t.Context(), agent.Connection{Name: "weather of " + string(name)}, 0, &agent.AuditEntry{ID: "audit_" + string(name)})
+			_, err = n.PutConnection(t.Context(), agent.Connection{Name: "weather of " + string(name)}, 0,
+				&agent.AuditEntry{ID: "audit_" + string(name)})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if all, err := StoredConnections(t.Context(), o); err != nil || len(all) != 1 || all[0].Name != "weather of default" {
+	if all, err := StoredConnections(t.Context(), o); err != nil || len(all) != 1 ||
+		all[0].Name != "weather of default" {
 		t.Errorf("got %v, %v", all, err)
 	}
 }

@@ -43,7 +43,8 @@ func (n *Namespace) oldSessions(ctx context.Context, r agent.RetentionPolicy, no
 		return &t
 	}
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, `SELECT doc FROM (SELECT id, doc, updated_at, ephemeral, row_number() OVER (ORDER BY id DESC) AS place FROM sessions WHERE ns = $1) AS s
+		rows, err := n.store.pool.Query(ctx,
+			`SELECT doc FROM (SELECT id, doc, updated_at, ephemeral, row_number() OVER (ORDER BY id DESC) AS place FROM sessions WHERE ns = $1) AS s
 			WHERE updated_at < $2 OR ephemeral AND updated_at < $3 OR ($4 > 0 AND place > $4) ORDER BY id`, ns, before(r.SessionDays*24), before(r.ValueHours), int64(r.MaxSessions))
 		if err != nil {
 			return err
@@ -66,12 +67,14 @@ func (n *Namespace) expireCalls(ctx context.Context, r agent.RetentionPolicy, no
 		b.Queue(`DELETE FROM evidence WHERE (ns, role, method) IN (SELECT ns, role, method FROM (
 			SELECT ns, role, method, sum(weight) OVER (ORDER BY last DESC, role, method) AS kept FROM evidence WHERE ns = $1) AS e WHERE kept > $2)`, c.ns, int64(store.MaxEvidence))
 		if r.ValueHours > 0 {
-			b.Queue("DELETE FROM call_values WHERE ns = $1 AND at <= $2", c.ns, now.Add(-time.Duration(r.ValueHours)*time.Hour))
+			b.Queue("DELETE FROM call_values WHERE ns = $1 AND at <= $2", c.ns,
+				now.Add(-time.Duration(r.ValueHours)*time.Hour))
 		}
 		if err := c.send(ctx, b); err != nil || r.ValueHours == 0 {
 			return err
 		}
 		cutoff := now.Add(-time.Duration(r.ValueHours) * time.Hour)
-		return c.rewriteCalls(ctx, "debug AND at <= $3", []any{cutoff}, "", func(e *agent.LogEntry) { store.ForgetDebug(e, r.ValueHours, now) })
+		return c.rewriteCalls(ctx, "debug AND at <= $3", []any{cutoff}, "",
+			func(e *agent.LogEntry) { store.ForgetDebug(e, r.ValueHours, now) })
 	})
 }

@@ -22,7 +22,8 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) (
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	dir, o := filepath.Join(temp, "store"), disk.DefaultOptions()
 	o.Now = s.o.Now
-	if err := disk.Fill(ctx, dir, o, func(give func(*store.Item) error) error { return s.items(ctx, only, give) }); err != nil {
+	if err := disk.Fill(ctx, dir, o,
+		func(give func(*store.Item) error) error { return s.items(ctx, only, give) }); err != nil {
 		return err
 	}
 	d, err := disk.Open(dir, o)
@@ -42,14 +43,17 @@ func (s *Store) Import(ctx context.Context, r io.Reader, audit *agent.AuditEntry
 
 // ImportNamespace adds one namespace of an archive to the store, which daemons may use meanwhile. It is added whole, by the name that it has, or not
 // at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the archive has none. audit is as in Import.
-func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Namespace, audit *agent.AuditEntry) (disk.Imported, error) {
+func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Namespace,
+	audit *agent.AuditEntry) (disk.Imported, error) {
 	return s.unpacked(ctx, r, nil, func(dir string, o disk.Options) error {
-		return s.fillNamespace(ctx, name, audit, func(give func(*store.Item) error) error { return disk.Items(ctx, dir, o, name, give) })
+		return s.fillNamespace(ctx, name, audit,
+			func(give func(*store.Item) error) error { return disk.Items(ctx, dir, o, name, give) })
 	})
 }
 
 // unpacked calls do with a directory that has the content of an archive.
-func (s *Store) unpacked(ctx context.Context, r io.Reader, audit *agent.AuditEntry, do func(dir string, o disk.Options) error) (in disk.Imported, err error) {
+func (s *Store) unpacked(ctx context.Context, r io.Reader, audit *agent.AuditEntry,
+	do func(dir string, o disk.Options) error) (in disk.Imported, err error) {
 	temp, err := os.MkdirTemp("", "recurgent-import-")
 	if err != nil {
 		return in, err

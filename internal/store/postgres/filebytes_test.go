@@ -56,7 +56,8 @@ func TestFileBytesOfManyAtOnce(t *testing.T) {
 			n := spaces[w%2]
 			for i := range each {
 				id := fmt.Sprintf("file_%d_%d", w, i)
-				f, err := storetest.NewFile(n, agent.File{ID: id, Owner: fmt.Sprint("owner", i)}, strings.Repeat("x", 100))
+				f, err := storetest.NewFile(n, agent.File{ID: id, Owner: fmt.Sprint("owner", i)},
+					strings.Repeat("x", 100))
 				if err == nil {
 					err = n.AddFile(t.Context(), f)
 				}
@@ -75,7 +76,8 @@ func TestFileBytesOfManyAtOnce(t *testing.T) {
 		if i == 0 {
 			want = 0
 		}
-		if own, all, err := spaces[0].FileBytes(t.Context(), fmt.Sprint("owner", i), ""); own != want || all != 100*writers*(each-1) || err != nil {
+		if own, all, err := spaces[0].FileBytes(t.Context(), fmt.Sprint("owner", i),
+			""); own != want || all != 100*writers*(each-1) || err != nil {
 			t.Errorf("owner%d: got %d of %d, %v, want %d", i, own, all, err, want)
 		}
 	}
@@ -120,7 +122,8 @@ func TestFileBytesOfBefore(t *testing.T) {
 		session string
 		want    int64
 	}{{"", 3}, {"sess_1", 4}} {
-		if own, all, err := spaces[0].FileBytes(t.Context(), "ann", c.session); own != c.want || all != 31 || err != nil {
+		if own, all, err := spaces[0].FileBytes(t.Context(), "ann",
+			c.session); own != c.want || all != 31 || err != nil {
 			t.Errorf("session %q: got %d of %d, %v, want %d of 31", c.session, own, all, err, c.want)
 		}
 	}

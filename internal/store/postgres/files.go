@@ -15,7 +15,8 @@ import (
 )
 
 // errNoDraft is returned for a draft that the sweep took while this replica was cut off.
-var errNoDraft = fmt.Errorf("%w: what was written of the file; this replica was cut off from the database for too long, or the namespace was deleted", store.ErrGone)
+var errNoDraft = fmt.Errorf(
+	"%w: what was written of the file; this replica was cut off from the database for too long, or the namespace was deleted", store.ErrGone)
 
 // sealDrafts writes the ends of the drafts, before the transaction that makes them files.
 func sealDrafts(files []store.NewFile) error {
@@ -52,7 +53,8 @@ func queueFiles(b *pgx.Batch, ns int64, files []store.NewFile) error {
 		if err != nil {
 			return err
 		}
-		b.Queue("UPDATE blobs SET file = $3 WHERE id = $1 AND ns = $2 AND file IS NULL", d.blob, ns, key(f.ID)).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue("UPDATE blobs SET file = $3 WHERE id = $1 AND ns = $2 AND file IS NULL", d.blob, ns,
+			key(f.ID)).Exec(func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() == 0 {
 				return errNoDraft
 			}
@@ -82,7 +84,8 @@ func (n *Namespace) AddFile(ctx context.Context, f store.NewFile) error {
 		err = n.change(ctx, func(ctx context.Context, c *change) error {
 			if f.SessionID != "" {
 				var one int
-				if err := c.QueryRow(ctx, "SELECT 1 FROM sessions WHERE ns = $1 AND id = $2 FOR KEY SHARE", c.ns, key(f.SessionID)).Scan(&one); err != nil {
+				if err := c.QueryRow(ctx, "SELECT 1 FROM sessions WHERE ns = $1 AND id = $2 FOR KEY SHARE", c.ns,
+					key(f.SessionID)).Scan(&one); err != nil {
 					return err
 				}
 			}
@@ -106,7 +109,8 @@ func (n *Namespace) File(ctx context.Context, id string) (f agent.File, err erro
 func (n *Namespace) file(ctx context.Context, id string) (f agent.File, blob int64, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		var doc []byte
-		if err := n.store.pool.QueryRow(ctx, "SELECT blob, doc FROM files WHERE ns = $1 AND id = $2", ns, key(id)).Scan(&blob, &doc); err != nil {
+		if err := n.store.pool.QueryRow(ctx, "SELECT blob, doc FROM files WHERE ns = $1 AND id = $2", ns,
+			key(id)).Scan(&blob, &doc); err != nil {
 			return err
 		}
 		return json.Unmarshal(doc, &f)
@@ -146,7 +150,8 @@ func (n *Namespace) OpenFile(ctx context.Context, id string) (store.FileReader, 
 // ListFiles is part of store.Namespace.
 func (n *Namespace) ListFiles(ctx context.Context, owner, after string, limit int) (out []agent.File, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, `SELECT doc FROM files WHERE ns = $1 AND owner = $2 AND NOT internal AND ($3 = '' OR id < $3)
+		rows, err := n.store.pool.Query(ctx,
+			`SELECT doc FROM files WHERE ns = $1 AND owner = $2 AND NOT internal AND ($3 = '' OR id < $3)
 			AND (expires_at IS NULL OR expires_at > $4) ORDER BY id DESC LIMIT $5`, ns, key(owner), key(after), n.store.o.Now(), limit)
 		if err != nil {
 			return err
@@ -166,7 +171,8 @@ func (n *Namespace) ListFiles(ctx context.Context, owner, after string, limit in
 // FileBytes is part of store.Namespace. Triggers of files keep the sums.
 func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, all int64, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		return n.store.pool.QueryRow(ctx, `SELECT coalesce((SELECT bytes FROM file_bytes WHERE ns = $1 AND holder = file_holder($3, $2)), 0), coalesce((SELECT sum(bytes) FROM file_totals), 0)::int8`,
+		return n.store.pool.QueryRow(ctx,
+			`SELECT coalesce((SELECT bytes FROM file_bytes WHERE ns = $1 AND holder = file_holder($3, $2)), 0), coalesce((SELECT sum(bytes) FROM file_totals), 0)::int8`,
 			ns, key(owner), key(session)).Scan(&own, &all)
 	})
 	return own, all, err
@@ -176,7 +182,8 @@ func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, 
 func (n *Namespace) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		var one int
-		if err := c.QueryRow(ctx, "SELECT 1 FROM files WHERE ns = $1 AND id = $2 FOR UPDATE", c.ns, key(id)).Scan(&one); err != nil {
+		if err := c.QueryRow(ctx, "SELECT 1 FROM files WHERE ns = $1 AND id = $2 FOR UPDATE", c.ns,
+			key(id)).Scan(&one); err != nil {
 			return err
 		}
 		if err := c.loosenFiles(ctx, []string{key(id)}); err != nil {

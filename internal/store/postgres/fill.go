@@ -32,7 +32,8 @@ func (s *Store) Fill(ctx context.Context, each func(give func(*store.Item) error
 }
 
 // fillNamespace adds the namespace with the items that each gives, which may be called more than once.
-func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry, each func(give func(*store.Item) error) error) error {
+func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry,
+	each func(give func(*store.Item) error) error) error {
 	trail, err := s.Space(agent.DefaultNamespace)
 	if err != nil {
 		return err
@@ -52,7 +53,9 @@ func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *
 		if err := f.finish(); err != nil {
 			return err
 		}
-		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace, Name: store.ImportedNamespace}) // who looked before the import found nothing, and kept that
+		// who looked before the import found nothing, and kept that
+		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace,
+			Name: store.ImportedNamespace})
 		return c.audit(ctx, audit)
 	}))
 }
@@ -78,14 +81,17 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	var replicas int
-	if err := tx.QueryRow(ctx, "SELECT count(*) FROM replicas WHERE expires_at > clock_timestamp()").Scan(&replicas); err != nil {
+	if err := tx.QueryRow(ctx,
+		"SELECT count(*) FROM replicas WHERE expires_at > clock_timestamp()").Scan(&replicas); err != nil {
 		return err
 	}
 	if replicas > 0 {
-		return fmt.Errorf("%w: %d replicas use the database, or did moments ago; stop them, and start them on the copy", store.ErrInUse, replicas)
+		return fmt.Errorf("%w: %d replicas use the database, or did moments ago; stop them, and start them on the copy",
+			store.ErrInUse, replicas)
 	}
 	var others int
-	if err := tx.QueryRow(ctx, "SELECT count(*) FROM namespaces WHERE name <> 'default'").Scan(&others); err != nil || others == 0 {
+	if err := tx.QueryRow(ctx,
+		"SELECT count(*) FROM namespaces WHERE name <> 'default'").Scan(&others); err != nil || others == 0 {
 		return err
 	}
 	return fmt.Errorf("%w: the database has %d namespaces beside the default one", store.ErrExists, others)
@@ -120,9 +126,11 @@ func (f *filler) take(x *store.Item) error {
 	case x.Space != nil:
 		return f.space(x.Space)
 	case x.Policy != nil:
-		f.b.Queue("INSERT INTO policies (ns, revision, doc) VALUES ($1, $2, $3)", f.ns, x.Policy.Revision, []byte(x.Policy.Policy))
+		f.b.Queue("INSERT INTO policies (ns, revision, doc) VALUES ($1, $2, $3)", f.ns, x.Policy.Revision,
+			[]byte(x.Policy.Policy))
 	case x.Connection != nil:
-		err = f.document("INSERT INTO connections (ns, name, revision, doc) VALUES ($1, $2, $3, $4)", x.Connection, key(x.Connection.Name), x.Connection.Revision)
+		err = f.document("INSERT INTO connections (ns, name, revision, doc) VALUES ($1, $2, $3, $4)", x.Connection,
+			key(x.Connection.Name), x.Connection.Revision)
 	case x.Tool != nil:
 		f.ranks.tool(f.ns, x.Tool)
 		err = queueTool(f.b, f.ns, x.Tool)
@@ -134,7 +142,8 @@ func (f *filler) take(x *store.Item) error {
 	case x.Archived != nil:
 		err = f.archived(x.Archived)
 	case x.Program != nil:
-		f.b.Queue("INSERT INTO programs (ns, checksum, code) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", f.ns, key(agent.Checksum(*x.Program)), []byte(*x.Program))
+		f.b.Queue("INSERT INTO programs (ns, checksum, code) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", f.ns,
+			key(agent.Checksum(*x.Program)), []byte(*x.Program))
 	case x.File != nil:
 		err = f.file(x.File)
 	case x.Spent != nil:
@@ -162,11 +171,13 @@ func (f *filler) call(x *store.Item) error {
 	case x.Value != nil:
 		f.value(x.Value)
 	case x.Pattern != nil:
-		return f.document("INSERT INTO patterns (ns, role, session, doc) VALUES ($1, $2, $3, $4)", x.Pattern, key(x.Pattern.Role), key(x.Pattern.SessionID))
+		return f.document("INSERT INTO patterns (ns, role, session, doc) VALUES ($1, $2, $3, $4)", x.Pattern,
+			key(x.Pattern.Role), key(x.Pattern.SessionID))
 	case x.Evidence != nil:
 		m := x.Evidence
 		return f.document("INSERT INTO evidence (ns, role, method, version, last, weight, remarkable, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", m,
-			key(m.Role), key(m.Method), newVersion(), key(m.Last), len(m.Notes)+len(m.Plain), len(m.Notes) > 0 || m.Judged)
+			key(m.Role), key(m.Method), newVersion(), key(m.Last), len(m.Notes)+len(m.Plain), len(m.Notes) > 0 ||
+				m.Judged)
 	case x.Content != nil:
 		f.b.Queue("INSERT INTO contents (ns, ref, used, sessions, value) VALUES ($1, $2, nextval('content_order'), $3, $4)", f.ns, key(x.Content.Ref), keys(x.Content.Sessions), []byte(x.Content.Value))
 	default:
@@ -195,7 +206,8 @@ func (f *filler) space(info *store.NamespaceInfo) error {
 	}
 	f.name, f.lines, f.trail, f.ranks = info.Name, 0, chain.NewVerifier(info.Name, nil), rankChanges{}
 	clear(f.owners)
-	return f.QueryRow(f.ctx, freshSpace+" ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at RETURNING id",
+	return f.QueryRow(f.ctx, freshSpace+
+		" ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at RETURNING id",
 		string(info.Name), timeOrNull(info.CreatedAt)).Scan(&f.ns)
 }
 
@@ -241,7 +253,8 @@ func (f *filler) record(x *store.ItemRecord) error {
 		return fmt.Errorf("a record of session %s: %w", x.SessionID, err)
 	}
 	f.b.Queue("INSERT INTO records (ns, session, seq, call_id, role, method, status, depth, at, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", f.ns, key(x.SessionID), r.Seq,
-		key(r.CallID), key(r.Role), key(r.MethodName), key(r.OutcomeSummary.Status), r.Depth, stamp(r.Timestamp), []byte(x.Record))
+		key(r.CallID), key(r.Role), key(r.MethodName), key(r.OutcomeSummary.Status), r.Depth, stamp(r.Timestamp),
+		[]byte(x.Record))
 	return nil
 }
 
@@ -258,8 +271,10 @@ func (f *filler) log(doc json.RawMessage) error {
 	f.places++
 	f.b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,
-		f.ns, key(e.CallID), oldestPlace+f.places, key(e.SessionID), key(e.RootCallID), key(e.ParentCallID), key(e.TraceID), key(e.Role), key(e.Method), key(e.OutcomeStatus),
-		key(e.OutcomeErrorType), key(e.ProgramSource), e.WeakSuccess, e.HistoryAccessDetected, store.HoldsValues(&e), x.owner(&e), e.Owner != "",
+		f.ns, key(e.CallID), oldestPlace+f.places, key(e.SessionID), key(e.RootCallID), key(e.ParentCallID),
+		key(e.TraceID), key(e.Role), key(e.Method), key(e.OutcomeStatus),
+		key(e.OutcomeErrorType), key(e.ProgramSource), e.WeakSuccess, e.HistoryAccessDetected, store.HoldsValues(&e),
+		x.owner(&e), e.Owner != "",
 		stamp(e.Timestamp), []byte(doc))
 	if ref := e.UserCorrectionReferenceCallID; ref != "" {
 		queueCorrection(f.b, f.ns, ref, e.CallID, "DEFAULT")

@@ -22,7 +22,8 @@ func (f *filler) spent(s *store.Spent) error {
 	}
 	for i := range s.Forges {
 		r := &s.Forges[i]
-		if err := f.document("INSERT INTO spend_forges (ns, hash, doc) VALUES ($1, $2, $3)", r, rowHash(r.Role, r.Method, r.Model)); err != nil {
+		if err := f.document("INSERT INTO spend_forges (ns, hash, doc) VALUES ($1, $2, $3)", r,
+			rowHash(r.Role, r.Method, r.Model)); err != nil {
 			return err
 		}
 	}
@@ -37,7 +38,8 @@ func (f *filler) file(x *store.ItemFile) error {
 	}
 	defer in.Close()
 	var blob int64
-	if err := f.QueryRow(f.ctx, "INSERT INTO blobs (id, ns, file) VALUES (nextval('blob_ids'), $1, $2) RETURNING id", f.ns, key(x.ID)).Scan(&blob); err != nil {
+	if err := f.QueryRow(f.ctx, "INSERT INTO blobs (id, ns, file) VALUES (nextval('blob_ids'), $1, $2) RETURNING id",
+		f.ns, key(x.ID)).Scan(&blob); err != nil {
 		return err
 	}
 	buf, size := make([]byte, pieceBytes), int64(0)
@@ -45,7 +47,8 @@ func (f *filler) file(x *store.ItemFile) error {
 		k, err := io.ReadFull(in, buf)
 		if k > 0 {
 			size += int64(k)
-			if _, err := f.Exec(f.ctx, "INSERT INTO pieces (blob, n, data) VALUES ($1, $2, $3)", blob, n, buf[:k]); err != nil {
+			if _, err := f.Exec(f.ctx, "INSERT INTO pieces (blob, n, data) VALUES ($1, $2, $3)", blob, n,
+				buf[:k]); err != nil {
 				return err
 			}
 		}
@@ -78,6 +81,7 @@ func (f *filler) audit(line json.RawMessage) error {
 		line = bytes.TrimRight(line, " ")
 	}
 	f.trail.Add(line)
-	f.b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", f.ns, n, key(e.ID), key(e.SessionID), []byte(line))
+	f.b.Queue("INSERT INTO audit (ns, n, id, session, line) VALUES ($1, $2, $3, $4, $5)", f.ns, n, key(e.ID),
+		key(e.SessionID), []byte(line))
 	return nil
 }

@@ -56,7 +56,8 @@ func FuzzStamp(f *testing.F) {
 
 // FuzzArtifact decodes any bytes as the two parts of an artifact: an error, or an artifact that the parts can be made of again.
 func FuzzArtifact(f *testing.F) {
-	f.Add([]byte(`{"role":"r","method_name":"m","history":[{"id":"gen-1"}]}`), []byte(`{"history":[{"id":"gen-1","code":"x"}]}`))
+	f.Add([]byte(`{"role":"r","method_name":"m","history":[{"id":"gen-1"}]}`),
+		[]byte(`{"history":[{"id":"gen-1","code":"x"}]}`))
 	f.Add([]byte(`{"history":[null]}`), []byte(`{"history":[null]}`))
 	f.Add([]byte(`{}`), []byte(`{"history":[{}]}`))
 	f.Fuzz(func(t *testing.T, head, body []byte) {

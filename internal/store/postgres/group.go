@@ -63,8 +63,10 @@ func newGroup(s *Store, calls []*waiting) *group {
 	for _, w := range calls {
 		w.err, w.log = nil, nil
 	}
-	return &group{store: s, calls: calls, spaces: map[int64]bool{}, done: map[rowKey]*agent.LogEntry{}, sessions: map[rowKey]*groupSession{},
-		artifacts: map[rowKey]*groupArtifact{}, evidence: map[rowKey]*groupEvidence{}, tools: map[roleKey]*agent.Tool{}, toolsWere: map[roleKey]*agent.Tool{}, toolUses: map[roleKey]bool{},
+	return &group{store: s, calls: calls, spaces: map[int64]bool{}, done: map[rowKey]*agent.LogEntry{},
+		sessions:  map[rowKey]*groupSession{},
+		artifacts: map[rowKey]*groupArtifact{}, evidence: map[rowKey]*groupEvidence{}, tools: map[roleKey]*agent.Tool{},
+		toolsWere: map[roleKey]*agent.Tool{}, toolUses: map[roleKey]bool{},
 		roots: map[rowKey][]rowKey{}, knownEvidence: map[rowKey]*keptEvidence{}, policies: map[int64]keptPolicy{}}
 }
 
@@ -200,7 +202,8 @@ func (g *group) note(ns int64, e *agent.LogEntry, changes []agent.ArtifactChange
 	}
 	for i := range changes {
 		if x := &changes[i]; x.Verdict != nil {
-			g.evidenceOf(methodKey(ns, x.Role, x.MethodName), x.Role, x.MethodName).change(func(m *agent.MethodEvidence) { m.Judged = true })
+			g.evidenceOf(methodKey(ns, x.Role, x.MethodName), x.Role,
+				x.MethodName).change(func(m *agent.MethodEvidence) { m.Judged = true })
 		}
 	}
 }

@@ -130,7 +130,8 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 		}
 		heads.add(k, head)
 		heads.were = append(heads.were, x.wasVersion)
-		heads.versions, heads.bodies, heads.states = append(heads.versions, x.version), append(heads.bodies, x.body), append(heads.states, key(x.now.LifecycleState))
+		heads.versions, heads.bodies, heads.states = append(heads.versions, x.version), append(heads.bodies, x.body),
+			append(heads.states, key(x.now.LifecycleState))
 	}
 	if x := &made; len(x.ns) > 0 {
 		b.Queue(`INSERT INTO artifacts (ns, role, method, version, body_version, state, head)

@@ -26,7 +26,8 @@ func (g *group) writeCalls(b *pgx.Batch) {
 		FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
 			$12::bool[], $13::bool[], $14::bool[], $15::text[], $16::bool[], $17::timestamptz[], $18::bytea[]) WITH ORDINALITY
 			AS k(ns, call_id, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc, i)`,
-		c.ns, c.ids, c.sessions, c.roots, c.parents, c.traces, c.roles, c.methods, c.statuses, c.errors, c.sources, c.weak, c.history, c.debug, c.owners, c.named, c.at, c.docs)
+		c.ns, c.ids, c.sessions, c.roots, c.parents, c.traces, c.roles, c.methods, c.statuses, c.errors, c.sources,
+		c.weak, c.history, c.debug, c.owners, c.named, c.at, c.docs)
 }
 
 // callColumns are rows of calls, column by column.
@@ -43,9 +44,11 @@ type callColumns struct {
 func (c *callColumns) add(x *callRow) {
 	e := x.log
 	c.ns, c.docs, c.at = append(c.ns, x.ns), append(c.docs, x.encodedLog), append(c.at, stamp(e.Timestamp))
-	c.ids, c.sessions, c.roots = append(c.ids, key(e.CallID)), append(c.sessions, key(e.SessionID)), append(c.roots, key(e.RootCallID))
+	c.ids, c.sessions, c.roots = append(c.ids, key(e.CallID)), append(c.sessions, key(e.SessionID)),
+		append(c.roots, key(e.RootCallID))
 	c.parents, c.traces = append(c.parents, key(e.ParentCallID)), append(c.traces, key(e.TraceID))
-	c.roles, c.methods, c.statuses = append(c.roles, key(e.Role)), append(c.methods, key(e.Method)), append(c.statuses, key(e.OutcomeStatus))
+	c.roles, c.methods, c.statuses = append(c.roles, key(e.Role)), append(c.methods, key(e.Method)),
+		append(c.statuses, key(e.OutcomeStatus))
 	c.errors, c.sources = append(c.errors, key(e.OutcomeErrorType)), append(c.sources, key(e.ProgramSource))
 	c.weak, c.history = append(c.weak, e.WeakSuccess), append(c.history, e.HistoryAccessDetected)
 	c.debug = append(c.debug, store.HoldsValues(e))

@@ -54,7 +54,8 @@ func begin(b *pgx.Batch, spaces []int64) {
 
 // groupSettings are those of a group's transaction. Its statements look up rows by key, in the order of the arguments, however many rows there are:
 // there is nothing to plan each time.
-const groupSettings = "SELECT set_config('idle_in_transaction_session_timeout', '" + idleLimit + `', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+const groupSettings = "SELECT set_config('idle_in_transaction_session_timeout', '" + idleLimit +
+	`', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
 // needs lists the rows that the calls may change: each once.

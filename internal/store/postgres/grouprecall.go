@@ -30,9 +30,11 @@ func (g *group) runKnown(ctx context.Context, tx groupConn) (bool, error) {
 		spaces = append(spaces, ns)
 	}
 	begin(b, spaces)
-	b.Queue("WITH due AS ("+dueSpaces+") SELECT expect(count(*), $2) FROM namespaces WHERE id = ANY($1::int8[])", spaces, len(spaces))
+	b.Queue("WITH due AS ("+dueSpaces+") SELECT expect(count(*), $2) FROM namespaces WHERE id = ANY($1::int8[])",
+		spaces, len(spaces))
 	for _, ns := range g.limited() {
-		b.Queue("SELECT expect(coalesce(max(revision), 0), $2) FROM policies WHERE ns = $1", ns, g.policies[ns].revision)
+		b.Queue("SELECT expect(coalesce(max(revision), 0), $2) FROM policies WHERE ns = $1", ns,
+			g.policies[ns].revision)
 	}
 	g.known = true
 	return true, g.finish(ctx, tx, b)
@@ -62,7 +64,8 @@ func (g *group) recall() bool {
 		if !ok {
 			return false
 		}
-		g.artifacts[k] = &groupArtifact{was: x.a, now: x.a, stored: true, wasVersion: x.version, version: x.version, body: x.body}
+		g.artifacts[k] = &groupArtifact{was: x.a, now: x.a, stored: true, wasVersion: x.version, version: x.version,
+			body: x.body}
 	}
 	for _, k := range evidence {
 		x, ok := g.store.keptEvidence.GetIfPresent(k)

@@ -80,7 +80,8 @@ func (g *group) queueTools(b *pgx.Batch) error {
 			continue
 		}
 		c.addKey(rowKey{ns: k.ns, a: key(k.role)}, 0)
-		revisions, uses, last = append(revisions, t.Revision-was.Revision), append(uses, t.UsageCount-was.UsageCount), append(last, usedAt(t))
+		revisions, uses, last = append(revisions, t.Revision-was.Revision), append(uses, t.UsageCount-was.UsageCount),
+			append(last, usedAt(t))
 	}
 	if len(last) > 0 {
 		b.Queue(`WITH done AS (UPDATE tools t SET revision = t.revision + k.revisions, usage_count = t.usage_count + k.uses,
@@ -123,7 +124,8 @@ func (g *group) writeSpending(b *pgx.Batch) {
 		r := rows[k]
 		c.addKey(rowKey{ns: k.ns, a: k.hash}, 0)
 		days, calls, warm = append(days, int64(k.day)), append(calls, r.Calls), append(warm, r.Warm)
-		roles, methods, owners = append(roles, []byte(r.Role)), append(methods, []byte(r.Method)), append(owners, []byte(r.Owner))
+		roles, methods, owners = append(roles, []byte(r.Role)), append(methods, []byte(r.Method)),
+			append(owners, []byte(r.Owner))
 	}
 	if len(days) > 0 {
 		b.Queue(`INSERT INTO spend_rows AS r (ns, day, hash, calls, warm, role, method, owner)
@@ -152,7 +154,8 @@ func (g *group) countForges(ctx context.Context, tx groupConn) error {
 func countForge(ctx context.Context, tx groupConn, ns int64, c *agent.ArtifactChange) error {
 	hash := rowHash(c.Role, c.MethodName, c.Generation.Model)
 	var doc []byte
-	if err := tx.QueryRow(ctx, `INSERT INTO spend_forges AS f (ns, hash, doc) VALUES ($1, $2, 'null') ON CONFLICT (ns, hash) DO UPDATE SET doc = f.doc RETURNING doc`,
+	if err := tx.QueryRow(ctx,
+		`INSERT INTO spend_forges AS f (ns, hash, doc) VALUES ($1, $2, 'null') ON CONFLICT (ns, hash) DO UPDATE SET doc = f.doc RETURNING doc`,
 		ns, hash).Scan(&doc); err != nil {
 		return err
 	}

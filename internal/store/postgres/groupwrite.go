@@ -77,7 +77,8 @@ func (g *group) writeSessions(b *pgx.Batch) {
 		if s := g.sessions[k]; s.changes > 0 {
 			c.addKey(k, 0)
 			sizes, changes, at = append(sizes, int64(s.size)), append(changes, s.changes), append(at, s.at.now)
-			sizesWere, epochs, owners = append(sizesWere, int64(s.was.size)), append(epochs, s.was.epoch), append(owners, s.was.owner)
+			sizesWere, epochs, owners = append(sizesWere, int64(s.was.size)), append(epochs, s.was.epoch),
+				append(owners, s.was.owner)
 		}
 	}
 	if len(sizes) > 0 {
@@ -124,7 +125,8 @@ func (g *group) writeRecords(b *pgx.Batch) {
 		}
 		c.add(rowKey{ns: x.ns, a: key(x.w.c.SessionID)}, x.encodedRecord)
 		seqs, depths, at = append(seqs, int64(r.Seq)), append(depths, int64(r.Depth)), append(at, stamp(r.Timestamp))
-		ids, roles, methods, statuses = append(ids, key(r.CallID)), append(roles, key(r.Role)), append(methods, key(r.MethodName)), append(statuses, key(r.OutcomeSummary.Status))
+		ids, roles, methods, statuses = append(ids, key(r.CallID)), append(roles, key(r.Role)),
+			append(methods, key(r.MethodName)), append(statuses, key(r.OutcomeSummary.Status))
 	}
 	if len(seqs) > 0 {
 		b.Queue(`INSERT INTO records (ns, session, seq, call_id, role, method, status, depth, at, doc)
@@ -146,7 +148,8 @@ func (g *group) writeValues(b *pgx.Batch) {
 			continue
 		}
 		c.add(rowKey{ns: x.ns, a: key(x.log.CallID)}, x.w.c.Effects)
-		sessions, at, outcomes = append(sessions, key(x.w.c.SessionID)), append(at, x.w.now), append(outcomes, x.w.outcome)
+		sessions, at, outcomes = append(sessions, key(x.w.c.SessionID)), append(at, x.w.now),
+			append(outcomes, x.w.outcome)
 		owners, debug = append(owners, x.owner(x.log)), append(debug, store.DebugBytes(x.log))
 	}
 	if len(at) > 0 {
@@ -211,16 +214,19 @@ func (g *group) writeFeed(b *pgx.Batch) {
 	var changes []feedRow
 	for _, k := range sortedKeys(g.artifacts) {
 		if x := g.artifacts[k]; x.revised {
-			changes = append(changes, feedRow{ns: k.ns, change: store.Change{Namespace: g.name(k.ns), Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName, Revision: x.now.Revision}})
+			changes = append(changes, feedRow{ns: k.ns, change: store.Change{Namespace: g.name(k.ns),
+				Kind: store.ChangedArtifact, Role: x.now.Role, Method: x.now.MethodName, Revision: x.now.Revision}})
 		}
 	}
 	for _, k := range sortedRoles(g.toolUses) {
-		changes = append(changes, feedRow{ns: k.ns, change: store.Change{Namespace: g.name(k.ns), Kind: store.ChangedTool, Role: k.role, Revision: g.tools[k].Revision}})
+		changes = append(changes, feedRow{ns: k.ns, change: store.Change{Namespace: g.name(k.ns),
+			Kind: store.ChangedTool, Role: k.role, Revision: g.tools[k].Revision}})
 	}
 	for _, x := range g.rows {
 		if x.log.CallID != "" {
 			changes = append(changes, feedRow{ns: x.ns, call: key(x.log.CallID),
-				change: store.Change{Namespace: x.w.n.name, Kind: store.ChangedCall, CallID: x.log.CallID, SessionID: x.w.c.SessionID}})
+				change: store.Change{Namespace: x.w.n.name, Kind: store.ChangedCall, CallID: x.log.CallID,
+					SessionID: x.w.c.SessionID}})
 		}
 	}
 	queueFeed(b, changes, &g.at)

@@ -28,7 +28,8 @@ func TestHalfACopyIsNothing(t *testing.T) {
 		for name, breaks := range map[string]func() error{
 			"the source": func() error { return broken },
 			"the database": func() error {
-				_, err := to.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'")
+				_, err := to.pool.Exec(t.Context(),
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'")
 				return err
 			},
 		} {
@@ -53,12 +54,14 @@ func TestHalfACopyIsNothing(t *testing.T) {
 				t.Errorf("%s broke after %d items: %d are there, %d were before", name, after, len(got), len(nothing))
 			}
 			var pieces int
-			if err := to.pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pieces) + (SELECT count(*) FROM blobs) + (SELECT count(*) FROM programs)").Scan(&pieces); err != nil || pieces > 0 {
+			if err := to.pool.QueryRow(t.Context(),
+				"SELECT (SELECT count(*) FROM pieces) + (SELECT count(*) FROM blobs) + (SELECT count(*) FROM programs)").Scan(&pieces); err != nil || pieces > 0 {
 				t.Errorf("%s broke: %d rows of bytes are left, %v", name, pieces, err)
 			}
 		}
 	}
-	if err := to.Fill(t.Context(), func(give func(*store.Item) error) error { return from.Items(t.Context(), give) }); err != nil {
+	if err := to.Fill(t.Context(),
+		func(give func(*store.Item) error) error { return from.Items(t.Context(), give) }); err != nil {
 		t.Fatalf("again: %v", err)
 	}
 	same(t, "the copy", content(t, to.Items), want)
@@ -67,7 +70,8 @@ func TestHalfACopyIsNothing(t *testing.T) {
 // late lets the holds on bytes end, as when their replica was cut off for that long.
 func (s *Store) late(t *testing.T) {
 	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), "UPDATE pins SET expires_at = clock_timestamp() - interval '1 second'"); err != nil {
+	if _, err := s.pool.Exec(t.Context(),
+		"UPDATE pins SET expires_at = clock_timestamp() - interval '1 second'"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,7 +79,9 @@ func (s *Store) late(t *testing.T) {
 // bytesLeft counts the rows of bytes.
 func (s *Store) bytesLeft(t *testing.T) (n int) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM blobs) + (SELECT count(*) FROM pieces) + (SELECT count(*) FROM pins)").Scan(&n); err != nil {
+	if err := s.pool.QueryRow(t.Context(),
+		"SELECT (SELECT count(*) FROM blobs) + (SELECT count(*) FROM pieces) + (SELECT count(*) FROM pins)").Scan(
+		&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -8,13 +8,15 @@ import (
 )
 
 // History is part of store.Namespace.
-func (n *Namespace) History(ctx context.Context, sessionID string, q store.HistoryQuery) (page store.HistoryPage, err error) {
+func (n *Namespace) History(ctx context.Context, sessionID string,
+	q store.HistoryQuery) (page store.HistoryPage, err error) {
 	if q.Limit <= 0 {
 		q.Limit = store.DefaultLimit
 	}
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		page = store.HistoryPage{Records: []json.RawMessage{}}
-		if err := n.store.pool.QueryRow(ctx, "SELECT history_size FROM sessions WHERE ns = $1 AND id = $2", ns, key(sessionID)).Scan(&page.Size); err != nil {
+		if err := n.store.pool.QueryRow(ctx, "SELECT history_size FROM sessions WHERE ns = $1 AND id = $2", ns,
+			key(sessionID)).Scan(&page.Size); err != nil {
 			return err
 		}
 		first, last := span(&q, page.Size)
@@ -71,7 +73,8 @@ func (n *Namespace) fillPage(ctx context.Context, page *store.HistoryPage, r rec
 	}
 	// The numbers are found in the index alone.
 	found := "SELECT ns, session, seq FROM records WHERE " + f.where.String() + order + f.limit(q.Limit+1)
-	rows, err := n.store.pool.Query(ctx, "SELECT seq, doc FROM records WHERE (ns, session, seq) IN ("+found+")"+order, f.args...)
+	rows, err := n.store.pool.Query(ctx, "SELECT seq, doc FROM records WHERE (ns, session, seq) IN ("+found+")"+order,
+		f.args...)
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,15 @@ func TestNamespaceInAndOut(t *testing.T) {
 	full(t, first, now)
 	full(t, second, now)
 	of := func(s *Store, name agent.Namespace) string {
-		return strings.Join(content(t, func(ctx context.Context, give func(*store.Item) error) error { return s.items(ctx, name, give) }), "\n")
+		return strings.Join(content(t, func(ctx context.Context,
+			give func(*store.Item) error) error {
+			return s.items(ctx, name, give)
+		}), "\n")
 	}
 	want, others := of(first, "acme"), of(second, agent.DefaultNamespace)
 	var alone, whole bytes.Buffer
-	if err := errors.Join(first.Export(t.Context(), &alone, "acme"), first.Export(t.Context(), &whole, "")); err != nil {
+	if err := errors.Join(first.Export(t.Context(), &alone, "acme"),
+		first.Export(t.Context(), &whole, "")); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Export(t.Context(), io.Discard, "nobody"); !errors.Is(err, store.ErrNotFound) {
@@ -46,12 +50,14 @@ func TestNamespaceInAndOut(t *testing.T) {
 	kept := strings.Join(content(t, func(ctx context.Context, give func(*store.Item) error) error {
 		return disk.Items(ctx, dir, o, "", give)
 	}), "\n")
-	if lines := strings.Split(kept, "\n"); strings.Count(kept, "\ndefault ")+strings.Count(lines[0], "default ") > 2 { // that there is one, and that it spent nothing
+	// that there is one, and that it spent nothing
+	if lines := strings.Split(kept, "\n"); strings.Count(kept, "\ndefault ")+strings.Count(lines[0], "default ") > 2 {
 		t.Errorf("the archive of acme holds what is of default: %.2000s", kept)
 	}
 
 	add := func(archive []byte, name agent.Namespace) error {
-		_, err := second.ImportNamespace(t.Context(), bytes.NewReader(archive), name, &agent.AuditEntry{ID: "audit_import", Action: "store.import"})
+		_, err := second.ImportNamespace(t.Context(), bytes.NewReader(archive), name,
+			&agent.AuditEntry{ID: "audit_import", Action: "store.import"})
 		return err
 	}
 	if err := add(alone.Bytes(), "acme"); !errors.Is(err, store.ErrExists) {
@@ -90,7 +96,8 @@ func TestNamespaceInAndOut(t *testing.T) {
 			t.Error(storetest.Difference(got, want))
 		}
 	}
-	if got := of(second, agent.DefaultNamespace); strings.Count(got, "\n")-strings.Count(others, "\n") != 2 { // the two imports
+	// the two imports
+	if got := of(second, agent.DefaultNamespace); strings.Count(got, "\n")-strings.Count(others, "\n") != 2 {
 		t.Error(storetest.Difference(got, others))
 	}
 	n, err := second.Space("acme")

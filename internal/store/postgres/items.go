@@ -26,7 +26,8 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 		return err
 	}
 	defer end()
-	conn, err := s.o.look(ctx) // one of its own: it is in use for long, and heartbeats need one of the pool, or of a pooler
+	// one of its own: it is in use for long, and heartbeats need one of the pool, or of a pooler
+	conn, err := s.o.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,7 +36,8 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 	if err != nil {
 		return unavailable(err)
 	}
-	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces WHERE $1 IN ('', name) ORDER BY name", string(only))
+	rows, err := tx.Query(ctx, "SELECT id, name, created_at, due FROM namespaces WHERE $1 IN ('', name) ORDER BY name",
+		string(only))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -127,13 +129,15 @@ func (g *giver) registry() error {
 	}); err != nil {
 		return err
 	}
-	if err := g.each("SELECT doc FROM connections WHERE ns = $1 ORDER BY name", document(func(c *agent.Connection) store.Item { return store.Item{Connection: c} })); err != nil {
+	if err := g.each("SELECT doc FROM connections WHERE ns = $1 ORDER BY name",
+		document(func(c *agent.Connection) store.Item { return store.Item{Connection: c} })); err != nil {
 		return err
 	}
-	if err := g.each("SELECT "+toolColumns+" FROM tools t WHERE ns = $1 ORDER BY role", func(row pgx.Row) (store.Item, error) {
-		t, err := scanTool(row)
-		return store.Item{Tool: &t}, err
-	}); err != nil {
+	if err := g.each("SELECT "+toolColumns+" FROM tools t WHERE ns = $1 ORDER BY role",
+		func(row pgx.Row) (store.Item, error) {
+			t, err := scanTool(row)
+			return store.Item{Tool: &t}, err
+		}); err != nil {
 		return err
 	}
 	if err := g.each("SELECT a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 ORDER BY a.role, a.method", func(row pgx.Row) (store.Item, error) {
@@ -181,10 +185,11 @@ func (g *giver) sessions() error {
 		if err := g.item(store.Item{Session: &store.ItemSession{Session: *s, Context: values}}); err != nil {
 			return err
 		}
-		if err := g.each("SELECT doc FROM records WHERE ns = $1 AND session = $2 ORDER BY seq", func(row pgx.Row) (store.Item, error) {
-			r := &store.ItemRecord{SessionID: s.ID}
-			return store.Item{Record: r}, row.Scan(&r.Record)
-		}, key(s.ID)); err != nil {
+		if err := g.each("SELECT doc FROM records WHERE ns = $1 AND session = $2 ORDER BY seq",
+			func(row pgx.Row) (store.Item, error) {
+				r := &store.ItemRecord{SessionID: s.ID}
+				return store.Item{Record: r}, row.Scan(&r.Record)
+			}, key(s.ID)); err != nil {
 			return err
 		}
 	}
@@ -192,7 +197,8 @@ func (g *giver) sessions() error {
 }
 
 func (g *giver) calls() error {
-	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
+	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n",
+		func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
 		return err
 	}
 	if err := g.each(`SELECT v.at, v.outcome, v.effects, v.debug, coalesce(v.owner, s.owner, ''), r.key, r.call_id, r.body_hash, r.reply, c.doc FROM call_values v
@@ -231,16 +237,19 @@ func scanValue(row pgx.Row, v *store.ItemValue, last *[]byte, before ...any) err
 
 // learned gives what was learned of calls: patterns, evidence, contents, spending.
 func (g *giver) learned() error {
-	if err := g.each("SELECT doc FROM patterns WHERE ns = $1 ORDER BY role, n", document(func(p *agent.PatternEvent) store.Item { return store.Item{Pattern: p} })); err != nil {
+	if err := g.each("SELECT doc FROM patterns WHERE ns = $1 ORDER BY role, n",
+		document(func(p *agent.PatternEvent) store.Item { return store.Item{Pattern: p} })); err != nil {
 		return err
 	}
-	if err := g.each("SELECT doc FROM evidence WHERE ns = $1 ORDER BY role, method", document(func(m *agent.MethodEvidence) store.Item { return store.Item{Evidence: m} })); err != nil {
+	if err := g.each("SELECT doc FROM evidence WHERE ns = $1 ORDER BY role, method",
+		document(func(m *agent.MethodEvidence) store.Item { return store.Item{Evidence: m} })); err != nil {
 		return err
 	}
-	if err := g.each("SELECT ref, sessions, value FROM contents WHERE ns = $1 ORDER BY used", func(row pgx.Row) (store.Item, error) {
-		k := &store.Kept{}
-		return store.Item{Content: k}, row.Scan(&k.Ref, &k.Sessions, &k.Value)
-	}); err != nil {
+	if err := g.each("SELECT ref, sessions, value FROM contents WHERE ns = $1 ORDER BY used",
+		func(row pgx.Row) (store.Item, error) {
+			k := &store.Kept{}
+			return store.Item{Content: k}, row.Scan(&k.Ref, &k.Sessions, &k.Value)
+		}); err != nil {
 		return err
 	}
 	spent, err := readSpent(g.ctx, g, g.ns, math.MinInt32, math.MaxInt32)
@@ -259,12 +268,18 @@ func (g *giver) files() error {
 		blob int64
 		doc  []byte
 	}
-	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) { return x, r.Scan(&x.blob, &x.doc) })
+	list, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (x row, err error) {
+		return x,
+			r.Scan(&x.blob, &x.doc)
+	})
 	if err != nil {
 		return err
 	}
 	for _, x := range list {
-		f := &store.ItemFile{Open: func() (io.ReadCloser, error) { return io.NopCloser(&pieceReader{g: g, blob: x.blob}), nil }}
+		f := &store.ItemFile{Open: func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(&pieceReader{g: g, blob: x.blob}), nil
+		}}
 		if err := json.Unmarshal(x.doc, &f.File); err != nil {
 			return err
 		}
@@ -276,5 +291,6 @@ func (g *giver) files() error {
 }
 
 func (g *giver) audit() error {
-	return g.each("SELECT line FROM audit WHERE ns = $1 ORDER BY n", func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Audit) })
+	return g.each("SELECT line FROM audit WHERE ns = $1 ORDER BY n",
+		func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Audit) })
 }

@@ -108,7 +108,8 @@ func (l *lease) extend(ctx context.Context, held time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, held.Add(l.ttl))
 	defer cancel()
 	var one int
-	err := l.n.store.pool.QueryRow(ctx, `UPDATE leases SET expires_at = clock_timestamp() + $4 * interval '1 microsecond'
+	err := l.n.store.pool.QueryRow(ctx,
+		`UPDATE leases SET expires_at = clock_timestamp() + $4 * interval '1 microsecond'
 		WHERE ns = $1 AND key = $2 AND token = $3 AND expires_at > clock_timestamp() RETURNING 1`, l.n.id.Load(), l.key, l.token, l.ttl.Microseconds()).Scan(&one)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.ErrNotFound
@@ -125,7 +126,8 @@ func (l *lease) Release() {
 		l.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 		defer cancel()
-		_, _ = l.n.store.pool.Exec(ctx, "DELETE FROM leases WHERE ns = $1 AND key = $2 AND token = $3", l.n.id.Load(), l.key, l.token)
+		_, _ = l.n.store.pool.Exec(ctx, "DELETE FROM leases WHERE ns = $1 AND key = $2 AND token = $3", l.n.id.Load(),
+			l.key, l.token)
 	})
 }
 
@@ -145,7 +147,9 @@ func (n *Namespace) PutCandidate(ctx context.Context, name string, value []byte,
 // Candidate is part of store.Namespace.
 func (n *Namespace) Candidate(ctx context.Context, name string) (value []byte, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		return n.store.pool.QueryRow(ctx, "SELECT value FROM candidates WHERE ns = $1 AND key = $2 AND expires_at > clock_timestamp()", ns, key(name)).Scan(&value)
+		return n.store.pool.QueryRow(ctx,
+			"SELECT value FROM candidates WHERE ns = $1 AND key = $2 AND expires_at > clock_timestamp()", ns,
+			key(name)).Scan(&value)
 	})
 	return value, err
 }

@@ -43,7 +43,8 @@ func (s *Store) lockArtifacts(b *pgx.Batch, sorted []rowKey) *artifactReader {
 	const from = " FROM artifacts a JOIN unnest($1::int8[], $2::text[], $3::text[], $4::int8[]) AS k(ns, role, method, version) USING (ns, role, method)"
 	b.Queue("SELECT a.ns, a.role, a.method, a.version, a.body_version, CASE WHEN a.version <> k.version THEN a.head END"+from+
 		" ORDER BY a.ns, a.role, a.method FOR UPDATE OF a", known.ns, known.a, known.b, known.versions).Query(r.heads)
-	b.Queue("SELECT a.ns, a.role, a.method, b.body"+from+" JOIN artifact_bodies b USING (ns, role, method) WHERE a.body_version <> k.version",
+	b.Queue("SELECT a.ns, a.role, a.method, b.body"+from+
+		" JOIN artifact_bodies b USING (ns, role, method) WHERE a.body_version <> k.version",
 		known.ns, known.a, known.b, known.bodies).Query(r.bodies)
 	return r
 }

@@ -33,7 +33,8 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker), goose.WithTableName("schema_version"), goose.WithGoMigrations(written()...))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker),
+		goose.WithTableName("schema_version"), goose.WithGoMigrations(written()...))
 	if err != nil {
 		return err
 	}

@@ -32,13 +32,18 @@ func scanNamespace(row pgx.Row, before ...any) (info store.NamespaceInfo, err er
 }
 
 // ListNamespaces is part of store.Store.
-func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace, limit int) (out []store.NamespaceInfo, err error) {
+func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace,
+	limit int) (out []store.NamespaceInfo, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, "SELECT name, created_at, due FROM namespaces WHERE name > $1 ORDER BY name LIMIT $2", string(after), limit)
+		rows, err := s.pool.Query(ctx,
+			"SELECT name, created_at, due FROM namespaces WHERE name > $1 ORDER BY name LIMIT $2", string(after), limit)
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.NamespaceInfo, error) { return scanNamespace(row) })
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.NamespaceInfo,
+			error) {
+			return scanNamespace(row)
+		})
 		return err
 	})
 	return out, err
@@ -47,7 +52,8 @@ func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace, limit
 // NamespaceInfo is part of store.Store.
 func (s *Store) NamespaceInfo(ctx context.Context, name agent.Namespace) (info store.NamespaceInfo, err error) {
 	err = s.read(ctx, func(ctx context.Context) (err error) {
-		info, err = scanNamespace(s.pool.QueryRow(ctx, "SELECT name, created_at, due FROM namespaces WHERE name = $1", string(name)))
+		info, err = scanNamespace(s.pool.QueryRow(ctx, "SELECT name, created_at, due FROM namespaces WHERE name = $1",
+			string(name)))
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -57,7 +63,8 @@ func (s *Store) NamespaceInfo(ctx context.Context, name agent.Namespace) (info s
 }
 
 // CreateNamespace is part of store.Store.
-func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) (info store.NamespaceInfo, err error) {
+func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
+	audit *agent.AuditEntry) (info store.NamespaceInfo, err error) {
 	if err := name.Validate(); err != nil {
 		return info, err
 	}
@@ -83,8 +90,10 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace, audit
 }
 
 // spaceTables are the tables whose rows are a namespace's, but those of the bytes of files.
-var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents", "patterns", "evidence", "artifacts",
-	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections", "audit", "audit_heads", "files", "file_bytes",
+var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents",
+	"patterns", "evidence", "artifacts",
+	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections",
+	"audit", "audit_heads", "files", "file_bytes",
 	"spend_rows", "spend_open", "spend_forges", "spend_chunks", "tool_bytes", "stored_changes", "stored"}
 
 // EraseNamespace is part of store.Store. It waits for the changes of the namespace that are under way; later ones find it gone.

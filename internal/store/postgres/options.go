@@ -34,7 +34,8 @@ type Options struct {
 
 // DefaultOptions returns the options of a daemon for the database.
 func DefaultOptions(url string) Options {
-	return Options{URL: url, Now: time.Now, Logger: zerolog.Nop(), Poll: 250 * time.Millisecond, Retry: 30 * time.Second, FeedAge: 24 * time.Hour, StoredLag: store.StoredLag}
+	return Options{URL: url, Now: time.Now, Logger: zerolog.Nop(), Poll: 250 * time.Millisecond,
+		Retry: 30 * time.Second, FeedAge: 24 * time.Hour, StoredLag: store.StoredLag}
 }
 
 func (o *Options) validate() error {

@@ -50,7 +50,8 @@ func (s *Store) renewPins(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	_, err := s.pool.Exec(ctx, `UPDATE pins SET expires_at = clock_timestamp() + $3 FROM unnest($1::int8[], $2::int8[]) AS held(id, blob)
+	_, err := s.pool.Exec(ctx,
+		`UPDATE pins SET expires_at = clock_timestamp() + $3 FROM unnest($1::int8[], $2::int8[]) AS held(id, blob)
 		WHERE pins.id = held.id AND pins.blob = held.blob`, ids, blobs, pinLife)
 	if err != nil && ctx.Err() == nil {
 		s.o.Logger.Warn().Err(err).Msg("what is held of files was not renewed")

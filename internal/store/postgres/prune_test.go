@@ -40,7 +40,8 @@ func TestProgramsArePruned(t *testing.T) {
 		c := storetest.NewCommit("sess_1", fmt.Sprint("call_", calls), now)
 		c.Log.Timestamp = now.Format(time.RFC3339Nano)
 		if method != "" {
-			c.Artifacts = []agent.ArtifactChange{{Role: "r", MethodName: method, At: now, Result: agent.ClassOK, Generation: storetest.NewGeneration("gen-1", text(method), now)}}
+			c.Artifacts = []agent.ArtifactChange{{Role: "r", MethodName: method, At: now, Result: agent.ClassOK,
+				Generation: storetest.NewGeneration("gen-1", text(method), now)}}
 		}
 		if err := n.CommitCall(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func TestProgramsArePruned(t *testing.T) {
 	if err := n.Archive(t.Context(), []store.Target{{Role: "r", Method: "archived"}}, audit); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Remove(t.Context(), []store.Target{{Role: "r", Method: "removed"}, {Role: "r", Method: "back"}}, audit); err != nil {
+	if err := n.Remove(t.Context(), []store.Target{{Role: "r", Method: "removed"}, {Role: "r", Method: "back"}},
+		audit); err != nil {
 		t.Fatal(err)
 	}
 	want := func(when string, kept ...string) {

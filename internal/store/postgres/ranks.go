@@ -73,7 +73,8 @@ func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 	artifacts, tools := make([]*int64, n), make([]*int64, n)
 	for i, k := range sortedRoles(r) {
 		x := r[k]
-		spaces[i], roles[i], success[i], failure[i], artifacts[i], tools[i] = k.ns, key(k.role), x.success, x.failure, x.artifact, x.tool
+		spaces[i], roles[i], success[i], failure[i], artifacts[i], tools[i] = k.ns, key(k.role), x.success, x.failure,
+			x.artifact, x.tool
 		for l := range levels {
 			levels[l] = append(levels[l], x.levels[l])
 		}
@@ -100,13 +101,15 @@ const rankedColumns = `r.success, r.failure, r.degraded, r.candidate, r.probatio
 	(SELECT array_agg(a.method ORDER BY a.method) FROM artifacts a WHERE a.ns = r.ns AND a.role = r.role), ` + toolColumns
 
 // bestTools selects the best tools, best first.
-const bestTools = "SELECT " + rankedColumns + ` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
+const bestTools = "SELECT " + rankedColumns +
+	` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
 	ORDER BY r.stale, r.rank DESC, r.level DESC, r.role LIMIT $2`
 
 func scanRanked(row pgx.Row, now time.Time) (out store.RankedTool, err error) {
 	var success, failure, used int64
 	var levels [4]int
-	out.Tool, err = scanTool(row, &success, &failure, &levels[0], &levels[1], &levels[2], &levels[3], &used, &out.Methods)
+	out.Tool, err = scanTool(row, &success, &failure, &levels[0], &levels[1], &levels[2], &levels[3], &used,
+		&out.Methods)
 	out.Score = store.Score(success, failure, time.UnixMicro(used), now)
 	out.State = store.BestState(levels)
 	return out, err
@@ -117,7 +120,8 @@ func (n *Namespace) RankTools(ctx context.Context, now time.Time, limit int) (ou
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		out = []store.RankedTool{}
 		b := &pgx.Batch{}
-		b.Queue("UPDATE ranks SET stale = true WHERE ns = $1 AND tool_used IS NOT NULL AND NOT stale AND used <= $2", ns, staleUntil(now))
+		b.Queue("UPDATE ranks SET stale = true WHERE ns = $1 AND tool_used IS NOT NULL AND NOT stale AND used <= $2",
+			ns, staleUntil(now))
 		b.Queue(bestTools, ns, limit).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				t, err := scanRanked(rows, now)
@@ -136,7 +140,8 @@ func (n *Namespace) RankTools(ctx context.Context, now time.Time, limit int) (ou
 // RankedTool is part of store.Namespace.
 func (n *Namespace) RankedTool(ctx context.Context, role string, now time.Time) (out store.RankedTool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
-		out, err = scanRanked(n.store.pool.QueryRow(ctx, "SELECT "+rankedColumns+" FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.role = $2", ns, key(role)), now)
+		out, err = scanRanked(n.store.pool.QueryRow(ctx, "SELECT "+rankedColumns+
+			" FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.role = $2", ns, key(role)), now)
 		return err
 	})
 	return out, err

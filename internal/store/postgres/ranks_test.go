@@ -61,7 +61,8 @@ func TestRanksAreThoseOfRanking(t *testing.T) {
 		}
 	}
 	both("session", func(n store.Namespace) error {
-		return n.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now(), UpdatedAt: now()}, nil)
+		return n.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", CreatedAt: now(), UpdatedAt: now()},
+			nil)
 	})
 	states := []string{agent.StateDegraded, agent.StateCandidate, agent.StateProbation, agent.StateDurable}
 	known := map[string]bool{}
@@ -71,7 +72,10 @@ func TestRanksAreThoseOfRanking(t *testing.T) {
 		switch k := random.IntN(24); k {
 		case 0, 1, 2:
 			target := []store.Target{{Role: role}, {Role: role, Method: method}, {Role: role, ToolOnly: true}}[k]
-			both("remove", func(n store.Namespace) error { return n.Remove(t.Context(), []store.Target{target}, entry()) })
+			both("remove", func(n store.Namespace) error {
+				return n.Remove(t.Context(), []store.Target{target},
+					entry())
+			})
 			delete(known, role+method)
 			if k == 0 {
 				delete(known, role+"m0")
@@ -82,10 +86,13 @@ func TestRanksAreThoseOfRanking(t *testing.T) {
 				if err := n.Archive(t.Context(), []store.Target{{Role: role, Method: method}}, entry()); err != nil {
 					return err
 				}
-				return n.Restore(t.Context(), []store.Target{{Role: role, Method: method}}, agent.AuditEntry{ID: fmt.Sprintf("undo_%03d", step), Undoes: fmt.Sprintf("audit_%03d", step)})
+				return n.Restore(t.Context(), []store.Target{{Role: role, Method: method}},
+					agent.AuditEntry{ID: fmt.Sprintf("undo_%03d", step), Undoes: fmt.Sprintf("audit_%03d", step)})
 			})
 		default:
-			change := agent.ArtifactChange{Role: role, MethodName: method, At: now(), Result: []agent.Class{agent.ClassOK, agent.ClassOK, agent.ClassIntrinsic, agent.ClassExtrinsic, agent.ClassAdaptive}[random.IntN(5)]}
+			change := agent.ArtifactChange{Role: role, MethodName: method, At: now(),
+				Result: []agent.Class{agent.ClassOK, agent.ClassOK, agent.ClassIntrinsic, agent.ClassExtrinsic,
+					agent.ClassAdaptive}[random.IntN(5)]}
 			if random.IntN(4) == 0 {
 				change.State = states[random.IntN(len(states))]
 			}
@@ -145,7 +152,8 @@ func TestRankToolsReadsAnIndex(t *testing.T) {
 				Read int64 `json:"Shared Read Blocks"`
 			}
 		}
-		if err := s.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+bestTools, n.id.Load(), 20).Scan(&plan); err != nil {
+		if err := s.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+bestTools, n.id.Load(),
+			20).Scan(&plan); err != nil {
 			t.Fatal(err)
 		}
 		return plan[0].Plan.Hit + plan[0].Plan.Read

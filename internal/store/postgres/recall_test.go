@@ -26,9 +26,11 @@ func TestKnownRowsChangeElsewhere(t *testing.T) {
 		if calls == 1 {
 			storetest.Forged(c, "package tool")
 		} else {
-			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: session}}
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Now(),
+				Result: agent.ClassOK, SessionID: session}}
 		}
-		c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+		c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{},
+			IfAbsent: true}}
 		c.Content = &store.Content{Ref: "content:" + session, Value: []byte("1")}
 		return c, n.CommitCall(t.Context(), c)
 	}
@@ -36,7 +38,8 @@ func TestKnownRowsChangeElsewhere(t *testing.T) {
 		t.Helper()
 		c, err := call(n, session)
 		if err != nil || c.Record.Seq != seq || c.Log.ArtifactSuccessCount != int64(calls) {
-			t.Fatalf("call %d: record %d, %d successes, %v; want record %d", calls, c.Record.Seq, c.Log.ArtifactSuccessCount, err, seq)
+			t.Fatalf("call %d: record %d, %d successes, %v; want record %d", calls, c.Record.Seq,
+				c.Log.ArtifactSuccessCount, err, seq)
 		}
 		return c
 	}
@@ -96,7 +99,8 @@ func TestKnownRowsOfRoleWithoutTool(t *testing.T) {
 		if i == 0 {
 			storetest.Forged(c, "package tool")
 		} else {
-			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: "sess_0"}}
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: time.Now(),
+				Result: agent.ClassOK, SessionID: "sess_0"}}
 		}
 		if err := n.CommitCall(t.Context(), c); err != nil || c.Log.ArtifactSuccessCount != int64(i+1) {
 			t.Fatalf("call %d: %d successes, %v", i, c.Log.ArtifactSuccessCount, err)

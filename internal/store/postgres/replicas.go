@@ -16,7 +16,8 @@ import (
 func (s *Store) Join(ctx context.Context, r store.Replica, ttl time.Duration) error {
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var alive bool
-		err := tx.QueryRow(ctx, "SELECT expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR UPDATE", key(r.ID)).Scan(&alive)
+		err := tx.QueryRow(ctx, "SELECT expires_at > clock_timestamp() FROM replicas WHERE id = $1 FOR UPDATE",
+			key(r.ID)).Scan(&alive)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -88,7 +89,8 @@ func freeSessions(ctx context.Context, tx pgx.Tx, replica string) error {
 // ListReplicas is part of store.Store.
 func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, "SELECT started_at, expires_at, doc FROM replicas WHERE expires_at > clock_timestamp() ORDER BY id")
+		rows, err := s.pool.Query(ctx,
+			"SELECT started_at, expires_at, doc FROM replicas WHERE expires_at > clock_timestamp() ORDER BY id")
 		if err != nil {
 			return err
 		}
@@ -118,7 +120,8 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 			return err
 		}
 		var owner *string
-		if err := tx.QueryRow(ctx, "SELECT replica, epoch FROM sessions WHERE ns = $1 AND id = $2 FOR UPDATE", ns, key(sessionID)).Scan(&owner, &o.Epoch); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT replica, epoch FROM sessions WHERE ns = $1 AND id = $2 FOR UPDATE", ns,
+			key(sessionID)).Scan(&owner, &o.Epoch); err != nil {
 			return err
 		}
 		self, alive, err := readReplica(ctx, tx, key(replica))
@@ -135,7 +138,8 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 			}
 		}
 		o.Replica, o.Address = self.ID, self.Address
-		return tx.QueryRow(ctx, "UPDATE sessions s SET replica = $3, epoch = "+nextEpoch+" WHERE ns = $1 AND id = $2 RETURNING epoch", ns, key(sessionID), key(replica)).Scan(&o.Epoch)
+		return tx.QueryRow(ctx, "UPDATE sessions s SET replica = $3, epoch = "+nextEpoch+
+			" WHERE ns = $1 AND id = $2 RETURNING epoch", ns, key(sessionID), key(replica)).Scan(&o.Epoch)
 	})
 	if err != nil {
 		return store.Ownership{}, err
@@ -154,7 +158,8 @@ func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.
 		var epoch int64
 		var doc []byte
 		var began, since *time.Time
-		if err := n.store.pool.QueryRow(ctx, `SELECT s.epoch, r.doc, r.started_at, me.started_at FROM sessions s LEFT JOIN replicas r ON r.id = s.replica AND r.expires_at > clock_timestamp()
+		if err := n.store.pool.QueryRow(ctx,
+			`SELECT s.epoch, r.doc, r.started_at, me.started_at FROM sessions s LEFT JOIN replicas r ON r.id = s.replica AND r.expires_at > clock_timestamp()
 			LEFT JOIN replicas me ON me.id = $3 AND me.expires_at > clock_timestamp() WHERE s.ns = $1 AND s.id = $2`, ns, key(sessionID), key(asks)).Scan(&epoch, &doc, &began, &since); err != nil || began == nil || since == nil {
 			return err
 		}

@@ -53,7 +53,8 @@ func (c *change) expireRest(ctx context.Context, now time.Time) error {
 	if err := c.boundSpending(ctx, agent.DayOf(now)); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, "DELETE FROM archive WHERE ns = $1 AND deleted AND at <= $2", c.ns, now.Add(-store.DeletedLife)); err != nil {
+	if _, err := c.Exec(ctx, "DELETE FROM archive WHERE ns = $1 AND deleted AND at <= $2", c.ns,
+		now.Add(-store.DeletedLife)); err != nil {
 		return err
 	}
 	if err := c.prunePrograms(ctx, now); err != nil {
@@ -67,7 +68,8 @@ func (c *change) expireRest(ctx context.Context, now time.Time) error {
 
 // eraseFiles takes away the files of the namespace that the condition names; it has places from $2 on.
 func (c *change) eraseFiles(ctx context.Context, where string, args ...any) error {
-	rows, err := c.Query(ctx, "SELECT id FROM files WHERE ns = $1 AND "+where+" ORDER BY id", append([]any{c.ns}, args...)...)
+	rows, err := c.Query(ctx, "SELECT id FROM files WHERE ns = $1 AND "+where+" ORDER BY id",
+		append([]any{c.ns}, args...)...)
 	if err != nil {
 		return err
 	}

@@ -15,18 +15,21 @@ import (
 )
 
 // CreateSession is part of store.Namespace.
-func (n *Namespace) CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error {
+func (n *Namespace) CreateSession(ctx context.Context, s agent.Session,
+	sessionContext map[string]json.RawMessage) error {
 	_, err := n.create(ctx, s, sessionContext, nil)
 	return err
 }
 
 // CreateOwned is part of store.Namespace.
-func (n *Namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica string) (store.Ownership, error) {
+func (n *Namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
+	replica string) (store.Ownership, error) {
 	return n.create(ctx, s, sessionContext, &replica)
 }
 
 // create makes a session, which the replica owns unless that is nil.
-func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage, replica *string) (o store.Ownership, err error) {
+func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
+	replica *string) (o store.Ownership, err error) {
 	updated := s.UpdatedAt
 	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // columns have them
 	doc, err := json.Marshal(&s)
@@ -98,7 +101,8 @@ func scanSession(row pgx.Row) (s agent.Session, err error) {
 // Session is part of store.Namespace.
 func (n *Namespace) Session(ctx context.Context, id string) (s agent.Session, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
-		s, err = scanSession(n.store.pool.QueryRow(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 AND id = $2", ns, key(id)))
+		s, err = scanSession(n.store.pool.QueryRow(ctx, "SELECT "+sessionColumns+
+			" FROM sessions WHERE ns = $1 AND id = $2", ns, key(id)))
 		return err
 	})
 	return s, err
@@ -107,11 +111,15 @@ func (n *Namespace) Session(ctx context.Context, id string) (s agent.Session, er
 // ListSessions is part of store.Namespace.
 func (n *Namespace) ListSessions(ctx context.Context, after string, limit int) (out []agent.Session, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3", ns, key(after), limit)
+		rows, err := n.store.pool.Query(ctx, "SELECT "+sessionColumns+
+			" FROM sessions WHERE ns = $1 AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3", ns, key(after), limit)
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Session, error) { return scanSession(row) })
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (agent.Session,
+			error) {
+			return scanSession(row)
+		})
 		return err
 	})
 	return out, err
@@ -127,7 +135,8 @@ func (n *Namespace) Context(ctx context.Context, sessionID string) (values map[s
 }
 
 // ChangeContext is part of store.Namespace.
-func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence int64, x agent.ContextChange, audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
+func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence int64, x agent.ContextChange,
+	audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
 	if err := valid(&x); err != nil {
 		return nil, err
 	}
@@ -160,7 +169,8 @@ type querier interface {
 
 // readContext reads a session's context; in one statement, so that it is of one moment.
 func readContext(ctx context.Context, q querier, ns int64, session string) (map[string]json.RawMessage, error) {
-	rows, err := q.Query(ctx, `SELECT c.name, c.value FROM sessions s LEFT JOIN session_context c ON c.ns = s.ns AND c.session = s.id
+	rows, err := q.Query(ctx,
+		`SELECT c.name, c.value FROM sessions s LEFT JOIN session_context c ON c.ns = s.ns AND c.session = s.id
 		WHERE s.ns = $1 AND s.id = $2`, ns, key(session))
 	if err != nil {
 		return nil, err
@@ -196,7 +206,8 @@ func queueContext(b *pgx.Batch, ns int64, session string, c *agent.ContextChange
 			ON CONFLICT (ns, session, hash) DO UPDATE SET value = excluded.value`, ns, key(session), hashes, names, values)
 	}
 	if len(c.Delete) > 0 {
-		b.Queue("DELETE FROM session_context WHERE ns = $1 AND session = $2 AND hash = ANY($3::text[])", ns, key(session), keys(c.Delete))
+		b.Queue("DELETE FROM session_context WHERE ns = $1 AND session = $2 AND hash = ANY($3::text[])", ns,
+			key(session), keys(c.Delete))
 	}
 }
 

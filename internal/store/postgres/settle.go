@@ -83,7 +83,9 @@ func (s *Store) settle(ctx context.Context) error {
 		var oldest uint64
 		var server time.Time
 		if err := s.read(ctx, func(ctx context.Context) error {
-			return s.pool.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8, pg_postmaster_start_time()").Scan(&oldest, &server)
+			return s.pool.QueryRow(ctx,
+				"SELECT pg_snapshot_xmin(pg_current_snapshot())::text::int8, pg_postmaster_start_time()").Scan(&oldest,
+				&server)
 		}); err != nil {
 			return err
 		}

@@ -57,7 +57,8 @@ func TestStableLogReachesWatchers(t *testing.T) {
 // A call that is committed while the log is read is not passed over: where it is not in the stable part, none behind it is.
 func TestStableLogHasNoHoles(t *testing.T) {
 	t.Parallel()
-	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&options=-c%20plan_cache_mode%3Dforce_generic_plan", 2) // so that what waits below waits while the query runs
+	// so that what waits below waits while the query runs
+	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&options=-c%20plan_cache_mode%3Dforce_generic_plan", 2)
 	created(t, spaces[0], "sess_0")
 	commit := func(id string) {
 		t.Helper()
@@ -101,7 +102,9 @@ func TestStableLogHasNoHoles(t *testing.T) {
 		read <- answer{list, err}
 	}()
 	for waits := false; !waits; {
-		if err := stores[0].pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'era'::regclass AND NOT granted)").Scan(&waits); err != nil {
+		if err := stores[0].pool.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'era'::regclass AND NOT granted)").Scan(
+			&waits); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,7 +40,8 @@ func opened(t *testing.T, url string, count int) (stores []*Store, spaces []*Nam
 func created(t *testing.T, n *Namespace, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := n.CreateSession(t.Context(), agent.Session{ID: id, Role: "calculator", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil); err != nil {
+		if err := n.CreateSession(t.Context(), agent.Session{ID: id, Role: "calculator", CreatedAt: time.Now(),
+			UpdatedAt: time.Now()}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,12 +70,15 @@ func counting(t *testing.T, spaces []*Namespace, writers, each int) {
 func countedCall(w, i int) *store.CallCommit {
 	c := storetest.NewCommit(fmt.Sprint("sess_", (w+i)%2), fmt.Sprintf("call_%02d_%03d", w, i), time.Now())
 	c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{c.Log.CallID: json.RawMessage("1")}}
-	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK, SessionID: c.SessionID}
+	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK,
+		SessionID: c.SessionID}
 	if i == 0 { // whoever comes first makes it
-		change.Generation = storetest.NewGeneration(fmt.Sprint("gen-", w), fmt.Sprint("package tool // ", w), time.Now())
+		change.Generation = storetest.NewGeneration(fmt.Sprint("gen-", w), fmt.Sprint("package tool // ", w),
+			time.Now())
 	}
 	c.Artifacts = []agent.ArtifactChange{change}
-	c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+	c.Tools = []store.ToolChange{{Role: "calculator", At: time.Now(), Used: 1, Register: &agent.Contract{},
+		IfAbsent: true}}
 	return c
 }
 
@@ -91,7 +95,8 @@ func checkCounts(t *testing.T, n *Namespace, want int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := n.Session(t.Context(), id); err != nil || s.HistorySize != len(values) || s.Revision != int64(len(values))+1 {
+		if s, err := n.Session(t.Context(), id); err != nil || s.HistorySize != len(values) ||
+			s.Revision != int64(len(values))+1 {
 			t.Errorf("%s has %d keys of its calls, %+v, %v", id, len(values), s, err)
 		}
 	}
@@ -147,7 +152,8 @@ func TestConnectionsBreak(t *testing.T) {
 			}
 			before = committed()
 			var n int
-			if err := stores[0].pool.QueryRow(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&n); err == nil {
+			if err := stores[0].pool.QueryRow(ctx,
+				"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").Scan(&n); err == nil {
 				killed += n
 			}
 		}
@@ -175,7 +181,8 @@ func TestFeedWaitsForTheOldest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background()) //nolint:errcheck // committed below
-	if _, err := publish(t.Context(), tx, spaces[0].id.Load(), []store.Change{{Kind: store.ChangedTool, Role: "early"}}); err != nil {
+	if _, err := publish(t.Context(), tx, spaces[0].id.Load(),
+		[]store.Change{{Kind: store.ChangedTool, Role: "early"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := spaces[1].PutCandidate(t.Context(), "late", []byte("x"), time.Hour); err != nil {
@@ -203,7 +210,8 @@ func TestBytesAreKept(t *testing.T) {
 	_, spaces := opened(t, pgtest.NewDatabase(t), 2)
 	n, other := spaces[0], spaces[1]
 	created(t, n, "sess_1")
-	values := []string{`"\u0000"`, `"a\u0000b"`, `1.0`, `1e400`, `-0`, `12345678901234567890.12345678901234567890`, "\"\xff\xfe\"", `{"b":1,"a":2,"b":3}`, `" "`, "\"\u2028<&>\"",
+	values := []string{`"\u0000"`, `"a\u0000b"`, `1.0`, `1e400`, `-0`, `12345678901234567890.12345678901234567890`,
+		"\"\xff\xfe\"", `{"b":1,"a":2,"b":3}`, `" "`, "\"\u2028<&>\"",
 		`"` + strings.Repeat("x", 3<<20) + `"`, strings.Repeat("[", 500) + strings.Repeat("]", 500)}
 	for i, v := range values {
 		c := storetest.NewCommit("sess_1", fmt.Sprint("call_", i), time.Now())
@@ -238,7 +246,8 @@ func TestBytesAreKept(t *testing.T) {
 			got, err := other.Content(t.Context(), c.Content.Ref)
 			same("content", got, err)
 		}
-		list, err := other.ListCalls(t.Context(), store.CallQuery{TraceID: c.Log.TraceID, ErrorType: c.Log.OutcomeErrorType, Limit: 1})
+		list, err := other.ListCalls(t.Context(), store.CallQuery{TraceID: c.Log.TraceID,
+			ErrorType: c.Log.OutcomeErrorType, Limit: 1})
 		if err != nil || len(list) != 1 || list[0].CallID != c.Log.CallID {
 			t.Errorf("by trace and error type: got %d calls, %v", len(list), err)
 		}
@@ -294,10 +303,12 @@ func TestExistingIsLeftAsItIs(t *testing.T) {
 func TestNewerTablesRefused(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	stores, _ := opened(t, url, 1)
-	if _, err := stores[0].pool.Exec(t.Context(), "INSERT INTO schema_version (version_id, is_applied) VALUES (999, true)"); err != nil {
+	if _, err := stores[0].pool.Exec(t.Context(),
+		"INSERT INTO schema_version (version_id, is_applied) VALUES (999, true)"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), DefaultOptions(url)); err == nil || !strings.Contains(err.Error(), "a later version") {
+	if _, err := Open(t.Context(), DefaultOptions(url)); err == nil ||
+		!strings.Contains(err.Error(), "a later version") {
 		t.Errorf("got %v, want that a later version made it", err)
 	}
 }

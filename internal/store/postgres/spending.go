@@ -81,7 +81,8 @@ func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
 	var isNew bool
 	err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
-		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls, &row.Warm, &isNew)
+		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls,
+		&row.Warm, &isNew)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,8 @@ func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
 	if models, err = json.Marshal(one.Spent(s.Day, s.Day).Rows[0].Models); err != nil {
 		return err
 	}
-	_, err = c.Exec(ctx, "UPDATE spend_rows SET models = $4 WHERE ns = $1 AND day = $2 AND hash = $3", c.ns, int32(k.day), k.hash, models)
+	_, err = c.Exec(ctx, "UPDATE spend_rows SET models = $4 WHERE ns = $1 AND day = $2 AND hash = $3", c.ns,
+		int32(k.day), k.hash, models)
 	return err
 }
 
@@ -115,11 +117,16 @@ type batcher interface {
 func readSpent(ctx context.Context, q batcher, ns int64, first, last agent.Day) (store.Spent, error) {
 	var s store.Spent
 	b := &pgx.Batch{}
-	b.Queue("SELECT "+spendColumns+" FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3", ns, int32(first), int32(last)).Query(func(rows pgx.Rows) (err error) {
+	b.Queue("SELECT "+spendColumns+" FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3", ns, int32(first),
+		int32(last)).Query(func(rows pgx.Rows) (err error) {
 		s.Rows, err = scanSpend(rows)
 		return err
 	})
-	b.Queue("SELECT doc FROM spend_open WHERE ns = $1", ns).Query(func(rows pgx.Rows) error { return eachDoc(rows, func(o agent.Spend) { s.Open = append(s.Open, o) }) })
+	b.Queue("SELECT doc FROM spend_open WHERE ns = $1",
+		ns).Query(func(rows pgx.Rows) error {
+		return eachDoc(rows,
+			func(o agent.Spend) { s.Open = append(s.Open, o) })
+	})
 	b.Queue("SELECT doc FROM spend_forges WHERE ns = $1", ns).Query(func(rows pgx.Rows) error {
 		return eachDoc(rows, func(f agent.ForgeRow) { s.Forges = append(s.Forges, f) })
 	})

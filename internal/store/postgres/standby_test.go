@@ -178,10 +178,12 @@ func TestLostNumbers(t *testing.T) {
 		}
 	}
 	c.KillStandby(t)
-	c.Exec(t, "fails", "SELECT max(nextval(pg_get_serial_sequence('namespaces', 'id'))) FROM generate_series(1, 32)") // the next one is written to the log
+	// the next one is written to the log
+	c.Exec(t, "fails", "SELECT max(nextval(pg_get_serial_sequence('namespaces', 'id'))) FROM generate_series(1, 32)")
 	owns := make(chan store.Ownership, 1)
 	go func() {
-		o, _ := spaces[0].Own(t.Context(), "sess_0", "a") // the wait for the standby is given up, or it is seen when that is tried again
+		// the wait for the standby is given up, or it is seen when that is tried again
+		o, _ := spaces[0].Own(t.Context(), "sess_0", "a")
 		owns <- o
 	}()
 	giveUp(t, c)
@@ -197,7 +199,8 @@ func TestLostNumbers(t *testing.T) {
 	tries, enough := context.WithCancel(t.Context())
 	defer enough()
 	go func() { // it is tried again, until the context ends
-		_ = lost.CreateSession(tries, agent.Session{ID: "sess_lost", Role: "calculator", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
+		_ = lost.CreateSession(tries, agent.Session{ID: "sess_lost", Role: "calculator", CreatedAt: time.Now(),
+			UpdatedAt: time.Now()}, nil)
 	}()
 	giveUp(t, c)
 	lostID := none
@@ -233,7 +236,8 @@ func TestLostNumbers(t *testing.T) {
 	if _, err := spaces[0].ListCalls(read, store.CallQuery{Stable: true}); err != nil {
 		t.Errorf("the stable part of the log: %v", err)
 	}
-	if o, err := spaces[1].Own(t.Context(), "sess_0", "b"); err != nil || o.Replica == "b" && o.Epoch == lostOwner.Epoch {
+	if o, err := spaces[1].Own(t.Context(), "sess_0", "b"); err != nil || o.Replica == "b" &&
+		o.Epoch == lostOwner.Epoch {
 		t.Errorf("a owned the session as %+v, which is lost, and b owns it as %+v, %v", lostOwner, o, err)
 	}
 	fenced := storetest.NewCommit("sess_0", "call_a", time.Now())

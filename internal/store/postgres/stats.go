@@ -39,7 +39,8 @@ func (s *Store) Stats() store.Stats {
 		s.gauges.now = now
 	}
 	out := s.gauges.now
-	out.Commits, out.Fsyncs, out.Artifacts = s.commits.calls.Load(), s.commits.transactions.Load(), maps.Clone(out.Artifacts)
+	out.Commits, out.Fsyncs, out.Artifacts = s.commits.calls.Load(), s.commits.transactions.Load(),
+		maps.Clone(out.Artifacts)
 	return out
 }
 
@@ -56,7 +57,8 @@ type Figures struct {
 // Figures returns them. It asks the database nothing.
 func (s *Store) Figures() Figures {
 	pool := s.pool.Stat()
-	return Figures{s.commits.groups.Load(), time.Duration(s.commits.took.Load()), pool.EmptyAcquireCount(), pool.EmptyAcquireWaitTime(), s.commits.leasesLost.Load(), int64(pool.TotalConns())}
+	return Figures{s.commits.groups.Load(), time.Duration(s.commits.took.Load()), pool.EmptyAcquireCount(),
+		pool.EmptyAcquireWaitTime(), s.commits.leasesLost.Load(), int64(pool.TotalConns())}
 }
 
 // count asks the database for the gauges.
@@ -65,10 +67,12 @@ func (s *Store) count(ctx context.Context) (out store.Stats, err error) {
 		out.Artifacts = map[string]int{}
 		b := &pgx.Batch{}
 		for table, n := range map[string]*int64{"sessions": &out.Sessions, "tools": &out.Tools} {
-			b.Queue(countRows+table+" LIMIT $2 + 1) AS part) AS counted", table, int64(countedMost)).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
+			b.Queue(countRows+table+" LIMIT $2 + 1) AS part) AS counted", table,
+				int64(countedMost)).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
 		}
 		b.Queue("SELECT fold_stored(NULL)")
-		b.Queue("SELECT " + storedColumns + " FROM stored WHERE (ns, owner) = (0, '')").Query(func(rows pgx.Rows) (err error) {
+		b.Queue("SELECT " + storedColumns +
+			" FROM stored WHERE (ns, owner) = (0, '')").Query(func(rows pgx.Rows) (err error) {
 			for rows.Next() && err == nil {
 				out.Stored, err = scanStored(rows)
 			}

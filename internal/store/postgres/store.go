@@ -80,9 +80,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: o, pool: pool, spaces: map[agent.Namespace]*Namespace{}, watchers: map[*watcher]bool{}, hints: make(chan struct{}, 1)}
+	s := &Store{o: o, pool: pool, spaces: map[agent.Namespace]*Namespace{}, watchers: map[*watcher]bool{},
+		hints: make(chan struct{}, 1)}
 	s.committer = newCommitter(s)
-	s.keptArtifacts, s.keptEvidence = cache.New[rowKey, *keptArtifact](keptRows), cache.New[rowKey, *keptEvidence](keptRows)
+	s.keptArtifacts, s.keptEvidence = cache.New[rowKey, *keptArtifact](keptRows),
+		cache.New[rowKey, *keptEvidence](keptRows)
 	s.keptSessions, s.keptTools = cache.New[rowKey, keptSession](keptRows), cache.New[roleKey, *agent.Tool](keptRows)
 	s.keptPolicies, s.keptStored = cache.New[int64, keptPolicy](keptRows), cache.New[rowKey, keptStored](keptRows)
 	err = s.check(ctx)

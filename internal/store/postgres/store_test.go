@@ -45,7 +45,8 @@ func harness(options func(*testing.T, *Options)) storetest.Harness {
 		Another: func(t *testing.T, s store.Store) store.Store { return open(t, s.(*Store).o) },
 		Elapse: func(t *testing.T, s store.Store, d time.Duration) {
 			for _, table := range []string{"leases", "candidates", "replicas"} {
-				if _, err := s.(*Store).pool.Exec(t.Context(), "UPDATE "+table+" SET expires_at = expires_at - $1 * interval '1 microsecond'", d.Microseconds()); err != nil {
+				if _, err := s.(*Store).pool.Exec(t.Context(), "UPDATE "+table+
+					" SET expires_at = expires_at - $1 * interval '1 microsecond'", d.Microseconds()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -107,9 +108,11 @@ func TestSweep(t *testing.T) {
 	first := put("a")
 	put("b")
 	if err := s.sweep(t.Context()); err != nil || rows("feed") != 2 || rows("candidates") != 2 {
-		t.Errorf("%d changes and %d candidates are left of two that are young: %v", rows("feed"), rows("candidates"), err)
+		t.Errorf("%d changes and %d candidates are left of two that are young: %v", rows("feed"), rows("candidates"),
+			err)
 	}
-	for _, age := range []string{"UPDATE feed SET at = at - interval '25 hours'", "UPDATE candidates SET expires_at = expires_at - interval '2 hours' WHERE key = 'a'"} {
+	for _, age := range []string{"UPDATE feed SET at = at - interval '25 hours'",
+		"UPDATE candidates SET expires_at = expires_at - interval '2 hours' WHERE key = 'a'"} {
 		if _, err := s.pool.Exec(t.Context(), age); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ type keptStored struct {
 func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, err error) {
 	owner = cmp.Or(owner, agent.LocalOwner)
 	k, era := rowKey{ns: n.id.Load(), a: key(owner)}, n.freed.Load()
-	if kept, ok := n.store.keptStored.GetIfPresent(k); ok && kept.era == era && time.Since(kept.at) < n.store.o.StoredLag {
+	if kept, ok := n.store.keptStored.GetIfPresent(k); ok && kept.era == era &&
+		time.Since(kept.at) < n.store.o.StoredLag {
 		return kept.Stored, nil
 	}
 	now := time.Now()
@@ -33,7 +34,8 @@ func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, e
 		s, k.ns = store.Stored{}, ns
 		var all store.Bytes
 		b := &pgx.Batch{}
-		if last := n.store.folded.Load(); now.Sub(time.Unix(0, last)) >= n.store.o.StoredLag && n.store.folded.CompareAndSwap(last, now.UnixNano()) {
+		if last := n.store.folded.Load(); now.Sub(time.Unix(0, last)) >= n.store.o.StoredLag &&
+			n.store.folded.CompareAndSwap(last, now.UnixNano()) {
 			b.Queue("SELECT fold_stored(NULL)")
 		}
 		b.Queue(readStored, ns, k.a).Query(func(rows pgx.Rows) error {
@@ -83,7 +85,8 @@ func (n *Namespace) ListStored(ctx context.Context, after string, limit int) (ou
 		out = []store.OwnerBytes{}
 		b := &pgx.Batch{}
 		b.Queue("SELECT fold_stored($1)", ns)
-		b.Queue("SELECT owner, "+storedColumns+` FROM stored WHERE ns = $1 AND owner > $2 AND (files, contexts, histories, values, tools, examples) <> (0, 0, 0, 0, 0, 0) ORDER BY owner LIMIT $3`,
+		b.Queue("SELECT owner, "+storedColumns+
+			` FROM stored WHERE ns = $1 AND owner > $2 AND (files, contexts, histories, values, tools, examples) <> (0, 0, 0, 0, 0, 0) ORDER BY owner LIMIT $3`,
 			ns, key(after), limit).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var o store.OwnerBytes
@@ -149,7 +152,8 @@ func countTools(ctx context.Context, tx *sql.Tx) error {
 		add   func(k rowKey, doc, body []byte) (*toolBytes, error)
 	}{
 		{"SELECT a.ns, a.role, a.method, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE (a.ns, a.role, a.method) > ($1, $2, $3) ORDER BY 1, 2, 3 LIMIT 100", countedArtifact},
-		{"SELECT ns, role, '', doc, ''::bytea FROM tools WHERE (ns, role, '') > ($1, $2, $3) ORDER BY 1, 2 LIMIT 100", countedTool},
+		{"SELECT ns, role, '', doc, ''::bytea FROM tools WHERE (ns, role, '') > ($1, $2, $3) ORDER BY 1, 2 LIMIT 100",
+			countedTool},
 	} {
 		for at, more := (rowKey{ns: -1}), true; more; {
 			var err error
@@ -177,7 +181,8 @@ func countedTool(k rowKey, doc, _ []byte) (*toolBytes, error) {
 }
 
 // countPage counts the next rows behind at; more says that there may be others. A document that cannot be read takes nothing.
-func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey, add func(rowKey, []byte, []byte) (*toolBytes, error)) (last rowKey, more bool, err error) {
+func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey,
+	add func(rowKey, []byte, []byte) (*toolBytes, error)) (last rowKey, more bool, err error) {
 	rows, err := tx.QueryContext(ctx, query, at.ns, at.a, at.b)
 	if err != nil {
 		return at, false, err
@@ -199,7 +204,8 @@ func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey, add fun
 	}
 	for _, t := range counted {
 		for i := range t.owner {
-			if _, err := tx.ExecContext(ctx, "INSERT INTO tool_bytes (ns, role, method, owner, tools, examples) VALUES ($1, $2, $3, $4, $5, $6)",
+			if _, err := tx.ExecContext(ctx,
+				"INSERT INTO tool_bytes (ns, role, method, owner, tools, examples) VALUES ($1, $2, $3, $4, $5, $6)",
 				t.rows.ns[i], t.rows.a[i], t.rows.b[i], t.owner[i], t.tools[i], t.shown[i]); err != nil {
 				return at, false, err
 			}
@@ -213,7 +219,8 @@ const storedSums = `ARRAY[coalesce(sum(files), 0), coalesce(sum(contexts), 0), c
 
 // storedInvariants are those of the sums: a recount.
 var storedInvariants = []struct{ table, query string }{
-	{"stored", `WITH said AS (SELECT ns, owner, ` + storedColumns + ` FROM stored WHERE owner <> '' UNION ALL SELECT ns, owner, ` + storedColumns + ` FROM stored_changes),
+	{"stored", `WITH said AS (SELECT ns, owner, ` + storedColumns +
+		` FROM stored WHERE owner <> '' UNION ALL SELECT ns, owner, ` + storedColumns + ` FROM stored_changes),
 		there AS (SELECT ns, owner, 0 AS files, 4096 + octet_length(doc) AS contexts, 0 AS histories, 0 AS values, 0 AS tools, 0 AS examples FROM sessions
 			UNION ALL SELECT c.ns, s.owner, 0, octet_length(c.name) + octet_length(c.value), 0, 0, 0, 0 FROM session_context c JOIN sessions s ON s.ns = c.ns AND s.id = c.session
 			UNION ALL SELECT c.ns, s.owner, 0, 0, octet_length(c.doc), 0, 0, 0 FROM records c JOIN sessions s ON s.ns = c.ns AND s.id = c.session
@@ -228,6 +235,7 @@ var storedInvariants = []struct{ table, query string }{
 		WHERE coalesce(s.sums, '{0,0,0,0,0,0}') <> coalesce(t.sums, '{0,0,0,0,0,0}')`},
 	{"stored", `SELECT format('the owners of namespace %s count %s bytes together, not %s', ns, o.sums, a.sums) FROM (SELECT ns, ` + storedSums + ` AS sums FROM stored WHERE owner <> '' GROUP BY 1) o
 		FULL JOIN (SELECT ns, ` + storedSums + ` AS sums FROM stored WHERE owner = '' AND ns <> 0 GROUP BY 1) a USING (ns) WHERE o.sums IS DISTINCT FROM a.sums`},
-	{"stored", `SELECT format('all namespaces count %s bytes together, not %s', n.sums, a.sums) FROM (SELECT ` + storedSums + ` AS sums FROM stored WHERE owner = '' AND ns <> 0) n,
+	{"stored", `SELECT format('all namespaces count %s bytes together, not %s', n.sums, a.sums) FROM (SELECT ` +
+		storedSums + ` AS sums FROM stored WHERE owner = '' AND ns <> 0) n,
 		(SELECT ` + storedSums + ` AS sums FROM stored WHERE owner = '' AND ns = 0) a WHERE n.sums <> a.sums`},
 }

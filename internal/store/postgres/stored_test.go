@@ -30,10 +30,12 @@ func TestStoredOfManyAtOnce(t *testing.T) {
 	for w := range writers {
 		group.Go(func() {
 			n, session := spaces[w%2], fmt.Sprint("sess_", w)
-			err := n.CreateSession(t.Context(), agent.Session{ID: session, Role: "calculator", Owner: fmt.Sprint("owner", w%3), CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
+			err := n.CreateSession(t.Context(), agent.Session{ID: session, Role: "calculator",
+				Owner: fmt.Sprint("owner", w%3), CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
 			for i := range each {
 				c := storetest.NewCommit(session, fmt.Sprintf("call_%d_%d", w, i), time.Now())
-				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{fmt.Sprint("k", i%3): json.RawMessage(fmt.Sprint(i))}}
+				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{fmt.Sprint("k",
+					i%3): json.RawMessage(fmt.Sprint(i))}}
 				if err == nil {
 					err = n.CommitCall(t.Context(), storetest.Forged(c, fmt.Sprint("package tool // ", w, i)))
 				}
@@ -66,7 +68,8 @@ func TestStoredIsKept(t *testing.T) {
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
 	s, n := stores[0], spaces[0]
 	s.o.StoredLag = time.Hour
-	if err := n.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", Owner: "ann", CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil); err != nil {
+	if err := n.CreateSession(t.Context(), agent.Session{ID: "sess_1", Role: "r", Owner: "ann", CreatedAt: time.Now(),
+		UpdatedAt: time.Now()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	first, err := n.Stored(t.Context(), "ann")
@@ -118,21 +121,25 @@ func TestStoredOfBefore(t *testing.T) {
 	if _, err := p.UpTo(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "calculator", MethodName: "add", Generation: storetest.NewGeneration("gen-1", "package tool", time.Now())})
+	a := (*agent.Artifact)(nil).Apply(agent.ArtifactChange{Role: "calculator", MethodName: "add",
+		Generation: storetest.NewGeneration("gen-1", "package tool", time.Now())})
 	tool := agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: "sums"}}
 	for _, q := range []struct {
 		sql  string
 		args []any
 	}{
-		{"INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc) VALUES (1, 's', 'ann', false, now(), '12')", nil},
+		{"INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, doc) VALUES (1, 's', 'ann', false, now(), '12')",
+			nil},
 		{"INSERT INTO session_context (ns, session, hash, name, value) VALUES (1, 's', 'a', 'a', '123')", nil},
 		{"INSERT INTO records (ns, session, seq, call_id, role, method, status, depth, doc) VALUES (1, 's', 1, 'c', 'r', 'm', 'ok', 0, '12345')", nil},
 		{"INSERT INTO call_values (ns, call_id, session, at, outcome, effects) VALUES (1, 'c', 's', now(), '123456', '1'), (1, 'd', '', now(), '123', NULL)", nil},
 		{"INSERT INTO replies (ns, key, session, at, call_id, body_hash, reply) VALUES (1, 'k', 's', now(), 'c', '', '12')", nil},
 		{"INSERT INTO files (ns, id, owner, session, internal, bytes, blob, doc) VALUES (1, 'f', 'ann', '', false, 4, 1, ''), (1, 'p', 'ann', 's', true, 8, 2, '')", nil},
 		{"INSERT INTO artifacts (ns, role, method, version, body_version, state, head) VALUES (1, 'calculator', 'add', 1, 1, 'candidate', $1)", []any{[]byte(agent.Encoded(headOf(a)))}},
-		{"INSERT INTO artifact_bodies (ns, role, method, body) VALUES (1, 'calculator', 'add', $1)", []any{[]byte(agent.Encoded(bodyOf(a)))}},
-		{"INSERT INTO tools (ns, role, revision, usage_count, last_used, doc) VALUES (1, 'calculator', 1, 0, '', $1)", []any{[]byte(agent.Encoded(tool))}},
+		{"INSERT INTO artifact_bodies (ns, role, method, body) VALUES (1, 'calculator', 'add', $1)",
+			[]any{[]byte(agent.Encoded(bodyOf(a)))}},
+		{"INSERT INTO tools (ns, role, revision, usage_count, last_used, doc) VALUES (1, 'calculator', 1, 0, '', $1)",
+			[]any{[]byte(agent.Encoded(tool))}},
 	} {
 		if _, err := db.ExecContext(t.Context(), q.sql, q.args...); err != nil {
 			t.Fatal(err)

@@ -88,14 +88,17 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 		return at, false, err
 	}
 	defer end()
-	ctx, cancel := context.WithTimeout(ctx, attemptLimit) // a connection may be dead that looks alive, and all watchers wait for it
+	// a connection may be dead that looks alive, and all watchers wait for it
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	changes, err := s.changesBehind(ctx, at.feedPlace)
 	if err != nil {
 		return at, false, err
 	}
 	floor := reach{} // is looked at after the changes: they may have been removed just before
-	if err := s.pool.QueryRow(ctx, "SELECT xid::text::int8, n, pg_postmaster_start_time() FROM feed_floor").Scan(&floor.xid, &floor.n, &floor.server); err != nil {
+	if err := s.pool.QueryRow(ctx,
+		"SELECT xid::text::int8, n, pg_postmaster_start_time() FROM feed_floor").Scan(&floor.xid, &floor.n,
+		&floor.server); err != nil {
 		return at, false, err
 	}
 	switch {
@@ -162,7 +165,8 @@ type fedChange struct {
 
 // changesBehind reads the next changes behind a place.
 func (s *Store) changesBehind(ctx context.Context, at feedPlace) ([]fedChange, error) {
-	rows, err := s.pool.Query(ctx, `SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id
+	rows, err := s.pool.Query(ctx,
+		`SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id
 		WHERE (f.xid, f.n) > ($1::text::xid8, $2) AND f.xid < pg_snapshot_xmin(pg_current_snapshot()) ORDER BY f.xid, f.n LIMIT `+strconv.Itoa(feedPage),
 		strconv.FormatUint(at.xid, 10), at.n)
 	if err != nil {

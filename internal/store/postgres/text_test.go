@@ -11,7 +11,8 @@ func TestKey(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", longestKey)
 	seen := map[string]string{}
-	for _, s := range []string{"", "a", "a\x00b", "a\x00c", "\xff", "\xfe", long, long + "x", "\x01", odd + "a", key("a\x00b"), "movie finder", "ünïcode 🙂"} {
+	for _, s := range []string{"", "a", "a\x00b", "a\x00c", "\xff", "\xfe", long, long + "x", "\x01", odd + "a",
+		key("a\x00b"), "movie finder", "ünïcode 🙂"} {
 		k := key(s)
 		if !utf8.ValidString(k) || strings.ContainsRune(k, 0) || len(k) > longestKey {
 			t.Errorf("the key of %q is %q", s, k)
@@ -29,7 +30,8 @@ func TestKey(t *testing.T) {
 // Times outside of what a timestamp of a call can be are none.
 func TestStamp(t *testing.T) {
 	t.Parallel()
-	for text, valid := range map[string]bool{"2026-11-21T09:00:00.000Z": true, "": false, "yesterday": false, "0000-01-01T00:00:00Z": false} {
+	for text, valid := range map[string]bool{"2026-11-21T09:00:00.000Z": true, "": false, "yesterday": false,
+		"0000-01-01T00:00:00Z": false} {
 		if got := stamp(text); (got != nil) != valid {
 			t.Errorf("%q: got %v", text, got)
 		}

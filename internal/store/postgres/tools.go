@@ -54,7 +54,8 @@ func queueTool(b *pgx.Batch, ns int64, t *agent.Tool) error {
 // Tool is part of store.Namespace.
 func (n *Namespace) Tool(ctx context.Context, role string) (t agent.Tool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
-		t, err = scanTool(n.store.pool.QueryRow(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role = $2", ns, key(role)))
+		t, err = scanTool(n.store.pool.QueryRow(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role = $2",
+			ns, key(role)))
 		return err
 	})
 	return t, err
@@ -63,7 +64,8 @@ func (n *Namespace) Tool(ctx context.Context, role string) (t agent.Tool, err er
 // ListTools is part of store.Namespace.
 func (n *Namespace) ListTools(ctx context.Context, after string, limit int) (out []agent.Tool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
-		rows, err := n.store.pool.Query(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role > $2 ORDER BY role LIMIT $3", ns, key(after), limit)
+		rows, err := n.store.pool.Query(ctx, "SELECT "+toolColumns+
+			" FROM tools t WHERE ns = $1 AND role > $2 ORDER BY role LIMIT $3", ns, key(after), limit)
 		if err != nil {
 			return err
 		}
@@ -74,7 +76,8 @@ func (n *Namespace) ListTools(ctx context.Context, after string, limit int) (out
 }
 
 // PutTool is part of store.Namespace.
-func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64, audit *agent.AuditEntry) (out agent.Tool, err error) {
+func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64,
+	audit *agent.AuditEntry) (out agent.Tool, err error) {
 	err = n.change(ctx, func(ctx context.Context, c *change) error {
 		old, err := c.tool(ctx, t.Role)
 		if err != nil {
@@ -134,7 +137,8 @@ func queueLockTools(b *pgx.Batch, roles map[roleKey]bool) map[roleKey]*agent.Too
 		return nil
 	}
 	sorted := sortedRoles(roles)
-	spaces, names, register, real := make([]int64, len(sorted)), make([]string, len(sorted)), make([]bool, len(sorted)), map[roleKey]roleKey{}
+	spaces, names, register, real := make([]int64, len(sorted)), make([]string, len(sorted)), make([]bool, len(sorted)),
+		map[roleKey]roleKey{}
 	for i, k := range sorted {
 		spaces[i], names[i], register[i] = k.ns, key(k.role), roles[k]
 		real[roleKey{k.ns, names[i]}] = k
@@ -143,7 +147,9 @@ func queueLockTools(b *pgx.Batch, roles map[roleKey]bool) map[roleKey]*agent.Too
 	b.Queue(`INSERT INTO ranks (ns, role) SELECT ns, role FROM unnest($1::int8[], $2::text[], $3::bool[]) AS k(ns, role, register) WHERE register
 		ON CONFLICT DO NOTHING`, spaces, names, register)
 	b.Queue(`SELECT 1 FROM ranks JOIN unnest($1::int8[], $2::text[]) AS k(ns, role) USING (ns, role) ORDER BY ns, role FOR UPDATE OF ranks`, spaces, names)
-	b.Queue(`SELECT t.ns, t.role, `+toolColumns+` FROM tools t JOIN unnest($1::int8[], $2::text[]) AS k(ns, role) USING (ns, role)`, spaces, names).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT t.ns, t.role, `+toolColumns+
+		` FROM tools t JOIN unnest($1::int8[], $2::text[]) AS k(ns, role) USING (ns, role)`, spaces,
+		names).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var k roleKey
 			t, err := scanTool(rows, &k.ns, &k.role)

@@ -18,7 +18,8 @@ type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
 	Problems                                             []string // what breaks a promise, each with its table
 	Audit                                                []AuditReport
-	OtherForms                                           []string // roles and methods whose names are in another form than names are kept in
+	// roles and methods whose names are in another form than names are kept in
+	OtherForms []string
 }
 
 // AuditReport is what Verify read of the audit trail of one namespace.
@@ -79,7 +80,8 @@ func (s *Store) Verify(ctx context.Context, noted ...NotedHead) (r Report, err e
 	}
 	err = v.all(ctx)
 	for n := range v.noted {
-		v.problem("audit", "no entry of namespace %s has the noted hash %s: the trail was cut off or altered", n.Namespace, n.Hash)
+		v.problem("audit", "no entry of namespace %s has the noted hash %s: the trail was cut off or altered",
+			n.Namespace, n.Hash)
 	}
 	slices.Sort(r.Problems)
 	return r, err
@@ -93,7 +95,8 @@ type verifier struct {
 }
 
 func (v *verifier) all(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{v.counts, v.rows, v.names, v.documents, v.files, v.artifacts, v.programs, v.trails} {
+	for _, step := range []func(context.Context) error{v.counts, v.rows, v.names, v.documents, v.files, v.artifacts,
+		v.programs, v.trails} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -115,16 +118,18 @@ func (v *verifier) counts(ctx context.Context) error {
 func (v *verifier) rows(ctx context.Context) error {
 	list := slices.Concat(invariants, storedInvariants)
 	for _, table := range orphans {
-		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of session %s of namespace %s, which is not there', count(*), x.session, x.ns) FROM " + table +
-			" x WHERE x.session <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ns = x.ns AND s.id = x.session) GROUP BY x.ns, x.session"})
+		list = append(list, struct{ table, query string }{table,
+			"SELECT format('%s rows of session %s of namespace %s, which is not there', count(*), x.session, x.ns) FROM " + table +
+				" x WHERE x.session <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.ns = x.ns AND s.id = x.session) GROUP BY x.ns, x.session"})
 	}
 	for _, table := range append([]string{"blobs"}, spaceTables...) {
 		but := ""
 		if table == "spend_chunks" || table == "stored" {
 			but = fmt.Sprintf(" AND x.ns <> %d", none) // of all namespaces
 		}
-		list = append(list, struct{ table, query string }{table, "SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
-			" x WHERE NOT EXISTS (SELECT 1 FROM namespaces n WHERE n.id = x.ns)" + but + " GROUP BY x.ns"})
+		list = append(list, struct{ table, query string }{table,
+			"SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
+				" x WHERE NOT EXISTS (SELECT 1 FROM namespaces n WHERE n.id = x.ns)" + but + " GROUP BY x.ns"})
 	}
 	for _, i := range list {
 		rows, err := v.Query(ctx, i.query+fmt.Sprintf(" LIMIT %d", mostProblems))
@@ -168,7 +173,8 @@ func (v *verifier) programs(ctx context.Context) error {
 
 // artifacts checks that the parts of each artifact fit, its checksums and its counters, and that the ranks are their sums.
 func (v *verifier) artifacts(ctx context.Context) error {
-	rows, err := v.Query(ctx, "SELECT a.ns, a.role, a.method, a.state, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")
+	rows, err := v.Query(ctx,
+		"SELECT a.ns, a.role, a.method, a.state, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")
 	if err != nil {
 		return err
 	}
@@ -185,7 +191,8 @@ func (v *verifier) artifacts(ctx context.Context) error {
 		}
 		v.artifact(k, a)
 		if key(a.LifecycleState) != state {
-			v.problem("artifacts", "%s.%s of namespace %d is %s in its row and %s in its head", k.a, k.b, k.ns, state, a.LifecycleState)
+			v.problem("artifacts", "%s.%s of namespace %d is %s in its row and %s in its head", k.a, k.b, k.ns, state,
+				a.LifecycleState)
 		}
 		role := rowKey{ns: k.ns, a: k.a}
 		if sums[role] == nil {
@@ -241,7 +248,8 @@ func (v *verifier) sums(ctx context.Context, sums map[rowKey]*[2]int64) error {
 
 // trails checks the chain of each namespace's audit trail.
 func (v *verifier) trails(ctx context.Context) error {
-	rows, err := v.Query(ctx, "SELECT n.id, n.name, coalesce(h.seq, 0), coalesce(h.hash, '') FROM namespaces n LEFT JOIN audit_heads h ON h.ns = n.id ORDER BY n.name")
+	rows, err := v.Query(ctx,
+		"SELECT n.id, n.name, coalesce(h.seq, 0), coalesce(h.hash, '') FROM namespaces n LEFT JOIN audit_heads h ON h.ns = n.id ORDER BY n.name")
 	if err != nil {
 		return err
 	}
@@ -276,7 +284,8 @@ func (v *verifier) trail(ctx context.Context, ns int64, name agent.Namespace, he
 	if _, err := pgx.ForEachRow(rows, []any{&n, &id, &session, &line}, func() error {
 		c.Add(line)
 		var e agent.AuditEntry
-		if json.Unmarshal(line, &e) == nil && (key(e.ID) != id || key(e.SessionID) != session || e.Seq != 0 && e.Seq != n) {
+		if json.Unmarshal(line, &e) == nil && (key(e.ID) != id || key(e.SessionID) != session || e.Seq != 0 &&
+			e.Seq != n) {
 			v.problem("audit", "entry %d of namespace %s stands in the row of another", n, name)
 		}
 		return nil

@@ -33,7 +33,8 @@ func filled(t *testing.T) *Store {
 		}
 	}
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	ok(n.CreateSession(t.Context(), agent.Session{ID: "sess_1", CreatedAt: now, UpdatedAt: now}, map[string]json.RawMessage{"note": json.RawMessage(`1`)}))
+	ok(n.CreateSession(t.Context(), agent.Session{ID: "sess_1", CreatedAt: now, UpdatedAt: now},
+		map[string]json.RawMessage{"note": json.RawMessage(`1`)}))
 	for _, id := range []string{"call_1", "call_2", "call_3"} {
 		c := storetest.Forged(storetest.NewCommit("sess_1", id, now), "package tool // "+id)
 		c.Tools = []store.ToolChange{{Role: "calculator", At: now, Register: &agent.Contract{Purpose: "sums"}, Used: 1}}
@@ -41,7 +42,8 @@ func filled(t *testing.T) *Store {
 		ok(n.AppendAudit(t.Context(), agent.AuditEntry{ID: "audit_" + id, Action: "test"}))
 	}
 	text := strings.Repeat("x", pieceBytes+1)
-	f, err := storetest.NewFile(n, agent.File{ID: "file_1", SessionID: "sess_1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}, text)
+	f, err := storetest.NewFile(n, agent.File{ID: "file_1", SessionID: "sess_1",
+		SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}, text)
 	ok(err)
 	ok(n.AddFile(t.Context(), f))
 	ok(n.SetPolicy(t.Context(), agent.DefaultPolicy(), 0, nil))
@@ -58,7 +60,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
 	r, err := s.Verify(t.Context())
-	if err != nil || len(r.Problems) > 0 || r.Sessions != 1 || r.Records != 3 || r.Calls != 3 || r.Artifacts != 1 || r.Tools != 1 || len(r.Audit) != 1 {
+	if err != nil || len(r.Problems) > 0 || r.Sessions != 1 || r.Records != 3 || r.Calls != 3 || r.Artifacts != 1 ||
+		r.Tools != 1 || len(r.Audit) != 1 {
 		t.Fatalf("of a sound store: got %+v, %v", r, err)
 	}
 	for _, damage := range []struct{ sql, table string }{

@@ -13,7 +13,8 @@ import (
 
 // files reads the bytes of all files, a piece at a time, and compares them with the digests. rows has compared their number.
 func (v *verifier) files(ctx context.Context) error {
-	rows, err := v.Query(ctx, "SELECT f.ns, f.id, f.doc, p.data FROM files f JOIN pieces p ON p.blob = f.blob ORDER BY f.blob, f.ns, f.id, p.n")
+	rows, err := v.Query(ctx,
+		"SELECT f.ns, f.id, f.doc, p.data FROM files f JOIN pieces p ON p.blob = f.blob ORDER BY f.blob, f.ns, f.id, p.n")
 	if err != nil {
 		return err
 	}

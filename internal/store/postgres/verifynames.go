@@ -11,7 +11,8 @@ import (
 
 // names looks for names in another form than names are kept in.
 func (v *verifier) names(ctx context.Context) error {
-	rows, err := v.Query(ctx, `SELECT array_agg(name ORDER BY name) FROM (SELECT ns, role AS name FROM tools UNION SELECT ns, role || '.' || method FROM artifacts) x GROUP BY ns`)
+	rows, err := v.Query(ctx,
+		`SELECT array_agg(name ORDER BY name) FROM (SELECT ns, role AS name FROM tools UNION SELECT ns, role || '.' || method FROM artifacts) x GROUP BY ns`)
 	if err != nil {
 		return fmt.Errorf("tools: %w", err)
 	}

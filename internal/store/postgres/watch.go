@@ -37,8 +37,9 @@ type watcher struct {
 	changed func(store.Change)
 	read    reach // up to where it has read by itself; its goroutine's until it is caught up
 
-	mu      sync.Mutex
-	since   snapshot  // of the beginning, whose changes are not reported; the zero value for a reader that came back; guarded by mu, as below
+	mu sync.Mutex
+	// of the beginning, whose changes are not reported; the zero value for a reader that came back; guarded by mu, as below
+	since   snapshot
 	at      feedPlace // what was reported last
 	caught  bool      // up with the others: the tail reads for it
 	stopped bool

@@ -226,7 +226,9 @@ func TestWatchersHearWhatIsGone(t *testing.T) {
 	exec("LOCK TABLE feed IN ACCESS EXCLUSIVE MODE")
 	goOn <- struct{}{}
 	for waits := false; !waits; { // until it reads the next changes
-		if err := stores[1].pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'feed'::regclass AND NOT granted)").Scan(&waits); err != nil {
+		if err := stores[1].pool.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'feed'::regclass AND NOT granted)").Scan(
+			&waits); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,7 +27,8 @@ func archiveAndRestore(t *testing.T, r *rig) {
 			t.Errorf("list: got %v, %v", list, err)
 		}
 	})
-	if err := r.s.Restore(r.ctx, []store.Target{{Role: "nobody"}}, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "nobody"}},
+		agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("restoring what was not archived: got %v, want ErrNotFound", err)
 	}
 	r.ok(r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "add"}}, agent.AuditEntry{ID: "audit_2"}))
@@ -97,7 +98,8 @@ func restoreOf(t *testing.T, r *rig) {
 		r.forge("calculator", "add", code)
 		r.ok(r.s.Archive(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("audit_", i)}))
 	}
-	for i, c := range []struct{ undoes, want string }{{"audit_0", "package tool // first"}, {"", "package tool // first"}, {"audit_1", "package tool // second"}} {
+	for i, c := range []struct{ undoes, want string }{{"audit_0", "package tool // first"},
+		{"", "package tool // first"}, {"audit_1", "package tool // second"}} {
 		if c.undoes != "" {
 			r.everyWay(func() { r.ok(r.s.Archived(r.ctx, add, c.undoes)) })
 		}
@@ -108,7 +110,8 @@ func restoreOf(t *testing.T, r *rig) {
 			}
 		})
 		r.ok(r.s.Archive(r.ctx, add, agent.AuditEntry{ID: fmt.Sprint("away_", i)}))
-		if err := r.s.Restore(r.ctx, add, agent.AuditEntry{ID: "twice", Undoes: "audit_0"}); !errors.Is(err, store.ErrNotFound) {
+		if err := r.s.Restore(r.ctx, add, agent.AuditEntry{ID: "twice",
+			Undoes: "audit_0"}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("restoring what was restored: got %v, want ErrNotFound", err)
 		}
 		r.everyWay(func() {

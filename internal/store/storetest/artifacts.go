@@ -14,7 +14,8 @@ import (
 
 func (r *rig) forge(role, method, code string) *agent.Artifact {
 	r.Helper()
-	a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method, At: r.clock.now(), Generation: NewGeneration("gen-1", code, r.clock.now())}, nil)
+	a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method,
+		At: r.clock.now(), Generation: NewGeneration("gen-1", code, r.clock.now())}, nil)
 	r.ok(err)
 	return a
 }
@@ -22,10 +23,12 @@ func (r *rig) forge(role, method, code string) *agent.Artifact {
 func counters(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.commit(Forged(r.call("sess_1"), "package tool"))
-	classes := []agent.Class{agent.ClassOK, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic, agent.ClassAuthored, agent.ClassNone}
+	classes := []agent.Class{agent.ClassOK, agent.ClassIntrinsic, agent.ClassAdaptive, agent.ClassExtrinsic,
+		agent.ClassAuthored, agent.ClassNone}
 	for i := range 18 {
 		c := r.call("sess_1")
-		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: classes[i%6], Reason: "because", SessionID: "sess_1", Caller: fmt.Sprint("owner", i/6)}}
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(),
+			Result: classes[i%6], Reason: "because", SessionID: "sess_1", Caller: fmt.Sprint("owner", i/6)}}
 		r.commit(c)
 		if want := int64(1 + (i+6)/6); c.Log.ArtifactSuccessCount != want {
 			t.Errorf("call %d: log says %d successes, want %d", i, c.Log.ArtifactSuccessCount, want)
@@ -34,11 +37,13 @@ func counters(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		a, err := r.s.Artifact(r.ctx, "calculator", "add")
 		r.ok(err)
-		got := fmt.Sprint(a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount)
+		got := fmt.Sprint(a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount,
+			a.ExtrinsicFailureCount, a.AuthoredErrorCount)
 		if got != "4 9 3 3 3 3" {
 			t.Errorf("got counters %s, want 4 9 3 3 3 3", got)
 		}
-		if got := strings.Join(a.Current().Callers, " "); got != "owner0 owner1" || a.Owner != "ann" || a.Current().Owner != "ann" {
+		if got := strings.Join(a.Current().Callers, " "); got != "owner0 owner1" || a.Owner != "ann" ||
+			a.Current().Owner != "ann" {
 			t.Errorf("called by %q, of %q and %q", got, a.Owner, a.Current().Owner)
 		}
 	})
@@ -49,7 +54,8 @@ func artifacts(t *testing.T, r *rig) {
 	r.forge("calculator", "sub", "package tool // sub")
 	r.forge("other", "add", "package tool // other")
 	state := func(role, method, state string) {
-		_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method, State: state}, nil)
+		_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method,
+			State: state}, nil)
 		r.ok(err)
 	}
 	state("calculator", "add", agent.StateDurable)
@@ -78,13 +84,16 @@ func artifactRevisions(t *testing.T, r *rig) {
 	if !b.Quarantined || a.Quarantined || b.Revision != a.Revision+1 {
 		t.Errorf("got %+v after %+v", b, a)
 	}
-	if _, err := r.s.ChangeArtifact(r.ctx, a.Revision, change, &agent.AuditEntry{ID: "audit_2"}); !errors.Is(err, store.ErrConflict) {
+	if _, err := r.s.ChangeArtifact(r.ctx, a.Revision, change,
+		&agent.AuditEntry{ID: "audit_2"}); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("an old revision: got %v, want ErrConflict", err)
 	}
-	if _, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "mul"}, nil); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator",
+		MethodName: "mul"}, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown artifact: got %v, want ErrNotFound", err)
 	}
-	put := agent.ArtifactChange{Role: "calculator", MethodName: "div", Generation: NewGeneration("gen-1", "x", r.clock.now())}
+	put := agent.ArtifactChange{Role: "calculator", MethodName: "div",
+		Generation: NewGeneration("gen-1", "x", r.clock.now())}
 	if _, err := r.s.ChangeArtifact(r.ctx, 1, put, nil); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a revision of none: got %v, want ErrConflict", err)
 	}
@@ -111,9 +120,11 @@ func artifactUndo(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
 		code := fmt.Sprintf("package tool // %d", i)
-		g := &agent.Generation{ID: fmt.Sprint("gen-", i+1), Trigger: "regenerate:test", Code: code, CodeChecksum: agent.Checksum(code)}
+		g := &agent.Generation{ID: fmt.Sprint("gen-", i+1), Trigger: "regenerate:test", Code: code,
+			CodeChecksum: agent.Checksum(code)}
 		c := r.call("sess_1")
-		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Generation: g, Result: agent.ClassOK, SessionID: "sess_1"}}
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Generation: g,
+			Result: agent.ClassOK, SessionID: "sess_1"}}
 		r.commit(c)
 	}
 	read := func() (*agent.Artifact, string) {
@@ -125,7 +136,8 @@ func artifactUndo(t *testing.T, r *rig) {
 		return a, string(text)
 	}
 	was, before := read()
-	own := agent.Generation{ID: was.NextGenerationID(), Trigger: "operator:put", Code: "package tool // own", CodeChecksum: agent.Checksum("package tool // own")}
+	own := agent.Generation{ID: was.NextGenerationID(), Trigger: "operator:put", Code: "package tool // own",
+		CodeChecksum: agent.Checksum("package tool // own")}
 	for i, change := range []agent.ArtifactChange{{ResetMetrics: true, State: agent.StateDurable}, {Generation: &own}} {
 		change.Role, change.MethodName, change.At = "calculator", "add", r.clock.now()
 		_, err := r.s.ChangeArtifact(r.ctx, was.Revision, change, &agent.AuditEntry{ID: fmt.Sprint("act_", i)})
@@ -142,7 +154,8 @@ func artifactUndo(t *testing.T, r *rig) {
 			}
 		})
 		revert := &agent.Revert{From: *now.Standing(), To: *was.Standing()}
-		_, err = r.s.ChangeArtifact(r.ctx, now.Revision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Revert: revert}, &agent.AuditEntry{ID: fmt.Sprint("undo_", i)})
+		_, err = r.s.ChangeArtifact(r.ctx, now.Revision, agent.ArtifactChange{Role: "calculator", MethodName: "add",
+			At: r.clock.now(), Revert: revert}, &agent.AuditEntry{ID: fmt.Sprint("undo_", i)})
 		r.ok(err)
 		r.everyWay(func() {
 			if _, text := read(); text != before {
@@ -181,7 +194,8 @@ func programs(t *testing.T, r *rig) {
 }
 
 func oddNames(t *testing.T, r *rig) {
-	names := []string{"movie finder", "Movie Finder", "movie_finder", "ünïcode 🙂", "archive", "registry", "registry.json", "index", "CON", strings.Repeat("ä", 200), "a.b", ".hidden", "-x", "x?", "x*"}
+	names := []string{"movie finder", "Movie Finder", "movie_finder", "ünïcode 🙂", "archive", "registry",
+		"registry.json", "index", "CON", strings.Repeat("ä", 200), "a.b", ".hidden", "-x", "x?", "x*"}
 	for _, n := range names {
 		r.forge(n, n, "package tool // "+n)
 		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: n}, 0, nil)
@@ -252,7 +266,8 @@ func closeTwice(t *testing.T, r *rig) {
 func madeFor(t *testing.T, r *rig) {
 	at := r.clock.now().UTC()
 	g := NewGeneration("gen-1", "package tool", at)
-	g.MadeFor = &agent.MadeFor{Wording: agent.Wording{Purpose: "a", Acceptance: json.RawMessage(`["b"]`), FailurePolicy: json.RawMessage(`{"c":1}`)}, Digest: "a.b.c", ByPerson: "a.b.c"}
+	g.MadeFor = &agent.MadeFor{Wording: agent.Wording{Purpose: "a", Acceptance: json.RawMessage(`["b"]`),
+		FailurePolicy: json.RawMessage(`{"c":1}`)}, Digest: "a.b.c", ByPerson: "a.b.c"}
 	g.Breaks = []string{"ex_1"}
 	g.CallersContract, g.Asked = true, &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}
 	change := func(c agent.ArtifactChange) {
@@ -265,18 +280,23 @@ func madeFor(t *testing.T, r *rig) {
 		r.everyWay(func() {
 			a, err := r.s.Artifact(r.ctx, "units", "convert")
 			r.ok(err)
-			if got := a.Current(); fmt.Sprintf("%s %s %v", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks) != want {
+			if got := a.Current(); fmt.Sprintf("%s %s %v", agent.Encoded(got.MadeFor), got.Confirmed,
+				got.Breaks) != want {
 				t.Errorf("got %s %s %v, want %s", agent.Encoded(got.MadeFor), got.Confirmed, got.Breaks, want)
 			}
-			if got := string(agent.Encoded(a.Current().Asked)); got != `{"deliverable":{"type":"number"}}` || !a.Current().CallersContract {
+			if got := string(agent.Encoded(
+				a.Current().Asked)); got != `{"deliverable":{"type":"number"}}` || !a.Current().CallersContract {
 				t.Errorf("it was made for the contract %s of a call", got)
 			}
 		})
 	}
 	change(agent.ArtifactChange{Generation: g})
 	wants(`{"purpose":"a","acceptance":["b"],"failure_policy":{"c":1},"digest":"a.b.c","by_person":"a.b.c"}  [ex_1]`)
-	change(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1", For: agent.MadeFor{Wording: agent.Wording{Purpose: "d"}, Digest: "d..", ByPerson: "d..", Checked: &at}}, Confirm: "e.."})
-	checked := `{"purpose":"d","digest":"d..","by_person":"d..","before":["a.b.c"],"checked_at":` + string(agent.Encoded(at)) + `} e.. [ex_1]`
+	change(agent.ArtifactChange{Reworded: &agent.Rewording{Of: "gen-1",
+		For: agent.MadeFor{Wording: agent.Wording{Purpose: "d"}, Digest: "d..", ByPerson: "d..", Checked: &at}},
+		Confirm: "e.."})
+	checked := `{"purpose":"d","digest":"d..","by_person":"d..","before":["a.b.c"],"checked_at":` +
+		string(agent.Encoded(at)) + `} e.. [ex_1]`
 	wants(checked)
 	change(agent.ArtifactChange{Result: agent.ClassOK}) // which touches the counters alone
 	wants(checked)

@@ -32,7 +32,8 @@ func Chained(t testing.TB, name agent.Namespace, n store.Namespace) *chain.Verif
 	}
 	head, err := n.AuditHead(context.Background())
 	if err != nil || head.Seq != v.Head.Seq || head.Seq > 0 && head != v.Head || len(v.Found) > 0 {
-		t.Fatalf("%s: the trail's chain ends at %v, its head is %v, %v: %s", name, v.Head, head, err, strings.Join(v.Found, "; "))
+		t.Fatalf("%s: the trail's chain ends at %v, its head is %v, %v: %s", name, v.Head, head, err,
+			strings.Join(v.Found, "; "))
 	}
 	return v
 }
@@ -41,17 +42,20 @@ func Chained(t testing.TB, name agent.Namespace, n store.Namespace) *chain.Verif
 // has no place in it.
 func auditChain(t *testing.T, r *rig) {
 	for i := range 3 {
-		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test", Reason: "bad \xff UTF-8 <&>", After: json.RawMessage(`{ "a": "\u2028" }`)}))
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test",
+			Reason: "bad \xff UTF-8 <&>", After: json.RawMessage(`{ "a": "\u2028" }`)}))
 	}
 	var together sync.WaitGroup
 	for i := range 20 {
 		together.Go(func() {
 			id := fmt.Sprint("tool_", i)
 			var made, refused store.Receipt
-			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &made), agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: id, Actor: "bob"}); err != nil {
+			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &made), agent.Tool{Role: id}, 0,
+				&agent.AuditEntry{ID: id, Actor: "bob"}); err != nil {
 				t.Error(err)
 			}
-			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &refused), agent.Tool{Role: id}, 0, &agent.AuditEntry{ID: "refused"}); err == nil {
+			if _, err := r.s.PutTool(store.WithReceipt(r.ctx, &refused), agent.Tool{Role: id}, 0,
+				&agent.AuditEntry{ID: "refused"}); err == nil {
 				t.Error("a tool was made twice")
 			}
 			if made.AuditID() != id || refused.AuditID() != "" {
@@ -79,7 +83,8 @@ func auditChain(t *testing.T, r *rig) {
 		r.ok(err)
 		first, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Actions: []string{"test"}})
 		r.ok(err)
-		none, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Actions: []string{"test"}, Scan: &store.Scan{Most: 20}})
+		none, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 1, Actions: []string{"test"},
+			Scan: &store.Scan{Most: 20}})
 		r.ok(err)
 		if len(older) != 13 || len(first) != 1 || first[0].ID != "audit_2" || len(none) != 0 {
 			t.Errorf("got %d older ones of bob, %v with the action, %v among the newest 20", len(older), first, none)
@@ -104,7 +109,8 @@ func (r *rig) auditPages() {
 		principal   string
 		limit, scan int
 		want, pages int
-	}{{"bob", 7, 100, 20, 3}, {"bob", 100, 4, 20, 6}, {"ann", 2, 5, 3, 6}, {"nobody", 5, 10, 0, 3}, {"", 5, 100, 23, 5}} {
+	}{{"bob", 7, 100, 20, 3}, {"bob", 100, 4, 20, 6}, {"ann", 2, 5, 3, 6}, {"nobody", 5, 10, 0, 3},
+		{"", 5, 100, 23, 5}} {
 		var got []int64
 		pages := 0
 		for q := (store.AuditQuery{Principal: c.principal, Limit: c.limit}); pages == 0 || q.Before != ""; pages++ {
@@ -119,8 +125,10 @@ func (r *rig) auditPages() {
 				q.Before = store.AuditCursor(&entries[c.limit-1])
 			}
 		}
-		if len(got) != c.want || pages != c.pages || !slices.IsSortedFunc(got, func(a, b int64) int { return cmp.Compare(b, a) }) {
-			r.Errorf("%s by %d of %d: got the entries %v on %d pages, want %d on %d", c.principal, c.limit, c.scan, got, pages, c.want, c.pages)
+		if len(got) != c.want || pages != c.pages || !slices.IsSortedFunc(got,
+			func(a, b int64) int { return cmp.Compare(b, a) }) {
+			r.Errorf("%s by %d of %d: got the entries %v on %d pages, want %d on %d", c.principal, c.limit, c.scan, got,
+				pages, c.want, c.pages)
 		}
 	}
 }
@@ -129,12 +137,15 @@ func (r *rig) auditPages() {
 func auditErased(t *testing.T, r *rig) {
 	for i, id := range []string{"sess_keep", "sess_gone"} {
 		r.session(id)
-		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Timestamp: "2026-11-21T09:00:00.000Z", Actor: "ann", Action: "verdict.put", Target: "call_1", SessionID: id, After: json.RawMessage(`"secret of ` + id + `"`)}))
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Timestamp: "2026-11-21T09:00:00.000Z",
+			Actor: "ann", Action: "verdict.put", Target: "call_1", SessionID: id,
+			After: json.RawMessage(`"secret of ` + id + `"`)}))
 	}
 	if r.h.Reopen != nil {
 		r.use(r.h.Reopen(t, r.store, false)) // the lines are in their file
 	}
-	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", Action: "verdict.put", SessionID: "sess_gone", Reason: "pending"}))
+	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", Action: "verdict.put", SessionID: "sess_gone",
+		Reason: "pending"}))
 	head, err := r.s.AuditHead(r.ctx)
 	r.ok(err)
 	r.ok(r.s.DeleteSession(r.ctx, "sess_gone", nil))
@@ -148,7 +159,8 @@ func auditErased(t *testing.T, r *rig) {
 			t.Fatalf("got %+v, want the entry of the other session as it was", got)
 		}
 		e := got[1]
-		if !e.Erased || e.Actor != "ann" || e.Action != "verdict.put" || e.Timestamp == "" || e.Target+e.SessionID+string(e.After)+e.Salt != "" {
+		if !e.Erased || e.Actor != "ann" || e.Action != "verdict.put" || e.Timestamp == "" ||
+			e.Target+e.SessionID+string(e.After)+e.Salt != "" {
 			t.Errorf("got %+v, want who did what and when alone", e)
 		}
 	})

@@ -20,7 +20,8 @@ func calls(t *testing.T, r *rig) {
 	r.clock.advance(time.Minute)
 	failed := r.call("sess_1")
 	failed.Outcome = agent.Failed(agent.ErrExecution, "boom")
-	failed.Log.OutcomeStatus, failed.Log.OutcomeErrorType, failed.Log.ProgramSource = agent.StatusError, agent.ErrExecution, agent.SourceGenerated
+	failed.Log.OutcomeStatus, failed.Log.OutcomeErrorType, failed.Log.ProgramSource = agent.StatusError,
+		agent.ErrExecution, agent.SourceGenerated
 	failed.Log.Method, failed.Log.ParentCallID, failed.Log.TraceID = "sub", weak.Log.CallID, "other"
 	failed.Effects = nil
 	r.commit(failed)
@@ -91,7 +92,8 @@ func callsPage(t *testing.T, r *rig) {
 			t.Errorf("got %d entries from %v", len(got), got)
 		}
 		slices.Reverse(got)
-		for after, want := range map[string][]string{"": got, "call_000001": got[1:], "call_000013": got[13:], got[r.n-1]: nil} {
+		for after, want := range map[string][]string{"": got, "call_000001": got[1:], "call_000013": got[13:],
+			got[r.n-1]: nil} {
 			if list := r.callsAfter(after, 7); !slices.Equal(list, want) {
 				t.Errorf("behind %q: got %v, want %v", after, list, want)
 			}
@@ -124,7 +126,8 @@ func (r *rig) callsAfter(after string, limit int) (ids []string) {
 // One owner's calls are found among others', page by page, also where entries do not name their owner, and a page reads no more than it
 // may: where it ends early it says where to go on.
 func callsOfOwner(t *testing.T, r *rig) {
-	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ann", Role: "calculator", Owner: "ann", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ann", Role: "calculator", Owner: "ann",
+		CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
 	r.session("sess_local")
 	var want []string
 	for i := range 40 {
@@ -183,7 +186,8 @@ func corrections(t *testing.T, r *rig) {
 			want[c.Log.UserCorrectionReferenceCallID] = c.Log.CallID
 		}
 		if i%4 == 1 { // arguments that look like a correction are none
-			c.Log.Kwargs = json.RawMessage(`{"call_id":"call_000099","user_correction_detected":true,"user_correction_signal":"x","user_correction_reference_call_id":"call_000001"}`)
+			c.Log.Kwargs = json.RawMessage(
+				`{"call_id":"call_000099","user_correction_detected":true,"user_correction_signal":"x","user_correction_reference_call_id":"call_000001"}`)
 		}
 		r.commit(c)
 	}
@@ -207,7 +211,8 @@ func corrections(t *testing.T, r *rig) {
 				for _, e := range page {
 					seen++
 					if e.CorrectedBy != want[e.CallID] {
-						t.Errorf("pages of %d: %s is corrected by %q, want %q", limit, e.CallID, e.CorrectedBy, want[e.CallID])
+						t.Errorf("pages of %d: %s is corrected by %q, want %q", limit, e.CallID, e.CorrectedBy,
+							want[e.CallID])
 					}
 				}
 				if len(page) < limit {
@@ -223,7 +228,8 @@ func corrections(t *testing.T, r *rig) {
 				r.ok(err)
 				for _, e := range page {
 					if after = e.CallID; e.CorrectedBy != want[e.CallID] {
-						t.Errorf("pages of %d, oldest first: %s is corrected by %q, want %q", limit, e.CallID, e.CorrectedBy, want[e.CallID])
+						t.Errorf("pages of %d, oldest first: %s is corrected by %q, want %q", limit, e.CallID,
+							e.CorrectedBy, want[e.CallID])
 					}
 				}
 				if len(page) < limit {

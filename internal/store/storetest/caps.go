@@ -34,7 +34,8 @@ func (r *rig) asking(replicas ...string) (out []asking) {
 // reserve asks for tokens and returns the reservation; nil: a cap has no room.
 func (a asking) reserve(tokens int64, caps ...store.Cap) *agent.Spend {
 	a.Helper()
-	s := agent.Spend{ID: fmt.Sprintf("spend_%03d", a.ids.Add(1)), Day: agent.DayOf(a.clock.now()), Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+	s := agent.Spend{ID: fmt.Sprintf("spend_%03d", a.ids.Add(1)), Day: agent.DayOf(a.clock.now()), Role: "calculator",
+		Method: "add", Owner: "alice", Model: "m",
 		Tokens: agent.Tokens{Requests: 1, Prompt: tokens}}
 	err := a.n.ReserveWithin(a.ctx, s, a.replica, caps)
 	var full *store.CapError
@@ -62,7 +63,8 @@ func capsOf(day agent.Day, limit int64) map[string]store.Cap {
 // A cap counts what was used and reserved of its window, for whom it is, and of all namespaces where it is the daemon's.
 func caps(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
-	one := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Prompt: 60, Completion: 40}}
+	one := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+		Tokens: agent.Tokens{Prompt: 60, Completion: 40}}
 	other := one
 	other.ID, other.Method, other.Owner = "spend_b", "mul", "bob"
 	early := one
@@ -77,7 +79,8 @@ func caps(t *testing.T, r *rig) {
 	r.ok(acme.Settle(r.ctx, one))
 	r.ok(r.s.Reserve(r.ctx, one))
 	r.ok(acme.Reserve(r.ctx, agent.Spend{ID: "spend_d", Day: day, Tokens: agent.Tokens{Prompt: 7}}))
-	want := map[string]store.Use{"day": {Used: 200, Reserved: 100}, "month": {Used: 300, Reserved: 100}, "method": {Used: 100, Reserved: 100}, "owner": {Used: 100, Reserved: 100}, "daemon": {Used: 300, Reserved: 107}}
+	want := map[string]store.Use{"day": {Used: 200, Reserved: 100}, "month": {Used: 300, Reserved: 100},
+		"method": {Used: 100, Reserved: 100}, "owner": {Used: 100, Reserved: 100}, "daemon": {Used: 300, Reserved: 107}}
 	r.everyWay(func() {
 		for name, c := range capsOf(day, 0) {
 			got, err := r.s.UseOf(r.ctx, []store.Cap{c})
@@ -86,7 +89,9 @@ func caps(t *testing.T, r *rig) {
 			}
 			c.Limit = want[name].Used + want[name].Reserved + 9
 			var full *store.CapError
-			err = r.s.ReserveWithin(r.ctx, agent.Spend{ID: "spend_e", Day: day, Role: "calculator", Method: "add", Owner: "alice", Tokens: agent.Tokens{Prompt: 10}}, "", []store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1 << 40}, c})
+			err = r.s.ReserveWithin(r.ctx, agent.Spend{ID: "spend_e", Day: day, Role: "calculator", Method: "add",
+				Owner: "alice", Tokens: agent.Tokens{Prompt: 10}}, "",
+				[]store.Cap{{Scope: store.ScopeNamespace, First: day, Last: day, Limit: 1 << 40}, c})
 			if !errors.As(err, &full) || full.Index != 1 || full.Use != want[name] {
 				t.Errorf("%s, one token more than there are: got %v (%+v)", name, err, full)
 			}
@@ -100,7 +105,8 @@ func caps(t *testing.T, r *rig) {
 // What a namespace used and had reserved on the day on which it is erased counts for the daemon's cap of that day, and for nobody else's.
 func capsOfErased(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
-	spent := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
+	spent := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+		Tokens: agent.Tokens{Requests: 1, Prompt: 150, Completion: 50}}
 	before := spent
 	before.ID, before.Day = "spend_b", day-1
 	r.ok(r.s.Settle(r.ctx, spent))

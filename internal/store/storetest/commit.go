@@ -17,15 +17,18 @@ func commit(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := Forged(r.call("sess_1"), "package tool // add")
 	c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"sum": json.RawMessage("5")}}
-	c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Used: 1, Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
-	c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: "sess_1", Role: "calculator", MethodName: "add", Capabilities: []string{"sum"}}
+	c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Used: 1,
+		Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
+	c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: "sess_1", Role: "calculator", MethodName: "add",
+		Capabilities: []string{"sum"}}
 	c.Content = &store.Content{Ref: "content:ab", Value: json.RawMessage("[1,2]")}
 	c.Key = &store.Idempotent{Key: "k", BodyHash: "h", CallID: c.Record.CallID}
 	c.Reply = json.RawMessage(`{"call_id":"x"}`)
 	c.Log.OutcomeErrorMetadata = map[string]any{"n": 1.0}
 	r.commit(c)
 	if c.Record.Seq != 1 || c.Log.ConversationHistorySize != 1 || c.Log.ArtifactSuccessCount != 1 {
-		t.Errorf("got seq %d, size %d, successes %d set in the commit, want 1, 1, 1", c.Record.Seq, c.Log.ConversationHistorySize, c.Log.ArtifactSuccessCount)
+		t.Errorf("got seq %d, size %d, successes %d set in the commit, want 1, 1, 1", c.Record.Seq,
+			c.Log.ConversationHistorySize, c.Log.ArtifactSuccessCount)
 	}
 	r.everyWay(func() {
 		if got := r.records("sess_1"); len(got) != 1 || !sameJSON(got[0], c.Record) {
@@ -114,8 +117,10 @@ func commitConcurrently(t *testing.T, r *rig) {
 		wg.Go(func() {
 			for n := range each {
 				c := NewCommit(fmt.Sprint("sess_", (w+n)%4), fmt.Sprintf("call_w%02d_%03d", w, n), r.clock.at)
-				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.at, Result: agent.ClassOK, SessionID: c.SessionID}}
-				c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.at, Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+				c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.at,
+					Result: agent.ClassOK, SessionID: c.SessionID}}
+				c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.at, Used: 1, Register: &agent.Contract{},
+					IfAbsent: true}}
 				errs <- r.s.CommitCall(r.ctx, c)
 			}
 		})
@@ -142,7 +147,8 @@ func commitConcurrently(t *testing.T, r *rig) {
 		r.ok(err)
 		const want = writers*each + 1
 		if total != want || a.SuccessCount != want || tool.UsageCount != want-1 {
-			t.Errorf("got %d records, %d successes, %d uses; want %d, %d, %d", total, a.SuccessCount, tool.UsageCount, want, want, want-1)
+			t.Errorf("got %d records, %d successes, %d uses; want %d, %d, %d", total, a.SuccessCount, tool.UsageCount,
+				want, want, want-1)
 		}
 		entries, err := r.s.ListCalls(r.ctx, store.CallQuery{Limit: 1000})
 		r.ok(err)
@@ -165,17 +171,23 @@ func commitRefused(t *testing.T, r *rig) {
 		"unknown session": {r.ctx, r.call("sess_2"), store.ErrNotFound},
 		"ended context":   {ended, r.call("sess_1"), context.Canceled},
 		"bad effects":     {r.ctx, bad(func(c *store.CallCommit) { c.Effects = json.RawMessage("{") }), nil},
-		"bad reply":       {r.ctx, bad(func(c *store.CallCommit) { c.Key, c.Reply = &store.Idempotent{Key: "k"}, json.RawMessage("{") }), nil},
+		"bad reply": {r.ctx,
+			bad(func(c *store.CallCommit) { c.Key, c.Reply = &store.Idempotent{Key: "k"}, json.RawMessage("{") }), nil},
 		"bad content": {r.ctx, bad(func(c *store.CallCommit) {
 			c.Content = &store.Content{Ref: "content:bad", Value: json.RawMessage("{")}
 		}), nil},
-		"bad value": {r.ctx, bad(func(c *store.CallCommit) { c.Record.Args = []json.RawMessage{json.RawMessage("nonsense")} }), nil},
+		"bad value": {r.ctx, bad(func(c *store.CallCommit) {
+			c.Record.Args = []json.RawMessage{json.RawMessage(
+				"nonsense")}
+		}), nil},
 		"bad context": {r.ctx, bad(func(c *store.CallCommit) {
 			c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"k": json.RawMessage(`"`)}}
 		}), nil},
 	} {
-		refused.c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", Generation: NewGeneration("gen-1", "x", r.clock.now())}}
-		if err := r.s.CommitCall(refused.ctx, refused.c); err == nil || refused.is != nil && !errors.Is(err, refused.is) {
+		refused.c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add",
+			Generation: NewGeneration("gen-1", "x", r.clock.now())}}
+		if err := r.s.CommitCall(refused.ctx, refused.c); err == nil || refused.is != nil &&
+			!errors.Is(err, refused.is) {
 			t.Errorf("%s: got error %v, want %v", name, err, refused.is)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 
 // weather is a connection.
 func weather(sealed string) agent.Connection {
-	return agent.Connection{Name: "weather", Description: "forecasts", Hosts: []string{"api.example.org"}, Methods: []string{"GET"}, Roles: []string{"*"},
+	return agent.Connection{Name: "weather", Description: "forecasts", Hosts: []string{"api.example.org"},
+		Methods: []string{"GET"}, Roles: []string{"*"},
 		Auth: agent.ConnectionAuth{Type: agent.AuthBearer, Sealed: []byte(sealed)}}
 }
 
@@ -25,7 +26,8 @@ func connections(t *testing.T, r *rig) {
 		t.Errorf("made %+v", made)
 	}
 	mail := weather("")
-	mail.Name, mail.Auth = "mail", agent.ConnectionAuth{Type: agent.AuthOAuth2, TokenURL: "https://id.example.org/token", ClientID: "c", Scopes: []string{"s"}, Env: "RECURGENT_SECRET_MAIL"}
+	mail.Name, mail.Auth = "mail", agent.ConnectionAuth{Type: agent.AuthOAuth2,
+		TokenURL: "https://id.example.org/token", ClientID: "c", Scopes: []string{"s"}, Env: "RECURGENT_SECRET_MAIL"}
 	_, err = r.s.PutConnection(r.ctx, mail, 0, nil)
 	r.ok(err)
 	r.clock.advance(time.Hour)
@@ -37,7 +39,8 @@ func connections(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		got, err := r.s.ListConnections(r.ctx)
 		r.ok(err)
-		if len(got) != 2 || got[0].Name != "mail" || got[0].Auth.Env != mail.Auth.Env || got[0].Auth.Scopes[0] != "s" || !sameJSON(got[1], made) {
+		if len(got) != 2 || got[0].Name != "mail" || got[0].Auth.Env != mail.Auth.Env || got[0].Auth.Scopes[0] != "s" ||
+			!sameJSON(got[1], made) {
 			t.Errorf("got %+v", got)
 		}
 		if audit, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 10}); err != nil || len(audit) != 2 {

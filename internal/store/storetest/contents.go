@@ -29,7 +29,8 @@ func valuesExpire(t *testing.T, r *rig) {
 	}
 	value, err := json.Marshal(c.Outcome)
 	r.ok(err)
-	if diff := cmp.Diff(map[string]string{c.Record.CallID: store.Preview(value)}, previews()); diff != "" || store.Preview(value) == "" {
+	if diff := cmp.Diff(map[string]string{c.Record.CallID: store.Preview(value)},
+		previews()); diff != "" || store.Preview(value) == "" {
 		t.Errorf("previews within 24 hours (-want +got):\n%s", diff)
 	}
 	p := agent.DefaultPolicy()
@@ -62,7 +63,8 @@ func valuesExpire(t *testing.T, r *rig) {
 func debugExpires(t *testing.T, r *rig) {
 	r.session("sess_1")
 	old := r.call("sess_1")
-	old.Log.SystemPrompt, old.Log.UserPrompt, old.Log.Context = "a system", "the milk is gone", json.RawMessage(`{"milk": 1}`)
+	old.Log.SystemPrompt, old.Log.UserPrompt, old.Log.Context = "a system", "the milk is gone",
+		json.RawMessage(`{"milk": 1}`)
 	r.commit(old)
 	r.clock.advance(23 * time.Hour)
 	young := r.call("sess_1")
@@ -78,8 +80,10 @@ func debugExpires(t *testing.T, r *rig) {
 			for i, id := range []string{young.Record.CallID, old.Record.CallID} {
 				got, err := r.s.Call(r.ctx, id)
 				r.ok(err)
-				if got.Log.UserPrompt != want[i] || list[i].UserPrompt != want[i] || (list[i].Context != nil) != (want[i] == "the milk is gone") || len(list[i].Args) == 0 {
-					t.Errorf("call %d has the prompt %q, in the list %+v, want %q", i, got.Log.UserPrompt, list[i], want[i])
+				if got.Log.UserPrompt != want[i] || list[i].UserPrompt != want[i] ||
+					(list[i].Context != nil) != (want[i] == "the milk is gone") || len(list[i].Args) == 0 {
+					t.Errorf("call %d has the prompt %q, in the list %+v, want %q", i, got.Log.UserPrompt, list[i],
+						want[i])
 				}
 			}
 		})
@@ -102,7 +106,8 @@ func replies(t *testing.T, r *rig) {
 	}
 	r.everyWay(func() {
 		for i := range 3 {
-			if got, err := r.s.Replay(r.ctx, fmt.Sprint("key", i)); err != nil || string(got.Reply) != fmt.Sprintf(`{"n":%d}`, i) {
+			if got, err := r.s.Replay(r.ctx, fmt.Sprint("key",
+				i)); err != nil || string(got.Reply) != fmt.Sprintf(`{"n":%d}`, i) {
 				t.Errorf("key%d: got %s, %v", i, got.Reply, err)
 			}
 		}
@@ -142,7 +147,8 @@ func contentBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
 		c := r.call("sess_1")
-		c.Content = &store.Content{Ref: fmt.Sprint("content:", i), Value: json.RawMessage(`"` + strings.Repeat("x", 900<<10) + `"`)}
+		c.Content = &store.Content{Ref: fmt.Sprint("content:", i),
+			Value: json.RawMessage(`"` + strings.Repeat("x", 900<<10) + `"`)}
 		r.commit(c)
 	}
 	huge := r.call("sess_1")
@@ -165,7 +171,8 @@ func patterns(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 60 {
 		c := r.call("sess_1")
-		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: "sess_1", Role: "calculator", MethodName: fmt.Sprint("m", i)}
+		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: "sess_1", Role: "calculator",
+			MethodName: fmt.Sprint("m", i)}
 		r.commit(c)
 	}
 	r.everyWay(func() {

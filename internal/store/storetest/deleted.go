@@ -57,7 +57,8 @@ func remove(t *testing.T, r *rig) {
 	r.everyWay(gone)
 	r.forge("calculator", "add", "package tool // anew")
 	r.everyWay(func() {
-		if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.Code != "package tool // anew" || a.Revision != 1 {
+		if a, err := r.s.Artifact(r.ctx, "calculator",
+			"add"); err != nil || a.Code != "package tool // anew" || a.Revision != 1 {
 			t.Errorf("got %+v, %v", a, err)
 		}
 	})
@@ -69,7 +70,8 @@ func deletedEnds(t *testing.T, r *rig) {
 	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "calculator"}, 0, nil)
 	r.ok(err)
 	put := func(method string) []store.Target {
-		_, err := r.s.ChangeArtifact(r.ctx, 0, agent.ArtifactChange{Role: "calculator", MethodName: method, At: r.clock.now(), Generation: NewGeneration("gen-1", "package tool // "+method, r.clock.now())}, nil)
+		_, err := r.s.ChangeArtifact(r.ctx, 0, agent.ArtifactChange{Role: "calculator", MethodName: method,
+			At: r.clock.now(), Generation: NewGeneration("gen-1", "package tool // "+method, r.clock.now())}, nil)
 		r.ok(err)
 		return []store.Target{{Role: "calculator", Method: method}}
 	}
@@ -134,12 +136,15 @@ func restoreBelow(t *testing.T, r *rig) {
 			a, err := r.s.Artifact(r.ctx, "calculator", "add")
 			r.ok(err)
 			g := a.RestoredBy(id("back"))
-			if a.Code != newer.Code || a.CurrentID != newer.CurrentID || len(a.Generations) != 2 || g == nil || g != a.Generations[1] || g.Code != old.Code || g.ID != "gen-2" || g.Restored.From != id("away") {
+			if a.Code != newer.Code || a.CurrentID != newer.CurrentID || len(a.Generations) != 2 || g == nil ||
+				g != a.Generations[1] || g.Code != old.Code || g.ID != "gen-2" || g.Restored.From != id("away") {
 				t.Fatalf("got %s", agent.Encoded(a))
 			}
 			r.ok(r.s.Archived(r.ctx, add, id("away")))
 		})
-		if err := r.s.Restore(r.ctx, add, agent.AuditEntry{ID: id("twice")}); !errors.Is(err, store.ErrExists) || !strings.Contains(err.Error(), "gen-2") {
+		if err := r.s.Restore(r.ctx, add,
+			agent.AuditEntry{ID: id("twice")}); !errors.Is(err, store.ErrExists) ||
+			!strings.Contains(err.Error(), "gen-2") {
 			t.Errorf("restoring it twice: got %v, want ErrExists with where it is", err)
 		}
 		again := []store.Target{{Role: "calculator", Method: "add", Restored: id("back")}}
@@ -149,22 +154,26 @@ func restoreBelow(t *testing.T, r *rig) {
 				t.Errorf("undone: got %s, %v, want %s", agent.Encoded(a), err, agent.Encoded(newer))
 			}
 		})
-		if err := r.s.Archive(r.ctx, again, agent.AuditEntry{ID: id("undo_twice")}); !errors.Is(err, store.ErrNotFound) {
+		if err := r.s.Archive(r.ctx, again,
+			agent.AuditEntry{ID: id("undo_twice")}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("undoing it twice: got %v, want ErrNotFound", err)
 		}
 		from := []store.Target{{Role: "calculator", Method: "add", From: id("away")}}
 		r.ok(r.s.Restore(r.ctx, from, agent.AuditEntry{ID: id("redo"), Undoes: id("undo")}))
-		a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Current: "gen-2"}, nil)
+		a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator",
+			MethodName: "add", At: r.clock.now(), Current: "gen-2"}, nil)
 		r.ok(err)
 		if a.Code != old.Code {
 			t.Errorf("the restored one cannot be picked: %s", a.Code)
 		}
 		again[0].Restored = id("redo")
-		if err := r.s.Archive(r.ctx, again, agent.AuditEntry{ID: id("undo_picked")}); !errors.Is(err, store.ErrConflict) {
+		if err := r.s.Archive(r.ctx, again,
+			agent.AuditEntry{ID: id("undo_picked")}); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("taking away what answers: got %v, want ErrConflict", err)
 		}
 		r.everyWay(func() {
-			if a, err := r.s.Artifact(r.ctx, "calculator", "add"); err != nil || a.CurrentID != "gen-2" || len(a.Generations) != 2 {
+			if a, err := r.s.Artifact(r.ctx, "calculator",
+				"add"); err != nil || a.CurrentID != "gen-2" || len(a.Generations) != 2 {
 				t.Errorf("got %s, %v", agent.Encoded(a), err)
 			}
 		})
@@ -186,7 +195,8 @@ func restoreRole(t *testing.T, r *rig) {
 	r.ok(r.s.Remove(r.ctx, all, agent.AuditEntry{ID: "audit_1"}))
 	tool("new")
 	newer := r.forge("calculator", "add", "package tool // new add")
-	if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "sub"}, {Role: "calculator", ToolOnly: true}}, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrExists) {
+	if err := r.s.Restore(r.ctx, []store.Target{{Role: "calculator", Method: "sub"},
+		{Role: "calculator", ToolOnly: true}}, agent.AuditEntry{ID: "audit_x"}); !errors.Is(err, store.ErrExists) {
 		t.Errorf("a tool over a newer one: got %v, want ErrExists", err)
 	}
 	if _, err := r.s.Artifact(r.ctx, "calculator", "sub"); !errors.Is(err, store.ErrNotFound) {

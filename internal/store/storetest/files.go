@@ -66,13 +66,15 @@ func (r *rig) has(id, want string) {
 
 func files(t *testing.T, r *rig) {
 	r.session("sess_1")
-	f := agent.File{ID: "file_1", Name: "sales.csv", MediaType: "text/csv", SHA256: "s", Owner: "ann", CreatedAt: r.clock.now()}
+	f := agent.File{ID: "file_1", Name: "sales.csv", MediaType: "text/csv", SHA256: "s", Owner: "ann",
+		CreatedAt: r.clock.now()}
 	r.addFile(f, "a,b\n1,2\n")
 	r.addFile(agent.File{ID: "file_2", Owner: "bob"}, "")
 	r.addFile(agent.File{ID: "file_3", Owner: "ann", SessionID: "sess_1"}, "third")
 	d, err := r.s.NewDraft()
 	r.ok(err)
-	for _, text := range []string{"nobody's", strings.Repeat("x", 300<<10), "end"} { // a piece of some stores is shorter
+	// a piece of some stores is shorter
+	for _, text := range []string{"nobody's", strings.Repeat("x", 300<<10), "end"} {
 		_, err = d.Write([]byte(text))
 		r.ok(err)
 	}
@@ -94,7 +96,8 @@ func files(t *testing.T, r *rig) {
 		if err != nil || len(list) != 2 || list[0].ID != "file_3" || list[1].ID != "file_1" {
 			t.Errorf("list: got %+v, %v", list, err)
 		}
-		if list, err := r.s.ListFiles(r.ctx, "ann", "file_3", 1); err != nil || len(list) != 1 || list[0].ID != "file_1" {
+		if list, err := r.s.ListFiles(r.ctx, "ann", "file_3",
+			1); err != nil || len(list) != 1 || list[0].ID != "file_1" {
 			t.Errorf("second page: got %+v, %v", list, err)
 		}
 		for _, c := range []struct {
@@ -181,9 +184,12 @@ func fileBytes(t *testing.T, r *rig) {
 			for _, c := range []struct {
 				owner, session string
 				want           int64
-			}{{"ann", "", ann}, {"bob", "", bob}, {"ann", "sess_1", first}, {"bob", "sess_1", first}, {"bob", "sess_2", second}, {"nobody", "", 0}} {
-				if own, total, err := r.s.FileBytes(r.ctx, c.owner, c.session); err != nil || own != c.want || total != all {
-					t.Errorf("%s: bytes of %s %s: got %d of %d, %v, want %d of %d", what, c.owner, c.session, own, total, err, c.want, all)
+			}{{"ann", "", ann}, {"bob", "", bob}, {"ann", "sess_1", first}, {"bob", "sess_1", first},
+				{"bob", "sess_2", second}, {"nobody", "", 0}} {
+				if own, total, err := r.s.FileBytes(r.ctx, c.owner,
+					c.session); err != nil || own != c.want || total != all {
+					t.Errorf("%s: bytes of %s %s: got %d of %d, %v, want %d of %d", what, c.owner, c.session, own,
+						total, err, c.want, all)
 				}
 			}
 		})
@@ -197,7 +203,8 @@ func fileBytes(t *testing.T, r *rig) {
 	r.addFile(agent.File{ID: "file_6", Owner: "bob"}, "")
 	c := r.call("sess_2")
 	for _, id := range []string{"file_7", "file_8"} {
-		f, err := NewFile(r.s, agent.File{ID: id, Owner: "bob", SessionID: "sess_2", CallID: c.Record.CallID}, "of a call")
+		f, err := NewFile(r.s, agent.File{ID: id, Owner: "bob", SessionID: "sess_2", CallID: c.Record.CallID},
+			"of a call")
 		r.ok(err)
 		c.Files = append(c.Files, f)
 	}
@@ -233,7 +240,8 @@ func filesOfCalls(t *testing.T, r *rig) {
 	r.session("sess_1")
 	commit := func(session string, n int) error {
 		c := r.call(session)
-		f, err := NewFile(r.s, agent.File{ID: fmt.Sprint("file_", n), SessionID: session, CallID: c.Record.CallID}, fmt.Sprint("made ", n))
+		f, err := NewFile(r.s, agent.File{ID: fmt.Sprint("file_", n), SessionID: session, CallID: c.Record.CallID},
+			fmt.Sprint("made ", n))
 		r.ok(err)
 		c.Files = []store.NewFile{f}
 		return r.s.CommitCall(r.ctx, c)

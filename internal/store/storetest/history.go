@@ -213,7 +213,8 @@ func historyLooks(t *testing.T, r *rig) {
 			page, err := r.s.History(r.ctx, "sess_1", c.q)
 			r.ok(err)
 			if len(page.Records) != c.found || (page.Next > 0) != c.more {
-				t.Errorf("%+v: %d records, next %d; want %d, more: %v", c.q, len(page.Records), page.Next, c.found, c.more)
+				t.Errorf("%+v: %d records, next %d; want %d, more: %v", c.q, len(page.Records), page.Next, c.found,
+					c.more)
 			}
 		}
 	})
@@ -272,7 +273,8 @@ func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
 	c.Record.Extra = map[string]json.RawMessage{"from_the_future": json.RawMessage(`{"a":[1,2]}`)}
-	c.Record.Args = []json.RawMessage{json.RawMessage("{\n \"spread\": [1,\n2]}"), json.RawMessage(`"\ud800 \u0000 <ü>"`)}
+	c.Record.Args = []json.RawMessage{json.RawMessage("{\n \"spread\": [1,\n2]}"),
+		json.RawMessage(`"\ud800 \u0000 <ü>"`)}
 	r.commit(c)
 	r.everyWay(func() {
 		if got := r.records("sess_1"); !sameJSON(got[0], c.Record) {

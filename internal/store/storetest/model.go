@@ -39,7 +39,8 @@ func model(t *testing.T, r *rig) {
 			if !live[id] {
 				live[id] = true
 				both("create", func(s store.Namespace) error {
-					return s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil)
+					return s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", CreatedAt: r.clock.now(),
+						UpdatedAt: r.clock.now()}, nil)
 				})
 			}
 		case 2:
@@ -47,7 +48,8 @@ func model(t *testing.T, r *rig) {
 			both("delete "+id, func(s store.Namespace) error { return s.DeleteSession(r.ctx, id, nil) })
 		case 3:
 			both("put tool", func(s store.Namespace) error {
-				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method, Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)
+				_, err := s.PutTool(r.ctx, agent.Tool{Role: "role" + method,
+					Contract: agent.Contract{Purpose: fmt.Sprint(step)}}, store.AnyRevision, nil)
 				return err
 			})
 		case 4:
@@ -68,7 +70,9 @@ func model(t *testing.T, r *rig) {
 			}
 		case 7:
 			both("context", func(s store.Namespace) error {
-				_, err := s.ChangeContext(r.ctx, id, 0, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))}, Delete: []string{"last"}}, nil)
+				_, err := s.ChangeContext(r.ctx, id, 0,
+					agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(fmt.Sprint(step))},
+						Delete: []string{"last"}}, nil)
 				return err
 			})
 		default:
@@ -76,22 +80,28 @@ func model(t *testing.T, r *rig) {
 			both(fmt.Sprint("call ", kind, " ", id, " ", method), func(s store.Namespace) error {
 				c := NewCommit(id, fmt.Sprintf("call_%05d", step), r.clock.now())
 				c.Record.MethodName, c.Log.Method = method, method
-				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(step))}}
+				c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(
+					step))}}
 				c.Tools = []store.ToolChange{{Role: "role" + method, At: r.clock.now(), Used: 1}}
-				change := agent.ArtifactChange{Role: "calculator", MethodName: method, At: r.clock.now(), Result: agent.ClassOK, SessionID: id}
+				change := agent.ArtifactChange{Role: "calculator", MethodName: method, At: r.clock.now(),
+					Result: agent.ClassOK, SessionID: id}
 				if kind == 0 {
-					change.Generation = NewGeneration(fmt.Sprintf("gen-%d", step), fmt.Sprint("package tool // ", step), r.clock.now())
-					change.Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Value: json.RawMessage(fmt.Sprint(step))}
+					change.Generation = NewGeneration(fmt.Sprintf("gen-%d", step), fmt.Sprint("package tool // ", step),
+						r.clock.now())
+					change.Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id,
+						Value: json.RawMessage(fmt.Sprint(step))}
 				}
 				c.Artifacts = []agent.ArtifactChange{change}
 				c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: id, Role: "calculator"}
-				c.Content = &store.Content{Ref: fmt.Sprint("content:", step%40), Value: json.RawMessage(fmt.Sprint(step))}
+				c.Content = &store.Content{Ref: fmt.Sprint("content:", step%40),
+					Value: json.RawMessage(fmt.Sprint(step))}
 				return s.CommitCall(r.ctx, c)
 			})
 		}
 		if step%40 == 39 {
 			if a, b := Dump(t, r.store, r.clock.now()), Dump(t, memory, r.clock.now()); a != b {
-				t.Fatalf("after step %d the store and its twin differ: %s\nafter %s", step, Difference(a, b), strings.Join(done, "\n"))
+				t.Fatalf("after step %d the store and its twin differ: %s\nafter %s", step, Difference(a, b),
+					strings.Join(done, "\n"))
 			}
 			done = nil
 		}
@@ -165,7 +175,8 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 		a := &audits[i]
 		a.Salt, a.Digest, a.PrevHash, a.Hash = "", "", "", "" // the salt is random
 	}
-	out["artifacts"], out["tools"], out["ranks"], out["patterns"], out["log"], out["audit"] = list, tools, ranks, patterns, log, audits
+	out["artifacts"], out["tools"], out["ranks"], out["patterns"], out["log"], out["audit"] = list, tools, ranks,
+		patterns, log, audits
 	files, err := s.ListFiles(ctx, "", "", 100)
 	ok(err)
 	out["files"] = files
@@ -187,7 +198,8 @@ func Difference(got, want string) string {
 	for i := range a {
 		if i >= len(b) || a[i] != b[i] {
 			from := max(0, i-6)
-			return fmt.Sprintf("line %d: got\n%s\nwant\n%s", i, strings.Join(a[from:min(len(a), i+6)], "\n"), strings.Join(b[from:min(len(b), i+6)], "\n"))
+			return fmt.Sprintf("line %d: got\n%s\nwant\n%s", i, strings.Join(a[from:min(len(a), i+6)], "\n"),
+				strings.Join(b[from:min(len(b), i+6)], "\n"))
 		}
 	}
 	return "nothing"

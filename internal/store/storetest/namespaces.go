@@ -23,12 +23,14 @@ func (r *rig) in(name agent.Namespace) store.Namespace {
 func (r *rig) fillNamespace(n store.Namespace, mark string) {
 	r.Helper()
 	now := r.clock.now()
-	r.ok(n.CreateSession(r.ctx, agent.Session{ID: "sess_1", Role: mark, CreatedAt: now, UpdatedAt: now}, map[string]json.RawMessage{"mark": json.RawMessage(`"` + mark + `"`)}))
+	r.ok(n.CreateSession(r.ctx, agent.Session{ID: "sess_1", Role: mark, CreatedAt: now, UpdatedAt: now},
+		map[string]json.RawMessage{"mark": json.RawMessage(`"` + mark + `"`)}))
 	_, err := n.PutTool(r.ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: mark}}, 0, nil)
 	r.ok(err)
 	c := Forged(NewCommit("sess_1", "call_1", now), "package tool // "+mark)
 	c.Log.Model, c.Record.TraceID = mark, mark
-	c.Pattern = &agent.PatternEvent{CallID: "call_1", SessionID: "sess_1", Role: "calculator", MethodName: mark, Timestamp: c.Record.Timestamp}
+	c.Pattern = &agent.PatternEvent{CallID: "call_1", SessionID: "sess_1", Role: "calculator", MethodName: mark,
+		Timestamp: c.Record.Timestamp}
 	c.Content = &store.Content{Ref: "content:1", Value: json.RawMessage(`"` + mark + `"`)}
 	c.Key, c.Reply = &store.Idempotent{Key: "key"}, json.RawMessage(`"`+mark+`"`)
 	r.ok(n.CommitCall(r.ctx, c))
@@ -63,8 +65,10 @@ func (r *rig) marks(n store.Namespace) string {
 	audit, err := n.Audit(r.ctx, store.AuditQuery{Limit: 10})
 	r.ok(err)
 	records := Records(r.T, n, "sess_1")
-	return fmt.Sprint(s.Role, values["mark"], tool.Purpose, a.Code[len("package tool // "):], code[len("package tool // "):], call.Log.Model, len(events), events[0].MethodName,
-		string(content), string(reply.Reply), p.DelegationDepth, len(audit), audit[0].Reason, len(records), records[0].TraceID, a.SuccessCount)
+	return fmt.Sprint(s.Role, values["mark"], tool.Purpose, a.Code[len("package tool // "):],
+		code[len("package tool // "):], call.Log.Model, len(events), events[0].MethodName,
+		string(content), string(reply.Reply), p.DelegationDepth, len(audit), audit[0].Reason, len(records),
+		records[0].TraceID, a.SuccessCount)
 }
 
 // Nothing of a namespace can be read or changed through another one, though all names are the same.
@@ -88,7 +92,8 @@ func namespaces(t *testing.T, r *rig) {
 				t.Errorf("%s: got %s, want %s", name, got, want[name])
 			}
 		}
-		if got := r.store.Stats(); got.Sessions != 3 || got.Tools != 3 || got.Artifacts[agent.StateCandidate]+got.Artifacts[agent.StateProbation]+got.Artifacts[agent.StateDurable] != 3 {
+		if got := r.store.Stats(); got.Sessions != 3 || got.Tools != 3 ||
+			got.Artifacts[agent.StateCandidate]+got.Artifacts[agent.StateProbation]+got.Artifacts[agent.StateDurable] != 3 {
 			t.Errorf("got %+v, want the sum of the three", got)
 		}
 	})
@@ -109,7 +114,8 @@ func namespaces(t *testing.T, r *rig) {
 			}
 		}
 	})
-	if err := r.in("other-1").Restore(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_3"}); !errors.Is(err, store.ErrNotFound) {
+	if err := r.in("other-1").Restore(r.ctx, []store.Target{{Role: "calculator"}},
+		agent.AuditEntry{ID: "audit_3"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("restoring what another one archived: got %v, want ErrNotFound", err)
 	}
 	r.ok(r.in("acme").Restore(r.ctx, []store.Target{{Role: "calculator"}}, agent.AuditEntry{ID: "audit_4"}))
@@ -146,7 +152,8 @@ func emptyNamespaces(t *testing.T, r *rig) {
 		p, _, err := n.Policy(r.ctx)
 		r.ok(err)
 		if len(sessions)+len(calls)+len(tools) != 0 || p.DelegationDepth != agent.DefaultPolicy().DelegationDepth {
-			t.Errorf("got %d sessions, %d calls, %d tools, depth %d", len(sessions), len(calls), len(tools), p.DelegationDepth)
+			t.Errorf("got %d sessions, %d calls, %d tools, depth %d", len(sessions), len(calls), len(tools),
+				p.DelegationDepth)
 		}
 	})
 	for _, name := range []agent.Namespace{"", "..", "a/b", "Upper"} {
@@ -164,7 +171,8 @@ func watchNamespaces(t *testing.T, r *rig) {
 	stop := r.watch(r.store, "", func(c store.Change) { got <- c })
 	defer stop()
 	for _, name := range []agent.Namespace{agent.DefaultNamespace, "acme"} {
-		_, err := r.in(name).PutTool(r.ctx, agent.Tool{Role: "calculator", CreatedAt: r.clock.now().Add(time.Second)}, 0, nil)
+		_, err := r.in(name).PutTool(r.ctx, agent.Tool{Role: "calculator", CreatedAt: r.clock.now().Add(time.Second)},
+			0, nil)
 		r.ok(err)
 		if c := <-got; c.Namespace != name || c.Kind != "tool" || c.Role != "calculator" {
 			t.Errorf("got %+v, want a tool of %s", c, name)

@@ -27,7 +27,8 @@ func policy(t *testing.T, r *rig) {
 			t.Errorf("got revision %d, want 1", revision)
 		}
 		for _, stale := range []int64{0, 2} {
-			if err := r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), stale, &agent.AuditEntry{ID: "stale"}); !errors.Is(err, store.ErrConflict) {
+			if err := r.s.SetPolicy(r.ctx, agent.DefaultPolicy(), stale,
+				&agent.AuditEntry{ID: "stale"}); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("a change of revision %d: got %v, want ErrConflict", stale, err)
 			}
 		}
@@ -49,7 +50,8 @@ func policyRaces(t *testing.T, r *rig) {
 			together.Go(func() {
 				p := agent.DefaultPolicy()
 				p.DelegationDepth = i + 1
-				switch err := r.s.SetPolicy(r.ctx, p, round, &agent.AuditEntry{ID: fmt.Sprint("audit_", round, "_", i), Target: fmt.Sprint(p.DelegationDepth)}); {
+				switch err := r.s.SetPolicy(r.ctx, p, round, &agent.AuditEntry{ID: fmt.Sprint("audit_", round, "_", i),
+					Target: fmt.Sprint(p.DelegationDepth)}); {
 				case err == nil:
 					made.Add(1)
 				case !errors.Is(err, store.ErrConflict):
@@ -62,15 +64,18 @@ func policyRaces(t *testing.T, r *rig) {
 		r.ok(err)
 		trail, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 100})
 		r.ok(err)
-		if made.Load() != 1 || revision != round+1 || len(trail) != int(round)+1 || trail[0].Target != fmt.Sprint(p.DelegationDepth) {
-			t.Errorf("round %d: %d changes were made, to revision %d with %d entries, the last of them %v", round, made.Load(), revision, len(trail), trail[0])
+		if made.Load() != 1 || revision != round+1 || len(trail) != int(round)+1 ||
+			trail[0].Target != fmt.Sprint(p.DelegationDepth) {
+			t.Errorf("round %d: %d changes were made, to revision %d with %d entries, the last of them %v", round,
+				made.Load(), revision, len(trail), trail[0])
 		}
 	}
 }
 
 func audit(t *testing.T, r *rig) {
 	for i := range 5 {
-		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test", Reason: strings.Repeat("x", i*1000)}))
+		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test",
+			Reason: strings.Repeat("x", i*1000)}))
 	}
 	r.everyWay(func() {
 		got, err := r.s.Audit(r.ctx, store.AuditQuery{Limit: 2})

@@ -25,8 +25,10 @@ func replicas(t *testing.T, r *rig) {
 	r.ok(r.store.Renew(r.ctx, a, time.Minute))
 	list, err := other.ListReplicas(r.ctx)
 	r.ok(err)
-	if len(list) != 2 || list[0].ID != "a" || list[1].ID != "b" || list[0].Address != a.Address || list[0].Version != "1" || list[0].SessionsOwned != 1 ||
-		list[0].CallsInFlight != 2 || list[0].ForwardedIn != 3 || list[0].ForwardedOut != 4 || list[0].ExpiresAt.Sub(list[0].StartedAt) < time.Minute {
+	if len(list) != 2 || list[0].ID != "a" || list[1].ID != "b" || list[0].Address != a.Address ||
+		list[0].Version != "1" || list[0].SessionsOwned != 1 ||
+		list[0].CallsInFlight != 2 || list[0].ForwardedIn != 3 || list[0].ForwardedOut != 4 ||
+		list[0].ExpiresAt.Sub(list[0].StartedAt) < time.Minute {
 		t.Errorf("got %+v, want a with its figures, and b", list)
 	}
 	r.elapse(2 * time.Minute)
@@ -95,7 +97,8 @@ func ownership(t *testing.T, r *rig) {
 	r.joined("c")
 	fourth := r.own(other, "sess_1", "c", "c")
 	if first.Epoch <= 0 || second.Epoch <= first.Epoch || third.Epoch <= second.Epoch || fourth.Epoch <= third.Epoch {
-		t.Errorf("got the epochs %d, %d, %d, %d; want them to grow", first.Epoch, second.Epoch, third.Epoch, fourth.Epoch)
+		t.Errorf("got the epochs %d, %d, %d, %d; want them to grow", first.Epoch, second.Epoch, third.Epoch,
+			fourth.Epoch)
 	}
 	r.ok(r.s.DeleteSession(r.ctx, "sess_1", nil))
 	if _, err := r.s.Own(r.ctx, "sess_1", "c"); !errors.Is(err, store.ErrNotFound) {
@@ -192,7 +195,9 @@ func fences(t *testing.T, r *rig) {
 	r.ok(under(r.s, third))
 	r.commit(r.call("sess_1")) // compares nothing
 	patch := func(n store.Namespace, fence int64, value string) error {
-		_, err := n.ChangeContext(r.ctx, "sess_1", fence, agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(value)}}, &agent.AuditEntry{ID: "audit_" + value, Actor: "ann", Action: "context.patch", SessionID: "sess_1"})
+		_, err := n.ChangeContext(r.ctx, "sess_1", fence,
+			agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(value)}},
+			&agent.AuditEntry{ID: "audit_" + value, Actor: "ann", Action: "context.patch", SessionID: "sess_1"})
 		return err
 	}
 	r.ok(patch(r.s, third.Epoch, "1"))
@@ -222,7 +227,8 @@ func repeats(t *testing.T, r *rig) {
 	r.session("sess_1")
 	make := func() *store.CallCommit {
 		c := Forged(NewCommit("sess_1", "call_repeated", r.clock.now()), "package tool")
-		c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Used: 1, Register: &agent.Contract{}, IfAbsent: true}}
+		c.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Used: 1, Register: &agent.Contract{},
+			IfAbsent: true}}
 		c.Repeated = true
 		return c
 	}
@@ -233,8 +239,10 @@ func repeats(t *testing.T, r *rig) {
 		again := make()
 		again.Fence, again.Ordered = 99, func() { ordered = true }
 		r.commit(again)
-		if !ordered || again.Record.Seq != 1 || again.Log.ConversationHistorySize != 1 || again.Log.ArtifactSuccessCount != first.Log.ArtifactSuccessCount {
-			t.Errorf("got seq %d, size %d, successes %d, ordered %v; want 1, 1, %d, true", again.Record.Seq, again.Log.ConversationHistorySize,
+		if !ordered || again.Record.Seq != 1 || again.Log.ConversationHistorySize != 1 ||
+			again.Log.ArtifactSuccessCount != first.Log.ArtifactSuccessCount {
+			t.Errorf("got seq %d, size %d, successes %d, ordered %v; want 1, 1, %d, true", again.Record.Seq,
+				again.Log.ConversationHistorySize,
 				again.Log.ArtifactSuccessCount, ordered, first.Log.ArtifactSuccessCount)
 		}
 		if got := r.records("sess_1"); len(got) != 2 {
@@ -247,7 +255,8 @@ func repeats(t *testing.T, r *rig) {
 		tool, err := r.s.Tool(r.ctx, "calculator")
 		r.ok(err)
 		if len(list) != 2 || a.SuccessCount != 1 || a.Sequence != 1 || tool.UsageCount != 0 && tool.UsageCount != 1 {
-			t.Errorf("got %d calls, %d successes, sequence %d, %d uses; want 2, 1, 1, at most 1", len(list), a.SuccessCount, a.Sequence, tool.UsageCount)
+			t.Errorf("got %d calls, %d successes, sequence %d, %d uses; want 2, 1, 1, at most 1", len(list),
+				a.SuccessCount, a.Sequence, tool.UsageCount)
 		}
 	})
 }
@@ -285,7 +294,8 @@ func adoptions(t *testing.T, r *rig) {
 	r.session("sess_1")
 	adopt := func(decided int64, id string) error {
 		c := r.call("sess_1")
-		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Decided: &decided, Result: agent.ClassOK,
+		c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(),
+			Decided: &decided, Result: agent.ClassOK,
 			Generation: NewGeneration(id, "package tool // "+id, r.clock.now())}}
 		return r.s.CommitCall(r.ctx, c)
 	}
@@ -303,12 +313,14 @@ func adoptions(t *testing.T, r *rig) {
 		t.Errorf("decided when there was none: got %v, want ErrConflict", err)
 	}
 	c := r.call("sess_1")
-	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: agent.ClassOK}}
+	c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(),
+		Result: agent.ClassOK}}
 	r.commit(c)
 	r.ok(adopt(was, "gen-2"))
 	was = revision()
 	pinned := true
-	_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Pin: &pinned}, nil)
+	_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: "calculator", MethodName: "add",
+		At: r.clock.now(), Pin: &pinned}, nil)
 	r.ok(err)
 	if err := adopt(was, "gen-3"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("decided before it was pinned: got %v, want ErrConflict", err)
@@ -316,8 +328,10 @@ func adoptions(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		a, err := r.s.Artifact(r.ctx, "calculator", "add")
 		r.ok(err)
-		if n := len(r.records("sess_1")); n != 3 || a.CurrentID != "gen-2" || a.SuccessCount != 3 || a.Sequence != 2 || a.AdoptionRevision() <= was {
-			t.Errorf("got %d records, %s, %d successes, sequence %d, adoption revision %d", n, a.CurrentID, a.SuccessCount, a.Sequence, a.AdoptionRevision())
+		if n := len(r.records("sess_1")); n != 3 || a.CurrentID != "gen-2" || a.SuccessCount != 3 || a.Sequence != 2 ||
+			a.AdoptionRevision() <= was {
+			t.Errorf("got %d records, %s, %d successes, sequence %d, adoption revision %d", n, a.CurrentID,
+				a.SuccessCount, a.Sequence, a.AdoptionRevision())
 		}
 	})
 }
@@ -336,7 +350,8 @@ func adoptionRaces(t *testing.T, r *rig) {
 		n := []store.Namespace{r.s, other}[i%2]
 		group.Go(func() {
 			c := NewCommit("sess_1", fmt.Sprint("call_", i), r.clock.now())
-			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Decided: &decided,
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(),
+				Decided:    &decided,
 				Generation: NewGeneration("gen-2", fmt.Sprint("package tool // ", i), r.clock.now())}}
 			errs <- n.CommitCall(r.ctx, c)
 		})
@@ -354,6 +369,7 @@ func adoptionRaces(t *testing.T, r *rig) {
 	a, err = r.s.Artifact(r.ctx, "calculator", "add")
 	r.ok(err)
 	if made != 1 || len(a.Generations) != 2 || len(r.records("sess_1")) != 1 {
-		t.Errorf("got %d adoptions, %d generations, %d records; want 1, 2, 1", made, len(a.Generations), len(r.records("sess_1")))
+		t.Errorf("got %d adoptions, %d generations, %d records; want 1, 2, 1", made, len(a.Generations),
+			len(r.records("sess_1")))
 	}
 }

@@ -15,8 +15,10 @@ import (
 )
 
 func sessions(t *testing.T, r *rig) {
-	want := agent.Session{ID: "sess_1", Role: "calculator", Model: "m", Contract: &agent.Contract{Purpose: "sums"}, Debug: true,
-		Metadata: map[string]string{"a": "b"}, Owner: "ann", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now(), Revision: 1}
+	want := agent.Session{ID: "sess_1", Role: "calculator", Model: "m", Contract: &agent.Contract{Purpose: "sums"},
+		Debug:    true,
+		Metadata: map[string]string{"a": "b"}, Owner: "ann", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now(),
+		Revision: 1}
 	r.ok(r.s.CreateSession(r.ctx, want, map[string]json.RawMessage{"k": json.RawMessage("1")}))
 	if err := r.s.CreateSession(r.ctx, want, nil); !errors.Is(err, store.ErrExists) {
 		t.Errorf("creating it twice: got %v, want ErrExists", err)
@@ -64,8 +66,11 @@ func sessionsPage(t *testing.T, r *rig) {
 }
 
 func contexts(t *testing.T, r *rig) {
-	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_1"}, map[string]json.RawMessage{"a": json.RawMessage("1"), "b": json.RawMessage("2")}))
-	got, err := r.s.ChangeContext(r.ctx, "sess_1", 0, agent.ContextChange{Set: map[string]json.RawMessage{"c": json.RawMessage(`{"x":[1]}`)}, Delete: []string{"a"}}, nil)
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_1"},
+		map[string]json.RawMessage{"a": json.RawMessage("1"), "b": json.RawMessage("2")}))
+	got, err := r.s.ChangeContext(r.ctx, "sess_1", 0,
+		agent.ContextChange{Set: map[string]json.RawMessage{"c": json.RawMessage(`{"x":[1]}`)}, Delete: []string{"a"}},
+		nil)
 	r.ok(err)
 	want := map[string]json.RawMessage{"b": json.RawMessage("2"), "c": json.RawMessage(`{"x":[1]}`)}
 	if !sameJSON(got, want) {
@@ -88,14 +93,16 @@ func contexts(t *testing.T, r *rig) {
 	if _, err := r.s.Context(r.ctx, "sess_2"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("unknown session: got %v, want ErrNotFound", err)
 	}
-	if _, err := r.s.ChangeContext(r.ctx, "sess_2", 0, agent.ContextChange{Delete: []string{"x"}}, nil); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.s.ChangeContext(r.ctx, "sess_2", 0, agent.ContextChange{Delete: []string{"x"}},
+		nil); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("change of an unknown session: got %v, want ErrNotFound", err)
 	}
 }
 
 func contextsAreTheCallers(t *testing.T, r *rig) {
 	r.session("sess_1")
-	mine, err := r.s.ChangeContext(r.ctx, "sess_1", 0, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("1")}}, nil)
+	mine, err := r.s.ChangeContext(r.ctx, "sess_1", 0,
+		agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage("1")}}, nil)
 	r.ok(err)
 	maps.Copy(mine, map[string]json.RawMessage{"a": json.RawMessage("9"), "b": json.RawMessage("9")})
 	got, err := r.s.Context(r.ctx, "sess_1")
@@ -112,8 +119,10 @@ func deleteErases(t *testing.T, r *rig) {
 		c := Forged(r.call(id), "package tool // "+id)
 		c.Record.MethodName, c.Log.Method, c.Artifacts[0].MethodName = "both", "both", "both"
 		c.Artifacts[0].Generation.ID = "gen-" + map[string]string{"sess_keep": "1", "sess_gone": "2"}[id]
-		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Args: c.Record.Args, Kwargs: c.Record.Kwargs, Value: c.Outcome.Value}
-		c.Artifacts = append(c.Artifacts, c.Artifacts[0]) // another artifact, that is in the archive when the session goes
+		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Args: c.Record.Args,
+			Kwargs: c.Record.Kwargs, Value: c.Outcome.Value}
+		// another artifact, that is in the archive when the session goes
+		c.Artifacts = append(c.Artifacts, c.Artifacts[0])
 		c.Artifacts[1].MethodName = "archived"
 		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: id, Role: "calculator", MethodName: "both"}
 		c.Content = &store.Content{Ref: "content:" + id, Value: json.RawMessage(`"` + id + ` content"`)}
@@ -135,7 +144,8 @@ func deleteErases(t *testing.T, r *rig) {
 			t.Errorf("history: got %v, want ErrNotFound", err)
 		}
 		gone, err := r.s.Call(r.ctx, "call_000002")
-		if err == nil && (gone.Outcome != nil || gone.Effects != nil || len(gone.Log.Args) > 0 || len(gone.Log.Kwargs) > 4) {
+		if err == nil && (gone.Outcome != nil || gone.Effects != nil || len(gone.Log.Args) > 0 ||
+			len(gone.Log.Kwargs) > 4) {
 			t.Errorf("call log still has %+v", gone)
 		}
 		kept, err := r.s.Call(r.ctx, "call_000001")
@@ -152,7 +162,8 @@ func deleteErases(t *testing.T, r *rig) {
 					fixtures += f.SessionID + " "
 				}
 			}
-			if fixtures != "sess_keep " || fmt.Sprint(a.Scorecard.Sessions) != "[]" { // the scorecard began anew with the deleted session's generation
+			// the scorecard began anew with the deleted session's generation
+			if fixtures != "sess_keep " || fmt.Sprint(a.Scorecard.Sessions) != "[]" {
 				t.Errorf("%s keeps fixtures of %sand sessions %v", method, fixtures, a.Scorecard.Sessions)
 			}
 		}
@@ -232,7 +243,8 @@ func expireEphemeral(t *testing.T, r *rig) {
 	for _, step := range []struct {
 		hours, gone int
 		left        []string
-	}{{0, 0, []string{young, plain, used, old}}, {4, 0, []string{young, plain, used, old}}, {2, 1, []string{young, plain, used}}} {
+	}{{0, 0, []string{young, plain, used, old}}, {4, 0, []string{young, plain, used, old}},
+		{2, 1, []string{young, plain, used}}} {
 		p.Retention.ValueHours = step.hours
 		r.ok(r.s.SetPolicy(r.ctx, p, store.AnyRevision, nil))
 		n, err := r.s.Expire(r.ctx, r.clock.now())

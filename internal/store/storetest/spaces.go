@@ -39,7 +39,8 @@ func spacesList(t *testing.T, r *rig) {
 	if !made.CreatedAt.Equal(r.clock.now()) {
 		t.Errorf("got %+v, want it made at %s", made, r.clock.now())
 	}
-	for name, want := range map[agent.Namespace]error{"made": store.ErrExists, "written": store.ErrExists, agent.DefaultNamespace: store.ErrExists} {
+	for name, want := range map[agent.Namespace]error{"made": store.ErrExists, "written": store.ErrExists,
+		agent.DefaultNamespace: store.ErrExists} {
 		if _, err := r.store.CreateNamespace(r.ctx, name, &agent.AuditEntry{ID: "no"}); !errors.Is(err, want) {
 			t.Errorf("make %s: got %v, want %v", name, err, want)
 		}
@@ -77,7 +78,8 @@ func spacesErase(t *testing.T, r *rig) {
 	draft, err := r.in("acme").NewDraft()
 	r.ok(err)
 	defer draft.Discard()
-	for name, want := range map[agent.Namespace]error{agent.DefaultNamespace: store.ErrDefault, "nobody": store.ErrNotFound} {
+	for name, want := range map[agent.Namespace]error{agent.DefaultNamespace: store.ErrDefault,
+		"nobody": store.ErrNotFound} {
 		if err := r.store.EraseNamespace(r.ctx, name, &agent.AuditEntry{ID: "no"}); !errors.Is(err, want) {
 			t.Errorf("erase %s: got %v, want %v", name, err, want)
 		}
@@ -147,7 +149,8 @@ func (r *rig) gone(n store.Namespace, draft store.Draft) {
 	if draft == nil {
 		return
 	}
-	if err := n.AddFile(r.ctx, store.NewFile{File: agent.File{ID: "file_late"}, Draft: draft}); !errors.Is(err, store.ErrGone) {
+	if err := n.AddFile(r.ctx, store.NewFile{File: agent.File{ID: "file_late"},
+		Draft: draft}); !errors.Is(err, store.ErrGone) {
 		r.Errorf("a file of an erased namespace: got %v, want ErrGone", err)
 	}
 }
@@ -171,11 +174,13 @@ func (r *rig) empty(n store.Namespace) {
 	r.ok(err)
 	evidence, err := n.AllEvidence(r.ctx)
 	r.ok(err)
-	if n := len(sessions) + len(calls) + len(tools) + len(artifacts) + len(trail) + len(files) + len(events) + len(evidence); n != 0 {
+	if n := len(sessions) + len(calls) + len(tools) + len(artifacts) + len(trail) + len(files) + len(events) +
+		len(evidence); n != 0 {
 		r.Errorf("got %d things, want none: %v %v %v %v", n, sessions, calls, tools, trail)
 	}
 	for what, err := range map[string]error{
-		"reply": second(n.Replay(r.ctx, "key")), "content": second(n.Content(r.ctx, "content:1")), "call": second(n.Call(r.ctx, "call_1")),
+		"reply": second(n.Replay(r.ctx, "key")), "content": second(n.Content(r.ctx, "content:1")),
+		"call": second(n.Call(r.ctx, "call_1")),
 	} {
 		if !errors.Is(err, store.ErrNotFound) {
 			r.Errorf("%s: got %v, want ErrNotFound", what, err)
@@ -213,7 +218,8 @@ func spacesDue(t *testing.T, r *rig) {
 		}
 	})
 	r.session("sess_of_default")
-	r.ok(r.in("unused").CreateSession(r.ctx, agent.Session{ID: "sess_1", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+	r.ok(r.in("unused").CreateSession(r.ctx, agent.Session{ID: "sess_1", CreatedAt: r.clock.now(),
+		UpdatedAt: r.clock.now()}, nil))
 	if used, unused := due("used"), due("unused"); !used.Equal(tomorrow) || !unused.IsZero() {
 		t.Errorf("after a change of one: due at %s and %s, want %s and now", used, unused, tomorrow)
 	}

@@ -26,7 +26,8 @@ func forfeits(t *testing.T, r *rig) {
 		all = append(all, n)
 	}
 	spend := func(id string) agent.Spend {
-		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: 70, Completion: 30, Estimated: 100}}
+		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: 70, Completion: 30, Estimated: 100}}
 	}
 	r.ok(r.s.Reserve(r.ctx, spend("spend_settled")))
 	r.ok(r.s.Settle(r.ctx, agent.Spend{ID: "spend_settled"}))
@@ -48,7 +49,8 @@ func forfeits(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		got, err := r.s.Spent(r.ctx, day, day)
 		r.ok(err)
-		if want := "[{m {20 1400 0 600 2000}}]"; len(got.Open) != 0 || len(got.Rows) != 1 || fmt.Sprint(got.Rows[0].Models) != want {
+		if want := "[{m {20 1400 0 600 2000}}]"; len(got.Open) != 0 || len(got.Rows) != 1 ||
+			fmt.Sprint(got.Rows[0].Models) != want {
 			t.Errorf("got %+v, want nothing open and one row with %s", got, want)
 		}
 	})
@@ -58,7 +60,8 @@ func forfeits(t *testing.T, r *rig) {
 func spending(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
 	spend := func(id string, prompt, completion int64) agent.Spend {
-		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m", Tokens: agent.Tokens{Requests: 1, Prompt: prompt, Completion: completion}}
+		return agent.Spend{ID: id, Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
+			Tokens: agent.Tokens{Requests: 1, Prompt: prompt, Completion: completion}}
 	}
 	for i := range 3 {
 		r.ok(r.s.Reserve(r.ctx, spend(fmt.Sprint("spend_", i), 1000, 500)))
@@ -72,7 +75,9 @@ func spending(t *testing.T, r *rig) {
 	warm := NewCommit("sess_of_alice", "call_2", r.clock.now())
 	warm.Log.ArtifactHit, warm.Log.OutcomeStatus, warm.Log.Owner = true, agent.StatusOK, "alice"
 	r.ok(r.s.CommitCall(r.ctx, warm))
-	r.ok(r.s.CommitCall(r.ctx, &store.CallCommit{Log: agent.LogEntry{Owner: "bob", CallID: "call_3", Method: "predict", OutcomeStatus: agent.StatusOK}}))
+	r.ok(r.s.CommitCall(r.ctx,
+		&store.CallCommit{Log: agent.LogEntry{Owner: "bob", CallID: "call_3", Method: "predict",
+			OutcomeStatus: agent.StatusOK}}))
 	r.everyWay(func() {
 		got, err := r.s.Spent(r.ctx, day, day)
 		r.ok(err)
@@ -98,7 +103,9 @@ func spending(t *testing.T, r *rig) {
 	})
 	r.ok(r.s.DeleteSession(r.ctx, "sess_of_alice", nil))
 	r.clock.advance(24 * time.Hour)
-	r.ok(r.s.CommitCall(r.ctx, &store.CallCommit{Log: agent.LogEntry{Owner: "bob", CallID: "call_4", Method: "predict", OutcomeStatus: agent.StatusOK}}))
+	r.ok(r.s.CommitCall(r.ctx,
+		&store.CallCommit{Log: agent.LogEntry{Owner: "bob", CallID: "call_4", Method: "predict",
+			OutcomeStatus: agent.StatusOK}}))
 	r.everyWay(func() {
 		if got, err := r.s.Spent(r.ctx, day+1, day+1); err != nil || len(got.Rows) != 1 || got.Rows[0].Calls != 1 {
 			t.Errorf("the next day: %+v, %v", got, err)

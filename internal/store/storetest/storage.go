@@ -40,7 +40,8 @@ func listStored(t testing.TB, s store.Namespace) (all []store.OwnerBytes) {
 func (r *rig) owned(owner, session string) *store.CallCommit {
 	r.Helper()
 	if _, err := r.s.Session(r.ctx, session); err != nil {
-		r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: session, Role: "calculator", Owner: owner, CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+		r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: session, Role: "calculator", Owner: owner,
+			CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
 	}
 	c := r.call(session)
 	c.Log.Owner = agent.LoggedOwner(owner)
@@ -84,19 +85,25 @@ func (r *rig) recordOf(session string) int64 {
 // What each kind takes is its owner's, and comes back when it is deleted.
 func stored(t *testing.T, r *rig) {
 	ann := r.owned("ann", "sess_ann")
-	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ben", Role: "calculator", Owner: "ben", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, map[string]json.RawMessage{"a": json.RawMessage(`"1"`)}))
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ben", Role: "calculator", Owner: "ben",
+		CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, map[string]json.RawMessage{"a": json.RawMessage(`"1"`)}))
 	anns := listStored(t, r.s)
 	r.commit(ann)
-	r.grew("a call", "ann", &anns, store.Bytes{Histories: r.recordOf("sess_ann"), Values: int64(len(agent.Encoded(ann.Outcome)) + len(ann.Effects))})
+	r.grew("a call", "ann", &anns, store.Bytes{Histories: r.recordOf("sess_ann"),
+		Values: int64(len(agent.Encoded(ann.Outcome)) + len(ann.Effects))})
 
 	ben := r.owned("ben", "sess_ben")
 	ben.Log.SystemPrompt, ben.Log.Context = "be plain", json.RawMessage(`{}`)
 	ben.Key, ben.Reply = &store.Idempotent{Key: "k", CallID: ben.Log.CallID}, json.RawMessage(`{"reply":1}`)
-	ben.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage(`"123"`), "bb": json.RawMessage(`4`)}}
+	ben.Context = &agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage(`"123"`),
+		"bb": json.RawMessage(`4`)}}
 	r.commit(ben)
 	values := int64(len(agent.Encoded(ben.Outcome))+len(ben.Effects)) + int64(len(`be plain{}{"reply":1}`))
-	r.grew("a call with debug, a key and a context", "ben", &anns, store.Bytes{Contexts: 2 + 3, Histories: r.recordOf("sess_ben"), Values: values})
-	_, err := r.s.ChangeContext(r.ctx, "sess_ben", 0, agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage(`5`)}, Delete: []string{"bb", "none"}}, nil)
+	r.grew("a call with debug, a key and a context", "ben", &anns,
+		store.Bytes{Contexts: 2 + 3, Histories: r.recordOf("sess_ben"), Values: values})
+	_, err := r.s.ChangeContext(r.ctx, "sess_ben", 0,
+		agent.ContextChange{Set: map[string]json.RawMessage{"a": json.RawMessage(`5`)}, Delete: []string{"bb", "none"}},
+		nil)
 	r.ok(err)
 	r.grew("a change of a context", "ben", &anns, store.Bytes{Contexts: -4 - 3})
 
@@ -104,7 +111,8 @@ func stored(t *testing.T, r *rig) {
 	r.grew("a file", "ann", &anns, store.FileBytes(&agent.File{Bytes: 5}))
 	r.addFile(agent.File{ID: "part_1", Owner: "ann", SessionID: "sess_ann", Internal: true}, "123")
 	r.grew("a large argument", "ann", &anns, store.Bytes{Histories: 3})
-	r.addFile(agent.File{ID: "part_2", Owner: "ann", SessionID: "sess_ann", Internal: true, ExpiresAt: r.clock.now().Add(1e15)}, "1234567")
+	r.addFile(agent.File{ID: "part_2", Owner: "ann", SessionID: "sess_ann", Internal: true,
+		ExpiresAt: r.clock.now().Add(1e15)}, "1234567")
 	r.grew("a large value", "ann", &anns, store.Bytes{Values: 7})
 	r.ok(r.s.DeleteFile(r.ctx, "file_1", nil))
 	r.grew("a file deleted", "ann", &anns, store.Bytes{}.Minus(store.FileBytes(&agent.File{Bytes: 5})))
@@ -127,19 +135,24 @@ func (r *rig) storedTools(before *[]store.OwnerBytes) {
 	code := "package tool // 1"
 	forged := Forged(r.owned("ann", "sess_ann"), code)
 	forged.Artifacts[0].Generation.Owner = "ann"
-	forged.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Owner: "ann", Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
+	forged.Tools = []store.ToolChange{{Role: "calculator", At: r.clock.now(), Owner: "ann",
+		Register: &agent.Contract{Purpose: "sums"}, IfAbsent: true}}
 	was := *before
 	r.commit(forged)
 	first := store.Bytes{}
-	store.ArtifactBytes((*agent.Artifact)(nil).Apply(forged.Artifacts[0]), func(_ string, b store.Bytes) { first.Add(b) })
-	store.ToolBytes(&agent.Tool{Contract: agent.Contract{Purpose: "sums"}}, func(_ string, b store.Bytes) { first.Add(b) })
-	first.Histories, first.Values = r.recordOf("sess_ann"), int64(len(agent.Encoded(forged.Outcome))+len(forged.Effects))
+	store.ArtifactBytes((*agent.Artifact)(nil).Apply(forged.Artifacts[0]),
+		func(_ string, b store.Bytes) { first.Add(b) })
+	store.ToolBytes(&agent.Tool{Contract: agent.Contract{Purpose: "sums"}},
+		func(_ string, b store.Bytes) { first.Add(b) })
+	first.Histories, first.Values = r.recordOf("sess_ann"),
+		int64(len(agent.Encoded(forged.Outcome))+len(forged.Effects))
 	if first.Tools < int64(len(code)+len("sums")) {
 		r.Errorf("a program and a role take %+v", first)
 	}
 	r.grew("a program", "ann", &was, first)
 
-	fixture := agent.Fixture{CallID: "c", SessionID: "sess_ben", Owner: "ben", Args: []json.RawMessage{json.RawMessage(`"< >"`)}, Value: json.RawMessage(`{"a":  1}`)}
+	fixture := agent.Fixture{CallID: "c", SessionID: "sess_ben", Owner: "ben",
+		Args: []json.RawMessage{json.RawMessage(`"< >"`)}, Value: json.RawMessage(`{"a":  1}`)}
 	change := func(what string, x agent.ArtifactChange, want store.Bytes) {
 		r.Helper()
 		x.Role, x.MethodName, x.At = "calculator", "add", r.clock.now()
@@ -147,21 +160,27 @@ func (r *rig) storedTools(before *[]store.OwnerBytes) {
 		r.ok(err)
 		r.grew(what, "ben", &was, want)
 	}
-	change("a fixture", agent.ArtifactChange{Result: agent.ClassOK, Fixture: &fixture}, store.Bytes{Tools: int64(len(`"\u003c \u003e"{"a":1}`))})
+	change("a fixture", agent.ArtifactChange{Result: agent.ClassOK, Fixture: &fixture},
+		store.Bytes{Tools: int64(len(`"\u003c \u003e"{"a":1}`))})
 	change("a count", agent.ArtifactChange{Result: agent.ClassOK}, store.Bytes{})
-	example := agent.Example{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`[1, 2]`)}, Expect: agent.Expectation{Value: json.RawMessage(`3`)}, Note: strings.Repeat("n", 10), State: agent.ExampleActive}
+	example := agent.Example{ID: "ex_1", By: "ben", Args: []json.RawMessage{json.RawMessage(`[1, 2]`)},
+		Expect: agent.Expectation{Value: json.RawMessage(`3`)}, Note: strings.Repeat("n", 10),
+		State: agent.ExampleActive}
 	change("an example", agent.ArtifactChange{Example: &example}, store.Bytes{Examples: 256 + 10 + 5 + 1})
 	change("the example dropped", agent.ArtifactChange{DropExample: "ex_1"}, store.Bytes{Examples: -256 - 10 - 5 - 1})
 
 	tool, err := r.s.Tool(r.ctx, "calculator")
 	r.ok(err)
-	proposal := agent.ContractProposal{ID: "prop_1", Checked: "1", Contract: agent.Contract{Purpose: "sums", Deliverable: json.RawMessage(`{"type":"number"}`)}, Owner: "ben", By: "desk.ask", CreatedAt: r.clock.now().UTC()}
+	proposal := agent.ContractProposal{ID: "prop_1", Checked: "1",
+		Contract: agent.Contract{Purpose: "sums", Deliverable: json.RawMessage(`{"type":"number"}`)}, Owner: "ben",
+		By: "desk.ask", CreatedAt: r.clock.now().UTC()}
 	tool.Proposals, _ = tool.Proposals.Add(proposal)
 	tool, err = r.s.PutTool(r.ctx, tool, tool.Revision, nil)
 	r.ok(err)
 	r.grew("a proposed contract", "ben", &was, store.Bytes{Tools: 256 + 6 + 1 + 8 + 4 + 17})
 	r.everyWay(func() {
-		if kept, err := r.s.Tool(r.ctx, "calculator"); err != nil || kept.Proposals.Of("ben") == nil || !bytes.Equal(agent.Encoded(kept.Proposals), agent.Encoded(tool.Proposals)) {
+		if kept, err := r.s.Tool(r.ctx, "calculator"); err != nil || kept.Proposals.Of("ben") == nil ||
+			!bytes.Equal(agent.Encoded(kept.Proposals), agent.Encoded(tool.Proposals)) {
 			r.Errorf("the tool has %+v, %v", kept.Proposals, err)
 		}
 	})
@@ -204,7 +223,8 @@ func storedApart(t *testing.T, r *rig) {
 		}
 		two, err := r.in("acme").Stored(r.ctx, "ann")
 		r.ok(err)
-		if one.Others != two.All || two.Others != one.All || erased != (two.All == store.Bytes{}) || !erased && two.All.Files != store.FileBytes(&agent.File{Bytes: 5}).Files {
+		if one.Others != two.All || two.Others != one.All || erased != (two.All == store.Bytes{}) || !erased &&
+			two.All.Files != store.FileBytes(&agent.File{Bytes: 5}).Files {
 			t.Errorf("here %+v, there %+v", one, two)
 		}
 	}

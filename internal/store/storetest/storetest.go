@@ -36,21 +36,39 @@ func Run(t *testing.T, h Harness) {
 		name string
 		test func(*testing.T, *rig)
 	}{
-		{"Sessions", sessions}, {"SessionsPage", sessionsPage}, {"Contexts", contexts}, {"ContextsAreTheCallers", contextsAreTheCallers},
+		{"Sessions", sessions}, {"SessionsPage", sessionsPage}, {"Contexts", contexts},
+		{"ContextsAreTheCallers", contextsAreTheCallers},
 		{"Commit", commit}, {"CommitWithoutSession", commitWithoutSession}, {"CommitAssignsSeq", commitAssignsSeq},
 		{"CommitConcurrently", commitConcurrently}, {"CommitRefused", commitRefused}, {"HistoryPages", historyPages},
-		{"HistoryFilters", historyFilters}, {"HistoryFilterPairs", historyFilterPairs}, {"HistoryLooks", historyLooks}, {"HistoryBytes", historyBytes}, {"HistoryTimes", historyTimes}, {"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage}, {"CallsOfOwner", callsOfOwner}, {"Corrections", corrections},
-		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies}, {"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
-		{"Counters", counters}, {"Artifacts", artifacts}, {"MadeFor", madeFor}, {"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
-		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools}, {"ToolRevisions", toolRevisions}, {"Ranking", ranking},
-		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections}, {"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Forfeits", forfeits}, {"Caps", caps}, {"CapsOfErased", capsOfErased}, {"CapsOfReplicas", capsOfReplicas}, {"Audit", audit}, {"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
-		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"WatchOperations", watchOperations}, {"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},
-		{"Replicas", replicas}, {"Ownership", ownership}, {"Yielding", yielding}, {"Fences", fences}, {"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions}, {"AdoptionRaces", adoptionRaces},
+		{"HistoryFilters", historyFilters}, {"HistoryFilterPairs", historyFilterPairs}, {"HistoryLooks", historyLooks},
+		{"HistoryBytes", historyBytes}, {"HistoryTimes", historyTimes},
+		{"HistoryKeepsUnknownKeys", historyKeepsUnknownKeys}, {"Calls", calls}, {"CallsPage", callsPage},
+		{"CallsOfOwner", callsOfOwner}, {"Corrections", corrections},
+		{"ValuesExpire", valuesExpire}, {"DebugExpires", debugExpires}, {"Replies", replies},
+		{"ContentBounded", contentBounded}, {"ContentBytes", contentBytes}, {"Patterns", patterns},
+		{"Counters", counters}, {"Artifacts", artifacts}, {"MadeFor", madeFor},
+		{"ArtifactRevisions", artifactRevisions}, {"ArtifactGone", artifactGone},
+		{"ArtifactUndo", artifactUndo}, {"Programs", programs}, {"OddNames", oddNames}, {"Tools", tools},
+		{"ToolRevisions", toolRevisions}, {"Ranking", ranking},
+		{"Policy", policy}, {"PolicyRaces", policyRaces}, {"Connections", connections},
+		{"ConnectionsChange", connectionsChange}, {"Spending", spending}, {"Forfeits", forfeits}, {"Caps", caps},
+		{"CapsOfErased", capsOfErased}, {"CapsOfReplicas", capsOfReplicas}, {"Audit", audit},
+		{"AuditChain", auditChain}, {"AuditErased", auditErased}, {"Watch", watch},
+		{"WatchResumes", watchResumes}, {"WatchCalls", watchCalls}, {"WatchOperations", watchOperations},
+		{"Leases", leases}, {"LeaseLost", leaseLost}, {"LeaseWaits", leaseWaits}, {"Candidates", candidates},
+		{"Replicas", replicas}, {"Ownership", ownership}, {"Yielding", yielding}, {"Fences", fences},
+		{"Repeats", repeats}, {"RepeatsConcurrently", repeatsConcurrently}, {"Adoptions", adoptions},
+		{"AdoptionRaces", adoptionRaces},
 		{"ArchiveAndRestore", archiveAndRestore}, {"RestoreTools", restoreTools}, {"RestoreOf", restoreOf},
 		{"RestoreBelow", restoreBelow}, {"RestoreRole", restoreRole},
-		{"Remove", remove}, {"DeletedEnds", deletedEnds}, {"DeletedForgets", deletedForgets}, {"Stale", stale}, {"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral}, {"CloseTwice", closeTwice},
-		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces}, {"WatchNamespaces", watchNamespaces}, {"SpacesList", spacesList}, {"SpacesErase", spacesErase}, {"SpacesDue", spacesDue},
-		{"Files", files}, {"FilesGo", filesGo}, {"FileBytes", fileBytes}, {"FilesOfCalls", filesOfCalls}, {"RepeatsWithFiles", repeatsWithFiles},
+		{"Remove", remove}, {"DeletedEnds", deletedEnds}, {"DeletedForgets", deletedForgets}, {"Stale", stale},
+		{"DeleteErases", deleteErases}, {"Expire", expire}, {"ExpireEphemeral", expireEphemeral},
+		{"CloseTwice", closeTwice},
+		{"Model", model}, {"Namespaces", namespaces}, {"EmptyNamespaces", emptyNamespaces},
+		{"WatchNamespaces", watchNamespaces}, {"SpacesList", spacesList}, {"SpacesErase", spacesErase},
+		{"SpacesDue", spacesDue},
+		{"Files", files}, {"FilesGo", filesGo}, {"FileBytes", fileBytes}, {"FilesOfCalls", filesOfCalls},
+		{"RepeatsWithFiles", repeatsWithFiles},
 		{"Stored", stored}, {"StoredApart", storedApart},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +153,8 @@ func (r *rig) ok(err error) {
 
 func (r *rig) session(id string) string {
 	r.Helper()
-	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", Owner: "local", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
+	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", Owner: "local", CreatedAt: r.clock.now(),
+		UpdatedAt: r.clock.now()}, nil))
 	return id
 }
 
@@ -147,16 +166,23 @@ func (r *rig) call(session string) *store.CallCommit {
 
 // NewCommit makes the commit of an ok call of calculator.add in the session.
 func NewCommit(session, id string, now time.Time) *store.CallCommit {
-	args, kwargs := []json.RawMessage{json.RawMessage(`"` + session + ` argument"`)}, json.RawMessage(`{"key":"`+session+` keyword"}`)
-	o := agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"` + session + ` value"`), ToolRole: "calculator", MethodName: "add"}
+	args, kwargs := []json.RawMessage{json.RawMessage(`"` + session + ` argument"`)},
+		json.RawMessage(`{"key":"`+session+` keyword"}`)
+	o := agent.Outcome{Status: agent.StatusOK, Value: json.RawMessage(`"` + session + ` value"`),
+		ToolRole: "calculator", MethodName: "add"}
 	at := agent.FormatTime(now)
 	return &store.CallCommit{
 		SessionID: session,
-		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: "calculator", MethodName: "add", Args: args, Kwargs: kwargs,
-			OutcomeSummary: agent.Summarize(o), TraceID: "trace", DurationMs: 1.5, ProgramSource: agent.SourcePersisted, ArtifactHit: true},
-		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: session, TraceID: "trace", CallID: id, Role: "calculator", Method: "add",
-			Args: args, Kwargs: kwargs, OutcomeStatus: o.Status, OutcomeValueClass: "string", ProgramSource: agent.SourcePersisted, ArtifactHit: true,
-			ContractSource: "none", ContractFingerprint: agent.FingerprintNone, AttemptFailures: []agent.AttemptFailure{}, HistoryRecordAppended: true},
+		Record: agent.Record{CallID: id, Timestamp: at, Speaker: agent.SpeakerUser, Role: "calculator",
+			MethodName: "add", Args: args, Kwargs: kwargs,
+			OutcomeSummary: agent.Summarize(o), TraceID: "trace", DurationMs: 1.5, ProgramSource: agent.SourcePersisted,
+			ArtifactHit: true},
+		Log: agent.LogEntry{Timestamp: at, Runtime: "go", SessionID: session, TraceID: "trace", CallID: id,
+			Role: "calculator", Method: "add",
+			Args: args, Kwargs: kwargs, OutcomeStatus: o.Status, OutcomeValueClass: "string",
+			ProgramSource: agent.SourcePersisted, ArtifactHit: true,
+			ContractSource: "none", ContractFingerprint: agent.FingerprintNone,
+			AttemptFailures: []agent.AttemptFailure{}, HistoryRecordAppended: true},
 		Outcome: o,
 		Effects: json.RawMessage(`{"note":"` + session + ` effect"}`),
 	}
@@ -165,15 +191,18 @@ func NewCommit(session, id string, now time.Time) *store.CallCommit {
 // Forged adds to the commit that calculator.add was forged for it.
 func Forged(c *store.CallCommit, code string) *store.CallCommit {
 	at, _ := time.Parse(time.RFC3339, c.Record.Timestamp)
-	c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: c.Record.Role, MethodName: c.Record.MethodName, At: at, Generation: NewGeneration("gen-1", code, at),
-		Result: agent.ClassOK, SessionID: c.SessionID})
+	c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: c.Record.Role, MethodName: c.Record.MethodName, At: at,
+		Generation: NewGeneration("gen-1", code, at),
+		Result:     agent.ClassOK, SessionID: c.SessionID})
 	return c
 }
 
 // NewGeneration makes a generation with the code.
 func NewGeneration(id, code string, at time.Time) *agent.Generation {
-	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code), Owner: "ann", Dependencies: []string{"strings"},
-		ContractFingerprint: agent.FingerprintNone, CheckedFingerprint: agent.FingerprintNone, RuntimeVersion: agent.ABI, CreatedAt: at, Cacheable: true}
+	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code),
+		Owner: "ann", Dependencies: []string{"strings"},
+		ContractFingerprint: agent.FingerprintNone, CheckedFingerprint: agent.FingerprintNone,
+		RuntimeVersion: agent.ABI, CreatedAt: at, Cacheable: true}
 }
 
 func (r *rig) commit(c *store.CallCommit) *store.CallCommit {

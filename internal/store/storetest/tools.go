@@ -16,7 +16,8 @@ func tools(t *testing.T, r *rig) {
 	k := agent.Contract{Purpose: "finds"}
 	other := agent.Contract{Purpose: "other"}
 	c.Tools = []store.ToolChange{
-		{Role: "finder", At: r.clock.now(), Register: &k, IfAbsent: true, Owner: "ann"}, {Role: "finder", At: r.clock.now(), Register: &other, IfAbsent: true, Owner: "ben"},
+		{Role: "finder", At: r.clock.now(), Register: &k, IfAbsent: true, Owner: "ann"},
+		{Role: "finder", At: r.clock.now(), Register: &other, IfAbsent: true, Owner: "ben"},
 		{Role: "nobody", At: r.clock.now(), Used: 1},
 	}
 	r.commit(c)
@@ -27,7 +28,8 @@ func tools(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		got, err := r.s.Tool(r.ctx, "finder")
 		r.ok(err)
-		if got.Purpose != "finds" || got.Owner != "ann" || got.UsageCount != 2 || got.Revision != 3 || !got.LastUsedAt.Equal(r.clock.now()) || !got.CreatedAt.Equal(r.clock.now().Add(-time.Hour)) {
+		if got.Purpose != "finds" || got.Owner != "ann" || got.UsageCount != 2 || got.Revision != 3 ||
+			!got.LastUsedAt.Equal(r.clock.now()) || !got.CreatedAt.Equal(r.clock.now().Add(-time.Hour)) {
 			t.Errorf("got %+v", got)
 		}
 		if _, err := r.s.Tool(r.ctx, "nobody"); !errors.Is(err, store.ErrNotFound) {
@@ -54,7 +56,8 @@ func tools(t *testing.T, r *rig) {
 }
 
 func toolRevisions(t *testing.T, r *rig) {
-	one, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "one"}}, 0, &agent.AuditEntry{ID: "audit_1"})
+	one, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "one"}}, 0,
+		&agent.AuditEntry{ID: "audit_1"})
 	r.ok(err)
 	if one.Revision != 1 || one.CreatedAt.IsZero() {
 		t.Errorf("got %+v", one)
@@ -62,12 +65,14 @@ func toolRevisions(t *testing.T, r *rig) {
 	if _, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder"}, 0, nil); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("new again: got %v, want ErrConflict", err)
 	}
-	two, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "two"}, UsageCount: 99}, one.Revision, nil)
+	two, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "two"}, UsageCount: 99},
+		one.Revision, nil)
 	r.ok(err)
 	if two.UsageCount != 0 || !two.CreatedAt.Equal(one.CreatedAt) {
 		t.Errorf("usage is the store's: got %+v", two)
 	}
-	_, err = r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "three"}, Methods: map[string]agent.Contract{"find": {Purpose: "m"}}}, store.AnyRevision, nil)
+	_, err = r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "three"},
+		Methods: map[string]agent.Contract{"find": {Purpose: "m"}}}, store.AnyRevision, nil)
 	r.ok(err)
 	r.everyWay(func() {
 		got, err := r.s.Tool(r.ctx, "finder")
@@ -81,7 +86,8 @@ func toolRevisions(t *testing.T, r *rig) {
 func ranking(t *testing.T, r *rig) {
 	r.session("sess_1")
 	use := func(role string, ok, bad int, state string) {
-		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: role, CreatedAt: r.clock.now(), LastUsedAt: r.clock.now()}, 0, nil)
+		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: role, CreatedAt: r.clock.now(), LastUsedAt: r.clock.now()}, 0,
+			nil)
 		r.ok(err)
 		r.forge(role, "m", "package tool // "+role)
 		for i := range ok + bad {
@@ -90,7 +96,8 @@ func ranking(t *testing.T, r *rig) {
 			if i >= ok {
 				class = agent.ClassIntrinsic
 			}
-			c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "m", At: r.clock.now(), Result: class, State: state}}
+			c.Artifacts = []agent.ArtifactChange{{Role: role, MethodName: "m", At: r.clock.now(), Result: class,
+				State: state}}
 			c.Tools = []store.ToolChange{{Role: role, At: r.clock.now(), Used: 1}}
 			r.commit(c)
 		}
@@ -113,19 +120,23 @@ func ranking(t *testing.T, r *rig) {
 		if fmt.Sprintf("%q", names) != `["fresh" "shaky" "broken" "old but durable" "stale"]` {
 			t.Errorf("got %q", names)
 		}
-		if x := got[0]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" || x.State != agent.StateCandidate {
+		if x := got[0]; x.Score < 0.966 || x.Score > 0.968 || fmt.Sprint(x.Methods) != "[m]" ||
+			x.State != agent.StateCandidate {
 			t.Errorf("got %+v, want score exp(-1/30)", x)
 		}
-		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 2); err != nil || len(got) != 2 || got[0].Tool.Role != "fresh" {
+		if got, err := r.s.RankTools(r.ctx, r.clock.now(),
+			2); err != nil || len(got) != 2 || got[0].Tool.Role != "fresh" {
 			t.Errorf("limited to 2: got %+v, %v", got, err)
 		}
 	})
 	c := r.call("sess_1") // a use brings a stale tool back
-	c.Artifacts = []agent.ArtifactChange{{Role: "old but durable", MethodName: "m", At: r.clock.now(), Result: agent.ClassOK}}
+	c.Artifacts = []agent.ArtifactChange{{Role: "old but durable", MethodName: "m", At: r.clock.now(),
+		Result: agent.ClassOK}}
 	c.Tools = []store.ToolChange{{Role: "old but durable", At: r.clock.now(), Used: 1}}
 	r.commit(c)
 	r.everyWay(func() {
-		if got, err := r.s.RankTools(r.ctx, r.clock.now(), 1); err != nil || len(got) != 1 || got[0].Tool.Role != "old but durable" {
+		if got, err := r.s.RankTools(r.ctx, r.clock.now(),
+			1); err != nil || len(got) != 1 || got[0].Tool.Role != "old but durable" {
 			t.Errorf("after its use: got %+v, %v", got, err)
 		}
 	})

@@ -55,7 +55,8 @@ func watchCalls(t *testing.T, r *rig) {
 		n := []store.Namespace{r.s, other}[w%2]
 		group.Go(func() {
 			for i := range each {
-				if err := n.CommitCall(r.ctx, NewCommit("sess_1", fmt.Sprintf("call_%d_%d", w, i), r.clock.now())); err != nil {
+				if err := n.CommitCall(r.ctx, NewCommit("sess_1", fmt.Sprintf("call_%d_%d", w, i),
+					r.clock.now())); err != nil {
 					t.Error(err)
 				}
 			}
@@ -108,13 +109,15 @@ func watchOperations(t *testing.T, r *rig) {
 			return err
 		},
 		func() error {
-			allowed := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(), Manifest: &agent.Manifest{ApprovedBy: "op"}}
+			allowed := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now(),
+				Manifest: &agent.Manifest{ApprovedBy: "op"}}
 			_, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, allowed, &agent.AuditEntry{ID: "aud_2"})
 			return err
 		},
 		func() error {
 			c := r.call("sess_1")
-			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(), Result: agent.ClassOK, SessionID: "sess_1"}}
+			c.Artifacts = []agent.ArtifactChange{{Role: "calculator", MethodName: "add", At: r.clock.now(),
+				Result: agent.ClassOK, SessionID: "sess_1"}}
 			return r.s.CommitCall(r.ctx, c)
 		},
 	} {

@@ -29,13 +29,16 @@ import (
 func main() {
 	if dependency(os.Args[len(os.Args)-1]) {
 		// The library would run everything that uses facts, which takes four times as long as the rest of the checks.
-		unitchecker.Main(printf.Analyzer, lostcancel.Analyzer, sa1019.SCAnalyzer.Analyzer, filtered(errcheck.Analyzer, ofOurs)) // the last one for its flag
+		// the last one for its flag
+		unitchecker.Main(printf.Analyzer, lostcancel.Analyzer, sa1019.SCAnalyzer.Analyzer,
+			filtered(errcheck.Analyzer, ofOurs))
 	}
 	var all []*analysis.Analyzer
 	for _, a := range slices.Concat(staticcheck.Analyzers, simple.Analyzers) {
 		all = append(all, filtered(a.Analyzer, everywhere))
 	}
-	all = append(all, filtered(unusedAnalyzer(unused.Analyzer), everywhere), filtered(ineffassign.Analyzer, everywhere), filtered(errcheck.Analyzer, ofOurs))
+	all = append(all, filtered(unusedAnalyzer(unused.Analyzer), everywhere), filtered(ineffassign.Analyzer, everywhere),
+		filtered(errcheck.Analyzer, ofOurs))
 	unitchecker.Main(append(all, vet.Suite...)...)
 }
 
@@ -46,14 +49,16 @@ const module = "github.com/recurgentd/recurgentd"
 func dependency(file string) bool {
 	var asked unitchecker.Config
 	data, err := os.ReadFile(file)
-	return err == nil && json.Unmarshal(data, &asked) == nil && asked.VetxOnly && !strings.HasPrefix(asked.ImportPath, module)
+	return err == nil && json.Unmarshal(data, &asked) == nil && asked.VetxOnly &&
+		!strings.HasPrefix(asked.ImportPath, module)
 }
 
 func everywhere(string) bool { return true }
 
 // ofOurs leaves out tests and what is taken from others.
 func ofOurs(file string) bool {
-	return !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/test/") && !strings.Contains(file, "/html/internal/") && !strings.Contains(file, "/clients/")
+	return !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/test/") &&
+		!strings.Contains(file, "/html/internal/") && !strings.Contains(file, "/clients/")
 }
 
 // filtered is the analyzer without the findings in other files than those, and without those that the source says to ignore.
@@ -96,13 +101,15 @@ func ignored(pass *analysis.Pass, check string, pos token.Pos, line int) bool {
 
 // unusedAnalyzer reports what the other found. The go command analyses a package together with its tests, so what only these use is used.
 func unusedAnalyzer(found *lint.Analyzer) *analysis.Analyzer {
-	return &analysis.Analyzer{Name: "U1000", Doc: "unused code", Requires: []*analysis.Analyzer{found.Analyzer}, Run: func(pass *analysis.Pass) (any, error) {
-		result, _ := pass.ResultOf[found.Analyzer].(unused.Result)
-		for _, o := range result.Unused {
-			pass.Report(analysis.Diagnostic{Pos: posOf(pass, o.Position), Message: o.Kind + " " + o.Name + " is unused"})
-		}
-		return nil, nil
-	}}
+	return &analysis.Analyzer{Name: "U1000", Doc: "unused code", Requires: []*analysis.Analyzer{found.Analyzer},
+		Run: func(pass *analysis.Pass) (any, error) {
+			result, _ := pass.ResultOf[found.Analyzer].(unused.Result)
+			for _, o := range result.Unused {
+				pass.Report(analysis.Diagnostic{Pos: posOf(pass, o.Position),
+					Message: o.Kind + " " + o.Name + " is unused"})
+			}
+			return nil, nil
+		}}
 }
 
 // posOf finds a position by its file and line.

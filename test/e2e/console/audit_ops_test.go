@@ -55,11 +55,13 @@ func TestOpsAuditPages(t *testing.T) {
 	p.at("#/audit")
 	p.sees("tbody tr:has-text('undo') >> " + button("Undo"))
 	p.click("a:has-text('Next page')")
-	p.sees("tbody tr:has-text('the first') .badge:text-is('undone')", "tbody tr:has-text('the second') >> "+button("Undo"))
+	p.sees("tbody tr:has-text('the first') .badge:text-is('undone')",
+		"tbody tr:has-text('the second') >> "+button("Undo"))
 	p.lacks("tbody tr:has-text('the first') >> " + button("Undo"))
 	p.lacks("tbody tr:has-text('policy') >> " + button("Undo")) // changed again since
 	p.click("tbody tr:has-text('policy') >> nth=-1 >> a >> nth=0")
-	p.sees("dialog >> text=No undo: spend.day_tokens was changed again since.", "dialog table.diff td.added:has-text('day_tokens')")
+	p.sees("dialog >> text=No undo: spend.day_tokens was changed again since.",
+		"dialog table.diff td.added:has-text('day_tokens')")
 	p.accessible("Audit with an entry")
 	p.click("dialog >> " + button("Close"))
 	p.click("tbody tr:has-text('the first') a >> nth=0")

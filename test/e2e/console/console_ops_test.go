@@ -15,8 +15,10 @@ import (
 )
 
 var (
-	programNet60 = rig.Program("\tgross, ok := call.Arg(0, \"gross\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"gross must be a number\")\n\t}\n\treturn gross * 0.6, nil")
-	programNet70 = rig.Program("\tgross, ok := call.Arg(0, \"gross\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"gross must be a number\")\n\t}\n\treturn gross * 0.7, nil")
+	programNet60 = rig.Program(
+		"\tgross, ok := call.Arg(0, \"gross\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"gross must be a number\")\n\t}\n\treturn gross * 0.6, nil")
+	programNet70 = rig.Program(
+		"\tgross, ok := call.Arg(0, \"gross\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"gross must be a number\")\n\t}\n\treturn gross * 0.7, nil")
 )
 
 // A call is followed while its program is written, its wrong answer corrected and seen right, in two tabs and over a restart.
@@ -126,7 +128,8 @@ func TestOpsOperations(t *testing.T) {
 func TestOpsReadOnly(t *testing.T) {
 	const admin, reader, slow = "0123456789abcdef-admin", "0123456789abcdef-reader", "0123456789abcdef-slow"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
-		rig.WriteFile(t, "tokens", "root "+admin+"\nroot2 "+reader+" scopes=read\nslow "+slow+" scopes=read rate=0.001/s\n"))
+		rig.WriteFile(t, "tokens", "root "+admin+"\nroot2 "+reader+" scopes=read\nslow "+slow+
+			" scopes=read rate=0.001/s\n"))
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/live")
 	p.fill("input[type=password]", "not-a-token")
@@ -141,11 +144,13 @@ func TestOpsReadOnly(t *testing.T) {
 	for _, hash := range []string{"#/live", "#/tools", "#/inbox", "#/sessions", "#/usage", "#/policy", "#/system"} {
 		p.do("evaluate", "location.hash = '"+hash+"'")
 		p.sees("a[href='" + hash + "'][aria-current=page]")
-		for _, none := range []string{"main .action", "main button.danger", "a:text-is('New session')", "a:text-is('Audit')"} {
+		for _, none := range []string{"main .action", "main button.danger", "a:text-is('New session')",
+			"a:text-is('Audit')"} {
 			p.lacks(none)
 		}
 	}
-	if stored, _ := p.do("evaluate", "Object.values(localStorage).join() + document.cookie").(string); strings.Contains(stored, reader) {
+	if stored, _ := p.do("evaluate",
+		"Object.values(localStorage).join() + document.cookie").(string); strings.Contains(stored, reader) {
 		t.Errorf("the token is kept beyond the tab: %q", stored)
 	}
 	p.click(button("Sign out"))
@@ -166,7 +171,8 @@ func TestOpsHostileTexts(t *testing.T) {
 		method = `"><svg onload=canary()>`
 		value  = `<script>canary()</script><img src=x onerror="canary()"><a href="javascript:canary()">x</a>${canary()}</textarea><style>*{display:none}</style>`
 	)
-	hostile := rig.Program("\t// " + value + "\n\tif call.Arg(0, \"<b onclick=canary()>\") == nil {\n\t\treturn nil, recurgent.Fail(\"nope\", call.Kwargs[\"why\"].(string))\n\t}\n\treturn map[string]any{call.Arg(0, \"<b onclick=canary()>\").(string): call.Arg(0, \"<b onclick=canary()>\")}, nil")
+	hostile := rig.Program("\t// " + value +
+		"\n\tif call.Arg(0, \"<b onclick=canary()>\") == nil {\n\t\treturn nil, recurgent.Fail(\"nope\", call.Kwargs[\"why\"].(string))\n\t}\n\treturn map[string]any{call.Arg(0, \"<b onclick=canary()>\").(string): call.Arg(0, \"<b onclick=canary()>\")}, nil")
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(hostile)
 	d := rig.Start(t, m)
@@ -178,9 +184,13 @@ func TestOpsHostileTexts(t *testing.T) {
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	name := "/" + escaped(role) + "/" + escaped(method)
 	for hash, sees := range map[string]string{
-		"#/live": "onerror=canary()", "#/calls/" + ok.CallID: "<script>canary()</script>", "#/calls/" + failed.CallID: "<script>canary()</script>", "#/tools": "<img src=x", "#/tools/" + escaped(role): "<svg onload",
-		"#/tools" + name: "<script>canary()", "#/tools" + name + "?tab=generations": "<script>canary()", "#/tools" + name + "?tab=try": "<svg onload", "#/tools" + name + "?tab=calls": "<img src=x",
-		"#/sessions": "<img src=x", "#/sessions/" + s: "<img src=x", "#/usage": "<img src=x", "#/audit": "<script>canary()",
+		"#/live": "onerror=canary()", "#/calls/" + ok.CallID: "<script>canary()</script>",
+		"#/calls/" + failed.CallID: "<script>canary()</script>", "#/tools": "<img src=x",
+		"#/tools/" + escaped(role): "<svg onload",
+		"#/tools" + name:           "<script>canary()", "#/tools" + name + "?tab=generations": "<script>canary()",
+		"#/tools" + name + "?tab=try": "<svg onload", "#/tools" + name + "?tab=calls": "<img src=x",
+		"#/sessions": "<img src=x", "#/sessions/" + s: "<img src=x", "#/usage": "<img src=x",
+		"#/audit": "<script>canary()",
 	} {
 		p.at(hash)
 		p.sees("main :text('" + strings.ReplaceAll(sees, "'", `\'`) + "')")
@@ -219,15 +229,22 @@ func TestOpsEveryPage(t *testing.T) {
 	repaired := d.Call(d.Session("text_tools"), "initials", "Grace  Hopper")
 	net := d.Call(d.Session("tax"), "net", 1000)
 	d.Policy(map[string]any{"correction": "manual"})
-	d.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700, "note": "30 percent"})
+	d.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700,
+		"note": "30 percent"})
 	pages := map[string]string{
-		"live": "#/live", "log": "#/live?log=1", "call": "#/calls/" + net.CallID, "repaired": "#/calls/" + repaired.CallID, "tools": "#/tools", "tool": "#/tools/calculator", "method": "#/tools/text_tools/initials",
-		"generations": "#/tools/text_tools/initials?tab=generations", "examples": "#/tools/tax/net?tab=examples", "try": "#/tools/calculator/add?tab=try", "effects": "#/tools/calculator/add?tab=effects",
-		"calls": "#/tools/calculator/add?tab=calls", "inbox": "#/inbox", "sessions": "#/sessions", "session": "#/sessions/" + s, "new": "#/sessions/new", "usage": "#/usage", "policy": "#/policy", "audit": "#/audit", "system": "#/system",
+		"live": "#/live", "log": "#/live?log=1", "call": "#/calls/" + net.CallID,
+		"repaired": "#/calls/" + repaired.CallID, "tools": "#/tools", "tool": "#/tools/calculator",
+		"method":      "#/tools/text_tools/initials",
+		"generations": "#/tools/text_tools/initials?tab=generations", "examples": "#/tools/tax/net?tab=examples",
+		"try": "#/tools/calculator/add?tab=try", "effects": "#/tools/calculator/add?tab=effects",
+		"calls": "#/tools/calculator/add?tab=calls", "inbox": "#/inbox", "sessions": "#/sessions",
+		"session": "#/sessions/" + s, "new": "#/sessions/new", "usage": "#/usage", "policy": "#/policy",
+		"audit": "#/audit", "system": "#/system",
 	}
 	b, dir := newBrowser(t), shots(t)
 	for _, scheme := range []string{"light", "dark"} {
-		for size, viewport := range map[string]map[string]any{"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}} {
+		for size, viewport := range map[string]map[string]any{"desktop": {"width": 1280, "height": 900},
+			"phone": {"width": 390, "height": 844}} {
 			p := b.open(t, scheme+"-"+size, d.URL, map[string]any{"colorScheme": scheme, "viewport": viewport})
 			for name, hash := range pages {
 				p.at(hash)
@@ -235,20 +252,24 @@ func TestOpsEveryPage(t *testing.T) {
 				what := name + ", " + scheme + ", " + size
 				p.lacks("main .empty")
 				p.lacks("main .failure")
-				if wide, _ := p.do("evaluate", "document.documentElement.scrollWidth - innerWidth").(float64); wide > 0 {
+				if wide, _ := p.do("evaluate",
+					"document.documentElement.scrollWidth - innerWidth").(float64); wide > 0 {
 					t.Errorf("%s is %v pixels wider than the window", what, wide)
 				}
 				if (scheme == "light") == (size == "desktop") { // both colours and both sizes, in half the time
 					p.accessible(what)
 				}
 				if name == "generations" {
-					if space, _ := p.do("evaluate", "getComputedStyle(document.querySelector('table.diff tbody td + td')).whiteSpace").(string); space != "pre-wrap" {
+					if space, _ := p.do("evaluate",
+						"getComputedStyle(document.querySelector('table.diff tbody td + td')).whiteSpace").(string); space != "pre-wrap" {
 						t.Errorf("%s: differences are shown with %q white space, which loses indents", what, space)
 					}
 				}
-				p.do("screenshot", map[string]any{"path": dir + "/" + name + "-" + scheme + "-" + size + ".png", "fullPage": true})
+				p.do("screenshot", map[string]any{"path": dir + "/" + name + "-" + scheme + "-" + size + ".png",
+					"fullPage": true})
 			}
-			if out := os.Getenv("CONSOLE_PICTURE"); out != "" && scheme+size == "lightdesktop" { // an absolute path: that of docs/console.png
+			// an absolute path: that of docs/console.png
+			if out := os.Getenv("CONSOLE_PICTURE"); out != "" && scheme+size == "lightdesktop" {
 				p.at(pages["generations"])
 				p.sees("table.diff")
 				p.do("screenshot", map[string]any{"path": out})

@@ -23,7 +23,8 @@ func (p *page) has(field, want string) {
 // asks reports it when the browser would ask before the tab goes, or would not.
 func (p *page) asks(want bool) {
 	p.t.Helper()
-	if left, _ := p.do("evaluate", "dispatchEvent(new Event('beforeunload', { cancelable: true }))").(bool); left == want {
+	if left, _ := p.do("evaluate",
+		"dispatchEvent(new Event('beforeunload', { cancelable: true }))").(bool); left == want {
 		p.t.Errorf("the browser asks before the tab goes: %v, want %v", !left, want)
 	}
 }
@@ -59,11 +60,13 @@ func TestOpsDrafts(t *testing.T) {
 	s := d.Session("tax")
 	call := d.Call(s, "net", 1000)
 	path := rig.MethodPath("tax", "net")
-	d.Do(200, "PUT", path+"/examples", object{"examples": []object{{"args": []any{1000}, "expect": object{"value": 600}}}})
+	d.Do(200, "PUT", path+"/examples",
+		object{"examples": []object{{"args": []any{1000}, "expect": object{"value": 600}}}})
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	nothing := func() {}
 
-	const hours, keys = "role=group[name=retention] >> label:has-text('value hours') input", ".switch:has-text('redact_keys') textarea"
+	const hours, keys = "role=group[name=retention] >> label:has-text('value hours') input",
+		".switch:has-text('redact_keys') textarea"
 	p.at("#/policy")
 	p.settled()
 	p.asks(false)
@@ -72,7 +75,9 @@ func TestOpsDrafts(t *testing.T) {
 	p.sees("h2:text-is('2 changes not saved yet')")
 	p.asks(true)
 	p.away(func() { d.Policy(object{"retention": object{"value_hours": 12}}) })
-	p.sees("h2:text-is('2 changes not saved yet')", ".unsaved:has-text('The stored retention was changed since you typed'):has-text('\"value_hours\":12')", "text=This is not JSON of the same type.")
+	p.sees("h2:text-is('2 changes not saved yet')",
+		".unsaved:has-text('The stored retention was changed since you typed'):has-text('\"value_hours\":12')",
+		"text=This is not JSON of the same type.")
 	p.lacks(".unsaved >> text=The stored redact_keys")
 	p.has(hours, "48")
 	p.has(keys, `["secret"`)
@@ -111,7 +116,8 @@ func TestOpsDrafts(t *testing.T) {
 	p.away(func() {
 		stored := examples(t, d, "tax", "net")
 		stored[0]["tolerance"], stored[0]["expect"] = 1, object{"value": 601}
-		d.Do(200, "PUT", path+"/examples", object{"examples": append(stored, object{"args": []any{3000}, "expect": object{"value": 1800}})})
+		d.Do(200, "PUT", path+"/examples",
+			object{"examples": append(stored, object{"args": []any{3000}, "expect": object{"value": 1800}})})
 	})
 	p.sees("text=The stored examples were changed since you typed.")
 	p.has(expected, "600")
@@ -199,11 +205,13 @@ func TestOpsDraftsEnd(t *testing.T) {
 		return id.Token(t, now, map[string]any{"jti": n, "sub": subject, "scope": "read call operate"})
 	}
 	expired := id.Token(t, now.Add(-48*time.Hour), nil)
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--oidc-issuer", id.URL,
+		"--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace")
 	alice := d.As(token(0, "alice"))
 	alice.Call(alice.Session("tax"), "net", 1000)
 	p := newBrowser(t).open(t, "one", d.URL, nil)
-	const hours, note, saved = "role=group[name=retention] >> label:has-text('value hours') input", "textarea[aria-label='Note 1']", "text=No examples yet."
+	const hours, note, saved = "role=group[name=retention] >> label:has-text('value hours') input",
+		"textarea[aria-label='Note 1']", "text=No examples yet."
 	examples := func() { p.hash("#/tools/tax/net?tab=examples", "tax.net") }
 	types := func() {
 		examples()
@@ -231,7 +239,8 @@ func TestOpsDraftsEnd(t *testing.T) {
 	p.hash("#/policy", "Policy")
 	p.has(hours, "48")
 	types()
-	if kept, _ := p.do("evaluate", "JSON.stringify([Object.values(localStorage), Object.values(sessionStorage), document.cookie, history.state])").(string); strings.Contains(kept, "alice knows") || !strings.Contains(kept, token(2, "alice")) {
+	if kept, _ := p.do("evaluate",
+		"JSON.stringify([Object.values(localStorage), Object.values(sessionStorage), document.cookie, history.state])").(string); strings.Contains(kept, "alice knows") || !strings.Contains(kept, token(2, "alice")) {
 		t.Errorf("what was typed is kept in %s", kept)
 	}
 	again(token(2, "alice"), token(3, "bob"))

@@ -22,7 +22,8 @@ func examples(t *testing.T, d *rig.Daemon, role, method string) (all []object) {
 // Notes of examples are seen and written, on a phone too.
 func TestOpsExampleNotes(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
-	d.Do(200, "PUT", rig.MethodPath("tax", "net")+"/examples", object{"examples": []object{{"args": []any{1000}, "expect": object{"value": 600}, "note": "60 percent"}}})
+	d.Do(200, "PUT", rig.MethodPath("tax", "net")+"/examples",
+		object{"examples": []object{{"args": []any{1000}, "expect": object{"value": 600}, "note": "60 percent"}}})
 	p := newBrowser(t).open(t, "one", d.URL, object{"viewport": object{"width": 390, "height": 844}})
 	p.at("#/tools/tax/net?tab=examples")
 	p.sees("textarea[aria-label='Note 1']")
@@ -43,7 +44,8 @@ func TestOpsExampleNotes(t *testing.T) {
 func TestOpsExamplesOfTwo(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	path := rig.MethodPath("tax", "net") + "/examples"
-	mine, theirs := object{"args": []any{1000}, "expect": object{"value": 600}}, object{"args": []any{2000}, "expect": object{"value": 1200}}
+	mine, theirs := object{"args": []any{1000}, "expect": object{"value": 600}},
+		object{"args": []any{2000}, "expect": object{"value": 1200}}
 	d.Do(200, "PUT", path, object{"examples": []object{mine}})
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/tools/tax/net?tab=examples")
@@ -68,7 +70,8 @@ func TestOpsUndoOfExamples(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}))
 	call := d.Call(d.Session("tax"), "net", 1000)
 	path := rig.MethodPath("tax", "net") + "/examples"
-	d.Do(200, "PUT", path, object{"examples": []object{{"args": []any{2000}, "expect": object{"value": 1200}, "note": "by hand", "tolerance": 0.5}}})
+	d.Do(200, "PUT", path, object{"examples": []object{{"args": []any{2000}, "expect": object{"value": 1200},
+		"note": "by hand", "tolerance": 0.5}}})
 	d.Do(200, "POST", "/v1/calls/"+call.CallID+"/verdict", object{"verdict": "right"})
 	before := examples(t, d, "tax", "net")
 	want := func(what string, want []object) {
@@ -123,8 +126,10 @@ func TestOpsUndoOfAWithdrawal(t *testing.T) {
 	p.at("#/calls/" + call.CallID)
 	withdraw()
 	p.click(".message >> " + button("Undo"))
-	p.sees(".messages >> text=Undone.", "section:has-text('Verdict') .badge:text-is('wrong')", "section:has-text('Verdict') >> text=“70 percent”")
-	if v := d.Get(path); v["verdict"] != "wrong" || v["note"] != "70 percent" || v["state"] != "active" || v["example_state"] != "active" {
+	p.sees(".messages >> text=Undone.", "section:has-text('Verdict') .badge:text-is('wrong')",
+		"section:has-text('Verdict') >> text=“70 percent”")
+	if v := d.Get(path); v["verdict"] != "wrong" || v["note"] != "70 percent" || v["state"] != "active" ||
+		v["example_state"] != "active" {
 		t.Errorf("after the undo the verdict is %v", v)
 	}
 	withdraw()

@@ -22,7 +22,9 @@ import (
 // stored uploads a file to the session and returns its reference.
 func stored(d *rig.Daemon, session, name, kind string, data []byte) object {
 	d.T.Helper()
-	r, err := http.Post(d.URL+"/v1/files?session_id="+session+"&name="+url.QueryEscape(name), kind, bytes.NewReader(data)) // not by the client of the rig, which reads what it sends
+	// not by the client of the rig, which reads what it sends
+	r, err := http.Post(d.URL+"/v1/files?session_id="+session+"&name="+url.QueryEscape(name), kind,
+		bytes.NewReader(data))
 	if err != nil {
 		d.T.Fatal(err)
 	}
@@ -43,7 +45,10 @@ type watched struct {
 func watch(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{}
-	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("somebody asked for %s", r.URL) }))
+	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter,
+		r *http.Request) {
+		t.Errorf("somebody asked for %s", r.URL)
+	}))
 	w.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			w.asked.Add(1)
@@ -65,7 +70,8 @@ func (p *page) faultless() {
 // until waits for an expression to hold in the page. Playwright's waitForFunction would evaluate it there, which the policy refuses.
 func (p *page) until(holds string) {
 	p.t.Helper()
-	p.do("evaluate", "(async () => { for (const end = Date.now() + 40000; !("+holds+"); await new Promise((f) => setTimeout(f, 20))) if (Date.now() > end) throw new Error('it never held'); })()")
+	p.do("evaluate", "(async () => { for (const end = Date.now() + 40000; !("+holds+
+		"); await new Promise((f) => setTimeout(f, 20))) if (Date.now() > end) throw new Error('it never held'); })()")
 }
 
 // hostilePage has every way that a page has to run something or to have something loaded.
@@ -96,9 +102,12 @@ func TestOpsFilesOfResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := d.Call(s, "make", object{
-		"table": stored(d, s, "Umsatz.csv", "text/csv", []byte("Stadt;Umsatz\nM\xfcnchen;\"1;5\"\n<b>Ulm</b>;2\n")), "page": stored(d, s, "report.html", "text/html", []byte(pageAt(outside))),
-		"drawing": stored(d, s, "chart.svg", "image/svg+xml", drawingAt(outside)), "picture": stored(d, s, "dot.png", "image/png", picture.Bytes()),
-		"text": stored(d, s, "notes.txt", "text/plain", []byte("one\n  <i>two</i>\n")), "archive": stored(d, s, "all.zip", "application/zip", []byte("PK"))})
+		"table":   stored(d, s, "Umsatz.csv", "text/csv", []byte("Stadt;Umsatz\nM\xfcnchen;\"1;5\"\n<b>Ulm</b>;2\n")),
+		"page":    stored(d, s, "report.html", "text/html", []byte(pageAt(outside))),
+		"drawing": stored(d, s, "chart.svg", "image/svg+xml", drawingAt(outside)),
+		"picture": stored(d, s, "dot.png", "image/png", picture.Bytes()),
+		"text":    stored(d, s, "notes.txt", "text/plain", []byte("one\n  <i>two</i>\n")),
+		"archive": stored(d, s, "all.zip", "application/zip", []byte("PK"))})
 	b := newBrowser(t)
 	p := b.open(t, "one", d.URL, object{"acceptDownloads": true})
 	p.at("#/calls/" + call.CallID)
@@ -107,7 +116,9 @@ func TestOpsFilesOfResults(t *testing.T) {
 		p.click(files + " >> " + button("Show "+name))
 	}
 	p.lacks(files + " >> " + button("Show all.zip"))
-	p.sees(files+" >> th:text-is('Umsatz')", files+" >> td:text-is('München')", files+" >> td:text-is('1;5')", files+" >> td:text-is('<b>Ulm</b>')", files+" >> pre:has-text('<i>two</i>')", files+" >> "+button("Download all.zip"))
+	p.sees(files+" >> th:text-is('Umsatz')", files+" >> td:text-is('München')", files+" >> td:text-is('1;5')",
+		files+" >> td:text-is('<b>Ulm</b>')", files+" >> pre:has-text('<i>two</i>')",
+		files+" >> "+button("Download all.zip"))
 	const frame = "iframe >> internal:control=enter-frame >> "
 	p.sees(frame + "h1:text-is('Quarterly report')")
 	p.sees(frame + "text=shown by an attribute")
@@ -131,7 +142,8 @@ func TestOpsFilesOfResults(t *testing.T) {
 	if n := outside.asked.Load(); n > 0 {
 		t.Errorf("%d connections were made to where the page points", n)
 	}
-	if sang, _ := p.do("evaluate", "window.violations.filter((v) => v.includes('canary')).join()").(string); sang != "" {
+	if sang, _ := p.do("evaluate",
+		"window.violations.filter((v) => v.includes('canary')).join()").(string); sang != "" {
 		t.Errorf("the page ran a script: %s", sang)
 	}
 }
@@ -150,7 +162,8 @@ func TestOpsTextResults(t *testing.T) {
 		text, _ := p.do("innerText", "pre[aria-label=Value]").(string)
 		return text
 	}
-	for value, want := range map[string]string{"one": "one", "one\n\ttwo \"2\"\n": "one\n\ttwo \"2\"\n", "a\x00b": `"a\u0000b"`, "<b>x</b>": "<b>x</b>"} {
+	for value, want := range map[string]string{"one": "one", "one\n\ttwo \"2\"\n": "one\n\ttwo \"2\"\n",
+		"a\x00b": `"a\u0000b"`, "<b>x</b>": "<b>x</b>"} {
 		if got := shown(value); strings.TrimRight(got, "\n") != strings.TrimRight(want, "\n") {
 			t.Errorf("%q is shown as %q", value, got)
 		}
@@ -172,8 +185,11 @@ func TestOpsTextResults(t *testing.T) {
 
 // A file is chosen for a call, or dropped on its form, and stands in the arguments as a reference; the result's file is saved byte by byte.
 func TestOpsFilesForCalls(t *testing.T) {
-	m := rig.NewModel(t, rig.Script{"files.echo": {rig.ProgEcho}, "files.read": {rig.Program("\tin, err := call.Open(call.Arg(0, \"in\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := io.ReadAll(in)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout, err := call.Create(\"copy.txt\", \"text/plain\")\n\t"+
-		"if err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintf(out, \"%s!\", data)\n\treturn out.Ref(), out.Close()", "fmt", "io")}})
+	m := rig.NewModel(t, rig.Script{"files.echo": {rig.ProgEcho},
+		"files.read": {rig.Program(
+			"\tin, err := call.Open(call.Arg(0, \"in\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := io.ReadAll(in)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout, err := call.Create(\"copy.txt\", \"text/plain\")\n\t"+
+				"if err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintf(out, \"%s!\", data)\n\treturn out.Ref(), out.Close()",
+			"fmt", "io")}})
 	d := rig.Start(t, m)
 	s := d.Session("files")
 	p := newBrowser(t).open(t, "one", d.URL, nil)

@@ -16,8 +16,11 @@ func TestOpsFirefox(t *testing.T) {
 	s, outside := d.Session("tax"), watch(t)
 	d.WantValue(d.Call(s, "net", 1000), 600.0, "generated")
 	p := newBrowserOf(t, "firefox-esr").open(t, "one", d.URL, nil)
-	for _, hash := range []string{"#/live", "#/live?log=1", "#/tools", "#/tools/tax", "#/tools/tax/net", "#/tools/tax/net?tab=generations", "#/tools/tax/net?tab=examples", "#/tools/tax/net?tab=try", "#/tools/tax/net?tab=effects",
-		"#/tools/tax/net?tab=calls", "#/inbox", "#/sessions", "#/sessions/" + s, "#/usage", "#/policy", "#/audit", "#/system"} {
+	for _, hash := range []string{"#/live", "#/live?log=1", "#/tools", "#/tools/tax", "#/tools/tax/net",
+		"#/tools/tax/net?tab=generations", "#/tools/tax/net?tab=examples", "#/tools/tax/net?tab=try",
+		"#/tools/tax/net?tab=effects",
+		"#/tools/tax/net?tab=calls", "#/inbox", "#/sessions", "#/sessions/" + s, "#/usage", "#/policy", "#/audit",
+		"#/system"} {
 		p.at(hash)
 		p.settled()
 		p.lacks("main .failure")

@@ -14,7 +14,8 @@ import (
 func TestOpsFreshDaemon(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	p := newBrowser(t).open(t, "one", d.URL, nil)
-	for hash, title := range map[string]string{"#/live": "No calls yet.", "#/live?log=1": "No calls yet.", "#/tools": "No tools yet.", "#/inbox": "Nothing waits for a decision.", "#/sessions": "No sessions yet.",
+	for hash, title := range map[string]string{"#/live": "No calls yet.", "#/live?log=1": "No calls yet.",
+		"#/tools": "No tools yet.", "#/inbox": "Nothing waits for a decision.", "#/sessions": "No sessions yet.",
 		"#/usage": "Nothing was used in this time.", "#/audit": "Nobody has done anything yet."} {
 		p.at(hash)
 		p.sees("main .empty:has-text('"+title+"')", "main .empty > p >> nth=1")
@@ -26,7 +27,8 @@ func TestOpsFreshDaemon(t *testing.T) {
 	}
 	p.click("a:text-is('start a session here')")
 	p.sees("h1:has-text('New session')")
-	for hash, path := range map[string]string{"#/audit?after=nowhere": "/v1/maintenance/audit?limit=50&after=nowhere", "#/tools?sort=nothing": "/v1/tools?sort=nothing"} {
+	for hash, path := range map[string]string{"#/audit?after=nowhere": "/v1/maintenance/audit?limit=50&after=nowhere",
+		"#/tools?sort=nothing": "/v1/tools?sort=nothing"} {
 		problem := d.Send("GET", path, nil, nil).Object(t)
 		p.at(hash)
 		p.sees(".failure")
@@ -57,14 +59,16 @@ func listed(t *testing.T, m *rig.Model, n int) *rig.Daemon {
 			first = s
 		}
 		r := d.Invoke(first, map[string]any{"role": role, "method": "net", "args": []any{1000 + i}})
-		d.Do(200, "POST", "/v1/calls/"+r.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700, "note": "70 percent"})
+		d.Do(200, "POST", "/v1/calls/"+r.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700,
+			"note": "70 percent"})
 	}
 	return d
 }
 
 // Every page is reached and worked by the keyboard alone; back leads to where one was, and what an address shows it shows after a reload.
 func TestOpsKeyboardEverywhere(t *testing.T) {
-	d := listed(t, rig.NewModel(t, rig.Script{"tool_0.net": {programNet60}, "tool_1.net": {programNet60}, "tool_2.net": {programNet60}}), 3)
+	d := listed(t, rig.NewModel(t, rig.Script{"tool_0.net": {programNet60}, "tool_1.net": {programNet60},
+		"tool_2.net": {programNet60}}), 3)
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/system")
 	hash := func() string {
@@ -77,7 +81,8 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		}
 	}
 	for _, page := range []struct{ letter, name, opens string }{
-		{"l", "Live", "tool_"}, {"t", "Tools", "tool_0"}, {"i", "Inbox", "tool_"}, {"s", "Sessions", "tool_2"}, {"u", "Usage", "tool_"}, {"p", "Policy", ""}, {"a", "Audit", "dialog"}, {"y", "System", ""},
+		{"l", "Live", "tool_"}, {"t", "Tools", "tool_0"}, {"i", "Inbox", "tool_"}, {"s", "Sessions", "tool_2"},
+		{"u", "Usage", "tool_"}, {"p", "Policy", ""}, {"a", "Audit", "dialog"}, {"y", "System", ""},
 	} {
 		press("g", page.letter)
 		p.sees("h1:text-is('"+page.name+"'):focus", "nav.pages a[aria-current=page]:text-is('"+page.name+"')")
@@ -99,7 +104,8 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		}
 		p.sees("main [data-row]")
 		press("j", "j", "k")
-		if row, _ := p.do("evaluate", "[...document.querySelectorAll('main [data-row]')].indexOf(document.activeElement)").(float64); row != 0 {
+		if row, _ := p.do("evaluate",
+			"[...document.querySelectorAll('main [data-row]')].indexOf(document.activeElement)").(float64); row != 0 {
 			t.Errorf("%s: j, j, k lead to row %v", page.name, row)
 		}
 		press("Enter")
@@ -116,7 +122,8 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 		p.sees("h1:has-text('" + page.opens + "')")
 		p.settled()
 		if hash() != opened || p.do("innerText", "h1") != title {
-			t.Errorf("%s: after a reload the page is %v at %s, was %v at %s", page.name, p.do("innerText", "h1"), hash(), title, opened)
+			t.Errorf("%s: after a reload the page is %v at %s, was %v at %s", page.name, p.do("innerText", "h1"),
+				hash(), title, opened)
 		}
 		p.do("goBack")
 		p.sees("h1:text-is('" + page.name + "')")
@@ -128,7 +135,8 @@ func TestOpsKeyboardEverywhere(t *testing.T) {
 	p.at("#/tools")
 	p.sees("tbody tr:nth-child(3)")
 	press("j", "j", "j", "k", "k")
-	if hidden, _ := p.do("evaluate", "document.querySelector('.bar').getBoundingClientRect().bottom - document.activeElement.getBoundingClientRect().top").(float64); hidden > 0 {
+	if hidden, _ := p.do("evaluate",
+		"document.querySelector('.bar').getBoundingClientRect().bottom - document.activeElement.getBoundingClientRect().top").(float64); hidden > 0 {
 		t.Errorf("the row that k led to is %v pixels behind the bar", hidden)
 	}
 	p.do("setViewportSize", map[string]any{"width": 1280, "height": 720})
@@ -152,7 +160,8 @@ func TestOpsCorrectionArrives(t *testing.T) {
 	d := rig.Start(t, m)
 	net := d.Call(d.Session("tax"), "net", 1000)
 	d.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", map[string]any{"verdict": "wrong", "expected": 700})
-	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
+	p := newBrowser(t).open(t, "one", d.URL,
+		map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
 	p.at("#/calls/" + net.CallID)
 	p.sees("section:has-text('Verdict') .badge:text-matches('running|queued')")
 	m.Release()
@@ -162,7 +171,8 @@ func TestOpsCorrectionArrives(t *testing.T) {
 	d.Do(204, "DELETE", "/v1/sessions/"+gone.SessionID, nil)
 	other := p.b.open(t, "two", d.URL, nil)
 	other.at("#/calls/" + gone.CallID)
-	other.sees("h1:has-text('tax.net(…)')", "text=They were erased together with the session.", "text=This call cannot be judged: its value is no longer kept.")
+	other.sees("h1:has-text('tax.net(…)')", "text=They were erased together with the session.",
+		"text=This call cannot be judged: its value is no longer kept.")
 	other.lacks("main >> " + button("Right"))
 	other.at("#/live")
 	other.sees("td:has-text('tax.net(…)')", "td:has-text('tax.net(1000)')")

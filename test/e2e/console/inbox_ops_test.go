@@ -27,9 +27,12 @@ func (p *page) signIn(token string) {
 func TestOpsInbox(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
 	reaches := rig.Program("\t_ = \"https://evil.example.org/x\"\n\treturn 1, nil")
-	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho}, "movies.find": {rig.ProgMoviesWeak},
-		"office.gather": {rig.Program("\tcall.Delegate(\"cinema\", recurgent.Contract{Deliverable: map[string]any{\"type\": \"array\", \"min_items\": 1}})\n\treturn call.Args, nil")}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+"\ncal "+cals+" scopes=read,call\n"))
+	m := rig.NewModel(t, rig.Script{"tax.net": {programNet60}, "echo.m": {rig.ProgEcho},
+		"movies.find": {rig.ProgMoviesWeak},
+		"office.gather": {rig.Program(
+			"\tcall.Delegate(\"cinema\", recurgent.Contract{Deliverable: map[string]any{\"type\": \"array\", \"min_items\": 1}})\n\treturn call.Args, nil")}})
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"eve "+eves+"\ncal "+cals+" scopes=read,call\n"))
 	eve, cal := d.As(eves), d.As(cals)
 	p := newBrowser(t).open(t, "eve", d.URL, nil)
 	p.signIn(eves)
@@ -52,14 +55,16 @@ func TestOpsInbox(t *testing.T) {
 	// A correction that no program holds, tried until it is left to people.
 	eve.Policy(object{"backoff": object{"base_seconds": 1, "max_seconds": 1}})
 	net := eve.Call(eve.Session("tax"), "net", 1000)
-	eve.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", object{"verdict": "wrong", "expected": 700, "note": "70 percent"})
+	eve.Do(200, "POST", "/v1/calls/"+net.CallID+"/verdict", object{"verdict": "wrong", "expected": 700,
+		"note": "70 percent"})
 
 	// A proposal of somebody who may not operate.
 	s := cal.Session("echo")
 	right := cal.Call(s, "m", 1)
 	cal.Do(200, "POST", "/v1/calls/"+right.CallID+"/verdict", object{"verdict": "right"})
 	decide("proposal", "Accept the example", "echo.m", "(1)", "by cal")
-	if list := eve.Get(rig.MethodPath("echo", "m") + "/examples")["examples"].([]any); len(list) != 1 || list[0].(object)["state"] != "active" {
+	if list := eve.Get(rig.MethodPath("echo", "m") +
+		"/examples")["examples"].([]any); len(list) != 1 || list[0].(object)["state"] != "active" {
 		t.Errorf("after the proposal was accepted: %v", list)
 	}
 
@@ -77,7 +82,8 @@ func TestOpsInbox(t *testing.T) {
 	// Effects that are new.
 	eve.Do(200, "PUT", rig.MethodPath("echo", "m"), object{"code": reaches})
 	decide("effects", "Approve the effects", "gen-2", "after gen-1", "evil.example.org")
-	if e := eve.Get(rig.MethodPath("echo", "m") + "/effects"); e["origin"] != "approved" || !rig.Equal([]any{"evil.example.org"}, e["hosts"]) {
+	if e := eve.Get(rig.MethodPath("echo", "m") +
+		"/effects"); e["origin"] != "approved" || !rig.Equal([]any{"evil.example.org"}, e["hosts"]) {
 		t.Errorf("after the effects were allowed: %v", e)
 	}
 
@@ -89,7 +95,8 @@ func TestOpsInbox(t *testing.T) {
 	if a := eve.Artifact("echo", "m"); a["approved"] != true || a["current_generation"] != "gen-3" {
 		t.Errorf("after the approval gen-3 is not approved: %v, %v", a["current_generation"], a["approved"])
 	}
-	eve.Policy(object{"approval_required": false, "recommendations": object{"min_evidence": 1, "weak_rate": 0.1, "corrections": 1}})
+	eve.Policy(object{"approval_required": false, "recommendations": object{"min_evidence": 1, "weak_rate": 0.1,
+		"corrections": 1}})
 
 	// A recommendation, one after the other.
 	eve.Do(201, "PUT", "/v1/tools/movies", object{"deliverable": object{"type": "object", "required": []any{"movies"}}})
@@ -97,7 +104,8 @@ func TestOpsInbox(t *testing.T) {
 		cal.Call(cal.Session("movies"), "find", "anything")
 	}
 	movies := func(status string) (of []object) {
-		return slices.DeleteFunc(eve.Recommendations("?status="+status), func(a object) bool { return a["role"] != "movies" })
+		return slices.DeleteFunc(eve.Recommendations("?status="+status),
+			func(a object) bool { return a["role"] != "movies" })
 	}
 	advice := movies("open")
 	if len(advice) == 0 {
@@ -118,7 +126,8 @@ func TestOpsInbox(t *testing.T) {
 		return eve.Artifact("tax", "net")["correction"].(object)["state"] == "failed"
 	})
 	m.Answer("tax", "net", openaitest.Code(programNet70))
-	open("correction", "the model could not correct the program", "net(1000)", "answered 600, expected 700", "70 percent", "failed")
+	open("correction", "the model could not correct the program", "net(1000)", "answered 600, expected 700",
+		"70 percent", "failed")
 	p.accessible("Inbox")
 	p.click("ul.entries > li >> " + button("Write a new program at the next call"))
 	p.click("dialog >> " + button("Write a new program at the next call"))
@@ -126,7 +135,8 @@ func TestOpsInbox(t *testing.T) {
 	eve.WantValue(eve.Call(eve.Session("tax"), "net", 1000), 700.0, "generated")
 	p.at("#/inbox?kind=correction")
 	p.sees("text=Nothing of this kind waits.")
-	if n := strings.Count(string(eve.Do(200, "GET", "/v1/maintenance/audit?principal=eve&format=jsonl", nil).Body), "\n"); n < 5+len(advice) {
+	if n := strings.Count(string(eve.Do(200, "GET", "/v1/maintenance/audit?principal=eve&format=jsonl", nil).Body),
+		"\n"); n < 5+len(advice) {
 		t.Errorf("the audit trail has %d operations of eve's", n)
 	}
 	p.clean()
@@ -136,7 +146,8 @@ func TestOpsInbox(t *testing.T) {
 // offered.
 func TestOpsWithdraw(t *testing.T) {
 	const eves, cals = "0123456789abcdef-eve", "0123456789abcdef-cal"
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve "+eves+" scopes=read,operate\ncal "+cals+" scopes=read,call\n"))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
+		rig.WriteFile(t, "tokens", "eve "+eves+" scopes=read,operate\ncal "+cals+" scopes=read,call\n"))
 	cal := d.As(cals)
 	call := cal.Call(cal.Session("tax"), "net", 1000)
 	b := newBrowser(t)

@@ -170,7 +170,8 @@ func (c *copier) each(give func(*store.Item) error) error {
 		x.Namespace = in
 		return give(&x)
 	}
-	for _, part := range []func(put func(store.Item, error) error) error{c.heads, c.tools, c.histories, c.log, c.learned, c.audit} {
+	for _, part := range []func(put func(store.Item, error) error) error{c.heads, c.tools, c.histories, c.log,
+		c.learned, c.audit} {
 		if err := part(put); err != nil {
 			return err
 		}
@@ -228,9 +229,11 @@ func (c *copier) histories(put func(store.Item, error) error) error {
 				for i, r := range records {
 					record, err := copyOf(names, &r.Record.Record)
 					if err == nil {
-						*record = []byte(strings.Replace(string(*record), fmt.Sprintf(`"seq":%d,`, i+1), fmt.Sprintf(`"seq":%d,`, k*len(records)+i+1), 1))
+						*record = []byte(strings.Replace(string(*record), fmt.Sprintf(`"seq":%d,`, i+1),
+							fmt.Sprintf(`"seq":%d,`, k*len(records)+i+1), 1))
 					}
-					if err := put(store.Item{Record: &store.ItemRecord{SessionID: s.ID, Record: *record}}, err); err != nil {
+					if err := put(store.Item{Record: &store.ItemRecord{SessionID: s.ID, Record: *record}},
+						err); err != nil {
 						return err
 					}
 				}
@@ -241,7 +244,8 @@ func (c *copier) histories(put func(store.Item, error) error) error {
 }
 
 func (c *copier) log(put func(store.Item, error) error) error {
-	calls, values := c.is(func(x *store.Item) bool { return x.Call != nil }), c.is(func(x *store.Item) bool { return x.Value != nil })
+	calls, values := c.is(func(x *store.Item) bool { return x.Call != nil }),
+		c.is(func(x *store.Item) bool { return x.Value != nil })
 	for n := range callCopies {
 		names := c.renamed(n)
 		for _, x := range calls {
@@ -266,7 +270,10 @@ func (c *copier) learned(put func(store.Item, error) error) error {
 	var sum store.Spent
 	for n := range toolCopies {
 		names := c.renamed(n)
-		for _, x := range c.is(func(x *store.Item) bool { return x.Pattern != nil || x.Evidence != nil || x.Spent != nil }) {
+		for _, x := range c.is(func(x *store.Item) bool {
+			return x.Pattern != nil || x.Evidence != nil ||
+				x.Spent != nil
+		}) {
 			y, err := copyOf(names, x)
 			if err == nil && y.Spent != nil {
 				sum.Rows, sum.Forges = append(sum.Rows, y.Spent.Rows...), append(sum.Forges, y.Spent.Forges...)

@@ -15,15 +15,19 @@ func TestOpsMethod(t *testing.T) {
 	s := d.Session("tax")
 	first := d.Call(s, "net", 1000)
 	d.Call(s, "net", 2000)
-	d.Send("POST", "/v1/calls/"+first.CallID+"/verdict", rig.MustJSON(object{"verdict": "wrong", "expected": 700}), map[string]string{"Prefer": "wait=30"})
+	d.Send("POST", "/v1/calls/"+first.CallID+"/verdict", rig.MustJSON(object{"verdict": "wrong", "expected": 700}),
+		map[string]string{"Prefer": "wait=30"})
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/tools/tax/net")
-	p.sees(".t-keyword:text-is('func')", ".t-string:has-text('invalid_input')", "table[aria-label=Parameters] tr:has-text('gross')")
+	p.sees(".t-keyword:text-is('func')", ".t-string:has-text('invalid_input')",
+		"table[aria-label=Parameters] tr:has-text('gross')")
 	p.at("#/tools/tax/net?tab=generations")
-	p.sees("nav[aria-label=Generations] a:has(strong:text-is('gen-1'))", "table[aria-label='Changed answers'] tr:has-text('(2000)'):has-text('1200'):has-text('1400')")
+	p.sees("nav[aria-label=Generations] a:has(strong:text-is('gen-1'))",
+		"table[aria-label='Changed answers'] tr:has-text('(2000)'):has-text('1200'):has-text('1400')")
 
 	// What it takes: what a list holds, and anything where the program names nothing.
-	for name, code := range map[string]string{"sum": rig.Program("\tsum := 0.0\n\tfor i := range call.Args {\n\t\tn, ok := call.Args[i].(float64)\n\t\tif !ok {\n\t\t\treturn nil, recurgent.Fail(\"invalid_input\", \"no number\")\n\t\t}\n\t\tsum += n\n\t}\n\treturn sum, nil"), "echo": rig.ProgEcho} {
+	for name, code := range map[string]string{"sum": rig.Program(
+		"\tsum := 0.0\n\tfor i := range call.Args {\n\t\tn, ok := call.Args[i].(float64)\n\t\tif !ok {\n\t\t\treturn nil, recurgent.Fail(\"invalid_input\", \"no number\")\n\t\t}\n\t\tsum += n\n\t}\n\treturn sum, nil"), "echo": rig.ProgEcho} {
 		d.Do(200, "PUT", "/v1/tools/tax/methods/"+name, object{"code": code})
 	}
 	p.at("#/tools/tax/sum")
@@ -81,7 +85,8 @@ func TestOpsMethod(t *testing.T) {
 	d.Do(200, "POST", "/v1/maintenance/restore", object{"role": "tax", "method": "net"})
 	d.Do(204, "DELETE", rig.MethodPath("tax", "net")+"?reason=for+good", nil)
 	p.at("#/audit")
-	p.sees("tr:has-text('not needed') .badge:text-is('undone')", "tr:has-text('a wrong rate') .badge:text-is('undone')", "tr:has-text('for good') >> "+button("Undo"))
+	p.sees("tr:has-text('not needed') .badge:text-is('undone')", "tr:has-text('a wrong rate') .badge:text-is('undone')",
+		"tr:has-text('for good') >> "+button("Undo"))
 	p.lacks("tr:has-text('once more') >> " + button("Undo"))
 	p.click("tr:has-text('once more') >> a:text-is('not possible')")
 	p.sees("dialog >> text=No undo: what it archived was restored since, and is gone again.")

@@ -18,7 +18,8 @@ func TestOpsTryForm(t *testing.T) {
 	list := rig.Program("\treturn map[string]any{\"all\": call.Args}, nil")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	d.Do(200, "PUT", rig.MethodPath("odd", "echo"), object{"code": echo, "parameters": []any{
-		object{"name": "mode", "required": true, "schema": object{"enum": []any{"net", "gross"}}}, object{"name": "constructor", "type": "string", "required": false, "default": "nobody"},
+		object{"name": "mode", "required": true, "schema": object{"enum": []any{"net", "gross"}}},
+		object{"name": "constructor", "type": "string", "required": false, "default": "nobody"},
 		object{"name": "city", "required": false, "schema": object{"type": "string"}},
 	}})
 	d.Do(200, "PUT", rig.MethodPath("odd", "keys"), object{"code": keys})
@@ -114,7 +115,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 	s := d.Session("odd")
 	nul := d.Call(s, "m", "\x005")
 	d.Call(s, "m", "😀")
-	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"locale": "de-DE", "timezoneId": "Asia/Kolkata", "forcedColors": "active"})
+	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"locale": "de-DE", "timezoneId": "Asia/Kolkata",
+		"forcedColors": "active"})
 	p.do("addInitScript", map[string]any{"content": `{
 		const Real = Date;
 		globalThis.Date = class extends Real {
@@ -125,7 +127,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 	p.at("#/sessions")
 	p.sees("tr:has-text('odd') >> text=/just now|ago/")
 	p.lacks("tr >> text=/^in [0-9]/")
-	if figures := p.do("evaluate", "import(document.querySelector('script').src.replace('main.js', 'format.js')).then((f) => f.count(1234) + ', ' + f.duration(1234))"); figures != "1,234, 1.2 s" {
+	if figures := p.do("evaluate",
+		"import(document.querySelector('script').src.replace('main.js', 'format.js')).then((f) => f.count(1234) + ', ' + f.duration(1234))"); figures != "1,234, 1.2 s" {
 		t.Errorf("in German the page writes %v", figures)
 	}
 	p.at("#/calls/" + nul.CallID)
@@ -133,7 +136,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 	if shown, _ := p.do("innerText", "pre[aria-label=Value]").(string); !strings.Contains(shown, `"\u00005"`) {
 		t.Errorf("a text that begins with NUL is shown as %s", shown)
 	}
-	if hidden, _ := p.do("evaluate", "(([a, b]) => getComputedStyle(a).backgroundColor === getComputedStyle(b).backgroundColor)(['.stage.gate', '.track'].map((s) => document.querySelector(s)))").(bool); hidden {
+	if hidden, _ := p.do("evaluate",
+		"(([a, b]) => getComputedStyle(a).backgroundColor === getComputedStyle(b).backgroundColor)(['.stage.gate', '.track'].map((s) => document.querySelector(s)))").(bool); hidden {
 		t.Error("in high contrast the bars of the stages are not seen")
 	}
 	p.at("#/tools/odd/m?tab=generations&generation=gen-77")
@@ -144,7 +148,8 @@ func TestOpsOddBrowserAndValues(t *testing.T) {
 // What a proxy or a broken connection makes of a reply is said, with what to do. A token that no header can carry is refused at once, and whoever has one that fails can sign out.
 func TestOpsBrokenReplies(t *testing.T) {
 	const root, slow = "0123456789abcdef-root", "0123456789abcdef-slow"
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", "root "+root+"\nslow "+slow+" rate=0.001/s\n"))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
+		rig.WriteFile(t, "tokens", "root "+root+"\nslow "+slow+" rate=0.001/s\n"))
 	boss := d.As(root)
 	d.As(slow).Get("/v1/me") // the one request that it has
 	boss.Call(boss.Session("tax"), "net", 1000)
@@ -216,7 +221,8 @@ func TestOpsLongNames(t *testing.T) {
 	d.Policy(object{"correction": "manual"})
 	role, method := strings.Repeat("W", 200), strings.Repeat("M", 200)
 	call := d.Call(d.Session(role), method, 1)
-	d.Do(200, "POST", "/v1/calls/"+call.CallID+"/verdict", object{"verdict": "wrong", "expected": strings.Repeat("X", 300), "note": strings.Repeat("N", 400)})
+	d.Do(200, "POST", "/v1/calls/"+call.CallID+"/verdict", object{"verdict": "wrong",
+		"expected": strings.Repeat("X", 300), "note": strings.Repeat("N", 400)})
 	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"viewport": object{"width": 360, "height": 800}})
 	within := func(what, element string) {
 		t.Helper()
@@ -224,7 +230,8 @@ func TestOpsLongNames(t *testing.T) {
 			t.Errorf("%s is %v pixels too wide", what, over)
 		}
 	}
-	for _, hash := range []string{"#/live", "#/tools", "#/tools/" + role + "/" + method, "#/inbox", "#/calls/" + call.CallID, "#/audit"} {
+	for _, hash := range []string{"#/live", "#/tools", "#/tools/" + role + "/" + method, "#/inbox",
+		"#/calls/" + call.CallID, "#/audit"} {
 		p.at(hash)
 		p.settled()
 		p.sees("main >> text=/WWW|MMM|NNN/")

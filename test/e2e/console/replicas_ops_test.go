@@ -19,10 +19,13 @@ func TestReplicasPage(t *testing.T) {
 	for i := range 2 {
 		dir := t.TempDir()
 		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
-		all = append(all, rig.StartIn(t, nil, []string{"RECURGENT_STORE=" + database}, "--provider", "replay", "--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir),
+		all = append(all, rig.StartIn(t, nil, []string{"RECURGENT_STORE=" + database}, "--provider", "replay",
+			"--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir),
 			"--cluster-cert", cert, "--cluster-key", key, "--fetch-allow", gate.Host, "--runners", "1"))
 	}
-	all[0].Do(200, "PUT", rig.MethodPath("counter", "wait"), object{"code": rig.Program(fmt.Sprintf("\t_, err := call.Fetch(%q)\n\treturn 1, err", "http://"+gate.Host+"/"))})
+	all[0].Do(200, "PUT", rig.MethodPath("counter", "wait"),
+		object{"code": rig.Program(fmt.Sprintf("\t_, err := call.Fetch(%q)\n\treturn 1, err",
+			"http://"+gate.Host+"/"))})
 	s := all[0].Session("counter")
 	done := make(chan rig.Reply, 1)
 	go func() { done <- all[0].Call(s, "wait") }()
@@ -36,7 +39,8 @@ func TestReplicasPage(t *testing.T) {
 	}
 	for _, r := range list {
 		x := r.(object)
-		p.sees(fmt.Sprintf("table[aria-label=Replicas] tr:has-text('%v'):has-text('%v'):has-text('%v')", x["id"], x["address"], x["version"]))
+		p.sees(fmt.Sprintf("table[aria-label=Replicas] tr:has-text('%v'):has-text('%v'):has-text('%v')", x["id"],
+			x["address"], x["version"]))
 	}
 	p.accessible("System of a replica")
 	ids := make([]string, 2)
@@ -45,7 +49,8 @@ func TestReplicasPage(t *testing.T) {
 	}
 	p.sees("text=Replica "+ids[1]+" answers", "dt:text-is('Calls') + dd:has-text('0 running')")
 	p.do("selectOption", "label:has-text('Replica') select", ids[0]) // its figures, through the one that is asked
-	p.sees("text=Replica "+ids[0]+" answers", "dt:text-is('Calls') + dd:has-text('1 running')", "tr:has-text('"+ids[0]+"') .badge:text-is('shown')")
+	p.sees("text=Replica "+ids[0]+" answers", "dt:text-is('Calls') + dd:has-text('1 running')",
+		"tr:has-text('"+ids[0]+"') .badge:text-is('shown')")
 	p.at("#/live") // of a call that the other one runs
 	p.sees("tr:has-text('counter.wait') .badge:text-is('running')")
 	gate.Open()

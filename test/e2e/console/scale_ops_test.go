@@ -66,7 +66,8 @@ func TestOpsManyTools(t *testing.T) {
 			slices.Sort(z)
 			ratio = z[len(z)/2] / a[len(a)/2]
 		}
-		t.Logf("%-18s %6.1f ms for ten, %6.1f ms for many: %.2f, %v elements", page.name, a[len(a)/2], z[len(z)/2], ratio, elements)
+		t.Logf("%-18s %6.1f ms for ten, %6.1f ms for many: %.2f, %v elements", page.name, a[len(a)/2], z[len(z)/2],
+			ratio, elements)
 		if ratio > dearer {
 			t.Errorf("%s: the scripts take %.1f times what they take for ten rows", page.name, ratio)
 		}

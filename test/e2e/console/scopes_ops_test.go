@@ -42,17 +42,19 @@ func TestOpsScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := map[string][2]string{ // by what the token may: its secret, and requests that are offered
-		"read":                    {"0123456789abcdef-1", ""},
-		"call":                    {"0123456789abcdef-2", ""},
-		"read,call":               {"0123456789abcdef-3", "POST /v1/sessions"},
-		"read,operate":            {"0123456789abcdef-4", "PUT /v1/tools/tax/methods/net/examples,POST /v1/tools/tax/methods/net/pin"},
+		"read":      {"0123456789abcdef-1", ""},
+		"call":      {"0123456789abcdef-2", ""},
+		"read,call": {"0123456789abcdef-3", "POST /v1/sessions"},
+		"read,operate": {"0123456789abcdef-4",
+			"PUT /v1/tools/tax/methods/net/examples,POST /v1/tools/tax/methods/net/pin"},
 		"read,call,operate,admin": {"0123456789abcdef-5", "POST /v1/sessions,POST /v1/tools/tax/methods/net/try"},
 	}
 	lines := ""
 	for scopes, token := range tokens {
 		lines += strings.ReplaceAll(scopes, ",", "-") + " " + token[0] + " scopes=" + scopes + "\n"
 	}
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file", rig.WriteFile(t, "tokens", lines))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
+		rig.WriteFile(t, "tokens", lines))
 	all := d.As(tokens["read,call,operate,admin"][0])
 	s := all.Session("tax")
 	call := all.Call(s, "net", 1000)
@@ -65,11 +67,14 @@ func TestOpsScopes(t *testing.T) {
 		p.signIn(token[0])
 		has := "," + scopes + ","
 		offered := map[string]bool{}
-		for _, hash := range []string{"#/calls/" + call.CallID, "#/tools", "#/tools/tax", "#/tools/tax/net", "#/tools/tax/net?tab=generations&generation=gen-1", "#/tools/tax/net?tab=examples",
-			"#/tools/tax/net?tab=try", "#/tools/tax/net?tab=effects", "#/inbox", "#/sessions", "#/sessions/" + s, "#/sessions/new", "#/usage", "#/policy", "#/audit", "#/system"} {
+		for _, hash := range []string{"#/calls/" + call.CallID, "#/tools", "#/tools/tax", "#/tools/tax/net",
+			"#/tools/tax/net?tab=generations&generation=gen-1", "#/tools/tax/net?tab=examples",
+			"#/tools/tax/net?tab=try", "#/tools/tax/net?tab=effects", "#/inbox", "#/sessions", "#/sessions/" + s,
+			"#/sessions/new", "#/usage", "#/policy", "#/audit", "#/system"} {
 			p.at(hash)
 			p.settled()
-			for _, title := range p.do("evaluate", "[...document.querySelectorAll('main button.curl[title]')].map((b) => b.title)").([]any) {
+			for _, title := range p.do("evaluate",
+				"[...document.querySelectorAll('main button.curl[title]')].map((b) => b.title)").([]any) {
 				request := strings.TrimPrefix(title.(string), "Copy as curl: ")
 				offered[request] = true
 				if scope := scopeOf(t, doc, request); !strings.Contains(has, ","+scope+",") {
@@ -96,7 +101,8 @@ func TestOpsScopes(t *testing.T) {
 func TestOpsNamespaces(t *testing.T) {
 	const root, operator, acme = "0123456789abcdef-root", "0123456789abcdef-oper", "0123456789abcdef-acme"
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--auth-tokens-file",
-		rig.WriteFile(t, "tokens", "root "+root+"\noperator "+operator+" scopes=read,operate\nann "+acme+" namespace=acme\n"))
+		rig.WriteFile(t, "tokens", "root "+root+"\noperator "+operator+" scopes=read,operate\nann "+acme+
+			" namespace=acme\n"))
 	d.As(root).Call(d.As(root).Session("tax"), "net", 1000)
 	b := newBrowser(t)
 	p := b.open(t, "one", d.URL, nil)
@@ -122,7 +128,8 @@ func TestOpsNamespaces(t *testing.T) {
 	p.at("#/audit")
 	p.sees("tbody tr:has-text('policy')")
 	p.lacks("tbody tr:has-text('policy') >> " + button("Undo"))
-	if kept, _ := p.do("evaluate", "Object.values(localStorage).join() + document.cookie").(string); strings.Contains(kept, "0123456789abcdef") {
+	if kept, _ := p.do("evaluate",
+		"Object.values(localStorage).join() + document.cookie").(string); strings.Contains(kept, "0123456789abcdef") {
 		t.Errorf("%q is kept beyond the tab", kept)
 	}
 

@@ -37,7 +37,8 @@ func TestOpsTokenExpires(t *testing.T) {
 		return id.Token(t, now, map[string]any{"jti": n, "sub": subject, "scope": "read call operate"})
 	}
 	expired := id.Token(t, now.Add(-48*time.Hour), nil)
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {programNet60}}), "--oidc-issuer", id.URL,
+		"--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace")
 	alice := d.As(token(0, "alice"))
 	alice.Call(alice.Session("tax"), "net", 1000)
 	p := newBrowser(t).open(t, "one", d.URL, nil)
@@ -55,7 +56,8 @@ func TestOpsTokenExpires(t *testing.T) {
 	p.sees("textarea[aria-label='Expected 1']")
 	p.click(button("Save"))
 	p.sees("text=The examples are saved.")
-	if got := alice.Get(rig.MethodPath("tax", "net") + "/examples")["examples"].([]any); len(got) != 1 || !rig.Equal([]any{2000}, got[0].(object)["args"]) {
+	if got := alice.Get(rig.MethodPath("tax", "net") +
+		"/examples")["examples"].([]any); len(got) != 1 || !rig.Equal([]any{2000}, got[0].(object)["args"]) {
 		t.Errorf("the examples are %v", got)
 	}
 

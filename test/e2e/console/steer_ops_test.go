@@ -15,7 +15,8 @@ import (
 // curl runs the command that a button copies, in a shell, and returns what it prints.
 func (p *page) curl(selector, token string) string {
 	p.t.Helper()
-	p.do("evaluate", "navigator.clipboard.writeText('')") // what was copied before, and the message of that, may still be there
+	// what was copied before, and the message of that, may still be there
+	p.do("evaluate", "navigator.clipboard.writeText('')")
 	p.click(selector)
 	p.sees(".messages >> text=Copied") // which passes
 	command := ""
@@ -40,17 +41,20 @@ func (p *page) curl(selector, token string) string {
 func TestOpsFollowing(t *testing.T) {
 	const root = "0123456789abcdef-ro'ot"
 	outer := rig.Program("\to := call.Tool(\"calculator\").Call(\"add\", 2.0, 3.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
-	m := rig.NewModel(t, rig.Script{"sums.total": {outer}, "calculator.add": {rig.Held(rig.ProgAdd)}, "other.m": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"sums.total": {outer}, "calculator.add": {rig.Held(rig.ProgAdd)},
+		"other.m": {rig.ProgEcho}})
 	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "root "+root+"\n"))
 	boss := d.As(root)
 	other := boss.Call(boss.Session("other"), "m", "it's \"$HOME\" `x` \\ ü")
-	p := newBrowser(t).open(t, "one", d.URL, map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
+	p := newBrowser(t).open(t, "one", d.URL,
+		map[string]any{"permissions": []string{"clipboard-read", "clipboard-write"}})
 	p.signIn(root)
 	p.sees("tr:has-text('other.m')", "text=Following")
 	done := make(chan rig.Reply, 1)
 	s := boss.Session("sums")
 	go func() { done <- boss.Call(s, "total") }()
-	p.sees("tr:has-text('sums.total') .badge:text-is('running')", "tr:has-text('calculator.add') .branch", "tr:has-text('calculator.add'):has-text('Forging')")
+	p.sees("tr:has-text('sums.total') .badge:text-is('running')", "tr:has-text('calculator.add') .branch",
+		"tr:has-text('calculator.add'):has-text('Forging')")
 	p.fill("input[type=search]", "calculator.add")
 	p.do("press", "input[type=search]", "Enter")
 	p.gone("tr:has-text('other.m')") // the list is that of the search
@@ -65,10 +69,13 @@ func TestOpsFollowing(t *testing.T) {
 	p.sees("tr:has-text('calculator.add') .branch")
 
 	p.at("#/calls/" + total.CallID)
-	p.sees("ol.stages li:has-text('Asking the model') .stage", "ol.stages li:has-text('Checking the program') .num", "ol.stages li:has-text('Running') .stage", "table[aria-label='Calls of this trace'] tr:has-text('calculator.add') .branch",
+	p.sees("ol.stages li:has-text('Asking the model') .stage", "ol.stages li:has-text('Checking the program') .num",
+		"ol.stages li:has-text('Running') .stage",
+		"table[aria-label='Calls of this trace'] tr:has-text('calculator.add') .branch",
 		"h2:has-text('Why')", ".prose >> text=program", ".checks li", "pre >> text=5")
 	why := boss.Get("/v1/calls/" + total.CallID + "/why")
-	if shown, _ := p.do("innerText", ".prose").(string); strings.TrimSpace(shown) != strings.TrimSpace(why["summary"].(string)) {
+	if shown, _ := p.do("innerText",
+		".prose").(string); strings.TrimSpace(shown) != strings.TrimSpace(why["summary"].(string)) {
 		t.Errorf("why: the page says %q, the daemon %q", shown, why["summary"])
 	}
 	p.accessible("Call with stages")
@@ -78,7 +85,8 @@ func TestOpsFollowing(t *testing.T) {
 	p.at("#/calls/" + other.CallID)
 	p.sees("h2:has-text('Outcome')")
 	got := p.curl(button("Copy as curl"), root)
-	if want := boss.Do(200, "GET", "/v1/calls/"+other.CallID, nil).Body; !rig.Equal(rig.ParseJSON(string(want)), rig.ParseJSON(got)) {
+	if want := boss.Do(200, "GET", "/v1/calls/"+other.CallID,
+		nil).Body; !rig.Equal(rig.ParseJSON(string(want)), rig.ParseJSON(got)) {
 		t.Errorf("the copied command prints\n%s\nwant\n%s", got, want)
 	}
 	p.curl("role=button[name='Copy “Right” as curl']", root)
@@ -89,7 +97,8 @@ func TestOpsFollowing(t *testing.T) {
 	p.fill("label:has-text('Arguments') input", `"it's \"$HOME\" `+"`x`"+` \\ ü"`)
 	p.fill("label:has-text('Role') input", "other")
 	var reply rig.Reply
-	if err := json.Unmarshal([]byte(p.curl("role=button[name='Copy “Call” as curl']", root)), &reply); err != nil || !rig.Equal(other.Outcome.Value, reply.Outcome.Value) {
+	if err := json.Unmarshal([]byte(p.curl("role=button[name='Copy “Call” as curl']", root)),
+		&reply); err != nil || !rig.Equal(other.Outcome.Value, reply.Outcome.Value) {
 		t.Errorf("the copied call answers %v (%v), want %v", reply.Outcome.Value, err, other.Outcome.Value)
 	}
 	p.clean()
@@ -106,8 +115,10 @@ func TestOpsPolicyAndAudit(t *testing.T) {
 	p.at("#/policy")
 	before := d.Get("/v1/policy")
 	p.click(".switch:has-text('artifact_read_enabled') input")
-	p.sees("text=1 change not saved yet", "text=Of the last 3 calls, 2 would have been decided differently.", "tr:has-text('tax.net'):has-text('forge')")
-	p.do("evaluate", "window.real = window.fetch; window.fetch = (to, o) => String(to).endsWith('/simulate') ? new Promise(() => {}) : real(to, o)") // as over a slow network
+	p.sees("text=1 change not saved yet", "text=Of the last 3 calls, 2 would have been decided differently.",
+		"tr:has-text('tax.net'):has-text('forge')")
+	// as over a slow network
+	p.do("evaluate", "window.real = window.fetch; window.fetch = (to, o) => String(to).endsWith('/simulate') ? new Promise(() => {}) : real(to, o)")
 	p.click(".switch:has-text('force_generation') input")
 	p.sees("text=Simulating on the last calls")
 	p.lacks("text=Of the last 3 calls") // that was another change
@@ -126,14 +137,16 @@ func TestOpsPolicyAndAudit(t *testing.T) {
 	p.fill(".switch:has-text('redact_keys') textarea", `["secret"]`)
 	p.fill("role=group[name=retention] >> label:has-text('value hours') input", "48")
 	p.sees("text=2 changes not saved yet", "text=None of the last 3 calls")
-	if seen, _ := p.do("evaluate", "(([t, f]) => t.top >= 48 && t.bottom < f.top && f.bottom <= innerHeight)([document.querySelector('.unsaved'), document.activeElement].map((e) => e.getBoundingClientRect()))").(bool); !seen {
+	if seen, _ := p.do("evaluate",
+		"(([t, f]) => t.top >= 48 && t.bottom < f.top && f.bottom <= innerHeight)([document.querySelector('.unsaved'), document.activeElement].map((e) => e.getBoundingClientRect()))").(bool); !seen {
 		t.Error("what is not saved is out of sight, or hides the field")
 	}
 	p.accessible("Policy with a change")
 	p.click(button("Change the policy"))
 	p.click("dialog >> " + button("Change the policy"))
 	p.sees(".messages >> text=done")
-	if got := d.Get("/v1/policy"); got["retention"].(object)["value_hours"] != 48.0 || !rig.Equal([]any{"secret"}, got["redact_keys"]) {
+	if got := d.Get("/v1/policy"); got["retention"].(object)["value_hours"] != 48.0 ||
+		!rig.Equal([]any{"secret"}, got["redact_keys"]) {
 		t.Errorf("the policy has %v and %v", got["retention"], got["redact_keys"])
 	}
 	d.Do(200, "POST", rig.MethodPath("tax", "net")+"/pin", object{"reason": "since then"})
@@ -164,7 +177,9 @@ func TestOpsSystem(t *testing.T) {
 	p := newBrowser(t).open(t, "one", d.URL, nil)
 	p.at("#/system")
 	v := d.Get("/v1/version")
-	p.sees("dt:text-is('Provider') + dd:text-is('"+v["provider"].(string)+"')", "dt:text-is('Model') + dd:text-is('scripted')", "dt:text-is('Kind') + dd:text-is('"+v["store"].(string)+"')", ".badge:text-is('ready')",
+	p.sees("dt:text-is('Provider') + dd:text-is('"+v["provider"].(string)+"')",
+		"dt:text-is('Model') + dd:text-is('scripted')", "dt:text-is('Kind') + dd:text-is('"+v["store"].(string)+"')",
+		".badge:text-is('ready')",
 		"dt:text-is('Runners') + dd:has-text('warm')", "dt:text-is('Journal') + dd:has-text('commit')")
 	p.lacks("h2:text-is('Replicas')")
 	for layer := range v["sandbox"].(object)["layers"].(object) {

@@ -22,7 +22,8 @@ func TestOpsValuesInLists(t *testing.T) {
 	p.sees("tr:has-text('text.echo') code.value:has-text('second')")
 	for _, hash := range []string{"#/live?log=1", "#/tools/text/echo?tab=calls", "#/sessions/" + s} {
 		p.at(hash)
-		p.sees("tr:has-text('echo') code.value:has-text('<b>first</b>')", "tr:has-text('echo') code.value:has-text('second')")
+		p.sees("tr:has-text('echo') code.value:has-text('<b>first</b>')",
+			"tr:has-text('echo') code.value:has-text('second')")
 	}
 	p.accessible("a session with values")
 	p.clean()

@@ -35,7 +35,8 @@ func TestSighupReadsTokens(t *testing.T) {
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	replace(t, tokens, "alice aaaa-secret-of-alice\nbob bbbb-secret-of-bob\n")
-	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), HTTP: &http.Client{Timeout: rig.Patience}, Env: rig.Environment(dir), Alone: true,
+	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), HTTP: &http.Client{Timeout: rig.Patience},
+		Env: rig.Environment(dir), Alone: true,
 		Args: []string{"--auth-tokens-file", tokens}}
 	d.Start()
 	t.Cleanup(func() { d.Stop(syscall.SIGKILL) })
@@ -51,7 +52,8 @@ func TestSighupReadsTokens(t *testing.T) {
 	if err := d.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, "the end of the token", func() bool { return alice.Send(http.MethodGet, "/v1/version", nil, nil).Status == 401 })
+	rig.Until(t, "the end of the token",
+		func() bool { return alice.Send(http.MethodGet, "/v1/version", nil, nil).Status == 401 })
 	if _, err := io.ReadAll(streams[alice].Body); err != nil { // its end
 		t.Errorf("the stream of a token that is gone: %v", err)
 	}
@@ -73,8 +75,10 @@ func TestCommandsOverTLS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(data)
 	d := &rig.Daemon{T: t, Dir: dir, Output: rig.NewOutput(t), Env: rig.Environment(dir),
-		HTTP: &http.Client{Timeout: rig.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
-		Args: []string{"--tls-cert", cert, "--tls-key", key, "--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace"}}
+		HTTP: &http.Client{Timeout: rig.Patience,
+			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}},
+		Args: []string{"--tls-cert", cert, "--tls-key", key, "--oidc-issuer", id.URL, "--oidc-audience", "recurgentd",
+			"--oidc-namespace-claim", "namespace"}}
 	d.Start()
 	t.Cleanup(func() { d.Stop(syscall.SIGKILL) })
 	if !strings.HasPrefix(d.URL, "https://127.0.0.1:") {
@@ -86,14 +90,17 @@ func TestCommandsOverTLS(t *testing.T) {
 	if out, errs, code := rig.Run(t, trusting, "healthcheck"); code != 0 {
 		t.Errorf("healthcheck: %d, %s%s", code, out, errs)
 	}
-	if out, errs, code := rig.Run(t, trusting, "call", "calculator", "add", "2", "3"); code != 0 || strings.TrimSpace(out) != "5" {
+	if out, errs, code := rig.Run(t, trusting, "call", "calculator", "add", "2",
+		"3"); code != 0 || strings.TrimSpace(out) != "5" {
 		t.Errorf("call: %d, %s%s", code, out, errs)
 	}
-	if out, errs, code := rig.Run(t, env, "call", "calculator", "add", "2", "3"); code != 3 || !strings.Contains(errs, "--ca-file") {
+	if out, errs, code := rig.Run(t, env, "call", "calculator", "add", "2",
+		"3"); code != 3 || !strings.Contains(errs, "--ca-file") {
 		t.Errorf("without the certificate: %d, %s%s", code, out, errs)
 	}
 	expired := append(trusting, "RECURGENT_TOKEN="+id.Token(t, time.Now(), map[string]any{"exp": 1}))
-	if out, errs, code := rig.Run(t, expired, "call", "calculator", "add", "2", "3"); code == 0 || !strings.Contains(errs, "the token expired at 1970-01-01") {
+	if out, errs, code := rig.Run(t, expired, "call", "calculator", "add", "2",
+		"3"); code == 0 || !strings.Contains(errs, "the token expired at 1970-01-01") {
 		t.Errorf("an expired token: %d, %s%s", code, out, errs)
 	}
 }

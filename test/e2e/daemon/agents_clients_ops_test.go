@@ -66,9 +66,11 @@ func TestOpsTypeScriptClients(t *testing.T) {
 				if out := node(t, dir, args...); !strings.HasSuffix(out, "fine\n") {
 					t.Errorf("it said:\n%s", out)
 				}
-				if way == "stdio" { // over HTTP the newest version says so by its closed request, which leaves a program to be written
+				// over HTTP the newest version says so by its closed request, which leaves a program to be written
+				if way == "stdio" {
 					rig.Until(t, "the call that was given up is canceled", func() bool {
-						return len(d.List("/v1/calls?status=running")) == 0 && len(d.List("/v1/calls?error_type=canceled&method=slow")) == 1
+						return len(d.List("/v1/calls?status=running")) == 0 &&
+							len(d.List("/v1/calls?error_type=canceled&method=slow")) == 1
 					})
 				}
 			})
@@ -98,13 +100,15 @@ func TestOpsInspector(t *testing.T) {
 		if tools, _ := ask("--method", "tools/list")["tools"].([]any); len(tools) != 6 {
 			t.Errorf("%s: %d tools", way, len(tools))
 		}
-		if templates, _ := ask("--method", "resources/templates/list")["resourceTemplates"].([]any); len(templates) != 1 {
+		if templates, _ := ask("--method",
+			"resources/templates/list")["resourceTemplates"].([]any); len(templates) != 1 {
 			t.Errorf("%s: templates %v", way, templates)
 		}
 		if files, listed := ask("--method", "resources/list")["resources"].([]any); !listed || len(files) != 0 {
 			t.Errorf("%s: resources %v", way, files)
 		}
-		called := ask("--method", "tools/call", "--tool-name", "calculator__add", "--tool-arg", "a=20", "--tool-arg", "b=22")
+		called := ask("--method", "tools/call", "--tool-name", "calculator__add", "--tool-arg", "a=20", "--tool-arg",
+			"b=22")
 		if outcome, _ := called["structuredContent"].(map[string]any); outcome["value"] != 42.0 {
 			t.Errorf("%s: %v", way, called)
 		}

@@ -66,11 +66,13 @@ func TestFilesOfFunctionTools(t *testing.T) {
 	a := overHTTP(t, d, "")
 	for _, given := range []object{ref, {"within": []any{ref}, "more": 1}} {
 		check("function", function(d, "copier__copy", object{"arguments": named(given)}).Outcome.Value, given)
-		check("function, as a text", function(d, "copier__copy", object{"arguments": string(rig.Encode(t, named(given)))}).Outcome.Value, given)
+		check("function, as a text", function(d, "copier__copy",
+			object{"arguments": string(rig.Encode(t, named(given)))}).Outcome.Value, given)
 		check("MCP", a.call("copier__copy", named(given), nil).outcome["value"], given)
 	}
 	gone := object{"$file": "file_00000000000000000000000000"}
-	if got := function(d, "copier__copy", object{"arguments": named(gone)}); got.Outcome.OK || got.Outcome.ErrorType != "file_not_found" {
+	if got := function(d, "copier__copy",
+		object{"arguments": named(gone)}); got.Outcome.OK || got.Outcome.ErrorType != "file_not_found" {
 		t.Errorf("a file that is gone: %+v", got.Outcome)
 	}
 	a.failure(a.call("copier__copy", named(gone), nil), "file_not_found")

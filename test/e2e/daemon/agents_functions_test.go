@@ -16,7 +16,8 @@ func TestFunctionTools(t *testing.T) {
 	d, ahead := rig.StartAhead(t, m)
 	s := d.Session("calculator")
 	d.WantValue(d.Call(s, "add", 2, 3), 5, "generated")
-	d.WantValue(d.Invoke(s, map[string]any{"role": "Müller & Söhne", "method": "add up!", "args": []any{1, 2}}), 3, "generated")
+	d.WantValue(d.Invoke(s, map[string]any{"role": "Müller & Söhne", "method": "add up!", "args": []any{1, 2}}), 3,
+		"generated")
 	tools := d.Get("/v1/tools?format=openai&after=find_tools")["tools"].([]any)
 	if len(tools) != 2 {
 		t.Fatalf("tools: %v", tools)
@@ -43,13 +44,16 @@ func TestFunctionTools(t *testing.T) {
 	if own.SessionID == s || d.Get("/v1/sessions/" + own.SessionID)["ephemeral"] != true {
 		t.Errorf("the session of its own: %s", own.SessionID)
 	}
-	in := function(d, "calculator__add", map[string]any{"arguments": string(rig.Encode(t, arguments(add, 1, 1))), "session_id": s})
+	in := function(d, "calculator__add", map[string]any{"arguments": string(rig.Encode(t, arguments(add, 1, 1))),
+		"session_id": s})
 	d.WantValue(in, 2, "persisted")
 	if in.SessionID != s || len(d.History(s)) != 3 {
 		t.Errorf("in the session: %s, history %d", in.SessionID, len(d.History(s)))
 	}
 
-	made := function(d, "call_method", map[string]any{"arguments": map[string]any{"role": "calculator", "method": "add", "args": []any{"2", "3"}, "kwargs": nil}, "strict": true, "session_id": s})
+	made := function(d, "call_method",
+		map[string]any{"arguments": map[string]any{"role": "calculator", "method": "add", "args": []any{"2", "3"},
+			"kwargs": nil}, "strict": true, "session_id": s})
 	d.WantValue(made, 5, "persisted")
 	held := d.Get("/v1/tools?format=openai&strict=true")["tools"].([]any)
 	if first := held[0].(map[string]any)["function"].(map[string]any); len(held) != 4 || first["name"] != "call_method" || first["strict"] != true {
@@ -62,12 +66,14 @@ func TestFunctionTools(t *testing.T) {
 	if string(once.Body) != string(again.Body) || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("not replayed: %s %s", once.Body, again.Body)
 	}
-	later := d.Send(http.MethodPost, "/v1/functions/calculator__add", body, map[string]string{"Prefer": "respond-async"})
+	later := d.Send(http.MethodPost, "/v1/functions/calculator__add", body,
+		map[string]string{"Prefer": "respond-async"})
 	if later.Status != http.StatusAccepted || !strings.HasPrefix(later.Object(t)["session_id"].(string), "sess_") {
 		t.Errorf("respond-async: %d %s", later.Status, later.Body)
 	}
 
-	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/quarantine", map[string]any{"reason": "wrong"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/quarantine",
+		map[string]any{"reason": "wrong"})
 	gone := d.Send(http.MethodPost, "/v1/functions/calculator__add", body, nil)
 	if gone.Status != http.StatusNotFound || !strings.Contains(string(gone.Body), "quarantined") {
 		t.Errorf("quarantined: %d %s", gone.Status, gone.Body)

@@ -13,7 +13,8 @@ import (
 )
 
 // left begins a call of the tool and returns what ends its request, its id, and the error of the request.
-func (a *mcpClient) left(d *rig.Daemon, arguments object, meta mcp.Meta) (leave context.CancelFunc, callID string, ended <-chan error) {
+func (a *mcpClient) left(d *rig.Daemon, arguments object,
+	meta mcp.Meta) (leave context.CancelFunc, callID string, ended <-chan error) {
 	a.t.Helper()
 	ctx, cancel := context.WithCancel(a.t.Context())
 	end := make(chan error, 1)
@@ -69,7 +70,8 @@ func TestMCPForgeOutlivesItsClient(t *testing.T) {
 	leave, id, ended := a.left(d, object{"role": "shop", "method": "spins", "args": []any{true}}, nil)
 	leave()
 	<-ended
-	rig.Until(t, "the call of a running program is canceled", func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
+	rig.Until(t, "the call of a running program is canceled",
+		func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
 }
 
 // notifications/cancelled cancels a call over HTTP, while a model writes, too; one of another client's session, or without one, does not.
@@ -84,7 +86,8 @@ func TestMCPCancelNotification(t *testing.T) {
 		if session != "" {
 			header["Mcp-Session-Id"] = session
 		}
-		body := rig.Encode(t, object{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": object{"requestId": id}})
+		body := rig.Encode(t, object{"jsonrpc": "2.0", "method": "notifications/cancelled",
+			"params": object{"requestId": id}})
 		if status := post(t, d, http.MethodPost, body, header); status != http.StatusAccepted {
 			t.Errorf("a notification: %d", status)
 		}
@@ -101,13 +104,15 @@ func TestMCPCancelNotification(t *testing.T) {
 	}
 	leave() // this version's client says so by the notification
 	<-ended
-	rig.Until(t, "the call is canceled", func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
+	rig.Until(t, "the call is canceled",
+		func() bool { return d.Get("/v1/calls/" + id)["outcome_error_type"] == "canceled" })
 }
 
 // Faults of a request over HTTP are JSON-RPC errors with the status that says so, and with the id where it could be read.
 func TestMCPErrorsAreJSONRPC(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann ann-token-0123456789abcdef\nben ben-token-0123456789abcdef scopes=read\n"))
+	d := rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"ann ann-token-0123456789abcdef\nben ben-token-0123456789abcdef scopes=read\n"))
 	ann := map[string]string{"Authorization": "Bearer ann-token-0123456789abcdef"}
 	ben := map[string]string{"Authorization": "Bearer ben-token-0123456789abcdef"}
 	with := func(header map[string]string, more ...string) map[string]string {
@@ -128,9 +133,11 @@ func TestMCPErrorsAreJSONRPC(t *testing.T) {
 		code         float64
 		id           any
 	}{
-		"no token":              {"POST", list, with(nil), 401, -32000, nil},
-		"a missing scope":       {"POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"r__m"}}`, with(ben), 403, -32000, 7.0},
-		"another origin":        {"POST", list, with(ann, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"), 403, -32000, nil},
+		"no token": {"POST", list, with(nil), 401, -32000, nil},
+		"a missing scope": {"POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"r__m"}}`,
+			with(ben), 403, -32000, 7.0},
+		"another origin": {"POST", list, with(ann, "Origin", "https://evil.example", "Sec-Fetch-Site",
+			"cross-site"), 403, -32000, nil},
 		"no JSON":               {"POST", list, with(ann, "Content-Type", "text/plain"), 415, -32600, nil},
 		"nothing to take":       {"POST", list, with(ann, "Accept", "text/plain"), 400, -32600, "a"},
 		"a large body":          {"POST", strings.Repeat(" ", 5<<20), with(ann), 413, -32600, nil},
@@ -140,24 +147,32 @@ func TestMCPErrorsAreJSONRPC(t *testing.T) {
 		"no version":            {"POST", `{"id":3,"method":"ping"}`, with(ann), 400, -32600, 3.0},
 		"no method":             {"POST", `{"jsonrpc":"2.0","id":3}`, with(ann), 400, -32600, 3.0},
 		"an id of a wrong type": {"POST", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, with(ann), 400, -32600, nil},
-		"a large id":            {"POST", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, with(ann), 400, -32600, 9007199254740992.0},
-		"a broken id":           {"POST", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, with(ann), 400, -32600, 1.5},
-		"an id that is no text": {"POST", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}", with(ann), 400, -32600, nil},
-		"a list of parameters":  {"POST", `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[1]}`, with(ann), 400, -32602, 3.0},
-		"what is no message":    {"POST", `[` + list + `, 1]`, with(ann), 400, -32600, nil},
-		"a batch in a batch":    {"POST", `[ [` + list + `]]`, with(ann), 400, -32600, nil},
-		"an empty batch":        {"POST", `[]`, with(ann), 400, -32600, nil},
-		"an id in a batch":      {"POST", `[{"jsonrpc":"2.0","id":1.5,"method":"ping"}]`, with(ann), 400, -32600, nil},
-		"a batch":               {"POST", "[" + list + "]", with(ann, "Mcp-Protocol-Version", legacy), 400, -32600, nil},
-		"no such version":       {"POST", list, with(ann, "Mcp-Protocol-Version", "1999-01-01"), 400, -32600, "a"},
-		"an unknown method":     {"POST", `{"jsonrpc":"2.0","id":"a","method":"tools/sing"}`, with(ann, "Mcp-Protocol-Version", legacy), 200, -32601, "a"},
-		"what is not declared":  {"POST", `{"jsonrpc":"2.0","id":"a","method":"prompts/list"}`, with(ann, "Mcp-Protocol-Version", legacy), 200, -32601, "a"},
-		"its newest version":    {"POST", `{"jsonrpc":"2.0","id":"a","method":"prompts/list"}`, with(ann, "Mcp-Protocol-Version", newest), 404, -32601, "a"},
-		"an old stream":         {"GET", ``, with(ann), 405, -32600, nil},
+		"a large id": {"POST", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, with(ann), 400,
+			-32600, 9007199254740992.0},
+		"a broken id": {"POST", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, with(ann), 400, -32600, 1.5},
+		"an id that is no text": {"POST", "{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"ping\"}", with(ann), 400,
+			-32600, nil},
+		"a list of parameters": {"POST", `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":[1]}`, with(ann), 400,
+			-32602, 3.0},
+		"what is no message": {"POST", `[` + list + `, 1]`, with(ann), 400, -32600, nil},
+		"a batch in a batch": {"POST", `[ [` + list + `]]`, with(ann), 400, -32600, nil},
+		"an empty batch":     {"POST", `[]`, with(ann), 400, -32600, nil},
+		"an id in a batch":   {"POST", `[{"jsonrpc":"2.0","id":1.5,"method":"ping"}]`, with(ann), 400, -32600, nil},
+		"a batch": {"POST", "[" + list + "]", with(ann, "Mcp-Protocol-Version", legacy), 400, -32600,
+			nil},
+		"no such version": {"POST", list, with(ann, "Mcp-Protocol-Version", "1999-01-01"), 400, -32600, "a"},
+		"an unknown method": {"POST", `{"jsonrpc":"2.0","id":"a","method":"tools/sing"}`,
+			with(ann, "Mcp-Protocol-Version", legacy), 200, -32601, "a"},
+		"what is not declared": {"POST", `{"jsonrpc":"2.0","id":"a","method":"prompts/list"}`,
+			with(ann, "Mcp-Protocol-Version", legacy), 200, -32601, "a"},
+		"its newest version": {"POST", `{"jsonrpc":"2.0","id":"a","method":"prompts/list"}`,
+			with(ann, "Mcp-Protocol-Version", newest), 404, -32601, "a"},
+		"an old stream": {"GET", ``, with(ann), 405, -32600, nil},
 	} {
 		status, kind, answer := postAnswer(t, d, c.method, []byte(c.body), c.header)
 		fault, _ := answer["error"].(object)
-		if status != c.status || kind != "application/json" || answer["jsonrpc"] != "2.0" || fault["code"] != c.code || fault["message"] == "" || !rig.Equal(c.id, answer["id"]) {
+		if status != c.status || kind != "application/json" || answer["jsonrpc"] != "2.0" || fault["code"] != c.code ||
+			fault["message"] == "" || !rig.Equal(c.id, answer["id"]) {
 			t.Errorf("%s: %d %s %v, want %d with %v for %v", name, status, kind, answer, c.status, c.code, c.id)
 		}
 	}

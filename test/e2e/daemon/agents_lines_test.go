@@ -63,7 +63,8 @@ func (a *rawAgent) hear() (message object) {
 // shake makes the handshake of that version, after the beginning of a line.
 func (a *rawAgent) shake(begin, version string) object {
 	a.t.Helper()
-	a.say(begin + `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}` + "\r\n")
+	a.say(begin + `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"` + version +
+		`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}` + "\r\n")
 	hello := a.hear()
 	a.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
 	result, _ := hello["result"].(object)
@@ -82,7 +83,8 @@ func TestMCPStdioLines(t *testing.T) {
 	d := rig.Start(t, m)
 	a := speakLines(t, nil, "--url", d.URL)
 	capabilities, _ := a.shake("\ufeff", legacy)["capabilities"].(object)
-	if capabilities["tools"] == nil || capabilities["prompts"] != nil || capabilities["logging"] != nil || capabilities["completions"] != nil {
+	if capabilities["tools"] == nil || capabilities["prompts"] != nil || capabilities["logging"] != nil ||
+		capabilities["completions"] != nil {
 		t.Errorf("declared: %v", capabilities)
 	}
 	fault := func(line string, code float64, id any) {

@@ -35,7 +35,8 @@ func (c *chooser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			} `json:"function"`
 		} `json:"tools"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/chat/completions" || r.Header.Get("Authorization") != "Bearer k" {
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/chat/completions" ||
+		r.Header.Get("Authorization") != "Bearer k" {
 		c.t.Errorf("the model was asked %s: %v", r.URL.Path, err)
 	}
 	c.mu.Lock()
@@ -51,7 +52,8 @@ func (c *chooser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	message := map[string]any{"role": "assistant"}
 	if c.turns < len(c.picks) {
 		pick := c.picks[c.turns]
-		message["tool_calls"] = []any{map[string]any{"id": "call_1", "type": "function", "function": map[string]any{"name": pick[0], "arguments": pick[1]}}}
+		message["tool_calls"] = []any{map[string]any{"id": "call_1", "type": "function",
+			"function": map[string]any{"name": pick[0], "arguments": pick[1]}}}
 	} else {
 		var results []string
 		for _, m := range q.Messages {
@@ -74,7 +76,8 @@ func TestOpsAgentLoop(t *testing.T) {
 	d.Call(s, "add", 1, 2)
 	d.Call(s, "increment", 1)
 	d.Invoke(s, object{"role": "shop", "method": "sell", "args": []any{1}})
-	model := &chooser{t: t, picks: [][2]string{{"calculator__add", `{"a": 20, "b": 22}`}, {"calculator__increment", `{"amount": 5}`}, {"calculator__increment", ``},
+	model := &chooser{t: t, picks: [][2]string{{"calculator__add", `{"a": 20, "b": 22}`},
+		{"calculator__increment", `{"amount": 5}`}, {"calculator__increment", ``},
 		{"shop__sell", `{"n": 0}`}, {"no_such_tool", `{}`}, {"calculator__add", `{"a": 1,`}}}
 	server := httptest.NewServer(model)
 	defer server.Close()
@@ -83,7 +86,8 @@ func TestOpsAgentLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "python3", script, "What is 20 + 22?")
-	cmd.Env = append(rig.Environment(t.TempDir()), "RECURGENT_URL="+d.URL, "OPENAI_BASE_URL="+server.URL, "OPENAI_API_KEY=k")
+	cmd.Env = append(rig.Environment(t.TempDir()), "RECURGENT_URL="+d.URL, "OPENAI_BASE_URL="+server.URL,
+		"OPENAI_API_KEY=k")
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -91,7 +95,8 @@ func TestOpsAgentLoop(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said.String())
 	}
 	got := strings.Split(strings.TrimSpace(string(out)), " | ")
-	if len(got) != 6 || got[0] != "42" && got[0] != "42.0" || got[1] != "5" || got[2] != "6" || !strings.Contains(got[3], "not_today") ||
+	if len(got) != 6 || got[0] != "42" && got[0] != "42.0" || got[1] != "5" || got[2] != "6" ||
+		!strings.Contains(got[3], "not_today") ||
 		!strings.Contains(got[4], "unknown tool") || !strings.Contains(got[5], "as text must be a JSON object") {
 		t.Errorf("the model saw %q", got)
 	}

@@ -46,7 +46,8 @@ func connectMCP(t *testing.T, transport mcp.Transport, version string) *mcpClien
 		}
 	})
 	var err error
-	if a.ClientSession, err = c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
+	if a.ClientSession, err = c.Connect(t.Context(), transport,
+		&mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Close() })
@@ -165,13 +166,17 @@ func toolNames(tools map[string]*mcp.Tool) (list []string) {
 
 const newest, legacy = "2026-07-28", "2025-11-25"
 
-var progSell = rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\tif n < 1 {\n\t\treturn nil, recurgent.Fail(\"not_today\", \"closed on Sundays\")\n\t}\n\treturn \"sold\", nil")
+var progSell = rig.Program(
+	"\tn, _ := call.Arg(0, \"n\").(float64)\n\tif n < 1 {\n\t\treturn nil, recurgent.Fail(\"not_today\", \"closed on Sundays\")\n\t}\n\treturn \"sold\", nil")
 
 var progSpins = rig.Program("\tfor call.Arg(0, \"spin\") == true {\n\t}\n\treturn 1, nil")
 
 func script() rig.Script {
-	return rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.increment": {rig.ProgIncrement}, "shop.sell": {progSell}, "shop.large": {rig.Program("\treturn int64(9007199254740995), nil")}, "shop.panics": {rig.ProgPanic},
-		"shop.slow": {rig.Held(rig.ProgAdd)}, "shop.slower": {rig.Held(rig.ProgAdd)}, "shop.sells": {rig.Held(progSell)}, "shop.spins": {progSpins}}
+	return rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.increment": {rig.ProgIncrement},
+		"shop.sell": {progSell}, "shop.large": {rig.Program("\treturn int64(9007199254740995), nil")},
+		"shop.panics": {rig.ProgPanic},
+		"shop.slow":   {rig.Held(rig.ProgAdd)}, "shop.slower": {rig.Held(rig.ProgAdd)},
+		"shop.sells": {rig.Held(progSell)}, "shop.spins": {progSpins}}
 }
 
 // An agent has a method written, finds it as a tool with a schema, and calls it, in the protocol's newest version and in
@@ -196,9 +201,11 @@ func story(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	if got := toolNames(a.tools()); !slices.Equal(got, extra) {
 		t.Fatalf("tools of a new daemon: %v", got)
 	}
-	first := a.call("call_method", object{"role": "calculator", "method": "add", "args": []any{2, 3}}, mcp.Meta{"progressToken": "p1"})
+	first := a.call("call_method", object{"role": "calculator", "method": "add", "args": []any{2, 3}},
+		mcp.Meta{"progressToken": "p1"})
 	a.value(first, 5)
-	if said := a.reports("the program runs"); !strings.HasPrefix(said, "p1 1 ") || !strings.Contains(said, "a model writes the program") {
+	if said := a.reports("the program runs"); !strings.HasPrefix(said, "p1 1 ") ||
+		!strings.Contains(said, "a model writes the program") {
 		t.Errorf("progress: %s", said)
 	}
 	callID, _ := first.Meta["recurgent/call_id"].(string)
@@ -211,7 +218,8 @@ func story(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	if add == nil || len(tools) != 6 {
 		t.Fatalf("tools: %v", toolNames(tools))
 	}
-	if out, _ := add.OutputSchema.(map[string]any); add.InputSchema.(map[string]any)["type"] != "object" || out["type"] != "object" || !add.Annotations.ReadOnlyHint {
+	if out, _ := add.OutputSchema.(map[string]any); add.InputSchema.(map[string]any)["type"] != "object" ||
+		out["type"] != "object" || !add.Annotations.ReadOnlyHint {
 		t.Errorf("add: %+v", add)
 	}
 	a.value(a.call("calculator__add", inputFor(add, 20, 22), nil), 42)
@@ -233,11 +241,13 @@ func story(t *testing.T, d *rig.Daemon, a *mcpClient) {
 
 	found := a.call("find_tools", object{"query": "increment a value", "limit": 1}, nil)
 	list, _ := found.outcome["tools"].([]any)
-	if len(list) != 1 || list[0].(map[string]any)["name"] != "calculator__increment" || list[0].(map[string]any)["inputSchema"] == nil {
+	if len(list) != 1 || list[0].(map[string]any)["name"] != "calculator__increment" ||
+		list[0].(map[string]any)["inputSchema"] == nil {
 		t.Errorf("found: %s", found.text)
 	}
 	judged := a.call("judge_call", object{"call_id": callID, "verdict": "right"}, nil)
-	if judged.IsError || judged.outcome["verdict"] != "right" || d.Get("/v1/calls/" + callID + "/verdict")["verdict"] != "right" {
+	if judged.IsError || judged.outcome["verdict"] != "right" ||
+		d.Get("/v1/calls/" + callID + "/verdict")["verdict"] != "right" {
 		t.Errorf("judged: %s", judged.text)
 	}
 	wrongInputs(t, d, a)
@@ -253,13 +263,19 @@ func inputFor(tool *mcp.Tool, x, y int) object {
 func wrongInputs(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	t.Helper()
 	a.refused("no_such_tool", nil, nil, -32602, `unknown tool "no_such_tool"`)
-	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": "sess_none"}, -32602, "there is no session")
-	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": 7}, -32602, "must be the id of a session")
-	if r := a.call("calculator__add", object{"args": 7}, nil); !r.IsError || r.outcome["error_type"] != "invalid_input" || !strings.Contains(r.text, "must be an array") {
+	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": "sess_none"}, -32602,
+		"there is no session")
+	a.refused("calculator__add", object{"a": 1, "b": 2}, mcp.Meta{"recurgent/session_id": 7}, -32602,
+		"must be the id of a session")
+	if r := a.call("calculator__add", object{"args": 7},
+		nil); !r.IsError || r.outcome["error_type"] != "invalid_input" ||
+		!strings.Contains(r.text, "must be an array") {
 		t.Errorf("args that are no array: %s", r.text)
 	}
 	for name, arguments := range map[string]object{
-		"call_method": {"role": "a/b", "method": "m"}, "find_tools": {"query": 7}, "judge_call": {"call_id": "call_none", "verdict": "right"}, "new_session": {"rolle": "x"}, "upload_file": {"content": 7}} {
+		"call_method": {"role": "a/b", "method": "m"}, "find_tools": {"query": 7},
+		"judge_call": {"call_id": "call_none", "verdict": "right"}, "new_session": {"rolle": "x"},
+		"upload_file": {"content": 7}} {
 		if r := a.call(name, arguments, nil); !r.IsError || r.text == "" {
 			t.Errorf("%s with wrong arguments: %s", name, r.text)
 		}
@@ -267,7 +283,8 @@ func wrongInputs(t *testing.T, d *rig.Daemon, a *mcpClient) {
 	a.value(a.call("call_method", object{"role": "shop", "method": "sell", "args": []any{1}}, nil), "sold")
 	a.failure(a.call("shop__sell", object{"args": []any{0}}, nil), "not_today")
 	a.failure(a.call("call_method", object{"role": "shop", "method": "panics"}, nil), "execution")
-	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/quarantine", object{"reason": "wrong answers"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/calculator/methods/add/quarantine",
+		object{"reason": "wrong answers"})
 	offered(d, false)
 	a.refused("calculator__add", object{"a": 1, "b": 2}, nil, -32602, "calculator.add is not offered now: quarantined")
 	if tool := a.tools()["calculator__add"]; tool != nil {
@@ -283,7 +300,8 @@ func offered(d *rig.Daemon, want bool) {
 	d.T.Helper()
 	rig.Until(d.T, fmt.Sprintf("calculator.add is offered: %t", want), func() bool {
 		for _, one := range d.Each() {
-			if strings.Contains(string(one.Send(http.MethodGet, "/v1/tools?format=mcp", nil, nil).Body), `"calculator__add"`) != want {
+			if strings.Contains(string(one.Send(http.MethodGet, "/v1/tools?format=mcp", nil, nil).Body),
+				`"calculator__add"`) != want {
 				return false
 			}
 		}
@@ -311,7 +329,8 @@ func TestMCPPages(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{}))
 	for i := range 105 {
-		d.Do(http.StatusOK, http.MethodPut, fmt.Sprintf("/v1/tools/many/methods/m%03d", i), object{"code": rig.ProgAdd, "reason": "test"})
+		d.Do(http.StatusOK, http.MethodPut, fmt.Sprintf("/v1/tools/many/methods/m%03d", i),
+			object{"code": rig.ProgAdd, "reason": "test"})
 	}
 	a := overHTTP(t, d, newest)
 	page, err := a.ListTools(t.Context(), nil)
@@ -338,8 +357,9 @@ func TestMCPAccess(t *testing.T) {
 		header map[string]string
 		status int
 	}{
-		"fine":            {"POST", ping, nil, 200},
-		"another origin":  {"POST", ping, map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, 403},
+		"fine": {"POST", ping, nil, 200},
+		"another origin": {"POST", ping, map[string]string{"Origin": "https://evil.example",
+			"Sec-Fetch-Site": "cross-site"}, 403},
 		"no JSON":         {"POST", ping, map[string]string{"Content-Type": "text/plain"}, 415},
 		"a large body":    {"POST", make([]byte, 5<<20), nil, 413},
 		"broken JSON":     {"POST", []byte("{"), nil, 400},
@@ -357,7 +377,8 @@ func TestMCPAccess(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, status, c.status)
 		}
 	}
-	if status := post(t, d, "POST", ping, map[string]string{"Accept": accept["Accept"], "Host": "evil.example"}); status != http.StatusMisdirectedRequest {
+	if status := post(t, d, "POST", ping, map[string]string{"Accept": accept["Accept"],
+		"Host": "evil.example"}); status != http.StatusMisdirectedRequest {
 		t.Errorf("another host: %d", status)
 	}
 }
@@ -370,7 +391,8 @@ func post(t *testing.T, d *rig.Daemon, method string, body []byte, header map[st
 }
 
 // postAnswer is post with the media type and, where that is JSON, the answer.
-func postAnswer(t *testing.T, d *rig.Daemon, method string, body []byte, header map[string]string) (status int, kind string, answer object) {
+func postAnswer(t *testing.T, d *rig.Daemon, method string, body []byte,
+	header map[string]string) (status int, kind string, answer object) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, d.URL+"/mcp", bytes.NewReader(body))
 	if err != nil {
@@ -406,7 +428,8 @@ func TestMCPNumbers(t *testing.T) {
 		t.Errorf("got %s", r.text)
 	}
 	id, _ := r.Meta["recurgent/call_id"].(string)
-	if log := d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+id, nil); !strings.Contains(string(log.Body), `"args":[9007199254740993]`) {
+	if log := d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+id,
+		nil); !strings.Contains(string(log.Body), `"args":[9007199254740993]`) {
 		t.Errorf("the call had %s", log.Body)
 	}
 }

@@ -55,7 +55,9 @@ func (a *mcpClient) noResource(what, uri string) {
 		want = -32602
 	}
 	var rpc *jsonrpc.Error
-	if r, err := a.ReadResource(a.t.Context(), &mcp.ReadResourceParams{URI: uri}); !errors.As(err, &rpc) || rpc.Code != want || !strings.Contains(rpc.Message, "there is no resource") {
+	if r, err := a.ReadResource(a.t.Context(),
+		&mcp.ReadResourceParams{URI: uri}); !errors.As(err, &rpc) || rpc.Code != want ||
+		!strings.Contains(rpc.Message, "there is no resource") {
 		a.t.Errorf("%s: %v, %v; want error %d", what, r, err, want)
 	}
 }
@@ -86,7 +88,8 @@ func filesStory(d *rig.Daemon, a *mcpClient) {
 		t.Errorf("a text: %+v", got)
 	}
 	picture := "\x89PNG\r\n\x1a\n\x00\x00\xff"
-	_, binary := a.upload(object{"content": base64.StdEncoding.EncodeToString([]byte(picture)) + "\n", "encoding": "base64", "media_type": "image/png"})
+	_, binary := a.upload(object{"content": base64.StdEncoding.EncodeToString([]byte(picture)) + "\n",
+		"encoding": "base64", "media_type": "image/png"})
 	if got := a.read(binary); string(got.Blob) != picture || got.Text != "" || got.MIMEType != "image/png" {
 		t.Errorf("bytes: %+v", got)
 	}
@@ -104,7 +107,9 @@ func filesStory(d *rig.Daemon, a *mcpClient) {
 		if len(links) > 0 {
 			t.Errorf("a version without links got %v", links)
 		}
-	case link == nil || len(links) != 2 || link.URI != fmt.Sprint("recurgent://files/", copied["$file"]) || link.MIMEType != "text/plain" || link.Size == nil || *link.Size != 10 || links["notes.md"] == nil || links["notes.md"].URI != text:
+	case link == nil || len(links) != 2 || link.URI != fmt.Sprint("recurgent://files/", copied["$file"]) ||
+		link.MIMEType != "text/plain" || link.Size == nil || *link.Size != 10 || links["notes.md"] == nil ||
+		links["notes.md"].URI != text:
 		t.Errorf("links: %v, value %v", links, made)
 	default:
 		if got := a.read(link.URI); got.Text != "a text: ü" {
@@ -119,16 +124,21 @@ func filesStory(d *rig.Daemon, a *mcpClient) {
 		}
 		all[one.URI] = one
 	}
-	if len(all) != 4 || all[text] == nil || all[text].Name != "notes.md" || all[text].MIMEType != "text/markdown" || all[text].Size != 10 || all[binary] == nil || !strings.HasPrefix(all[binary].Name, "file_") {
+	if len(all) != 4 || all[text] == nil || all[text].Name != "notes.md" || all[text].MIMEType != "text/markdown" ||
+		all[text].Size != 10 || all[binary] == nil || !strings.HasPrefix(all[binary].Name, "file_") {
 		t.Errorf("listed: %v", all)
 	}
 	templates, err := a.ListResourceTemplates(t.Context(), nil)
-	if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].URITemplate != "recurgent://files/{id}" {
+	if err != nil || len(templates.ResourceTemplates) != 1 ||
+		templates.ResourceTemplates[0].URITemplate != "recurgent://files/{id}" {
 		t.Errorf("templates: %+v, %v", templates, err)
 	}
 	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/files/"+strings.TrimPrefix(text, "recurgent://files/"), nil)
-	for what, uri := range map[string]string{"a deleted file": text, "no such file": "recurgent://files/file_00000000000000000000000000", "no id": "recurgent://files/", "a path": "recurgent://files/../x",
-		"a path below a file": binary + "/content", "an upper-case id": strings.ToUpper(binary), "another scheme": "file:///etc/passwd", "an address": d.URL + "/v1/files", "no URI": "x"} {
+	for what, uri := range map[string]string{"a deleted file": text,
+		"no such file": "recurgent://files/file_00000000000000000000000000", "no id": "recurgent://files/",
+		"a path":              "recurgent://files/../x",
+		"a path below a file": binary + "/content", "an upper-case id": strings.ToUpper(binary),
+		"another scheme": "file:///etc/passwd", "an address": d.URL + "/v1/files", "no URI": "x"} {
 		a.noResource(what, uri)
 	}
 }
@@ -149,9 +159,11 @@ func TestMCPResourcePages(t *testing.T) {
 	if err != nil || len(rest.Resources) != 1 || rest.NextCursor != "" || rest.Resources[0].Name != "f000" {
 		t.Errorf("the last page: %+v, %v", rest, err)
 	}
-	for _, cursor := range []string{"nonsense", "ZmlsZV8uLi8", page.NextCursor + "A", base64.RawURLEncoding.EncodeToString([]byte("part_00000000000000000000000000"))} {
+	for _, cursor := range []string{"nonsense", "ZmlsZV8uLi8", page.NextCursor + "A",
+		base64.RawURLEncoding.EncodeToString([]byte("part_00000000000000000000000000"))} {
 		var rpc *jsonrpc.Error
-		if _, err := a.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: cursor}); !errors.As(err, &rpc) || rpc.Code != -32602 {
+		if _, err := a.ListResources(t.Context(),
+			&mcp.ListResourcesParams{Cursor: cursor}); !errors.As(err, &rpc) || rpc.Code != -32602 {
 			t.Errorf("the cursor %q: %v", cursor, err)
 		}
 	}
@@ -172,7 +184,8 @@ func TestMCPLargeResource(t *testing.T) {
 	id := put(4<<20 + 1)
 	var rpc *jsonrpc.Error
 	_, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "recurgent://files/" + id})
-	if !errors.As(err, &rpc) || rpc.Code != -32602 || !strings.Contains(rpc.Message, "GET /v1/files/"+id+"/content") || !strings.Contains(string(rpc.Data), `"size":4194305`) {
+	if !errors.As(err, &rpc) || rpc.Code != -32602 || !strings.Contains(rpc.Message, "GET /v1/files/"+id+"/content") ||
+		!strings.Contains(string(rpc.Data), `"size":4194305`) {
 		t.Errorf("beyond the bound: %v", err)
 	}
 }
@@ -180,10 +193,15 @@ func TestMCPLargeResource(t *testing.T) {
 // Whose files a client may list, read and keep is as over HTTP: those of its token, in the namespace of its token.
 func TestMCPResourcesBelongToOwners(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens", strings.Join([]string{"ann ann-token-0123456789abcdef scopes=call,read", "ben ben-token-0123456789abcdef scopes=call,read",
-		"eve eve-token-0123456789abcdef scopes=read", "ann far-token-0123456789abcdef scopes=call,read namespace=far", "ops ops-token-0123456789abcdef"}, "\n")+"\n"))
+	d := rig.Start(t, nil, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		strings.Join([]string{"ann ann-token-0123456789abcdef scopes=call,read",
+			"ben ben-token-0123456789abcdef scopes=call,read",
+			"eve eve-token-0123456789abcdef scopes=read",
+			"ann far-token-0123456789abcdef scopes=call,read namespace=far",
+			"ops ops-token-0123456789abcdef"}, "\n")+"\n"))
 	as := func(name string) *mcpClient {
-		return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: d.As(name + "-token-0123456789abcdef").Plain()}, legacy)
+		return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp",
+			HTTPClient: d.As(name + "-token-0123456789abcdef").Plain()}, legacy)
 	}
 	ann := as("ann")
 	_, uri := ann.upload(object{"name": "secret.txt", "content": "of ann"})
@@ -197,12 +215,14 @@ func TestMCPResourcesBelongToOwners(t *testing.T) {
 	if got := as("ops").read(uri); got.Text != "of ann" { // as GET /v1/files/{id}/content for those who operate
 		t.Errorf("an operator reads %+v", got)
 	}
-	if r, err := as("eve").CallTool(t.Context(), &mcp.CallToolParams{Name: "upload_file", Arguments: object{"content": "x"}}); err == nil {
+	if r, err := as("eve").CallTool(t.Context(), &mcp.CallToolParams{Name: "upload_file",
+		Arguments: object{"content": "x"}}); err == nil {
 		t.Errorf("a token without the scope call keeps a file: %+v", r)
 	}
 	session := d.As("ann-token-0123456789abcdef").Session("r")
 	_, within := ann.upload(object{"content": "of the session", "session_id": session})
-	if r := as("ben").call("upload_file", object{"content": "x", "session_id": session}, nil); !r.IsError || !strings.Contains(r.text, "no session of yours") {
+	if r := as("ben").call("upload_file", object{"content": "x", "session_id": session},
+		nil); !r.IsError || !strings.Contains(r.text, "no session of yours") {
 		t.Errorf("into another's session: %s", r.text)
 	}
 	d.As("ann-token-0123456789abcdef").Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+session, nil)

@@ -16,7 +16,8 @@ import (
 // overStdio is an agent that starts recurgentd mcp, as agents do.
 func overStdio(t *testing.T, version string, env []string, args ...string) *mcpClient {
 	t.Helper()
-	return connectMCP(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...), TerminateDuration: rig.Patience}, version)
+	return connectMCP(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...),
+		TerminateDuration: rig.Patience}, version)
 }
 
 // The same over stdin and stdout, bridged to a daemon, in both versions.
@@ -47,14 +48,16 @@ func TestMCPBridge(t *testing.T) {
 			d.Call(d.Session("calculator"), "add", 1, 2)
 			a.hears()
 			rig.Until(t, "the new tool is listed", func() bool { return a.tools()["calculator__add"] != nil })
-			if r := a.call("call_method", object{"role": "shop", "method": "large"}, nil); !strings.Contains(r.text, `"value":9007199254740995`) {
+			if r := a.call("call_method", object{"role": "shop", "method": "large"},
+				nil); !strings.Contains(r.text, `"value":9007199254740995`) {
 				t.Errorf("got %s", r.text)
 			}
 
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
-				_, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "call_method", Arguments: object{"role": "shop", "method": "slow"}})
+				_, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "call_method",
+					Arguments: object{"role": "shop", "method": "slow"}})
 				ended <- err
 			}()
 			var running []map[string]any
@@ -88,7 +91,8 @@ func TestMCPEmbedded(t *testing.T) {
 	again := overStdio(t, legacy, env, "--embedded", "--data-dir", filepath.Join(dir, "data"))
 	a.value(again.call("calculator__add", object{"a": 20, "b": 22}, nil), 42)
 
-	if out, errs, code := rig.Run(t, rig.Environment(t.TempDir()), "mcp", "--url", "http://127.0.0.1:1"); code != 3 || !strings.Contains(errs, "http://127.0.0.1:1") {
+	if out, errs, code := rig.Run(t, rig.Environment(t.TempDir()), "mcp", "--url",
+		"http://127.0.0.1:1"); code != 3 || !strings.Contains(errs, "http://127.0.0.1:1") {
 		t.Errorf("a daemon that is not there: exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -98,13 +102,15 @@ func TestMCPTokens(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())
 	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann ann-token-0123456789abcdef\n"))
-	if status := post(t, d, "POST", []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), map[string]string{"Accept": "application/json, text/event-stream"}); status != http.StatusUnauthorized {
+	if status := post(t, d, "POST", []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`),
+		map[string]string{"Accept": "application/json, text/event-stream"}); status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d", status)
 	}
 	a := overStdio(t, newest, []string{"RECURGENT_TOKEN=ann-token-0123456789abcdef"}, "--url", d.URL)
 	r := a.call("call_method", object{"role": "calculator", "method": "add", "args": []any{2, 3}}, nil)
 	a.value(r, 5)
-	if s := d.As("ann-token-0123456789abcdef").Get("/v1/sessions/" + r.Meta["recurgent/session_id"].(string)); s["owner"] != "ann" {
+	if s := d.As("ann-token-0123456789abcdef").Get("/v1/sessions/" +
+		r.Meta["recurgent/session_id"].(string)); s["owner"] != "ann" {
 		t.Errorf("the session: %v", s)
 	}
 }

@@ -38,7 +38,9 @@ func (c *rawClient) ask(method string, params object) (result object, code int, 
 		if c.tasks {
 			capabilities = object{"extensions": object{extension: object{}}}
 		}
-		params["_meta"] = object{"io.modelcontextprotocol/protocolVersion": newest, "io.modelcontextprotocol/clientInfo": object{"name": "raw", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": capabilities}
+		params["_meta"] = object{"io.modelcontextprotocol/protocolVersion": newest,
+			"io.modelcontextprotocol/clientInfo":         object{"name": "raw", "version": "1"},
+			"io.modelcontextprotocol/clientCapabilities": capabilities}
 	}
 	message := object{"jsonrpc": "2.0", "id": "x", "method": method, "params": params}
 	var answer object
@@ -62,11 +64,13 @@ func (c *rawClient) ask(method string, params object) (result object, code int, 
 func (c *rawClient) post(method string, params, message object) (answer object) {
 	t := c.d.T
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, c.d.URL+"/mcp", bytes.NewReader(rig.Encode(t, message)))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, c.d.URL+"/mcp",
+		bytes.NewReader(rig.Encode(t, message)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": c.version, "Mcp-Method": method} {
+	for name, value := range map[string]string{"Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": c.version, "Mcp-Method": method} {
 		req.Header.Set(name, value)
 	}
 	for _, name := range []string{"name", "uri", "taskId"} {
@@ -125,7 +129,8 @@ func (c *rawClient) start(params object) (id string) {
 	params["task"] = object{"ttl": 60000}
 	task, _ := c.must("tools/call", params)["task"].(object)
 	id, _ = task["taskId"].(string)
-	if task["status"] != "working" || id == "" || task["createdAt"] == nil || task["lastUpdatedAt"] == nil || task["ttl"] != 86400000.0 || task["pollInterval"] == nil {
+	if task["status"] != "working" || id == "" || task["createdAt"] == nil || task["lastUpdatedAt"] == nil ||
+		task["ttl"] != 86400000.0 || task["pollInterval"] == nil {
 		c.d.T.Fatalf("created: %v", task)
 	}
 	return id
@@ -151,7 +156,8 @@ func (c *rawClient) listed() (ids []string, pages int) {
 // lineClient is a rawClient of recurgentd mcp.
 func lineClient(t *testing.T, d *rig.Daemon, version string) *rawClient {
 	t.Helper()
-	conn, err := (&mcp.CommandTransport{Command: rig.Command(t, nil, "mcp", "--url", d.URL), TerminateDuration: rig.Patience}).Connect(t.Context())
+	conn, err := (&mcp.CommandTransport{Command: rig.Command(t, nil, "mcp", "--url", d.URL),
+		TerminateDuration: rig.Patience}).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +188,8 @@ func lineClient(t *testing.T, d *rig.Daemon, version string) *rawClient {
 	return c
 }
 
-var handshake = object{"protocolVersion": legacy, "capabilities": object{}, "clientInfo": object{"name": "raw", "version": "1"}}
+var handshake = object{"protocolVersion": legacy, "capabilities": object{},
+	"clientInfo": object{"name": "raw", "version": "1"}}
 
 // A call that its client asked to be a task goes on by itself: the client asks how it is, waits for its result, and lists it, over HTTP and stdio.
 func TestMCPTasks(t *testing.T) {
@@ -198,7 +205,9 @@ func TestMCPTasks(t *testing.T) {
 				c = lineClient(t, d, legacy)
 			}
 			capabilities, _ := c.must("initialize", handshake)["capabilities"].(object)
-			if want := (object{"list": object{}, "cancel": object{}, "requests": object{"tools": object{"call": object{}}}}); !rig.Equal(want, capabilities["tasks"]) || capabilities["tools"] == nil || capabilities["resources"] == nil {
+			if want := (object{"list": object{}, "cancel": object{},
+				"requests": object{"tools": object{"call": object{}}}}); !rig.Equal(want, capabilities["tasks"]) ||
+				capabilities["tools"] == nil || capabilities["resources"] == nil {
 				t.Errorf("capabilities: %v", capabilities)
 			}
 			tasksStory(t, m, c)
@@ -209,7 +218,8 @@ func TestMCPTasks(t *testing.T) {
 func tasksStory(t *testing.T, m *rig.Model, c *rawClient) {
 	t.Helper()
 	id := c.start(calling("shop", "slow", 2, 3))
-	if got := c.must("tasks/get", object{"taskId": id}); got["status"] != "working" || got["taskId"] != id || got["ttl"] != 86400000.0 {
+	if got := c.must("tasks/get", object{"taskId": id}); got["status"] != "working" || got["taskId"] != id ||
+		got["ttl"] != 86400000.0 {
 		t.Errorf("while the model writes: %v", got)
 	}
 	if ids, _ := c.listed(); len(ids) != 1 || ids[0] != id {
@@ -231,7 +241,9 @@ func tasksStory(t *testing.T, m *rig.Model, c *rawClient) {
 	}
 	structured, _ := result["structuredContent"].(object)
 	meta, _ := result["_meta"].(object)
-	if structured["value"] != 5.0 || result["isError"] != nil || !rig.Equal(object{"taskId": id}, meta["io.modelcontextprotocol/related-task"]) || meta["recurgent/call_id"] != id || meta["recurgent/program"] != "generated" {
+	if structured["value"] != 5.0 || result["isError"] != nil ||
+		!rig.Equal(object{"taskId": id}, meta["io.modelcontextprotocol/related-task"]) ||
+		meta["recurgent/call_id"] != id || meta["recurgent/program"] != "generated" {
 		t.Errorf("the result: %v", result)
 	}
 	if again := c.must("tasks/result", object{"taskId": id}); !rig.Equal(result, again) {
@@ -255,7 +267,8 @@ func tasksStory(t *testing.T, m *rig.Model, c *rawClient) {
 	c.must("tools/call", calling("shop", "sell", 1))
 	fails := c.start(object{"name": "shop__sell", "arguments": object{"args": []any{0}}})
 	failed := c.must("tasks/result", object{"taskId": fails})
-	if got := c.must("tasks/get", object{"taskId": fails}); failed["isError"] != true || got["status"] != "failed" || got["statusMessage"] != "not_today: closed on Sundays" {
+	if got := c.must("tasks/get", object{"taskId": fails}); failed["isError"] != true || got["status"] != "failed" ||
+		got["statusMessage"] != "not_today: closed on Sundays" {
 		t.Errorf("a tool that fails: %v, %v", got, failed)
 	}
 	if ids, _ := c.listed(); len(ids) != 5 || ids[0] != fails || ids[4] != id {
@@ -265,7 +278,8 @@ func tasksStory(t *testing.T, m *rig.Model, c *rawClient) {
 	for _, one := range tools {
 		tool := one.(object)
 		name := tool["name"].(string)
-		if optional := strings.Contains(name, "__") || name == "call_method"; optional != rig.Equal(object{"taskSupport": "optional"}, tool["execution"]) {
+		if optional := strings.Contains(name, "__") ||
+			name == "call_method"; optional != rig.Equal(object{"taskSupport": "optional"}, tool["execution"]) {
 			t.Errorf("%s: %v", name, tool["execution"])
 		}
 	}
@@ -277,7 +291,8 @@ func TestMCPTasksAreCanceled(t *testing.T) {
 	m := rig.NewModel(t, script())
 	defer m.Release()
 	c := &rawClient{d: rig.Start(t, m), version: legacy}
-	for what, params := range map[string]object{"while the model writes": calling("shop", "slow", 2, 3), "while the program runs": calling("shop", "spins", "spin")} {
+	for what, params := range map[string]object{"while the model writes": calling("shop", "slow", 2, 3),
+		"while the program runs": calling("shop", "spins", "spin")} {
 		id := c.start(params)
 		if got := c.must("tasks/cancel", object{"taskId": id}); got["status"] != "cancelled" || got["taskId"] != id {
 			t.Errorf("%s: %v", what, got)
@@ -306,10 +321,12 @@ func TestMCPTasksAsExtension(t *testing.T) {
 	}
 	task := c.must("tools/call", calling("shop", "slow", 2, 3))
 	id, _ := task["taskId"].(string)
-	if task["resultType"] != "task" || task["status"] != "working" || id == "" || task["ttlMs"] != 86400000.0 || task["pollIntervalMs"] == nil || task["content"] != nil {
+	if task["resultType"] != "task" || task["status"] != "working" || id == "" || task["ttlMs"] != 86400000.0 ||
+		task["pollIntervalMs"] == nil || task["content"] != nil {
 		t.Fatalf("created: %v", task)
 	}
-	if got := c.must("tasks/get", object{"taskId": id}); got["resultType"] != "complete" || got["status"] != "working" || got["result"] != nil {
+	if got := c.must("tasks/get", object{"taskId": id}); got["resultType"] != "complete" ||
+		got["status"] != "working" || got["result"] != nil {
 		t.Errorf("while the model writes: %v", got)
 	}
 	for _, method := range []string{"tasks/get", "tasks/cancel", "tasks/update"} {
@@ -319,7 +336,8 @@ func TestMCPTasksAsExtension(t *testing.T) {
 	for _, method := range []string{"tasks/list", "tasks/result"} {
 		c.refused(method, object{"taskId": id}, -32601, method)
 	}
-	if got := c.must("tasks/update", object{"taskId": id, "inputResponses": object{"x": object{}}}); got["resultType"] != "complete" || got["taskId"] != nil {
+	if got := c.must("tasks/update", object{"taskId": id,
+		"inputResponses": object{"x": object{}}}); got["resultType"] != "complete" || got["taskId"] != nil {
 		t.Errorf("updated: %v", got)
 	}
 	m.Release()
@@ -336,7 +354,8 @@ func TestMCPTasksAsExtension(t *testing.T) {
 		t.Errorf("canceled too late: %v", got)
 	}
 	for _, one := range []*rawClient{c, plain} {
-		quick := one.must("tools/call", object{"name": "shop__slow", "arguments": object{"a": 20, "b": 22}, "task": object{}})
+		quick := one.must("tools/call", object{"name": "shop__slow", "arguments": object{"a": 20, "b": 22},
+			"task": object{}})
 		if structured, _ := quick["structuredContent"].(object); quick["resultType"] != "complete" || structured["value"] != 42.0 {
 			t.Errorf("a quick call, tasks known: %v: %v", one.tasks, quick)
 		}
@@ -344,14 +363,18 @@ func TestMCPTasksAsExtension(t *testing.T) {
 	d.Call(d.Session("shop"), "sell", 1)
 	refuses := c.must("tools/call", calling("shop", "sell", 0))
 	meta, _ := refuses["_meta"].(object)
-	if got := c.must("tasks/get", object{"taskId": meta["recurgent/call_id"]}); refuses["isError"] != true || got["status"] != "completed" || got["result"].(object)["isError"] != true {
+	if got := c.must("tasks/get",
+		object{"taskId": meta["recurgent/call_id"]}); refuses["isError"] != true || got["status"] != "completed" ||
+		got["result"].(object)["isError"] != true {
 		t.Errorf("a tool that fails: %v", got)
 	}
 	canceled, _ := c.must("tools/call", calling("shop", "spins", "spin"))["taskId"].(string)
-	if got := c.must("tasks/cancel", object{"taskId": canceled}); got["resultType"] != "complete" || got["status"] != nil {
+	if got := c.must("tasks/cancel",
+		object{"taskId": canceled}); got["resultType"] != "complete" || got["status"] != nil {
 		t.Errorf("canceled: %v", got)
 	}
-	rig.Until(t, "the task is canceled", func() bool { return c.must("tasks/get", object{"taskId": canceled})["status"] == "cancelled" })
+	rig.Until(t, "the task is canceled",
+		func() bool { return c.must("tasks/get", object{"taskId": canceled})["status"] == "cancelled" })
 }
 
 // A client of a version without tasks sees nothing of them, and what it sends of them is ignored, as that version says.
@@ -360,7 +383,8 @@ func TestMCPWithoutTasks(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, script()))
 	for _, version := range []string{"2025-06-18", "2025-03-26", "2024-11-05"} {
 		c := &rawClient{d: d, version: version}
-		hello := c.must("initialize", object{"protocolVersion": version, "capabilities": object{}, "clientInfo": object{"name": "raw", "version": "1"}})
+		hello := c.must("initialize", object{"protocolVersion": version, "capabilities": object{},
+			"clientInfo": object{"name": "raw", "version": "1"}})
 		if capabilities, _ := hello["capabilities"].(object); capabilities["tasks"] != nil || capabilities["extensions"] != nil || hello["protocolVersion"] != version {
 			t.Errorf("%s: %v", version, hello)
 		}
@@ -386,8 +410,12 @@ func TestMCPTasksBelongToOwners(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, script())
 	defer m.Release()
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", strings.Join([]string{"ann ann-token-0123456789abcdef scopes=call,read", "ben ben-token-0123456789abcdef scopes=call,read",
-		"eve eve-token-0123456789abcdef scopes=read", "ann far-token-0123456789abcdef scopes=call,read namespace=far", "ops ops-token-0123456789abcdef"}, "\n")+"\n"))
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		strings.Join([]string{"ann ann-token-0123456789abcdef scopes=call,read",
+			"ben ben-token-0123456789abcdef scopes=call,read",
+			"eve eve-token-0123456789abcdef scopes=read",
+			"ann far-token-0123456789abcdef scopes=call,read namespace=far",
+			"ops ops-token-0123456789abcdef"}, "\n")+"\n"))
 	as := func(name string) *rawClient {
 		return &rawClient{d: d, version: legacy, token: name + "-token-0123456789abcdef"}
 	}
@@ -489,14 +517,19 @@ func TestMCPTasksOfHostileClients(t *testing.T) {
 		params["task"] = task
 		c.refused("tools/call", params, -32602, "task must be an object")
 	}
-	for name, arguments := range map[string]object{"find_tools": {"query": "x"}, "judge_call": {}, "new_session": {}, "upload_file": {}} {
+	for name, arguments := range map[string]object{"find_tools": {"query": "x"}, "judge_call": {}, "new_session": {},
+		"upload_file": {}} {
 		c.refused("tools/call", object{"name": name, "arguments": arguments, "task": object{}}, -32601, "")
 	}
 	c.refused("tools/call", object{"name": "no__tool", "arguments": object{}, "task": object{}}, -32602, "unknown tool")
-	c.refused("tools/call", object{"name": "calculator__add", "arguments": object{"args": 7}, "task": object{}}, -32602, "arguments/args must be an array")
-	c.refused("tools/call", object{"name": "call_method", "arguments": object{"role": "a/b", "method": "m"}, "task": object{}}, -32602, "role")
-	c.refused("tools/call", object{"name": "calculator__add", "arguments": object{"a": 1, "b": 2}, "task": object{}, "_meta": object{"recurgent/session_id": "sess_none"}}, -32602, "no session")
-	for _, id := range []any{nil, 7, "", "call_", "call_../x", "sess_01kb0000000000000000000000", "call_" + strings.Repeat("0", 26), strings.Repeat("x", 1<<16), object{}} {
+	c.refused("tools/call", object{"name": "calculator__add", "arguments": object{"args": 7}, "task": object{}}, -32602,
+		"arguments/args must be an array")
+	c.refused("tools/call", object{"name": "call_method", "arguments": object{"role": "a/b", "method": "m"},
+		"task": object{}}, -32602, "role")
+	c.refused("tools/call", object{"name": "calculator__add", "arguments": object{"a": 1, "b": 2}, "task": object{},
+		"_meta": object{"recurgent/session_id": "sess_none"}}, -32602, "no session")
+	for _, id := range []any{nil, 7, "", "call_", "call_../x", "sess_01kb0000000000000000000000",
+		"call_" + strings.Repeat("0", 26), strings.Repeat("x", 1<<16), object{}} {
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 			if result, code, text := c.ask(method, object{"taskId": id}); code != -32602 {
 				t.Errorf("%s %.40v: %v, error %d %s", method, id, result, code, text)
@@ -507,7 +540,8 @@ func TestMCPTasksOfHostileClients(t *testing.T) {
 		c.refused("tasks/list", object{"cursor": cursor}, -32602, "")
 	}
 	for what, params := range map[string]string{"no params": ``, "null": `,"params":null`, "a list": `,"params":[]`} {
-		status, _, answer := postAnswer(t, d, "POST", []byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"`+params+`}`), map[string]string{"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": legacy})
+		status, _, answer := postAnswer(t, d, "POST", []byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"`+params+`}`),
+			map[string]string{"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": legacy})
 		if status >= 500 || fmt.Sprint(answer["result"]) != "<nil>" {
 			t.Errorf("%s: %d %v", what, status, answer)
 		}

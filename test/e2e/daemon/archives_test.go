@@ -96,7 +96,8 @@ func (all archiveEntries) write(t *testing.T, file string) {
 }
 
 func (all archiveEntries) with(name, text string) archiveEntries {
-	return append(slices.Clone(all), archiveEntry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755}, []byte(text)})
+	return append(slices.Clone(all), archiveEntry{tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755},
+		[]byte(text)})
 }
 
 // compilingDaemon is a daemon that has compiled worker.double into its own directory, with a connection that has a secret and a file.
@@ -146,13 +147,19 @@ func TestArchivesPlantNothing(t *testing.T) {
 	for _, file := range []string{online, offline} {
 		for _, e := range readArchive(t, file) {
 			top, _, _ := strings.Cut(e.Name, "/")
-			if top == "native" || strings.HasSuffix(e.Name, ".key") || strings.HasSuffix(e.Name, ".idx") || e.Name == "tools/index.json" || bytes.Contains(e.data, bytes.TrimSpace(key)) || bytes.Contains(e.data, []byte("AGE-SECRET")) {
+			if top == "native" || strings.HasSuffix(e.Name, ".key") || strings.HasSuffix(e.Name, ".idx") ||
+				e.Name == "tools/index.json" || bytes.Contains(e.data, bytes.TrimSpace(key)) ||
+				bytes.Contains(e.data, []byte("AGE-SECRET")) {
 				t.Errorf("%s holds %s", file, e.Name)
 			}
 		}
 	}
-	planted := map[string]string{"native/cache/packages-go1.26.8/support.a": "!<arch> planted", "native/cache/exe/planted": "planted", "native/cache/exe/" + filepath.Base(name): string(compiled), "native/installation.key": strings.Repeat("k", 32),
-		"secrets.key": "# planted\n" + string(key), "anything/else": "planted", "tools/evil/run.json": "planted", "programs/" + strings.Repeat("0", 64) + ".go": "package tool // planted"}
+	planted := map[string]string{"native/cache/packages-go1.26.8/support.a": "!<arch> planted",
+		"native/cache/exe/planted": "planted", "native/cache/exe/" + filepath.Base(name): string(compiled),
+		"native/installation.key": strings.Repeat("k", 32),
+		"secrets.key":             "# planted\n" + string(key), "anything/else": "planted",
+		"tools/evil/run.json":                         "planted",
+		"programs/" + strings.Repeat("0", 64) + ".go": "package tool // planted"}
 	bad := readArchive(t, offline)
 	for _, name := range slices.Sorted(maps.Keys(planted)) {
 		bad = bad.with(name, planted[name])
@@ -162,8 +169,11 @@ func TestArchivesPlantNothing(t *testing.T) {
 	if err := os.RemoveAll(d.State()); err != nil {
 		t.Fatal(err)
 	}
-	d.Expect(0, []string{"left out of the archive: 4 files, made anew where they are needed: native/cache/exe/", "left out of the archive: 1 file, keys, which no archive may bring", ": secrets.key",
-		"left out of the archive: 1 file, of no kind that this recurgentd knows: anything/else", "left out of the archive: 2 files, not what their names say: ", "1 connection with a stored secret: ", "--secrets-key-file"}, "store", "import", file)
+	d.Expect(0, []string{"left out of the archive: 4 files, made anew where they are needed: native/cache/exe/",
+		"left out of the archive: 1 file, keys, which no archive may bring", ": secrets.key",
+		"left out of the archive: 1 file, of no kind that this recurgentd knows: anything/else",
+		"left out of the archive: 2 files, not what their names say: ", "1 connection with a stored secret: ",
+		"--secrets-key-file"}, "store", "import", file)
 	for name := range planted {
 		if _, err := os.Lstat(filepath.Join(d.State(), name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s was taken: %v", name, err)
@@ -179,7 +189,8 @@ func TestArchivesPlantNothing(t *testing.T) {
 		t.Errorf("the connection: %v", c)
 	}
 	pipe(t, d, "a-newer-secret", "connections", "set", "weather")
-	if made, err := os.ReadFile(filepath.Join(d.State(), "secrets.key")); err != nil || bytes.Equal(made, key) || bytes.Contains(made, []byte("planted")) {
+	if made, err := os.ReadFile(filepath.Join(d.State(),
+		"secrets.key")); err != nil || bytes.Equal(made, key) || bytes.Contains(made, []byte("planted")) {
 		t.Errorf("a later secret is sealed to the key of the archive: %v", err)
 	}
 }
@@ -239,30 +250,40 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := func(name, to string, kind byte) archiveEntries {
-		return append(slices.Clone(entries), archiveEntry{Header: tar.Header{Name: name, Typeflag: kind, Linkname: to, Mode: 0o777}})
+		return append(slices.Clone(entries),
+			archiveEntry{Header: tar.Header{Name: name, Typeflag: kind, Linkname: to, Mode: 0o777}})
 	}
 	whole, err := os.ReadFile(good)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(t *testing.T, file string){
-		"a symbolic link":         link("files/file_x", victim, tar.TypeSymlink).write,
-		"a link for a directory":  append(link("zz", filepath.Dir(victim), tar.TypeSymlink), archiveEntry{Header: tar.Header{Name: "zz/victim", Typeflag: tar.TypeReg}, data: []byte("lost")}).write,
-		"a hard link":             link("files/file_x", "policy.json", tar.TypeLink).write,
-		"a pipe":                  link("files/file_x", "", tar.TypeFifo).write,
-		"a device":                link("files/file_x", "", tar.TypeChar).write,
-		"a name that leads away":  entries.with("../victim", "lost").write,
-		"an absolute name":        entries.with(victim, "lost").write,
-		"a name twice":            entries.with(entries[0].Name, "lost").write,
-		"a name in another case":  entries.with(path.Join(path.Dir(entries[0].Name), strings.ToUpper(path.Base(entries[0].Name))), "lost").write,
-		"an archive that was cut": func(t *testing.T, file string) { rig.WriteAt(t, file, string(whole[:len(whole)*2/3])) },
-		"its end cut off":         func(t *testing.T, file string) { rig.WriteAt(t, file, string(whole[:len(whole)-4])) },
+		"a symbolic link": link("files/file_x", victim, tar.TypeSymlink).write,
+		"a link for a directory": append(link("zz", filepath.Dir(victim), tar.TypeSymlink),
+			archiveEntry{Header: tar.Header{Name: "zz/victim", Typeflag: tar.TypeReg}, data: []byte("lost")}).write,
+		"a hard link":            link("files/file_x", "policy.json", tar.TypeLink).write,
+		"a pipe":                 link("files/file_x", "", tar.TypeFifo).write,
+		"a device":               link("files/file_x", "", tar.TypeChar).write,
+		"a name that leads away": entries.with("../victim", "lost").write,
+		"an absolute name":       entries.with(victim, "lost").write,
+		"a name twice":           entries.with(entries[0].Name, "lost").write,
+		"a name in another case": entries.with(path.Join(path.Dir(entries[0].Name),
+			strings.ToUpper(path.Base(entries[0].Name))), "lost").write,
+		"an archive that was cut": func(t *testing.T, file string) {
+			rig.WriteAt(t, file,
+				string(whole[:len(whole)*2/3]))
+		},
+		"its end cut off": func(t *testing.T, file string) {
+			rig.WriteAt(t, file,
+				string(whole[:len(whole)-4]))
+		},
 	} {
 		dir := t.TempDir()
 		file, into := filepath.Join(dir, "bad.tar.gz"), filepath.Join(dir, "into")
 		write(t, file)
 		_, errs, code := rig.Run(t, rig.Environment(dir), "store", "import", file, "--data-dir", into)
-		if code != cli.ExitFailed || !strings.Contains(errs, "the archive ") || !strings.Contains(errs, "export again") || strings.Count(errs, "\n") != 1 {
+		if code != cli.ExitFailed || !strings.Contains(errs, "the archive ") ||
+			!strings.Contains(errs, "export again") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit code %d: %s", name, code, errs)
 		}
 		if left := rig.Files(t, dir); len(left) != 1 {

@@ -35,7 +35,8 @@ func try(t *testing.T, url, dir string, command ...string) (string, error) {
 	if filepath.IsAbs(dir) {
 		cmd.Dir = dir
 	}
-	cmd.Env = append(cmd.Environ(), "RECURGENT_URL="+url, "RECURGENT_TOKEN="+token, "PYTHONPATH="+rig.Root()+"/clients/python", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
+	cmd.Env = append(cmd.Environ(), "RECURGENT_URL="+url, "RECURGENT_TOKEN="+token,
+		"PYTHONPATH="+rig.Root()+"/clients/python", "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -148,8 +149,10 @@ func TestOpsReadmes(t *testing.T) {
 				program += block
 			}
 			title := rig.Program("\treturn strings.ToTitle(call.Args[0].(string)), nil", "strings")
-			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
-			if out := c.run(t, d.URL, program); !strings.Contains(out, "call.finished") || !strings.HasSuffix(out, c.end) {
+			d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
+				"counter.increment": {rig.ProgIncrement}, "text tools.to title case": {title}}))
+			if out := c.run(t, d.URL, program); !strings.Contains(out, "call.finished") ||
+				!strings.HasSuffix(out, c.end) {
 				t.Errorf("it printed\n%s", out)
 			}
 		})
@@ -159,7 +162,8 @@ func TestOpsReadmes(t *testing.T) {
 // The generated types are those of the document.
 func TestOpsGoClientIsCurrent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "api.gen.go")
-	run(t, "", "clients/go", "go", "tool", "-modfile=tools/go.mod", "oapi-codegen", "-config", "api/config.yaml", "-o", file, "../../api/openapi.yaml")
+	run(t, "", "clients/go", "go", "tool", "-modfile=tools/go.mod", "oapi-codegen", "-config", "api/config.yaml", "-o",
+		file, "../../api/openapi.yaml")
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

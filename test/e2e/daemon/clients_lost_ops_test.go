@@ -84,14 +84,16 @@ func (c *cutter) next(t *testing.T, ended <-chan string) net.Conn {
 
 // programs make one call of shop.slow and print its value, behind the events where they stream.
 var programs = map[string][]string{
-	"python":         {"python3", "-c", "import recurgent; print(recurgent.role('shop').slow(2, 3))"},
-	"python, stream": {"python3", "-c", "import recurgent; s = recurgent.role('shop').slow.stream(2, 3); print(*(e.type for e in s), s.reply().value)"},
-	"go":             {"go", "run", "-C", "../../test/e2e/daemon/testdata/lost", "."},
-	"go, stream":     {"go", "run", "-C", "../../test/e2e/daemon/testdata/lost", ".", "-stream"},
+	"python": {"python3", "-c", "import recurgent; print(recurgent.role('shop').slow(2, 3))"},
+	"python, stream": {"python3", "-c",
+		"import recurgent; s = recurgent.role('shop').slow.stream(2, 3); print(*(e.type for e in s), s.reply().value)"},
+	"go":         {"go", "run", "-C", "../../test/e2e/daemon/testdata/lost", "."},
+	"go, stream": {"go", "run", "-C", "../../test/e2e/daemon/testdata/lost", ".", "-stream"},
 }
 
 // inOrder is what the streams print: each event once at most.
-var inOrder = regexp.MustCompile(`^(call\.selected )?(call\.forging )?(call\.gate )?(call\.running )?call\.finished 5 <nil>$`)
+var inOrder = regexp.MustCompile(
+	`^(call\.selected )?(call\.forging )?(call\.gate )?(call\.running )?call\.finished 5 <nil>$`)
 
 // A call whose connection breaks goes on, and its client gets the reply: the program ran once. A stream that breaks goes on
 // without repetitions.

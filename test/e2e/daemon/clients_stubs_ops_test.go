@@ -32,11 +32,13 @@ func TestOpsStubs(t *testing.T) {
 	for role, methods := range map[string]map[string]string{
 		"calculator":   {"add": rig.ProgAdd},
 		"Rôle \"x\" *": {"class": rig.ProgEcho, "`a` ${b} '''c''' \"\"\"": rig.ProgEcho, "*": rig.ProgEcho},
-		"None":         {"self": rig.ProgEcho, "import os; os.exit()": rig.Program("\treturn []any{call.Kwargs[\"self\"], call.Kwargs[\"def\"]}, nil")},
+		"None": {"self": rig.ProgEcho,
+			"import os; os.exit()": rig.Program("\treturn []any{call.Kwargs[\"self\"], call.Kwargs[\"def\"]}, nil")},
 	} {
 		d.Do(201, "PUT", "/v1/tools/"+url.PathEscape(role), map[string]any{})
 		for method, code := range methods {
-			d.Do(200, "PUT", "/v1/tools/"+url.PathEscape(role)+"/methods/"+url.PathEscape(method), map[string]any{"code": code})
+			d.Do(200, "PUT", "/v1/tools/"+url.PathEscape(role)+"/methods/"+url.PathEscape(method),
+				map[string]any{"code": code})
 		}
 	}
 	d.Expect(0, []string{"6 methods"}, "tools", "stubs", dir, "--python", "--typescript", "--go")
@@ -59,7 +61,8 @@ func TestOpsStubs(t *testing.T) {
 			}
 			return string(data)
 		}
-		files(t, module, map[string]string{"tools/tools.go": text(dir + "/recurgent_tools.go"), "go.mod": strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
+		files(t, module, map[string]string{"tools/tools.go": text(dir + "/recurgent_tools.go"),
+			"go.mod": strings.ReplaceAll(text(module+"/go.mod"), "../../clients", rig.Root()+"/clients")})
 		run(t, "", module, "go", "vet", "./...")
 	})
 	t.Run("typescript", func(t *testing.T) {

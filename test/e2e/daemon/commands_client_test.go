@@ -13,7 +13,8 @@ import (
 
 func TestCallCommand(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "echo.echo": {rig.ProgEcho}, "calculator.increment": {rig.ProgIncrement}, "calculator.fail": {rig.ProgFails}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "echo.echo": {rig.ProgEcho},
+		"calculator.increment": {rig.ProgIncrement}, "calculator.fail": {rig.ProgFails}})
 	d := rig.Start(t, m)
 	out, errs, code := d.Client("call", "calculator", "add", "2", "-3")
 	if out != "-1\n" || code != 0 {
@@ -25,16 +26,19 @@ func TestCallCommand(t *testing.T) {
 	}
 	for want := range 2 {
 		out, errs, code = d.Client("call", "calculator", "increment", "--session", id[1])
-		if out != string(rune('1'+want))+"\n" || !regexp.MustCompile(`^call call_\S+\n$`).MatchString(errs) || code != 0 {
+		if out != string(rune('1'+want))+"\n" || !regexp.MustCompile(`^call call_\S+\n$`).MatchString(errs) ||
+			code != 0 {
 			t.Errorf("increment: got %q, %q, %d", out, errs, code)
 		}
 	}
-	out, _, code = d.Client("call", "echo", "echo", "plain text", `{"a":[1]}`, "true", "--kwargs", "n=5", "--kwargs", "name=Ada=x", "--kwargs", `{"deep":{"x":null}}`, "--json")
+	out, _, code = d.Client("call", "echo", "echo", "plain text", `{"a":[1]}`, "true", "--kwargs", "n=5", "--kwargs",
+		"name=Ada=x", "--kwargs", `{"deep":{"x":null}}`, "--json")
 	var r rig.Reply
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 		t.Fatalf("--json: %v, %d: %q", err, code, out)
 	}
-	want := map[string]any{"args": []any{"plain text", map[string]any{"a": []any{1}}, true}, "kwargs": map[string]any{"n": 5, "name": "Ada=x", "deep": map[string]any{"x": nil}}}
+	want := map[string]any{"args": []any{"plain text", map[string]any{"a": []any{1}}, true},
+		"kwargs": map[string]any{"n": 5, "name": "Ada=x", "deep": map[string]any{"x": nil}}}
 	if !rig.Equal(want, r.Outcome.Value) {
 		t.Errorf("arguments: got %v, want %v", r.Outcome.Value, want)
 	}
@@ -74,7 +78,8 @@ func TestClientCommandsEndWithTheRightCode(t *testing.T) {
 		if code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: got %d, %q, want %d and %q", c.args, code, errs, c.code, c.want)
 		}
-		if code != 0 && (out != "" || strings.Count(strings.TrimSpace(errs), "\n") != 0 || !strings.HasPrefix(errs, "recurgentd: ")) {
+		if code != 0 && (out != "" || strings.Count(strings.TrimSpace(errs), "\n") != 0 ||
+			!strings.HasPrefix(errs, "recurgentd: ")) {
 			t.Errorf("%q: want one line on stderr, got %q and %q", c.args, errs, out)
 		}
 	}
@@ -87,7 +92,8 @@ func TestVersionAndCompletion(t *testing.T) {
 		t.Errorf("version: %q, %d", out, code)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if out, _, code := rig.Run(t, rig.Environment(t.TempDir()), "completion", shell); code != 0 || !strings.Contains(out, "recurgentd") {
+		if out, _, code := rig.Run(t, rig.Environment(t.TempDir()), "completion",
+			shell); code != 0 || !strings.Contains(out, "recurgentd") {
 			t.Errorf("completion %s: code %d", shell, code)
 		}
 	}
@@ -107,7 +113,8 @@ func TestHelp(t *testing.T) {
 	}
 	out, _, _ = rig.Run(t, rig.Environment(t.TempDir()), "serve", "--help")
 	for _, s := range cli.Settings() {
-		if s.Scope == cli.ServeScope && !s.Secret && (!strings.Contains(out, "--"+s.Name) || !strings.Contains(out, s.Env)) {
+		if s.Scope == cli.ServeScope && !s.Secret && (!strings.Contains(out, "--"+s.Name) ||
+			!strings.Contains(out, s.Env)) {
 			t.Errorf("serve --help does not list %s", s.Name)
 		}
 	}

@@ -29,13 +29,16 @@ func TestDoctor(t *testing.T) {
 		want map[string]string
 	}{ // but for the last, each has a port that no other test looks at
 		{"offline", nil, nil, 0, map[string]string{"settings": "ok", "data": "ok", "model": "warn", "clock": "ok"}},
-		{"dead model", []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, []string{"--provider-timeout", "5s"}, 1, map[string]string{"model": "fail", "data": "ok"}},
+		{"dead model", []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, []string{"--provider-timeout", "5s"}, 1,
+			map[string]string{"model": "fail", "data": "ok"}},
 		{"no data directory", nil, []string{"--data-dir", "/dev/null/state"}, 1, map[string]string{"data": "fail"}},
 		{"bad setting", nil, []string{"--runners", "0"}, 1, map[string]string{"settings": "fail"}},
-		{"port taken", nil, []string{"--listen", strings.TrimPrefix(d.URL, "http://")}, 0, map[string]string{"port": "warn"}},
+		{"port taken", nil, []string{"--listen", strings.TrimPrefix(d.URL, "http://")}, 0,
+			map[string]string{"port": "warn"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), tt.env...), append([]string{"doctor", "--json", "--listen", "127.0.0.1:0"}, tt.args...)...)
+			out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), tt.env...),
+				append([]string{"doctor", "--json", "--listen", "127.0.0.1:0"}, tt.args...)...)
 			var findings []finding
 			if err := json.Unmarshal([]byte(out), &findings); err != nil {
 				t.Fatalf("%v: %s%s", err, out, errs)
@@ -77,7 +80,8 @@ func TestDoctorSaysWhy(t *testing.T) {
 	}
 	config, past := rig.WriteFile(t, "config.yaml", "isolation: call\n"), rig.WriteFile(t, "clock", "-100000h")
 	yesterday := rig.WriteFile(t, "clock", "-24h")
-	env := append(rig.Environment(home), "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+rig.SecretKey, "RECURGENT_CONFIG="+config)
+	env := append(rig.Environment(home), "OPENAI_BASE_URL="+m.URL, "OPENAI_API_KEY="+rig.SecretKey,
+		"RECURGENT_CONFIG="+config)
 	for _, c := range []struct {
 		name string
 		env  []string
@@ -85,13 +89,20 @@ func TestDoctorSaysWhy(t *testing.T) {
 		code int
 		want map[string]string // check → "result: part of the detail or the fix"
 	}{
-		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config, "data": "warn: moved aside as damaged: 1 file", "port": "ok: is free", "model": "ok: tiny wrote a program in ",
+		{"all", nil, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: isolation from " + config,
+			"data": "warn: moved aside as damaged: 1 file", "port": "ok: is free",
+			"model":   "ok: tiny wrote a program in ",
 			"sandbox": ": level ", "clock": "ok: 20"}},
-		{"flags and environment", []string{"RECURGENT_RUNNERS=2"}, []string{"--model", "tiny"}, 0, map[string]string{"settings": "ok: model from --model, openai-api-key from OPENAI_API_KEY"}},
-		{"somebody else's port", nil, []string{"--listen", strings.TrimPrefix(other.URL, "http://")}, 1, map[string]string{"port": "fail: address already in use", "model": "ok: "}},
-		{"the clock of 2015", []string{rig.ClockFile + "=" + past}, nil, 1, map[string]string{"clock": "fail: set the clock"}},
-		{"yesterday's clock", []string{rig.ClockFile + "=" + yesterday}, nil, 0, map[string]string{"clock": "warn: the data directory was written at"}},
-		{"wrong file", []string{"RECURGENT_CONFIG=/nowhere.yaml"}, nil, 1, map[string]string{"settings": "fail: /nowhere.yaml"}},
+		{"flags and environment", []string{"RECURGENT_RUNNERS=2"}, []string{"--model", "tiny"}, 0,
+			map[string]string{"settings": "ok: model from --model, openai-api-key from OPENAI_API_KEY"}},
+		{"somebody else's port", nil, []string{"--listen", strings.TrimPrefix(other.URL, "http://")}, 1,
+			map[string]string{"port": "fail: address already in use", "model": "ok: "}},
+		{"the clock of 2015", []string{rig.ClockFile + "=" + past}, nil, 1,
+			map[string]string{"clock": "fail: set the clock"}},
+		{"yesterday's clock", []string{rig.ClockFile + "=" + yesterday}, nil, 0,
+			map[string]string{"clock": "warn: the data directory was written at"}},
+		{"wrong file", []string{"RECURGENT_CONFIG=/nowhere.yaml"}, nil, 1,
+			map[string]string{"settings": "fail: /nowhere.yaml"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.args == nil {
@@ -99,14 +110,16 @@ func TestDoctorSaysWhy(t *testing.T) {
 			} else if c.args[0] != "--listen" {
 				c.args = append(c.args, "--listen", "127.0.0.1:0")
 			}
-			out, errs, code := rig.Run(t, append(append([]string{}, env...), c.env...), append([]string{"doctor", "--output", "json"}, c.args...)...)
+			out, errs, code := rig.Run(t, append(append([]string{}, env...), c.env...),
+				append([]string{"doctor", "--output", "json"}, c.args...)...)
 			var findings []finding
 			if err := json.Unmarshal([]byte(out), &findings); err != nil || code != c.code {
 				t.Fatalf("%d, %v: %s%s", code, err, out, errs)
 			}
 			for _, f := range findings {
 				result, part, _ := strings.Cut(c.want[f.Check], ": ")
-				if whole := f.Detail + " " + f.Fix; result != "" && f.Result != result || !strings.Contains(whole, part) {
+				if whole := f.Detail + " " + f.Fix; result != "" && f.Result != result ||
+					!strings.Contains(whole, part) {
 					t.Errorf("%s: %+v, want %s", f.Check, f, c.want[f.Check])
 				}
 				if f.Result != "ok" && f.Fix == "" {
@@ -136,19 +149,26 @@ func TestDoctorNamesTheStep(t *testing.T) {
 		step  string
 		parts []string
 	}{
-		"key":            {openaitest.Reply{Status: 401, Body: `{"error":{"message":"Incorrect API key"}}`}, "/v1", "key", []string{"Incorrect API key", "OPENAI_API_KEY"}},
-		"model":          {openaitest.Reply{Status: 404, Body: `{"error":{"message":"model \"tiny\" not found, try pulling it first"}}`}, "/v1", "model", []string{"try pulling", "--model", "the server has qwen3"}},
-		"no version":     {openaitest.Reply{Status: 404, Body: "404 page not found"}, "", "reached", []string{"/v1", "OPENAI_BASE_URL"}},
-		"context":        {openaitest.Reply{Status: 400, Body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":3000,"n_ctx":2048}}`}, "/v1", "context", []string{"OLLAMA_CONTEXT_LENGTH"}},
-		"no program":     {rig.Text("I would rather not."), "/v1", "program", []string{"holds no program"}},
-		"does not check": {openaitest.Code("package tool\n\nimport \"os/exec\"\n\nfunc Run() {}\n"), "/v1", "compiles", []string{"os/exec"}},
+		"key": {openaitest.Reply{Status: 401, Body: `{"error":{"message":"Incorrect API key"}}`}, "/v1",
+			"key", []string{"Incorrect API key", "OPENAI_API_KEY"}},
+		"model": {openaitest.Reply{Status: 404,
+			Body: `{"error":{"message":"model \"tiny\" not found, try pulling it first"}}`}, "/v1", "model",
+			[]string{"try pulling", "--model", "the server has qwen3"}},
+		"no version": {openaitest.Reply{Status: 404, Body: "404 page not found"}, "", "reached",
+			[]string{"/v1", "OPENAI_BASE_URL"}},
+		"context": {openaitest.Reply{Status: 400,
+			Body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":3000,"n_ctx":2048}}`}, "/v1", "context", []string{"OLLAMA_CONTEXT_LENGTH"}},
+		"no program": {rig.Text("I would rather not."), "/v1", "program", []string{"holds no program"}},
+		"does not check": {openaitest.Code("package tool\n\nimport \"os/exec\"\n\nfunc Run() {}\n"), "/v1", "compiles",
+			[]string{"os/exec"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := rig.NewModel(t, rig.Script{})
 			m.List("qwen3")
 			m.Default(func(openaitest.Request) openaitest.Reply { return c.reply })
-			env := append(rig.Environment(t.TempDir()), "OPENAI_BASE_URL="+strings.TrimSuffix(m.URL, "/v1")+c.base, "OPENAI_API_KEY="+rig.SecretKey)
+			env := append(rig.Environment(t.TempDir()), "OPENAI_BASE_URL="+strings.TrimSuffix(m.URL, "/v1")+c.base,
+				"OPENAI_API_KEY="+rig.SecretKey)
 			out, errs, code := rig.Run(t, env, "doctor", "--json", "--listen", "127.0.0.1:0", "--model", "tiny")
 			var findings []finding
 			if err := json.Unmarshal([]byte(out), &findings); err != nil || code != 1 {

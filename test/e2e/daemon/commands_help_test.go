@@ -15,10 +15,13 @@ func TestHelpAndCompletionCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"help"}, "Available Commands:"}, {[]string{"help", "tools", "rollback"}, "--generation"}, {[]string{"help", "watch"}, "Keys of the screen"},
+		{[]string{"help"}, "Available Commands:"}, {[]string{"help", "tools", "rollback"}, "--generation"},
+		{[]string{"help", "watch"}, "Keys of the screen"},
 		{[]string{"completion", "--help"}, "recurgentd completion bash"},
-		{[]string{"completion", "bash"}, "__start_recurgentd"}, {[]string{"completion", "zsh"}, "#compdef recurgentd"}, {[]string{"completion", "fish"}, "complete -c recurgentd"},
-		{[]string{"__complete", "history", "x", "--output", ""}, "yaml\n"}, {[]string{"__complete", "wat"}, "watch\t"}, {[]string{"__complete", "watch", "--st"}, "--status"},
+		{[]string{"completion", "bash"}, "__start_recurgentd"}, {[]string{"completion", "zsh"}, "#compdef recurgentd"},
+		{[]string{"completion", "fish"}, "complete -c recurgentd"},
+		{[]string{"__complete", "history", "x", "--output", ""}, "yaml\n"}, {[]string{"__complete", "wat"}, "watch\t"},
+		{[]string{"__complete", "watch", "--st"}, "--status"},
 	} {
 		out, errs, code := rig.Run(t, env, c.args...)
 		if code != 0 || !strings.Contains(out, c.want) {
@@ -30,8 +33,10 @@ func TestHelpAndCompletionCommands(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"wach"}, "see recurgentd --help"}, {[]string{"tools", "quarantine", "only-a-role"}, "see recurgentd tools quarantine --help"},
-		{[]string{"store", "verify", "--data-dir", "/nowhere/at/all"}, "RECURGENT_DATA_DIR names another"}, {[]string{"recommend", "--undo"}, "--apply or --dismiss"},
+		{[]string{"wach"}, "see recurgentd --help"}, {[]string{"tools", "quarantine", "only-a-role"},
+			"see recurgentd tools quarantine --help"},
+		{[]string{"store", "verify", "--data-dir", "/nowhere/at/all"}, "RECURGENT_DATA_DIR names another"},
+		{[]string{"recommend", "--undo"}, "--apply or --dismiss"},
 		{[]string{"doctor", "--runners", "0"}, "of 1 checks failed"},
 	} {
 		_, errs, code := rig.Run(t, env, c.args...)

@@ -34,8 +34,10 @@ func TestNamespaceCommands(t *testing.T) {
 		{in("beta"), "tools list --json", 0, `{"data":[],"next_cursor":null}` + "\n", ""},
 		{env, "tools list --json", 0, `{"data":[],"next_cursor":null}` + "\n", ""},
 		{in("beta"), "call calculator add 4 3", 0, "7\n", "session "},
-		{env, "namespaces rm acme", 0, "acme, with 1 sessions, 1 tools with 1 methods, 0 connections: would be erased; nothing has changed, --yes does it\n", ""},
-		{in("acme"), "namespaces rm acme --yes", 0, "acme, with 1 sessions, 1 tools with 1 methods, 0 connections: erased\n", ""},
+		{env, "namespaces rm acme", 0,
+			"acme, with 1 sessions, 1 tools with 1 methods, 0 connections: would be erased; nothing has changed, --yes does it\n", ""},
+		{in("acme"), "namespaces rm acme --yes", 0,
+			"acme, with 1 sessions, 1 tools with 1 methods, 0 connections: erased\n", ""},
 		{env, "namespaces rm acme --yes", cli.ExitUnreachable, "", "404"},
 		{env, "namespaces rm default --yes", cli.ExitUnreachable, "", "cannot be deleted"},
 		{env, "call --namespace acme calculator add 2 3", cli.ExitUnreachable, "", `there is no namespace "acme"`},
@@ -44,7 +46,8 @@ func TestNamespaceCommands(t *testing.T) {
 	} {
 		out, errs, code := rig.Run(t, step.env, strings.Fields(step.args)...)
 		want, part := strings.CutSuffix(step.stdout, "...")
-		if code != step.code || out != want && (!part || !strings.HasPrefix(out, want)) || !strings.Contains(errs, step.stderr) {
+		if code != step.code || out != want && (!part || !strings.HasPrefix(out, want)) ||
+			!strings.Contains(errs, step.stderr) {
 			t.Errorf("%d %s: %d\n%s%s", i, step.args, code, out, errs)
 		}
 	}

@@ -34,14 +34,20 @@ func TestOutputEverywhere(t *testing.T) {
 		{[]string{"call", "calculator", "add", "2", "3", "--session", s}, "call_id", 0},
 		{[]string{"call", "calculator", "divide", "1", "0", "--session", s}, "outcome", 1},
 		{[]string{"tools", "list"}, "data", 0}, {[]string{"tools", "list", "calculator"}, "data", 0},
-		{[]string{"tools", "show", "calculator"}, "role", 0}, {[]string{"tools", "show", "calculator", "add"}, "code", 0},
+		{[]string{"tools", "show", "calculator"}, "role", 0}, {[]string{"tools", "show", "calculator", "add"}, "code",
+			0},
 		{[]string{"tools", "lineage", "calculator", "add"}, "data", 0},
-		{[]string{"tools", "scorecards", "calculator", "add"}, "scorecard", 0}, {[]string{"tools", "decisions"}, "data", 0},
-		{[]string{"tools", "stale"}, "data", 0}, {[]string{"tools", "pin", "calculator", "add"}, "pinned", 0}, {[]string{"tools", "audit"}, "data", 0},
+		{[]string{"tools", "scorecards", "calculator", "add"}, "scorecard", 0},
+		{[]string{"tools", "decisions"}, "data", 0},
+		{[]string{"tools", "stale"}, "data", 0}, {[]string{"tools", "pin", "calculator", "add"}, "pinned", 0},
+		{[]string{"tools", "audit"}, "data", 0},
 		{[]string{"tools", "archive", "calculator"}, "target", 0}, {[]string{"tools", "prune"}, "targets", 0},
-		{[]string{"policy", "get"}, "degraded", 0}, {[]string{"policy", "get", "degraded"}, "min_failures", 0}, {[]string{"policy", "set", "repair_enabled=true"}, "degraded", 0},
-		{[]string{"history", s, "--last", "1"}, "seq", 0}, {[]string{"recommend"}, "data", 0}, {[]string{"usage"}, "data", 0}, {[]string{"replicas"}, "data", 0},
-		{[]string{"namespaces", "list"}, "data", 0}, {[]string{"namespaces", "create", "acme"}, "name", 0}, {[]string{"namespaces", "rm", "acme"}, "holds", 0},
+		{[]string{"policy", "get"}, "degraded", 0}, {[]string{"policy", "get", "degraded"}, "min_failures", 0},
+		{[]string{"policy", "set", "repair_enabled=true"}, "degraded", 0},
+		{[]string{"history", s, "--last", "1"}, "seq", 0}, {[]string{"recommend"}, "data", 0},
+		{[]string{"usage"}, "data", 0}, {[]string{"replicas"}, "data", 0},
+		{[]string{"namespaces", "list"}, "data", 0}, {[]string{"namespaces", "create", "acme"}, "name", 0},
+		{[]string{"namespaces", "rm", "acme"}, "holds", 0},
 		{[]string{"replay", id}, "equal", 0}, {[]string{"version"}, "go", 0},
 		{[]string{"doctor", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir()}, "", 0},
 	} {
@@ -88,7 +94,8 @@ func TestOutputEverywhere(t *testing.T) {
 		if testing.Short() && i%4 != 0 {
 			continue
 		}
-		if _, errs, code := d.Client(append(append([]string{}, c.args...), "--output", "xml")...); code != cli.ExitUsage || !strings.Contains(errs, "table, json, yaml") {
+		if _, errs, code := d.Client(append(append([]string{}, c.args...), "--output",
+			"xml")...); code != cli.ExitUsage || !strings.Contains(errs, "table, json, yaml") {
 			t.Errorf("%v --output xml: %d, %s", c.args, code, errs)
 		}
 	}
@@ -96,7 +103,8 @@ func TestOutputEverywhere(t *testing.T) {
 	for _, verb := range []string{"verify", "repair"} {
 		out, errs, code := d.Client("store", verb, "--output", "yaml")
 		var v map[string]any
-		if err := yaml.Unmarshal([]byte(out), &v); err != nil || code != 0 || v["sessions"] == nil || v["problems"] == nil {
+		if err := yaml.Unmarshal([]byte(out), &v); err != nil || code != 0 || v["sessions"] == nil ||
+			v["problems"] == nil {
 			t.Errorf("store %s: %d %v %s%s", verb, code, err, out, errs)
 		}
 	}
@@ -137,12 +145,15 @@ func TestColourOnTerminalsOnly(t *testing.T) {
 	id := d.Call(s, "add", 2, 3).CallID
 	stage := newStageDaemon(t)
 	stage.end(clitest.SomeCalls()...)
-	for _, args := range [][]string{{"tools", "list"}, {"history", s}, {"replay", id}, {"tools", "decisions"}, {"watch", "--plain", "--url", stage.URL}, {"watch", "--url", stage.URL}} {
+	for _, args := range [][]string{{"tools", "list"}, {"history", s}, {"replay", id}, {"tools", "decisions"},
+		{"watch", "--plain", "--url", stage.URL}, {"watch", "--url", stage.URL}} {
 		for _, c := range []struct {
 			env  []string
 			want bool
-		}{{nil, true}, {[]string{"NO_COLOR=1"}, false}, {[]string{"NO_COLOR=yes"}, false}, {[]string{"NO_COLOR="}, true}, {[]string{"TERM=dumb"}, false}} {
-			w := rig.OnTerminal(t, 200, 20, append(append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), c.env...), args...)
+		}{{nil, true}, {[]string{"NO_COLOR=1"}, false}, {[]string{"NO_COLOR=yes"}, false},
+			{[]string{"NO_COLOR="}, true}, {[]string{"TERM=dumb"}, false}} {
+			w := rig.OnTerminal(t, 200, 20, append(append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), c.env...),
+				args...)
 			if args[0] == "watch" {
 				w.Shows("units.convert", "divided by z")
 				if err := w.Cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -17,7 +17,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	s := d.Session("calculator")
 	named := regexp.MustCompile(`^call call_[0-9a-z\n]{26,28}\n5$`) // its id is for why, right and wrong
 	for i, args := range [][]string{{"--stream"}, {}} {
-		w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR="), append([]string{"call", "calculator", "slow", "2", "3", "--session", s}, args...)...)
+		w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR="),
+			append([]string{"call", "calculator", "slow", "2", "3", "--session", s}, args...)...)
 		if i == 0 {
 			// The stage is shown for ten seconds, and then what the call waits for in its place: that is there until the model answers.
 			late := regexp.MustCompile(`waiting: the model has .*`)
@@ -26,7 +27,8 @@ func TestProgressOnATerminal(t *testing.T) {
 			})
 			w.Golden("call-stream.screen", func(screen string) string {
 				screen = late.ReplaceAllString(screen, "forging (initial_forge) (N s)")
-				return regexp.MustCompile(`(?m)^\S `).ReplaceAllString(regexp.MustCompile(`\d+ s`).ReplaceAllString(screen, "N s"), "* ")
+				return regexp.MustCompile(`(?m)^\S `).ReplaceAllString(regexp.MustCompile(`\d+ s`).ReplaceAllString(
+					screen, "N s"), "* ")
 			})
 			m.Release()
 		}
@@ -38,7 +40,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 	narrow := rig.NewModel(t, rig.Script{"calculator.slow": {rig.Held(rig.ProgAdd)}})
 	d = rig.Start(t, narrow)
-	w := rig.OnTerminal(t, 20, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR=1"), "call", "calculator", "slow", "2", "3", "--session", d.Session("calculator"))
+	w := rig.OnTerminal(t, 20, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR=1"), "call",
+		"calculator", "slow", "2", "3", "--session", d.Session("calculator"))
 	w.Shows("calculator.slow")
 	if got := w.Screen(); strings.Contains(got, "\n") {
 		t.Errorf("the line wrapped: %q", got)

@@ -22,24 +22,30 @@ func TestTextIsPrintedAsText(t *testing.T) {
 	}
 	id := regexp.MustCompile(`(?m)^call (\S+)$`).FindStringSubmatch(errs)[1]
 	session := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(errs)[1]
-	if out, _, code := d.Client("call", "echo", "say", plain, "--raw", "--session", session); out != plain+"\n" || code != 0 {
+	if out, _, code := d.Client("call", "echo", "say", plain, "--raw", "--session",
+		session); out != plain+"\n" || code != 0 {
 		t.Errorf("raw: %q, %d", out, code)
 	}
 	if out, _, code := d.Client("call", "echo", "say", `{"a":"<"}`, "--raw"); out != `{"a":"<"}`+"\n" || code != 0 {
 		t.Errorf("raw, and no text: %q, %d", out, code)
 	}
-	if _, errs, code := d.Client("call", "echo", "say", plain, "--raw", "--json"); code != 2 || !strings.Contains(errs, "raw") {
+	if _, errs, code := d.Client("call", "echo", "say", plain, "--raw",
+		"--json"); code != 2 || !strings.Contains(errs, "raw") {
 		t.Errorf("raw JSON: %q, %d", errs, code)
 	}
-	for _, args := range [][]string{{"call", "echo", "say", plain, "--json"}, {"call", "echo", "say", `\u003c`, "--json"}, {"history", session}, {"history", session, "--json"}, {"why", id}, {"why", id, "--json"},
-		{"right", id}, {"tools", "examples", "list", "echo", "say"}, {"tools", "examples", "get", "echo", "say"}, {"tools", "show", "echo", "say"}, {"tools", "try", "echo", "say", plain},
+	for _, args := range [][]string{{"call", "echo", "say", plain, "--json"},
+		{"call", "echo", "say", `\u003c`, "--json"}, {"history", session}, {"history", session, "--json"}, {"why", id},
+		{"why", id, "--json"},
+		{"right", id}, {"tools", "examples", "list", "echo", "say"}, {"tools", "examples", "get", "echo", "say"},
+		{"tools", "show", "echo", "say"}, {"tools", "try", "echo", "say", plain},
 		{"tools", "decisions", "--json"}} {
 		out, errs, _ := d.Client(args...)
 		if regexp.MustCompile(`(?i)(^|[^\\])\\u00(3c|3e|26)`).MatchString(out + errs) {
 			t.Errorf("%q: %s%s", args, out, errs)
 		}
 	}
-	w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR=1"), "call", "echo", "say", `{"a":{"b":1}}`, "--session", session)
+	w := rig.OnTerminal(t, 60, 5, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL, "NO_COLOR=1"), "call", "echo",
+		"say", `{"a":{"b":1}}`, "--session", session)
 	w.Shows(`    "b": 1`)
 }
 

@@ -43,7 +43,8 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 		t.Fatalf("tax.net(2000) is %s", value)
 	}
 	d.Expect(3, []string{"404"}, "verdict", wrong)
-	d.Expect(0, []string{"tax.net (gen-1): wrong, expected 700 (70 percent, not 60)", "\nexample: ex_", ", active\n", "\ncorrection: adopted as gen-2, 1 changed answer, 1 attempt\n"},
+	d.Expect(0, []string{"tax.net (gen-1): wrong, expected 700 (70 percent, not 60)", "\nexample: ex_", ", active\n",
+		"\ncorrection: adopted as gen-2, 1 changed answer, 1 attempt\n"},
 		"wrong", wrong, "--expected", "700", "--note", "70 percent, not 60", "--wait")
 	if value, _ = askedByCommand(d, "tax", "net", "1000"); value != "700" {
 		t.Errorf("after the correction tax.net(1000) is %s", value)
@@ -59,19 +60,26 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 	}
 	d.Expect(0, []string{"wrong, expected 700", "adopted as gen-2"}, "verdict", wrong)
 	d.Expect(0, []string{"correction adopted as gen-2"}, "tools", "show", "tax", "net")
-	d.Expect(0, []string{"--- gen-1", "+++ gen-2", "-\treturn n * 60 / 100, nil", "+\treturn n * 70 / 100, nil", "answers that changed with it:", "(2000)  1200  1400"}, "tools", "diff", "tax", "net")
+	d.Expect(0, []string{"--- gen-1", "+++ gen-2", "-\treturn n * 60 / 100, nil", "+\treturn n * 70 / 100, nil",
+		"answers that changed with it:", "(2000)  1200  1400"}, "tools", "diff", "tax", "net")
 
 	folder := filepath.Join(d.Dir, "examples")
 	file := filepath.Join(folder, "nested", "net.yaml")
-	page := d.Expect(0, []string{"role: tax\nmethod: net\nexamples:\n  - id: ex_", "    args: [1000]\n    expect: {value: 700}\n    note: 70 percent, not 60\n"}, "tools", "examples", "get", "tax", "net")
+	page := d.Expect(0, []string{"role: tax\nmethod: net\nexamples:\n  - id: ex_",
+		"    args: [1000]\n    expect: {value: 700}\n    note: 70 percent, not 60\n"}, "tools", "examples", "get",
+		"tax", "net")
 	rig.WriteAt(t, file, page)
 	d.Expect(0, []string{"ok    tax.net(1000): 700  " + file + ":4\n1 passed, 0 failed, 0 skipped\n"}, "test", folder)
 
-	d.Expect(1, []string{"answer           700", "600", "1 passed, 0 failed, 0 skipped", "0 passed, 1 failed, 0 skipped", "it does not hold 1 example"}, "tools", "try", "tax", "net", "1000", "--generation", "gen-1")
+	d.Expect(1, []string{"answer           700", "600", "1 passed, 0 failed, 0 skipped",
+		"0 passed, 1 failed, 0 skipped", "it does not hold 1 example"}, "tools", "try", "tax", "net", "1000",
+		"--generation", "gen-1")
 	d.Expect(0, []string{"it does not hold these examples: ex_"}, "tools", "rollback", "tax", "net")
 	report := filepath.Join(d.Dir, "report.xml")
-	d.Expect(1, []string{"FAIL  tax.net(1000): got 600, want 700 (70 percent, not 60)  " + file + ":4", "1 of 1 example failed"}, "test", folder, "--junit", report)
-	if data, err := os.ReadFile(report); err != nil || !strings.Contains(string(data), `<failure message="got 600, want 700 (70 percent, not 60)"></failure>`) {
+	d.Expect(1, []string{"FAIL  tax.net(1000): got 600, want 700 (70 percent, not 60)  " + file + ":4",
+		"1 of 1 example failed"}, "test", folder, "--junit", report)
+	if data, err := os.ReadFile(report); err != nil || !strings.Contains(string(data),
+		`<failure message="got 600, want 700 (70 percent, not 60)"></failure>`) {
 		t.Errorf("the report is %s (%v)", data, err)
 	}
 	d.Expect(0, nil, "tools", "rollback", "tax", "net", "--generation", "gen-2")
@@ -83,11 +91,14 @@ func TestWrongAnswerIsCorrectedByCommands(t *testing.T) {
 // Verdicts that cannot count are refused, and right answers become examples.
 func TestVerdictCommands(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("50"), share("50")}, "calculator.add": {rig.ProgAdd}})
+	m := rig.NewModel(t, rig.Script{"tax.net": {share("60"), share("50"), share("50")},
+		"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
-	d.Policy(map[string]any{"backoff": map[string]any{"base_seconds": 3600}}) // the correction that fails is not tried again while the test runs
+	// the correction that fails is not tried again while the test runs
+	d.Policy(map[string]any{"backoff": map[string]any{"base_seconds": 3600}})
 	_, sum := askedByCommand(d, "calculator", "add", "2", "3")
-	d.Expect(0, []string{"calculator.add (gen-1): right (as it should)", "example: ex_"}, "right", sum, "--note", "as it should")
+	d.Expect(0, []string{"calculator.add (gen-1): right (as it should)", "example: ex_"}, "right", sum, "--note",
+		"as it should")
 	d.Expect(0, []string{"passed  (2, 3)  5"}, "tools", "examples", "run", "calculator", "add")
 	d.Expect(2, []string{"exclude each other"}, "wrong", sum, "--expected", "1", "--expected-error", "x")
 	d.Expect(3, []string{"404"}, "wrong", "call_00000000000000000000000000")
@@ -95,7 +106,8 @@ func TestVerdictCommands(t *testing.T) {
 
 	// A correction that does not give the example is not adopted: the old program answers, and --wait says so.
 	_, wrong := askedByCommand(d, "tax", "net", "1000")
-	out := d.Expect(1, []string{"the correction failed; the old program goes on answering"}, "wrong", wrong, "--expected", "700", "--wait", "--output", "json")
+	out := d.Expect(1, []string{"the correction failed; the old program goes on answering"}, "wrong", wrong,
+		"--expected", "700", "--wait", "--output", "json")
 	var v map[string]any
 	if err := json.Unmarshal([]byte(out), &v); err != nil {
 		t.Fatalf("%v: %s", err, out)

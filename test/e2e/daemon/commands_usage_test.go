@@ -15,7 +15,8 @@ import (
 func TestUsageCommand(t *testing.T) {
 	t.Parallel()
 	prices := filepath.Join(t.TempDir(), "prices.yaml")
-	if err := os.WriteFile(prices, []byte("currency: EUR\nmodels:\n  scripted: {input: 1000000, output: 1000000}\n"), 0o600); err != nil {
+	if err := os.WriteFile(prices, []byte("currency: EUR\nmodels:\n  scripted: {input: 1000000, output: 1000000}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
@@ -32,9 +33,13 @@ func TestUsageCommand(t *testing.T) {
 		code int
 		want []string // lines, in order, with runs of blanks as one
 	}{
-		{"usage --since " + since, 0, []string{"METHOD CALLS WARM REQUESTS ", "calculator.add 3 2 1 ", "", "SCOPE NAME WINDOW LIMIT USED RESERVED RESETS-AT", "namespace - day 1000000 ", "", "OWNER FILES CONTEXTS HISTORIES VALUES TOOLS EXAMPLES", "local 0 "}},
-		{"usage --by owner --since " + since, 0, []string{"OWNER CALLS ", "local 3 2 1 ", "", "SCOPE ", "namespace ", "", "OWNER FILES ", "local 0 "}},
-		{"usage --by role --until 2001-01-01", 0, []string{"nothing", "", "SCOPE ", "namespace ", "", "OWNER FILES ", "local 0 "}},
+		{"usage --since " + since, 0, []string{"METHOD CALLS WARM REQUESTS ", "calculator.add 3 2 1 ", "",
+			"SCOPE NAME WINDOW LIMIT USED RESERVED RESETS-AT", "namespace - day 1000000 ", "",
+			"OWNER FILES CONTEXTS HISTORIES VALUES TOOLS EXAMPLES", "local 0 "}},
+		{"usage --by owner --since " + since, 0, []string{"OWNER CALLS ", "local 3 2 1 ", "", "SCOPE ", "namespace ",
+			"", "OWNER FILES ", "local 0 "}},
+		{"usage --by role --until 2001-01-01", 0, []string{"nothing", "", "SCOPE ", "namespace ", "", "OWNER FILES ",
+			"local 0 "}},
 		{"usage --namespace acme", 0, []string{"nothing", "", "no caps"}},
 		{"usage --namespace none", cli.ExitUnreachable, nil},
 		{"usage --by model", cli.ExitUsage, nil},

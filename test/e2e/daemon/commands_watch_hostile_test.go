@@ -15,7 +15,8 @@ import (
 func hostileCall(n int, text string) agent.LogEntry {
 	quoted, _ := json.Marshal(text)
 	e := clitest.Failing(clitest.Entry(n, 0, "r.m", string(quoted), "error", "persisted\x1b[31m", 1), text, text)
-	e.Role, e.Method, e.Timestamp, e.WeakSuccessReasons = "role"+text, "method"+text, "2026-11-21T06:15:\x1b[3m.250Z", []string{text}
+	e.Role, e.Method, e.Timestamp, e.WeakSuccessReasons = "role"+text, "method"+text, "2026-11-21T06:15:\x1b[3m.250Z",
+		[]string{text}
 	return e
 }
 

@@ -33,7 +33,8 @@ func TestWatchJudges(t *testing.T) {
 	m.Release()
 	w.Shows("tax.net: correction adopted as gen-2, 1 changed answer, 1 attempt", "tax.net(1000) → judged wrong ")
 	w.Lacks("1 doubted program")
-	if v := d.Get("/v1/calls/" + wrong.CallID + "/verdict"); v["expected"] != 700.0 || v["note"] != "70 percent, not 60" {
+	if v := d.Get("/v1/calls/" + wrong.CallID + "/verdict"); v["expected"] != 700.0 ||
+		v["note"] != "70 percent, not 60" {
 		t.Errorf("the verdict is %v", v)
 	}
 	if r := d.Call(s, "net", 1000); r.Outcome.Value != 700.0 {

@@ -29,7 +29,8 @@ type watchLinesOf struct {
 
 func watchPiped(t *testing.T, env []string, args ...string) *watchLinesOf {
 	t.Helper()
-	w := &watchLinesOf{cmd: exec.Command(os.Args[0], append([]string{"watch"}, args...)...), lines: make(chan string, 1000), errs: &rig.Buffer{}}
+	w := &watchLinesOf{cmd: exec.Command(os.Args[0], append([]string{"watch"}, args...)...),
+		lines: make(chan string, 1000), errs: &rig.Buffer{}}
 	w.cmd.Env, w.cmd.Stderr = append(env, "TERM=xterm-256color"), w.errs
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
@@ -135,7 +136,8 @@ func TestWatchGoesOnBehindTheLastCall(t *testing.T) {
 		t.Errorf("connections were resumed at %q", c)
 	}
 	rig.Until(t, "word of it", func() bool {
-		return strings.Contains(w.errs.String(), "lost the daemon") && strings.Contains(w.errs.String(), "connected again")
+		return strings.Contains(w.errs.String(), "lost the daemon") &&
+			strings.Contains(w.errs.String(), "connected again")
 	})
 	w.stop(t, syscall.SIGTERM)
 }
@@ -206,7 +208,10 @@ func TestWatchLivesThroughARestart(t *testing.T) {
 // A call or stream that cannot be watched gives a one-line error, with the exit code of its cause.
 func TestWatchRefusals(t *testing.T) {
 	t.Parallel()
-	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
 	defer refusing.Close()
 	for _, c := range []struct {
 		args []string

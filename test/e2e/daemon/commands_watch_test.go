@@ -17,7 +17,8 @@ func withoutPort(screen string) string { return portOfTest.ReplaceAllString(scre
 
 func watchOn(t *testing.T, s *stageDaemon, columns, rows int, args ...string) *rig.Terminal {
 	t.Helper()
-	return rig.OnTerminal(t, columns, rows, append(rig.Environment(t.TempDir()), "RECURGENT_URL="+s.URL), append([]string{"watch"}, args...)...)
+	return rig.OnTerminal(t, columns, rows, append(rig.Environment(t.TempDir()), "RECURGENT_URL="+s.URL),
+		append([]string{"watch"}, args...)...)
 }
 
 // The screen: what came before, what comes, trees of delegation, what runs; filters by keys, a list, an end by q that leaves
@@ -27,7 +28,8 @@ func TestWatchScreen(t *testing.T) {
 	s := newStageDaemon(t)
 	all := clitest.SomeCalls()
 	s.end(all[:3]...)
-	s.runs(clitest.Entry(4, 0, "invoice.total", `[{"price": 4, "quantity": 2.5}, {"price": 3, "quantity": 1}]`, "running", "", 0))
+	s.runs(clitest.Entry(4, 0, "invoice.total", `[{"price": 4, "quantity": 2.5}, {"price": 3, "quantity": 1}]`,
+		"running", "", 0))
 	w := watchOn(t, s, 100, 16)
 	w.Shows("live", "invoice.total", "running", "3 calls, 1 error")
 	s.end(all[3:6]...)
@@ -44,7 +46,8 @@ func TestWatchScreen(t *testing.T) {
 	w.Shows("role=units", "Esc all", "└ units.convert", "invoice.total") // with what leads to it
 	w.Lacks("divide")
 	w.Press("/\x15role=calculator status=error\r")
-	w.Golden("watch-filter.screen", withoutPort, "role=calculator status=error  Esc", "calculator.divide(1, 0) → invalid_input: nothing can be divide")
+	w.Golden("watch-filter.screen", withoutPort, "role=calculator status=error  Esc",
+		"calculator.divide(1, 0) → invalid_input: nothing can be divide")
 	w.Press("/\x15trace=00000000000000000000000000000009\r")
 	w.Lacks("calculator.add")
 	w.Shows("movie finder.find", "weak: empty movies")
@@ -73,7 +76,8 @@ func TestWatchFiltersAndScrolls(t *testing.T) {
 	for n := 10; n < 40; n++ {
 		s.end(clitest.Entry(n, 0, "echo.echo", fmt.Sprint(n), "ok", "persisted", 1))
 	}
-	w := watchOn(t, s, 90, 10, "--role", "echo", "--method", "echo", "--status", "ok", "--trace", "0000", "--last", "200")
+	w := watchOn(t, s, 90, 10, "--role", "echo", "--method", "echo", "--status", "ok", "--trace", "0000", "--last",
+		"200")
 	w.Shows("echo.echo(39)", "echo.echo(33)")
 	w.Lacks("echo.echo(32)")
 	w.Press("\x1b[A")

@@ -31,7 +31,8 @@ func TestWebhookWhoseAddressIsSecret(t *testing.T) {
 		fmt.Fprintf(w, "sent to http://%s%s", r.Host, r.URL.Path)
 	}))
 	t.Cleanup(hook.Close)
-	h := &hay{T: t, needles: map[string][]byte{"path": []byte(hookPath), "token": []byte("cAnAryOfAWebhook0123456789")}, size: map[string]int{}}
+	h := &hay{T: t, needles: map[string][]byte{"path": []byte(hookPath), "token": []byte("cAnAryOfAWebhook0123456789")},
+		size: map[string]int{}}
 	m := rig.NewModel(t, rig.Script{
 		"reporter.report": {rig.Program(`
 	r, err := call.FetchWith(recurgent.Request{Method: "POST", URL: "connection:alerts", Body: call.Args[0].(string)})
@@ -49,29 +50,37 @@ func TestWebhookWhoseAddressIsSecret(t *testing.T) {
 	d := rig.Start(t, m, "--fetch-allow", "127.0.0.1", "--log-level", "debug")
 	d.HTTP.Transport = tee{d.HTTP.Transport, h}
 	host := strings.TrimPrefix(hook.URL, "http://")
-	pipe(t, d, hook.URL+hookPath+"\n", "connections", "set", "alerts", "--type", "url", "--host", host, "--method", "POST", "--role", "reporter", "--description", "the team's channel")
+	pipe(t, d, hook.URL+hookPath+"\n", "connections", "set", "alerts", "--type", "url", "--host", host, "--method",
+		"POST", "--role", "reporter", "--description", "the team's channel")
 
 	session := d.Session("reporter")
 	r := d.Call(session, "report", "the build is green")
-	if value, _ := r.Outcome.Value.(map[string]any); value["status"] != 200.0 || value["body"] != "sent to [masked]" || value["echo"] != "[masked]" {
+	if value, _ := r.Outcome.Value.(map[string]any); value["status"] != 200.0 || value["body"] != "sent to [masked]" ||
+		value["echo"] != "[masked]" {
 		t.Errorf("report: %+v", r.Outcome)
 	}
 	if want := "POST " + hookPath + " the build is green"; len(got) != 1 || got[0] != want {
 		t.Errorf("the host got %q, want %q", got, want)
 	}
-	if q := m.Questions()[0]; !strings.Contains(q.User, "- alerts: POST of connection:alerts, which is the whole address: the team's channel") {
+	if q := m.Questions()[0]; !strings.Contains(q.User,
+		"- alerts: POST of connection:alerts, which is the whole address: the team's channel") {
 		t.Errorf("the prompt does not say how to use the connection:\n%s", q.User)
 	}
-	if r := d.Call(session, "read"); r.Outcome.ErrorType != "denied" || !strings.Contains(r.Outcome.ErrorMessage, "recurgentd connections set alerts --method GET") {
+	if r := d.Call(session, "read"); r.Outcome.ErrorType != "denied" ||
+		!strings.Contains(r.Outcome.ErrorMessage, "recurgentd connections set alerts --method GET") {
 		t.Errorf("read: %+v", r.Outcome)
 	}
-	if e := d.Get(rig.MethodPath("reporter", "report") + "/effects"); !strings.Contains(fmt.Sprint(e), "connection:alerts") || strings.Contains(fmt.Sprint(e), host) {
+	if e := d.Get(rig.MethodPath("reporter", "report") +
+		"/effects"); !strings.Contains(fmt.Sprint(e), "connection:alerts") || strings.Contains(fmt.Sprint(e), host) {
 		t.Errorf("the effects: %v", e)
 	}
-	d.Do(http.StatusUnprocessableEntity, http.MethodPut, "/v1/connections/alerts", map[string]any{"hosts": []string{host}, "methods": []string{"POST"}, "roles": []string{"reporter"},
-		"auth": map[string]any{"type": "url", "secret": "https://elsewhere.example.org" + hookPath}})
-	for _, path := range []string{"/metrics", "/v1/connections", "/v1/connections/alerts", "/v1/calls?limit=1000", "/v1/calls/" + r.CallID, "/v1/sessions/" + session + "/history?limit=1000", "/v1/maintenance/audit?limit=1000",
-		rig.MethodPath("reporter", "report"), rig.MethodPath("reporter", "report") + "/fixtures", "/v1/maintenance/export"} {
+	d.Do(http.StatusUnprocessableEntity, http.MethodPut, "/v1/connections/alerts",
+		map[string]any{"hosts": []string{host}, "methods": []string{"POST"}, "roles": []string{"reporter"},
+			"auth": map[string]any{"type": "url", "secret": "https://elsewhere.example.org" + hookPath}})
+	for _, path := range []string{"/metrics", "/v1/connections", "/v1/connections/alerts", "/v1/calls?limit=1000",
+		"/v1/calls/" + r.CallID, "/v1/sessions/" + session + "/history?limit=1000", "/v1/maintenance/audit?limit=1000",
+		rig.MethodPath("reporter", "report"), rig.MethodPath("reporter", "report") + "/fixtures",
+		"/v1/maintenance/export"} {
 		d.Do(http.StatusOK, http.MethodGet, path, nil)
 	}
 	d.Stop(syscall.SIGTERM)

@@ -125,12 +125,16 @@ func TestCanaries(t *testing.T) {
 		fmt.Fprint(w, "elsewhere")
 	}))
 	t.Cleanup(other.Close)
-	m := rig.NewModel(t, rig.Script{"reporter.get": {progGet}, "reporter.panics": {progPanics, progGet}, "reporter.fails": {progFails, progGet}, "reporter.crash": {progCrash}, "reporter.hold": {progHold},
+	m := rig.NewModel(t, rig.Script{"reporter.get": {progGet}, "reporter.panics": {progPanics, progGet},
+		"reporter.fails": {progFails, progGet}, "reporter.crash": {progCrash}, "reporter.hold": {progHold},
 		"helper.wait": {rig.Held(rig.ProgGiven)}})
 	secrets, recording := t.TempDir(), filepath.Join(t.TempDir(), "recording.jsonl")
 	rig.WriteAt(t, filepath.Join(secrets, "query.txt"), kindCanary("query")+"\n")
-	d := rig.StartIn(t, m, []string{"RECURGENT_SECRET_HEADER=" + kindCanary("header"), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + collector(h).URL + "/v1/traces", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
-		"--fetch-allow", "127.0.0.1", "--log-level", "debug", "--secrets-dir", secrets, "--provider", "record", "--recording", recording, "--provider-timeout", "1h")
+	d := rig.StartIn(t, m, []string{"RECURGENT_SECRET_HEADER=" + kindCanary("header"),
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + collector(h).URL + "/v1/traces",
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
+		"--fetch-allow", "127.0.0.1", "--log-level", "debug", "--secrets-dir", secrets, "--provider", "record",
+		"--recording", recording, "--provider-timeout", "1h")
 	d.HTTP.Transport = tee{d.HTTP.Transport, h}
 	apis := connectAPIs(t, d, other.URL)
 
@@ -157,7 +161,8 @@ func TestCanaries(t *testing.T) {
 	}
 	h.search("recording", recorded)
 	h.search("log", []byte(d.Output.String()))
-	for _, place := range []string{"reply", "traces", "prompt", "recording", "log", "data", "export", "runner", "eject", "mcp", "other"} {
+	for _, place := range []string{"reply", "traces", "prompt", "recording", "log", "data", "export", "runner", "eject",
+		"mcp", "other"} {
 		if h.size[place] == 0 {
 			t.Errorf("nothing was searched of %s", place)
 		}
@@ -187,7 +192,9 @@ func connectAPIs(t *testing.T, d *rig.Daemon, other string) map[string]*guardedA
 		case "oauth2":
 			auth["token_url"] = tokens.URL + "/token"
 		}
-		d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/"+kind, map[string]any{"hosts": []string{a.host()}, "methods": []string{"GET"}, "roles": []string{"reporter"}, "auth": auth})
+		d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/"+kind,
+			map[string]any{"hosts": []string{a.host()}, "methods": []string{"GET"}, "roles": []string{"reporter"},
+				"auth": auth})
 	}
 	return apis
 }
@@ -196,7 +203,8 @@ func connectAPIs(t *testing.T, d *rig.Daemon, other string) map[string]*guardedA
 func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	h.Helper()
 	ok := d.Call(session, "get", a.URL+"/ok")
-	if !ok.Outcome.OK || !strings.Contains(fmt.Sprint(ok.Outcome.Value), control) || !strings.Contains(fmt.Sprint(ok.Outcome.Value), "[masked]") {
+	if !ok.Outcome.OK || !strings.Contains(fmt.Sprint(ok.Outcome.Value), control) ||
+		!strings.Contains(fmt.Sprint(ok.Outcome.Value), "[masked]") {
 		h.Errorf("get: %+v", ok.Outcome)
 	}
 	for name, written := range oddly(a.want) {
@@ -204,7 +212,8 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 			h.Errorf("get: the value holds the secret as %s", name)
 		}
 	}
-	if coded := d.Call(session, "get", a.URL+"/coding"); !strings.Contains(coded.Outcome.ErrorMessage, "content coding") {
+	if coded := d.Call(session, "get", a.URL+"/coding"); !strings.Contains(coded.Outcome.ErrorMessage,
+		"content coding") {
 		h.Errorf("coding: %+v", coded.Outcome)
 	}
 	d.Call(session, "get", a.URL+"/gzip")
@@ -213,7 +222,8 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	if away := d.Call(session, "get", a.URL+"/away"); !strings.Contains(fmt.Sprint(away.Outcome.Value), "elsewhere") {
 		h.Errorf("away: %+v", away.Outcome)
 	}
-	if leak := d.Call(session, "get", a.URL+"/leak"); leak.Outcome.OK && strings.Contains(fmt.Sprint(leak.Outcome.Value), "cAnAry") {
+	if leak := d.Call(session, "get", a.URL+"/leak"); leak.Outcome.OK &&
+		strings.Contains(fmt.Sprint(leak.Outcome.Value), "cAnAry") {
 		h.Errorf("a redirect carried the secret away: %+v", leak.Outcome)
 	}
 	d.Call(session, "panics", a.URL+"/ok")
@@ -221,12 +231,15 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 	d.Call(session, "crash", a.URL+"/ok")
 	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+ok.CallID+"/replay", nil)
 	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+ok.CallID+"/verdict", map[string]any{"verdict": "right"})
-	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("reporter", "get")+"/try", map[string]any{"args": []any{a.URL + "/ok"}, "kwargs": map[string]any{}, "fetch": "live"})
-	d.Do(http.StatusOK, http.MethodPost, "/v1/functions/reporter__get", map[string]any{"arguments": map[string]any{"args": []any{a.URL + "/ok"}}})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("reporter", "get")+"/try",
+		map[string]any{"args": []any{a.URL + "/ok"}, "kwargs": map[string]any{}, "fetch": "live"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/functions/reporter__get",
+		map[string]any{"arguments": map[string]any{"args": []any{a.URL + "/ok"}}})
 	a.revoked.Store(true)
 	refused := d.Call(session, "get", a.URL+"/ok")
 	a.revoked.Store(false)
-	if refused.Outcome.OK || !strings.Contains(refused.Outcome.ErrorMessage, "answered 401: it does not accept the secret of the connection") {
+	if refused.Outcome.OK || !strings.Contains(refused.Outcome.ErrorMessage,
+		"answered 401: it does not accept the secret of the connection") {
 		h.Errorf("revoked: %+v", refused.Outcome)
 	}
 	if l := d.LogOf(refused); l["failure_class"] != "extrinsic" || l["repair_attempted"] == true {
@@ -238,7 +251,9 @@ func (h *hay) use(d *rig.Daemon, session string, a *guardedAPI) {
 // waiting, that for the model can be as long as the search is.
 func (h *hay) memory(d *rig.Daemon, m *rig.Model, session string, a *guardedAPI) {
 	h.Helper()
-	r := d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls", rig.Encode(h.T, map[string]any{"method": "hold", "args": []any{a.URL + "/ok"}}), map[string]string{"Prefer": "respond-async"})
+	r := d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls",
+		rig.Encode(h.T, map[string]any{"method": "hold", "args": []any{a.URL + "/ok"}}),
+		map[string]string{"Prefer": "respond-async"})
 	id, _ := r.Object(h.T)["call_id"].(string)
 	rig.Until(h.T, "the program waits", func() bool { return m.Count("helper", "wait") == 1 })
 	var held [][]byte
@@ -257,7 +272,8 @@ func (h *hay) memory(d *rig.Daemon, m *rig.Model, session string, a *guardedAPI)
 		found += bytes.Count(data, []byte(control))
 	}
 	var ended map[string]any
-	rig.Until(h.T, "the program's end", func() bool { ended = d.Get("/v1/calls/" + id); return ended["outcome_status"] != "running" })
+	rig.Until(h.T, "the program's end",
+		func() bool { ended = d.Get("/v1/calls/" + id); return ended["outcome_status"] != "running" })
 	if ended["outcome_status"] != "ok" {
 		h.Errorf("hold: %v", ended)
 	}
@@ -269,16 +285,24 @@ func (h *hay) memory(d *rig.Daemon, m *rig.Model, session string, a *guardedAPI)
 // lookAround reads everything else that the daemon shows.
 func (h *hay) lookAround(d *rig.Daemon, session string) {
 	h.Helper()
-	for _, path := range []string{"/metrics", "/v1/connections", "/v1/connections/bearer", "/v1/calls?limit=1000", "/v1/sessions/" + session + "/history?limit=1000", "/v1/maintenance/audit?limit=1000",
-		"/v1/tools", "/v1/tools?format=openai", "/v1/tools?format=mcp", rig.MethodPath("reporter", "get"), rig.MethodPath("reporter", "get") + "/generations",
-		rig.MethodPath("reporter", "get") + "/fixtures", rig.MethodPath("reporter", "get") + "/examples", rig.MethodPath("reporter", "fails"), "/v1/recommendations", "/v1/reports/history-usage", "/v1/version", "/openapi.yaml"} {
+	for _, path := range []string{"/metrics", "/v1/connections", "/v1/connections/bearer", "/v1/calls?limit=1000",
+		"/v1/sessions/" + session + "/history?limit=1000", "/v1/maintenance/audit?limit=1000",
+		"/v1/tools", "/v1/tools?format=openai", "/v1/tools?format=mcp", rig.MethodPath("reporter", "get"),
+		rig.MethodPath("reporter", "get") + "/generations",
+		rig.MethodPath("reporter", "get") + "/fixtures", rig.MethodPath("reporter", "get") + "/examples",
+		rig.MethodPath("reporter", "fails"), "/v1/recommendations", "/v1/reports/history-usage", "/v1/version",
+		"/openapi.yaml"} {
 		d.Do(http.StatusOK, http.MethodGet, path, nil)
 	}
 	for _, call := range d.List("/v1/calls") {
 		d.Get("/v1/calls/" + call["call_id"].(string))
 	}
-	for _, bad := range []map[string]any{{"hosts": []string{"x y"}}, {"auth": map[string]any{"type": "digest", "secret": kindCanary("bearer")}}, {"methods": []string{"TRACE"}}, {"hosts": []string{"*.example.org"}}, {"auth": map[string]any{"type": "bearer", "secret": kindCanary("bearer") + "\n"}}} {
-		body := map[string]any{"hosts": []string{"a.example.org"}, "methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer"}}
+	for _, bad := range []map[string]any{{"hosts": []string{"x y"}},
+		{"auth": map[string]any{"type": "digest", "secret": kindCanary("bearer")}}, {"methods": []string{"TRACE"}},
+		{"hosts": []string{"*.example.org"}},
+		{"auth": map[string]any{"type": "bearer", "secret": kindCanary("bearer") + "\n"}}} {
+		body := map[string]any{"hosts": []string{"a.example.org"}, "methods": []string{"GET"}, "roles": []string{"*"},
+			"auth": map[string]any{"type": "bearer"}}
 		for name, v := range bad {
 			body[name] = v
 		}
@@ -299,7 +323,8 @@ func (h *hay) lookAround(d *rig.Daemon, session string) {
 	for name, data := range rig.Files(h.T, dir) {
 		h.search("eject "+name, data)
 	}
-	for _, args := range [][]string{{"connections", "list"}, {"tools", "audit"}, {"tools", "show", "reporter", "get"}, {"history", session}, {"doctor"}} {
+	for _, args := range [][]string{{"connections", "list"}, {"tools", "audit"}, {"tools", "show", "reporter", "get"},
+		{"history", session}, {"doctor"}} {
 		out, errs, _ := d.Client(args...)
 		h.search("command "+args[0], []byte(out+errs))
 	}

@@ -21,8 +21,10 @@ func TestPromptNamesConnections(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"reporter.get": {progGet}, "reporter.first": {progGet}, "stranger.get": {progGet}})
 	d := rig.Start(t, m, "--fetch-allow", "127.0.0.1")
 	d.Call(d.Session("reporter"), "first", a.URL+"/ok")
-	pipe(t, d, kindCanary("bearer"), "connections", "set", "weather", "--host", a.host(), "--description", "forecasts by city", "--role", "reporter")
-	if r := d.Call(d.Session("reporter"), "get", a.URL+"/ok"); !strings.Contains(fmt.Sprint(r.Outcome.Value), "[masked]") {
+	pipe(t, d, kindCanary("bearer"), "connections", "set", "weather", "--host", a.host(), "--description",
+		"forecasts by city", "--role", "reporter")
+	if r := d.Call(d.Session("reporter"), "get", a.URL+
+		"/ok"); !strings.Contains(fmt.Sprint(r.Outcome.Value), "[masked]") {
 		t.Errorf("reporter: %+v", r.Outcome)
 	}
 	r := d.Call(d.Session("stranger"), "get", a.URL+"/ok")
@@ -48,7 +50,8 @@ func TestRotation(t *testing.T) {
 		pipe(t, d, secret, append([]string{"connections", "set", "weather"}, more...)...)
 	}
 	set("another-secret", "--host", a.host(), "--type", "header", "--name", "X-Api-Key")
-	if r := d.Call(session, "get", a.URL+"/ok"); r.Outcome.OK || !strings.Contains(r.Outcome.ErrorMessage, `the connection "weather"`) {
+	if r := d.Call(session, "get", a.URL+"/ok"); r.Outcome.OK ||
+		!strings.Contains(r.Outcome.ErrorMessage, `the connection "weather"`) {
 		t.Errorf("the wrong secret: %+v", r.Outcome)
 	}
 	set(kindCanary("header"))
@@ -58,7 +61,8 @@ func TestRotation(t *testing.T) {
 	if n := a.accepted.Load(); n != 1 {
 		t.Errorf("the API accepted %d requests, want 1", n)
 	}
-	if c := d.Get("/v1/connections/weather"); c["auth"].(map[string]any)["name"] != "X-Api-Key" || c["revision"] != 2.0 {
+	if c := d.Get("/v1/connections/weather"); c["auth"].(map[string]any)["name"] != "X-Api-Key" ||
+		c["revision"] != 2.0 {
 		t.Errorf("the rotated connection: %v", c)
 	}
 }
@@ -85,7 +89,9 @@ func TestLostKey(t *testing.T) {
 			t.Errorf("the connection says %q, want %q", problem, want)
 		}
 		r := d.Call(session, "get", a.URL+"/ok")
-		if r.Outcome.OK || r.Outcome.ErrorType != "fetch_failed" || !strings.Contains(r.Outcome.ErrorMessage, `the connection "weather" cannot be used`) || !strings.Contains(r.Outcome.ErrorMessage, want) {
+		if r.Outcome.OK || r.Outcome.ErrorType != "fetch_failed" ||
+			!strings.Contains(r.Outcome.ErrorMessage, `the connection "weather" cannot be used`) ||
+			!strings.Contains(r.Outcome.ErrorMessage, want) {
 			t.Errorf("a call ends in %+v, want %q", r.Outcome, want)
 		}
 		if l := d.LogOf(r); l["failure_class"] != "extrinsic" {
@@ -128,7 +134,8 @@ func TestLostKey(t *testing.T) {
 func TestSecretOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
-	w := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set", "weather", "--host", "api.example.org")
+	w := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set",
+		"weather", "--host", "api.example.org")
 	w.Shows("secret of weather:")
 	w.Changed()
 	w.Press(kindCanary("bearer") + "\r")
@@ -137,7 +144,8 @@ func TestSecretOnATerminal(t *testing.T) {
 	if strings.Contains(string(w.Bytes()), "cAnAry") {
 		t.Errorf("the terminal shows the secret:\n%s", w.Bytes())
 	}
-	again := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set", "weather", "--host", "other.example.org")
+	again := rig.OnTerminal(t, 120, 10, append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), "connections", "set",
+		"weather", "--host", "other.example.org")
 	again.Shows("secret of weather:")
 	again.Changed()
 	again.Press("\x03")

@@ -27,10 +27,14 @@ var kinds = map[string]struct {
 	auth map[string]any
 	seen func(r *http.Request) string
 }{
-	"bearer": {map[string]any{"type": "bearer"}, func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }},
-	"header": {map[string]any{"type": "header", "name": "X-Api-Key"}, func(r *http.Request) string { return r.Header.Get("X-Api-Key") }},
-	"query":  {map[string]any{"type": "query", "name": "key"}, func(r *http.Request) string { return r.URL.Query().Get("key") }},
-	"basic":  {map[string]any{"type": "basic", "username": "ann"}, func(r *http.Request) string { _, p, _ := r.BasicAuth(); return p }},
+	"bearer": {map[string]any{"type": "bearer"},
+		func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") }},
+	"header": {map[string]any{"type": "header", "name": "X-Api-Key"},
+		func(r *http.Request) string { return r.Header.Get("X-Api-Key") }},
+	"query": {map[string]any{"type": "query", "name": "key"},
+		func(r *http.Request) string { return r.URL.Query().Get("key") }},
+	"basic": {map[string]any{"type": "basic", "username": "ann"},
+		func(r *http.Request) string { _, p, _ := r.BasicAuth(); return p }},
 	"oauth2": {map[string]any{"type": "oauth2", "client_id": "client-1"}, func(r *http.Request) string {
 		return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	}},
@@ -41,10 +45,13 @@ func needles() map[string][]byte {
 	out := map[string][]byte{}
 	for _, kind := range []string{"bearer", "header", "query", "basic", "oauth2", "token"} {
 		s := kindCanary(kind)
-		out[kind], out[kind+" query"], out[kind+" path"] = []byte(s), []byte(url.QueryEscape(s)), []byte(url.PathEscape(s))
-		out[kind+" hex"], out[kind+" HEX"] = []byte(hex.EncodeToString([]byte(s))), []byte(strings.ToUpper(hex.EncodeToString([]byte(s))))
+		out[kind], out[kind+" query"], out[kind+" path"] = []byte(s), []byte(url.QueryEscape(s)),
+			[]byte(url.PathEscape(s))
+		out[kind+" hex"], out[kind+" HEX"] = []byte(hex.EncodeToString([]byte(s))),
+			[]byte(strings.ToUpper(hex.EncodeToString([]byte(s))))
 		for offset := range 3 {
-			for name, e := range map[string]*base64.Encoding{"std": base64.RawStdEncoding, "url": base64.RawURLEncoding} {
+			for name, e := range map[string]*base64.Encoding{"std": base64.RawStdEncoding,
+				"url": base64.RawURLEncoding} {
 				text := e.EncodeToString([]byte(strings.Repeat("x", offset) + s))
 				out[fmt.Sprint(kind, " base64 ", name, offset)] = []byte(text[offset*8/6+1 : len(text)-2])
 			}
@@ -67,8 +74,10 @@ func oddly(s string) map[string]string {
 	}
 	code := base64.StdEncoding.EncodeToString([]byte(s))
 	half := len(code) / 2
-	return map[string]string{"lower": strings.ToLower(s), "upper": strings.ToUpper(s), "percent": each("%%%02x"), "entities": each("&#%d;"), "hex entities": each("&#x%x;"),
-		"JSON": each(`\u%04X`), "string": each(`\x%02x`), "JSON in a URL": url.QueryEscape(each(`\u%04x`)), "base64 in lines": code[:half] + "\r\n" + code[half:]}
+	return map[string]string{"lower": strings.ToLower(s), "upper": strings.ToUpper(s), "percent": each("%%%02x"),
+		"entities": each("&#%d;"), "hex entities": each("&#x%x;"),
+		"JSON": each(`\u%04X`), "string": each(`\x%02x`), "JSON in a URL": url.QueryEscape(each(`\u%04x`)),
+		"base64 in lines": code[:half] + "\r\n" + code[half:]}
 }
 
 // control is in every answer of an API: who finds no secret has to find this.
@@ -103,8 +112,10 @@ func (a *guardedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.accepted.Add(1)
 	}
 	quoted, _ := json.Marshal(map[string]any{"secret": got, "header": r.Header, "query": r.URL.RawQuery})
-	echo := fmt.Sprintln(control, got, url.QueryEscape(got), url.PathEscape(got), hex.EncodeToString([]byte(got)), base64.StdEncoding.EncodeToString([]byte(got)),
-		base64.URLEncoding.EncodeToString([]byte("a"+got)), base64.StdEncoding.EncodeToString([]byte("ab"+got)), string(quoted))
+	echo := fmt.Sprintln(control, got, url.QueryEscape(got), url.PathEscape(got), hex.EncodeToString([]byte(got)),
+		base64.StdEncoding.EncodeToString([]byte(got)),
+		base64.URLEncoding.EncodeToString([]byte("a"+got)), base64.StdEncoding.EncodeToString([]byte("ab"+got)),
+		string(quoted))
 	for _, written := range oddly(got) {
 		echo += written + "\n"
 	}
@@ -149,7 +160,8 @@ func newTokens(t *testing.T) *httptest.Server {
 			fmt.Fprintf(w, `{"error":"invalid_client","error_description":%q}`, secret)
 			return
 		}
-		fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","expires_in":3600,"note":%q}`, kindCanary("token"), secret)
+		fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer","expires_in":3600,"note":%q}`, kindCanary("token"),
+			secret)
 	}))
 	t.Cleanup(s.Close)
 	return s

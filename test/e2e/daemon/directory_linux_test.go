@@ -45,7 +45,8 @@ func (w *watched) begin(t *testing.T) {
 	t.Helper()
 	if err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
-			_, err = unix.InotifyAddWatch(w.fd, path, unix.IN_OPEN|unix.IN_ACCESS|unix.IN_MODIFY|unix.IN_ATTRIB|unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVE)
+			_, err = unix.InotifyAddWatch(w.fd, path,
+				unix.IN_OPEN|unix.IN_ACCESS|unix.IN_MODIFY|unix.IN_ATTRIB|unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVE)
 		}
 		return err
 	}); err != nil {
@@ -70,7 +71,8 @@ func (w *watched) seen() []byte {
 // served starts a daemon on the directory, uses it, and stops it. It returns what it said, and whether it served or refused to start.
 func served(t *testing.T, d *rig.Daemon, dir string) (said string, ready bool) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, d.Args...)...)
+	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir},
+		d.Args...)...)
 	errs := &rig.Buffer{}
 	cmd.Env, cmd.Dir, cmd.Stderr = d.Env, t.TempDir(), errs
 	out, err := cmd.StdoutPipe()
@@ -123,7 +125,9 @@ func use(t *testing.T, url string) {
 		_, _ = data.ReadFrom(resp.Body) // a damaged file is cut off
 		return data.Bytes()
 	}
-	for _, path := range []string{"/v1/sessions", "/v1/tools", "/v1/files", "/v1/calls", "/v1/connections", "/v1/policy", "/v1/maintenance/audit", "/v1/maintenance/export", "/v1/tools/worker/methods/double", "/v1/reports/trends"} {
+	for _, path := range []string{"/v1/sessions", "/v1/tools", "/v1/files", "/v1/calls", "/v1/connections",
+		"/v1/policy", "/v1/maintenance/audit", "/v1/maintenance/export", "/v1/tools/worker/methods/double",
+		"/v1/reports/trends"} {
 		list := ask(http.MethodGet, path, "")
 		for _, id := range fileIDs.FindAll(list, 4) {
 			ask(http.MethodGet, "/v1/files/"+string(id)+"/content", "")
@@ -153,17 +157,21 @@ func namesBelow(t *testing.T, dir string, dirs bool) (names []string) {
 
 // replacements are what stands in the place of a file: kept is a copy of it elsewhere.
 var replacements = map[string]func(file, kept string) error{
-	"other content": func(file, _ string) error { return os.WriteFile(file, []byte("\x7fELF planted by somebody\n"), 0o777) },
-	"no content":    func(file, _ string) error { return os.WriteFile(file, nil, 0o600) },
-	"a link":        func(file, kept string) error { return os.Symlink(kept, file) },
-	"a pipe":        func(file, _ string) error { return unix.Mkfifo(file, 0o600) },
+	"other content": func(file, _ string) error {
+		return os.WriteFile(file, []byte("\x7fELF planted by somebody\n"),
+			0o777)
+	},
+	"no content": func(file, _ string) error { return os.WriteFile(file, nil, 0o600) },
+	"a link":     func(file, kept string) error { return os.Symlink(kept, file) },
+	"a pipe":     func(file, _ string) error { return unix.Mkfifo(file, 0o600) },
 	"a directory": func(file, _ string) error {
 		return errors.Join(os.Mkdir(file, 0o700), os.WriteFile(filepath.Join(file, "x"), []byte("x"), 0o600))
 	},
 }
 
 // replaced copies the directory, and puts something else in the place of some of its files. The originals are kept elsewhere.
-func replaced(t *testing.T, from string, names []string, elsewhere *watched, with func(file, kept string) error) (dir string) {
+func replaced(t *testing.T, from string, names []string, elsewhere *watched,
+	with func(file, kept string) error) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
 	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
@@ -171,7 +179,8 @@ func replaced(t *testing.T, from string, names []string, elsewhere *watched, wit
 	}
 	for _, name := range names {
 		kept := filepath.Join(elsewhere.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.RemoveAll(kept), os.Rename(filepath.Join(dir, name), kept), with(filepath.Join(dir, name), kept)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.RemoveAll(kept),
+			os.Rename(filepath.Join(dir, name), kept), with(filepath.Join(dir, name), kept)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,7 +204,8 @@ func TestReplacedFiles(t *testing.T) {
 	}
 	for kind, with := range sampled.Map(replacements, 2) {
 		for _, names := range groups {
-			check(t, d, fmt.Sprint(kind, " for ", names), func(elsewhere *watched) string { return replaced(t, from, names, elsewhere, with) })
+			check(t, d, fmt.Sprint(kind, " for ", names),
+				func(elsewhere *watched) string { return replaced(t, from, names, elsewhere, with) })
 		}
 	}
 }
@@ -206,13 +216,18 @@ func TestReplacedDirectories(t *testing.T) {
 	d, _ := compilingDaemon(t)
 	d.Stop(syscall.SIGTERM)
 	from := d.State()
-	tops := slices.DeleteFunc(namesBelow(t, from, true), func(name string) bool { return testing.Short() && strings.Contains(name, "/") })
-	for kind, with := range map[string]func(file, kept string) error{"a link": replacements["a link"], "a pipe": replacements["a pipe"]} {
+	tops := slices.DeleteFunc(namesBelow(t, from, true), func(name string) bool {
+		return testing.Short() &&
+			strings.Contains(name, "/")
+	})
+	for kind, with := range map[string]func(file, kept string) error{"a link": replacements["a link"],
+		"a pipe": replacements["a pipe"]} {
 		if kind == "a pipe" && testing.Short() {
 			continue
 		}
 		for _, name := range sampled.Of(tops, 3) {
-			check(t, d, fmt.Sprint(kind, " for the directory ", name), func(elsewhere *watched) string { return replaced(t, from, []string{name}, elsewhere, with) })
+			check(t, d, fmt.Sprint(kind, " for the directory ", name),
+				func(elsewhere *watched) string { return replaced(t, from, []string{name}, elsewhere, with) })
 		}
 	}
 }
@@ -234,7 +249,8 @@ func check(t *testing.T, d *rig.Daemon, what string, made func(elsewhere *watche
 	if strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
 		t.Errorf("%.200s: it broke down:\n%s", what, said)
 	}
-	if !ready && !strings.Contains(said, "recurgentd uses no such thing in its place") && !strings.Contains(said, "schema version") {
+	if !ready && !strings.Contains(said, "recurgentd uses no such thing in its place") &&
+		!strings.Contains(said, "schema version") {
 		t.Errorf("%.200s: it did not start, and says\n%s", what, said)
 	}
 }

@@ -15,23 +15,28 @@ import (
 func TestAManifestIsEnforced(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)
-	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET url")}, "shop.above": {rig.Program("\tout := call.Tool(\"shop\").Call(\"rate\", call.Arg(0, \"url\"))\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn out.Value, nil")}})
+	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET url")},
+		"shop.above": {rig.Program(
+			"\tout := call.Tool(\"shop\").Call(\"rate\", call.Arg(0, \"url\"))\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn out.Value, nil")}})
 	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
 	s := d.Session("shop")
 	const path, request = "/v1/tools/shop/methods/rate/effects", "PUT /v1/tools/shop/methods/rate/effects"
 	rig.CheckProblem(t, "before the first call", d.Do(http.StatusNotFound, http.MethodGet, path, nil))
 	d.WantValue(d.Call(s, "rate", own.URL+"/a"), "answer 1", "generated")
 	d.WantValue(d.Call(s, "above", own.URL+"/a"), "answer 2", "generated")
-	if e := effectsOf(d, "shop", "rate"); !rig.Equal([]any{own.host()}, e["hosts"]) || !rig.Equal([]any{"GET"}, e["methods"]) || e["origin"] != "observed" || e["revision"] != 1.0 {
+	if e := effectsOf(d, "shop", "rate"); !rig.Equal([]any{own.host()}, e["hosts"]) ||
+		!rig.Equal([]any{"GET"}, e["methods"]) || e["origin"] != "observed" || e["revision"] != 1.0 {
 		t.Errorf("the manifest of the first call: %v", e)
 	}
-	if e := effectsOf(d, "shop", "above"); !rig.Equal([]any{"shop.rate"}, e["tools"]) || !rig.Equal([]any{}, e["hosts"]) {
+	if e := effectsOf(d, "shop", "above"); !rig.Equal([]any{"shop.rate"}, e["tools"]) ||
+		!rig.Equal([]any{}, e["hosts"]) {
 		t.Errorf("the manifest of the caller: %v", e)
 	}
 
 	d.Policy(object{"effects": "enforce"})
 	for range 3 {
-		deniedFor(d, d.Call(s, "rate", other.URL+"/b"), request, "recurgentd tools allow shop rate --host "+other.host())
+		deniedFor(d, d.Call(s, "rate", other.URL+"/b"), request,
+			"recurgentd tools allow shop rate --host "+other.host())
 		deniedFor(d, d.Call(s, "rate", own.URL+"/to?u="+other.URL+"/b"), request, other.host())
 		d.WantError(d.Call(s, "above", other.URL+"/b"), "denied")
 	}
@@ -40,7 +45,8 @@ func TestAManifestIsEnforced(t *testing.T) {
 		t.Errorf("the other host got %q", got)
 	}
 	for _, method := range []string{"rate", "above"} {
-		if a := d.Artifact("shop", method); m.Count("shop", method) != 1 || a["intrinsic_failure_count"] != 0.0 || a["extrinsic_failure_count"].(float64) < 3 {
+		if a := d.Artifact("shop", method); m.Count("shop", method) != 1 || a["intrinsic_failure_count"] != 0.0 ||
+			a["extrinsic_failure_count"].(float64) < 3 {
 			t.Errorf("%s: %d requests to the model, %v", method, m.Count("shop", method), a)
 		}
 	}
@@ -57,7 +63,8 @@ func TestAManifestIsEnforced(t *testing.T) {
 	if stale.Status != http.StatusPreconditionFailed {
 		t.Errorf("another revision: %d", stale.Status)
 	}
-	if e := allow(d, "shop", "rate", body); e["origin"] != "approved" || e["approved_by"] != "local" || e["revision"] != 2.0 || !rig.Equal([]any{"GET"}, e["methods"]) {
+	if e := allow(d, "shop", "rate", body); e["origin"] != "approved" || e["approved_by"] != "local" ||
+		e["revision"] != 2.0 || !rig.Equal([]any{"GET"}, e["methods"]) {
 		t.Errorf("approved: %v", e)
 	}
 	d.WantValue(d.Call(s, "rate", other.URL+"/b"), "answer 1", "persisted")
@@ -82,7 +89,8 @@ func TestAManifestBeforeTheMethod(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET url")}})
 	d := rig.Start(t, m, "--fetch-allow", own.host())
 	d.Policy(object{"effects": "enforce"})
-	for _, bad := range []object{{"hosts": []string{"https://a.example/"}}, {"methods": []string{"FETCH"}}, {"tools": []string{"rate"}}, {"hosts": "*"}, {"host": []string{"*"}}, {}} {
+	for _, bad := range []object{{"hosts": []string{"https://a.example/"}}, {"methods": []string{"FETCH"}},
+		{"tools": []string{"rate"}}, {"hosts": "*"}, {"host": []string{"*"}}, {}} {
 		got := d.Send(http.MethodPut, rig.MethodPath("shop", "rate")+"/effects", rig.Encode(t, bad), nil)
 		rig.CheckProblem(t, "a manifest that cannot be meant", got)
 		if got.Status != http.StatusUnprocessableEntity {
@@ -92,9 +100,11 @@ func TestAManifestBeforeTheMethod(t *testing.T) {
 	// The ETag of a manifest that nobody has written yet is good for writing it.
 	example := object{"args": []any{"never asked"}, "expect": object{"error_type": "denied"}}
 	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("shop", "later")+"/examples", object{"examples": []any{example}})
-	none := map[string]string{"If-Match": d.Send(http.MethodGet, rig.MethodPath("shop", "later")+"/effects", nil, nil).Header.Get("ETag")}
+	none := map[string]string{"If-Match": d.Send(http.MethodGet, rig.MethodPath("shop", "later")+"/effects", nil,
+		nil).Header.Get("ETag")}
 	for _, want := range []int{http.StatusOK, http.StatusPreconditionFailed} {
-		got := d.Send(http.MethodPut, rig.MethodPath("shop", "later")+"/effects", rig.Encode(t, object{"methods": []string{"GET"}}), none)
+		got := d.Send(http.MethodPut, rig.MethodPath("shop", "later")+"/effects",
+			rig.Encode(t, object{"methods": []string{"GET"}}), none)
 		if got.Status != want {
 			t.Errorf("with %v: %d %s, want %d", none, got.Status, got.Body, want)
 		}
@@ -115,7 +125,8 @@ func TestARepairWaitsForItsHost(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)
 	reads := func(program, argument string) string {
-		return strings.Replace(program, "\tvar body string\n", "\tvar body string\n\tif call.Arg(0, \"x\") == "+argument+" {\n\t\tpanic(\"boom\")\n\t}\n", 1)
+		return strings.Replace(program, "\tvar body string\n", "\tvar body string\n\tif call.Arg(0, \"x\") == "+
+			argument+" {\n\t\tpanic(\"boom\")\n\t}\n", 1)
 	}
 	old, next := reads(fetches("GET "+own.URL+"/a"), "1.0"), reads(fetches("GET "+other.URL+"/b"), "2.0")
 	made := rig.Program("\tf, err := call.Create(\"rates.csv\", \"text/csv\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tfmt.Fprintln(f, \"a,b\")\n\treturn f.Ref(), f.Close()", "fmt")
@@ -145,32 +156,42 @@ func TestARepairWaitsForItsHost(t *testing.T) {
 func TestANewHostShowsInASuccessor(t *testing.T) {
 	t.Parallel()
 	own, other := newUpstream(t), newUpstream(t)
-	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET " + own.URL + "/a"), fetches("GET " + other.URL + "/b")}})
+	m := rig.NewModel(t, rig.Script{"shop.rate": {fetches("GET " + own.URL + "/a"),
+		fetches("GET " + other.URL + "/b")}})
 	d := rig.Start(t, m, "--fetch-allow", own.host()+","+other.host())
 	s := d.Session("shop")
 	d.WantValue(d.Call(s, "rate"), "answer 1", "generated")
 	d.Policy(object{"approval_required": true, "effects": "enforce"})
 	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/approve", nil)
-	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/regenerate", object{"reason": "another source"})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "rate")+"/regenerate",
+		object{"reason": "another source"})
 	d.WantValue(d.Call(s, "rate"), "answer 2", "persisted")
 	e := effectsOf(d, "shop", "rate")
 	newest, _ := e["generations"].([]any)[0].(object)
 	lacks, _ := newest["lacks"].(object)
-	if newest["id"] != "gen-2" || newest["did"] != nil || !rig.Equal([]any{other.host()}, newest["new_hosts"]) || !rig.Equal([]any{other.host()}, lacks["hosts"]) {
+	if newest["id"] != "gen-2" || newest["did"] != nil || !rig.Equal([]any{other.host()}, newest["new_hosts"]) ||
+		!rig.Equal([]any{other.host()}, lacks["hosts"]) {
 		t.Errorf("the successor: %v", newest)
 	}
-	d.Expect(0, []string{"may reach: hosts " + own.host() + ", methods GET, as its calls did", "policy effects: enforce", "no ok call yet; its text names " + other.host()}, "tools", "effects", "shop", "rate")
-	d.Expect(0, []string{"effects that changed with it:\n-reaches " + own.host() + "\n-sends GET\n+reaches " + other.host()}, "tools", "diff", "shop", "rate", "gen-1", "gen-2")
-	d.Expect(0, []string{`"new":{"hosts":["` + other.host() + `"]`}, "tools", "diff", "shop", "rate", "gen-1", "gen-2", "--output", "json")
-	d.Expect(0, []string{"it reaches or names hosts that its predecessor does not: " + other.host()}, "tools", "approve", "shop", "rate")
+	d.Expect(0, []string{"may reach: hosts " + own.host() + ", methods GET, as its calls did",
+		"policy effects: enforce", "no ok call yet; its text names " + other.host()}, "tools", "effects", "shop",
+		"rate")
+	d.Expect(0, []string{"effects that changed with it:\n-reaches " + own.host() + "\n-sends GET\n+reaches " +
+		other.host()}, "tools", "diff", "shop", "rate", "gen-1", "gen-2")
+	d.Expect(0, []string{`"new":{"hosts":["` + other.host() + `"]`}, "tools", "diff", "shop", "rate", "gen-1", "gen-2",
+		"--output", "json")
+	d.Expect(0, []string{"it reaches or names hosts that its predecessor does not: " + other.host()}, "tools",
+		"approve", "shop", "rate")
 	deniedFor(d, d.Call(s, "rate"), "PUT /v1/tools/shop/methods/rate/effects", other.host())
 	if _, _, code := d.Client("tools", "allow", "shop", "rate"); code == 0 {
 		t.Error("allowing nothing is no error")
 	}
 	both := []string{own.host(), other.host()}
 	slices.Sort(both)
-	d.Expect(0, []string{"may reach: hosts " + strings.Join(both, ", "), "as local approved"}, "tools", "allow", "shop", "rate", "--host", other.host(), "--reason", "it moved")
+	d.Expect(0, []string{"may reach: hosts " + strings.Join(both, ", "), "as local approved"}, "tools", "allow", "shop",
+		"rate", "--host", other.host(), "--reason", "it moved")
 	d.WantValue(d.Call(s, "rate"), "answer 1", "persisted")
-	d.Expect(0, []string{"may reach: hosts " + other.host() + ", methods GET, as local approved"}, "tools", "allow", "shop", "rate", "--only", "--host", other.host())
+	d.Expect(0, []string{"may reach: hosts " + other.host() + ", methods GET, as local approved"}, "tools", "allow",
+		"shop", "rate", "--only", "--host", other.host())
 	d.Expect(0, []string{"may reach: hosts " + other.host()}, "tools", "show", "shop", "rate")
 }

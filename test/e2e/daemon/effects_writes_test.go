@@ -13,24 +13,29 @@ import (
 // connect makes a connection to the upstream that grants the methods.
 func connectShop(d *rig.Daemon, u *upstream, methods ...string) {
 	d.T.Helper()
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/shop", object{"description": "orders", "hosts": []string{u.host()}, "methods": methods, "roles": []string{"shop"},
-		"auth": object{"type": "bearer", "secret": "a-key-of-the-shop"}, "idempotency_header": "Idempotency-Key"})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/shop",
+		object{"description": "orders", "hosts": []string{u.host()}, "methods": methods, "roles": []string{"shop"},
+			"auth": object{"type": "bearer", "secret": "a-key-of-the-shop"}, "idempotency_header": "Idempotency-Key"})
 }
 
 // panics makes a program end in a panic where it would return.
 func panics(program string) string {
-	return strings.Replace(program, "return body, nil", "if len(body) >= 0 {\n\t\tpanic(\"boom\")\n\t}\n\treturn body, nil", 1)
+	return strings.Replace(program, "return body, nil",
+		"if len(body) >= 0 {\n\t\tpanic(\"boom\")\n\t}\n\treturn body, nil", 1)
 }
 
 // Nothing is written without a connection; with one the request carries the credential and a key of its own.
 func TestAWriteNeedsAConnection(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	m := rig.NewModel(t, rig.Script{"shop.order": {fetches("POST " + u.URL + "/orders 7")}, "shop.cancel": {fetches("DELETE " + u.URL + "/orders/7")}, "bank.pay": {fetches("POST " + u.URL + "/orders 7")}})
+	m := rig.NewModel(t, rig.Script{"shop.order": {fetches("POST " + u.URL + "/orders 7")},
+		"shop.cancel": {fetches("DELETE " + u.URL + "/orders/7")},
+		"bank.pay":    {fetches("POST " + u.URL + "/orders 7")}})
 	d := rig.Start(t, m, "--fetch-allow", u.host())
 	s, bank := d.Session("shop"), d.Session("bank")
 	for range 3 {
-		deniedFor(d, d.Call(s, "order"), "PUT /v1/connections/{name}", "recurgentd connections set NAME --host "+u.host()+" --method POST")
+		deniedFor(d, d.Call(s, "order"), "PUT /v1/connections/{name}",
+			"recurgentd connections set NAME --host "+u.host()+" --method POST")
 	}
 	if n := m.Count("shop", "order"); n != 1 || len(u.requests()) > 0 {
 		t.Errorf("%d requests to the model, %q to the host", n, u.requests())
@@ -40,13 +45,16 @@ func TestAWriteNeedsAConnection(t *testing.T) {
 	d.WantValue(d.Call(s, "order"), "answer 2", "persisted")
 	deniedFor(d, d.Call(s, "cancel"), "PUT /v1/connections/{name}", "grants DELETE there to the role shop")
 	deniedFor(d, d.Call(bank, "pay"), "PUT /v1/connections/{name}", "grants POST there to the role bank")
-	if !slices.Equal(u.requests(), []string{"POST /orders 7", "POST /orders 7"}) || u.auth[0] != "Bearer a-key-of-the-shop" || u.keys[0] == "" || u.keys[0] == u.keys[1] {
+	if !slices.Equal(u.requests(), []string{"POST /orders 7", "POST /orders 7"}) ||
+		u.auth[0] != "Bearer a-key-of-the-shop" || u.keys[0] == "" || u.keys[0] == u.keys[1] {
 		t.Errorf("the host got %q, %q, %q", u.requests(), u.auth, u.keys)
 	}
-	if e := effectsOf(d, "shop", "order"); !rig.Equal([]any{"POST"}, e["methods"]) || !rig.Equal([]any{u.host()}, e["hosts"]) {
+	if e := effectsOf(d, "shop", "order"); !rig.Equal([]any{"POST"}, e["methods"]) ||
+		!rig.Equal([]any{u.host()}, e["hosts"]) {
 		t.Errorf("the manifest: %v", e)
 	}
-	if sent, denied := d.Metric(`recurgent_writes_total{result="sent"}`), d.Metric(`recurgent_writes_total{result="denied"}`); sent != 2 || denied != 5 {
+	if sent, denied := d.Metric(`recurgent_writes_total{result="sent"}`),
+		d.Metric(`recurgent_writes_total{result="denied"}`); sent != 2 || denied != 5 {
 		t.Errorf("%v sent, %v denied", sent, denied)
 	}
 }
@@ -56,12 +64,16 @@ func TestAWriteNeedsAConnection(t *testing.T) {
 func TestAWriteIsSentOnceWithinACall(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	order, twice, lost := fetches("POST "+u.URL+"/orders 7"), fetches("POST "+u.URL+"/orders 7", "POST "+u.URL+"/orders 7"), fetches("POST "+u.URL+"/hangup 7")
+	order, twice, lost := fetches("POST "+u.URL+"/orders 7"), fetches("POST "+u.URL+"/orders 7",
+		"POST "+u.URL+"/orders 7"), fetches("POST "+u.URL+"/hangup 7")
 	nests := rig.Program("\tout := call.Tool(\"shop\").Call(\"order\")\n\tbody := out.Value\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn body, nil")
-	nestsAndPanics := strings.Replace(nests, "return body, nil", "if body != nil {\n\t\tpanic(\"boom\")\n\t}\n\treturn body, nil", 1)
+	nestsAndPanics := strings.Replace(nests, "return body, nil",
+		"if body != nil {\n\t\tpanic(\"boom\")\n\t}\n\treturn body, nil", 1)
 	passesOn := strings.Replace(nests, `"order"`, `"lost"`, 1)
-	panicsWithout := strings.Replace(passesOn, "return nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)", "panic(out.ErrorType)", 1)
-	m := rig.NewModel(t, rig.Script{"shop.again": {panics(order), order}, "shop.twice": {panics(twice), twice}, "shop.order": {order}, "shop.below": {nestsAndPanics, nests}, "shop.lost": {lost},
+	panicsWithout := strings.Replace(passesOn, "return nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)",
+		"panic(out.ErrorType)", 1)
+	m := rig.NewModel(t, rig.Script{"shop.again": {panics(order), order}, "shop.twice": {panics(twice), twice},
+		"shop.order": {order}, "shop.below": {nestsAndPanics, nests}, "shop.lost": {lost},
 		"shop.above": {panicsWithout, passesOn}, "shop.more": {panics(order), twice}})
 	d := rig.Start(t, m, "--fetch-allow", u.host())
 	connectShop(d, u, "POST")
@@ -88,7 +100,8 @@ func TestAWriteIsSentOnceWithinACall(t *testing.T) {
 	if n := strings.Count(strings.Join(u.requests(), " "), "/hangup"); n != 1 {
 		t.Errorf("a write whose answer was lost was sent %d times", n)
 	}
-	if repeated, unknown := d.Metric(`recurgent_writes_total{result="repeated"}`), d.Metric(`recurgent_writes_total{result="unknown"}`); repeated < 5 || unknown < 1 {
+	if repeated, unknown := d.Metric(`recurgent_writes_total{result="repeated"}`),
+		d.Metric(`recurgent_writes_total{result="unknown"}`); repeated < 5 || unknown < 1 {
 		t.Errorf("%v repeated, %v unknown", repeated, unknown)
 	}
 }
@@ -105,14 +118,17 @@ func TestDryRunsWriteNothing(t *testing.T) {
 	first := d.Call(s, "order")
 	d.WantValue(first, "answer 1", "generated")
 	path := rig.MethodPath("shop", "order")
-	if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+first.CallID+"/replay", nil).Object(t); r["identical"] == false {
+	if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+first.CallID+"/replay",
+		nil).Object(t); r["identical"] == false {
 		t.Errorf("the replay: %v", r)
 	}
 	tried := d.Do(http.StatusOK, http.MethodPost, path+"/try", object{"args": []any{}, "fetch": "live"}).Object(t)
-	if o, _ := tried["outcome"].(object); o["error_type"] != "denied" || !strings.Contains(string(rig.MustJSON(o)), "proof, try and replay") {
+	if o, _ := tried["outcome"].(object); o["error_type"] != "denied" ||
+		!strings.Contains(string(rig.MustJSON(o)), "proof, try and replay") {
 		t.Errorf("the try: %v", tried)
 	}
-	d.Do(http.StatusOK, http.MethodPut, path+"/examples", object{"examples": []object{{"args": []any{}, "expect": object{"value": "answer 1"}}}})
+	d.Do(http.StatusOK, http.MethodPut, path+"/examples",
+		object{"examples": []object{{"args": []any{}, "expect": object{"value": "answer 1"}}}})
 	if r := d.Do(http.StatusOK, http.MethodPost, path+"/examples/run", nil).Object(t); r["skipped"] != 1.0 {
 		t.Errorf("the examples: %v", r)
 	}
@@ -131,7 +147,8 @@ func TestDryRunsWriteNothing(t *testing.T) {
 func TestWritesOverCancellationAndCrash(t *testing.T) {
 	t.Parallel()
 	u := newUpstream(t)
-	m := rig.NewModel(t, rig.Script{"shop.hold": {fetches("POST " + u.URL + "/hold 7")}, "shop.order": {fetches("POST url 7")}})
+	m := rig.NewModel(t, rig.Script{"shop.hold": {fetches("POST " + u.URL + "/hold 7")},
+		"shop.order": {fetches("POST url 7")}})
 	d := rig.Start(t, m, "--fetch-allow", u.host())
 	connectShop(d, u, "POST")
 	s := d.Session("shop")

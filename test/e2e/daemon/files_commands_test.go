@@ -50,7 +50,8 @@ func TestCallWithFiles(t *testing.T) {
 	parent := t.TempDir()
 	out := filepath.Join(parent, "reports")
 	call := func(names string, more ...string) (string, string, int) {
-		return d.Client(append([]string{"call", "sales", "copies", "--file", "sales=" + file, "--kwargs", "names=" + names, "--out", out}, more...)...)
+		return d.Client(append([]string{"call", "sales", "copies", "--file", "sales=" + file, "--kwargs",
+			"names=" + names, "--out", out}, more...)...)
 	}
 	stdout, stderr, code := call(`["a.csv","a.csv","../up.csv","..",".hidden","/etc/passwd","C:\\x|y","trailing. ",""]`)
 	if code != 0 || !strings.HasPrefix(stdout, `[{"$file":"file_`) || strings.Count(stderr, "saved ") != 9 {
@@ -72,7 +73,8 @@ func TestCallWithFiles(t *testing.T) {
 
 	mine := filepath.Join(out, "mine.csv")
 	rig.WriteAt(t, mine, "keep me")
-	if _, stderr, code := call(`["mine.csv"]`); code != 1 || !strings.Contains(stderr, "mine.csv exists; --overwrite replaces it") {
+	if _, stderr, code := call(`["mine.csv"]`); code != 1 || !strings.Contains(stderr,
+		"mine.csv exists; --overwrite replaces it") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if text, _ := os.ReadFile(mine); string(text) != "keep me" {
@@ -113,19 +115,22 @@ func TestFilesCommands(t *testing.T) {
 		return stdout
 	}
 	id := strings.TrimSpace(run(0, "put", file))
-	if list := run(0, "list"); !strings.Contains(list, id) || !strings.Contains(list, "text/csv") || !strings.Contains(list, "sales.csv") {
+	if list := run(0, "list"); !strings.Contains(list, id) || !strings.Contains(list, "text/csv") ||
+		!strings.Contains(list, "sales.csv") {
 		t.Errorf("list: %s", list)
 	}
 	out := t.TempDir()
 	run(0, "get", id, "--out", out)
-	if text, err := os.ReadFile(filepath.Join(out, "sales.csv")); err != nil || string(text) != "region,units\nnorth,1\n" {
+	if text, err := os.ReadFile(filepath.Join(out,
+		"sales.csv")); err != nil || string(text) != "region,units\nnorth,1\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if got := run(0, "rm", id); got != "deleted "+id+"\n" {
 		t.Errorf("rm: %s", got)
 	}
 	run(3, "get", id, "--out", t.TempDir())
-	if empty := strings.TrimSpace(run(0, "put", rig.WriteFile(t, "empty.txt", ""), "--output", "json")); !strings.Contains(empty, `"bytes":0`) {
+	if empty := strings.TrimSpace(run(0, "put", rig.WriteFile(t, "empty.txt", ""), "--output",
+		"json")); !strings.Contains(empty, `"bytes":0`) {
 		t.Errorf("an empty file: %s", empty)
 	}
 }

@@ -43,18 +43,22 @@ func TestDamagedFiles(t *testing.T) {
 		t.Skip("damages files of a data directory")
 	}
 	header := "region,units\n"
-	texts := map[string]string{"small": header + "north,1\n", "large": header + strings.Repeat("north,1\nsouth,2\n", 100_000), "sound": header + "south,2\n"}
-	ids, totals := map[string]string{}, map[string]any{"small": map[string]any{"north": 1}, "large": map[string]any{"north": 100_000, "south": 200_000}, "sound": map[string]any{"south": 2}}
+	texts := map[string]string{"small": header + "north,1\n", "large": header + strings.Repeat("north,1\nsouth,2\n",
+		100_000), "sound": header + "south,2\n"}
+	ids, totals := map[string]string{}, map[string]any{"small": map[string]any{"north": 1},
+		"large": map[string]any{"north": 100_000, "south": 200_000}, "sound": map[string]any{"south": 2}}
 	s := d.Session("sales")
 	for name, text := range texts {
 		ids[name], _ = upload(d, http.StatusCreated, "?name="+name, "text/csv", text)["id"].(string)
 	}
 	served := func(name string) {
 		t.Helper()
-		if status, body, err := download(d, ids[name], ""); status != http.StatusOK || err != nil || string(body) != texts[name] {
+		if status, body, err := download(d, ids[name], ""); status != http.StatusOK || err != nil ||
+			string(body) != texts[name] {
 			t.Errorf("%s: got %d with %d bytes, %v", name, status, len(body), err)
 		}
-		if status, body, err := download(d, ids[name], "bytes=0-5"); status != http.StatusPartialContent || err != nil || string(body) != "region" {
+		if status, body, err := download(d, ids[name],
+			"bytes=0-5"); status != http.StatusPartialContent || err != nil || string(body) != "region" {
 			t.Errorf("%s, a range: got %d %q, %v", name, status, body, err)
 		}
 		if r := d.Call(s, "total", map[string]any{"$file": ids[name]}); !rig.Equal(totals[name], r.Outcome.Value) {
@@ -85,19 +89,27 @@ func TestDamagedFiles(t *testing.T) {
 			}
 			before := d.Metric("recurgent_damaged_files_total")
 			status, body, err := download(d, ids[name], "")
-			if refused := status == http.StatusInternalServerError && bytes.Contains(body, []byte(`"file_damaged"`)); !refused && (name == "small" || err == nil || len(body) >= len(texts[name])) {
+			if refused := status == http.StatusInternalServerError &&
+				bytes.Contains(body, []byte(`"file_damaged"`)); !refused &&
+				(name == "small" || err == nil || len(body) >= len(texts[name])) {
 				t.Errorf("%s, %s: got %d with %d bytes, %v", name, kind, status, len(body), err)
 			}
-			if status, body, err := download(d, ids[name], "bytes=0-5"); status != http.StatusInternalServerError || err != nil || !bytes.Contains(body, []byte(`"file_damaged"`)) {
+			if status, body, err := download(d, ids[name],
+				"bytes=0-5"); status != http.StatusInternalServerError || err != nil ||
+				!bytes.Contains(body, []byte(`"file_damaged"`)) {
 				t.Errorf("%s, %s, a range: got %d %q, %v", name, kind, status, body, err)
 			}
-			if got := d.Call(s, "total", map[string]any{"$file": ids[name]}); got.Outcome.ErrorType != "file_not_found" || !strings.Contains(got.Outcome.ErrorMessage, "is damaged: upload it again") {
+			if got := d.Call(s, "total",
+				map[string]any{"$file": ids[name]}); got.Outcome.ErrorType != "file_not_found" ||
+				!strings.Contains(got.Outcome.ErrorMessage, "is damaged: upload it again") {
 				t.Errorf("%s, %s: the program answers %+v", name, kind, got.Outcome)
 			}
 			if n := d.Metric("recurgent_damaged_files_total") - before; n != 3 {
 				t.Errorf("%s, %s: counted %v times, want 3", name, kind, n)
 			}
-			if r, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "recurgent://files/" + ids[name]}); err == nil || !strings.Contains(err.Error(), "the file is damaged") {
+			if r, err := agent.ReadResource(t.Context(),
+				&mcp.ReadResourceParams{URI: "recurgent://files/" + ids[name]}); err == nil ||
+				!strings.Contains(err.Error(), "the file is damaged") {
 				t.Errorf("%s, %s, as a resource: %v, %v", name, kind, r, err)
 			}
 			served("sound")
@@ -110,7 +122,8 @@ func TestDamagedFiles(t *testing.T) {
 			served(name)
 		}
 	}
-	if said := d.Output.String(); !strings.Contains(said, "has other bytes than were stored") || !strings.Contains(said, ids["large"]) {
+	if said := d.Output.String(); !strings.Contains(said, "has other bytes than were stored") ||
+		!strings.Contains(said, ids["large"]) {
 		t.Error("the log says nothing of the damage")
 	}
 	if a := d.Artifact("sales", "total"); a["intrinsic_failure_count"] != float64(0) {

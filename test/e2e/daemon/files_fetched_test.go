@@ -49,17 +49,20 @@ func TestFetchedFiles(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "")
 	source.Answer(disposed)
-	m := rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, `panic("one")`), progTable(source.URL, "rows = rows[:1]")}})
+	m := rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, `panic("one")`),
+		progTable(source.URL, "rows = rows[:1]")}})
 	d := rig.Start(t, m, "--fetch-allow", "public,"+source.Host())
 	s := d.Session("sales")
 	rows := []any{[]any{"Name", "Ort"}, []any{"Müller", "Köln"}}
 	got := d.Call(s, "table", 0)
 	value, _ := got.Outcome.Value.(map[string]any)
 	file, _ := value["file"].(map[string]any)
-	if fmt.Sprint(value["rows"]) != fmt.Sprint(rows) || string(content(d, file).Body) != "Name;Ort\nM\xfcller;K\xf6ln\n" {
+	if fmt.Sprint(value["rows"]) != fmt.Sprint(rows) ||
+		string(content(d, file).Body) != "Name;Ort\nM\xfcller;K\xf6ln\n" {
 		t.Fatalf("got %+v", got.Outcome)
 	}
-	if f := d.Get("/v1/files/" + fmt.Sprint(file["$file"])); f["name"] != "Umsatz.csv" || f["media_type"] != "text/csv" || f["call_id"] != got.CallID || f["session_id"] != s {
+	if f := d.Get("/v1/files/" + fmt.Sprint(file["$file"])); f["name"] != "Umsatz.csv" ||
+		f["media_type"] != "text/csv" || f["call_id"] != got.CallID || f["session_id"] != s {
 		t.Errorf("the file: %v", f)
 	}
 	counted := d.Call(s, "table", 2)
@@ -80,10 +83,13 @@ func TestFetchedFiles(t *testing.T) {
 		}
 	}
 	manifest := d.Get("/v1/tools/sales/methods/table/effects")
-	if text := string(rig.MustJSON(manifest)); !strings.Contains(text, source.Host()) && !strings.Contains(text, "127.0.0.1") || !strings.Contains(text, `"GET"`) || !strings.Contains(text, "text/csv") {
+	if text := string(rig.MustJSON(manifest)); !strings.Contains(text, source.Host()) &&
+		!strings.Contains(text, "127.0.0.1") || !strings.Contains(text, `"GET"`) ||
+		!strings.Contains(text, "text/csv") {
 		t.Errorf("the manifest: %s", text)
 	}
-	if why := string(rig.MustJSON(d.Get("/v1/calls/" + counted.CallID + "/why"))); !strings.Contains(why, "GET "+source.URL+"/report.csv") {
+	if why := string(rig.MustJSON(d.Get("/v1/calls/" + counted.CallID +
+		"/why"))); !strings.Contains(why, "GET "+source.URL+"/report.csv") {
 		t.Errorf("why: %s", why)
 	}
 }
@@ -94,16 +100,19 @@ func TestRepairsKeepWhatFetchedFilesShowed(t *testing.T) {
 	source := rig.NewSource(t, "")
 	source.Answer(disposed)
 	worse := strings.Replace(progTable(source.URL, "rows = rows[:1]"), "return len(rows), nil", "return 7, nil", 1)
-	m := rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, `panic("one")`), worse, progTable(source.URL, "rows = rows[:1]")}})
+	m := rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, `panic("one")`), worse,
+		progTable(source.URL, "rows = rows[:1]")}})
 	d := rig.Start(t, m, "--fetch-allow", "public,"+source.Host())
 	s := d.Session("sales")
 	d.WantValue(d.Call(s, "table", 2), 2.0, "generated")
 	asked := source.Requests()
 	one := d.Call(s, "table", 1)
-	if value, _ := one.Outcome.Value.(map[string]any); one.Program.Source != "generated" || len(m.Questions()) != 3 || value == nil || len(value["rows"].([]any)) != 1 {
+	if value, _ := one.Outcome.Value.(map[string]any); one.Program.Source != "generated" || len(m.Questions()) != 3 ||
+		value == nil || len(value["rows"].([]any)) != 1 {
 		t.Errorf("got %+v of %+v after %d requests", one.Outcome, one.Program, len(m.Questions()))
 	}
-	if n := source.Requests() - asked; n != 2 { // the failing run and that of the program which answers; a proof asks nobody
+	// the failing run and that of the program which answers; a proof asks nobody
+	if n := source.Requests() - asked; n != 2 {
 		t.Errorf("the host was asked %d times", n)
 	}
 }
@@ -112,15 +121,18 @@ func TestRepairsKeepWhatFetchedFilesShowed(t *testing.T) {
 func TestFilesThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, "")
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, "")}}), "--fetch-allow", "public,"+source.Host(), "--file-max", "1MiB")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.table": {progTable(source.URL, "")}}), "--fetch-allow",
+		"public,"+source.Host(), "--file-max", "1MiB")
 	s := d.Session("sales")
 	source.Answer(disposed)
 	d.Call(s, "table", 0)
-	for status, want := range map[int]string{404: "not_found", 403: "fetch_failed", 500: "fetch_failed", 503: "fetch_failed"} {
+	for status, want := range map[int]string{404: "not_found", 403: "fetch_failed", 500: "fetch_failed",
+		503: "fetch_failed"} {
 		source.Status(status)
 		got := d.Call(s, "table", 2)
 		d.WantError(got, want)
-		if got.Program.Source != "persisted" || got.Outcome.Retriable != (status >= 500) || !strings.Contains(got.Outcome.ErrorMessage, fmt.Sprint(status)) {
+		if got.Program.Source != "persisted" || got.Outcome.Retriable != (status >= 500) ||
+			!strings.Contains(got.Outcome.ErrorMessage, fmt.Sprint(status)) {
 			t.Errorf("%d: got %+v of %+v", status, got.Outcome, got.Program)
 		}
 	}
@@ -155,7 +167,8 @@ func TestFilesGoToOtherTools(t *testing.T) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		_, _ = w.Write(packed.Bytes())
 	})
-	fetches := rig.Program("\tf, err := call.FetchFile(\"" + source.URL + "/a.zip\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := call.Tool(\"archive\").Call(\"first\", f)\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn []any{out.Value, f}, nil")
+	fetches := rig.Program("\tf, err := call.FetchFile(\"" + source.URL +
+		"/a.zip\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := call.Tool(\"archive\").Call(\"first\", f)\n\tif !out.OK() {\n\t\treturn nil, recurgent.Fail(out.ErrorType, out.ErrorMessage)\n\t}\n\treturn []any{out.Value, f}, nil")
 	looks := rig.Program("\tdata, err := call.ReadFile(call.Arg(0, \"archive\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn string(data[:2]), nil")
 	m := rig.NewModel(t, rig.Script{"feed.read": {fetches}, "archive.first": {looks}})
 	d := rig.Start(t, m, "--fetch-allow", "public,"+source.Host())
@@ -163,7 +176,8 @@ func TestFilesGoToOtherTools(t *testing.T) {
 	for range 2 {
 		got := d.Call(s, "read")
 		value, _ := got.Outcome.Value.([]any)
-		if len(value) != 2 || value[0] != "PK" || !bytes.Equal(content(d, value[1].(map[string]any)).Body, packed.Bytes()) {
+		if len(value) != 2 || value[0] != "PK" || !bytes.Equal(content(d, value[1].(map[string]any)).Body,
+			packed.Bytes()) {
 			t.Fatalf("got %+v", got.Outcome)
 		}
 	}

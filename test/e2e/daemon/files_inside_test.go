@@ -32,12 +32,14 @@ func beside(d *rig.Daemon) (bytes int64) {
 // Large arguments and values lie beside the logs. Replies, and what is asked of the call, are as they were; what is over goes.
 func TestLargeValuesAreFilesInside(t *testing.T) {
 	t.Parallel()
-	d, ahead := rig.StartAhead(t, rig.NewModel(t, rig.Script{"echo.run": {rig.ProgEcho}, "echo.size": {rig.Program("\ttext, _ := call.Arg(0, \"text\").(string)\n\treturn len(text), nil")}}))
+	d, ahead := rig.StartAhead(t, rig.NewModel(t, rig.Script{"echo.run": {rig.ProgEcho},
+		"echo.size": {rig.Program("\ttext, _ := call.Arg(0, \"text\").(string)\n\treturn len(text), nil")}}))
 	s := d.Session("echo")
 	d.Call(s, "run", "small")
 	before := beside(d)
 	large, named := strings.Repeat("x", 600<<10), strings.Repeat("y", 400<<10)
-	body := rig.Encode(t, map[string]any{"method": "run", "args": []any{large, "small"}, "kwargs": map[string]any{"text": named, "n": 1}})
+	body := rig.Encode(t, map[string]any{"method": "run", "args": []any{large, "small"},
+		"kwargs": map[string]any{"text": named, "n": 1}})
 	header := map[string]string{"Idempotency-Key": "once"}
 	first := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, header)
 	var got rig.Reply
@@ -52,8 +54,10 @@ func TestLargeValuesAreFilesInside(t *testing.T) {
 	d.Call(s, "size", large)
 	check := func() {
 		t.Helper()
-		if again := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, header); string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") == "" {
-			t.Errorf("the same request again: status %d, %d bytes, want %d", again.Status, len(again.Body), len(first.Body))
+		if again := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body,
+			header); string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") == "" {
+			t.Errorf("the same request again: status %d, %d bytes, want %d", again.Status, len(again.Body),
+				len(first.Body))
 		}
 		entry := d.Get("/v1/calls/" + got.CallID)
 		if !rig.Equal([]any{large, "small"}, entry["args"]) || !rig.Equal(want["kwargs"], entry["kwargs"]) {
@@ -62,7 +66,8 @@ func TestLargeValuesAreFilesInside(t *testing.T) {
 		if o, _ := entry["outcome"].(map[string]any); o == nil || !rig.Equal(want, o["value"]) {
 			t.Errorf("the log entry has another value: %.200v", entry["outcome"])
 		}
-		if record := d.History(s)[1]; !rig.Equal([]any{large, "small"}, record["args"]) || !rig.Equal(want["kwargs"], record["kwargs"]) {
+		if record := d.History(s)[1]; !rig.Equal([]any{large, "small"}, record["args"]) ||
+			!rig.Equal(want["kwargs"], record["kwargs"]) {
 			t.Errorf("the history has other arguments")
 		}
 		if list := d.List("/v1/files"); len(list) != 0 {
@@ -91,7 +96,8 @@ func TestLargeValuesAreFilesInside(t *testing.T) {
 	ahead("30h")
 	rig.Until(t, "values to expire", func() bool { return parts() < young })
 	entry := d.Get("/v1/calls/" + got.CallID)
-	if o, _ := entry["outcome"].(map[string]any); o["value"] != nil || !rig.Equal([]any{large, "small"}, entry["args"]) {
+	if o, _ := entry["outcome"].(map[string]any); o["value"] != nil ||
+		!rig.Equal([]any{large, "small"}, entry["args"]) {
 		t.Errorf("after its time: outcome %.200v", entry["outcome"])
 	}
 	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+s, nil)

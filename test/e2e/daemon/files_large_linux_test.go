@@ -101,7 +101,8 @@ func TestLargeFile(t *testing.T) {
 	}
 	t.Parallel()
 	const size = 200 << 20
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}, "sales.upper": {progUpper}}), "--call-timeout", "10m")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}, "sales.upper": {progUpper}}),
+		"--call-timeout", "10m")
 	d.HTTP = &http.Client{} // the checker of exchanges holds bodies, and a busy machine takes its time
 	s := d.Session("sales")
 	warm := d.Call(s, "total", ref(upload(d, http.StatusCreated, "", "text/csv", whole(t, newRows(1<<10)))))
@@ -161,7 +162,8 @@ func TestLargeFile(t *testing.T) {
 	}
 	grown := peak(t, pid) - before
 	t.Logf("%d MB: uploaded in %s, grouped (%d rows) in %s, copied in %s, downloaded in %s; the daemon's peak grew by %.1f MiB from %.1f",
-		size>>20, uploaded.Sub(began).Round(time.Millisecond), body.n, grouped.Sub(uploaded).Round(time.Millisecond), copied.Sub(grouped).Round(time.Millisecond),
+		size>>20, uploaded.Sub(began).Round(time.Millisecond), body.n, grouped.Sub(uploaded).Round(time.Millisecond),
+		copied.Sub(grouped).Round(time.Millisecond),
 		time.Since(copied).Round(time.Millisecond), float64(grown)/(1<<20), float64(before)/(1<<20))
 	most := int64(32 << 20)
 	if rig.Store(t) != "disk" {

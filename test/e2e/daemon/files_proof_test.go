@@ -42,16 +42,19 @@ func TestRepairsKeepWhatFilesShowed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m := rig.NewModel(t, rig.Script{"text.first": {progFirstLine("", `panic("no line")`), c.first, progFirstLine("", `return "empty", nil`)}})
+			m := rig.NewModel(t, rig.Script{"text.first": {progFirstLine("", `panic("no line")`), c.first,
+				progFirstLine("", `return "empty", nil`)}})
 			d := rig.Start(t, m)
 			s := d.Session("text")
 			f := upload(d, http.StatusCreated, "", "text/plain", "hello\nworld\n")
 			got := d.Call(s, "first", ref(f))
 			value, _ := got.Outcome.Value.(map[string]any)
-			if made, _ := value["line"].(map[string]any); value["length"] != float64(5) || string(content(d, made).Body) != "hello" {
+			if made, _ := value["line"].(map[string]any); value["length"] != float64(5) ||
+				string(content(d, made).Body) != "hello" {
 				t.Fatalf("got %+v", got.Outcome)
 			}
-			if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/replay", nil).Object(t); r["equal"] != true {
+			if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/replay",
+				nil).Object(t); r["equal"] != true {
 				t.Errorf("replay: %v", r)
 			}
 			if c.deleted {

@@ -123,11 +123,13 @@ func stored(d *rig.Daemon) (names []string) {
 // A file goes in, a program reads it, another makes one, a person downloads it; all of it is there after a restart.
 func TestFilesInAndOut(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}, "reporter.report": {progReport}, "relay.run": {progRelay}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}, "reporter.report": {progReport},
+		"relay.run": {progRelay}}))
 	text := "region,units\nnorth,1\nsouth,2\nnorth,3\n"
 	f := upload(d, http.StatusCreated, "?name=sales.csv", "text/csv", text)
 	sum := sha256.Sum256([]byte(text))
-	if f["bytes"] != float64(len(text)) || f["sha256"] != hex.EncodeToString(sum[:]) || f["media_type"] != "text/csv" || f["name"] != "sales.csv" || f["expires_at"] == nil {
+	if f["bytes"] != float64(len(text)) || f["sha256"] != hex.EncodeToString(sum[:]) || f["media_type"] != "text/csv" ||
+		f["name"] != "sales.csv" || f["expires_at"] == nil {
 		t.Errorf("got %v", f)
 	}
 	s := d.Session("sales")
@@ -138,12 +140,14 @@ func TestFilesInAndOut(t *testing.T) {
 	got := d.Call(d.Session("reporter"), "report", "you")
 	value, _ := got.Outcome.Value.(map[string]any)
 	made, _ := value["report"].(map[string]any)
-	if r := content(d, made); string(r.Body) != "greeting\nhello you\n" || r.Header.Get("Content-Disposition") != "attachment; filename=report.csv" {
+	if r := content(d, made); string(r.Body) != "greeting\nhello you\n" ||
+		r.Header.Get("Content-Disposition") != "attachment; filename=report.csv" {
 		t.Errorf("the report: %d %v %s", r.Status, r.Header, r.Body)
 	}
 	d.WantError(d.Call(d.Session("reporter"), "report", "nobody"), "not_today")
 	d.WantValue(d.Call(d.Session("relay"), "run"), "greeting\nhello you\n", "generated")
-	if list := d.List("/v1/files"); len(list) != 3 || list[2]["id"] != f["id"] || list[1]["call_id"] != got.CallID || list[1]["session_id"] != got.SessionID {
+	if list := d.List("/v1/files"); len(list) != 3 || list[2]["id"] != f["id"] || list[1]["call_id"] != got.CallID ||
+		list[1]["session_id"] != got.SessionID {
 		t.Errorf("got %v", list)
 	}
 	wantStored(t, d, 3)
@@ -169,7 +173,8 @@ func TestFilesInAndOut(t *testing.T) {
 // Nobody sees another owner's files.
 func TestFilesAreTheirOwners(t *testing.T) {
 	t.Parallel()
-	tokens := rig.WriteFile(t, "tokens", "ann secret-of-ann-0123 scopes=read,call\nbob secret-of-bob-0123 scopes=read,call\nopal secret-of-opal-0123 scopes=read,operate\n")
+	tokens := rig.WriteFile(t, "tokens",
+		"ann secret-of-ann-0123 scopes=read,call\nbob secret-of-bob-0123 scopes=read,call\nopal secret-of-opal-0123 scopes=read,operate\n")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"sales.total": {progSums}}), "--auth-tokens-file", tokens)
 	ann, bob, opal := d.As("secret-of-ann-0123"), d.As("secret-of-bob-0123"), d.As("secret-of-opal-0123")
 	f := upload(ann, http.StatusCreated, "", "text/csv", "region,units\nnorth,1\n")
@@ -195,19 +200,26 @@ func TestContentsAreNeverRun(t *testing.T) {
 	d := rig.Start(t, nil)
 	d.HTTP = &http.Client{Timeout: rig.Patience} // the checker of exchanges cannot decode every media type
 	for _, c := range []struct{ name, mediaType, stored, media, disposition string }{
-		{"page.html", "text/html; charset=utf-8", "page.html", "text/html; charset=utf-8", `attachment; filename=page.html`},
+		{"page.html", "text/html; charset=utf-8", "page.html", "text/html; charset=utf-8",
+			`attachment; filename=page.html`},
 		{"x.svg", "IMAGE/SVG+XML", "x.svg", "image/svg+xml", `attachment; filename=x.svg`},
-		{"../../etc/passwd", "", ".._.._etc_passwd", "application/octet-stream", `attachment; filename=.._.._etc_passwd`},
-		{"a\r\nSet-Cookie: x=1\x00\"b\u202e", "text/plain", "aSet-Cookie: x=1_b", "text/plain", `attachment; filename="aSet-Cookie: x=1_b"`},
-		{"Übersicht 1.csv", "text/csv", "Übersicht 1.csv", "text/csv", `attachment; filename*=utf-8''%C3%9Cbersicht%201.csv`},
+		{"../../etc/passwd", "", ".._.._etc_passwd", "application/octet-stream",
+			`attachment; filename=.._.._etc_passwd`},
+		{"a\r\nSet-Cookie: x=1\x00\"b\u202e", "text/plain", "aSet-Cookie: x=1_b", "text/plain",
+			`attachment; filename="aSet-Cookie: x=1_b"`},
+		{"Übersicht 1.csv", "text/csv", "Übersicht 1.csv", "text/csv",
+			`attachment; filename*=utf-8''%C3%9Cbersicht%201.csv`},
 		{"..", "application/x-www-form-urlencoded", "_", "application/octet-stream", `attachment; filename=_`},
 		{strings.Repeat("é", 200), "text/plain", strings.Repeat("é", 127), "text/plain", ""},
 	} {
 		f := upload(d, http.StatusCreated, "?name="+url.QueryEscape(c.name), c.mediaType, "<script>alert(1)</script>")
 		r := content(d, f)
 		h := r.Header
-		if f["name"] != c.stored || f["media_type"] != c.media || h.Get("Content-Type") != c.media || c.disposition != "" && h.Get("Content-Disposition") != c.disposition ||
-			!strings.HasPrefix(h.Get("Content-Disposition"), "attachment") || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("Set-Cookie") != "" {
+		if f["name"] != c.stored || f["media_type"] != c.media || h.Get("Content-Type") != c.media ||
+			c.disposition != "" && h.Get("Content-Disposition") != c.disposition ||
+			!strings.HasPrefix(h.Get("Content-Disposition"), "attachment") ||
+			h.Get("X-Content-Type-Options") != "nosniff" ||
+			h.Get("Content-Security-Policy") != "sandbox; default-src 'none'" || h.Get("Set-Cookie") != "" {
 			t.Errorf("%q %q: got %v %v %v", c.name, c.mediaType, f["name"], f["media_type"], h)
 		}
 	}
@@ -254,7 +266,8 @@ func TestRanges(t *testing.T) {
 			rig.CheckProblem(t, "refused", r)
 		}
 	}
-	if r := d.Send(http.MethodHead, path, nil, nil); r.Status != 200 || r.Header.Get("Content-Length") != "10" || len(r.Body) != 0 {
+	if r := d.Send(http.MethodHead, path, nil, nil); r.Status != 200 || r.Header.Get("Content-Length") != "10" ||
+		len(r.Body) != 0 {
 		t.Errorf("HEAD: got %d %v", r.Status, r.Header)
 	}
 }
@@ -271,7 +284,9 @@ func TestBounds(t *testing.T) {
 	if got := code(http.StatusRequestEntityTooLarge, "", big+"x"); got != "file_too_large" {
 		t.Errorf("announced: %v", got)
 	}
-	req, err := http.NewRequest(http.MethodPost, d.URL+"/v1/files", io.MultiReader(strings.NewReader(big), strings.NewReader("x"))) // of unknown length
+	// of unknown length
+	req, err := http.NewRequest(http.MethodPost, d.URL+"/v1/files",
+		io.MultiReader(strings.NewReader(big), strings.NewReader("x")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +359,8 @@ func TestUploadsCutShort(t *testing.T) {
 	d.Start()
 	left := 1
 	if rig.Store(t) != "disk" {
-		left++ // others could still write it: a database keeps it until nobody has held it for a minute, and then until the next sweep
+		// others could still write it: a database keeps it until nobody has held it for a minute, and then until the next sweep
+		left++
 	}
 	wantStored(t, d, left)
 	if text := string(content(d, kept).Body); text != "kept" {
@@ -400,8 +416,10 @@ func TestFileIsItsReference(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{
 		"clerk.file":  {rig.Program(closed+"\treturn f, nil", "fmt")},
 		"clerk.below": {rig.Program(closed+"\treturn map[string]any{\"reports\": []*recurgent.File{f}}, nil", "fmt")},
-		"clerk.given": {rig.Program(closed+"\to := call.Tool(\"reader\").Call(\"read\", f)\n\tif !o.OK() {\n\t\treturn o.ErrorType + \": \" + o.ErrorMessage, nil\n\t}\n\treturn o.Value, nil", "fmt")},
-		"reader.read": {rig.Program("\treturn fmt.Sprintf(\"%T\", call.Args[0].(map[string]any)[\"$file\"]), nil", "fmt")},
+		"clerk.given": {rig.Program(closed+
+			"\to := call.Tool(\"reader\").Call(\"read\", f)\n\tif !o.OK() {\n\t\treturn o.ErrorType + \": \" + o.ErrorMessage, nil\n\t}\n\treturn o.Value, nil", "fmt")},
+		"reader.read": {rig.Program("\treturn fmt.Sprintf(\"%T\", call.Args[0].(map[string]any)[\"$file\"]), nil",
+			"fmt")},
 	})
 	d := rig.Start(t, m)
 	s := d.Session("clerk")
@@ -423,14 +441,17 @@ func TestFileIsItsReference(t *testing.T) {
 		"open":   {create + "\treturn f, nil", "is not closed: Close it"},
 		"passed": {create + "\to := call.Tool(\"reader\").Call(\"read\", f)\n\treturn o.ErrorMessage, nil", ""},
 		"buffer": {"\treturn bytes.NewBufferString(fmt.Sprint(\"text\")), nil", "bytes.Buffer has no JSON form"},
-		"error":  {"\treturn map[string]any{\"error\": errors.New(fmt.Sprint(\"it failed\"))}, nil", "has no JSON form"},
-		"hidden": {"\ttype sums struct{ total int }\n\treturn []any{sums{len(fmt.Sprint(1))}}, nil", "has no JSON form"},
+		"error": {"\treturn map[string]any{\"error\": errors.New(fmt.Sprint(\"it failed\"))}, nil",
+			"has no JSON form"},
+		"hidden": {"\ttype sums struct{ total int }\n\treturn []any{sums{len(fmt.Sprint(1))}}, nil",
+			"has no JSON form"},
 	} {
 		imports := map[string][]string{"buffer": {"bytes", "fmt"}, "error": {"errors", "fmt"}}[name]
 		if imports == nil {
 			imports = []string{"fmt"}
 		}
-		d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", name), object{"code": rig.Program(c.code, imports...)})
+		d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", name),
+			object{"code": rig.Program(c.code, imports...)})
 		got := d.Call(s, name)
 		switch {
 		case name == "passed":

@@ -39,7 +39,8 @@ func TestSigtermDrains(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", rig.MustJSON(map[string]any{"method": "answer", "args": []any{1, 2}}), nil)
+		r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+			rig.MustJSON(map[string]any{"method": "answer", "args": []any{1, 2}}), nil)
 		done <- result{r, err}
 	}()
 	rig.Until(t, "the model to be asked", func() bool { return m.Count("slow", "answer") == 1 })
@@ -81,7 +82,9 @@ func TestSigtermEndsWhatDoesNotEnd(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"never","args":[1,2]}`), nil) // ends as it may
+		// ends as it may
+		_, _ = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+			[]byte(`{"method":"never","args":[1,2]}`), nil)
 	}()
 	rig.Until(t, "the model to be asked", func() bool { return m.Count("slow", "never") == 1 })
 	if code := d.Stop(syscall.SIGTERM); code != 0 {
@@ -103,7 +106,9 @@ func TestSecondSigtermIsImmediate(t *testing.T) {
 	d := rig.StartIn(t, m, []string{patientStop})
 	s := d.Session("slow")
 	go func() {
-		_, _ = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"never"}`), nil) // is cut off
+		// is cut off
+		_, _ = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"never"}`),
+			nil)
 	}()
 	rig.Until(t, "the model to be asked", func() bool { return m.Count("slow", "never") == 1 })
 	_ = d.Cmd.Process.Signal(syscall.SIGTERM)
@@ -127,7 +132,8 @@ func TestClientHangsUp(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = d.Try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"answer","args":[1,2]}`), nil) // is cut off
+		// is cut off
+		_, _ = d.Try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"answer","args":[1,2]}`), nil)
 	}()
 	rig.Until(t, "the model to be asked", func() bool { return m.Count("slow", "answer") == 1 })
 	hangUp()

@@ -29,15 +29,18 @@ func TestFreshDaemonHasFewSeries(t *testing.T) {
 	if len(before) > 1100 {
 		t.Errorf("a new daemon has %d series", len(before))
 	}
-	if strings.Contains(strings.Join(routes, ""), "/v1/sessions") || !strings.Contains(strings.Join(before, ""), `recurgent_http_problems_total{problem="queue_full"} 0`) {
+	if strings.Contains(strings.Join(routes, ""), "/v1/sessions") ||
+		!strings.Contains(strings.Join(before, ""), `recurgent_http_problems_total{problem="queue_full"} 0`) {
 		t.Errorf("routes: %q", routes)
 	}
 	d.Session("calculator")
-	if _, routes := series(); !strings.Contains(strings.Join(routes, ""), `code="2xx",method="POST",route="/v1/sessions"} 1`) {
+	if _, routes := series(); !strings.Contains(strings.Join(routes, ""),
+		`code="2xx",method="POST",route="/v1/sessions"} 1`) {
 		t.Errorf("after a session: %q", routes)
 	}
 	d.Send(http.MethodGet, "/v1/sessions/sess_none", nil, nil)
-	if all, _ := series(); !strings.Contains(strings.Join(all, ""), `recurgent_http_problems_total{problem="not_found"} 1`) {
+	if all, _ := series(); !strings.Contains(strings.Join(all, ""),
+		`recurgent_http_problems_total{problem="not_found"} 1`) {
 		t.Error("a problem does not stand in the metrics")
 	}
 }

@@ -25,7 +25,10 @@ func TestModelThatFails(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgAdd}})
 	d := rig.Start(t, m).One()
 	s := d.Session("r")
-	warnings := func() int { return strings.Count(d.Output.String(), "the model fails; kept programs go on without it") }
+	warnings := func() int {
+		return strings.Count(d.Output.String(),
+			"the model fails; kept programs go on without it")
+	}
 	refuse := func(status int, message string) {
 		m.Answer("r", "new", openaitest.Reply{Status: status, Body: `{"error":{"message":"` + message + `"}}`})
 		if o := d.Call(s, "new"); o.Outcome.OK || o.Outcome.ErrorType != "provider" {
@@ -33,22 +36,26 @@ func TestModelThatFails(t *testing.T) {
 		}
 	}
 	d.WantValue(d.Call(s, "m", 1, 2), 3, "generated")
-	if got := modelOf(d); got["last_error"] != nil || got["last_ok_at"] == nil || got["name"] != "scripted" || got["base_url"] != m.URL || warnings() != 0 {
+	if got := modelOf(d); got["last_error"] != nil || got["last_ok_at"] == nil || got["name"] != "scripted" ||
+		got["base_url"] != m.URL || warnings() != 0 {
 		t.Errorf("before: %v", got)
 	}
 	refuse(http.StatusUnauthorized, "no such key: "+rig.SecretKey)
 	refuse(http.StatusUnauthorized, "no such key: "+rig.SecretKey)
 	got, _ := modelOf(d)["last_error"].(map[string]any)
 	message, _ := got["message"].(string)
-	if warnings() != 1 || got["status"] != 401.0 || got["at"] == nil || !strings.Contains(message, "no such key") || !strings.Contains(message, "OPENAI_API_KEY") {
+	if warnings() != 1 || got["status"] != 401.0 || got["at"] == nil || !strings.Contains(message, "no such key") ||
+		!strings.Contains(message, "OPENAI_API_KEY") {
 		t.Errorf("%d warnings, %v", warnings(), got)
 	}
-	failed, ok := d.Metric(`recurgent_model_last_request_timestamp_seconds{outcome="failed"}`), d.Metric(`recurgent_model_last_request_timestamp_seconds{outcome="ok"}`)
+	failed, ok := d.Metric(`recurgent_model_last_request_timestamp_seconds{outcome="failed"}`),
+		d.Metric(`recurgent_model_last_request_timestamp_seconds{outcome="ok"}`)
 	if failed < ok || ok == 0 {
 		t.Errorf("metrics: failed %v, ok %v", failed, ok)
 	}
 	refuse(http.StatusPaymentRequired, "Insufficient Balance")
-	if log := d.Output.String(); warnings() != 2 || !strings.Contains(log, "Insufficient Balance") || strings.Contains(log, rig.SecretKey) {
+	if log := d.Output.String(); warnings() != 2 || !strings.Contains(log, "Insufficient Balance") ||
+		strings.Contains(log, rig.SecretKey) {
 		t.Errorf("%d warnings:\n%s", warnings(), log)
 	}
 	m.Answer("r", "other", openaitest.Code(rig.ProgAdd))
@@ -79,7 +86,8 @@ func TestModelIsLookedAt(t *testing.T) {
 	m.List("qwen3-coder:30b")
 	d := rig.Start(t, m).One()
 	rig.Until(t, "the look at the model", func() bool { return modelOf(d)["last_error"] != nil })
-	if log := d.Output.String(); !strings.Contains(log, "the model fails") || !strings.Contains(log, "qwen3-coder:30b") || m.Looks() != 1 || m.Count("", "") != 0 {
+	if log := d.Output.String(); !strings.Contains(log, "the model fails") ||
+		!strings.Contains(log, "qwen3-coder:30b") || m.Looks() != 1 || m.Count("", "") != 0 {
 		t.Errorf("%d looks, %d requests:\n%s", m.Looks(), m.Count("", ""), log)
 	}
 }
@@ -87,8 +95,11 @@ func TestModelIsLookedAt(t *testing.T) {
 // A check has the model write a program as calls do, at the cost of who asks; it is for those who operate.
 func TestCheckOfModel(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd, openaitest.Reply{Status: 404, Body: `{"error":{"message":"model \"scripted\" not found, try pulling it first"}}`}}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,admin\n")).One()
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd,
+		openaitest.Reply{Status: 404,
+			Body: `{"error":{"message":"model \"scripted\" not found, try pulling it first"}}`}}})
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,admin\n")).One()
 	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	check := func() (ok bool, steps string, reply map[string]any) {
 		reply = eve.Do(http.StatusOK, http.MethodPost, "/v1/system/model/check", nil).Object(t)
@@ -99,20 +110,23 @@ func TestCheckOfModel(t *testing.T) {
 		return reply["ok"].(bool), steps, reply
 	}
 	ok, steps, reply := check()
-	if !ok || steps != " reached=ok key=ok model=ok tools=ok limit=ok context=ok program=ok compiles=ok" || reply["usage"].(map[string]any)["model_requests"] != 1.0 {
+	if !ok || steps != " reached=ok key=ok model=ok tools=ok limit=ok context=ok program=ok compiles=ok" ||
+		reply["usage"].(map[string]any)["model_requests"] != 1.0 {
 		t.Errorf("got %v", reply)
 	}
 	if r := m.Requests()[0]; r.Body["tools"] == nil || !strings.Contains(r.Text, "submit_program") {
 		t.Error("the model is asked otherwise than by calls")
 	}
-	if ok, steps, reply = check(); ok || steps != " reached=ok key=ok model=failed tools=unknown limit=unknown context=unknown program=unknown compiles=unknown" {
+	if ok, steps, reply = check(); ok ||
+		steps != " reached=ok key=ok model=failed tools=unknown limit=unknown context=unknown program=unknown compiles=unknown" {
 		t.Errorf("got %v", reply)
 	}
 	spent := eve.Get("/v1/usage?by=method")["data"].([]any)
 	if len(spent) != 1 || spent[0].(map[string]any)["key"] != "model_check" {
 		t.Errorf("spent: %v", spent)
 	}
-	if p := cal.Do(http.StatusForbidden, http.MethodPost, "/v1/system/model/check", nil).Object(t); p["missing"] != "operate" {
+	if p := cal.Do(http.StatusForbidden, http.MethodPost, "/v1/system/model/check",
+		nil).Object(t); p["missing"] != "operate" {
 		t.Errorf("cal: %v", p)
 	}
 	if got := modelOf(cal); got != nil || modelOf(eve) == nil {
@@ -139,16 +153,19 @@ func TestProfileOfModel(t *testing.T) {
 		case r.Body["tools"] != nil:
 			return openaitest.Reply{Status: 400, Body: `{"error":"scripted does not support tools"}`}
 		case r.Body["max_completion_tokens"] != nil:
-			return openaitest.Reply{Status: 422, Body: `{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}`}
+			return openaitest.Reply{Status: 422,
+				Body: `{"detail":[{"loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]}`}
 		}
 		return openaitest.Code(rig.ProgAdd)
 	})
 	d := rig.Start(t, m, "--model-context", "8192", "--model-header", "X-Team=a, b").One()
 	d.WantValue(d.Call(d.Session("r"), "m", 1, 2), 3, "generated")
 	profile := modelOf(d)["profile"].(map[string]any)
-	for name, want := range map[string]any{"tools": "none", "system": "role", "limit_field": "max_tokens", "context": 8192.0, "stream_only": false} {
+	for name, want := range map[string]any{"tools": "none", "system": "role", "limit_field": "max_tokens",
+		"context": 8192.0, "stream_only": false} {
 		fact := profile[name].(map[string]any)
-		if learned := fact["learned_from"] != nil; fact["value"] != want || learned != (name == "tools" || name == "limit_field") || learned != (fact["expires_at"] != nil) {
+		if learned := fact["learned_from"] != nil; fact["value"] != want ||
+			learned != (name == "tools" || name == "limit_field") || learned != (fact["expires_at"] != nil) {
 			t.Errorf("%s: %v", name, fact)
 		}
 	}
@@ -163,7 +180,8 @@ func TestShortForASmallContext(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Default(func(r openaitest.Request) openaitest.Reply {
 		if n := len(r.Text) / 4; n > 2000 {
-			return openaitest.Reply{Status: 400, Body: fmt.Sprintf(`{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":%d,"n_ctx":2048}}`, n)}
+			return openaitest.Reply{Status: 400,
+				Body: fmt.Sprintf(`{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":%d,"n_ctx":2048}}`, n)}
 		}
 		return openaitest.Code(rig.ProgAdd)
 	})

@@ -19,7 +19,8 @@ func simulate(d *rig.Daemon, patch object, calls int) (s operator.Simulation) {
 // What a simulation says is what the calls then meet, and what each call's explanation says of the same switch. It writes nothing.
 func TestASimulationIsExact(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}, "own.of_it": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes},
+		"own.of_it": {rig.ProgEcho}})
 	m.Otherwise(rig.ProgEcho)
 	d := rig.Start(t, m)
 	calculator, r := d.Session("calculator"), d.Session("r")
@@ -36,9 +37,12 @@ func TestASimulationIsExact(t *testing.T) {
 	d.Restart() // everything is in files
 	before := d.Stored()
 	for name, patch := range map[string]object{
-		"artifact_read_enabled": {"artifact_read_enabled": false}, "artifact_read_roles": {"artifact_read_roles": []string{"another-role"}}, "force_generation": {"force_generation": true},
-		"repair_enabled": {"repair_enabled": false}, "approval_required": {"approval_required": true}, "promotion.enforce": {"promotion": object{"enforce": true}},
-		"correction": {"correction": "next_call"},
+		"artifact_read_enabled": {"artifact_read_enabled": false},
+		"artifact_read_roles":   {"artifact_read_roles": []string{"another-role"}},
+		"force_generation":      {"force_generation": true},
+		"repair_enabled":        {"repair_enabled": false}, "approval_required": {"approval_required": true},
+		"promotion.enforce": {"promotion": object{"enforce": true}},
+		"correction":        {"correction": "next_call"},
 	} {
 		s := simulate(d, patch, 500)
 		if s.LookedAt != len(ids) || s.NotKnown != 0 {
@@ -53,7 +57,8 @@ func TestASimulationIsExact(t *testing.T) {
 			d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+id+"/why", nil).Into(t, &x)
 			c, has := changed[id]
 			for _, f := range x.Counterfactuals {
-				if f.Switch == name && (f.Changes != has || has && (c.WouldBe.Decision != f.Decision || c.WouldBe.Generation != f.Generation || c.Was.Decision != x.Selection.Decision)) {
+				if f.Switch == name && (f.Changes != has || has && (c.WouldBe.Decision != f.Decision ||
+					c.WouldBe.Generation != f.Generation || c.Was.Decision != x.Selection.Decision)) {
 					t.Errorf("%s, %s: the simulation says %+v, the explanation %+v", name, id, c, f)
 				}
 			}
@@ -69,7 +74,8 @@ func TestASimulationIsExact(t *testing.T) {
 		}
 	}
 
-	for name, patch := range map[string]object{"refuse": {"approval_required": true}, "forge": {"force_generation": true}} {
+	for name, patch := range map[string]object{"refuse": {"approval_required": true},
+		"forge": {"force_generation": true}} {
 		warm := d.Call(calculator, "add", 20, 3)
 		s := simulate(d, patch, 1)
 		if len(s.Changed) != 1 || s.Changed[0].CallID != warm.CallID || s.Changed[0].WouldBe.Decision != name {
@@ -82,9 +88,11 @@ func TestASimulationIsExact(t *testing.T) {
 		}
 		d.Policy(object{"approval_required": false, "force_generation": false})
 	}
-	rig.CheckProblem(t, "an unknown member", d.Do(http.StatusUnprocessableEntity, http.MethodPost, "/v1/policy/simulate", object{"patch": object{"repare_enabled": true}}))
+	rig.CheckProblem(t, "an unknown member", d.Do(http.StatusUnprocessableEntity, http.MethodPost,
+		"/v1/policy/simulate", object{"patch": object{"repare_enabled": true}}))
 	out, errs, code := d.Client("policy", "simulate", "approval_required=true", "--calls", "3")
-	if code != 0 || !strings.Contains(out, "of 3 calls would be decided otherwise") || !strings.Contains(out, "refuse") {
+	if code != 0 || !strings.Contains(out, "of 3 calls would be decided otherwise") ||
+		!strings.Contains(out, "refuse") {
 		t.Errorf("%d %s\n%s", code, errs, out)
 	}
 }
@@ -103,13 +111,16 @@ func TestASimulationSaysWhatWouldWait(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "seen")+"/approve", object{})
 	on := object{"approval_required": true}
 	w := simulate(d, on, 1).Approval
-	if w == nil || w.Waiting != 2 || w.Durable != 1 || len(w.Programs) != 2 || w.Programs[0] != (operator.WaitingMethod{Role: "r", Method: "old", Generation: "gen-1", LifecycleState: "durable"}) || w.Programs[1].Method != "young" {
+	if w == nil || w.Waiting != 2 || w.Durable != 1 || len(w.Programs) != 2 ||
+		w.Programs[0] != (operator.WaitingMethod{Role: "r", Method: "old", Generation: "gen-1",
+			LifecycleState: "durable"}) || w.Programs[1].Method != "young" {
 		t.Fatalf("what would wait: %+v", w)
 	}
 	if w := simulate(d, object{"repair_enabled": false}, 1).Approval; w != nil {
 		t.Errorf("another switch: %+v", w)
 	}
-	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "old")+"/approve", object{"generation": w.Programs[0].Generation})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("r", "old")+"/approve",
+		object{"generation": w.Programs[0].Generation})
 	if w := simulate(d, on, 1).Approval; w.Waiting != 1 || w.Durable != 0 {
 		t.Errorf("after the approval: %+v", w)
 	}

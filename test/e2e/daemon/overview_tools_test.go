@@ -20,8 +20,10 @@ func roles(tools []map[string]any) (names []string) {
 // Tools are listed by use, failures, cost and name, found by words, and say how their programs do, also after a restart.
 func TestToolsInOrder(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "movies.find": {rig.ProgPanic, rig.ProgPanic, rig.ProgPanic, rig.ProgPanic}, hostile + ".m": {rig.ProgEcho}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"))
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
+		"movies.find": {rig.ProgPanic, rig.ProgPanic, rig.ProgPanic, rig.ProgPanic}, hostile + ".m": {rig.ProgEcho}})
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"))
 	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	eve.Do(http.StatusCreated, http.MethodPut, "/v1/tools/idle", object{"purpose": "nobody uses it"})
 	eve.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movies", object{"purpose": "Find MOVIES nearby"})
@@ -35,8 +37,10 @@ func TestToolsInOrder(t *testing.T) {
 	look := func() {
 		t.Helper()
 		for query, want := range map[string][]string{
-			"?sort=used": {"calculator", hostile, "movies", "idle"}, "?sort=name": {hostile, "calculator", "idle", "movies"}, "": {hostile, "calculator", "idle", "movies"},
-			"?q=nearby+movies": {"movies"}, "?q=" + "%3Cimg": {hostile}, "?q=add&sort=used": {"calculator"}, "?q=nothing": nil,
+			"?sort=used": {"calculator", hostile, "movies", "idle"},
+			"?sort=name": {hostile, "calculator", "idle", "movies"}, "": {hostile, "calculator", "idle", "movies"},
+			"?q=nearby+movies": {"movies"}, "?q=" + "%3Cimg": {hostile}, "?q=add&sort=used": {"calculator"},
+			"?q=nothing": nil,
 		} {
 			if got := roles(eve.List("/v1/tools" + query)); !slices.Equal(got, want) {
 				t.Errorf("%s: got %q, want %q", query, got, want)
@@ -63,7 +67,9 @@ func TestToolsInOrder(t *testing.T) {
 	}
 	look()
 	failed := eve.Get("/v1/tools?q=movies")["data"].([]any)[0].(map[string]any)["health"].(map[string]any)
-	if last, _ := failed["last_failure"].(map[string]any); failed["failure_count"] != 1.0 || last["method"] != "given" || last["class"] != "intrinsic" || !strings.Contains(fmt.Sprint(last["reason"]), "boom") {
+	if last, _ := failed["last_failure"].(map[string]any); failed["failure_count"] != 1.0 ||
+		last["method"] != "given" || last["class"] != "intrinsic" ||
+		!strings.Contains(fmt.Sprint(last["reason"]), "boom") {
 		t.Errorf("the health of movies: %v", failed)
 	}
 	if got := eve.Get("/v1/tools/movies")["health"]; !rig.Equal(failed, got) {
@@ -72,14 +78,18 @@ func TestToolsInOrder(t *testing.T) {
 
 	// Who may not operate sees neither what others spent nor the texts of their calls.
 	for _, path := range []string{"/v1/tools?q=movies", "/v1/tools/movies"} {
-		if text := string(cal.Do(http.StatusOK, http.MethodGet, path, nil).Body); strings.Contains(text, "usage\":") || strings.Contains(text, "boom") || !strings.Contains(text, `"last_failure":{"method":"given"`) {
+		if text := string(cal.Do(http.StatusOK, http.MethodGet, path,
+			nil).Body); strings.Contains(text, "usage\":") || strings.Contains(text, "boom") ||
+			!strings.Contains(text, `"last_failure":{"method":"given"`) {
 			t.Errorf("cal sees %s", text)
 		}
 	}
-	if p := cal.Do(http.StatusForbidden, http.MethodGet, "/v1/tools?sort=cost", nil).Object(t); p["missing"] != "operate" {
+	if p := cal.Do(http.StatusForbidden, http.MethodGet, "/v1/tools?sort=cost",
+		nil).Object(t); p["missing"] != "operate" {
 		t.Errorf("cal: %v", p)
 	}
-	if me := cal.Get("/v1/me"); me["owner"] != "cal" || !rig.Equal([]any{"read", "call"}, me["scopes"]) || me["tokens"] != true {
+	if me := cal.Get("/v1/me"); me["owner"] != "cal" || !rig.Equal([]any{"read", "call"}, me["scopes"]) ||
+		me["tokens"] != true {
 		t.Errorf("cal is %v", me)
 	}
 	d.Restart()
@@ -98,10 +108,12 @@ func TestCommands(t *testing.T) {
 	d.Call(d.Session(hostile), "m", 1)
 	out, errs, code := d.Client("tools", "list", "--sort", "used")
 	lines := strings.Split(out, "\n")
-	if code != 0 || !strings.HasPrefix(lines[0], "ROLE ") || !strings.HasPrefix(lines[1], "calculator ") || !strings.HasPrefix(lines[2], "<img ") {
+	if code != 0 || !strings.HasPrefix(lines[0], "ROLE ") || !strings.HasPrefix(lines[1], "calculator ") ||
+		!strings.HasPrefix(lines[2], "<img ") {
 		t.Errorf("%d %s\n%s", code, errs, out)
 	}
-	if out, _, _ := d.Client("tools", "list", "-q", "calc"); strings.Contains(out, "<img") || !strings.Contains(out, "calculator") {
+	if out, _, _ := d.Client("tools", "list", "-q", "calc"); strings.Contains(out, "<img") ||
+		!strings.Contains(out, "calculator") {
 		t.Errorf("a search: %s", out)
 	}
 	if _, errs, code := d.Client("tools", "list", "calculator", "--sort", "used"); code != 2 || errs == "" {
@@ -112,7 +124,8 @@ func TestCommands(t *testing.T) {
 	}
 	d.Policy(object{"approval_required": true})
 	out, errs, code = d.Client("inbox", hostile)
-	if want := `  approve the program: recurgentd tools approve '<img src=x onerror=alert(1)>'\''; touch x; $(id)' m` + "\n"; code != 0 || !strings.Contains(out, want) || strings.Contains(out, "calculator") {
+	if want := `  approve the program: recurgentd tools approve '<img src=x onerror=alert(1)>'\''; touch x; $(id)' m` +
+		"\n"; code != 0 || !strings.Contains(out, want) || strings.Contains(out, "calculator") {
 		t.Errorf("%d %s\n%s", code, errs, out)
 	}
 	if out, _, _ := d.Client("inbox", "--kind", "approval", "--json"); strings.Count(out, `"kind":"approval"`) != 2 {
@@ -121,7 +134,8 @@ func TestCommands(t *testing.T) {
 	if out, errs, code := d.Client("tools", "approve", hostile, "m"); code != 0 {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if out, _, _ := d.Client("inbox"); strings.Contains(out, "<img") || !strings.Contains(out, "approval calculator.add, since ") {
+	if out, _, _ := d.Client("inbox"); strings.Contains(out, "<img") ||
+		!strings.Contains(out, "approval calculator.add, since ") {
 		t.Errorf("after the approval: %s", out)
 	}
 }
@@ -130,10 +144,12 @@ func TestCommands(t *testing.T) {
 func TestStagesAndSystem(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "r.m": {rig.ProgMayPanic, rig.ProgFixes}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n")).One()
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call,operate\n")).One()
 	eve, cal := d.As("token-of-eve-0001"), d.As("token-of-cal-0002")
 	s := eve.Session("r")
-	for i, call := range []rig.Reply{eve.Call(s, "m", 1), eve.Call(s, "m", 2), eve.Call(s, "m", "bad"), eve.Call(eve.Session("calculator"), "add", 1, 2)} {
+	for i, call := range []rig.Reply{eve.Call(s, "m", 1), eve.Call(s, "m", 2), eve.Call(s, "m", "bad"),
+		eve.Call(eve.Session("calculator"), "add", 1, 2)} {
 		e := eve.LogOf(call)
 		stages, _ := e["stages"].(map[string]any)
 		took, asked := e["duration_ms"].(float64), e["usage"].(map[string]any)["model_requests"].(float64)
@@ -147,7 +163,8 @@ func TestStagesAndSystem(t *testing.T) {
 		for _, ms := range stages {
 			sum += ms.(float64)
 		}
-		if sum > took+1 || asked > 0 && (stages["forge_ms"] == 0.0 || stages["gate_ms"] == 0.0) || stages["run_ms"] == 0.0 || len(stages) != 6 {
+		if sum > took+1 || asked > 0 && (stages["forge_ms"] == 0.0 || stages["gate_ms"] == 0.0) ||
+			stages["run_ms"] == 0.0 || len(stages) != 6 {
 			t.Errorf("call %d took %v ms: stages %v", i, took, stages)
 		}
 	}
@@ -156,7 +173,8 @@ func TestStagesAndSystem(t *testing.T) {
 	}
 	v := eve.Get("/v1/system")
 	provider, store := v["provider"].(map[string]any), v["store"].(map[string]any)
-	if v["ready"] != true || !rig.Equal(map[string]any{"ok": 3}, provider) || store["sessions"] != 2.0 || store["tools"] != 2.0 || v["runners"].(map[string]any)["started"] == 0.0 {
+	if v["ready"] != true || !rig.Equal(map[string]any{"ok": 3}, provider) || store["sessions"] != 2.0 ||
+		store["tools"] != 2.0 || v["runners"].(map[string]any)["started"] == 0.0 {
 		t.Errorf("the system: %v", v)
 	}
 }

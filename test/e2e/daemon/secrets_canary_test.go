@@ -43,17 +43,20 @@ const (
 func TestNoSecretLeaves(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)
-	m := rig.NewModel(t, rig.Script{"shop.use": {everywhere(a.URL, readBefore), everywhere(a.URL, readAfter)}, "helper.keep": {rig.Program("\treturn len(call.Args), nil")}})
+	m := rig.NewModel(t, rig.Script{"shop.use": {everywhere(a.URL, readBefore), everywhere(a.URL, readAfter)},
+		"helper.keep": {rig.Program("\treturn len(call.Args), nil")}})
 	d := rig.Start(t, m, "--fetch-allow", a.host())
 	s := d.Session("shop", object{"debug": true})
-	d.WantValue(d.Invoke(s, object{"method": "use", "args": []any{"bob", ""}}), 3, "generated") // from here on the parameters are known
+	// from here on the parameters are known
+	d.WantValue(d.Invoke(s, object{"method": "use", "args": []any{"bob", ""}}), 3, "generated")
 
 	secrets := map[string]string{}
 	secret := func(place string) string {
 		secrets[place] = letterCanary(place)
 		return secrets[place]
 	}
-	pem := "-----BEGIN PRIVATE KEY-----\n" + secret("pem") + "\n" + strings.Repeat("A", 60) + "\n-----END PRIVATE KEY-----\n"
+	pem := "-----BEGIN PRIVATE KEY-----\n" + secret("pem") + "\n" + strings.Repeat("A", 60) +
+		"\n-----END PRIVATE KEY-----\n"
 	inputs := []object{
 		{"args": []any{"bob", secret("positional")}},
 		{"kwargs": object{"user": "bob", "api_key": secret("keyword")}},
@@ -62,7 +65,8 @@ func TestNoSecretLeaves(t *testing.T) {
 		{"args": []any{object{"client_secret": secret("member")}}},
 		{"args": []any{"https://example.org/x?access_token=" + secret("query") + "&page=2"}},
 		{"kwargs": object{"link": "https://bob:" + secret("userinfo") + "@example.org/"}},
-		{"kwargs": object{"link": "https://example.org/?next=https%3A%2F%2Fexample.com%2F%3Fsecret%3D" + secret("inner")}},
+		{"kwargs": object{"link": "https://example.org/?next=https%3A%2F%2Fexample.com%2F%3Fsecret%3D" +
+			secret("inner")}},
 		{"args": []any{"curl -H 'Authorization: Bearer " + secret("header") + "' https://example.org"}},
 		{"args": []any{"X-Auth-Token: " + secret("line") + "\nAccept: */*"}},
 		{"args": []any{"Cookie: sid=" + secret("cookie") + "; theme=dark"}},
@@ -89,12 +93,14 @@ func TestNoSecretLeaves(t *testing.T) {
 	delete(secrets, "setter") // the context is the programs' memory; the records have only the mask, see below
 	a.moved.Store(true)
 	d.WantValue(d.Invoke(s, object{"method": "use", "args": []any{"bob", secret("drift")}}), 3, "repaired")
-	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "use")+"/regenerate", object{"reason": "use https://example.org/?api_key=" + secret("reason")})
+	d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("shop", "use")+"/regenerate",
+		object{"reason": "use https://example.org/?api_key=" + secret("reason")})
 	d.Invoke(s, object{"method": "use", "args": []any{"bob", secret("regenerated")}})
 	d.Invoke(s, object{"method": "use", "kwargs": object{"token": secret("failing"), "mode": "fail"}})
 
 	setter := d.List("/v1/calls")
-	if text := string(rig.MustJSON(setter)); !strings.Contains(text, `"[masked]"`) || strings.Contains(text, canaryPrefix+"setter") {
+	if text := string(rig.MustJSON(setter)); !strings.Contains(text, `"[masked]"`) ||
+		strings.Contains(text, canaryPrefix+"setter") {
 		t.Error("the log does not mask what a setter with the name of a secret was given")
 	}
 	absent(t, everything(d, m, s), secrets)
@@ -107,7 +113,8 @@ const canaryPrefix = "cnry"
 func TestFirstForgeStoresNoSecret(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)
-	m := rig.NewModel(t, rig.Script{"shop.use": {everywhere(a.URL, readBefore)}, "helper.keep": {rig.Program("\treturn len(call.Args), nil")}})
+	m := rig.NewModel(t, rig.Script{"shop.use": {everywhere(a.URL, readBefore)},
+		"helper.keep": {rig.Program("\treturn len(call.Args), nil")}})
 	d := rig.Start(t, m, "--fetch-allow", a.host())
 	s := d.Session("shop", object{"debug": true})
 	secret := letterCanary("first")

@@ -18,10 +18,13 @@ func TestLongSecretsInLargeAnswers(t *testing.T) {
 	t.Parallel()
 	d, _ := three(t, nil)
 	op, ann, ben := d.As(tokenOp), d.As(tokenAnn), d.As(tokenBen)
-	op.Do(http.StatusOK, http.MethodPut, "/v1/tools/big/methods/out", map[string]any{"code": rig.Program("\tn, _ := call.Arg(1, \"n\").(float64)\n\ts := call.Arg(0, \"s\").(string)\n\treturn strings.Repeat(s, int(n)/len(s)), nil", "strings")})
+	op.Do(http.StatusOK, http.MethodPut, "/v1/tools/big/methods/out",
+		map[string]any{"code": rig.Program(
+			"\tn, _ := call.Arg(1, \"n\").(float64)\n\ts := call.Arg(0, \"s\").(string)\n\treturn strings.Repeat(s, int(n)/len(s)), nil", "strings")})
 	op.Do(http.StatusOK, http.MethodPut, "/v1/tools/calculator/methods/add", map[string]any{"code": rig.ProgAdd})
 	const size = 3 << 20
-	secrets := map[string]string{"one letter": strings.Repeat("a", 60_000) + "-b", "two letters": strings.Repeat("ab", 30_000) + "c", "letters and digits": strings.Repeat("a1", 30_000) + "!"}
+	secrets := map[string]string{"one letter": strings.Repeat("a", 60_000) + "-b",
+		"two letters": strings.Repeat("ab", 30_000) + "c", "letters and digits": strings.Repeat("a1", 30_000) + "!"}
 	answers := []string{"a", "ab", "a1", "%61", "&#97;", "\\u0061", "YWFh"}
 	session := ben.Session("calculator")
 	for kind, secret := range secrets {
@@ -29,16 +32,19 @@ func TestLongSecretsInLargeAnswers(t *testing.T) {
 			if i > 2 && kind != "one letter" {
 				continue
 			}
-			got := ann.Invoke(ann.Session("big"), map[string]any{"method": "out", "args": []any{answer, size}, "kwargs": map[string]any{"password": secret}})
+			got := ann.Invoke(ann.Session("big"), map[string]any{"method": "out", "args": []any{answer, size},
+				"kwargs": map[string]any{"password": secret}})
 			value, _ := got.Outcome.Value.(string)
 			if !got.Outcome.OK || !strings.HasPrefix(value, answer) || len(value) < size-10 {
-				t.Errorf("%s in %q: %s %s, %d bytes", kind, answer, got.Outcome.ErrorType, got.Outcome.ErrorMessage, len(value))
+				t.Errorf("%s in %q: %s %s, %d bytes", kind, answer, got.Outcome.ErrorType, got.Outcome.ErrorMessage,
+					len(value))
 			}
 			ben.WantValue(ben.Call(session, "add", i, 1), i+1, "persisted")
 		}
 	}
 	for i := range 2 {
-		short := ann.Invoke(ann.Session("big"), map[string]any{"method": "out", "args": []any{"a", size}, "kwargs": map[string]any{"password": secrets["one letter"]}, "timeout_ms": 1 + 400*i})
+		short := ann.Invoke(ann.Session("big"), map[string]any{"method": "out", "args": []any{"a", size},
+			"kwargs": map[string]any{"password": secrets["one letter"]}, "timeout_ms": 1 + 400*i})
 		if o := short.Outcome; !o.OK && o.ErrorType != "timeout" {
 			t.Errorf("with little time: %+v", o)
 		}
@@ -58,16 +64,20 @@ func TestHostileValuesUnderContracts(t *testing.T) {
 		"\t\t\t\t\tall[n] = append(all[n], append([]any{a}, b.([]any)...))\n\t\t\t\t}\n\t\t\t}\n\t\t}\n\t}\n\treturn all[11], nil"
 	for i, c := range []struct{ name, program, deliverable string }{
 		{"alike to a hash", trees, `{"uniqueItems": true}`},
-		{"below a long key", "\treturn map[string]any{strings.Repeat(\"k\", 1<<20): make([]int, 400_000)}, nil", `{"additionalProperties": {"items": {"type": "number"}}}`},
-		{"many alternatives", "\treturn make([]int, 300_000), nil", `{"items": {"anyOf": [{"type": "string"}, {"type": "null"}, {"const": 1}, {"minimum": 0}]}}`},
+		{"below a long key", "\treturn map[string]any{strings.Repeat(\"k\", 1<<20): make([]int, 400_000)}, nil",
+			`{"additionalProperties": {"items": {"type": "number"}}}`},
+		{"many alternatives", "\treturn make([]int, 300_000), nil",
+			`{"items": {"anyOf": [{"type": "string"}, {"type": "null"}, {"const": 1}, {"minimum": 0}]}}`},
 	} {
 		role := fmt.Sprint("hostile", i)
 		imports := []string{}
 		if strings.Contains(c.program, "strings.") {
 			imports = append(imports, "strings")
 		}
-		op.Do(http.StatusOK, http.MethodPut, "/v1/tools/"+role+"/methods/out", map[string]any{"code": rig.Program(c.program, imports...)})
-		op.Send(http.MethodPut, "/v1/tools/"+role, []byte(`{"deliverable": `+c.deliverable+`}`), map[string]string{"Content-Type": "application/json"})
+		op.Do(http.StatusOK, http.MethodPut, "/v1/tools/"+role+"/methods/out",
+			map[string]any{"code": rig.Program(c.program, imports...)})
+		op.Send(http.MethodPut, "/v1/tools/"+role, []byte(`{"deliverable": `+c.deliverable+`}`),
+			map[string]string{"Content-Type": "application/json"})
 		for _, limit := range []int{2000, 60_000} {
 			got := ann.Invoke(ann.Session(role), map[string]any{"method": "out", "timeout_ms": limit})
 			if o := got.Outcome; !o.OK && o.ErrorType != "timeout" && o.ErrorType != "contract_violation" {

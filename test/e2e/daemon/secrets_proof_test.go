@@ -28,7 +28,8 @@ func balance(api, then string) string {
 func TestMaskedCallsAreProof(t *testing.T) {
 	t.Parallel()
 	a := newEchoAPI(t)
-	m := rig.NewModel(t, rig.Script{"bank.balance": {balance(a.URL, "\tif user == \"eve\" {\n\t\tpanic(\"no eve\")\n\t}\n\treturn m.Items, nil"),
+	m := rig.NewModel(t, rig.Script{"bank.balance": {balance(a.URL,
+		"\tif user == \"eve\" {\n\t\tpanic(\"no eve\")\n\t}\n\treturn m.Items, nil"),
 		balance(a.URL, "\treturn m.Items + 1, nil"), balance(a.URL, "\treturn m.Items, nil")}})
 	d := rig.Start(t, m, "--fetch-allow", a.host())
 	s := d.Session("bank")
@@ -42,7 +43,8 @@ func TestMaskedCallsAreProof(t *testing.T) {
 	if n := m.Count("bank", "balance"); n != 3 {
 		t.Errorf("%d requests, want 3: the first repair breaks the proof", n)
 	}
-	if q := m.LastQuestion().User; !strings.Contains(q, "it broke an earlier call that was right") || !strings.Contains(q, "[masked]") {
+	if q := m.LastQuestion().User; !strings.Contains(q, "it broke an earlier call that was right") ||
+		!strings.Contains(q, "[masked]") {
 		t.Errorf("the second repair is not shown the broken proof:\n%s", q)
 	}
 	if got := fixtures(); strings.Count(got, `"call_id"`) < 2 {
@@ -58,7 +60,8 @@ func TestMaskedCallsAreProof(t *testing.T) {
 // Where the mask leads to another answer, there is no proof: a value that depends on the secret itself.
 func TestIrreproducibleCallsAreNoProof(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"bank.length": {rig.Program("\ts, _ := call.Arg(0, \"password\").(string)\n\treturn len(s), nil")}})
+	m := rig.NewModel(t, rig.Script{"bank.length": {rig.Program(
+		"\ts, _ := call.Arg(0, \"password\").(string)\n\treturn len(s), nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("bank")
 	for range 2 {
@@ -66,7 +69,8 @@ func TestIrreproducibleCallsAreNoProof(t *testing.T) {
 			t.Fatalf("%+v", got.Outcome)
 		}
 	}
-	if got := string(rig.MustJSON(d.Get(rig.MethodPath("bank", "length") + "/fixtures"))); strings.Contains(got, `"call_id"`) {
+	if got := string(rig.MustJSON(d.Get(rig.MethodPath("bank", "length") +
+		"/fixtures"))); strings.Contains(got, `"call_id"`) {
 		t.Errorf("a value that depends on the secret became a proof: %s", got)
 	}
 }

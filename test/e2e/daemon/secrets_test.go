@@ -38,7 +38,8 @@ func newEchoAPI(t *testing.T) *echoAPI {
 	a := &echoAPI{}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		a.asked.Store(r.URL.String() + "\n" + strings.Join(r.Header["Authorization"], "") + "\n" + strings.Join(r.Header["X-Odd"], "") + "\n" + string(body))
+		a.asked.Store(r.URL.String() + "\n" + strings.Join(r.Header["Authorization"], "") + "\n" +
+			strings.Join(r.Header["X-Odd"], "") + "\n" + string(body))
 		answer := object{"items": 3, "echo": object{"url": r.URL.String(), "header": r.Header, "body": string(body)}}
 		if a.moved.Load() {
 			answer = object{"data": object{"items": 3}, "echo": answer["echo"]}
@@ -56,7 +57,8 @@ func (a *echoAPI) host() string { return strings.TrimPrefix(a.URL, "http://") }
 // everything is what the daemon has stored, logged, sent to the model and shows to readers, by where it is.
 func everything(d *rig.Daemon, m *rig.Model, session string) map[string][]byte {
 	all := map[string][]byte{}
-	for _, path := range []string{"/v1/sessions/" + session, "/v1/sessions/" + session + "/history?limit=200", "/v1/calls?limit=200", "/v1/tools?limit=100", "/v1/patterns",
+	for _, path := range []string{"/v1/sessions/" + session, "/v1/sessions/" + session + "/history?limit=200",
+		"/v1/calls?limit=200", "/v1/tools?limit=100", "/v1/patterns",
 		"/v1/recommendations", "/v1/maintenance/audit", "/metrics", "/v1/maintenance/export"} {
 		if got := d.Send(http.MethodGet, path, nil, nil); got.Status == http.StatusOK {
 			all["GET "+path] = got.Body
@@ -103,7 +105,8 @@ func absent(t *testing.T, all map[string][]byte, secrets map[string]string) {
 						break
 					}
 				}
-				t.Errorf("the secret %s (%s) is in %s:\n...%s...", name, secret, place, data[max(0, i-300):min(len(data), i+120)])
+				t.Errorf("the secret %s (%s) is in %s:\n...%s...", name, secret, place,
+					data[max(0, i-300):min(len(data), i+120)])
 			}
 		}
 	}

@@ -33,7 +33,8 @@ func TestConcurrentForgesKeepTheCap(t *testing.T) {
 			var got result
 			var r rig.Response
 			body := fmt.Sprintf(`{"method":"m%02d","args":["x"]}`, i)
-			if r, got.err = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls", []byte(body), nil); got.err == nil {
+			if r, got.err = d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls", []byte(body),
+				nil); got.err == nil {
 				got.err = json.Unmarshal(r.Body, &got.reply)
 			}
 			results <- got
@@ -78,7 +79,8 @@ func TestOverTheCap(t *testing.T) {
 	d, resets := start(t, m)
 	s := d.Session("worker")
 	call := func(method string) (rig.Reply, string) {
-		r := d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+s+"/calls", map[string]any{"method": method, "args": []any{"x"}})
+		r := d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+s+"/calls",
+			map[string]any{"method": method, "args": []any{"x"}})
 		var got rig.Reply
 		r.Into(t, &got)
 		return got, r.Header.Get("Recurgent-Spend")
@@ -97,7 +99,8 @@ func TestOverTheCap(t *testing.T) {
 		got, warned = call("known")
 		d.WantValue(got, "x", "persisted")
 		if want := float64(perForge) / float64(c.cap); warned != c.header || d.Highest(series) != want {
-			t.Errorf("cap %d: warned of %q, want %q; ratio %v, want %v", c.cap, warned, c.header, d.Highest(series), want)
+			t.Errorf("cap %d: warned of %q, want %q; ratio %v, want %v", c.cap, warned, c.header, d.Highest(series),
+				want)
 		}
 		got, warned = call("unknown")
 		wantOver(d, got, c.cap, perForge, resets)
@@ -105,9 +108,12 @@ func TestOverTheCap(t *testing.T) {
 			t.Errorf("cap %d: a refused call warned of %q, want %q", c.cap, warned, c.header)
 		}
 	}
-	p := d.Send(http.MethodPost, "/v1/predict", []byte(`{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`), nil)
+	p := d.Send(http.MethodPost, "/v1/predict",
+		[]byte(`{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`), nil)
 	rig.CheckProblem(t, "a prediction", p)
-	if o := p.Object(t); p.Status != http.StatusTooManyRequests || o["code"] != "budget_exceeded" || o["limit"] != 10.0 || o["used"] != float64(perForge) || o["resets_at"] != resets || p.Header.Get("Retry-After") == "" {
+	if o := p.Object(t); p.Status != http.StatusTooManyRequests || o["code"] != "budget_exceeded" ||
+		o["limit"] != 10.0 || o["used"] != float64(perForge) || o["resets_at"] != resets ||
+		p.Header.Get("Retry-After") == "" {
 		t.Errorf("a prediction: %d, %s", p.Status, p.Body)
 	}
 	if n := d.Metric(`recurgent_spend_refused_total{window="day"}`); n != 5 {
@@ -131,7 +137,8 @@ func TestKilledDaemonForgetsNothing(t *testing.T) {
 	capped(d, 1_000_000)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+slow+"/calls", []byte(`{"method":"slow","args":["x"]}`), nil)
+		_, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+slow+"/calls",
+			[]byte(`{"method":"slow","args":["x"]}`), nil)
 		ended <- err
 	}()
 	m.Arrived(2)
@@ -144,7 +151,8 @@ func TestKilledDaemonForgetsNothing(t *testing.T) {
 		t.Error("the call whose daemon was killed has a reply")
 	}
 	d.Start()
-	wantLimit(d, limit{Scope: "namespace", Window: "day", Limit: 1_000_000, Used: perForge + reserved, ResetsAt: resets})
+	wantLimit(d, limit{Scope: "namespace", Window: "day", Limit: 1_000_000, Used: perForge + reserved,
+		ResetsAt: resets})
 	estimated := 0
 	for _, r := range usage(d, "?by=method").Data {
 		estimated += r.EstimatedTokens
@@ -174,7 +182,8 @@ func TestCapOfTheDaemon(t *testing.T) {
 	theirs := acme.Session("worker")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := acme.Try(context.Background(), http.MethodPost, "/v1/sessions/"+theirs+"/calls", []byte(`{"method":"slow","args":["x"]}`), nil)
+		_, err := acme.Try(context.Background(), http.MethodPost, "/v1/sessions/"+theirs+"/calls",
+			[]byte(`{"method":"slow","args":["x"]}`), nil)
 		ended <- err
 	}()
 	m.Arrived(1)

@@ -56,7 +56,8 @@ func TestCapOfAMonth(t *testing.T) {
 	refused("in the last minute of the month", "m04")
 	at(next.Add(time.Minute))
 	d.WantValue(d.Call(s, "m05", "x"), "x", "generated")
-	wantLimit(d, limit{Scope: "namespace", Window: "month", Limit: limitOf, Used: perForge, ResetsAt: next.AddDate(0, 1, 0).Format(time.RFC3339)})
+	wantLimit(d, limit{Scope: "namespace", Window: "month", Limit: limitOf, Used: perForge,
+		ResetsAt: next.AddDate(0, 1, 0).Format(time.RFC3339)})
 	if n := len(m.Questions()); n != 2 {
 		t.Errorf("the model was asked %d times", n)
 	}
@@ -76,11 +77,14 @@ func TestCapOfAMethod(t *testing.T) {
 	d.WantValue(d.Call(d.Session("helper"), "m01", "x"), "x", "generated")
 	d.Do(http.StatusNoContent, http.MethodDelete, rig.MethodPath("worker", "m01"), nil)
 	got := d.Call(s, "m01", "x")
-	if over := got.Outcome.Metadata; got.Outcome.ErrorType != "budget_exceeded" || over["scope"] != "method" || over["window"] != "day" || over["limit"] != float64(limitOf) || over["used"] != float64(used) || over["resets_at"] != resets {
+	if over := got.Outcome.Metadata; got.Outcome.ErrorType != "budget_exceeded" || over["scope"] != "method" ||
+		over["window"] != "day" || over["limit"] != float64(limitOf) || over["used"] != float64(used) ||
+		over["resets_at"] != resets {
 		t.Errorf("one more of m01: %+v", got.Outcome)
 	}
 	for _, l := range usage(d, "").Limits {
-		if want := map[string]int{"worker.m01": used, "worker.m02": perForge, "helper.m01": perForge}[l.Name]; l.Scope == "method" && l.Used != want {
+		if want := map[string]int{"worker.m01": used, "worker.m02": perForge,
+			"helper.m01": perForge}[l.Name]; l.Scope == "method" && l.Used != want {
 			t.Errorf("limit %+v, want %d used", l, want)
 		}
 	}
@@ -95,7 +99,8 @@ func TestCapOfAMethod(t *testing.T) {
 // log says which line it is.
 func TestPricesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	file := rig.WriteFile(t, "prices.yaml", "currency: EUR\nmodels:\n  scripted: {input: 2, cached_input: 0.5, output: 8}\n")
+	file := rig.WriteFile(t, "prices.yaml",
+		"currency: EUR\nmodels:\n  scripted: {input: 2, cached_input: 0.5, output: 8}\n")
 	d, _ := start(t, rig.NewModel(t, rig.Script{"worker.m01": {rig.ProgGiven}}), "--model-prices", file)
 	d.WantValue(d.Call(d.Session("worker"), "m01", "x"), "x", "generated")
 	for _, step := range []struct {
@@ -103,7 +108,8 @@ func TestPricesAreReadAgain(t *testing.T) {
 		cost                 *float64
 	}{
 		{"at the start", "", "EUR", money(0.00006)},
-		{"dearer", "currency: USD\nmodels:\n  scripted: {input: 20, cached_input: 5, output: 80}\n", "USD", money(0.0006)},
+		{"dearer", "currency: USD\nmodels:\n  scripted: {input: 20, cached_input: 5, output: 80}\n", "USD",
+			money(0.0006)},
 		{"broken", "currency: USD\nmodels:\n  scripted: {input: 20, output: -1}\n", "USD", money(0.0006)},
 		{"of other models", "currency: USD\nmodels:\n  another: {input: 1, cached_input: 1, output: 1}\n", "USD", nil},
 		{"free", "currency: USD\nmodels:\n  scripted: {input: 0, cached_input: 0, output: 0}\n", "USD", money(0)},
@@ -123,12 +129,14 @@ func TestPricesAreReadAgain(t *testing.T) {
 		}
 		for _, one := range d.Each() {
 			got := usage(one, "?by=method")
-			if len(got.Data) != 1 || got.Currency != step.currency || (got.Data[0].Cost == nil) != (step.cost == nil) || step.cost != nil && *got.Data[0].Cost != *step.cost {
+			if len(got.Data) != 1 || got.Currency != step.currency || (got.Data[0].Cost == nil) != (step.cost == nil) ||
+				step.cost != nil && *got.Data[0].Cost != *step.cost {
 				t.Errorf("%s: %s %s, want %v", step.name, got.Currency, encodedRows(t, got.Data), step.cost)
 			}
 		}
 	}
-	if log := d.Output.String(); !strings.Contains(log, "prices were read again") || !strings.Contains(log, "the prices read before stay in force") || !strings.Contains(log, ":3") {
+	if log := d.Output.String(); !strings.Contains(log, "prices were read again") ||
+		!strings.Contains(log, "the prices read before stay in force") || !strings.Contains(log, ":3") {
 		t.Errorf("the log: %s", log)
 	}
 }

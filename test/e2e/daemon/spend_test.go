@@ -46,7 +46,8 @@ func wantOver(d *rig.Daemon, got rig.Reply, limit, used int, resets string) {
 	d.WantError(got, "budget_exceeded")
 	m := got.Outcome.Metadata
 	if m["limit"] != float64(limit) || m["used"] != float64(used) || m["resets_at"] != resets {
-		d.T.Errorf("%s.%s: limit %v, used %v, resets at %v, want %d, %d, %s", got.Role, got.Method, m["limit"], m["used"], m["resets_at"], limit, used, resets)
+		d.T.Errorf("%s.%s: limit %v, used %v, resets at %v, want %d, %d, %s", got.Role, got.Method, m["limit"],
+			m["used"], m["resets_at"], limit, used, resets)
 	}
 }
 

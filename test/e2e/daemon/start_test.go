@@ -19,7 +19,8 @@ import (
 // After a restart stored programs answer without a model request.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}, "delegator.compute": {rig.ProgDelegates}, "calculator.increment": {rig.ProgIncrement}, "x.y": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic},
+		"delegator.compute": {rig.ProgDelegates}, "calculator.increment": {rig.ProgIncrement}, "x.y": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", map[string]any{"purpose": "arithmetic"})
@@ -76,7 +77,8 @@ func checkArtifactFile(t *testing.T, path string) {
 	if err := json.Unmarshal(data, &a); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range strings.Fields("schema_version role method_name contract_fingerprint prompt_version runtime_version model code_checksum code dependencies success_count failure_count intrinsic_failure_count adaptive_failure_count extrinsic_failure_count recent_failure_rate repair_count_since_regen created_at last_used_at history") {
+	for _, k := range strings.Fields(
+		"schema_version role method_name contract_fingerprint prompt_version runtime_version model code_checksum code dependencies success_count failure_count intrinsic_failure_count adaptive_failure_count extrinsic_failure_count recent_failure_rate repair_count_since_regen created_at last_used_at history") {
 		if _, ok := a[k]; !ok {
 			t.Errorf("%s has no %s", path, k)
 		}
@@ -89,7 +91,8 @@ func checkArtifactFile(t *testing.T, path string) {
 	if a["success_count"] != 4.0 { // two calls of the client, two nested ones
 		t.Errorf("success_count %v, want 4", a["success_count"])
 	}
-	if h, _ := a["history"].([]any); len(h) != 1 || h[0].(map[string]any)["trigger"] != "initial_forge" || h[0].(map[string]any)["parent_id"] != nil {
+	if h, _ := a["history"].([]any); len(h) != 1 || h[0].(map[string]any)["trigger"] != "initial_forge" ||
+		h[0].(map[string]any)["parent_id"] != nil {
 		t.Errorf("lineage: %v", a["history"])
 	}
 }
@@ -100,7 +103,9 @@ func TestDeadProvider(t *testing.T) {
 		t.Skip("rests on deadlines of real programs")
 	}
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.hangs": {rig.Held(rig.ProgAdd)}, "calculator.broken": {rig.Status(http.StatusInternalServerError)}, "calculator.denied": {rig.Status(http.StatusUnauthorized)}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.hangs": {rig.Held(rig.ProgAdd)},
+		"calculator.broken": {rig.Status(http.StatusInternalServerError)},
+		"calculator.denied": {rig.Status(http.StatusUnauthorized)}})
 	d := rig.Start(t, m, "--provider-timeout", "3s")
 	s, other := d.Session("calculator"), d.Session("calculator")
 	d.WantValue(d.Call(s, "add", 1, 2), 3, "generated")
@@ -144,12 +149,16 @@ func TestCannotStart(t *testing.T) {
 		want []string
 	}{
 		{"port taken", []string{"--listen", address}, cli.ExitFailed, []string{address, "in use"}},
-		{"data directory in use", []string{"--listen", "127.0.0.1:0", "--data-dir", d.State()}, cli.ExitFailed, []string{d.State(), "in use"}},
-		{"data directory is a file", []string{"--listen", "127.0.0.1:0", "--data-dir", file}, cli.ExitFailed, []string{file}},
+		{"data directory in use", []string{"--listen", "127.0.0.1:0", "--data-dir", d.State()}, cli.ExitFailed,
+			[]string{d.State(), "in use"}},
+		{"data directory is a file", []string{"--listen", "127.0.0.1:0", "--data-dir", file}, cli.ExitFailed,
+			[]string{file}},
 		{"bad setting", []string{"--runners", "none"}, cli.ExitUsage, []string{"runners", "--runners"}},
-		{"open to the network", []string{"--listen", "0.0.0.0:0"}, cli.ExitUsage, []string{"listen", "--auth-tokens-file"}},
+		{"open to the network", []string{"--listen", "0.0.0.0:0"}, cli.ExitUsage,
+			[]string{"listen", "--auth-tokens-file"}},
 		{"no such flag", []string{"--lisen", "x"}, cli.ExitUsage, []string{"--lisen", "--help"}},
-		{"bad recording", []string{"--listen", "127.0.0.1:0", "--recording", rig.WriteFile(t, "bad.jsonl", "{\n")}, cli.ExitFailed, []string{"bad.jsonl"}},
+		{"bad recording", []string{"--listen", "127.0.0.1:0", "--recording", rig.WriteFile(t, "bad.jsonl", "{\n")},
+			cli.ExitFailed, []string{"bad.jsonl"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, errs, code := rig.Run(t, fresh(t), append([]string{"serve"}, c.args...)...)
@@ -174,9 +183,11 @@ func TestCannotStart(t *testing.T) {
 func TestFirstScreen(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
-	rig.Until(t, "the first screen to its last line", func() bool { return strings.Contains(d.Output.String(), "OPENAI_BASE_URL") })
+	rig.Until(t, "the first screen to its last line",
+		func() bool { return strings.Contains(d.Output.String(), "OPENAI_BASE_URL") })
 	screen := d.Output.String()
-	for _, part := range []string{d.URL, "demo recording", " call --url " + d.URL + " calculator add 2 3", "OPENAI_API_KEY"} {
+	for _, part := range []string{d.URL, "demo recording", " call --url " + d.URL + " calculator add 2 3",
+		"OPENAI_API_KEY"} {
 		if !strings.Contains(screen, part) {
 			t.Errorf("the first screen does not say %q:\n%s", part, screen)
 		}

@@ -15,9 +15,11 @@ import (
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	programs := map[string]string{
-		"pure":    rig.Program("\treturn []any{call.Args, call.Kwargs, call.Role}, nil"),
-		"clock":   strings.Replace(rig.Program("\treturn time.Now().Format(time.RFC3339Nano), nil"), "import (", "import (\n\t\"time\"\n", 1),
-		"random":  strings.Replace(rig.Program("\treturn []int{rand.Int(), rand.IntN(100)}, nil"), "import (", "import (\n\t\"math/rand/v2\"\n", 1),
+		"pure": rig.Program("\treturn []any{call.Args, call.Kwargs, call.Role}, nil"),
+		"clock": strings.Replace(rig.Program("\treturn time.Now().Format(time.RFC3339Nano), nil"), "import (",
+			"import (\n\t\"time\"\n", 1),
+		"random": strings.Replace(rig.Program("\treturn []int{rand.Int(), rand.IntN(100)}, nil"), "import (",
+			"import (\n\t\"math/rand/v2\"\n", 1),
 		"context": rig.Program("\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n, nil"),
 		"history": rig.Program("\treturn call.History(), nil"),
 		"nested":  rig.Program("\treturn call.Tool(\"keeper\").Call(\"pure\", 1).Value, nil"),
@@ -35,22 +37,26 @@ func TestReplay(t *testing.T) {
 	var ids []string
 	for range 3 {
 		for name := range programs {
-			ids = append(ids, d.Invoke(s, map[string]any{"method": name, "args": []any{1, "two"}, "kwargs": map[string]any{"k": []int{1}}}).CallID)
+			ids = append(ids, d.Invoke(s, map[string]any{"method": name, "args": []any{1, "two"},
+				"kwargs": map[string]any{"k": []int{1}}}).CallID)
 		}
 	}
 	for range 40 { // a history that no journal holds in full
 		ids = append(ids, d.Call(s, "input", strings.Repeat("x", 200)).CallID)
 	}
 	ids = append(ids, d.Call(s, "history").CallID)
-	masked := d.Invoke(s, map[string]any{"method": "pure", "kwargs": map[string]any{"password": "hunter2secret"}}).CallID
+	masked := d.Invoke(s, map[string]any{"method": "pure",
+		"kwargs": map[string]any{"password": "hunter2secret"}}).CallID
 	setter := d.Call(s, "n=", 1).CallID
-	if out, code := recurgentd(d, "replay", masked, setter); code != cli.ExitFailed || strings.Count(out, "not replayable") != 2 || !strings.Contains(out, "masked") {
+	if out, code := recurgentd(d, "replay", masked, setter); code != cli.ExitFailed ||
+		strings.Count(out, "not replayable") != 2 || !strings.Contains(out, "masked") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	for range 2 {
 		out, code := recurgentd(d, append([]string{"replay"}, ids...)...)
 		if code != 0 || strings.Count(out, "  equal: ") != len(ids) {
-			t.Errorf("exit code %d, %d of %d calls are equal:\n%s", code, strings.Count(out, "  equal: "), len(ids), out)
+			t.Errorf("exit code %d, %d of %d calls are equal:\n%s", code, strings.Count(out, "  equal: "), len(ids),
+				out)
 		}
 		d.Restart()
 	}

@@ -13,7 +13,9 @@ import (
 func TestFilesKeepTheirSchemas(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "news.read": {rig.ProgFetches}, "c.m": {rig.ProgFixes}, "ask.ask": {rig.ProgEcho}, "q.m": {rig.ProgFixes}, "a b.ü c": {rig.ProgFixes}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes},
+		"pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "news.read": {rig.ProgFetches}, "c.m": {rig.ProgFixes},
+		"ask.ask": {rig.ProgEcho}, "q.m": {rig.ProgFixes}, "a b.ü c": {rig.ProgFixes}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
 	for _, role := range []string{"r", "pf"} {
 		s := d.Session(role)
@@ -26,10 +28,14 @@ func TestFilesKeepTheirSchemas(t *testing.T) {
 	d.Call(d.Session("ask"), "ask", "a question")
 	d.Call(d.Session("a b"), "ü c", 1)
 	for _, minimum := range []int{0, -1, -2, -3, -4} {
-		d.Invoke(d.Session("c"), map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"purpose": "p", "deliverable": map[string]any{"type": "number", "minimum": minimum}}})
+		d.Invoke(d.Session("c"), map[string]any{"method": "m", "args": []any{1},
+			"contract": map[string]any{"purpose": "p", "deliverable": map[string]any{"type": "number",
+				"minimum": minimum}}})
 	}
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "p", "deliverable": map[string]any{"type": "number"}, "acceptance": []any{map[string]any{"assert": "a"}},
-		"failure_policy": map[string]any{"on_error": "return_error"}, "methods": map[string]any{"other": map[string]any{"purpose": "q"}}})
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "p",
+		"deliverable": map[string]any{"type": "number"}, "acceptance": []any{map[string]any{"assert": "a"}},
+		"failure_policy": map[string]any{"on_error": "return_error"},
+		"methods":        map[string]any{"other": map[string]any{"purpose": "q"}}})
 	d.Call(d.Session("q"), "m", 1)
 	for _, action := range []string{"quarantine", "pin", "approve", "promote"} {
 		d.Do(http.StatusOK, http.MethodPost, "/v1/tools/q/methods/m/"+action, map[string]any{"reason": "r"})

@@ -48,7 +48,8 @@ func TestCrashDaemon(t *testing.T) {
 		for _, id := range sessions {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					r, err := d.Try(ctx, http.MethodPost, "/v1/sessions/"+id+"/calls", []byte(`{"method":"inc","args":[]}`), map[string]string{"Content-Type": "application/json"})
+					r, err := d.Try(ctx, http.MethodPost, "/v1/sessions/"+id+"/calls",
+						[]byte(`{"method":"inc","args":[]}`), map[string]string{"Content-Type": "application/json"})
 					if err != nil || r.Status != http.StatusOK {
 						continue
 					}
@@ -176,23 +177,27 @@ func TestStoreExportImport(t *testing.T) {
 	if stdout, stderr, code := d.Client("store", "export", file); code != 0 {
 		t.Fatalf("export: exit code %d: %s%s", code, stdout, stderr)
 	}
-	if _, stderr, code := d.Client("store", "export", file); code != cli.ExitFailed || !strings.Contains(stderr, "exists already") {
+	if _, stderr, code := d.Client("store", "export", file); code != cli.ExitFailed ||
+		!strings.Contains(stderr, "exists already") {
 		t.Errorf("export over a file: exit code %d: %s", code, stderr)
 	}
-	if _, stderr, code := d.Client("store", "import", file); code != cli.ExitFailed || !strings.Contains(stderr, "not empty") {
+	if _, stderr, code := d.Client("store", "import", file); code != cli.ExitFailed ||
+		!strings.Contains(stderr, "not empty") {
 		t.Errorf("import over a store: exit code %d: %s", code, stderr)
 	}
 	if err := os.RemoveAll(d.State()); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := d.Client("store", "verify"); code != cli.ExitUsage || !strings.Contains(stderr, "no data directory") {
+	if _, stderr, code := d.Client("store", "verify"); code != cli.ExitUsage ||
+		!strings.Contains(stderr, "no data directory") {
 		t.Errorf("verify of nothing: exit code %d: %s", code, stderr)
 	}
 	for _, archive := range []string{file, online} { // what was taken online is as whole as the other
 		if err := os.RemoveAll(d.State()); err != nil {
 			t.Fatal(err)
 		}
-		if stdout, stderr, code := d.Client("store", "import", archive); code != 0 || !strings.Contains(stdout, "1 artifacts") {
+		if stdout, stderr, code := d.Client("store", "import",
+			archive); code != 0 || !strings.Contains(stdout, "1 artifacts") {
 			t.Fatalf("import of %s: exit code %d: %s%s", archive, code, stdout, stderr)
 		}
 	}
@@ -204,7 +209,8 @@ func TestStoreExportImport(t *testing.T) {
 	if n := m.Count("calculator", "add"); n != 1 {
 		t.Errorf("the model was asked %d times", n)
 	}
-	if _, stderr, code := d.Client("store", "repair"); code != cli.ExitFailed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "in use") {
+	if _, stderr, code := d.Client("store", "repair"); code != cli.ExitFailed || strings.Count(stderr, "\n") != 1 ||
+		!strings.Contains(stderr, "in use") {
 		t.Errorf("repair under a running daemon: exit code %d: %s", code, stderr)
 	}
 	d.Stop(syscall.SIGTERM)

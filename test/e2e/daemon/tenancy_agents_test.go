@@ -58,27 +58,33 @@ func TestAgentsInNamespaces(t *testing.T) {
 			m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "own.of_b": {greeter("own")}})
 			d := guarded(t, m)
 			over := func(token, namespace string) *toolUser {
-				return connectAs(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: person(d, token, namespace).Plain()}, version)
+				return connectAs(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp",
+					HTTPClient: person(d, token, namespace).Plain()}, version)
 			}
 			a, b := over(tokenA, ""), over(tokenB, "")
 			for _, x := range []struct {
 				*toolUser
 				name string
 			}{{a, "a"}, {b, "b"}} {
-				if got := x.call("call_method", map[string]any{"role": "clerk", "method": "greet", "args": []any{"an agent"}}); !strings.Contains(got, "hello from "+x.name+" to an agent") {
+				if got := x.call("call_method", map[string]any{"role": "clerk", "method": "greet",
+					"args": []any{"an agent"}}); !strings.Contains(got, "hello from "+x.name+" to an agent") {
 					t.Errorf("%s is answered %s", x.name, got)
 				}
 			}
 			inB := person(d, tokenB, "")
 			inB.Call(inB.Session("own"), "of_b", "x")
-			rig.Until(t, "b lists both", func() bool { return slices.Equal(b.tools(), []string{"clerk__greet", "own__of_b"}) })
+			rig.Until(t, "b lists both",
+				func() bool { return slices.Equal(b.tools(), []string{"clerk__greet", "own__of_b"}) })
 			if got := a.tools(); !slices.Equal(got, []string{"clerk__greet"}) {
 				t.Errorf("a lists %v", got)
 			}
-			if got := a.call("find_tools", map[string]any{"query": "own of_b greet"}); strings.Contains(got, "of_b") || !strings.Contains(got, "greet") {
+			if got := a.call("find_tools",
+				map[string]any{"query": "own of_b greet"}); strings.Contains(got, "of_b") ||
+				!strings.Contains(got, "greet") {
 				t.Errorf("a finds %s", got)
 			}
-			if got := a.call("clerk__greet", map[string]any{"who": "again"}); !strings.Contains(got, "hello from a to again") {
+			if got := a.call("clerk__greet",
+				map[string]any{"who": "again"}); !strings.Contains(got, "hello from a to again") {
 				t.Errorf("a is answered %s", got)
 			}
 			inB.Do(http.StatusOK, http.MethodPut, "/v1/tools/own", map[string]any{"purpose": "answers"})
@@ -100,7 +106,8 @@ func TestNoticesOfTheirNamespace(t *testing.T) {
 	t.Parallel()
 	d := guarded(t, rig.NewModel(t, rig.Script{".": {rig.ProgGiven}}))
 	over := func(token string) *toolUser {
-		return connectAs(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: person(d, token, "").Plain()}, "2026-07-28")
+		return connectAs(t, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp",
+			HTTPClient: person(d, token, "").Plain()}, "2026-07-28")
 	}
 	a, b, root := over(tokenA), over(tokenB), over(tokenRoot)
 	inA, inB := person(d, tokenA, ""), person(d, tokenB, "")
@@ -126,7 +133,8 @@ func TestMCPCommandInANamespace(t *testing.T) {
 	m.Otherwise(greeter("anyone"))
 	d := guarded(t, m)
 	overStdio := func(env []string, args ...string) *toolUser {
-		return connectAs(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...), TerminateDuration: rig.Patience}, "")
+		return connectAs(t, &mcp.CommandTransport{Command: rig.Command(t, env, append([]string{"mcp"}, args...)...),
+			TerminateDuration: rig.Patience}, "")
 	}
 	root := []string{"RECURGENT_TOKEN=" + tokenRoot, "RECURGENT_URL=" + d.URL}
 	inB, inA := overStdio(root, "--namespace", "b"), overStdio(append(root, "RECURGENT_NAMESPACE=a"))
@@ -143,7 +151,8 @@ func TestMCPCommandInANamespace(t *testing.T) {
 	for _, step := range []struct {
 		args []string
 		want []string
-	}{{[]string{"--namespace", "acme"}, []string{"clerk__greet"}}, {nil, nil}, {[]string{"--namespace", "acme"}, []string{"clerk__greet"}}} {
+	}{{[]string{"--namespace", "acme"}, []string{"clerk__greet"}}, {nil, nil},
+		{[]string{"--namespace", "acme"}, []string{"clerk__greet"}}} {
 		x := overStdio(own, append([]string{"--embedded", "--data-dir", dir}, step.args...)...)
 		if step.args != nil {
 			x.call("call_method", map[string]any{"role": "clerk", "method": "greet", "args": []any{"x"}})

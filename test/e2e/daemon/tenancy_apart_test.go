@@ -52,7 +52,8 @@ func TestStateOfProgramsStaysApart(t *testing.T) {
 	fresh := []any{0, 0, 1, "", "", ""}
 	warm := func(want float64) { // a runner is back a moment after its call's reply
 		t.Helper()
-		rig.Until(t, fmt.Sprint(want, " warm runners"), func() bool { return root.Metric(`recurgent_runners{state="warm"}`) == want })
+		rig.Until(t, fmt.Sprint(want, " warm runners"),
+			func() bool { return root.Metric(`recurgent_runners{state="warm"}`) == want })
 	}
 	for i := 0; i < 20 && !t.Failed(); i++ { // with one client one runner of each namespace serves all its calls
 		a.WantValue(a.Call(inA, "keeps", fmt.Sprint("of-a-", i)), fresh, "")
@@ -79,7 +80,8 @@ func TestStateOfProgramsStaysApart(t *testing.T) {
 // A key of repeated requests means one call for each owner of each namespace: three use the same key for the same request at the same moment, and all three run.
 func TestOneKeyInTwoNamespaces(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"clerk.greet": {rig.Held(greeter("first")), rig.Held(greeter("second")), rig.Held(greeter("third"))}})
+	m := rig.NewModel(t, rig.Script{"clerk.greet": {rig.Held(greeter("first")), rig.Held(greeter("second")),
+		rig.Held(greeter("third"))}})
 	file := rig.WriteFile(t, "tokens", tokensOfTwo+"ben token-of-ben-in-a-0004 namespace=a\n")
 	d := rig.Start(t, m, "--auth-tokens-file", file)
 	type sender struct {
@@ -88,7 +90,8 @@ func TestOneKeyInTwoNamespaces(t *testing.T) {
 		replies chan rig.Response
 	}
 	send := func(s sender) {
-		r, err := s.Try(context.Background(), http.MethodPost, s.path, []byte(`{"method": "greet", "args": ["you"]}`), map[string]string{"Idempotency-Key": "same"})
+		r, err := s.Try(context.Background(), http.MethodPost, s.path, []byte(`{"method": "greet", "args": ["you"]}`),
+			map[string]string{"Idempotency-Key": "same"})
 		if err != nil {
 			r.Body = []byte(err.Error())
 		}
@@ -121,7 +124,8 @@ func TestOneKeyInTwoNamespaces(t *testing.T) {
 		first := <-s.replies
 		send(s)
 		second := <-s.replies
-		if first.Status != http.StatusOK || first.Header.Get("Idempotent-Replayed") != "" || second.Header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(first.Body, second.Body) {
+		if first.Status != http.StatusOK || first.Header.Get("Idempotent-Replayed") != "" ||
+			second.Header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(first.Body, second.Body) {
 			t.Errorf("%d: first %d %s\nthen %d %s", i, first.Status, first.Body, second.Status, second.Body)
 		}
 		value, _ := first.Object(t)["outcome"].(map[string]any)["value"].(string)

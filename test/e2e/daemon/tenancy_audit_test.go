@@ -56,11 +56,14 @@ func auditedOperations(eve, cal *rig.Daemon, release func()) []audited {
 		eve.Call(eve.Session("low"), "m", i)
 	}
 	advice := eve.Recommendations("")[0]["id"].(string)
-	slow := eve.Send(http.MethodPost, "/v1/sessions/"+eve.Session("clerk")+"/calls", rig.Encode(eve.T, map[string]any{"method": "slow"}), map[string]string{"Prefer": "respond-async"})
+	slow := eve.Send(http.MethodPost, "/v1/sessions/"+eve.Session("clerk")+"/calls",
+		rig.Encode(eve.T, map[string]any{"method": "slow"}), map[string]string{"Prefer": "respond-async"})
 	slowID, _ := slow.Object(eve.T)["call_id"].(string)
-	file := eve.Send(http.MethodPost, "/v1/files?name=list.txt", []byte("bytes"), map[string]string{"Content-Type": "text/plain"}).Object(eve.T)["id"].(string)
+	file := eve.Send(http.MethodPost, "/v1/files?name=list.txt", []byte("bytes"),
+		map[string]string{"Content-Type": "text/plain"}).Object(eve.T)["id"].(string)
 	propose := func(r rig.Reply) string {
-		v := cal.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+r.CallID+"/verdict", map[string]any{"verdict": "right"}).Object(cal.T)
+		v := cal.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+r.CallID+"/verdict",
+			map[string]any{"verdict": "right"}).Object(cal.T)
 		return v["example_id"].(string)
 	}
 	do := func(want int, verb, path string, v any) func() { return func() { eve.Do(want, verb, path, v) } }
@@ -70,11 +73,13 @@ func auditedOperations(eve, cal *rig.Daemon, release func()) []audited {
 	}
 	wish := func(least int, decision string) func() {
 		return func() {
-			eve.Do(http.StatusCreated, http.MethodPut, fmt.Sprint("/v1/tools/wish", least), map[string]any{"purpose": "wishes"})
+			eve.Do(http.StatusCreated, http.MethodPut, fmt.Sprint("/v1/tools/wish", least),
+				map[string]any{"purpose": "wishes"})
 			eve.Call(id, "wants", least)
 			waits := eve.List(fmt.Sprint("/v1/inbox?kind=proposal&role=wish", least))
 			k, _ := waits[0]["evidence"].(map[string]any)["contract"].(map[string]any)
-			eve.Do(http.StatusOK, http.MethodPost, fmt.Sprintf("/v1/tools/wish%d/proposals/%s/%s", least, k["id"], decision), map[string]any{})
+			eve.Do(http.StatusOK, http.MethodPost, fmt.Sprintf("/v1/tools/wish%d/proposals/%s/%s", least, k["id"],
+				decision), map[string]any{})
 		}
 	}
 	newest := func() string { return eve.List("/v1/maintenance/audit")[0]["id"].(string) }
@@ -83,42 +88,68 @@ func auditedOperations(eve, cal *rig.Daemon, release func()) []audited {
 			eve.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+slowID+"/cancel", nil)
 			release()
 		}},
-		{"patchContext", "context.patch", true, true, do(http.StatusOK, http.MethodPatch, "/v1/sessions/"+id+"/context", map[string]any{"note": "mine", "password": secretOfConnection})},
-		{"judgeCall", "verdict.put", false, true, post("/v1/calls/"+judged.CallID+"/verdict", map[string]any{"verdict": "right", "note": "so it is"})},
-		{"dropVerdict", "verdict.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/calls/"+judged.CallID+"/verdict", nil)},
-		{"putExamples", "examples.put", true, true, do(http.StatusOK, http.MethodPut, method+"/examples", map[string]any{"examples": []any{map[string]any{"args": []any{"a"}, "expect": map[string]any{"value": "hello a"}}}})},
-		{"acceptExample", "example.accept", true, true, func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(proposed)+"/accept", nil) }},
-		{"rejectExample", "example.reject", true, true, func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(refused)+"/reject", nil) }},
+		{"patchContext", "context.patch", true, true, do(http.StatusOK, http.MethodPatch, "/v1/sessions/"+id+"/context",
+			map[string]any{"note": "mine", "password": secretOfConnection})},
+		{"judgeCall", "verdict.put", false, true, post("/v1/calls/"+judged.CallID+"/verdict",
+			map[string]any{"verdict": "right", "note": "so it is"})},
+		{"dropVerdict", "verdict.delete", true, false, do(http.StatusNoContent, http.MethodDelete,
+			"/v1/calls/"+judged.CallID+"/verdict", nil)},
+		{"putExamples", "examples.put", true, true, do(http.StatusOK, http.MethodPut, method+"/examples",
+			map[string]any{"examples": []any{map[string]any{"args": []any{"a"},
+				"expect": map[string]any{"value": "hello a"}}}})},
+		{"acceptExample", "example.accept", true, true,
+			func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(proposed)+"/accept", nil) }},
+		{"rejectExample", "example.reject", true, true,
+			func() { eve.Do(http.StatusOK, http.MethodPost, method+"/examples/"+propose(refused)+"/reject", nil) }},
 		{"acceptContract", "tool.put", true, true, wish(1, "accept")},
 		{"rejectContract", "tool.reject", true, false, wish(2, "reject")},
-		{"putTool", "tool.put", true, true, do(http.StatusOK, http.MethodPut, tool, map[string]any{"purpose": "greets"})},
-		{"putProgram", "artifact.put", true, true, do(http.StatusOK, http.MethodPut, method, map[string]any{"code": rig.Program("\treturn \"hello \" + call.Arg(0, \"who\").(string), nil\n\t// again")})},
-		{"putEffects", "artifact.effects", true, true, do(http.StatusOK, http.MethodPut, method+"/effects", map[string]any{"hosts": []string{"a.example.org"}})},
-		on("quarantine", map[string]any{"reason": "suspect"}), on("release", map[string]any{}), on("regenerate", map[string]any{}), on("promote", map[string]any{}),
-		on("rollback", map[string]any{"generation": "gen-1"}), on("pin", map[string]any{}), on("unpin", map[string]any{}), on("approve", map[string]any{}),
-		{"applyRecommendation", "recommendation.apply", true, true, post("/v1/recommendations/"+advice+"/apply", map[string]any{})},
+		{"putTool", "tool.put", true, true, do(http.StatusOK, http.MethodPut, tool,
+			map[string]any{"purpose": "greets"})},
+		{"putProgram", "artifact.put", true, true, do(http.StatusOK, http.MethodPut, method,
+			map[string]any{"code": rig.Program(
+				"\treturn \"hello \" + call.Arg(0, \"who\").(string), nil\n\t// again")})},
+		{"putEffects", "artifact.effects", true, true, do(http.StatusOK, http.MethodPut, method+"/effects",
+			map[string]any{"hosts": []string{"a.example.org"}})},
+		on("quarantine", map[string]any{"reason": "suspect"}), on("release", map[string]any{}),
+		on("regenerate", map[string]any{}), on("promote", map[string]any{}),
+		on("rollback", map[string]any{"generation": "gen-1"}), on("pin", map[string]any{}),
+		on("unpin", map[string]any{}), on("approve", map[string]any{}),
+		{"applyRecommendation", "recommendation.apply", true, true,
+			post("/v1/recommendations/"+advice+"/apply", map[string]any{})},
 		{"dismissRecommendation", "recommendation.dismiss", false, true, func() {
 			eve.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+advice+"/apply", map[string]any{"undo": true})
 			eve.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+advice+"/dismiss", map[string]any{})
 		}},
-		{"putSignature", "signature.put", false, true, do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa", map[string]any{"instructions": "answer", "inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})},
-		{"deleteSignature", "signature.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/signatures/qa", nil)},
-		{"putConnection", "connection.put", false, true, do(http.StatusCreated, http.MethodPut, "/v1/connections/weather", map[string]any{"hosts": []string{"a.example.org"}, "methods": []string{"GET"}, "roles": []string{"clerk"},
-			"auth": map[string]any{"type": "bearer", "secret": secretOfConnection}})},
-		{"deleteConnection", "connection.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/connections/weather", nil)},
-		{"patchPolicy", "policy.change", true, true, do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"repair_enabled": false})},
+		{"putSignature", "signature.put", false, true, do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa",
+			map[string]any{"instructions": "answer", "inputs": []any{map[string]any{"name": "q"}},
+				"outputs": []any{map[string]any{"name": "a"}}})},
+		{"deleteSignature", "signature.delete", true, false, do(http.StatusNoContent, http.MethodDelete,
+			"/v1/signatures/qa", nil)},
+		{"putConnection", "connection.put", false, true, do(http.StatusCreated, http.MethodPut,
+			"/v1/connections/weather", map[string]any{"hosts": []string{"a.example.org"}, "methods": []string{"GET"},
+				"roles": []string{"clerk"},
+				"auth":  map[string]any{"type": "bearer", "secret": secretOfConnection}})},
+		{"deleteConnection", "connection.delete", true, false, do(http.StatusNoContent, http.MethodDelete,
+			"/v1/connections/weather", nil)},
+		{"patchPolicy", "policy.change", true, true, do(http.StatusOK, http.MethodPatch, "/v1/policy",
+			map[string]any{"repair_enabled": false})},
 		{"undo", "policy.change", true, true, func() {
 			eve.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+newest()+"/undo", map[string]any{})
 		}},
 		{"deleteArtifact", "artifact.archive", true, true, do(http.StatusNoContent, http.MethodDelete, method, nil)},
-		{"restore", "maintenance.restore", true, true, post("/v1/maintenance/restore", map[string]any{"role": "clerk", "method": "greet"})},
+		{"restore", "maintenance.restore", true, true, post("/v1/maintenance/restore",
+			map[string]any{"role": "clerk", "method": "greet"})},
 		{"deleteTool", "tool.archive", true, true, do(http.StatusNoContent, http.MethodDelete, tool, nil)},
-		{"prune", "maintenance.prune", false, true, post("/v1/maintenance/prune", map[string]any{"stale_days": 0, "dry_run": false})},
+		{"prune", "maintenance.prune", false, true, post("/v1/maintenance/prune",
+			map[string]any{"stale_days": 0, "dry_run": false})},
 		{"exportStore", "store.export", false, false, do(http.StatusOK, http.MethodGet, "/v1/maintenance/export", nil)},
 		{"deleteFile", "file.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/files/"+file, nil)},
-		{"deleteSession", "session.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+id, nil)},
-		{"putNamespace", "namespace.create", false, false, do(http.StatusCreated, http.MethodPut, "/v1/namespaces/made", nil)},
-		{"deleteNamespace", "namespace.delete", false, false, do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/made", nil)},
+		{"deleteSession", "session.delete", true, false, do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+id,
+			nil)},
+		{"putNamespace", "namespace.create", false, false, do(http.StatusCreated, http.MethodPut, "/v1/namespaces/made",
+			nil)},
+		{"deleteNamespace", "namespace.delete", false, false, do(http.StatusNoContent, http.MethodDelete,
+			"/v1/namespaces/made", nil)},
 	}
 }
 
@@ -161,11 +192,14 @@ func TestEveryOperationIsAudited(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{
 		"clerk.greet": {rig.Program("\treturn \"hello \" + call.Arg(0, \"who\").(string), nil")},
 		"clerk.slow":  {rig.Held(rig.ProgEcho)},
-		"clerk.wants": {rig.Program("\tcall.Delegate(fmt.Sprint(\"wish\", call.Arg(0, \"least\")), recurgent.Contract{Deliverable: map[string]any{\"min_items\": call.Arg(0, \"least\")}})\n\treturn 1, nil", "fmt")},
-		"low.m":       {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
+		"clerk.wants": {rig.Program(
+			"\tcall.Delegate(fmt.Sprint(\"wish\", call.Arg(0, \"least\")), recurgent.Contract{Deliverable: map[string]any{\"min_items\": call.Arg(0, \"least\")}})\n\treturn 1, nil", "fmt")},
+		"low.m": {rig.Program(
+			"\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
 	})
 	file := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(file, []byte("eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("eve token-of-eve-0001\ncal token-of-cal-0002 scopes=read,call\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := rig.Start(t, m, "--auth-tokens-file", file)
@@ -182,12 +216,15 @@ func TestEveryOperationIsAudited(t *testing.T) {
 			t.Errorf("%s: the reply names the entry %q, the newest is %v", op.id, left, e["id"])
 		}
 		if session, _ := e["session_id"].(string); session != "" && !chain.AboutSessions(op.action) {
-			t.Errorf("%s: its entry is erased with the session %s, which store verify would take for an alteration", op.id, session)
+			t.Errorf("%s: its entry is erased with the session %s, which store verify would take for an alteration",
+				op.id, session)
 		}
 		_, before := e["before"]
 		_, after := e["after"]
-		if e["action"] != op.action || e["principal"] != "eve" || e["actor"] != "eve" || before != op.before || after != op.after || e["target"] == "" {
-			t.Errorf("%s: got the entry %v, want %s by eve with before %v and after %v", op.id, e, op.action, op.before, op.after)
+		if e["action"] != op.action || e["principal"] != "eve" || e["actor"] != "eve" || before != op.before ||
+			after != op.after || e["target"] == "" {
+			t.Errorf("%s: got the entry %v, want %s by eve with before %v and after %v", op.id, e, op.action, op.before,
+				op.after)
 		}
 	}
 	for _, id := range changing(t) {
@@ -195,7 +232,8 @@ func TestEveryOperationIsAudited(t *testing.T) {
 			t.Errorf("%s is audited: %v, and an exception: %q", id, done[id], unaudited[id])
 		}
 	}
-	if known := changing(t); slices.ContainsFunc(slices.Collect(maps.Keys(unaudited)), func(id string) bool { return !slices.Contains(known, id) }) {
+	if known := changing(t); slices.ContainsFunc(slices.Collect(maps.Keys(unaudited)),
+		func(id string) bool { return !slices.Contains(known, id) }) {
 		t.Errorf("an exception is no operation: %v", unaudited)
 	}
 	checkTrail(eve, cal)
@@ -261,7 +299,8 @@ func TestEntriesOfNothingAndReasons(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "greets"})
-	for _, path := range []string{"/v1/tools/none?reason=why", "/v1/tools/none/methods/m", "/v1/tools/clerk/methods/m"} {
+	for _, path := range []string{"/v1/tools/none?reason=why", "/v1/tools/none/methods/m",
+		"/v1/tools/clerk/methods/m"} {
 		d.Do(http.StatusNoContent, http.MethodDelete, path, nil)
 		if trail := d.List("/v1/maintenance/audit"); len(trail) != 1 {
 			t.Errorf("DELETE %s left %v", path, trail[0])
@@ -272,7 +311,8 @@ func TestEntriesOfNothingAndReasons(t *testing.T) {
 	if trail := d.List("/v1/maintenance/audit"); len(trail) != 2 {
 		t.Errorf("the tool was archived twice: %v", trail)
 	}
-	for _, args := range [][]string{{"namespaces", "create", "acme", "--reason", "a new customer"}, {"namespaces", "rm", "acme", "--yes", "--reason", "who left & said so"}} {
+	for _, args := range [][]string{{"namespaces", "create", "acme", "--reason", "a new customer"},
+		{"namespaces", "rm", "acme", "--yes", "--reason", "who left & said so"}} {
 		if out, errs, code := d.Client(args...); code != 0 {
 			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
 		}

@@ -26,15 +26,19 @@ func TestDeletion(t *testing.T) {
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
 	id := in.Session("clerk", map[string]any{"context": map[string]any{"note": canary}})
 	in.WantValue(in.Call(id, "greet", canary), "hello from acme to "+canary, "generated")
-	started := in.Send(http.MethodPost, "/v1/sessions/"+id+"/calls", rig.Encode(t, map[string]any{"method": "slow", "args": []any{canary}}), map[string]string{"Prefer": "respond-async"}).Object(t)
+	started := in.Send(http.MethodPost, "/v1/sessions/"+id+"/calls",
+		rig.Encode(t, map[string]any{"method": "slow", "args": []any{canary}}),
+		map[string]string{"Prefer": "respond-async"}).Object(t)
 	rig.Until(t, "the model is asked", func() bool { return len(m.Questions()) == 2 })
 	followed := follow(t, in, "")
-	if got := d.Get("/v1/namespaces/acme"); fmt.Sprint(got["holds"]) != "map[connections:0 methods:1 sessions:1 tools:1]" {
+	if got := d.Get("/v1/namespaces/acme"); fmt.Sprint(
+		got["holds"]) != "map[connections:0 methods:1 sessions:1 tools:1]" {
 		t.Errorf("it holds %v", got)
 	}
 	d.Do(http.StatusNoContent, http.MethodDelete, "/v1/namespaces/acme", nil)
 	followed("the stream ends by itself")
-	if r := in.Send(http.MethodGet, "/v1/calls/"+started["call_id"].(string), nil, nil); r.Status != http.StatusNotFound {
+	if r := in.Send(http.MethodGet, "/v1/calls/"+started["call_id"].(string), nil,
+		nil); r.Status != http.StatusNotFound {
 		t.Errorf("its call: %d %s", r.Status, r.Body)
 	}
 	d.Do(http.StatusNotFound, http.MethodDelete, "/v1/namespaces/acme", nil)
@@ -45,7 +49,8 @@ func TestDeletion(t *testing.T) {
 		}
 	}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)
-	for _, list := range []string{"/v1/tools", "/v1/sessions", "/v1/calls", "/v1/maintenance/audit", "/v1/recommendations"} {
+	for _, list := range []string{"/v1/tools", "/v1/sessions", "/v1/calls", "/v1/maintenance/audit",
+		"/v1/recommendations"} {
 		if got := in.List(list); len(got) != 0 {
 			t.Errorf("the new one has %s: %v", list, got)
 		}
@@ -54,7 +59,8 @@ func TestDeletion(t *testing.T) {
 	for _, e := range d.List("/v1/maintenance/audit") {
 		actions = append(actions, fmt.Sprint(e["actor"], " ", e["action"], " ", e["target"]))
 	}
-	if got := strings.Join(actions, ", "); got != "local namespace.create acme, local namespace.delete acme, local namespace.create acme" {
+	if got := strings.Join(actions,
+		", "); got != "local namespace.create acme, local namespace.delete acme, local namespace.create acme" {
 		t.Errorf("the audit trail says %s", got)
 	}
 }
@@ -144,10 +150,12 @@ func TestDeletionOfATokensNamespace(t *testing.T) {
 func TestDeletionUnderLoad(t *testing.T) {
 	t.Parallel()
 	double := func(canary string) string { // its executable holds the text, too
-		return rig.Program("\tn, ok := call.Args[0].(float64)\n\tif !ok {\n\t\treturn \"" + canary + "\", nil\n\t}\n\treturn n * 2, nil")
+		return rig.Program("\tn, ok := call.Args[0].(float64)\n\tif !ok {\n\t\treturn \"" + canary +
+			"\", nil\n\t}\n\treturn n * 2, nil")
 	}
 	const canary = "canary-of-acme"
-	m := rig.NewModel(t, rig.Script{"worker.double": {double(canary), double("beta")}, "clerk.greet": {greeter("acme")}, "clerk.held": {rig.Held(greeter(canary))},
+	m := rig.NewModel(t, rig.Script{"worker.double": {double(canary), double("beta")}, "clerk.greet": {greeter("acme")},
+		"clerk.held": {rig.Held(greeter(canary))},
 		"clerk.spin": {rig.Program("\tfor n := 0; ; n++ {\n\t\tif n < 0 {\n\t\t\treturn nil, nil\n\t\t}\n\t}")}})
 	defer m.Release()
 	d := rig.StartIn(t, m, []string{rig.OwnCompiler})
@@ -165,7 +173,9 @@ func TestDeletionUnderLoad(t *testing.T) {
 	acme.WantValue(acme.Call(clerk, "greet", canary), "hello from acme to "+canary, "generated")
 	var begun []string
 	for _, method := range []string{"held", "spin", "spin", "spin"} { // one forges, two run, one waits for a runner
-		r := acme.Send(http.MethodPost, "/v1/sessions/"+acme.Session("clerk")+"/calls", rig.Encode(t, map[string]any{"method": method, "args": []any{canary}}), map[string]string{"Prefer": "respond-async"})
+		r := acme.Send(http.MethodPost, "/v1/sessions/"+acme.Session("clerk")+"/calls",
+			rig.Encode(t, map[string]any{"method": method, "args": []any{canary}}),
+			map[string]string{"Prefer": "respond-async"})
 		begun = append(begun, r.Object(t)["call_id"].(string))
 	}
 	rig.Until(t, "a program spins", func() bool { return d.Metric(`recurgent_runners{state="busy"}`) > 0 })

@@ -17,7 +17,8 @@ func TestEarlierDirectoriesOpenAsDefault(t *testing.T) {
 	rig.OnDisk(t, "no earlier version kept one")
 	for _, name := range []string{"v1-stopped", "v1-killed"} {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Join(rig.Root(), "internal/store/disk/testdata/directories", name))); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(rig.Root(), "internal/store/disk/testdata/directories",
+			name))); err != nil {
 			t.Fatal(err)
 		}
 		sessions, err := os.ReadDir(filepath.Join(dir, "sessions"))
@@ -31,7 +32,8 @@ func TestEarlierDirectoriesOpenAsDefault(t *testing.T) {
 			if all := root.List("/v1/namespaces"); len(all) != 1 || all[0]["name"] != "default" {
 				t.Errorf("%s: the namespaces are %v", name, all)
 			}
-			for _, list := range []string{"/v1/sessions", "/v1/tools", "/v1/calls", "/v1/maintenance/audit", "/v1/recommendations"} {
+			for _, list := range []string{"/v1/sessions", "/v1/tools", "/v1/calls", "/v1/maintenance/audit",
+				"/v1/recommendations"} {
 				got := root.List(list)
 				if n, again := held[list]; again && n != len(got) {
 					t.Errorf("%s: %d %s, and %d before", name, len(got), list, n)
@@ -48,7 +50,8 @@ func TestEarlierDirectoriesOpenAsDefault(t *testing.T) {
 			t.Errorf("%s holds %v", name, held)
 		}
 		a := person(d, tokenA, "")
-		for _, list := range []string{"/v1/sessions", "/v1/tools", "/v1/calls", "/v1/maintenance/audit", "/v1/recommendations"} {
+		for _, list := range []string{"/v1/sessions", "/v1/tools", "/v1/calls", "/v1/maintenance/audit",
+			"/v1/recommendations"} {
 			if got := a.List(list); len(got) != 0 {
 				t.Errorf("%s: another namespace has %s: %v", name, list, got)
 			}

@@ -40,10 +40,12 @@ func TestNamespaceMoves(t *testing.T) {
 		out, errs, code := rig.Run(t, append(rig.Environment(dir), "RECURGENT_TOKEN="+token), args...)
 		return out + errs, code
 	}
-	if said, code := command(tokenA, "store", "export", "--url", d.URL, "--namespace", "a", archive); code == 0 || !strings.Contains(said, "admin") {
+	if said, code := command(tokenA, "store", "export", "--url", d.URL, "--namespace", "a",
+		archive); code == 0 || !strings.Contains(said, "admin") {
 		t.Errorf("exported without the scope admin: %d %s", code, said)
 	}
-	if said, code := command(tokenRoot, "store", "export", "--url", d.URL, "--namespace", "nobody", archive); code == 0 {
+	if said, code := command(tokenRoot, "store", "export", "--url", d.URL, "--namespace", "nobody",
+		archive); code == 0 {
 		t.Errorf("exported no namespace: %s", said)
 	}
 	if said, code := command(tokenRoot, "store", "export", "--url", d.URL, "--namespace", "a", archive); code != 0 {
@@ -87,7 +89,8 @@ func TestNamespaceMoves(t *testing.T) {
 	if said, code := offline("import", archive, "--namespace", "b"); code == 0 {
 		t.Errorf("imported over a namespace, and one that the archive lacks: %s", said)
 	}
-	if said, code := offline("import", archive, "--namespace", "a"); code != 0 || !strings.Contains(said, "audit trail of a") {
+	if said, code := offline("import", archive, "--namespace",
+		"a"); code != 0 || !strings.Contains(said, "audit trail of a") {
 		t.Fatalf("store import: %d %s", code, said)
 	}
 	if said, code := offline("import", archive, "--namespace", "a"); code == 0 {

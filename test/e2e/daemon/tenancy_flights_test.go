@@ -24,18 +24,22 @@ func TestSharedForgesShowNothing(t *testing.T) {
 			m, release := rig.NewModel(t, nil), make(chan struct{})
 			m.Default(func(q openaitest.Request) openaitest.Reply {
 				switch {
-				case !strings.Contains(q.Text, canary): // ben's own request, where he came too late for ann's: the model repeats what it was sent
+				// ben's own request, where he came too late for ann's: the model repeats what it was sent
+				case !strings.Contains(q.Text, canary):
 					return openaitest.Code(rig.ProgGiven)
 				case q.Repair:
 					return openaitest.Code(next)
 				}
 				return openaitest.Reply{Wait: release, Code: bad}
 			})
-			d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann token-of-ann-in-a-0001 scopes=read,call\nben token-of-ben-in-a-0002 scopes=read,call\n")).One() // replicas share programs, not why there is none
+			// replicas share programs, not why there is none
+			d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+				"ann token-of-ann-in-a-0001 scopes=read,call\nben token-of-ben-in-a-0002 scopes=read,call\n")).One()
 			ann, ben := person(d, "token-of-ann-in-a-0001", ""), person(d, "token-of-ben-in-a-0002", "")
 			begin := func(p *rig.Daemon, arg string) (callID string) {
 				in := p.Session("clerk", map[string]any{"debug": true})
-				r := p.Send(http.MethodPost, "/v1/sessions/"+in+"/calls", []byte(`{"method": "look", "args": ["`+arg+`"]}`), map[string]string{"Prefer": "respond-async"})
+				r := p.Send(http.MethodPost, "/v1/sessions/"+in+"/calls",
+					[]byte(`{"method": "look", "args": ["`+arg+`"]}`), map[string]string{"Prefer": "respond-async"})
 				callID, _ = r.Object(t)["call_id"].(string)
 				await(t, p, callID, "event: call.forging")
 				return callID
@@ -47,15 +51,19 @@ func TestSharedForgesShowNothing(t *testing.T) {
 			await(t, ann, first, "event: call.finished")
 			await(t, ben, second, "event: call.finished")
 			mine, theirs := ann.Get("/v1/calls/"+first), ben.Get("/v1/calls/"+second)
-			if text := string(rig.Encode(t, mine["outcome"])) + string(rig.Encode(t, mine["attempt_failures"])); !strings.Contains(text, canary) {
+			if text := string(rig.Encode(t, mine["outcome"])) + string(rig.Encode(t,
+				mine["attempt_failures"])); !strings.Contains(text, canary) {
 				t.Errorf("ann's own call does not say what was refused: %v", mine)
 			}
 			places := map[string]string{}
-			for _, path := range []string{"/v1/calls/" + second, "/v1/calls/" + second + "/why", "/v1/calls/" + second + "/events", fmt.Sprint("/v1/sessions/", theirs["session_id"], "/history"), "/v1/tools/clerk", "/v1/calls"} {
+			for _, path := range []string{"/v1/calls/" + second, "/v1/calls/" + second + "/why",
+				"/v1/calls/" + second + "/events", fmt.Sprint("/v1/sessions/", theirs["session_id"], "/history"),
+				"/v1/tools/clerk", "/v1/calls"} {
 				places[path] = string(ben.Send(http.MethodGet, path, nil, nil).Body)
 			}
 			for place, text := range places {
-				if strings.Contains(text, canary) || strings.Contains(text, first) || strings.Contains(text, fmt.Sprint(mine["session_id"])) {
+				if strings.Contains(text, canary) || strings.Contains(text, first) ||
+					strings.Contains(text, fmt.Sprint(mine["session_id"])) {
 					t.Errorf("ben's %s shows what is of ann: %s", place, text)
 				}
 			}

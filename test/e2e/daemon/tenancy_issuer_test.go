@@ -19,7 +19,8 @@ import (
 
 // ofIssuer are the settings for an issuer's tokens.
 func ofIssuer(id *oidctest.Issuer, more ...string) []string {
-	return append([]string{"--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim", "namespace"}, more...)
+	return append([]string{"--oidc-issuer", id.URL, "--oidc-audience", "recurgentd", "--oidc-namespace-claim",
+		"namespace"}, more...)
 }
 
 // An issuer's tokens, good and refused, stand nowhere in what the daemon writes, sends or answers: log, traces, data directory, metrics, replies and
@@ -31,26 +32,36 @@ func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 	traces := httptest.NewServer(spans)
 	t.Cleanup(traces.Close)
 	m := rig.NewModel(t, rig.Script{"clerk.greet": {greeter("issuer")}})
-	d := rig.StartIn(t, m, []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + traces.URL + "/v1/traces", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
-		ofIssuer(id, "--log-level", "debug", "--model-prices", rig.WriteFile(t, "prices.yaml", "currency: EUR\nmodels: {}\n"))...)
+	d := rig.StartIn(t, m, []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + traces.URL + "/v1/traces",
+		"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"},
+		ofIssuer(id, "--log-level", "debug", "--model-prices", rig.WriteFile(t, "prices.yaml",
+			"currency: EUR\nmodels: {}\n"))...)
 	now := time.Now()
 	all := map[string]any{"scope": "read call operate admin"}
 	good := id.Token(t, now, all)
 	unknown := oidctest.RSA(t, "of-nobody")
 	tokens := map[string]string{
-		"good": good, "expired": id.Token(t, now.Add(-48*time.Hour), all), "for others": id.Token(t, now, map[string]any{"aud": "other"}), "no namespace": id.Token(t, now, map[string]any{"namespace": nil}),
-		"no right": id.Token(t, now, map[string]any{"scope": ""}), "an unknown key": oidctest.Sign(t, unknown, nil, id.Claims(now, all)), "tampered": good[:len(good)-6] + "AAAAAA", "a word": "eyJ-not-a-token-at-all.of.anybody",
+		"good": good, "expired": id.Token(t, now.Add(-48*time.Hour), all),
+		"for others":     id.Token(t, now, map[string]any{"aud": "other"}),
+		"no namespace":   id.Token(t, now, map[string]any{"namespace": nil}),
+		"no right":       id.Token(t, now, map[string]any{"scope": ""}),
+		"an unknown key": oidctest.Sign(t, unknown, nil, id.Claims(now, all)),
+		"tampered":       good[:len(good)-6] + "AAAAAA", "a word": "eyJ-not-a-token-at-all.of.anybody",
 		"two namespaces": id.Token(t, now, map[string]any{"namespace": []string{"a", "b"}}),
 	}
 	seen := &bytes.Buffer{}
 	for name, token := range tokens {
 		p := person(d, token, "")
-		for _, o := range [][3]string{{http.MethodGet, "/v1/sessions"}, {http.MethodGet, "/v1/none"}, {http.MethodPost, "/v1/sessions", `{"role": "clerk"}`}, {http.MethodGet, "/v1/usage"}, {http.MethodPost, "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`}, {http.MethodGet, "/v1/calls/call_none/why"}} {
+		for _, o := range [][3]string{{http.MethodGet, "/v1/sessions"}, {http.MethodGet, "/v1/none"},
+			{http.MethodPost, "/v1/sessions", `{"role": "clerk"}`}, {http.MethodGet, "/v1/usage"},
+			{http.MethodPost, "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`},
+			{http.MethodGet, "/v1/calls/call_none/why"}} {
 			var body []byte
 			if o[2] != "" {
 				body = []byte(o[2])
 			}
-			r := p.Send(o[0], o[1], body, map[string]string{"Accept": "application/json, text/event-stream", "X-Request-Id": "asked-" + strings.ReplaceAll(name, " ", "-")})
+			r := p.Send(o[0], o[1], body, map[string]string{"Accept": "application/json, text/event-stream",
+				"X-Request-Id": "asked-" + strings.ReplaceAll(name, " ", "-")})
 			if name == "good" && r.Status == http.StatusUnauthorized || name != "good" && r.Status < 400 {
 				t.Errorf("%s: %s %s: %d %s", name, o[0], o[1], r.Status, r.Body)
 			}
@@ -62,7 +73,8 @@ func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 	in := p.Session("clerk", map[string]any{"debug": true})
 	called := p.Call(in, "greet", "you")
 	p.WantValue(called, "hello from issuer to you", "generated")
-	for _, path := range []string{"/metrics", "/v1/calls/" + called.CallID, "/v1/calls/" + called.CallID + "/why", "/v1/sessions/" + in + "/history", "/v1/maintenance/audit", "/v1/maintenance/export"} {
+	for _, path := range []string{"/metrics", "/v1/calls/" + called.CallID, "/v1/calls/" + called.CallID + "/why",
+		"/v1/sessions/" + in + "/history", "/v1/maintenance/audit", "/v1/maintenance/export"} {
 		seen.Write(p.Do(http.StatusOK, http.MethodGet, path, nil).Body)
 	}
 	id.SetKeys(oidctest.EC(t, "ec-2")) // what is logged of keys that change, too
@@ -86,8 +98,10 @@ func TestTokensOfAnIssuerStayUnseen(t *testing.T) {
 			}
 		}
 	}
-	if !bytes.Contains(places["log"], []byte("asked-tampered")) || !bytes.Contains(places["traces"], []byte(called.CallID)) || len(places) < 10 {
-		t.Errorf("too little was searched: %d places, a log of %d and traces of %d bytes", len(places), len(places["log"]), len(places["traces"]))
+	if !bytes.Contains(places["log"], []byte("asked-tampered")) ||
+		!bytes.Contains(places["traces"], []byte(called.CallID)) || len(places) < 10 {
+		t.Errorf("too little was searched: %d places, a log of %d and traces of %d bytes", len(places),
+			len(places["log"]), len(places["traces"]))
 	}
 }
 
@@ -96,17 +110,23 @@ func TestRateOfAnIssuersPeople(t *testing.T) {
 	t.Parallel()
 	id := oidctest.New(t)
 	m := rig.NewModel(t, rig.Script{"clerk.slow": {rig.Held(rig.ProgGiven)}, "clerk.other": {rig.Held(rig.ProgGiven)}})
-	d := rig.Start(t, m, ofIssuer(id, "--oidc-rate", "0.001/s", "--oidc-concurrency", "1", "--auth-tokens-file", rig.WriteFile(t, "tokens", "alice token-of-alice-0001 namespace=acme\n"))...).One() // each replica has its own rates
+	// each replica has its own rates
+	d := rig.Start(t, m, ofIssuer(id, "--oidc-rate", "0.001/s", "--oidc-concurrency", "1", "--auth-tokens-file",
+		rig.WriteFile(t, "tokens", "alice token-of-alice-0001 namespace=acme\n"))...).One()
 	now := time.Now()
-	first, second, bob := person(d, id.Token(t, now, nil), ""), person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""), person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
+	first, second, bob := person(d, id.Token(t, now, nil), ""),
+		person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""),
+		person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
 	ok := first.Send(http.MethodGet, "/v1/sessions", nil, nil)
-	if ok.Status != http.StatusOK || ok.Header.Get("RateLimit-Policy") != `"requests";q=1;w=1000` || !strings.HasPrefix(ok.Header.Get("RateLimit"), `"requests";r=0;t=`) {
+	if ok.Status != http.StatusOK || ok.Header.Get("RateLimit-Policy") != `"requests";q=1;w=1000` ||
+		!strings.HasPrefix(ok.Header.Get("RateLimit"), `"requests";r=0;t=`) {
 		t.Errorf("%d %v", ok.Status, ok.Header)
 	}
 	for name, p := range map[string]*rig.Daemon{"the same token": first, "another token": second} {
 		r := p.Send(http.MethodGet, "/v1/sessions", nil, nil)
 		rig.CheckProblem(t, name, r)
-		if r.Status != http.StatusTooManyRequests || r.Object(t)["code"] != "rate_limited" || r.Header.Get("Retry-After") == "" {
+		if r.Status != http.StatusTooManyRequests || r.Object(t)["code"] != "rate_limited" ||
+			r.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", name, r.Status, r.Body)
 		}
 	}
@@ -124,12 +144,15 @@ func TestConcurrencyOfAnIssuersPeople(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"clerk.slow": {rig.Held(rig.ProgGiven)}, "clerk.more": {rig.ProgGiven}})
 	d := rig.Start(t, m, ofIssuer(id, "--oidc-concurrency", "1")...).One()
 	now := time.Now()
-	alice, again, bob := person(d, id.Token(t, now, nil), ""), person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""), person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
+	alice, again, bob := person(d, id.Token(t, now, nil), ""),
+		person(d, id.Token(t, now, map[string]any{"jti": "another"}), ""),
+		person(d, id.Token(t, now, map[string]any{"sub": "bob"}), "")
 	root := person(d, id.Token(t, now, map[string]any{"sub": "root", "scope": "admin"}), "")
 	begin := func(p *rig.Daemon, method string) chan error {
 		in, ended := p.Session("clerk"), make(chan error, 1)
 		go func() {
-			_, err := p.Try(context.Background(), http.MethodPost, "/v1/sessions/"+in+"/calls", []byte(`{"method": "`+method+`", "args": ["x"]}`), nil)
+			_, err := p.Try(context.Background(), http.MethodPost, "/v1/sessions/"+in+"/calls",
+				[]byte(`{"method": "`+method+`", "args": ["x"]}`), nil)
 			ended <- err
 		}()
 		return ended

@@ -20,7 +20,8 @@ var namings = []struct {
 	{"id", http.MethodPatch, "/v1/sessions/%s/context", map[string]any{"note": nil}},
 	{"id", http.MethodDelete, "/v1/sessions/%s", nil},
 	{"id", http.MethodGet, "/v1/sessions/%s/methods/greet", nil},
-	{"id", http.MethodPost, "/v1/functions/clerk__greet", map[string]any{"arguments": map[string]any{"who": "x"}, "session_id": "%s"}},
+	{"id", http.MethodPost, "/v1/functions/clerk__greet", map[string]any{"arguments": map[string]any{"who": "x"},
+		"session_id": "%s"}},
 	{"id", http.MethodGet, "/v1/calls?session_id=%s", nil},
 	{"id", http.MethodDelete, "/v1/files/%s", nil},
 	{"id", http.MethodPost, "/v1/recommendations/%s/apply", map[string]any{}},
@@ -56,12 +57,15 @@ func TestOperationsElsewhere(t *testing.T) {
 				if o.body == nil {
 					return a.Send(o.method, path, nil, nil)
 				}
-				return a.Send(o.method, path, bytes.ReplaceAll(rig.Encode(t, o.body), []byte("%s"), []byte(id)), map[string]string{"Content-Type": kindOf(o.method)})
+				return a.Send(o.method, path, bytes.ReplaceAll(rig.Encode(t, o.body), []byte("%s"), []byte(id)),
+					map[string]string{"Content-Type": kindOf(o.method)})
 			}
 			none := id[:len(id)-4] + "zzzz"
 			got, want := send(id), send(none)
-			if got.Status != want.Status || !bytes.Equal(withoutIDs(got.Body, id), withoutIDs(want.Body, none)) || bytes.Contains(got.Body, []byte(b.canary)) {
-				t.Errorf("%s %s with what b has (%s): %d %s\nwith what nobody has: %d %s", o.method, o.path, id, got.Status, got.Body, want.Status, want.Body)
+			if got.Status != want.Status || !bytes.Equal(withoutIDs(got.Body, id), withoutIDs(want.Body, none)) ||
+				bytes.Contains(got.Body, []byte(b.canary)) {
+				t.Errorf("%s %s with what b has (%s): %d %s\nwith what nobody has: %d %s", o.method, o.path, id,
+					got.Status, got.Body, want.Status, want.Body)
 			}
 			if strings.Contains(o.path, "/%s") && got.Status != http.StatusNotFound {
 				t.Errorf("%s %s of b (%s): %d %s", o.method, o.path, id, got.Status, got.Body)
@@ -78,11 +82,13 @@ func TestOperationsElsewhere(t *testing.T) {
 	// A file of b is no argument in a.
 	a.Do(http.StatusOK, http.MethodPut, rig.MethodPath("reader", "read"), map[string]any{"code": reader})
 	for _, x := range []*tenant{a, b} {
-		got := a.Invoke(a.ids["id"][0], map[string]any{"role": "reader", "method": "read", "args": []any{map[string]any{"$file": x.ids["file"][0]}}})
+		got := a.Invoke(a.ids["id"][0], map[string]any{"role": "reader", "method": "read",
+			"args": []any{map[string]any{"$file": x.ids["file"][0]}}})
 		switch {
 		case x == a && got.Outcome.Value != "bytes of "+a.canary:
 			t.Errorf("a's own file: %+v", got.Outcome)
-		case x == b && (got.Outcome.ErrorType != "file_not_found" || strings.Contains(fmt.Sprint(got.Outcome), b.canary)):
+		case x == b && (got.Outcome.ErrorType != "file_not_found" ||
+			strings.Contains(fmt.Sprint(got.Outcome), b.canary)):
 			t.Errorf("a file of b as an argument: %+v", got.Outcome)
 		}
 	}
@@ -115,7 +121,8 @@ var aging = regexp.MustCompile(`"score":[0-9.e-]+`)
 // holdings is what the tenant has, as its lists show it.
 func (x *tenant) holdings() string {
 	var all strings.Builder
-	for _, list := range []string{"/v1/sessions", "/v1/calls", "/v1/files", "/v1/tools", "/v1/recommendations", "/v1/maintenance/audit", "/v1/signatures", "/v1/tools/clerk/methods/greet/generations"} {
+	for _, list := range []string{"/v1/sessions", "/v1/calls", "/v1/files", "/v1/tools", "/v1/recommendations",
+		"/v1/maintenance/audit", "/v1/signatures", "/v1/tools/clerk/methods/greet/generations"} {
 		for _, e := range x.List(list) {
 			text := string(rig.Encode(x.T, e))
 			if list == "/v1/tools" {
@@ -139,7 +146,8 @@ func TestStreamsResumeInTheirNamespace(t *testing.T) {
 	known := b.ids["call_id"][0]
 	none := known[:len(known)-4] + "zzzz"
 	behind, unknown := follow(t, a.Daemon, known)(last.CallID), follow(t, a.Daemon, none)(last.CallID)
-	if !bytes.Equal(behind, unknown) || bytes.Contains(behind, []byte(b.canary)) || bytes.Contains(behind, []byte(known)) {
+	if !bytes.Equal(behind, unknown) || bytes.Contains(behind, []byte(b.canary)) ||
+		bytes.Contains(behind, []byte(known)) {
 		t.Errorf("behind a call of b the stream has\n%s\nand behind none\n%s", behind, unknown)
 	}
 	if n := bytes.Count(behind, []byte("event: call.finished")); n != len(a.List("/v1/calls")) {

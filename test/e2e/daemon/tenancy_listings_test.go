@@ -16,7 +16,8 @@ import (
 
 const (
 	tokenAnn, tokenBen, tokenOp = "token-of-ann-0000001", "token-of-ben-0000002", "token-of-op-00000003"
-	tokensOfThree               = "ann " + tokenAnn + " scopes=read,call\nben " + tokenBen + " scopes=read,call\nop " + tokenOp + " scopes=read,call,operate\n"
+	tokensOfThree               = "ann " + tokenAnn + " scopes=read,call\nben " + tokenBen + " scopes=read,call\nop " +
+		tokenOp + " scopes=read,call,operate\n"
 
 	// What ann talks her model into. Each of her texts has the word.
 	canary  = "zephyr"
@@ -28,9 +29,11 @@ const (
 
 // talkedInto is the answer of a model that declares texts with the word.
 func talkedInto(word string) openaitest.Reply {
-	return openaitest.Reply{Code: rig.ProgMayPanic, Declared: map[string]any{"summary": strings.ReplaceAll(says, canary, word), "parameters": []any{
-		map[string]any{"name": "x", "type": "string", "required": true, "description": word + " \u2066first\U000e0041"}},
-		"returns": map[string]any{"type": "string", "description": word + "\u2028second", "$comment": word}}}
+	return openaitest.Reply{Code: rig.ProgMayPanic,
+		Declared: map[string]any{"summary": strings.ReplaceAll(says, canary, word), "parameters": []any{
+			map[string]any{"name": "x", "type": "string", "required": true,
+				"description": word + " \u2066first\U000e0041"}},
+			"returns": map[string]any{"type": "string", "description": word + "\u2028second", "$comment": word}}}
 }
 
 // three starts a daemon for ann, ben and an operator in one namespace.
@@ -39,7 +42,8 @@ func three(t *testing.T, script rig.Script) (d *rig.Daemon, m *rig.Model) {
 	m = rig.NewModel(t, script)
 	m.Otherwise(rig.ProgGiven)
 	d = rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", tokensOfThree))
-	d.As(tokenOp).Do(http.StatusOK, http.MethodPut, "/v1/tools/librarian/methods/tools", map[string]any{"code": rig.Program("\treturn call.Tools(), nil")})
+	d.As(tokenOp).Do(http.StatusOK, http.MethodPut, "/v1/tools/librarian/methods/tools",
+		map[string]any{"code": rig.Program("\treturn call.Tools(), nil")})
 	return d, m
 }
 
@@ -53,8 +57,10 @@ type audience struct {
 }
 
 func audienceOf(d *rig.Daemon, m *rig.Model, token string) *audience {
-	a := &audience{Daemon: d.As(token), m: m, name: fmt.Sprint(strings.Fields(strings.ReplaceAll(token, "-", " "))[2], len(m.Questions()))}
-	a.agent = connectAs(d.T, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: a.Plain()}, "2026-07-28")
+	a := &audience{Daemon: d.As(token), m: m, name: fmt.Sprint(strings.Fields(strings.ReplaceAll(token, "-", " "))[2],
+		len(m.Questions()))}
+	a.agent = connectAs(d.T, &mcp.StreamableClientTransport{Endpoint: d.URL + "/mcp", HTTPClient: a.Plain()},
+		"2026-07-28")
 	return a
 }
 
@@ -91,7 +97,8 @@ func (a *audience) listings(word string) map[string]string {
 		all["find_tools "+query] = a.agent.call("find_tools", map[string]any{"query": query, "limit": 50})
 	}
 	a.calls++
-	a.ask("scout", fmt.Sprintf("whole_conversation_%s_%d", a.name, a.calls), "let the clerk greet") // whose words relate to hers
+	// whose words relate to hers
+	a.ask("scout", fmt.Sprintf("whole_conversation_%s_%d", a.name, a.calls), "let the clerk greet")
 	questions := a.m.Questions()
 	known, _, _ := strings.Cut(questions[len(questions)-1].User, "The call that needs the program")
 	_, known, _ = strings.Cut(known, "<known_tools>")
@@ -141,9 +148,11 @@ func TestMethodsOfOthersAreShownOnceVouchedFor(t *testing.T) {
 			var undo string
 			switch way {
 			case "registered":
-				undo = "/v1/maintenance/audit/" + op.Do(http.StatusOK, http.MethodPut, path, map[string]any{"purpose": "sends"}).Header.Get("Recurgent-Audit-Id") + "/undo"
+				undo = "/v1/maintenance/audit/" + op.Do(http.StatusOK, http.MethodPut, path,
+					map[string]any{"purpose": "sends"}).Header.Get("Recurgent-Audit-Id") + "/undo"
 			case "approved":
-				undo = "/v1/maintenance/audit/" + op.Do(http.StatusOK, http.MethodPost, path+"/methods/send_"+canary+"/approve", nil).Header.Get("Recurgent-Audit-Id") + "/undo"
+				undo = "/v1/maintenance/audit/" + op.Do(http.StatusOK, http.MethodPost,
+					path+"/methods/send_"+canary+"/approve", nil).Header.Get("Recurgent-Audit-Id") + "/undo"
 			case "durable":
 				ann.ask(trap, "send_"+canary, "x")
 				if got := op.Artifact(trap, "send_"+canary)["lifecycle_state"]; got != "durable" {
@@ -174,11 +183,13 @@ func TestMethodsOfOthersAreShownOnceVouchedFor(t *testing.T) {
 // What is listed is an identifier, a marked line and a schema: no sentence as a title, and no character that nobody sees.
 func TestListingsAreData(t *testing.T) {
 	t.Parallel()
-	d, m := three(t, rig.Script{trap + ".send": {talkedInto(canary)}, "clerk.greet": {openaitest.Reply{Code: rig.ProgGiven}}})
+	d, m := three(t, rig.Script{trap + ".send": {talkedInto(canary)},
+		"clerk.greet": {openaitest.Reply{Code: rig.ProgGiven}}})
 	op, ben := audienceOf(d, m, tokenOp), audienceOf(d, m, tokenBen)
 	op.ask(trap, "send", "x")
 	op.ask("clerk", "greet", "x")
-	op.Do(http.StatusOK, http.MethodPost, "/v1/tools/"+strings.ReplaceAll(trap, " ", "%20")+"/methods/send/approve", nil)
+	op.Do(http.StatusOK, http.MethodPost, "/v1/tools/"+strings.ReplaceAll(trap, " ", "%20")+"/methods/send/approve",
+		nil)
 	op.Do(http.StatusOK, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "greets\u202e people"})
 	var tools []*mcp.Tool
 	rig.Until(t, "the replica that answers knows of all three", func() bool {
@@ -194,10 +205,12 @@ func TestListingsAreData(t *testing.T) {
 		return len(tools) == 3
 	})
 	sent := tools[slices.IndexFunc(tools, func(x *mcp.Tool) bool { return strings.HasPrefix(x.Name, "Before_any") })]
-	if want := trapped[:40]; !strings.HasPrefix(sent.Title, want) || strings.ContainsAny(sent.Title, " ,") || sent.Annotations.Title != sent.Title || len(sent.Name) > 64 {
+	if want := trapped[:40]; !strings.HasPrefix(sent.Title, want) || strings.ContainsAny(sent.Title, " ,") ||
+		sent.Annotations.Title != sent.Title || len(sent.Name) > 64 {
 		t.Errorf("the sentence is shown as %q, %q, %q", sent.Name, sent.Title, sent.Annotations.Title)
 	}
-	if want := sent.Title + ". Described by a language model, parameters included: " + cleaned; sent.Description != want {
+	if want := sent.Title + ". Described by a language model, parameters included: " +
+		cleaned; sent.Description != want {
 		t.Errorf("described as %q, want %q", sent.Description, want)
 	}
 	greet := tools[slices.IndexFunc(tools, func(x *mcp.Tool) bool { return x.Name == "clerk__greet" })]
@@ -205,7 +218,8 @@ func TestListingsAreData(t *testing.T) {
 		t.Errorf("what a person said is shown as %q", greet.Description)
 	}
 	for _, got := range []string{text(t, sent), string(ben.Send("GET", "/v1/tools?format=openai", nil, nil).Body)} {
-		for _, bad := range []string{"\u202e", "\u200b", "\u2066", "\u2028", "\U000e0041", `\u0007`, `\u2028`, `\n`, "$comment", trap} {
+		for _, bad := range []string{"\u202e", "\u200b", "\u2066", "\u2028", "\U000e0041", `\u0007`, `\u2028`, `\n`,
+			"$comment", trap} {
 			if strings.Contains(got, bad) {
 				t.Errorf("%q is shown: %s", bad, got)
 			}
@@ -231,7 +245,8 @@ func TestARepairByAnothersCall(t *testing.T) {
 	if got := ann.agent.call("clerk__greet", map[string]any{"x": "bad"}); !strings.Contains(got, "fixed") {
 		t.Errorf("her tool answers %s", got)
 	}
-	d.As(tokenOp).Do(http.StatusOK, http.MethodPost, "/v1/tools/clerk/methods/greet/approve", map[string]any{"generation": "gen-1"})
+	d.As(tokenOp).Do(http.StatusOK, http.MethodPost, "/v1/tools/clerk/methods/greet/approve",
+		map[string]any{"generation": "gen-1"})
 	ben.shown("the approved one does not replace his own", "mistral", true)
 	audienceOf(d, m, tokenOp).shown("the approved one", canary, true)
 	audienceOf(d, m, tokenOp).shown("the repair", "mistral", false)
@@ -247,9 +262,12 @@ func TestExposeNarrowsOnesOwn(t *testing.T) {
 		t.Errorf("ann lists %v", got)
 	}
 	ben.agent.refused("clerk__greet", map[string]any{"x": "x"}, nil, -32602, "list the tools, or search for one")
-	ben.Do(http.StatusNotFound, http.MethodPost, "/v1/functions/clerk__greet", map[string]any{"arguments": map[string]any{"x": "x"}})
-	ann.Do(http.StatusOK, http.MethodPost, "/v1/functions/clerk__greet", map[string]any{"arguments": map[string]any{"x": "x"}})
-	if got := ben.agent.call("call_method", map[string]any{"role": "clerk", "method": "greet", "args": []any{"x"}}); !strings.Contains(got, `"value":"x"`) {
+	ben.Do(http.StatusNotFound, http.MethodPost, "/v1/functions/clerk__greet",
+		map[string]any{"arguments": map[string]any{"x": "x"}})
+	ann.Do(http.StatusOK, http.MethodPost, "/v1/functions/clerk__greet",
+		map[string]any{"arguments": map[string]any{"x": "x"}})
+	if got := ben.agent.call("call_method", map[string]any{"role": "clerk", "method": "greet",
+		"args": []any{"x"}}); !strings.Contains(got, `"value":"x"`) {
 		t.Errorf("by its name ben is answered %s", got)
 	}
 	for _, expose := range []string{"durable", "approved"} {
@@ -268,7 +286,8 @@ func TestPeopleFindWhatIsNotShownToAgents(t *testing.T) {
 	ann, ben, op := audienceOf(d, m, tokenAnn), audienceOf(d, m, tokenBen), audienceOf(d, m, tokenOp)
 	ann.ask("clerk", "greet", "x")
 	for _, someone := range []*audience{ann, ben} {
-		if got := someone.List("/v1/tools?q=greet"); len(got) != 1 || got[0]["owner"] != map[*audience]any{ann: "ann"}[someone] {
+		if got := someone.List("/v1/tools?q=greet"); len(got) != 1 ||
+			got[0]["owner"] != map[*audience]any{ann: "ann"}[someone] {
 			t.Errorf("found %v", got)
 		}
 		if got := someone.List("/v1/tools/clerk/methods"); len(got) != 1 || got[0]["shown_to"] != "owner" {
@@ -278,7 +297,8 @@ func TestPeopleFindWhatIsNotShownToAgents(t *testing.T) {
 			t.Errorf("the method is %v", got)
 		}
 	}
-	if got := op.Artifact("clerk", "greet"); got["owner"] != "ann" || text(t, got["history"].([]any)[0].(map[string]any)["callers"]) != `["ann"]` {
+	if got := op.Artifact("clerk", "greet"); got["owner"] != "ann" ||
+		text(t, got["history"].([]any)[0].(map[string]any)["callers"]) != `["ann"]` {
 		t.Errorf("to who may operate it is %v", got)
 	}
 	op.Do(http.StatusOK, http.MethodPost, "/v1/tools/clerk/methods/greet/approve", nil)

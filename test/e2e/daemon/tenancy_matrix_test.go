@@ -58,7 +58,8 @@ func operations(t *testing.T) []matrixRequest {
 				o.full = firstSuccess(op)
 			}
 			if o.elsewhere == 0 {
-				if o.elsewhere = o.full; pathNames.MatchString(path+o.query+o.body) && !strings.Contains(path, "/namespaces/") && !o.anyone {
+				if o.elsewhere = o.full; pathNames.MatchString(path+o.query+o.body) &&
+					!strings.Contains(path, "/namespaces/") && !o.anyone {
 					o.elsewhere = http.StatusNotFound
 				}
 			}
@@ -112,7 +113,8 @@ func (o *matrixRequest) want(v *view, scopes access.Scopes, token bool) (status 
 		return o.full, 0
 	case !token:
 		return http.StatusUnauthorized, 0
-	case o.scope != 0 && !scopes.Has(o.scope) && (o.id != "mcp" || !stays): // a message is read in the namespace where it acts
+	// a message is read in the namespace where it acts
+	case o.scope != 0 && !scopes.Has(o.scope) && (o.id != "mcp" || !stays):
 		return http.StatusForbidden, o.scope
 	case stays:
 		return http.StatusForbidden, access.Admin
@@ -190,7 +192,8 @@ func (w *world) each(t *testing.T, o *matrixRequest, v *view, is func(status int
 		if n >= 0 {
 			token = tokenOf("ann", "a", scopes)
 		}
-		got := w.send(t, o.method, v.at.fill(o.path+o.query), v.at.fill(o.body), token, map[string]string{"Recurgent-Namespace": v.header, "Content-Type": o.media, "Accept": o.accept})
+		got := w.send(t, o.method, v.at.fill(o.path+o.query), v.at.fill(o.body), token,
+			map[string]string{"Recurgent-Namespace": v.header, "Content-Type": o.media, "Accept": o.accept})
 		if got.status != status {
 			t.Errorf("%s: %s %s: %d %.300s, want %d", name, o.method, v.at.fill(o.path), got.status, got.body, status)
 		}
@@ -201,7 +204,8 @@ func (w *world) each(t *testing.T, o *matrixRequest, v *view, is func(status int
 		if got.status == status && (status >= 400 || v.name == "ids" && o.method == http.MethodGet) {
 			w.checkTwin(t, name, o, v, token, got)
 		}
-		if status < 300 && o.method != http.MethodGet && (v.name != "ids" || status == http.StatusCreated) { // there other names are in use, which nothing else needs
+		// there other names are in use, which nothing else needs
+		if status < 300 && o.method != http.MethodGet && (v.name != "ids" || status == http.StatusCreated) {
 			w.takeBack(t, name, v)
 			if o.fresh != nil {
 				o.fresh(v.at)
@@ -264,7 +268,8 @@ func (w *world) checkTwin(t *testing.T, name string, o *matrixRequest, v *view, 
 		return
 	}
 	nobody := v.at.twin()
-	twin := w.send(t, o.method, nobody.fill(o.path+o.query), nobody.fill(o.body), token, map[string]string{"Recurgent-Namespace": v.header, "Content-Type": o.media, "Accept": o.accept})
+	twin := w.send(t, o.method, nobody.fill(o.path+o.query), nobody.fill(o.body), token,
+		map[string]string{"Recurgent-Namespace": v.header, "Content-Type": o.media, "Accept": o.accept})
 	if a, b := v.at.unfill(got), v.at.unfill(twin); a != b {
 		t.Errorf("%s: %s\nand of what nobody has: %s", name, a, b)
 	}
@@ -286,17 +291,21 @@ func checkRefusal(t *testing.T, name string, got answer, missing access.Scope) {
 	if json.Unmarshal(got.body, &rpc) == nil && rpc.JSONRPC == "2.0" && media == "application/json" {
 		got.body, media = rpc.Error.Data, "application/problem+json"
 	}
-	if err := json.Unmarshal(got.body, &p); err != nil || media != "application/problem+json" || p.Status != got.status || p.Type == "" || p.Title == "" || p.Detail == "" {
+	if err := json.Unmarshal(got.body, &p); err != nil || media != "application/problem+json" ||
+		p.Status != got.status || p.Type == "" || p.Title == "" || p.Detail == "" {
 		t.Errorf("%s: %d is no problem detail: %s %.300s", name, got.status, media, got.body)
 	}
 	challenge := got.header.Get("WWW-Authenticate")
 	switch got.status {
 	case http.StatusUnauthorized:
-		if p.Code != "unauthenticated" || challenge != `Bearer realm="recurgentd"` || !strings.Contains(p.Detail, "no access token") {
+		if p.Code != "unauthenticated" || challenge != `Bearer realm="recurgentd"` ||
+			!strings.Contains(p.Detail, "no access token") {
 			t.Errorf("%s: challenge %s, problem %s", name, challenge, got.body)
 		}
 	case http.StatusForbidden:
-		if p.Code != "insufficient_scope" || p.Missing != missing.String() || slices.Contains(p.Scopes, p.Missing) || !strings.Contains(p.Detail, "lacks the scope "+p.Missing) || !strings.Contains(challenge, `scope="`+p.Missing+`"`) {
+		if p.Code != "insufficient_scope" || p.Missing != missing.String() || slices.Contains(p.Scopes, p.Missing) ||
+			!strings.Contains(p.Detail, "lacks the scope "+p.Missing) ||
+			!strings.Contains(challenge, `scope="`+p.Missing+`"`) {
 			t.Errorf("%s: challenge %s, problem %s, want %s to be missing", name, challenge, got.body, missing)
 		}
 	}

@@ -26,9 +26,15 @@ func TestMetricsNameNoNamespaceUnasked(t *testing.T) {
 		not  string
 	}{
 		{nil, nil, "namespace="},
-		{[]string{"--metrics-namespaces", "a,unused"}, []string{`recurgent_namespace_calls_total{namespace="a",status="ok"} 1`, `recurgent_namespace_calls_total{namespace="other",status="ok"} 1`,
-			`recurgent_namespace_model_requests_total{namespace="a"} 1`, `recurgent_namespace_model_requests_total{namespace="unused"} 0`, `recurgent_namespace_tokens_total{direction="prompt",namespace="other"}`}, `namespace="b"`},
-		{[]string{"--metrics-namespaces", "a", "--metrics-public"}, []string{`recurgent_namespace_calls_total{status="ok"} 2`, "recurgent_namespace_model_requests_total 2"}, "namespace="},
+		{[]string{"--metrics-namespaces", "a,unused"},
+			[]string{`recurgent_namespace_calls_total{namespace="a",status="ok"} 1`,
+				`recurgent_namespace_calls_total{namespace="other",status="ok"} 1`,
+				`recurgent_namespace_model_requests_total{namespace="a"} 1`,
+				`recurgent_namespace_model_requests_total{namespace="unused"} 0`,
+				`recurgent_namespace_tokens_total{direction="prompt",namespace="other"}`}, `namespace="b"`},
+		{[]string{"--metrics-namespaces", "a", "--metrics-public"},
+			[]string{`recurgent_namespace_calls_total{status="ok"} 2`, "recurgent_namespace_model_requests_total 2"},
+			"namespace="},
 	} {
 		d := guarded(t, m, c.args...).One() // each replica counts what it did
 		for _, token := range []string{tokenA, tokenB} {
@@ -49,7 +55,8 @@ func TestMetricsNameNoNamespaceUnasked(t *testing.T) {
 			continue
 		}
 		for _, token := range []string{tokenA, ""} {
-			if public := read(d, token, http.StatusOK); strings.Contains(public, "namespace=") || strings.Contains(public, "clerk") {
+			if public := read(d, token, http.StatusOK); strings.Contains(public, "namespace=") ||
+				strings.Contains(public, "clerk") {
 				t.Errorf("%q is shown:\n%s", token, public)
 			}
 		}

@@ -19,8 +19,10 @@ type look map[string]string // by path
 var wholeDaemon = map[string]bool{"metrics": true, "getSystem": true, "exportStore": true, "getEvents": true}
 
 // more are lists in forms of their own, beside what the matrix asks for.
-var more = []string{"/v1/tools?format=openai", "/v1/tools?format=mcp", "/v1/tools?sort=used", "/v1/tools?sort=cost", "/v1/tools?q=m", "/v1/calls?limit=1000", "/v1/calls?status=error", "/v1/sessions?limit=1000",
-	"/v1/usage?by=owner", "/v1/usage?by=role", "/v1/usage?by=day", "/v1/maintenance/audit?format=jsonl", "/v1/maintenance/audit?principal=ann", "/v1/inbox?limit=1000", "/v1/recommendations?state=all"}
+var more = []string{"/v1/tools?format=openai", "/v1/tools?format=mcp", "/v1/tools?sort=used", "/v1/tools?sort=cost",
+	"/v1/tools?q=m", "/v1/calls?limit=1000", "/v1/calls?status=error", "/v1/sessions?limit=1000",
+	"/v1/usage?by=owner", "/v1/usage?by=role", "/v1/usage?by=day", "/v1/maintenance/audit?format=jsonl",
+	"/v1/maintenance/audit?principal=ann", "/v1/inbox?limit=1000", "/v1/recommendations?state=all"}
 
 // moving is what differs between any two readings; a score ages.
 var moving = regexp.MustCompile(`"(request_id|since|until)":"[^"]*"|"score":[0-9.e-]+`)
@@ -59,26 +61,36 @@ func (s *side) burst(round string, roles ...string) {
 	for _, role := range roles {
 		s.do("PUT", "/v1/tools/"+role, map[string]any{"purpose": s.shared})
 		s.do("PUT", "/v1/tools/"+role+"/methods/greet", map[string]any{"code": rig.ProgGiven})
-		s.do("PUT", "/v1/tools/"+role+"/methods/m", map[string]any{"code": rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")})
+		s.do("PUT", "/v1/tools/"+role+"/methods/m",
+			map[string]any{"code": rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")})
 	}
 	for _, role := range append([]string{"{clerk}", "{low}", "{shelf}"}, roles...) {
-		id := s.do("POST", "/v1/sessions", map[string]any{"role": role, "context": map[string]any{"note": s.canary}})["id"].(string)
+		id := s.do("POST", "/v1/sessions", map[string]any{"role": role,
+			"context": map[string]any{"note": s.canary}})["id"].(string)
 		for _, method := range []string{"greet", "m", "m", "m", "unheard_" + round, "name="} {
-			got := s.w.send(s.t, "POST", "/v1/sessions/"+id+"/calls", `{"method": "`+method+`", "args": ["`+s.canary+round+`"]}`, token, nil)
+			got := s.w.send(s.t, "POST", "/v1/sessions/"+id+"/calls",
+				`{"method": "`+method+`", "args": ["`+s.canary+round+`"]}`, token, nil)
 			if got.status != http.StatusOK {
 				s.t.Fatalf("%s: %d %s", method, got.status, got.body)
 			}
 		}
 	}
-	s.do("POST", "/v1/predict", map[string]any{"signature": map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}}, "inputs": map[string]any{"q": s.canary}})
+	s.do("POST", "/v1/predict",
+		map[string]any{"signature": map[string]any{"inputs": []any{map[string]any{"name": "q"}},
+			"outputs": []any{map[string]any{"name": "a"}}}, "inputs": map[string]any{"q": s.canary}})
 	s.file()
 	s.proposal()
 	s.do("PUT", "/v1/tools/new-"+round, map[string]any{"purpose": s.shared})
 	s.do("PUT", "/v1/tools/new-"+round+"/methods/m", map[string]any{"code": rig.ProgGiven})
-	s.do("PUT", "/v1/signatures/new-"+round, map[string]any{"instructions": s.shared, "inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
-	s.do("PUT", "/v1/connections/new-"+round, map[string]any{"hosts": []string{"b.example.org"}, "methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer", "secret": "swordfish"}})
+	s.do("PUT", "/v1/signatures/new-"+round, map[string]any{"instructions": s.shared,
+		"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	s.do("PUT", "/v1/connections/new-"+round, map[string]any{"hosts": []string{"b.example.org"},
+		"methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer",
+			"secret": "swordfish"}})
 	s.do("PATCH", "/v1/policy", map[string]any{"delegation_depth": 3})
-	s.do("PUT", "/v1/tools/{clerk}/methods/greet/examples", map[string]any{"examples": []any{map[string]any{"args": []any{s.canary + round}, "expect": map[string]any{"value": s.canary + round}}}})
+	s.do("PUT", "/v1/tools/{clerk}/methods/greet/examples",
+		map[string]any{"examples": []any{map[string]any{"args": []any{s.canary + round},
+			"expect": map[string]any{"value": s.canary + round}}}})
 }
 
 // What others do changes no byte of what one is shown: no list, count, report, figure, order or page. Another namespace may do what it likes; of people in
@@ -101,7 +113,9 @@ func TestOthersMoveNothing(t *testing.T) {
 	theirs := w.look(t, ops, w.own, own)
 	private := 0
 	for path := range mine {
-		if at := strings.TrimPrefix(path, "GET "); strings.HasPrefix(at, "/v1/sessions") || strings.HasPrefix(at, "/v1/calls") || strings.HasPrefix(at, "/v1/files") || strings.HasPrefix(at, "/v1/usage") {
+		if at := strings.TrimPrefix(path, "GET "); strings.HasPrefix(at, "/v1/sessions") ||
+			strings.HasPrefix(at, "/v1/calls") || strings.HasPrefix(at, "/v1/files") ||
+			strings.HasPrefix(at, "/v1/usage") {
 			private++
 			unmoved(t, "of another person", look{path: mine[path]}, look{path: theirs[path]})
 		}
@@ -109,12 +123,14 @@ func TestOthersMoveNothing(t *testing.T) {
 	if private < 12 {
 		t.Errorf("only %d paths of one's own", private)
 	}
-	last := w.own.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{w.own.canary}})["call_id"].(string)
+	last := w.own.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet",
+		"args": []any{w.own.canary}})["call_id"].(string)
 	away := append(append(w.away.known(), w.away.canary, w.away.shared), w.away.private...)
 	for name, c := range map[string]struct {
 		read   func(until string) string
 		hidden []string
-	}{"a new stream": {live, append(away, w.other.canary)}, "one that goes on": {behind, append(away, w.other.canary)}, "one of who may operate": {whole, away}} {
+	}{"a new stream": {live, append(away, w.other.canary)}, "one that goes on": {behind, append(away, w.other.canary)},
+		"one of who may operate": {whole, away}} {
 		seen := c.read(last)
 		for _, s := range c.hidden {
 			if strings.Contains(seen, s) {
@@ -140,7 +156,8 @@ func unmoved(t *testing.T, whose string, before, after look) {
 			at++
 		}
 		from := max(at-100, 0)
-		t.Errorf("what is done by others %s shows in %s:\n...%.300s\nnow\n...%.300s", whose, path, was[from:], now[from:])
+		t.Errorf("what is done by others %s shows in %s:\n...%.300s\nnow\n...%.300s", whose, path, was[from:],
+			now[from:])
 	}
 }
 

@@ -23,16 +23,26 @@ type hers struct {
 // live has ann do everything that leaves something behind under her name.
 func live(s *side) hers {
 	h := hers{traceID: strings.Repeat("5a", 16)}
-	s.do("PATCH", "/v1/policy", map[string]any{"backoff": map[string]any{"base_seconds": 0}}) // each call that fails asks for a program
-	s.do("PUT", "/v1/tools/{clerk}/methods/refuse", map[string]any{"code": rig.Program("\twho, _ := call.Arg(0, \"who\").(string)\n\treturn nil, recurgent.Fail(\"not_today\", \"closed for \"+who)")})
+	// each call that fails asks for a program
+	s.do("PATCH", "/v1/policy", map[string]any{"backoff": map[string]any{"base_seconds": 0}})
+	s.do("PUT", "/v1/tools/{clerk}/methods/refuse",
+		map[string]any{"code": rig.Program(
+			"\twho, _ := call.Arg(0, \"who\").(string)\n\treturn nil, recurgent.Fail(\"not_today\", \"closed for \"+who)")})
 	s.do("PUT", "/v1/tools/{clerk}/methods/crash", map[string]any{"code": rig.Program("\tpanic(call.Arg(0, \"who\"))")})
-	s.do("PUT", "/v1/tools/{clerk}/methods/read", map[string]any{"code": rig.Program("\tin, err := call.Open(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tb, err := io.ReadAll(in)\n\treturn string(b), err", "io")})
-	s.do("PUT", "/v1/tools/{clerk}/methods/ask", map[string]any{"code": rig.Program("\to := call.Tool(\"" + s.ids["clerk"] + "\").Call(\"greet\", call.Arg(0, \"who\"))\n\treturn o.Value, nil")})
-	s.do("PUT", "/v1/tools/{clerk}/methods/recall", map[string]any{"code": rig.Program("\treturn len(call.History()), nil")})
+	s.do("PUT", "/v1/tools/{clerk}/methods/read",
+		map[string]any{"code": rig.Program(
+			"\tin, err := call.Open(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tb, err := io.ReadAll(in)\n\treturn string(b), err", "io")})
+	s.do("PUT", "/v1/tools/{clerk}/methods/ask",
+		map[string]any{"code": rig.Program("\to := call.Tool(\"" + s.ids["clerk"] +
+			"\").Call(\"greet\", call.Arg(0, \"who\"))\n\treturn o.Value, nil")})
+	s.do("PUT", "/v1/tools/{clerk}/methods/recall",
+		map[string]any{"code": rig.Program("\treturn len(call.History()), nil")})
 	s.do("PATCH", "/v1/sessions/{session}/context", map[string]any{"patched": s.canary})
 	for _, method := range []string{"refuse", "crash", "ask", "greet", "greet", "recall"} {
-		got := s.w.send(s.t, "POST", s.fill("/v1/sessions/{session}/calls"), `{"method": "`+method+`", "args": ["`+s.canary+`"]}`, s.token,
-			map[string]string{"Traceparent": "00-" + h.traceID + "-00f067aa0ba902b7-01", "Idempotency-Key": "key-" + method})
+		got := s.w.send(s.t, "POST", s.fill("/v1/sessions/{session}/calls"),
+			`{"method": "`+method+`", "args": ["`+s.canary+`"]}`, s.token,
+			map[string]string{"Traceparent": "00-" + h.traceID + "-00f067aa0ba902b7-01",
+				"Idempotency-Key": "key-" + method})
 		var reply struct {
 			CallID string `json:"call_id"`
 		}
@@ -44,9 +54,13 @@ func live(s *side) hers {
 			h.parent = reply.CallID
 		}
 	}
-	s.do("POST", "/v1/calls/"+h.canaries[0]+"/verdict", map[string]any{"verdict": "wrong", "expected_error_type": "closed", "note": "note " + s.canary})
-	s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "read", "args": []any{map[string]any{"$file": s.ids["file"]}}})
-	s.do("POST", "/v1/predict", map[string]any{"session_id": s.ids["session"], "signature": map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}}, "inputs": map[string]any{"q": s.canary}})
+	s.do("POST", "/v1/calls/"+h.canaries[0]+"/verdict", map[string]any{"verdict": "wrong",
+		"expected_error_type": "closed", "note": "note " + s.canary})
+	s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "read",
+		"args": []any{map[string]any{"$file": s.ids["file"]}}})
+	s.do("POST", "/v1/predict", map[string]any{"session_id": s.ids["session"],
+		"signature": map[string]any{"inputs": []any{map[string]any{"name": "q"}},
+			"outputs": []any{map[string]any{"name": "a"}}}, "inputs": map[string]any{"q": s.canary}})
 	for _, list := range []string{"/v1/calls", "/v1/sessions", "/v1/files"} {
 		for _, e := range s.do("GET", list, nil)["data"].([]any) {
 			o := e.(map[string]any)
@@ -80,9 +94,12 @@ func TestPeopleOfOneNamespace(t *testing.T) {
 				got := w.send(t, "GET", p, "", ben, nil)
 				for _, c := range h.canaries {
 					text := strings.ReplaceAll(string(got.body)+fmt.Sprint(got.header), p, "")
-					text = detail.ReplaceAllString(text, "")                                         // says what was asked for
-					if at := strings.Index(text, c); at >= 0 && !strings.HasSuffix(p, "/examples") { // which people put for all
-						t.Errorf("GET %s: %d shows %s: ...%s", p, got.status, c, text[max(0, at-300):min(len(text), at+100)])
+					// says what was asked for
+					text = detail.ReplaceAllString(text, "")
+					// which people put for all
+					if at := strings.Index(text, c); at >= 0 && !strings.HasSuffix(p, "/examples") {
+						t.Errorf("GET %s: %d shows %s: ...%s", p, got.status, c,
+							text[max(0, at-300):min(len(text), at+100)])
 					}
 				}
 			}
@@ -110,7 +127,9 @@ func listed(t *testing.T, w *world, name string, in agent.Namespace, scopes acce
 		if err := json.Unmarshal(w.send(t, "GET", list, "", token, nil).body, &page); err != nil {
 			t.Fatalf("%s: %v", list, err)
 		}
-		if nothing := name == "ben" && in == "b" && (scopes != access.All || list == "/v1/files"); nothing != (len(page.Data) == 0) { // files are listed to their owner
+		// files are listed to their owner
+		if nothing := name == "ben" && in == "b" && (scopes != access.All ||
+			list == "/v1/files"); nothing != (len(page.Data) == 0) {
 			t.Errorf("%s of %s in %s, who may %s, has %d entries", list, name, in, scopes, len(page.Data))
 		}
 		for _, o := range page.Data {
@@ -142,10 +161,12 @@ func prompts(t *testing.T, w *world, ben string) {
 	ask("POST", "/v1/sessions/"+session+"/calls", `{"method": "crash", "args": ["ben"]}`, ben)
 	call := "/v1/calls/" + made.CallID
 	for _, path := range []string{call, call + "/events", "/v1/calls?session_id=" + session} {
-		if got := ask("GET", path, "", ben); strings.Contains(string(got.body), w.own.canary) || strings.Contains(string(got.body), "user_prompt") {
+		if got := ask("GET", path, "", ben); strings.Contains(string(got.body), w.own.canary) ||
+			strings.Contains(string(got.body), "user_prompt") {
 			t.Errorf("%s: %s", path, got.body)
 		}
-		if got := ask("GET", path, "", w.own.token); strings.Contains(string(got.body), w.own.canary) || !strings.Contains(string(got.body), "an earlier failure ended in execution") {
+		if got := ask("GET", path, "", w.own.token); strings.Contains(string(got.body), w.own.canary) ||
+			!strings.Contains(string(got.body), "an earlier failure ended in execution") {
 			t.Errorf("%s, for one who may operate: %s", path, got.body)
 		}
 	}
@@ -165,13 +186,17 @@ func attack(t *testing.T, w *world, h hers, ben string) {
 	}{
 		{"POST", "/v1/sessions/ID/calls", `{"method": "greet", "args": [1]}`, ids["session"], 404},
 		{"POST", "/v1/predict", `{"session_id": "ID", "signature": {"inputs": [{"name": "q"}], "outputs": [{"name": "a"}]}, "inputs": {"q": 1}}`, ids["session"], 404},
-		{"POST", w.own.fill("/v1/signatures/{qa}/predict"), `{"session_id": "ID", "inputs": {"q": 1}}`, ids["session"], 404},
-		{"POST", w.own.fill("/v1/functions/{clerk}__greet"), `{"session_id": "ID", "arguments": {"args": [1]}}`, ids["session"], 404},
+		{"POST", w.own.fill("/v1/signatures/{qa}/predict"), `{"session_id": "ID", "inputs": {"q": 1}}`, ids["session"],
+			404},
+		{"POST", w.own.fill("/v1/functions/{clerk}__greet"), `{"session_id": "ID", "arguments": {"args": [1]}}`,
+			ids["session"], 404},
 		{"POST", "/v1/files?session_id=ID", "bytes", ids["session"], 404},
-		{"POST", w.own.fill("/v1/functions/{clerk}__read"), `{"arguments": {"file": {"$file": "ID"}}}`, ids["file"], 200},
+		{"POST", w.own.fill("/v1/functions/{clerk}__read"), `{"arguments": {"file": {"$file": "ID"}}}`, ids["file"],
+			200},
 		{"POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "judge_call", "arguments": {"call_id": "ID", "verdict": "right"}}}`, ids["call"], 200},
 		{"POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "call_method", "arguments": {"role": "` + ids["clerk"] + `", "method": "greet", "args": [1], "session_id": "ID"}}}`, ids["session"], 200},
-		{"POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "` + ids["clerk"] + `__greet", "arguments": {"args": [1]}, "_meta": {"recurgent/session_id": "ID"}}}`, ids["session"], 200},
+		{"POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "` + ids["clerk"] +
+			`__greet", "arguments": {"args": [1]}, "_meta": {"recurgent/session_id": "ID"}}}`, ids["session"], 200},
 		{"GET", "/v1/calls?session_id=ID", "", ids["session"], 200},
 		{"GET", "/v1/calls?parent_call_id=ID", "", h.parent, 200},
 		{"GET", "/v1/calls?trace_id=ID", "", h.traceID, 200},
@@ -189,7 +214,8 @@ func attack(t *testing.T, w *world, h hers, ben string) {
 			if strings.HasPrefix(q.path, "/v1/files") {
 				header["Content-Type"] = "text/plain"
 			}
-			got := w.send(t, q.method, strings.ReplaceAll(q.path, "ID", id), strings.ReplaceAll(q.body, "ID", id), ben, header)
+			got := w.send(t, q.method, strings.ReplaceAll(q.path, "ID", id), strings.ReplaceAll(q.body, "ID", id), ben,
+				header)
 			text := timeless.ReplaceAllString(strings.ReplaceAll(string(got.body), id, "ID"), "")
 			if got.status != q.status || strings.Contains(text, w.own.canary) {
 				t.Errorf("%s %s %s: %d %s", q.method, q.path, q.body, got.status, got.body)
@@ -200,7 +226,8 @@ func attack(t *testing.T, w *world, h hers, ben string) {
 			t.Errorf("%s %s %s: of ann's\n%s\nand of nobody's\n%s", q.method, q.path, q.body, said[0], said[1])
 		}
 	}
-	keyed := w.send(t, "POST", w.other.fill("/v1/sessions/{session}/calls"), `{"method": "greet", "args": ["`+w.own.canary+`"]}`, ben, map[string]string{"Idempotency-Key": "key-greet"})
+	keyed := w.send(t, "POST", w.other.fill("/v1/sessions/{session}/calls"),
+		`{"method": "greet", "args": ["`+w.own.canary+`"]}`, ben, map[string]string{"Idempotency-Key": "key-greet"})
 	if keyed.status != http.StatusOK || keyed.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("ann's idempotency key: %d %s", keyed.status, keyed.body)
 	}

@@ -15,7 +15,8 @@ import (
 // Tokens: ann is somebody else in each of the two namespaces.
 const (
 	tokenA, tokenB, tokenRoot = "token-of-ann-in-a-0001", "token-of-ann-in-b-0002", "token-of-root-0003"
-	tokensOfTwo               = "ann " + tokenA + " namespace=a scopes=read,call,operate\nann " + tokenB + " namespace=b scopes=read,call,operate\nroot " + tokenRoot + "\n"
+	tokensOfTwo               = "ann " + tokenA + " namespace=a scopes=read,call,operate\nann " + tokenB +
+		" namespace=b scopes=read,call,operate\nroot " + tokenRoot + "\n"
 )
 
 // a person's view of the daemon; "" is no token, and no namespace but that of the token.
@@ -46,7 +47,8 @@ type tenant struct {
 }
 
 // words are the path parameters that are the same everywhere.
-var words = map[string][]string{"role": {"clerk"}, "method": {"greet"}, "name": {"weather", "qa", "none"}, "code": {"not_found"}}
+var words = map[string][]string{"role": {"clerk"}, "method": {"greet"}, "name": {"weather", "qa", "none"},
+	"code": {"not_found"}}
 
 // visit does in the namespace everything that leaves something behind.
 func (x *tenant) visit(root *rig.Daemon, source string) {
@@ -56,9 +58,12 @@ func (x *tenant) visit(root *rig.Daemon, source string) {
 	x.Policy(map[string]any{"redact_keys": []string{"password", "passwd_" + x.canary}})
 	x.Do(http.StatusCreated, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "greets for " + x.canary})
 	admin := person(root, tokenRoot, x.name)
-	admin.Do(http.StatusCreated, http.MethodPut, "/v1/connections/weather", map[string]any{"description": "of " + x.canary, "hosts": []string{source}, "methods": []string{"GET"},
-		"roles": []string{"fetcher"}, "auth": map[string]any{"type": "bearer", "secret": "secret-of-" + x.name}})
-	x.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa", map[string]any{"instructions": "answer for " + x.canary, "inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	admin.Do(http.StatusCreated, http.MethodPut, "/v1/connections/weather",
+		map[string]any{"description": "of " + x.canary, "hosts": []string{source}, "methods": []string{"GET"},
+			"roles": []string{"fetcher"}, "auth": map[string]any{"type": "bearer", "secret": "secret-of-" + x.name}})
+	x.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa",
+		map[string]any{"instructions": "answer for " + x.canary, "inputs": []any{map[string]any{"name": "q"}},
+			"outputs": []any{map[string]any{"name": "a"}}})
 
 	id := x.Session("clerk", map[string]any{"context": map[string]any{"note": x.canary}})
 	note("id", id)
@@ -67,22 +72,30 @@ func (x *tenant) visit(root *rig.Daemon, source string) {
 	x.WantValue(got, "hello from "+x.name+" to "+x.canary, "generated")
 	note("call_id", got.CallID)
 	x.WantValue(x.Call(id, "greet", x.canary), "hello from "+x.name+" to "+x.canary, "persisted")
-	keyed := x.Send(http.MethodPost, "/v1/sessions/"+id+"/calls", rig.Encode(x.T, map[string]any{"method": "greet", "args": []any{"again " + x.canary}}), map[string]string{"Idempotency-Key": "same"})
+	keyed := x.Send(http.MethodPost, "/v1/sessions/"+id+"/calls",
+		rig.Encode(x.T, map[string]any{"method": "greet", "args": []any{"again " + x.canary}}),
+		map[string]string{"Idempotency-Key": "same"})
 	if keyed.Status != http.StatusOK || keyed.Header.Get("Idempotent-Replayed") == "true" {
 		x.T.Errorf("%s: the key of another namespace answers: %d %s", x.name, keyed.Status, keyed.Body)
 	}
-	fetched := x.Invoke(id, map[string]any{"role": "fetcher", "method": "page", "args": []any{"http://" + source + "/page"}})
+	fetched := x.Invoke(id, map[string]any{"role": "fetcher", "method": "page",
+		"args": []any{"http://" + source + "/page"}})
 	x.WantValue(fetched, "Bearer [masked]", "")
 	note("call_id", fetched.CallID)
-	x.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", "greet")+"/examples", map[string]any{"examples": []any{map[string]any{"args": []any{"ex " + x.canary}, "expect": map[string]any{"value": "hello from " + x.name + " to ex " + x.canary}}}})
-	x.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/verdict", map[string]any{"verdict": "right", "note": x.canary})
-	file := x.Send(http.MethodPost, "/v1/files?name="+x.canary+".txt", []byte("bytes of "+x.canary), map[string]string{"Content-Type": "text/plain"})
+	x.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", "greet")+"/examples",
+		map[string]any{"examples": []any{map[string]any{"args": []any{"ex " + x.canary},
+			"expect": map[string]any{"value": "hello from " + x.name + " to ex " + x.canary}}}})
+	x.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/verdict",
+		map[string]any{"verdict": "right", "note": x.canary})
+	file := x.Send(http.MethodPost, "/v1/files?name="+x.canary+".txt", []byte("bytes of "+x.canary),
+		map[string]string{"Content-Type": "text/plain"})
 	if file.Status != http.StatusCreated {
 		x.T.Fatalf("upload: %d %s", file.Status, file.Body)
 	}
 	note("id", file.Object(x.T)["id"].(string))
 	note("file", file.Object(x.T)["id"].(string))
-	asked := x.Do(http.StatusOK, http.MethodPost, "/v1/signatures/qa/predict", map[string]any{"inputs": map[string]any{"q": "asked of " + x.canary}}).Object(x.T)
+	asked := x.Do(http.StatusOK, http.MethodPost, "/v1/signatures/qa/predict",
+		map[string]any{"inputs": map[string]any{"q": "asked of " + x.canary}}).Object(x.T)
 	if fmt.Sprint(asked["outputs"]) != "map[a:answered]" {
 		x.T.Errorf("%s: predicted %v", x.name, asked)
 	}
@@ -149,7 +162,8 @@ func search(t *testing.T, one, other *tenant) {
 				}
 				r := one.Send(http.MethodGet, p+query, nil, nil)
 				read++
-				if bytes.Contains(r.Body, []byte(other.canary)) || bytes.Contains([]byte(fmt.Sprint(r.Header)), []byte(other.canary)) {
+				if bytes.Contains(r.Body, []byte(other.canary)) || bytes.Contains([]byte(fmt.Sprint(r.Header)),
+					[]byte(other.canary)) {
 					t.Errorf("%s reads of %s: GET %s: %d %.300s", one.name, other.name, p, r.Status, r.Body)
 				}
 				if bytes.Contains(r.Body, []byte(one.canary)) {
@@ -161,13 +175,18 @@ func search(t *testing.T, one, other *tenant) {
 	if read < 60 || found < 15 {
 		t.Errorf("%s: %d paths were read, %d of which show what is its own", one.name, read, found)
 	}
-	for parameter, paths := range map[string][]string{"id": {"/v1/sessions/%s", "/v1/sessions/%s/context", "/v1/sessions/%s/history", "/v1/files/%s", "/v1/files/%s/content"}, "call_id": {"/v1/calls/%s", "/v1/calls/%s/verdict", "/v1/calls/%s/events"}} {
+	for parameter, paths := range map[string][]string{"id": {"/v1/sessions/%s", "/v1/sessions/%s/context",
+		"/v1/sessions/%s/history", "/v1/files/%s", "/v1/files/%s/content"},
+		"call_id": {"/v1/calls/%s", "/v1/calls/%s/verdict", "/v1/calls/%s/events"}} {
 		for _, id := range other.ids[parameter] {
 			none := id[:len(id)-4] + "zzzz"
 			for _, path := range paths {
-				got, want := one.Send(http.MethodGet, fmt.Sprintf(path, id), nil, nil), one.Send(http.MethodGet, fmt.Sprintf(path, none), nil, nil)
-				if got.Status != http.StatusNotFound || !bytes.Equal(withoutIDs(got.Body, id), withoutIDs(want.Body, none)) {
-					t.Errorf("%s can find out that %s exists elsewhere: %s: %d %s, and of none %d %s", one.name, id, path, got.Status, got.Body, want.Status, want.Body)
+				got, want := one.Send(http.MethodGet, fmt.Sprintf(path, id), nil, nil),
+					one.Send(http.MethodGet, fmt.Sprintf(path, none), nil, nil)
+				if got.Status != http.StatusNotFound || !bytes.Equal(withoutIDs(got.Body, id),
+					withoutIDs(want.Body, none)) {
+					t.Errorf("%s can find out that %s exists elsewhere: %s: %d %s, and of none %d %s", one.name, id,
+						path, got.Status, got.Body, want.Status, want.Body)
 				}
 			}
 		}

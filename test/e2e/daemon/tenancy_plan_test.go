@@ -9,9 +9,10 @@ import (
 // A matrixRow says how the matrix asks for an operation. What stands in braces is filled in from a side.
 type matrixRow struct {
 	query, body, media, accept string
-	status                     int         // where its principal may; 0: the least 2xx or 3xx of the document
-	elsewhere                  int         // where what it names is in another namespace; 0: 404, or status where it names nothing
-	fresh                      func(*side) // makes what it uses up
+	status                     int // where its principal may; 0: the least 2xx or 3xx of the document
+	// where what it names is in another namespace; 0: 404, or status where it names nothing
+	elsewhere int
+	fresh     func(*side) // makes what it uses up
 }
 
 // plan has the operations that are asked for with more than their path.
@@ -21,12 +22,13 @@ func plan() map[string]matrixRow {
 		s.w.send(s.t, http.MethodDelete, s.fill("/v1/tools/{old}"), "", s.token, nil)
 	}
 	return map[string]matrixRow{
-		"createSession":    {body: `{"role": "{clerk}"}`, elsewhere: 201},
-		"deleteSession":    {fresh: (*side).session},
-		"patchContext":     {body: `{"a": 1}`, media: "application/merge-patch+json"},
-		"createCall":       {body: `{"method": "greet", "args": [1]}`},
-		"callFunction":     {body: `{"arguments": {"args": [1]}}`},
-		"mcp":              {body: `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`, accept: "application/json, text/event-stream", elsewhere: 200},
+		"createSession": {body: `{"role": "{clerk}"}`, elsewhere: 201},
+		"deleteSession": {fresh: (*side).session},
+		"patchContext":  {body: `{"a": 1}`, media: "application/merge-patch+json"},
+		"createCall":    {body: `{"method": "greet", "args": [1]}`},
+		"callFunction":  {body: `{"arguments": {"args": [1]}}`},
+		"mcp": {body: `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`,
+			accept: "application/json, text/event-stream", elsewhere: 200},
 		"listExamples":     {elsewhere: 200},
 		"listArtifacts":    {elsewhere: 200},
 		"getPatterns":      {elsewhere: 200},

@@ -35,15 +35,21 @@ func TestPromptsHoldNothingOfOthers(t *testing.T) {
 	for _, x := range []struct {
 		p    *citizen
 		does func(*citizen)
-	}{{ann, c.answers}, {ben, c.answers}, {ben, c.crashes}, {ann, c.answersAlone}, {ann, c.crashesAlone}, {ann, c.reads}, {ben, c.readsAnew}, {ann, c.readsAnew}, {ben, c.readsAnew},
-		{ann, c.names}, {ann, c.misnames}, {ben, c.misnames}, {ann, c.getsLittle}, {ben, c.wantsAnother("weak")}, {ben, c.getsLittle}, {ben, c.wantsAnother("weak")},
-		{ann, c.answers}, {ann, c.isWronged("manual", false)}, {ben, c.wantsAnother("echo")}, {ben, c.answers}, {ben, c.isWronged("background", true)}, {ann, c.wantsAnother("echo")},
-		{ann, c.answers}, {ann, c.isWronged("next_call", false)}, {ben, c.answers}, {ann, c.converses}, {ann, c.converses}, {ben, c.thinks}, {ben, c.delegates}} {
+	}{{ann, c.answers}, {ben, c.answers}, {ben, c.crashes}, {ann, c.answersAlone}, {ann, c.crashesAlone},
+		{ann, c.reads}, {ben, c.readsAnew}, {ann, c.readsAnew}, {ben, c.readsAnew},
+		{ann, c.names}, {ann, c.misnames}, {ben, c.misnames}, {ann, c.getsLittle}, {ben, c.wantsAnother("weak")},
+		{ben, c.getsLittle}, {ben, c.wantsAnother("weak")},
+		{ann, c.answers}, {ann, c.isWronged("manual", false)}, {ben, c.wantsAnother("echo")}, {ben, c.answers},
+		{ben, c.isWronged("background", true)}, {ann, c.wantsAnother("echo")},
+		{ann, c.answers}, {ann, c.isWronged("next_call", false)}, {ben, c.answers}, {ann, c.converses},
+		{ann, c.converses}, {ben, c.thinks}, {ben, c.delegates}} {
 		c.does(x.p, x.does)
 	}
 	c.read()
-	all := []func(*citizen){c.answers, c.crashes, c.crashesByName, c.reads, c.readsAnew, c.names, c.misnames, c.refuses, c.getsLittle, c.remembers, c.fails, c.converses, c.thinks, c.delegates, c.startsAnew,
-		c.isWronged("background", true), c.isWronged("background", false), c.isWronged("manual", true), c.isWronged("next_call", false), c.wantsAnother("echo"), c.wantsAnother("page"), c.wantsAnother("crash")}
+	all := []func(*citizen){c.answers, c.crashes, c.crashesByName, c.reads, c.readsAnew, c.names, c.misnames, c.refuses,
+		c.getsLittle, c.remembers, c.fails, c.converses, c.thinks, c.delegates, c.startsAnew,
+		c.isWronged("background", true), c.isWronged("background", false), c.isWronged("manual", true),
+		c.isWronged("next_call", false), c.wantsAnother("echo"), c.wantsAnother("page"), c.wantsAnother("crash")}
 	for i := range steps {
 		c.does(c.people[c.rand.IntN(len(c.people))], all[c.rand.IntN(len(all))])
 		if i%20 == 19 || i == steps-1 {
@@ -102,13 +108,17 @@ func (p *citizen) word() string {
 
 func newCommons(t *testing.T, seed uint64) *commons {
 	t.Helper()
-	c := &commons{t: t, rand: rand.New(rand.NewPCG(seed, 1)), m: rig.NewModel(t, nil), written: map[string]int{}} //nolint:gosec // a history, no secret
+	c := &commons{t: t, rand: rand.New(rand.NewPCG(seed, 1)), m: rig.NewModel(t, nil),
+		written: map[string]int{}} //nolint:gosec // a history, no secret
 	c.site = httptest.NewServer(http.HandlerFunc(c.page))
 	t.Cleanup(c.site.Close)
 	c.m.Default(c.model)
-	d := rig.Start(t, c.m, "--fetch-allow", strings.TrimPrefix(c.site.URL, "http://"), "--auth-tokens-file", rig.WriteFile(t, "tokens", "eve token-of-eve-0001\nann token-of-ann-0002 scopes=read,call\nben token-of-ben-0003 scopes=read,call\ncal token-of-cal-0004 scopes=read,call\n")).One()
+	d := rig.Start(t, c.m, "--fetch-allow", strings.TrimPrefix(c.site.URL, "http://"), "--auth-tokens-file",
+		rig.WriteFile(t, "tokens",
+			"eve token-of-eve-0001\nann token-of-ann-0002 scopes=read,call\nben token-of-ben-0003 scopes=read,call\ncal token-of-cal-0004 scopes=read,call\n")).One()
 	c.eve = d.As("token-of-eve-0001")
-	c.eve.Policy(object{"backoff": object{"base_seconds": 0}, "max_repairs_before_regen": 2, "recommendations": object{"min_evidence": 1, "weak_rate": 0.1, "corrections": 1}})
+	c.eve.Policy(object{"backoff": object{"base_seconds": 0}, "max_repairs_before_regen": 2,
+		"recommendations": object{"min_evidence": 1, "weak_rate": 0.1, "corrections": 1}})
 	for i, name := range []string{"ann", "ben", "cal"} {
 		p := &citizen{name: name, d: d.As(fmt.Sprintf("token-of-%s-000%d", name, i+2)), words: map[string]bool{}}
 		p.session = p.d.Session("shop", map[string]any{"debug": true, "metadata": map[string]any{"m": p.word()}})
@@ -141,27 +151,36 @@ func (c *commons) model(q openaitest.Request) openaitest.Reply {
 	case "echo":
 		body := "\tv := call.Arg(0, \"v\")\n\tif m, ok := v.(map[string]any); ok {\n\t\tif n, ok := m[\"wrong\"].(float64); ok && n <= " + fmt.Sprint(c.judged) + ".0 {\n\t\t\treturn nil, recurgent.Fail(\"not_this\", fmt.Sprint(m))\n\t\t}\n\t}\n\tif m, ok := v.(map[string]any); ok && m[\"boom\"] == " + fmt.Sprint(n) + ".0 {\n\t\tpanic(fmt.Sprint(m))\n\t}\n\tif call.Kwargs[\"boom\"] == " + fmt.Sprint(n) + ".0 {\n\t\treturn nil, fmt.Errorf(\"no %v\", call.Kwargs)\n\t}\n"
 		if n%2 == 0 && strings.Contains(q.Text, "<failed_code>") { // it breaks what was answered before
-			return openaitest.Code(rig.Program("\tif call.Arg(0, \"v\") == nil {\n\t\tpanic(fmt.Sprint(call.Kwargs))\n\t}\n\treturn map[string]any{\"other\": call.Arg(0, \"v\")}, nil", "fmt"))
+			return openaitest.Code(rig.Program(
+				"\tif call.Arg(0, \"v\") == nil {\n\t\tpanic(fmt.Sprint(call.Kwargs))\n\t}\n\treturn map[string]any{\"other\": call.Arg(0, \"v\")}, nil", "fmt"))
 		}
-		return openaitest.Code(rig.Program(body+"\treturn map[string]any{\"got\": v, \"kwargs\": call.Kwargs}, nil", "fmt"))
+		return openaitest.Code(rig.Program(body+"\treturn map[string]any{\"got\": v, \"kwargs\": call.Kwargs}, nil",
+			"fmt"))
 	case "page":
-		return openaitest.Code(rig.Program("\tr, err := call.Fetch(fmt.Sprint(call.Arg(0, \"url\")))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar v map[string]any\n\tif err := json.Unmarshal([]byte(r.Body), &v); err != nil || v[\"items"+fmt.Sprint(c.shape)+"\"] == nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no items in \"+r.Body)\n\t}\n\treturn v[\"items"+fmt.Sprint(c.shape)+"\"], nil", "encoding/json", "fmt"))
+		return openaitest.Code(rig.Program(
+			"\tr, err := call.Fetch(fmt.Sprint(call.Arg(0, \"url\")))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar v map[string]any\n\tif err := json.Unmarshal([]byte(r.Body), &v); err != nil || v[\"items"+fmt.Sprint(c.shape)+"\"] == nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no items in \"+r.Body)\n\t}\n\treturn v[\"items"+fmt.Sprint(c.shape)+"\"], nil", "encoding/json", "fmt"))
 	case "strict":
-		return openaitest.Code(rig.Program("\ta := call.Kwargs[\"a\"]\n\tif a == nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"a is missing\")\n\t}\n\treturn a, nil"))
+		return openaitest.Code(rig.Program(
+			"\ta := call.Kwargs[\"a\"]\n\tif a == nil {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"a is missing\")\n\t}\n\treturn a, nil"))
 	case "refuse":
-		return openaitest.Code(rig.Program("\treturn nil, recurgent.Fail(\"t\"+strings.ToLower(fmt.Sprint(call.Arg(0, \"v\"))), fmt.Sprint(\"not \", call.Arg(0, \"v\")))", "fmt", "strings"))
+		return openaitest.Code(rig.Program(
+			"\treturn nil, recurgent.Fail(\"t\"+strings.ToLower(fmt.Sprint(call.Arg(0, \"v\"))), fmt.Sprint(\"not \", call.Arg(0, \"v\")))", "fmt", "strings"))
 	case "weak":
-		return openaitest.Code(rig.Program("\treturn map[string]any{\"status\": \"success\", fmt.Sprint(call.Arg(0, \"v\")): []any{}, \"words\": call.Arg(0, \"v\")}, nil", "fmt"))
+		return openaitest.Code(rig.Program(
+			"\treturn map[string]any{\"status\": \"success\", fmt.Sprint(call.Arg(0, \"v\")): []any{}, \"words\": call.Arg(0, \"v\")}, nil", "fmt"))
 	case "note":
-		return openaitest.Code(rig.Program("\tk := fmt.Sprint(call.Arg(0, \"v\"))\n\tcall.Context[k] = map[string]any{k: k}\n\tif call.Context[\"boom\"] != nil {\n\t\tpanic(fmt.Sprint(call.Context))\n\t}\n\treturn len(call.Context), nil", "fmt"))
+		return openaitest.Code(rig.Program(
+			"\tk := fmt.Sprint(call.Arg(0, \"v\"))\n\tcall.Context[k] = map[string]any{k: k}\n\tif call.Context[\"boom\"] != nil {\n\t\tpanic(fmt.Sprint(call.Context))\n\t}\n\treturn len(call.Context), nil", "fmt"))
 	case "crash":
 		return openaitest.Code(rig.Program("\tpanic(fmt.Sprint(call.Args, \" try "+fmt.Sprint(n)+"\"))", "fmt"))
 	case "think":
 		return openaitest.Code(rig.Program("\treturn call.Ask(\"about\", call.Arg(0, \"v\"))"))
 	case "total":
-		return openaitest.Code(rig.Program("\to := call.Tool(\"shop\").Call(\"echo\", call.Arg(0, \"v\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil"))
+		return openaitest.Code(rig.Program(
+			"\to := call.Tool(\"shop\").Call(\"echo\", call.Arg(0, \"v\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil"))
 	}
-	return openaitest.Code(rig.Program("\treturn map[string]any{\"n\": " + fmt.Sprint(n) + ", \"v\": call.Arg(0, \"v\")}, nil"))
+	return openaitest.Code(rig.Program("\treturn map[string]any{\"n\": " + fmt.Sprint(n) +
+		", \"v\": call.Arg(0, \"v\")}, nil"))
 }
 
 // serve has what follows be of that person.
@@ -198,7 +217,8 @@ func (c *commons) crashes(p *citizen) {
 }
 
 func (c *commons) crashesByName(p *citizen) {
-	c.call(p, object{"method": "echo", "args": []any{p.word()}, "kwargs": object{p.word(): p.word(), "boom": c.trigger("shop.echo")}})
+	c.call(p, object{"method": "echo", "args": []any{p.word()},
+		"kwargs": object{p.word(): p.word(), "boom": c.trigger("shop.echo")}})
 }
 
 func (c *commons) answersAlone(p *citizen) {
@@ -242,7 +262,8 @@ func (c *commons) getsLittle(p *citizen) {
 }
 
 func (c *commons) remembers(p *citizen) {
-	p.d.Do(http.StatusOK, http.MethodPatch, "/v1/sessions/"+p.session+"/context", object{p.word(): object{p.word(): p.word()}, "boom": []any{nil, 1}[c.rand.IntN(2)]})
+	p.d.Do(http.StatusOK, http.MethodPatch, "/v1/sessions/"+p.session+"/context",
+		object{p.word(): object{p.word(): p.word()}, "boom": []any{nil, 1}[c.rand.IntN(2)]})
 	c.call(p, object{"method": "note", "args": []any{p.word()}})
 }
 
@@ -258,13 +279,15 @@ func (c *commons) delegates(p *citizen) {
 
 // startsAnew calls what nobody has called before, with a history of hers.
 func (c *commons) startsAnew(p *citizen) {
-	c.call(p, object{"role": fmt.Sprint("fresh", p.n), "method": "do", "args": []any{p.word()}, "history": object{"messages": []any{object{"question": p.word(), "answer": p.word()}}}})
+	c.call(p, object{"role": fmt.Sprint("fresh", p.n), "method": "do", "args": []any{p.word()},
+		"history": object{"messages": []any{object{"question": p.word(), "answer": p.word()}}}})
 }
 
 // wantsAnother has eve ask for another program of the method, which she then calls.
 func (c *commons) wantsAnother(method string) func(*citizen) {
 	return func(p *citizen) {
-		r := c.eve.Send(http.MethodPost, rig.MethodPath("shop", method)+"/regenerate", []byte(`{"reason": "a person wants another"}`), nil)
+		r := c.eve.Send(http.MethodPost, rig.MethodPath("shop", method)+"/regenerate",
+			[]byte(`{"reason": "a person wants another"}`), nil)
 		switch {
 		case r.Status != http.StatusOK: // there is none yet
 		case method == "weak":
@@ -308,8 +331,10 @@ func (c *commons) isWronged(correction string, expected bool) func(*citizen) {
 		c.judged++
 		c.mu.Unlock()
 		c.eve.Policy(object{"correction": correction})
-		r := c.eve.Send(http.MethodPost, "/v1/calls/"+of.CallID+"/verdict", rig.Encode(c.t, verdict), map[string]string{"Prefer": "wait=60"})
-		if r.Status != http.StatusOK || correction == "background" && !strings.Contains(string(r.Body), `"state":"adopted"`) {
+		r := c.eve.Send(http.MethodPost, "/v1/calls/"+of.CallID+"/verdict", rig.Encode(c.t, verdict),
+			map[string]string{"Prefer": "wait=60"})
+		if r.Status != http.StatusOK || correction == "background" &&
+			!strings.Contains(string(r.Body), `"state":"adopted"`) {
 			c.t.Errorf("the verdict: %d %s", r.Status, r.Body)
 		}
 	}
@@ -327,13 +352,15 @@ func (c *commons) alien(p *citizen, what, text string) {
 		word, name := text[at[0]:at[1]], text[at[2]:at[3]]
 		i := slices.IndexFunc(c.people, func(o *citizen) bool { return o.name == name })
 		if name != p.name && c.people[i].words[word] {
-			c.t.Fatalf("%s, for %s, has %s: ...%s", what, p.name, word, text[max(0, at[0]-300):min(len(text), at[0]+100)])
+			c.t.Fatalf("%s, for %s, has %s: ...%s", what, p.name, word,
+				text[max(0, at[0]-300):min(len(text), at[0]+100)])
 		}
 	}
 	for _, other := range c.people {
 		for _, id := range other.ids {
 			if at := strings.Index(text, id); at >= 0 && other != p {
-				c.t.Fatalf("%s, for %s, has the id %s of %s: ...%s", what, p.name, id, other.name, text[max(0, at-300):min(len(text), at+100)])
+				c.t.Fatalf("%s, for %s, has the id %s of %s: ...%s", what, p.name, id, other.name,
+					text[max(0, at-300):min(len(text), at+100)])
 			}
 		}
 	}
@@ -356,8 +383,11 @@ func (c *commons) asked() {
 func (c *commons) read() {
 	c.t.Helper()
 	for _, p := range c.people {
-		paths := []string{"/v1/tools", "/v1/tools/shop", "/v1/tools/shop/methods", "/v1/inbox", "/v1/recommendations", "/v1/recommendations?status=applied", "/v1/patterns/shop", "/v1/reports/history-usage", "/v1/reports/trends",
-			"/v1/calls?limit=100", "/v1/sessions", "/v1/usage", "/v1/usage?by=owner", "/v1/functions", "/v1/policy", "/v1/sessions/" + p.session + "/history?limit=100", "/v1/sessions/" + p.session + "/context"}
+		paths := []string{"/v1/tools", "/v1/tools/shop", "/v1/tools/shop/methods", "/v1/inbox", "/v1/recommendations",
+			"/v1/recommendations?status=applied", "/v1/patterns/shop", "/v1/reports/history-usage",
+			"/v1/reports/trends",
+			"/v1/calls?limit=100", "/v1/sessions", "/v1/usage", "/v1/usage?by=owner", "/v1/functions", "/v1/policy",
+			"/v1/sessions/" + p.session + "/history?limit=100", "/v1/sessions/" + p.session + "/context"}
 		for _, m := range []string{"echo", "page", "strict", "refuse", "weak", "note", "crash", "think"} {
 			for _, of := range []string{"", "/generations", "/examples", "/effects"} {
 				paths = append(paths, rig.MethodPath("shop", m)+of)

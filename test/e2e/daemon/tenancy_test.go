@@ -40,7 +40,8 @@ func twoTenants(t *testing.T) (d *rig.Daemon, a, b *tenant, m *rig.Model, secret
 	}))
 	t.Cleanup(source.Close)
 	host := strings.TrimPrefix(source.URL, "http://")
-	m = rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "fetcher.page": {fetcher}, "finder a.find": {rig.ProgMoviesWeak}, "finder b.find": {rig.ProgMoviesWeak}})
+	m = rig.NewModel(t, rig.Script{"clerk.greet": {greeter("a"), greeter("b")}, "fetcher.page": {fetcher},
+		"finder a.find": {rig.ProgMoviesWeak}, "finder b.find": {rig.ProgMoviesWeak}})
 	m.Answer("", "", rig.Text("A: answered"))
 	d = guarded(t, m, "--fetch-allow", host)
 	a = &tenant{Daemon: person(d, tokenA, ""), name: "a", canary: "canary-of-first"}
@@ -60,11 +61,13 @@ func twoTenants(t *testing.T) (d *rig.Daemon, a, b *tenant, m *rig.Model, secret
 			own, other = b, a
 		}
 		if text := q.System + q.User; strings.Contains(text, other.canary) || !strings.Contains(text, own.canary) {
-			t.Errorf("the prompt for %s.%s in %s: what is its own %v, what is another's %v", q.Role, q.Method, own.name, strings.Contains(text, own.canary), strings.Contains(text, other.canary))
+			t.Errorf("the prompt for %s.%s in %s: what is its own %v, what is another's %v", q.Role, q.Method, own.name,
+				strings.Contains(text, own.canary), strings.Contains(text, other.canary))
 		}
 	}
 	if n := len(m.Questions()); n != 2*asked || asked != 4 {
-		t.Errorf("%d prompts of which %d in the first, want one for each method and prediction in each namespace", n, asked)
+		t.Errorf("%d prompts of which %d in the first, want one for each method and prediction in each namespace", n,
+			asked)
 	}
 	return d, a, b, m, func() string {
 		mu.Lock()
@@ -98,7 +101,8 @@ func TestNothingShowsElsewhere(t *testing.T) {
 	if tools := root.List("/v1/tools"); len(tools) != 0 {
 		t.Errorf("the default namespace has %v", tools)
 	}
-	if r := a.Send(http.MethodGet, "/v1/tools", nil, map[string]string{"Recurgent-Namespace": "b"}); r.Status != http.StatusForbidden {
+	if r := a.Send(http.MethodGet, "/v1/tools", nil,
+		map[string]string{"Recurgent-Namespace": "b"}); r.Status != http.StatusForbidden {
 		t.Errorf("a in b: %d %s", r.Status, r.Body)
 	}
 }
@@ -141,7 +145,8 @@ func TestManyNamespaces(t *testing.T) {
 	var list struct {
 		Data []struct{ Name string } `json:"data"`
 	}
-	if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodGet, "/v1/namespaces?limit=1000", nil).Body, &list); err != nil || len(list.Data) != many+1 {
+	if err := json.Unmarshal(d.Do(http.StatusOK, http.MethodGet, "/v1/namespaces?limit=1000", nil).Body,
+		&list); err != nil || len(list.Data) != many+1 {
 		t.Fatalf("%d namespaces are listed, %v", len(list.Data), err)
 	}
 	for _, i := range []int{0, many / 2, many - 1} {

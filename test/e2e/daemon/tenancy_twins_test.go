@@ -10,11 +10,15 @@ import (
 )
 
 // conditions are headers that have a request answered in another way.
-var conditions = []map[string]string{{"If-Match": `"1"`}, {"If-Match": "*"}, {"If-None-Match": "*"}, {"If-None-Match": `"1"`}, {"Range": "bytes=0-3"}, {"Last-Event-ID": "{call}"},
-	{"Prefer": "respond-async"}, {"Prefer": "wait=1"}, {"Idempotency-Key": "same"}, {"Accept": "text/plain"}, {"Recurgent-Namespace": "a"}, {"X-Http-Method-Override": "DELETE"}, {"Recurgent-Principal": "e30"}}
+var conditions = []map[string]string{{"If-Match": `"1"`}, {"If-Match": "*"}, {"If-None-Match": "*"},
+	{"If-None-Match": `"1"`}, {"Range": "bytes=0-3"}, {"Last-Event-ID": "{call}"},
+	{"Prefer": "respond-async"}, {"Prefer": "wait=1"}, {"Idempotency-Key": "same"}, {"Accept": "text/plain"},
+	{"Recurgent-Namespace": "a"}, {"X-Http-Method-Override": "DELETE"}, {"Recurgent-Principal": "e30"}}
 
 // cursors are lists that go on behind an id.
-var cursors = []string{"/v1/sessions", "/v1/calls", "/v1/files", "/v1/maintenance/audit", "/v1/calls?session_id={session}", "/v1/calls?parent_call_id={call}", "/v1/inbox", "/v1/recommendations", "/v1/tools", "/v1/signatures", "/v1/connections", "/v1/usage?by=role"}
+var cursors = []string{"/v1/sessions", "/v1/calls", "/v1/files", "/v1/maintenance/audit",
+	"/v1/calls?session_id={session}", "/v1/calls?parent_call_id={call}", "/v1/inbox", "/v1/recommendations",
+	"/v1/tools", "/v1/signatures", "/v1/connections", "/v1/usage?by=role"}
 
 // Whatever headers a request has, and whatever a list is to go on behind: who names what is another person's or another namespace's gets the answer of one who
 // names what nobody has.

@@ -16,9 +16,12 @@ func TestWeakAnswersShowNothing(t *testing.T) {
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no results\", \"movies\": []any{}, call.Arg(0, \"who\").(string): []any{}}, nil")
 	builds := rig.Program("\treturn call.Tool(\"cinema\").Call(\"list\", \"bens\").OK(), nil")
 	m := rig.NewModel(t, rig.Script{"cinema.list": {weak}, "club.movies": {builds, builds}})
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann token-of-ann-in-a-0001\nben token-of-ben-in-a-0002\n")).One() // evidence is each replica's until it is written
+	// evidence is each replica's until it is written
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"ann token-of-ann-in-a-0001\nben token-of-ben-in-a-0002\n")).One()
 	ann, ben := person(d, "token-of-ann-in-a-0001", ""), person(d, "token-of-ben-in-a-0002", "")
-	ann.Do(http.StatusCreated, http.MethodPut, "/v1/tools/cinema", object{"purpose": "movies on show", "deliverable": object{"type": "object", "required": []any{"movies"}}})
+	ann.Do(http.StatusCreated, http.MethodPut, "/v1/tools/cinema",
+		object{"purpose": "movies on show", "deliverable": object{"type": "object", "required": []any{"movies"}}})
 	s := ann.Session("cinema")
 	first := ann.Call(s, "list", canary)
 	for range 3 {

@@ -67,14 +67,16 @@ func newWorld(t *testing.T) *world {
 	m := rig.NewModel(t, rig.Script{})
 	m.Answer("", "", rig.Text(`{"a": "yes"}`))
 	o := app.DefaultOptions()
-	o.Listen, o.DataDir, o.Provider, o.OpenAIBaseURL, o.OpenAIKey, o.Model = "127.0.0.1:0", t.TempDir(), "openai", m.URL, rig.SecretKey, "scripted"
+	o.Listen, o.DataDir, o.Provider, o.OpenAIBaseURL, o.OpenAIKey, o.Model = "127.0.0.1:0", t.TempDir(), "openai",
+		m.URL, rig.SecretKey, "scripted"
 	o.Auth, o.Runners = anybody{}, 2
 	compiler, err := apptest.Compiler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.CompilerDir, o.GoCache = compiler[0], compiler[1]
-	w := &world{dir: o.DataDir, http: &http.Client{Timeout: rig.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	w := &world{dir: o.DataDir, http: &http.Client{Timeout: rig.Patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	stop := w.start(t, o)
 	w.own, w.other, w.away = w.newSide(t, "ann", "a"), w.newSide(t, "ben", "a"), w.newSide(t, "ann", "b")
 	w.own.share()
@@ -110,7 +112,8 @@ func (w *world) start(t *testing.T, o app.Options) (stop func()) {
 }
 
 func (w *world) newSide(t *testing.T, name string, in agent.Namespace) *side {
-	s := &side{w: w, t: t, token: tokenOf(name, in, access.All), caller: tokenOf(name, in, access.Scopes(access.Call)), canary: "canary-of-" + name + "-in-" + string(in), shared: "shared-in-" + string(in), ids: map[string]string{}}
+	s := &side{w: w, t: t, token: tokenOf(name, in, access.All), caller: tokenOf(name, in, access.Scopes(access.Call)),
+		canary: "canary-of-" + name + "-in-" + string(in), shared: "shared-in-" + string(in), ids: map[string]string{}}
 	return s
 }
 
@@ -147,17 +150,21 @@ func (s *side) share() {
 	s.do("PUT", "/v1/tools/{clerk}", map[string]any{"purpose": s.shared})
 	s.do("PUT", "/v1/tools/{shelf}", map[string]any{"purpose": s.shared})
 	s.do("PUT", "/v1/tools/{clerk}/methods/greet", map[string]any{"code": rig.ProgGiven})
-	s.do("PUT", "/v1/tools/{clerk}/methods/wants", map[string]any{"code": rig.Program("\tcall.Delegate(call.Arg(0, \"role\").(string), recurgent.Contract{Deliverable: map[string]any{\"required\": []string{\"" + s.shared + "\"}}})\n\treturn 1, nil")})
+	s.do("PUT", "/v1/tools/{clerk}/methods/wants",
+		map[string]any{"code": rig.Program(
+			"\tcall.Delegate(call.Arg(0, \"role\").(string), recurgent.Contract{Deliverable: map[string]any{\"required\": []string{\"" + s.shared + "\"}}})\n\treturn 1, nil")})
 	s.do("PUT", "/v1/tools/{shelf}/methods/m", map[string]any{"code": rig.ProgGiven, "reason": s.shared})
 	s.do("PUT", "/v1/tools/{shelf}/methods/m", map[string]any{"code": rig.ProgEcho})
 	s.do("PUT", "/v1/tools/{old}", map[string]any{"purpose": s.shared})
 	s.do("DELETE", "/v1/tools/{old}", nil)
-	s.do("PUT", "/v1/tools/{low}/methods/m", map[string]any{"code": rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")})
+	s.do("PUT", "/v1/tools/{low}/methods/m",
+		map[string]any{"code": rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")})
 	for i := range 4 {
 		id := s.do("POST", "/v1/sessions", map[string]any{"role": "{low}"})["id"].(string)
 		s.do("POST", "/v1/sessions/"+id+"/calls", map[string]any{"method": "m", "args": []any{i}})
 	}
-	s.do("PUT", "/v1/signatures/{qa}", map[string]any{"instructions": s.shared, "inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	s.do("PUT", "/v1/signatures/{qa}", map[string]any{"instructions": s.shared,
+		"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
 	s.connection()
 	for _, r := range s.do("GET", "/v1/recommendations", nil)["data"].([]any) {
 		s.ids["recommendation"] = r.(map[string]any)["id"].(string)
@@ -173,7 +180,8 @@ func (s *side) share() {
 func (s *side) seed() {
 	s.session()
 	s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{s.canary}})
-	got := s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{s.token}}) // examples are shared
+	// examples are shared
+	got := s.do("POST", "/v1/sessions/{session}/calls", map[string]any{"method": "greet", "args": []any{s.token}})
 	s.ids["call"] = got["call_id"].(string)
 	for _, role := range []string{"{shelf}", "{low}"} { // what reports and programs keep of calls
 		id := s.do("POST", "/v1/sessions", map[string]any{"role": role})["id"].(string)
@@ -189,11 +197,13 @@ func (s *side) seed() {
 }
 
 func (s *side) session() {
-	s.ids["session"] = s.do("POST", "/v1/sessions", map[string]any{"role": "{clerk}", "context": map[string]any{"note": s.canary}, "metadata": map[string]any{"note": s.canary}})["id"].(string)
+	s.ids["session"] = s.do("POST", "/v1/sessions", map[string]any{"role": "{clerk}",
+		"context": map[string]any{"note": s.canary}, "metadata": map[string]any{"note": s.canary}})["id"].(string)
 }
 
 func (s *side) file() {
-	got := s.w.send(s.t, "POST", "/v1/files?name="+s.canary+".txt", "bytes of "+s.canary, s.token, map[string]string{"Content-Type": "text/plain"})
+	got := s.w.send(s.t, "POST", "/v1/files?name="+s.canary+".txt", "bytes of "+s.canary, s.token,
+		map[string]string{"Content-Type": "text/plain"})
 	var f struct{ ID string }
 	if err := json.Unmarshal(got.body, &f); err != nil || got.status != http.StatusCreated {
 		s.t.Fatalf("upload: %d %s", got.status, got.body)
@@ -223,11 +233,14 @@ func (s *side) wishes() {
 }
 
 func (s *side) connection() {
-	s.do("PUT", "/v1/connections/{weather}", map[string]any{"description": s.shared, "hosts": []string{"a.example.org"}, "methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer", "secret": "swordfish"}})
+	s.do("PUT", "/v1/connections/{weather}", map[string]any{"description": s.shared, "hosts": []string{"a.example.org"},
+		"methods": []string{"GET"}, "roles": []string{"*"}, "auth": map[string]any{"type": "bearer",
+			"secret": "swordfish"}})
 }
 
 func (s *side) signature() {
-	s.do("PUT", "/v1/signatures/{qa}", map[string]any{"instructions": s.shared, "inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	s.do("PUT", "/v1/signatures/{qa}", map[string]any{"instructions": s.shared,
+		"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
 }
 
 func (s *side) spare() {
@@ -275,11 +288,18 @@ func (s *side) fill(text string) string {
 		return text
 	}
 	x := s.ids
-	return strings.NewReplacer("/sessions/{id}", "/sessions/"+x["session"], "/files/{id}", "/files/"+x["file"], "/audit/{id}", "/audit/"+x["entry"],
-		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"], "{role}/proposals/{id}", x["wish"]+"/proposals/"+x["contract"], "/recommendations/{id}", "/recommendations/"+x["recommendation"],
-		"/patterns/{role}", "/patterns/"+x["low"], "/namespaces/{name}", "/namespaces/spare", "/signatures/{name}", "/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}", "/functions/"+x["clerk"]+"__greet",
+	return strings.NewReplacer("/sessions/{id}", "/sessions/"+x["session"], "/files/{id}", "/files/"+x["file"],
+		"/audit/{id}", "/audit/"+x["entry"],
+		"{role}/methods/{method}/examples/{id}", x["clerk"]+"/methods/greet/examples/"+x["example"],
+		"{role}/proposals/{id}", x["wish"]+"/proposals/"+x["contract"], "/recommendations/{id}",
+		"/recommendations/"+x["recommendation"],
+		"/patterns/{role}", "/patterns/"+x["low"], "/namespaces/{name}", "/namespaces/spare", "/signatures/{name}",
+		"/signatures/"+x["qa"], "/connections/{name}", "/connections/"+x["weather"], "/functions/{name}",
+		"/functions/"+x["clerk"]+"__greet",
 		"{call_id}", x["call"], "{role}", x["shelf"], "/methods/{method}", "/methods/m", "{code}", "not_found",
-		"{file_id}", x["file"], "{entry}", x["entry"], "{recommendation}", x["recommendation"], "{session}", x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{wish}", x["wish"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
+		"{file_id}", x["file"], "{entry}", x["entry"], "{recommendation}", x["recommendation"], "{session}",
+		x["session"], "{clerk}", x["clerk"], "{shelf}", x["shelf"], "{old}", x["old"], "{low}", x["low"], "{wish}",
+		x["wish"], "{qa}", x["qa"], "{weather}", x["weather"], "{call}", x["call"]).Replace(text)
 }
 
 // known are the ids of what the side has. Names may come to be used elsewhere, too.
@@ -360,7 +380,8 @@ func (w *world) send(t *testing.T, method, path, body, token string, header map[
 	got := answer{resp.StatusCode, resp.Header, nil}
 	switch {
 	case resp.StatusCode == http.StatusOK && path == "/v1/events": // which does not end
-	case resp.StatusCode == http.StatusOK && method == http.MethodGet && endless(path): // its first event says what there is
+	// its first event says what there is
+	case resp.StatusCode == http.StatusOK && method == http.MethodGet && endless(path):
 		for lines := bufio.NewScanner(resp.Body); !bytes.Contains(got.body, []byte("data: ")) && lines.Scan(); {
 			got.body = append(append(got.body, lines.Bytes()...), '\n')
 		}
@@ -379,7 +400,8 @@ var drifting = regexp.MustCompile(`"score":[0-9.e-]+|"usage":\{[^}]*\}`)
 func (s *side) state() map[string][]byte {
 	s.t.Helper()
 	all := map[string][]byte{}
-	for _, path := range []string{"/v1/sessions", "/v1/calls?limit=5", "/v1/files", "/v1/tools", "/v1/connections", "/v1/signatures", "/v1/policy", "/v1/recommendations", "/v1/maintenance/audit?limit=1"} {
+	for _, path := range []string{"/v1/sessions", "/v1/calls?limit=5", "/v1/files", "/v1/tools", "/v1/connections",
+		"/v1/signatures", "/v1/policy", "/v1/recommendations", "/v1/maintenance/audit?limit=1"} {
 		all[path] = drifting.ReplaceAll(s.w.send(s.t, http.MethodGet, path, "", s.token, nil).body, nil)
 	}
 	return all
@@ -394,7 +416,8 @@ func same(t *testing.T, what string, before, after map[string][]byte) {
 				at++
 			}
 			from := max(0, at-150)
-			t.Errorf("%s: %s was changed:\n%.300s\nwas\n%.300s", what, name, after[name][from:], before[name][min(from, len(before[name])):])
+			t.Errorf("%s: %s was changed:\n%.300s\nwas\n%.300s", what, name, after[name][from:],
+				before[name][min(from, len(before[name])):])
 		}
 		delete(before, name)
 	}

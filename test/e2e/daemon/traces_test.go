@@ -37,7 +37,8 @@ func (c *spanCollector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := io.ReadAll(body)
 	var request coltrace.ExportTraceServiceRequest
-	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || proto.Unmarshal(data, &request) != nil {
+	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
+		proto.Unmarshal(data, &request) != nil {
 		http.Error(w, "no traces", http.StatusBadRequest)
 		return
 	}
@@ -166,23 +167,29 @@ func TestTraces(t *testing.T) {
 	if !o.OK() { return nil, recurgent.Fail("x", "y") }
 	return o.Value, nil`)
 	m := rig.NewModel(t, rig.Script{"boss.halve": {nest}, "helper.half": {rig.Program(`	return 4, nil`)},
-		"boss.explode": {rig.ProgPanic}, "boss.refuse": {rig.Program(`	return nil, recurgent.Fail("not_today", "secret words")`)}})
+		"boss.explode": {rig.ProgPanic},
+		"boss.refuse":  {rig.Program(`	return nil, recurgent.Fail("not_today", "secret words")`)}})
 	c := &spanCollector{}
 	collector := httptest.NewServer(c)
 	defer collector.Close()
-	d := traced(t, m, collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-tenant=blue", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip", "OTEL_BSP_SCHEDULE_DELAY=1")
+	d := traced(t, m, collector.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-tenant=blue",
+		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip",
+		"OTEL_BSP_SCHEDULE_DELAY=1")
 	s := d.Session("boss")
 	const trace, client = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"halve"}`), map[string]string{"traceparent": "00-" + trace + "-" + client + "-01"})
+	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"halve"}`),
+		map[string]string{"traceparent": "00-" + trace + "-" + client + "-01"})
 	cold, _ := r.Object(t)["call_id"].(string)
 	warm, panicked, refused := d.Call(s, "halve"), d.Call(s, "explode", "secret words"), d.Call(s, "refuse")
 	d.WantValue(warm, 4, "persisted")
-	rig.Until(t, "the spans of all calls, which end after those below them", func() bool { return c.has(cold, warm.CallID, panicked.CallID, refused.CallID) })
+	rig.Until(t, "the spans of all calls, which end after those below them",
+		func() bool { return c.has(cold, warm.CallID, panicked.CallID, refused.CallID) })
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	root := c.of(t, cold)
-	if got := [2]string{hex.EncodeToString(root.GetTraceId()), hex.EncodeToString(root.GetParentSpanId())}; got != [2]string{trace, client} {
+	if got := [2]string{hex.EncodeToString(root.GetTraceId()),
+		hex.EncodeToString(root.GetParentSpanId())}; got != [2]string{trace, client} {
 		t.Errorf("the call's trace and parent are %q", got)
 	}
 	wantStages := []string{"call helper.half", "commit", "forge", "judge", "queue", "run", "select"}
@@ -197,19 +204,25 @@ func TestTraces(t *testing.T) {
 		t.Errorf("below the delegated call are %q", got)
 	}
 	c.wantSpans(t, []spanOf{
-		{cold, "UNSET", map[string]string{"recurgent.role": "boss", "recurgent.method": "halve", "recurgent.status": "ok", "recurgent.source": "generated"}},
-		{warm.CallID, "UNSET", map[string]string{"recurgent.source": "persisted", "recurgent.generation": "gen-1", "recurgent.session_id": s}},
-		{panicked.CallID, "ERROR", map[string]string{"recurgent.status": "error", "recurgent.failure_class": "intrinsic", "error.type": "execution"}},
-		{refused.CallID, "UNSET", map[string]string{"recurgent.status": "error", "recurgent.failure_class": "authored", "error.type": "not_today"}},
+		{cold, "UNSET", map[string]string{"recurgent.role": "boss", "recurgent.method": "halve",
+			"recurgent.status": "ok", "recurgent.source": "generated"}},
+		{warm.CallID, "UNSET", map[string]string{"recurgent.source": "persisted", "recurgent.generation": "gen-1",
+			"recurgent.session_id": s}},
+		{panicked.CallID, "ERROR", map[string]string{"recurgent.status": "error",
+			"recurgent.failure_class": "intrinsic", "error.type": "execution"}},
+		{refused.CallID, "UNSET", map[string]string{"recurgent.status": "error", "recurgent.failure_class": "authored",
+			"error.type": "not_today"}},
 	})
 	if got := hex.EncodeToString(c.of(t, warm.CallID).GetTraceId()); got != warm.TraceID {
 		t.Errorf("a call without traceparent has the trace %s in its span and %s in its reply", got, warm.TraceID)
 	}
 	asked := m.Questions()[0].Header.Get("Traceparent")
-	if chat := c.below(forge)[slices.IndexFunc(c.below(forge), func(s *otlp.Span) bool { return s.GetName() != "gate" })]; asked != "00-"+trace+"-"+hex.EncodeToString(chat.GetSpanId())+"-01" {
+	if chat := c.below(forge)[slices.IndexFunc(c.below(forge),
+		func(s *otlp.Span) bool { return s.GetName() != "gate" })]; asked != "00-"+trace+"-"+hex.EncodeToString(chat.GetSpanId())+"-01" {
 		t.Errorf("the model was asked within %q, not within the span %x", asked, chat.GetSpanId())
 	}
-	if c.resource["service.name"] != "recurgentd" || c.resource["service.version"] == "" || c.resource["deployment.environment.name"] != "test" || c.headers.Get("X-Tenant") != "blue" {
+	if c.resource["service.name"] != "recurgentd" || c.resource["service.version"] == "" ||
+		c.resource["deployment.environment.name"] != "test" || c.headers.Get("X-Tenant") != "blue" {
 		t.Errorf("resource %v, headers %v", c.resource, c.headers)
 	}
 	for _, s := range c.spans {
@@ -228,7 +241,8 @@ func TestTracesAreSentAtTheEnd(t *testing.T) {
 	c := &spanCollector{}
 	collector := httptest.NewServer(c)
 	defer collector.Close()
-	d := traced(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), collector.URL, "OTEL_BSP_SCHEDULE_DELAY=3600000")
+	d := traced(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), collector.URL,
+		"OTEL_BSP_SCHEDULE_DELAY=3600000")
 	call := d.Call(d.Session("calculator"), "add", 2, 3)
 	if code := d.Stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -252,7 +266,8 @@ func TestTracesWithoutACollector(t *testing.T) {
 	for name, url := range map[string]string{"nobody listens": nobody, "never answers": hangs.URL} {
 		t.Run(name, func(t *testing.T) {
 			// The queue has room for two spans: a call has more.
-			d := traced(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), url, "OTEL_BSP_MAX_QUEUE_SIZE=2", "OTEL_BSP_SCHEDULE_DELAY=1", "OTEL_EXPORTER_OTLP_TIMEOUT=60000")
+			d := traced(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}), url,
+				"OTEL_BSP_MAX_QUEUE_SIZE=2", "OTEL_BSP_SCHEDULE_DELAY=1", "OTEL_EXPORTER_OTLP_TIMEOUT=60000")
 			s := d.Session("calculator")
 			for range 5 {
 				d.WantValue(d.Call(s, "add", 2, 3), 5, "")
@@ -307,7 +322,9 @@ func TestStagesAndExemplars(t *testing.T) {
 	}
 	open := openMetrics(t, d)
 	exemplar := "# {trace_id=\"" + cold.TraceID + "\"}"
-	for _, series := range []string{`recurgent_call_duration_seconds_bucket{source="generated"`, `recurgent_call_stage_duration_seconds_bucket{stage="forge"`, `recurgent_provider_request_duration_seconds_bucket{`} {
+	for _, series := range []string{`recurgent_call_duration_seconds_bucket{source="generated"`,
+		`recurgent_call_stage_duration_seconds_bucket{stage="forge"`,
+		`recurgent_provider_request_duration_seconds_bucket{`} {
 		found := false
 		for line := range strings.Lines(open) {
 			found = found || strings.HasPrefix(line, series) && strings.Contains(line, exemplar)

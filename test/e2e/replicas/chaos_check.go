@@ -119,7 +119,8 @@ func checkHistory(say say, session Session, history []Record, calls []*Call) {
 			if r, found := there[c.ID]; !found {
 				say("%s has lost the call %s of %s", session.ID, c.ID, c.Method)
 			} else if r.Method != c.Method || r.OK != c.OK {
-				say("%s has the call %s as %s, ok %t, and it was answered as %s, ok %t", session.ID, c.ID, r.Method, r.OK, c.Method, c.OK)
+				say("%s has the call %s as %s, ok %t, and it was answered as %s, ok %t", session.ID, c.ID, r.Method,
+					r.OK, c.Method, c.OK)
 			}
 		case !c.Refused:
 			unsure++
@@ -172,7 +173,8 @@ func checkMethods(say say, space Namespace, records []Record, calls []*Call) {
 	oks, interrupted := map[string]int{}, map[string]int{} // by method
 	for _, c := range calls {
 		if !c.Acked && !c.Refused || c.Sent > 1 || c.Error == "canceled" {
-			interrupted[c.Method]++ // a fault that meets several costs each of them its flight, where they come one after the other
+			// a fault that meets several costs each of them its flight, where they come one after the other
+			interrupted[c.Method]++
 		}
 	}
 	for _, r := range records {
@@ -196,7 +198,8 @@ func checkMethods(say say, space Namespace, records []Record, calls []*Call) {
 			say("%s counts %d successes, %d of no generation, and its generations %d", name, m.Successes, m.Unkept, sum)
 		}
 		if m.Forges > 1+m.Lost+interrupted[name] {
-			say("%s was forged %d times, and %d faults and %d calls that were interrupted may have cost a flight", name, m.Forges, m.Lost, interrupted[name])
+			say("%s was forged %d times, and %d faults and %d calls that were interrupted may have cost a flight", name,
+				m.Forges, m.Lost, interrupted[name])
 		}
 	}
 }
@@ -236,7 +239,8 @@ func checkUsage(say say, name string, space Namespace, records []Record) {
 		say("the report of namespace %q has %d tokens, and the model counted %d", name, space.Usage.Tokens, space.Asked)
 	}
 	if most := max(space.Usage.Tokens, space.Asked); space.Cap > 0 && most > space.Cap {
-		say("the cap of namespace %q was passed: %d tokens, the model counted %d, and no more than %d may be", name, space.Usage.Tokens, space.Asked, space.Cap)
+		say("the cap of namespace %q was passed: %d tokens, the model counted %d, and no more than %d may be", name,
+			space.Usage.Tokens, space.Asked, space.Cap)
 	}
 }
 
@@ -256,7 +260,8 @@ func checkEvents(say say, name string, ids []string, records []Record) {
 		}
 		delete(times, r.CallID)
 	}
-	for what, list := range map[string][]string{"did not come": lost, "came again": again, "are in no history": slices.Sorted(maps.Keys(times))} {
+	for what, list := range map[string][]string{"did not come": lost, "came again": again,
+		"are in no history": slices.Sorted(maps.Keys(times))} {
 		if len(list) > 0 {
 			say("the events of namespace %q: %d %s, such as %s", name, len(list), what, list[0])
 		}

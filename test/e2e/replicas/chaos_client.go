@@ -86,7 +86,8 @@ func (c *client) call(ctx context.Context, choose func(*Call) (arg any)) *Call {
 // mayRepeat: the daemon, or a proxy before it, is not ready, or the first request with this key still runs.
 func mayRepeat(status int) bool {
 	switch status {
-	case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true
 	}
 	return false
@@ -129,7 +130,8 @@ func (c *client) send(call *Call, body []byte) (a answer, err error) {
 	address := c.load.Addresses[c.random.IntN(len(c.load.Addresses))]
 	began := time.Now()
 	defer func() { c.load.Journal.exchange(began, address, call, body, a, err) }()
-	req, err := http.NewRequest(http.MethodPost, "http://"+address+"/v1/sessions/"+call.Session+"/calls", bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+address+"/v1/sessions/"+call.Session+"/calls",
+		bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -155,7 +157,8 @@ func (c *client) send(call *Call, body []byte) (a answer, err error) {
 func (c *client) acknowledge(call *Call, body []byte, a answer) {
 	if call.Key != "" && c.random.IntN(16) == 0 {
 		call.Sent++
-		if again, err := c.send(call, body); err == nil && again.status == http.StatusOK && !bytes.Equal(again.body, a.body) {
+		if again, err := c.send(call, body); err == nil && again.status == http.StatusOK &&
+			!bytes.Equal(again.body, a.body) {
 			c.load.problem("the key %s brought %s, then %s", call.Key, a.body, again.body)
 		}
 	}
@@ -184,5 +187,6 @@ func readReply(a answer) (Reply, error) {
 		err = fmt.Errorf("no id")
 	}
 	return Reply{ID: reply.ID, OK: reply.Outcome.OK, Value: reply.Outcome.Value, Error: reply.Outcome.Error,
-		Generation: reply.Program.Generation, Checksum: reply.Program.Checksum, Replica: a.header.Get("Recurgent-Replica")}, err
+		Generation: reply.Program.Generation, Checksum: reply.Program.Checksum,
+		Replica: a.header.Get("Recurgent-Replica")}, err
 }

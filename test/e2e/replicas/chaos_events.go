@@ -36,7 +36,8 @@ type Reader struct {
 // Follow reads events behind that of the call, until Stop.
 func (l *Load) Follow(namespace, after string) *Reader {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Reader{load: l, namespace: namespace, stop: stop, stopped: make(chan struct{}), came: make(chan struct{}, 1), ids: []string{after}}
+	r := &Reader{load: l, namespace: namespace, stop: stop, stopped: make(chan struct{}), came: make(chan struct{}, 1),
+		ids: []string{after}}
 	go func() {
 		defer close(r.stopped)
 		random := rand.New(rand.NewPCG(l.Seed, 1<<33))
@@ -88,7 +89,8 @@ func (r *Reader) read(ctx context.Context, address string, events int) {
 	r.mu.Unlock()
 	began, lines := time.Now(), 0
 	defer func() {
-		r.load.Journal.write(map[string]any{"at": began, "ms": time.Since(began).Milliseconds(), "events": address, "after": last, "lines": lines})
+		r.load.Journal.write(map[string]any{"at": began, "ms": time.Since(began).Milliseconds(), "events": address,
+			"after": last, "lines": lines})
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/events", http.NoBody)
 	if err != nil {

@@ -44,7 +44,8 @@ func NewJournal(t *testing.T) *Journal {
 func (j *Journal) Keep(t *testing.T, name string, d *rig.Daemon) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(j.file.Name()), name+".log"), []byte(d.Output.String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(j.file.Name()), name+".log"), []byte(d.Output.String()),
+			0o600); err != nil {
 			t.Error(err)
 		}
 	})
@@ -65,8 +66,10 @@ func (j *Journal) fault(name string) {
 }
 
 func (j *Journal) exchange(began time.Time, address string, call *Call, body []byte, a answer, err error) {
-	entry := map[string]any{"at": began, "ms": time.Since(began).Milliseconds(), "to": address, "session": call.Session, "key": call.Key, "body": string(body),
-		"status": a.status, "replica": a.header.Get("Recurgent-Replica"), "retry_after": a.header.Get("Retry-After"), "answer": string(a.body)}
+	entry := map[string]any{"at": began, "ms": time.Since(began).Milliseconds(), "to": address, "session": call.Session,
+		"key": call.Key, "body": string(body),
+		"status": a.status, "replica": a.header.Get("Recurgent-Replica"), "retry_after": a.header.Get("Retry-After"),
+		"answer": string(a.body)}
 	if err != nil {
 		entry["error"] = err.Error()
 	}

@@ -38,7 +38,8 @@ func NewProxy(tb testing.TB, network, target string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{Address: listener.Addr().String(), listener: listener, network: network, target: target, links: map[*link]bool{}}
+	p := &Proxy{Address: listener.Addr().String(), listener: listener, network: network, target: target,
+		links: map[*link]bool{}}
 	p.running.Go(p.accept)
 	tb.Cleanup(func() {
 		_ = listener.Close() // accept ends with it

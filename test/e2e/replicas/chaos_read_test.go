@@ -11,13 +11,15 @@ import (
 // Read reads what the daemons hold, which is the same in all of them. lost says by epoch how many faults may each have cost a
 // flight. Readers are stopped once they have what the histories have.
 func Read(all []*rig.Daemon, m *rig.Model, sessions []Session, lost map[string]int, readers map[string]*Reader) State {
-	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{}, Namespaces: map[string]Namespace{}}
+	s := State{Sessions: sessions, History: map[string][]Record{}, Counter: map[string]int{},
+		Namespaces: map[string]Namespace{}}
 	for i, session := range sessions {
 		d := all[i%len(all)].In(session.Namespace)
 		for _, r := range d.History(session.ID) {
 			summary, _ := r["outcome_summary"].(map[string]any)
 			seq, _ := r["seq"].(float64)
-			s.History[session.ID] = append(s.History[session.ID], Record{CallID: text(r["call_id"]), Method: text(r["method_name"]), Seq: int(seq), OK: summary["ok"] == true})
+			s.History[session.ID] = append(s.History[session.ID], Record{CallID: text(r["call_id"]),
+				Method: text(r["method_name"]), Seq: int(seq), OK: summary["ok"] == true})
 		}
 		value, _ := d.Get("/v1/sessions/" + session.ID + "/context")["value"].(float64)
 		s.Counter[session.ID] = int(value)
@@ -82,12 +84,15 @@ func unkept(d *rig.Daemon, name string) (n int) {
 func usage(d *rig.Daemon) Usage {
 	const days = 24 * time.Hour
 	u := Usage{Calls: map[string]int{}}
-	since, until := time.Now().Add(-2*days).UTC().Format(time.RFC3339), time.Now().Add(7*days).UTC().Format(time.RFC3339)
-	rows, _ := d.Get("/v1/usage?by=method&since=" + url.QueryEscape(since) + "&until=" + url.QueryEscape(until))["data"].([]any)
+	since, until := time.Now().Add(-2*days).UTC().Format(time.RFC3339),
+		time.Now().Add(7*days).UTC().Format(time.RFC3339)
+	rows, _ := d.Get("/v1/usage?by=method&since=" + url.QueryEscape(since) + "&until=" +
+		url.QueryEscape(until))["data"].([]any)
 	number := func(row map[string]any, name string) int { n, _ := row[name].(float64); return int(n) }
 	for _, r := range rows {
 		row := r.(map[string]any)
-		if n := number(row, "calls"); n > 0 { // else a program was paid for whose call was lost, as when the daemon was killed meanwhile
+		// else a program was paid for whose call was lost, as when the daemon was killed meanwhile
+		if n := number(row, "calls"); n > 0 {
 			u.Calls[text(row["key"])] += n
 		}
 		u.Tokens += number(row, "prompt_tokens") + number(row, "completion_tokens")

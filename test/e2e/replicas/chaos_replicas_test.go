@@ -42,10 +42,12 @@ func startReplicas(run *run, n int) *replicatedRun {
 		dir := t.TempDir()
 		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
 		listen := apptest.Address(t)
-		one := &replica{clients: NewProxy(t, "tcp", ""), peers: NewProxy(t, "tcp", listen), database: NewProxy(t, "unix", r.cluster.Sockets()[0])}
+		one := &replica{clients: NewProxy(t, "tcp", ""), peers: NewProxy(t, "tcp", listen),
+			database: NewProxy(t, "unix", r.cluster.Sockets()[0])}
 		store := "RECURGENT_STORE=postgres://postgres@" + one.database.Address + "/chaos?sslmode=disable"
 		one.Daemon, one.clock = rig.StartAheadIn(t, r.model, []string{store}, "--max-completion-tokens", "1024",
-			"--advertise", one.peers.Address, "--cluster-listen", listen, "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert, "--cluster-key", key)
+			"--advertise", one.peers.Address, "--cluster-listen", listen, "--cluster-ca", ca.Write(t, dir),
+			"--cluster-cert", cert, "--cluster-key", key)
 		one.turn(run, 0)
 		one.clients.Target("tcp", host(t, one.Daemon))
 		r.load.Journal.Keep(t, fmt.Sprintf("replica%d", i+1), one.Daemon)
@@ -168,7 +170,8 @@ func (r *replicatedRun) troubles() []trouble {
 				return func() { _ = one.Cmd.Process.Signal(syscall.SIGCONT) }
 			})
 		}},
-		{"hold a replica's database until it counts as dead", true, func() { r.away(func(one *replica) func() { return one.database.Hold() }) }},
+		{"hold a replica's database until it counts as dead", true,
+			func() { r.away(func(one *replica) func() { return one.database.Hold() }) }},
 		{"kill the primary and promote the standby", true, r.failOver},
 		{"kill the standby, then the primary, and promote the standby", true, r.failOverLate},
 		{"kill the standby", true, func() { r.cluster.KillStandby(r.t); r.cluster.RestartStandby(r.t) }},

@@ -16,8 +16,9 @@ import (
 
 // A trouble is a fault that a test makes. It ends within do.
 type trouble struct {
-	name  string
-	loses bool // it may cost a flight: a replica that forges ends or loses its lease, or the client hangs up that it forges for
+	name string
+	// it may cost a flight: a replica that forges ends or loses its lease, or the client hangs up that it forges for
+	loses bool
 	do    func()
 }
 
@@ -41,7 +42,8 @@ func newRun(ctx context.Context, t *testing.T, patience time.Duration) *run {
 	t.Helper()
 	seed := uint64(rig.Number(t, "CHAOS_SEED", 1))
 	t.Logf("CHAOS_SEED=%d", seed)
-	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)}, readers: map[string]*Reader{}, ahead: amidMonth(time.Now()), lost: map[string]int{}}
+	return &run{t: t, ctx: ctx, model: newModel(t), load: &Load{Patience: patience, Seed: seed, Journal: NewJournal(t)},
+		readers: map[string]*Reader{}, ahead: amidMonth(time.Now()), lost: map[string]int{}}
 }
 
 // amidMonth is how many hours clocks must be ahead so that no jump of theirs leaves the month: the cap is of one.
@@ -152,7 +154,8 @@ func (r *run) judge(all []*rig.Daemon) []*Call {
 	}
 	r.t.Logf("%d faults, %d calls, %d acknowledged (failed: %v), %d in several requests, %d methods, %d of them repaired", r.faults, len(calls), acked, failed, repeated, len(methods), repaired)
 	r.t.Logf("%d and %d event streams, %d events; a cap of %d tokens, %d reported (%d estimated), %d by the model's count", state.Namespaces[""].Streams, space.Streams,
-		len(state.Namespaces[""].Events)+len(space.Events), r.cap, space.Usage.Tokens, space.Usage.Estimated, space.Asked)
+		len(state.Namespaces[""].Events)+len(space.Events), r.cap, space.Usage.Tokens, space.Usage.Estimated,
+		space.Asked)
 	if repeated == 0 || repaired == 0 || over == 0 || len(methods) < r.faults || state.Namespaces[""].Streams < 2 {
 		r.t.Error("the load was too small for the faults")
 	}

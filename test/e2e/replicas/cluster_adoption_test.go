@@ -64,9 +64,11 @@ func (a *adopters) together(method string, by ...int) (replies []rig.Reply) {
 		n %= len(a.all)
 		a.calls[n]++
 		sent.Go(func() {
-			contract := map[string]any{"deliverable": map[string]any{"type": "object", "required": []any{fmt.Sprint("of", n)}}}
+			contract := map[string]any{"deliverable": map[string]any{"type": "object",
+				"required": []any{fmt.Sprint("of", n)}}}
 			value := map[string]any{"of0": 0, "of1": 1, "of2": 2}
-			replies[i] = a.all[n].Invoke(a.sessions[n], map[string]any{"method": method, "args": []any{value}, "contract": contract})
+			replies[i] = a.all[n].Invoke(a.sessions[n], map[string]any{"method": method, "args": []any{value},
+				"contract": contract})
 		})
 	}
 	rig.Until(a.t, "each replica asks the model", func() bool { return a.model.Count("", method) == asked+len(by) })
@@ -99,7 +101,8 @@ func (a *adopters) holdCommits() (release func()) {
 // waiting is how many transactions wait to write artifacts.
 func (a *adopters) waiting() (n int) {
 	a.t.Helper()
-	if err := a.tables.QueryRow(a.t.Context(), "SELECT count(*) FROM pg_locks WHERE relation = 'artifacts'::regclass AND NOT granted").Scan(&n); err != nil {
+	if err := a.tables.QueryRow(a.t.Context(),
+		"SELECT count(*) FROM pg_locks WHERE relation = 'artifacts'::regclass AND NOT granted").Scan(&n); err != nil {
 		a.t.Fatal(err)
 	}
 	return n
@@ -120,12 +123,14 @@ func (a *adopters) check(method string, replies []rig.Reply) {
 	}
 	for _, r := range replies {
 		if p := r.Program; !r.Outcome.OK || p.Generation == "" || programs[p.Generation] != p.Checksum {
-			a.t.Errorf("%s was answered %+v by %s with the program %s, and its generations are %v", method, r.Outcome, p.Generation, p.Checksum, programs)
+			a.t.Errorf("%s was answered %+v by %s with the program %s, and its generations are %v", method, r.Outcome,
+				p.Generation, p.Checksum, programs)
 		}
 	}
 	successes, _ := a.all[0].Artifact("clerk", method)["success_count"].(float64)
 	if n := len(replies); len(programs) != n || counted != n || int(successes) != n {
-		a.t.Errorf("%s has %d generations, which count %d successes, and counts %v itself, after %d calls", method, len(programs), counted, successes, n)
+		a.t.Errorf("%s has %d generations, which count %d successes, and counts %v itself, after %d calls", method,
+			len(programs), counted, successes, n)
 	}
 }
 

@@ -41,7 +41,8 @@ func replicasOn(t *testing.T, database string, n int, m *rig.Model, args ...stri
 	for i := range n {
 		dir := t.TempDir()
 		cert, key := ca.Pair(t, int64(i+2)).Write(t, dir)
-		args := append([]string{"--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert, "--cluster-key", key, "--runners", "1"}, args...)
+		args := append([]string{"--advertise", "127.0.0.1:0", "--cluster-ca", ca.Write(t, dir), "--cluster-cert", cert,
+			"--cluster-key", key, "--runners", "1"}, args...)
 		all = append(all, rig.StartIn(t, m, []string{"RECURGENT_STORE=" + database}, args...))
 	}
 	return all
@@ -53,7 +54,8 @@ func next(d *rig.Daemon, session string) rig.Response {
 	pause := time.NewTicker(10 * time.Millisecond) // daemons that run beside it need the processors, too
 	defer pause.Stop()
 	for ; ; <-pause.C {
-		r := d.Send("POST", "/v1/sessions/"+session+"/calls", []byte(`{"method":"next"}`), map[string]string{"Content-Type": "application/json"})
+		r := d.Send("POST", "/v1/sessions/"+session+"/calls", []byte(`{"method":"next"}`),
+			map[string]string{"Content-Type": "application/json"})
 		if r.Status != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 			return r
 		}

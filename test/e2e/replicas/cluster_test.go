@@ -30,7 +30,8 @@ func TestDecisionsElsewhere(t *testing.T) {
 			if list := d.Recommendations(""); len(list) != want {
 				t.Errorf("%d recommendations at %s, want %d", len(list), d.URL, want)
 			}
-			rig.Until(t, "the open recommendations are counted", func() bool { return d.Metric("recurgent_recommendations_open") == float64(want) })
+			rig.Until(t, "the open recommendations are counted",
+				func() bool { return d.Metric("recurgent_recommendations_open") == float64(want) })
 		}
 	}
 	open(1)
@@ -44,7 +45,8 @@ func TestDecisionsElsewhere(t *testing.T) {
 		d.Do(http.StatusNotFound, http.MethodGet, signature, nil)
 	}
 	fields := func(output string) map[string]any {
-		return map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": output}}}
+		return map[string]any{"inputs": []any{map[string]any{"name": "q"}},
+			"outputs": []any{map[string]any{"name": output}}}
 	}
 	a.Do(http.StatusCreated, http.MethodPut, signature, fields("a"))
 	b.Do(http.StatusOK, http.MethodPut, signature, fields("b"))
@@ -69,7 +71,8 @@ func TestOrder(t *testing.T) {
 			r := next(all[i%2], id)
 			mu.Lock()
 			defer mu.Unlock()
-			seen[fmt.Sprint(r.Object(t)["outcome"].(map[string]any)["value"])], by[r.Header.Get("Recurgent-Replica")] = true, true
+			seen[fmt.Sprint(r.Object(t)["outcome"].(map[string]any)["value"])], by[r.Header.Get(
+				"Recurgent-Replica")] = true, true
 		})
 	}
 	sent.Wait()
@@ -84,7 +87,8 @@ func TestOrder(t *testing.T) {
 	if list := all[1].Get("/v1/replicas")["data"].([]any); len(list) != 2 {
 		t.Errorf("replicas: %v", list)
 	}
-	if forwarded := all[0].Metric(`recurgent_cluster_forwarded_total{direction="out"}`) + all[1].Metric(`recurgent_cluster_forwarded_total{direction="out"}`); forwarded < 1 {
+	if forwarded := all[0].Metric(`recurgent_cluster_forwarded_total{direction="out"}`) +
+		all[1].Metric(`recurgent_cluster_forwarded_total{direction="out"}`); forwarded < 1 {
 		t.Error("no request was forwarded")
 	}
 }
@@ -98,7 +102,8 @@ func TestStoppedForAWhile(t *testing.T) {
 	want(t, next(a, id), 1)
 	under := make(chan rig.Response, 1)
 	go func() {
-		under <- a.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`), map[string]string{"Content-Type": "application/json"})
+		under <- a.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`),
+			map[string]string{"Content-Type": "application/json"})
 	}()
 	<-gate.Entered
 	freeze(a)
@@ -126,7 +131,8 @@ func TestKilledAndStopped(t *testing.T) {
 
 	under := make(chan rig.Response, 1)
 	go func() {
-		under <- c.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`), map[string]string{"Content-Type": "application/json"})
+		under <- c.Send("POST", "/v1/sessions/"+id+"/calls", []byte(`{"method":"wait"}`),
+			map[string]string{"Content-Type": "application/json"})
 	}()
 	<-gate.Entered
 	signal(b, syscall.SIGTERM)

@@ -21,17 +21,24 @@ import (
 
 // bodies are what the operations of the document that need one are asked with.
 var bodies = map[string]string{
-	"createSession": `{"role":"clerk"}`, "patchContext": `{"a":1}`, "createCall": `{"method":"fetched","args":["SOURCE"]}`, "callFunction": `{"arguments":{"args":["SOURCE"]}}`,
-	"mcp": `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "putTool": `{"purpose":"another"}`, "judgeCall": `{"verdict":"right"}`, "putEffects": `{"hosts":["*"]}`,
-	"putExamples": `{"examples":[{"args":[1],"expect":{"value":1}}]}`, "tryProgram": `{"args":["SOURCE"],"fetch":"live"}`, "runExamples": `{}`, "prune": `{"stale_days":1}`, "restore": `{"role":"old"}`,
-	"simulatePolicy": `{"patch":{"approval_required":true}}`, "patchPolicy": `{"repair_enabled":false}`, "uploadFile": "bytes",
+	"createSession": `{"role":"clerk"}`, "patchContext": `{"a":1}`,
+	"createCall": `{"method":"fetched","args":["SOURCE"]}`, "callFunction": `{"arguments":{"args":["SOURCE"]}}`,
+	"mcp": `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "putTool": `{"purpose":"another"}`,
+	"judgeCall": `{"verdict":"right"}`, "putEffects": `{"hosts":["*"]}`,
+	"putExamples": `{"examples":[{"args":[1],"expect":{"value":1}}]}`,
+	"tryProgram":  `{"args":["SOURCE"],"fetch":"live"}`, "runExamples": `{}`, "prune": `{"stale_days":1}`,
+	"restore":        `{"role":"old"}`,
+	"simulatePolicy": `{"patch":{"approval_required":true}}`, "patchPolicy": `{"repair_enabled":false}`,
+	"uploadFile":    "bytes",
 	"putConnection": `{"hosts":["a.example.org"],"methods":["GET"],"roles":["*"],"auth":{"type":"bearer","secret":"swordfish"}}`,
-	"predict":       `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`, "putSignature": `{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`,
-	"predictNamed": `{"inputs":{"q":"x"}}`, "putProgram": `{"code":` + string(rig.MustJSON(rig.ProgGiven)) + `}`,
+	"predict":       `{"signature":{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]},"inputs":{"q":"x"}}`,
+	"putSignature":  `{"inputs":[{"name":"q"}],"outputs":[{"name":"a"}]}`,
+	"predictNamed":  `{"inputs":{"q":"x"}}`, "putProgram": `{"code":` + string(rig.MustJSON(rig.ProgGiven)) + `}`,
 }
 
 // without are the operations that need no database, or are answered from what the daemon remembers.
-var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole", "getConsole", "getConsoleFile", "getMe", "getVersion", "getSystem",
+var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole", "getConsole",
+	"getConsoleFile", "getMe", "getVersion", "getSystem",
 	"getPolicy", "getEvents"}
 
 // An operation is one of the document, as it is asked for.
@@ -49,7 +56,8 @@ func operations(t *testing.T, names ...string) (all []operation) {
 	fill := strings.NewReplacer(names...)
 	for path, item := range doc.Paths.Map() {
 		for method, o := range item.Operations() {
-			all = append(all, operation{o.OperationID, method, fill.Replace(path), path == "/v1/events" || strings.HasSuffix(path, "/events")})
+			all = append(all, operation{o.OperationID, method, fill.Replace(path), path == "/v1/events" ||
+				strings.HasSuffix(path, "/events")})
 		}
 	}
 	return all
@@ -72,7 +80,8 @@ var outages = []outage{
 		c.CreateDatabase(t, "away")
 		p := NewProxy(t, "unix", c.Sockets()[0])
 		release := func() {}
-		return "postgres://postgres@" + p.Address + "/away?sslmode=disable", func() { release = p.Hold() }, func() { release() }
+		return "postgres://postgres@" + p.Address + "/away?sslmode=disable", func() { release = p.Hold() },
+			func() { release() }
 	}},
 }
 
@@ -92,7 +101,8 @@ func TestDatabaseAway(t *testing.T) {
 func away(t *testing.T, o outage) {
 	url, take, give := o.start(t)
 	source, gate := rig.NewSource(t, rig.ItemsBody), apptest.NewGate(t)
-	waiting := rig.Program("\tif _, err := call.Fetch(\"http://" + gate.Host + "/\"); err != nil {\n\t\treturn nil, err\n\t}\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n + 1, nil")
+	waiting := rig.Program("\tif _, err := call.Fetch(\"http://" + gate.Host +
+		"/\"); err != nil {\n\t\treturn nil, err\n\t}\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n + 1, nil")
 	m := rig.NewModel(t, rig.Script{"clerk.fetched": {rig.ProgFetches}, "clerk.waiting": {waiting}})
 	m.Answer("", "", rig.Text(`{"a": "yes"}`))
 	d := on(t, m, url, keyFile(t), "--fetch-allow", source.Host()+","+gate.Host)
@@ -100,11 +110,13 @@ func away(t *testing.T, o outage) {
 	got := d.Call(session, "fetched", source.URL)
 	d.WantValue(got, []any{"a", "b"}, "generated")
 	file := upload(d, "bytes")
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa", map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa",
+		map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
 	entry := fmt.Sprint(d.List("/v1/maintenance/audit")[0]["id"])
 	under := make(chan rig.Response, 1)
 	go func() {
-		r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+other+"/calls", []byte(`{"method":"waiting"}`), nil)
+		r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+other+"/calls",
+			[]byte(`{"method":"waiting"}`), nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -119,9 +131,12 @@ func away(t *testing.T, o outage) {
 		return d.Send(http.MethodGet, "/readyz", nil, nil).Status == http.StatusServiceUnavailable
 	})
 	var sent sync.WaitGroup
-	for _, op := range operations(t, "/v1/sessions/{id}", "/v1/sessions/"+session, "{call_id}", got.CallID, "/v1/files/{id}", "/v1/files/"+file, "{role}", "clerk", "{method}", "fetched",
-		"/examples/{id}", "/examples/ex_1", "/audit/{id}", "/audit/"+entry, "/recommendations/{id}", "/recommendations/rec_1", "/connections/{name}", "/connections/news",
-		"/namespaces/{name}", "/namespaces/acme", "/signatures/{name}", "/signatures/qa", "/functions/{name}", "/functions/clerk__fetched", "{code}", "not_found") {
+	for _, op := range operations(t, "/v1/sessions/{id}", "/v1/sessions/"+session, "{call_id}", got.CallID,
+		"/v1/files/{id}", "/v1/files/"+file, "{role}", "clerk", "{method}", "fetched",
+		"/examples/{id}", "/examples/ex_1", "/audit/{id}", "/audit/"+entry, "/recommendations/{id}",
+		"/recommendations/rec_1", "/connections/{name}", "/connections/news",
+		"/namespaces/{name}", "/namespaces/acme", "/signatures/{name}", "/signatures/qa", "/functions/{name}",
+		"/functions/clerk__fetched", "{code}", "not_found") {
 		sent.Go(func() { refusedFor(t, d, op, source.URL) })
 	}
 	sent.Wait()
@@ -136,7 +151,8 @@ func away(t *testing.T, o outage) {
 	if r := <-under; r.Status != http.StatusOK || !strings.Contains(string(r.Body), `"value":1`) {
 		t.Errorf("the call that was under way: %d %s", r.Status, r.Body)
 	}
-	rig.Until(t, "/readyz is 200", func() bool { return d.Send(http.MethodGet, "/readyz", nil, nil).Status == http.StatusOK })
+	rig.Until(t, "/readyz is 200",
+		func() bool { return d.Send(http.MethodGet, "/readyz", nil, nil).Status == http.StatusOK })
 	if n := len(d.History(other)); n != 1 {
 		t.Errorf("it has %d records", n)
 	}
@@ -178,21 +194,24 @@ func refusedFor(t *testing.T, d *rig.Daemon, op operation, source string) {
 			t.Errorf("%s, which needs no database: %d %s", op.id, r.Status, r.Body)
 		}
 	case op.id == "mcp": // has errors of its own
-		if text := string(r.Body); !strings.Contains(text, `"code":-32000,"message":"`) || !strings.Contains(text, "the database does not answer") || strings.Contains(text, "postgres") {
+		if text := string(r.Body); !strings.Contains(text, `"code":-32000,"message":"`) ||
+			!strings.Contains(text, "the database does not answer") || strings.Contains(text, "postgres") {
 			t.Errorf("mcp: %s", text)
 		}
 	case r.Status != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "":
 		t.Errorf("%s: %d %.300s, want 503 and Retry-After", op.id, r.Status, r.Body)
 	default:
 		rig.CheckProblem(t, op.id, r)
-		if p := r.Object(t); p["code"] != "database_unavailable" || strings.Contains(string(r.Body), "disk") || strings.Contains(string(r.Body), "postgres") {
+		if p := r.Object(t); p["code"] != "database_unavailable" || strings.Contains(string(r.Body), "disk") ||
+			strings.Contains(string(r.Body), "postgres") {
 			t.Errorf("%s: %s, want words about the database and not where it is", op.id, r.Body)
 		}
 	}
 }
 
 // ask sends the request; of a stream that began it reads nothing.
-func ask(ctx context.Context, d *rig.Daemon, op operation, body []byte, header map[string]string) (rig.Response, error) {
+func ask(ctx context.Context, d *rig.Daemon, op operation, body []byte,
+	header map[string]string) (rig.Response, error) {
 	if !op.streams {
 		return d.Try(ctx, op.method, op.path, body, header)
 	}

@@ -30,10 +30,12 @@ func live(t *testing.T, d *rig.Daemon, namespace, source string) *life {
 	t.Helper()
 	l, x := &life{namespace: namespace}, d.In(namespace)
 	x.Policy(map[string]any{"delegation_depth": 5})
-	x.Do(http.StatusCreated, http.MethodPut, "/v1/connections/news", map[string]any{"description": "news", "hosts": []any{source}, "methods": []any{"GET"}, "roles": []any{"*"},
-		"auth": map[string]any{"type": "bearer", "secret": secret}})
+	x.Do(http.StatusCreated, http.MethodPut, "/v1/connections/news",
+		map[string]any{"description": "news", "hosts": []any{source}, "methods": []any{"GET"}, "roles": []any{"*"},
+			"auth": map[string]any{"type": "bearer", "secret": secret}})
 	x.Do(http.StatusCreated, http.MethodPut, "/v1/tools/clerk", map[string]any{"purpose": "serves people"})
-	x.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", "given")+"/examples", map[string]any{"examples": []any{map[string]any{"args": []any{"a"}, "expect": map[string]any{"value": "a"}}}})
+	x.Do(http.StatusOK, http.MethodPut, rig.MethodPath("clerk", "given")+"/examples",
+		map[string]any{"examples": []any{map[string]any{"args": []any{"a"}, "expect": map[string]any{"value": "a"}}}})
 	l.session = x.Session("clerk", map[string]any{"context": map[string]any{"note": "ä\u2028<&>"}})
 	judged := x.Call(l.session, "given", "a")
 	x.WantValue(judged, "a", "generated")
@@ -46,8 +48,10 @@ func live(t *testing.T, d *rig.Daemon, namespace, source string) *life {
 	file := upload(x, strings.Repeat("line\n", 100_000))
 	x.WantValue(x.Call(l.session, "copied", map[string]any{"$file": file}), 500_000, "generated")
 	l.replay = []byte(`{"method":"given","args":["again"]}`)
-	l.reply = string(x.Send(http.MethodPost, "/v1/sessions/"+l.session+"/calls", l.replay, map[string]string{"Idempotency-Key": "once"}).Body)
-	x.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa", map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
+	l.reply = string(x.Send(http.MethodPost, "/v1/sessions/"+l.session+"/calls", l.replay,
+		map[string]string{"Idempotency-Key": "once"}).Body)
+	x.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa",
+		map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
 	gone := x.Session("clerk")
 	x.Call(gone, "given", "forgotten")
 	x.Do(http.StatusNoContent, http.MethodDelete, "/v1/sessions/"+gone, nil)
@@ -69,7 +73,8 @@ func (l *life) goesOn(t *testing.T, d *rig.Daemon, source string) {
 	if got := len(x.History(l.session)); got != size+5 {                                      // with the one below deep
 		t.Errorf("%d records after five calls, %d before", got, size)
 	}
-	again := x.Send(http.MethodPost, "/v1/sessions/"+l.session+"/calls", l.replay, map[string]string{"Idempotency-Key": "once"})
+	again := x.Send(http.MethodPost, "/v1/sessions/"+l.session+"/calls", l.replay,
+		map[string]string{"Idempotency-Key": "once"})
 	if string(again.Body) != l.reply || again.Header.Get("Idempotent-Replayed") == "" {
 		t.Errorf("the call of before the copy, with its key: %d %.300s, want %.300s", again.Status, again.Body, l.reply)
 	}
@@ -91,8 +96,10 @@ func command(t *testing.T, database string, args ...string) string {
 func TestNoStoreIsMadeByReading(t *testing.T) {
 	t.Parallel()
 	database := pgtest.NewDatabase(t)
-	for _, args := range [][]string{{"verify"}, {"export", filepath.Join(t.TempDir(), "archive.tar.gz")}, {"copy", "database", filepath.Join(t.TempDir(), "copy")}} {
-		out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), "RECURGENT_STORE="+database), append([]string{"store"}, args...)...)
+	for _, args := range [][]string{{"verify"}, {"export", filepath.Join(t.TempDir(), "archive.tar.gz")},
+		{"copy", "database", filepath.Join(t.TempDir(), "copy")}} {
+		out, errs, code := rig.Run(t, append(rig.Environment(t.TempDir()), "RECURGENT_STORE="+database),
+			append([]string{"store"}, args...)...)
 		if code != 1 || !strings.Contains(errs, "there is no store in this database") {
 			t.Errorf("store %s: exit code %d\n%s%s", args[0], code, out, errs)
 		}
@@ -117,7 +124,8 @@ func TestStoresMove(t *testing.T) {
 	})
 	copied := rig.Program("\tin, err := call.Open(call.Arg(0, \"file\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdata, err := io.ReadAll(in)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n"+
 		"\tf, err := call.Create(\"copy.txt\", \"text/plain\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif _, err := f.Write(data); err != nil {\n\t\treturn nil, err\n\t}\n\treturn len(data), nil", "io")
-	m := rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}, "clerk.fetched": {rig.ProgFetches}, "clerk.deep": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd},
+	m := rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}, "clerk.fetched": {rig.ProgFetches},
+		"clerk.deep": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd},
 		"clerk.may": {rig.ProgMayPanic, rig.ProgFixes, rig.ProgMayPanic, rig.ProgFixes}, "clerk.copied": {copied}})
 	key := keyFile(t)
 	args := []string{"--secrets-key-file", key, "--runners", "2", "--fetch-allow", guarded.Host()}
@@ -173,7 +181,8 @@ func TestStoresMove(t *testing.T) {
 	same(t, "the namespace beside others", answers(fourth, "acme"), acme)
 	there := fourth.In("acme")
 	there.WantValue(there.Call(lives[1].session, "deep"), 5, "persisted")
-	for name, fill := range map[string][]string{"by import": {"store", "import", byStore, "--data-dir"}, "by copy": {"store", "copy", "database"}} {
+	for name, fill := range map[string][]string{"by import": {"store", "import", byStore, "--data-dir"},
+		"by copy": {"store", "copy", "database"}} {
 		d := rig.Start(t, m, args...)
 		d.Stop(syscall.SIGTERM)
 		dir := filepath.Join(t.TempDir(), "state")

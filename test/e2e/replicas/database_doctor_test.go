@@ -14,7 +14,8 @@ import (
 // doctor returns what doctor finds of the database.
 func doctor(t *testing.T, database string) (result, detail string) {
 	t.Helper()
-	out, errs, _ := rig.Run(t, append(rig.Environment(t.TempDir()), "RECURGENT_STORE="+database), "doctor", "--output", "json")
+	out, errs, _ := rig.Run(t, append(rig.Environment(t.TempDir()), "RECURGENT_STORE="+database), "doctor", "--output",
+		"json")
 	var report []struct{ Check, Result, Detail, Fix string }
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("doctor: %v\n%s%s", err, out, errs)

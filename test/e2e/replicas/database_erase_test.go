@@ -23,7 +23,8 @@ func holding(t *testing.T, database, text string) (found []string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	rows, err := conn.Query(t.Context(), "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')")
+	rows, err := conn.Query(t.Context(),
+		"SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,9 @@ func holding(t *testing.T, database, text string) (found []string) {
 	}
 	for _, table := range tables {
 		var n int
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" AS x WHERE position($1 in x::text) > 0 OR position($2 in x::text) > 0", text, hex.EncodeToString([]byte(text))).Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table+
+			" AS x WHERE position($1 in x::text) > 0 OR position($2 in x::text) > 0", text,
+			hex.EncodeToString([]byte(text))).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n > 0 {
@@ -46,15 +49,18 @@ func holding(t *testing.T, database, text string) (found []string) {
 // use leaves the text in everything that the namespace keeps of a session, and returns the session and a file without one.
 func use(t *testing.T, d *rig.Daemon, text string) (session, file string) {
 	t.Helper()
-	session = d.Session("clerk", map[string]any{"context": map[string]any{"note": text}, "metadata": map[string]any{"note": text}, "debug": true})
+	session = d.Session("clerk", map[string]any{"context": map[string]any{"note": text},
+		"metadata": map[string]any{"note": text}, "debug": true})
 	d.WantValue(d.Call(session, "given", text), text, "")
 	d.Call(session, "given", strings.Repeat(text+" ", 40_000)) // kept as files of the call, in several pieces
 	d.CallWith(session, "echo", map[string]any{"v": text})
 	d.Call(session, "deep", text)
 	d.Call(session, "failing", text)
 	judged := d.Call(session, "given", text+" again")
-	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+judged.CallID+"/verdict", map[string]any{"verdict": "right", "note": text})
-	d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls", rig.Encode(t, map[string]any{"method": "given", "args": []any{text}}), map[string]string{"Idempotency-Key": text})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+judged.CallID+"/verdict",
+		map[string]any{"verdict": "right", "note": text})
+	d.Send(http.MethodPost, "/v1/sessions/"+session+"/calls", rig.Encode(t,
+		map[string]any{"method": "given", "args": []any{text}}), map[string]string{"Idempotency-Key": text})
 	d.Do(http.StatusOK, http.MethodPatch, "/v1/sessions/"+session+"/context", map[string]any{"more": text})
 	d.Call(session, "copied", text) // which makes a file
 	return session, upload(d, strings.Repeat(text+"\n", 30_000))
@@ -65,8 +71,10 @@ func TestErasureReachesEveryTable(t *testing.T) {
 	t.Parallel()
 	copied := rig.Program("\tf, err := call.Create(\"copy.txt\", \"text/plain\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\ttext, _ := call.Arg(0, \"text\").(string)\n\tif _, err := f.Write([]byte(text)); err != nil {\n\t\treturn nil, err\n\t}\n\treturn f.Ref(), nil")
 	deep := rig.Program("\to := call.Tool(\"helper\").Call(\"given\", call.Args...)\n\treturn o.Value, nil")
-	m := rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}, "clerk.echo": {rig.ProgEcho}, "clerk.copied": {copied}, "clerk.deep": {deep}, "helper.given": {rig.ProgGiven},
-		"clerk.failing": {rig.Program("\ttext, _ := call.Arg(0, \"text\").(string)\n\treturn nil, recurgent.Fail(\"refused\", text)")}})
+	m := rig.NewModel(t, rig.Script{"clerk.given": {rig.ProgGiven}, "clerk.echo": {rig.ProgEcho},
+		"clerk.copied": {copied}, "clerk.deep": {deep}, "helper.given": {rig.ProgGiven},
+		"clerk.failing": {rig.Program(
+			"\ttext, _ := call.Arg(0, \"text\").(string)\n\treturn nil, recurgent.Fail(\"refused\", text)")}})
 	database := pgtest.NewDatabase(t)
 	d := on(t, m, database, keyFile(t))
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/namespaces/acme", nil)

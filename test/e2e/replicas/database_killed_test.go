@@ -22,7 +22,8 @@ func TestKilledDaemonGoesOnAtOnce(t *testing.T) {
 		d.Stop(syscall.SIGKILL)
 		d.Start()
 		d.WantValue(d.Call(session, "given", "b"), "b", "persisted") // the first request
-		if r := d.Send(http.MethodPatch, "/v1/sessions/"+session+"/context", []byte(`{"a":1}`), map[string]string{"Content-Type": "application/merge-patch+json"}); r.Status != http.StatusOK {
+		if r := d.Send(http.MethodPatch, "/v1/sessions/"+session+"/context", []byte(`{"a":1}`),
+			map[string]string{"Content-Type": "application/merge-patch+json"}); r.Status != http.StatusOK {
 			t.Errorf("a change of its context: %d %s", r.Status, r.Body)
 		}
 	}

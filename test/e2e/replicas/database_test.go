@@ -17,7 +17,8 @@ import (
 // on starts a daemon on the database, with the key file that opens its connections' secrets.
 func on(t *testing.T, m *rig.Model, database, key string, args ...string) *rig.Daemon {
 	t.Helper()
-	return rig.StartIn(t, m, []string{"RECURGENT_STORE=" + database}, append([]string{"--secrets-key-file", key, "--runners", "2"}, args...)...)
+	return rig.StartIn(t, m, []string{"RECURGENT_STORE=" + database},
+		append([]string{"--secrets-key-file", key, "--runners", "2"}, args...)...)
 }
 
 // upload makes a file of the text and returns its id.
@@ -59,9 +60,11 @@ func answers(d *rig.Daemon, namespaces ...string) map[string]string {
 		for _, tool := range x.List("/v1/tools") {
 			path := "/v1/tools/" + url.PathEscape(tool["role"].(string))
 			ask(path)
-			all(path+"/methods", "method_name", path+"/methods/%s", "/generations", "/fixtures", "/effects", "/examples")
+			all(path+"/methods", "method_name", path+"/methods/%s", "/generations", "/fixtures", "/effects",
+				"/examples")
 		}
-		for _, path := range []string{"/v1/tools?limit=100", "/v1/policy", "/v1/recommendations", "/v1/inbox", "/v1/usage?by=method", "/v1/patterns/clerk", "/v1/reports/history-usage",
+		for _, path := range []string{"/v1/tools?limit=100", "/v1/policy", "/v1/recommendations", "/v1/inbox",
+			"/v1/usage?by=method", "/v1/patterns/clerk", "/v1/reports/history-usage",
 			"/v1/maintenance/stale?days=1"} {
 			ask(path)
 		}

@@ -142,7 +142,8 @@ func (d *Daemon) WantValue(got Reply, value any, source string) {
 		d.T.Errorf("%s.%s: got %+v, want value %v", got.Role, got.Method, got.Outcome, value)
 	}
 	if source != "" && got.Program.Source != source {
-		d.T.Errorf("%s.%s: source %q (%+v), want %q", got.Role, got.Method, got.Program.Source, got.Program.Selection, source)
+		d.T.Errorf("%s.%s: source %q (%+v), want %q", got.Role, got.Method, got.Program.Source, got.Program.Selection,
+			source)
 	}
 }
 

@@ -98,7 +98,8 @@ func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daem
 
 // Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
 func Environment(dir string) []string {
-	env := []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
+	env := []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir,
+		"XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
 	programs, err := buildRunner()
 	if err != nil {
 		panic(err)

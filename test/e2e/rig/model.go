@@ -104,7 +104,8 @@ func (m *Model) Questions() []Question {
 	all := m.Requests()
 	out := make([]Question, len(all))
 	for i, r := range all {
-		q := Question{Kind: "forge", Role: r.Role, Method: r.Method, Authorization: r.Header.Get("Authorization"), Header: r.Header}
+		q := Question{Kind: "forge", Role: r.Role, Method: r.Method, Authorization: r.Header.Get("Authorization"),
+			Header: r.Header}
 		if r.Repair {
 			q.Kind = "repair"
 		}

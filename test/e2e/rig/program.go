@@ -10,17 +10,21 @@ var ProgGiven = Program("\treturn call.Arg(0, \"v\"), nil")
 // Programs of the movie scenario: one that finds nothing for most wishes, and one that was written under the stronger
 // contract.
 var (
-	ProgMoviesWeak = Program("\tif call.Arg(0, \"wish\") == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success_no_parse\", \"movies\": []any{}}, nil")
-	ProgMoviesFull = Program("\twish, _ := call.Arg(0, \"wish\").(string)\n\tif wish == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"A\", \"B\", wish}}, nil")
+	ProgMoviesWeak = Program(
+		"\tif call.Arg(0, \"wish\") == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success_no_parse\", \"movies\": []any{}}, nil")
+	ProgMoviesFull = Program(
+		"\twish, _ := call.Arg(0, \"wish\").(string)\n\tif wish == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"A\", \"B\", wish}}, nil")
 )
 
 // MovieContract promises status and movies. Its acceptance is prose, which nobody checks.
-var MovieContract = map[string]any{"purpose": "find movies", "deliverable": map[string]any{"type": "object", "required": []any{"status", "movies"}},
-	"acceptance": []any{map[string]any{"assert": "the moon is made of cheese"}}}
+var MovieContract = map[string]any{"purpose": "find movies",
+	"deliverable": map[string]any{"type": "object", "required": []any{"status", "movies"}},
+	"acceptance":  []any{map[string]any{"assert": "the moon is made of cheese"}}}
 
 // ProgHeadlines fetches headlines from a Source.
 func ProgHeadlines(address string) string {
-	return Program("\tres, err := call.Fetch(\""+address+"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif res.Status >= 500 {\n\t\treturn nil, recurgent.Fail(\"upstream\", \"the site is down\")\n\t}\n"+
+	return Program("\tres, err := call.Fetch(\""+address+
+		"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif res.Status >= 500 {\n\t\treturn nil, recurgent.Fail(\"upstream\", \"the site is down\")\n\t}\n"+
 		"\tvar v struct {\n\t\tItems []struct {\n\t\t\tTitle string `json:\"title\"`\n\t\t} `json:\"items\"`\n\t}\n\tif err := json.Unmarshal([]byte(res.Body), &v); err != nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", err.Error())\n\t}\n"+
 		"\ttitles := []any{}\n\tfor _, i := range v.Items {\n\t\ttitles = append(titles, i.Title)\n\t}\n\treturn map[string]any{\"status\": \"success\", \"headlines\": titles}, nil", "encoding/json")
 }
@@ -31,7 +35,8 @@ func Program(body string, imports ...string) string {
 	for _, i := range imports {
 		lines += fmt.Sprintf("\t%q\n", i)
 	}
-	return "package tool\n\nimport (\n" + lines + "\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
+	return "package tool\n\nimport (\n" + lines +
+		"\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
 // Programs that fail for some arguments, what a model makes of them, and one that fetches.

@@ -68,7 +68,9 @@ func (d *Daemon) share() {
 	for i := range n {
 		dir := d.T.TempDir()
 		cert, key := ca.Pair(d.T, int64(i+2)).Write(d.T, dir)
-		own := []string{"RECURGENT_STORE=" + d.database, "RECURGENT_SECRETS_KEY_FILE=" + filepath.Join(d.State(), "secrets.key"), "RECURGENT_ADVERTISE=127.0.0.1:0", "RECURGENT_CLUSTER_CA=" + ca.Write(d.T, dir), "RECURGENT_CLUSTER_CERT=" + cert, "RECURGENT_CLUSTER_KEY=" + key}
+		own := []string{"RECURGENT_STORE=" + d.database, "RECURGENT_SECRETS_KEY_FILE=" + filepath.Join(d.State(),
+			"secrets.key"), "RECURGENT_ADVERTISE=127.0.0.1:0", "RECURGENT_CLUSTER_CA=" + ca.Write(d.T, dir),
+			"RECURGENT_CLUSTER_CERT=" + cert, "RECURGENT_CLUSTER_KEY=" + key}
 		if i == 0 {
 			d.own = own
 			continue

@@ -45,7 +45,8 @@ func (d *Daemon) Send(method, path string, body []byte, header map[string]string
 }
 
 // Try is Send for those that may fail or be canceled.
-func (d *Daemon) Try(ctx context.Context, method, path string, body []byte, header map[string]string) (Response, error) {
+func (d *Daemon) Try(ctx context.Context, method, path string, body []byte,
+	header map[string]string) (Response, error) {
 	req, err := d.request(ctx, method, path, body, header)
 	if err != nil {
 		return Response{}, err
@@ -63,7 +64,8 @@ func (d *Daemon) Try(ctx context.Context, method, path string, body []byte, head
 }
 
 // request makes a request with the body, nil for none, and the headers: those of the view of the daemon, and over them those that are given.
-func (d *Daemon) request(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Request, error) {
+func (d *Daemon) request(ctx context.Context, method, path string, body []byte,
+	header map[string]string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, d.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

@@ -48,14 +48,17 @@ var buildRunner = sync.OnceValues(func() (env []string, err error) {
 	if err := buildPrograms("./cmd/recurgent-runner", "./cmd/recurgent-launcher"); err != nil {
 		return nil, err
 	}
-	return []string{runnerFile + "=" + filepath.Join(programDir, "recurgent-runner"), launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
+	return []string{runnerFile + "=" + filepath.Join(programDir, "recurgent-runner"),
+		launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
 })
 
 func buildPrograms(packages ...string) error {
 	if err := makeProgramDir(); err != nil {
 		return err
 	}
-	build := exec.Command("go", append([]string{"build", "-ldflags", "-s -w -X '" + sandboxes + "/wire.Build=" + runnerBuild + "'", "-o", programDir + "/"}, packages...)...)
+	build := exec.Command("go",
+		append([]string{"build", "-ldflags", "-s -w -X '" + sandboxes + "/wire.Build=" + runnerBuild + "'", "-o",
+			programDir + "/"}, packages...)...)
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v are not built: %w\n%s", packages, err, said)

@@ -42,7 +42,8 @@ func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
 			res, err = s.once(r)
 		}
 	}
-	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 && !strings.HasPrefix(r.URL.Path, "/v1/sessions") {
+	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 &&
+		!strings.HasPrefix(r.URL.Path, "/v1/sessions") {
 		s.d.agree(r.Header)
 	}
 	return res, err
@@ -70,13 +71,15 @@ func (s spread) once(r *http.Request) (*http.Response, error) {
 
 // moving reports whether the session that the request is for was a replica's that is dead, so that nothing was run and clients ask again.
 func moving(r *http.Request, res *http.Response) bool {
-	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || r.Body != nil && r.GetBody == nil {
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || r.Body != nil &&
+		r.GetBody == nil {
 		return false
 	}
 	data, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
 	res.Body = io.NopCloser(bytes.NewReader(data))
-	return err == nil && (bytes.Contains(data, []byte(`"replica_unreachable"`)) || bytes.Contains(data, []byte(`"session_moved"`)))
+	return err == nil && (bytes.Contains(data, []byte(`"replica_unreachable"`)) ||
+		bytes.Contains(data, []byte(`"session_moved"`)))
 }
 
 // agree waits until the replicas follow the same policy, as they do within a second of a change: tests do not ask twice. The header is that of the
@@ -112,7 +115,8 @@ func (d *Daemon) Each() []*Daemon {
 	}
 	var each []*Daemon
 	for _, one := range d.all() {
-		each = append(each, &Daemon{T: d.T, URL: one.URL, Output: d.Output, HTTP: &http.Client{Timeout: Patience}, header: d.header})
+		each = append(each, &Daemon{T: d.T, URL: one.URL, Output: d.Output, HTTP: &http.Client{Timeout: Patience},
+			header: d.header})
 	}
 	return each
 }

@@ -48,7 +48,8 @@ func CheckStoredFiles(t *testing.T, dir string) int {
 		switch {
 		case rel == "registry.json":
 			kind = "registry"
-		case !strings.Contains(rel, string(filepath.Separator)), strings.HasPrefix(filepath.ToSlash(rel), "archive/registry/"):
+		case !strings.Contains(rel, string(filepath.Separator)),
+			strings.HasPrefix(filepath.ToSlash(rel), "archive/registry/"):
 			return nil // the index, and archived tools
 		}
 		data, err := os.ReadFile(path)

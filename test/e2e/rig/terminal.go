@@ -50,7 +50,8 @@ func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Terminal{t: t, own: own, tty: tty, exited: make(chan struct{}), drained: make(chan struct{}), columns: columns, rows: rows, changed: make(chan struct{})}
+	s := &Terminal{t: t, own: own, tty: tty, exited: make(chan struct{}), drained: make(chan struct{}),
+		columns: columns, rows: rows, changed: make(chan struct{})}
 	if err := pty.Setsize(own, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,8 @@ func forEmulator(raw []byte) []byte {
 	for len(raw) > 0 {
 		seq, width, n, next := ansi.DecodeSequence(raw, state, nil)
 		switch {
-		case bytes.HasPrefix(seq, []byte("\x1b[")) && len(seq) > 3 && bytes.IndexByte([]byte("<=>?"), seq[2]) >= 0 && bytes.IndexByte([]byte("mup"), seq[len(seq)-1]) >= 0:
+		case bytes.HasPrefix(seq, []byte("\x1b[")) && len(seq) > 3 && bytes.IndexByte([]byte("<=>?"), seq[2]) >= 0 &&
+			bytes.IndexByte([]byte("mup"), seq[len(seq)-1]) >= 0:
 		case width > 1:
 			r, _ := utf8.DecodeRune(seq)
 			out.WriteString(string(r) + string(filler))
@@ -194,7 +196,8 @@ func (s *Terminal) Golden(name string, plain func(screen string) string, parts .
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.WaitFor("what is in testdata/"+name+" (go test -update writes it)", func(now string) bool { return plain(now)+"\n" == string(want) })
+	s.WaitFor("what is in testdata/"+name+" (go test -update writes it)",
+		func(now string) bool { return plain(now)+"\n" == string(want) })
 }
 
 // Lacks waits until the part is gone.
@@ -250,7 +253,8 @@ func (s *Terminal) Ends(code int) {
 	s.tty.Close()
 	<-s.drained
 	raw := string(s.Bytes())
-	for _, mode := range regexp.MustCompile(`\x1b\[\?(1049|2004|1000|1002|1003|1006|1004|2026|2027)h`).FindAllStringSubmatch(raw, -1) {
+	for _, mode := range regexp.MustCompile(
+		`\x1b\[\?(1049|2004|1000|1002|1003|1006|1004|2026|2027)h`).FindAllStringSubmatch(raw, -1) {
 		if strings.LastIndex(raw, "\x1b[?"+mode[1]+"l") < strings.LastIndex(raw, mode[0]) {
 			s.t.Errorf("mode %s is left on", mode[1])
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // judges is a program that asks the model about each of its arguments.
-var judges = rig.Program("\tout := []any{}\n\tfor _, text := range call.Args {\n\t\tanswer, err := call.Ask(\"Is the mood good or bad?\", text)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout = append(out, answer)\n\t}\n\treturn out, nil")
+var judges = rig.Program(
+	"\tout := []any{}\n\tfor _, text := range call.Args {\n\t\tanswer, err := call.Ask(\"Is the mood good or bad?\", text)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tout = append(out, answer)\n\t}\n\treturn out, nil")
 
 // atOnce is a program that asks about all of its arguments in one question.
 var atOnce = rig.Program("\tanswer, err := call.Ask(\"What are the moods?\", call.Args)\n\treturn []any{answer}, err")
@@ -25,11 +26,13 @@ func TestProgramsAskTheModel(t *testing.T) {
 	s := d.Session("mail")
 	first := d.Call(s, "mood", map[string]any{"text": "thank you", "password": "hunter2"}, "awful")
 	d.WantValue(first, []any{"good", "bad"}, "generated")
-	if line := d.LogOf(first); first.Usage.ModelRequests != 4 || line["usage"].(map[string]any)["model_requests"] != 4.0 || first.Usage.PromptTokens == 0 {
+	if line := d.LogOf(first); first.Usage.ModelRequests != 4 ||
+		line["usage"].(map[string]any)["model_requests"] != 4.0 || first.Usage.PromptTokens == 0 {
 		t.Errorf("one program and three requests for two answers cost %+v, in the log %v", first.Usage, line["usage"])
 	}
 	asked := m.Requests()
-	if len(asked) != 4 || !strings.Contains(asked[1].Text, `Input: {"password":"[masked]","text":"thank you"}`) || !strings.Contains(asked[1].Text, "Is the mood good or bad?") {
+	if len(asked) != 4 || !strings.Contains(asked[1].Text, `Input: {"password":"[masked]","text":"thank you"}`) ||
+		!strings.Contains(asked[1].Text, "Is the mood good or bad?") {
 		t.Fatalf("the model was sent %d requests, the second is %s", len(asked), asked[1].Text)
 	}
 	if got := d.Metric("recurgent_model_requests_total"); got != 4 {
@@ -45,7 +48,8 @@ func TestProgramsAskTheModel(t *testing.T) {
 	if replay["equal"] != true {
 		t.Errorf("a replay: %v", replay)
 	}
-	try := d.Do(http.StatusOK, http.MethodPost, "/v1/tools/mail/methods/mood/try", map[string]any{"args": []any{"thank you"}}).Object(t)
+	try := d.Do(http.StatusOK, http.MethodPost, "/v1/tools/mail/methods/mood/try",
+		map[string]any{"args": []any{"thank you"}}).Object(t)
 	if try["outcome"].(map[string]any)["error_type"] != "denied" {
 		t.Errorf("a try: %v", try)
 	}
@@ -63,7 +67,8 @@ func TestAskingHasLimits(t *testing.T) {
 	big := rig.Program("\t_, err := call.Ask(\"read\", strings.Repeat(\"x\", 200_000))\n\treturn nil, err", "strings")
 	odd := rig.Program("\t_, err := call.Predict(recurgent.Signature{}, nil)\n\treturn nil, err")
 	parent := rig.Program("\tcall.Ask(\"a\", 1)\n\treturn call.Tool(\"mail\").Call(\"mood\", 1, 2).Value, nil")
-	m := rig.NewModel(t, rig.Script{"mail.mood": {judges}, "mail.many": {judges, atOnce}, "mail.big": {big}, "mail.odd": {odd}, "mail.parent": {parent}})
+	m := rig.NewModel(t, rig.Script{"mail.mood": {judges}, "mail.many": {judges, atOnce}, "mail.big": {big},
+		"mail.odd": {odd}, "mail.parent": {parent}})
 	m.Answer("", "", rig.Text("Answer: a"))
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"predict_budget": 2, "backoff": map[string]any{"base_seconds": 0}})
@@ -73,7 +78,8 @@ func TestAskingHasLimits(t *testing.T) {
 	questions := m.Count("", "")
 	over := d.Call(s, "many", 1, 2, 3)
 	d.WantValue(over, []any{"a"}, "repaired") // two questions, the repair, and one question from a new budget
-	if n := m.Count("", "") - questions; n != 4 || !slices.ContainsFunc(m.Questions(), func(q rig.Question) bool { return strings.Contains(q.User, "put everything into one question") }) {
+	if n := m.Count("", "") - questions; n != 4 || !slices.ContainsFunc(m.Questions(),
+		func(q rig.Question) bool { return strings.Contains(q.User, "put everything into one question") }) {
 		t.Errorf("%d requests were sent", n)
 	}
 	if line := d.LogOf(over); !strings.Contains(string(rig.MustJSON(line["attempt_failures"])), `"intrinsic"`) {
@@ -84,7 +90,8 @@ func TestAskingHasLimits(t *testing.T) {
 	if line := d.LogOf(big1); big1.Outcome.Authored || line["failure_class"] != "intrinsic" {
 		t.Errorf("a question that is too large: %+v of class %v", big1.Outcome, line["failure_class"])
 	}
-	if got := d.Send(http.MethodPost, "/v1/calls/"+big1.CallID+"/verdict", []byte(`{"verdict": "right"}`), nil); got.Status != http.StatusUnprocessableEntity {
+	if got := d.Send(http.MethodPost, "/v1/calls/"+big1.CallID+"/verdict", []byte(`{"verdict": "right"}`),
+		nil); got.Status != http.StatusUnprocessableEntity {
 		t.Errorf("that a limit was reached is no right answer: status %d", got.Status)
 	}
 	d.WantError(d.Call(s, "odd"), "invalid_signature")

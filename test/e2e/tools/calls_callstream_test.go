@@ -18,7 +18,8 @@ import (
 func stages(stderr string) string {
 	var list []string
 	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
-		if _, text, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, "recurgentd:") && !strings.HasPrefix(text, "waiting: ") {
+		if _, text, ok := strings.Cut(line, ": "); ok && !strings.HasPrefix(line, "recurgentd:") &&
+			!strings.HasPrefix(text, "waiting: ") {
 			text, _, _ = strings.Cut(text, " (")
 			list = append(list, regexp.MustCompile(`call_\w+`).ReplaceAllString(text, "CALL"))
 		}
@@ -33,7 +34,9 @@ func TestCallStream(t *testing.T) {
 	// A call whose model answers at once may have ended before it can be followed: each answer waits for its stage to show.
 	add, forge, repair, fail := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	once := func(gate chan struct{}, code string) any { return openaitest.Reply{Wait: gate, Code: code} }
-	m := rig.NewModel(t, rig.Script{"calculator.add": {once(add, rig.ProgAdd)}, "r.m": {once(forge, rig.ProgMayPanic), once(repair, rig.ProgFixes)}, "calculator.fail": {once(fail, rig.ProgFails)}})
+	m := rig.NewModel(t, rig.Script{"calculator.add": {once(add, rig.ProgAdd)},
+		"r.m":             {once(forge, rig.ProgMayPanic), once(repair, rig.ProgFixes)},
+		"calculator.fail": {once(fail, rig.ProgFails)}})
 	d := rig.Start(t, m)
 	for _, c := range []struct {
 		args   []string
@@ -42,30 +45,37 @@ func TestCallStream(t *testing.T) {
 		code   int
 		stages string
 	}{
-		{[]string{"calculator", "add", "2", "-3"}, add, "-1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"calculator", "add", "2", "-3"}, add, "-1\n", 0,
+			"started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 		{[]string{"calculator", "add", "2", "3"}, nil, "5\n", 0, ""},
-		{[]string{"r", "m", "1"}, forge, "1\n", 0, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"r", "m", "1"}, forge, "1\n", 0,
+			"started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 		{[]string{"r", "m", "bad"}, repair, "\"fixed\"\n", 0, "started as CALL; failed in execution: execution: "},
-		{[]string{"calculator", "fail"}, fail, "", 1, "started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
+		{[]string{"calculator", "fail"}, fail, "", 1,
+			"started as CALL; selected: forge; forging; the program is at the gate; running a new program"},
 	} {
 		out, errs, code := followed(t, d, c.gate, c.args)
 		if got := stages(errs); out != c.out || code != c.code || !strings.HasPrefix(got, c.stages) {
-			t.Errorf("%q: %q, %d, stages %q, want %q, %d, %q\n%s", c.args, out, code, got, c.out, c.code, c.stages, errs)
+			t.Errorf("%q: %q, %d, stages %q, want %q, %d, %q\n%s", c.args, out, code, got, c.out, c.code, c.stages,
+				errs)
 		}
 		if strings.Contains(errs, "\x1b") {
 			t.Errorf("escape bytes in a pipe: %q", errs)
 		}
-		if c.args[1] == "m" && c.args[2] == "bad" && !strings.Contains(stages(errs), "repairing; the program is at the gate; running a new program") {
+		if c.args[1] == "m" && c.args[2] == "bad" && !strings.Contains(stages(errs),
+			"repairing; the program is at the gate; running a new program") {
 			t.Errorf("a repair is not shown: %s", errs)
 		}
 	}
 	out, _, code := d.Client("call", "calculator", "add", "2", "3", "--stream", "--output", "json")
 	var r rig.Reply
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || r.Outcome.Value != 5.0 || r.Program.Source != "persisted" {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || r.Outcome.Value != 5.0 ||
+		r.Program.Source != "persisted" {
 		t.Errorf("as JSON: %v, %d, %s", err, code, out)
 	}
 	before := len(d.List("/v1/calls"))
-	if _, errs, code := d.Client("call", "calculator", "add", "1", "1", "--stream", "--session", "none"); code != 3 || !strings.Contains(errs, "404") {
+	if _, errs, code := d.Client("call", "calculator", "add", "1", "1", "--stream", "--session",
+		"none"); code != 3 || !strings.Contains(errs, "404") {
 		t.Errorf("an unknown session: %d, %s", code, errs)
 	}
 	if n := len(d.List("/v1/calls")); n != before {
@@ -84,7 +94,8 @@ func followed(t *testing.T, d *rig.Daemon, gate chan struct{}, args []string) (s
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	if gate != nil {
-		rig.Until(t, "a question to the model", func() bool { return regexp.MustCompile(`: (forging|repairing)`).MatchString(errs.String()) })
+		rig.Until(t, "a question to the model",
+			func() bool { return regexp.MustCompile(`: (forging|repairing)`).MatchString(errs.String()) })
 		close(gate)
 	}
 	_ = c.Wait() // the exit code says it
@@ -117,7 +128,8 @@ func TestCallStreamIsInterrupted(t *testing.T) {
 	if id == nil {
 		t.Fatalf("the interrupted call has no id: %s", first.errs)
 	}
-	rig.Until(t, "the end of the interrupted call as canceled", func() bool { // its turn is over for a moment before it counts as ended
+	// its turn is over for a moment before it counts as ended
+	rig.Until(t, "the end of the interrupted call as canceled", func() bool {
 		return d.Get("/v1/calls/" + id[1])["outcome_error_type"] == "canceled"
 	})
 }
@@ -135,7 +147,8 @@ func interrupted(t *testing.T, d *rig.Daemon) (first, second streamedCall) {
 	s := d.Session("calculator")
 	start := func(method, says string) streamedCall {
 		t.Helper()
-		c := streamedCall{exec.Command(os.Args[0], "call", "calculator", method, "2", "3", "--session", s, "--stream"), &rig.Buffer{}, make(chan error, 1)}
+		c := streamedCall{exec.Command(os.Args[0], "call", "calculator", method, "2", "3", "--session", s, "--stream"),
+			&rig.Buffer{}, make(chan error, 1)}
 		c.cmd.Env, c.cmd.Stderr = append(rig.Environment(d.Dir), "RECURGENT_URL="+d.URL), c.errs
 		if err := c.cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -150,7 +163,8 @@ func interrupted(t *testing.T, d *rig.Daemon) (first, second streamedCall) {
 		t.Fatal(err)
 	}
 	first.ends(t)
-	if code := first.cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(first.errs.String(), "the call was canceled") {
+	if code := first.cmd.ProcessState.ExitCode(); code != 3 ||
+		!strings.Contains(first.errs.String(), "the call was canceled") {
 		t.Errorf("an interrupted call: %d, %s", code, first.errs)
 	}
 	return first, second

@@ -19,7 +19,8 @@ func TestDigitsAreKept(t *testing.T) {
 	blind := rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\treturn n + 1, nil")
 	exact := rig.Program("\tif n, ok := call.Arg(0, \"n\").(json.Number); ok {\n\t\ti, err := n.Int64()\n\t\treturn i + 1, err\n\t}\n\tn, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n must be a number\")\n\t}\n\treturn n + 1, nil", "encoding/json")
 	both := rig.Program("\tif _, ok := call.Arg(0, \"n\").(float64); !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"n must be a number\")\n\t}\n\tvar in struct {\n\t\tN    int64 `json:\"n\"`\n\t\tRows []any `json:\"rows\"`\n\t}\n\terr := call.Bind(&in)\n\treturn []any{in.N, in.Rows, call.Arg(1, \"rows\")}, err")
-	m := rig.NewModel(t, rig.Script{"table.sort": {sorts}, "table.keep": {keeps}, "table.bind": {binds}, "table.both": {both}, "table.raw": {raw}, "echo.same": {rig.ProgGiven}, "math.next": {blind, exact}})
+	m := rig.NewModel(t, rig.Script{"table.sort": {sorts}, "table.keep": {keeps}, "table.bind": {binds},
+		"table.both": {both}, "table.raw": {raw}, "echo.same": {rig.ProgGiven}, "math.next": {blind, exact}})
 	d := rig.Start(t, m)
 	s := d.Session("table")
 	answer := func(session, body string) string {
@@ -40,9 +41,11 @@ func TestDigitsAreKept(t *testing.T) {
 		{`{"method": "sort", "args": [[{"id": 7615917337495251231, "name": "b"}, {"id": 1234567890123456789, "name": "a"}]]}`, `[{"id":1234567890123456789,"name":"a"},{"id":7615917337495251231,"name":"b"}]`},
 		{`{"method": "keep", "args": [7615917337495251231]}`, `[null,7615917337495251231]`},
 		{`{"method": "keep", "kwargs": {"id": 9007199254740993}}`, `[7615917337495251231,9007199254740993]`},
-		{`{"method": "both", "args": [7615917337495251231, [9007199254740993]]}`, `[7615917337495251231,[9007199254740993],[9007199254740993]]`},
+		{`{"method": "both", "args": [7615917337495251231, [9007199254740993]]}`,
+			`[7615917337495251231,[9007199254740993],[9007199254740993]]`},
 		{`{"method": "raw", "args": [{"z": 9007199254740993, "a": 1.10}]}`, `"{\"z\":9007199254740993,\"a\":1.10}"`},
-		{`{"method": "raw", "kwargs": {"order": {"z": 9007199254740993, "a": 1.10}}}`, `"{\"z\":9007199254740993,\"a\":1.10}"`},
+		{`{"method": "raw", "kwargs": {"order": {"z": 9007199254740993, "a": 1.10}}}`,
+			`"{\"z\":9007199254740993,\"a\":1.10}"`},
 		{`{"method": "bind", "args": [12345678901234567890123]}`, `12345678901234567890123`},
 	} {
 		if got := answer(s, c.body); got != c.want {

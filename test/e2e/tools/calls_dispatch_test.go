@@ -14,7 +14,9 @@ func TestDispatchMethodsKnowWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	failing := rig.Program("\treturn nil, recurgent.Fail(\"not_found\", \"no such list\")")
 	m := rig.NewModel(t, rig.Script{
-		"todo.ask":   {rig.Program("\treturn 2, nil"), rig.Program("\treturn map[string]any{\"count\": 1, \"api_key\": \"k3y\"}, nil"), failing, rig.Program("\treturn strings.Repeat(\"é\", 600), nil", "strings"), rig.Program("\treturn \"done\", nil")},
+		"todo.ask": {rig.Program("\treturn 2, nil"),
+			rig.Program("\treturn map[string]any{\"count\": 1, \"api_key\": \"k3y\"}, nil"), failing,
+			rig.Program("\treturn strings.Repeat(\"é\", 600), nil", "strings"), rig.Program("\treturn \"done\", nil")},
 		"todo.count": {rig.ProgGiven},
 	})
 	d := rig.Start(t, m)

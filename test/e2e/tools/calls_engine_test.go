@@ -11,10 +11,14 @@ import (
 // so.
 func TestEngines(t *testing.T) {
 	t.Parallel()
-	for setting, want := range map[string]struct{ engine, tier string }{"auto": {"go", "native"}, "go": {"go", "native"}, "ssa": {"go", "native"}, "yaegi": {"yaegi", "engine"}} {
+	for setting, want := range map[string]struct{ engine, tier string }{"auto": {"go", "native"},
+		"go": {"go", "native"}, "ssa": {"go", "native"}, "yaegi": {"yaegi", "engine"}} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
-			m := rig.NewModel(t, rig.Script{"runner.plain": {rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a * 2, nil")}, "runner.loop": {rig.Program("\tn := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil")}})
+			m := rig.NewModel(t, rig.Script{"runner.plain": {rig.Program(
+				"\ta, _ := call.Args[0].(float64)\n\treturn a * 2, nil")},
+				"runner.loop": {rig.Program(
+					"\tn := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil")}})
 			args := []string{"--engine", setting}
 			if setting == "ssa" {
 				args = append(args, "--native", "off")
@@ -44,7 +48,8 @@ func TestEngines(t *testing.T) {
 						t.Errorf("%s: engine %q, tier %q; want %v", method, r.Program.Engine, r.Program.Tier, want)
 					}
 					if e := d.LogOf(r); e["program_engine"] != want.engine || e["program_tier"] != want.tier {
-						t.Errorf("%s: log has engine %v, tier %v; want %v", method, e["program_engine"], e["program_tier"], want)
+						t.Errorf("%s: log has engine %v, tier %v; want %v", method, e["program_engine"],
+							e["program_tier"], want)
 					}
 				}
 			}
@@ -64,12 +69,14 @@ func TestEngines(t *testing.T) {
 // A call that no program answered has neither engine nor tier.
 func TestNoEngine(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"runner.bad": {rig.Program("\treturn nil, undeclared"), rig.Program("\treturn nil, undeclared")}}))
+	d := rig.Start(t, rig.NewModel(t,
+		rig.Script{"runner.bad": {rig.Program("\treturn nil, undeclared"), rig.Program("\treturn nil, undeclared")}}))
 	r := d.Call(d.Session("runner"), "bad")
 	if r.Outcome.OK || r.Program.Engine != "" || r.Program.Tier != "" {
 		t.Errorf("got %+v, %+v; want an error and no engine", r.Outcome, r.Program)
 	}
-	if n := d.Metric(`recurgent_engine_runs_total{engine="go"}`) + d.Metric(`recurgent_engine_runs_total{engine="yaegi"}`); n != 0 {
+	if n := d.Metric(`recurgent_engine_runs_total{engine="go"}`) +
+		d.Metric(`recurgent_engine_runs_total{engine="yaegi"}`); n != 0 {
 		t.Errorf("%v runs counted, want none", n)
 	}
 }
@@ -83,7 +90,8 @@ func TestWithoutCompiler(t *testing.T) {
 	refused := func(how string) {
 		got := d.Call(d.Session("runner"), "closure")
 		d.WantError(got, "unsupported_capability")
-		if said := got.Outcome.ErrorMessage; !strings.Contains(said, "make build") || !strings.Contains(said, "recurgentd doctor") || got.Outcome.Retriable {
+		if said := got.Outcome.ErrorMessage; !strings.Contains(said, "make build") ||
+			!strings.Contains(said, "recurgentd doctor") || got.Outcome.Retriable {
 			t.Errorf("%s: got %+v", how, got.Outcome)
 		}
 	}

@@ -14,7 +14,8 @@ func TestExhaustionIsNormalised(t *testing.T) {
 	t.Parallel()
 	const said = "This request couldn't be completed after multiple attempts."
 	relay := func(method string) string {
-		return rig.Program("\to := call.Tool(\"e\").Call(\"" + method + "\")\n\treturn map[string]any{\"type\": o.ErrorType, \"message\": o.ErrorMessage}, nil")
+		return rig.Program("\to := call.Tool(\"e\").Call(\"" + method +
+			"\")\n\treturn map[string]any{\"type\": o.ErrorType, \"message\": o.ErrorMessage}, nil")
 	}
 	cases := []struct {
 		method, code string
@@ -24,14 +25,22 @@ func TestExhaustionIsNormalised(t *testing.T) {
 		raw, nested  string // part of the raw message, the type that a calling program sees
 	}{
 		{"imports", "package tool\n\nimport (\n\t\"os\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) { return os.Getpid(), nil }\n", nil, "guardrail_retry_exhausted",
-			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1", "guardrail_class": "dependency_policy_violation", "guardrail_subtype": "import_not_allowed"}, `"os"`, "dependency_policy_violation"},
-		{"mutates", rig.Program("\tbase64.StdEncoding = nil\n\treturn 1, nil", "encoding/base64"), nil, "guardrail_retry_exhausted",
-			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1", "guardrail_class": "tool_registry_violation", "guardrail_subtype": "foreign_state_mutation"}, "StdEncoding", "tool_registry_violation"},
+			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1",
+				"guardrail_class": "dependency_policy_violation", "guardrail_subtype": "import_not_allowed"}, `"os"`,
+			"dependency_policy_violation"},
+		{"mutates", rig.Program("\tbase64.StdEncoding = nil\n\treturn 1, nil", "encoding/base64"), nil,
+			"guardrail_retry_exhausted",
+			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1", "guardrail_class": "tool_registry_violation",
+				"guardrail_subtype": "foreign_state_mutation"}, "StdEncoding", "tool_registry_violation"},
 		{"broken", "package tool\n\nfunc Run(call", nil, "invalid_code",
-			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1", "guardrail_class": "invalid_code", "guardrail_subtype": "does_not_compile"}, "syntax error", "invalid_code"},
-		{"panics", rig.Program("\tpanic(\"secret detail\")"), nil, "execution", map[string]any{"boundary": "execution_exhaustion_boundary_v1"}, "secret detail", "execution"},
-		{"violates", rig.Program("\treturn []any{}, nil"), map[string]any{"type": "array", "min_items": 1}, "contract_violation",
-			map[string]any{"boundary": "outcome_exhaustion_boundary_v1", "mismatch": "min_items_violation", "expected_min_items": 1, "actual_items": 0}, "", ""},
+			map[string]any{"boundary": "guardrail_exhaustion_boundary_v1", "guardrail_class": "invalid_code",
+				"guardrail_subtype": "does_not_compile"}, "syntax error", "invalid_code"},
+		{"panics", rig.Program("\tpanic(\"secret detail\")"), nil, "execution",
+			map[string]any{"boundary": "execution_exhaustion_boundary_v1"}, "secret detail", "execution"},
+		{"violates", rig.Program("\treturn []any{}, nil"), map[string]any{"type": "array", "min_items": 1},
+			"contract_violation",
+			map[string]any{"boundary": "outcome_exhaustion_boundary_v1", "mismatch": "min_items_violation",
+				"expected_min_items": 1, "actual_items": 0}, "", ""},
 	}
 	answers := rig.Script{}
 	for _, c := range cases {
@@ -50,7 +59,8 @@ func TestExhaustionIsNormalised(t *testing.T) {
 		got := d.Invoke(d.Session("e"), body)
 		d.WantError(got, c.errorType)
 		o := got.Outcome
-		if o.ErrorMessage != said || o.Metadata["raw_error_type"] == nil || !strings.Contains(o.Metadata["raw_error_message"].(string), c.raw) {
+		if o.ErrorMessage != said || o.Metadata["raw_error_type"] == nil ||
+			!strings.Contains(o.Metadata["raw_error_message"].(string), c.raw) {
 			t.Errorf("%s: %q, %v", c.method, o.ErrorMessage, o.Metadata)
 		}
 		for k, v := range c.metadata {
@@ -60,14 +70,16 @@ func TestExhaustionIsNormalised(t *testing.T) {
 		}
 		e := d.LogOf(got)
 		failures, _ := e["attempt_failures"].([]any)
-		if len(failures) < 2 || !strings.Contains(string(rig.MustJSON(failures)), mustText(t, c.raw)) || e["outcome_error_metadata"].(map[string]any)["raw_error_message"] != o.Metadata["raw_error_message"] {
+		if len(failures) < 2 || !strings.Contains(string(rig.MustJSON(failures)), mustText(t, c.raw)) ||
+			e["outcome_error_metadata"].(map[string]any)["raw_error_message"] != o.Metadata["raw_error_message"] {
 			t.Errorf("%s: the log has %v", c.method, e["attempt_failures"])
 		}
 		if c.nested == "" {
 			continue
 		}
 		nested := d.Call(outer, c.method)
-		if v, _ := nested.Outcome.Value.(map[string]any); v["type"] != c.nested || !strings.Contains(v["message"].(string), c.raw) {
+		if v, _ := nested.Outcome.Value.(map[string]any); v["type"] != c.nested ||
+			!strings.Contains(v["message"].(string), c.raw) {
 			t.Errorf("%s: a calling program got %+v", c.method, nested.Outcome)
 		}
 	}
@@ -86,7 +98,8 @@ func TestOneAttemptKeepsItsMessage(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"e.m": {rig.ProgMayPanic}}))
 	d.Policy(map[string]any{"execution_repair_budget": 0})
 	got := d.Call(d.Session("e"), "m", "bad")
-	if d.WantError(got, "execution"); !strings.Contains(got.Outcome.ErrorMessage, "boom") || got.Outcome.Metadata["boundary"] != nil {
+	if d.WantError(got, "execution"); !strings.Contains(got.Outcome.ErrorMessage, "boom") ||
+		got.Outcome.Metadata["boundary"] != nil {
 		t.Errorf("got %+v", got.Outcome)
 	}
 }
@@ -96,7 +109,8 @@ func TestOneAttemptKeepsItsMessage(t *testing.T) {
 func TestAttemptsLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	writes := "\tif n, ok := call.Context[\"n\"].(float64); ok {\n\t\tcall.Context[\"n\"] = n + 1\n\t} else {\n\t\tcall.Context[\"n\"] = 1.0\n\t}\n"
-	m := rig.NewModel(t, rig.Script{"c.m": {rig.Program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings"), rig.Program(writes + "\treturn call.Context[\"n\"], nil")},
+	m := rig.NewModel(t, rig.Script{"c.m": {rig.Program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings"),
+		rig.Program(writes + "\treturn call.Context[\"n\"], nil")},
 		"c.always": {rig.Program(writes+"\tpanic(strings.Repeat(\"long \", 500))", "strings")}})
 	d := rig.Start(t, m)
 	s := d.Session("c")
@@ -105,8 +119,10 @@ func TestAttemptsLeaveNoTrace(t *testing.T) {
 	if c := d.Get("/v1/sessions/" + s + "/context"); !rig.Equal(1, c["n"]) {
 		t.Errorf("context %v after one failed attempt and one good one", c)
 	}
-	if e := d.LogOf(got); e["rollback_applied"] != true || e["execution_repair_attempts"] != 1.0 || e["retry_feedback_injected"] != true {
-		t.Errorf("log: rollback %v, repairs %v, feedback %v", e["rollback_applied"], e["execution_repair_attempts"], e["retry_feedback_injected"])
+	if e := d.LogOf(got); e["rollback_applied"] != true || e["execution_repair_attempts"] != 1.0 ||
+		e["retry_feedback_injected"] != true {
+		t.Errorf("log: rollback %v, repairs %v, feedback %v", e["rollback_applied"], e["execution_repair_attempts"],
+			e["retry_feedback_injected"])
 	}
 	d.Policy(map[string]any{"execution_repair_budget": 10})
 	failed := d.Call(s, "always")

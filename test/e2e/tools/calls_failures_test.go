@@ -50,11 +50,14 @@ func TestLabelledFailures(t *testing.T) {
 		t.Fatalf("%d labelled failures, want at least 60", len(corpus))
 	}
 	waits := labelledFailure{name: "waits", code: fetchingX(f.URL, listens)}
-	programs := rig.Script{"helper.list": {rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn map[string]any{\"a\": 1}, nil\n\t}\n\treturn []any{1}, nil")}, "f.waits": {waits.code}}
+	programs := rig.Script{"helper.list": {rig.Program(
+		"\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn map[string]any{\"a\": 1}, nil\n\t}\n\treturn []any{1}, nil")},
+		"f.waits": {waits.code}}
 	for _, c := range corpus {
 		programs["f."+c.name] = []any{c.code}
 	}
-	d := rig.Start(t, rig.NewModel(t, programs), "--call-timeout", "6s", "--fetch-allow", f.Host()+","+closed+","+unknown)
+	d := rig.Start(t, rig.NewModel(t, programs), "--call-timeout", "6s", "--fetch-allow",
+		f.Host()+","+closed+","+unknown)
 	d.Policy(map[string]any{"guardrail_recovery_budget": 0, "execution_repair_budget": 0, "outcome_repair_budget": 0})
 	s := d.Session("f")
 	for _, c := range corpus {
@@ -67,7 +70,8 @@ func TestLabelledFailures(t *testing.T) {
 		if got.Outcome.OK || !slices.Contains(strings.Fields(c.types), got.Outcome.ErrorType) {
 			t.Errorf("%s: ended in %+v, want %s", c.name, got.Outcome, c.types)
 		}
-		if got.Outcome.Authored != (c.class == "authored" || got.Outcome.ErrorType == "parse_failed" || got.Outcome.ErrorType == "fetch_failed") {
+		if got.Outcome.Authored != (c.class == "authored" || got.Outcome.ErrorType == "parse_failed" ||
+			got.Outcome.ErrorType == "fetch_failed") {
 			t.Errorf("%s: authored %v", c.name, got.Outcome.Authored)
 		}
 		wantClass(d, c, got.CallID, before)
@@ -92,14 +96,18 @@ func interruptions(d *rig.Daemon, s string, c labelledFailure, hang func(), arri
 		by   func(hangUp func(), id string)
 	}{
 		{"client gone", func(hangUp func(), _ string) { hangUp() }},
-		{"canceled", func(_ func(), id string) { d.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+id+"/cancel", nil) }},
+		{"canceled", func(_ func(), id string) {
+			d.Do(http.StatusNoContent, http.MethodPost, "/v1/calls/"+id+"/cancel",
+				nil)
+		}},
 		{"shutdown", func(func(), string) { _ = d.Cmd.Process.Signal(syscall.SIGTERM) }},
 	} {
 		ctx, hangUp := context.WithCancel(d.T.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = d.Try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", rig.MustJSON(c.request("bad")), nil) // is cut off
+			// is cut off
+			_, _ = d.Try(ctx, http.MethodPost, "/v1/sessions/"+s+"/calls", rig.MustJSON(c.request("bad")), nil)
 		}()
 		select {
 		case <-arrived:
@@ -160,7 +168,8 @@ func serveAndPin(d *rig.Daemon, s string, c labelledFailure) map[string]any {
 func wantClass(d *rig.Daemon, c labelledFailure, callID string, before map[string]any) {
 	d.T.Helper()
 	if e := d.Get("/v1/calls/" + callID); e["failure_class"] != c.class {
-		d.T.Errorf("%s: class %q, want %q (%v: %v)", c.name, e["failure_class"], c.class, e["outcome_error_type"], e["outcome_error_message"])
+		d.T.Errorf("%s: class %q, want %q (%v: %v)", c.name, e["failure_class"], c.class, e["outcome_error_type"],
+			e["outcome_error_message"])
 	}
 	if before == nil {
 		if r := d.Send(http.MethodGet, rig.MethodPath("f", c.name), nil, nil); r.Status != http.StatusNotFound {
@@ -169,7 +178,8 @@ func wantClass(d *rig.Daemon, c labelledFailure, callID string, before map[strin
 		return
 	}
 	after := d.Get(rig.MethodPath("f", c.name))
-	counts := map[string]any{"intrinsic_failure_count": 0, "adaptive_failure_count": 0, "extrinsic_failure_count": 0, "authored_error_count": 0}
+	counts := map[string]any{"intrinsic_failure_count": 0, "adaptive_failure_count": 0, "extrinsic_failure_count": 0,
+		"authored_error_count": 0}
 	rate, failures := 0.0, 0
 	switch c.class {
 	case "intrinsic", "adaptive":
@@ -186,12 +196,15 @@ func wantClass(d *rig.Daemon, c labelledFailure, callID string, before map[strin
 		}
 	}
 	for _, listed := range d.List("/v1/tools/f/methods") {
-		if listed["method_name"] == c.name && !rig.Equal(counts["authored_error_count"], listed["authored_error_count"]) {
-			d.T.Errorf("%s: the list has %v authored errors, want %v", c.name, listed["authored_error_count"], counts["authored_error_count"])
+		if listed["method_name"] == c.name && !rig.Equal(counts["authored_error_count"],
+			listed["authored_error_count"]) {
+			d.T.Errorf("%s: the list has %v authored errors, want %v", c.name, listed["authored_error_count"],
+				counts["authored_error_count"])
 		}
 	}
 	if after["lifecycle_state"] != before["lifecycle_state"] || after["repair_count_since_regen"] != 0.0 {
-		d.T.Errorf("%s: %v after %v, %v repairs", c.name, after["lifecycle_state"], before["lifecycle_state"], after["repair_count_since_regen"])
+		d.T.Errorf("%s: %v after %v, %v repairs", c.name, after["lifecycle_state"], before["lifecycle_state"],
+			after["repair_count_since_regen"])
 	}
 }
 

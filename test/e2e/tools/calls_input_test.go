@@ -27,7 +27,8 @@ type badRequest struct {
 }
 
 func badRequests(s string) []badRequest {
-	calls, context, merge := "/v1/sessions/"+s+"/calls", "/v1/sessions/"+s+"/context", map[string]string{"Content-Type": "application/merge-patch+json"}
+	calls, context, merge := "/v1/sessions/"+s+"/calls", "/v1/sessions/"+s+"/context",
+		map[string]string{"Content-Type": "application/merge-patch+json"}
 	big := `{"method":"add","args":["` + strings.Repeat("x", 9<<20) + `"]}`
 	deep := `{"method":"add","args":[` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `]}`
 	return []badRequest{
@@ -47,9 +48,12 @@ func badRequests(s string) []badRequest {
 		{"args is an object", "POST", calls, `{"method":"add","args":{}}`, nil, 422},
 		{"kwargs is an array", "POST", calls, `{"method":"add","kwargs":[]}`, nil, 422},
 		{"contract is text", "POST", calls, `{"method":"add","contract":"x"}`, nil, 422},
-		{"contract is too large", "POST", calls, `{"method":"add","contract":{"purpose":"` + strings.Repeat("x", 300<<10) + `"}}`, nil, 413},
-		{"a tool's contract is too large", "PUT", "/v1/tools/t", `{"methods":{"m":{"acceptance":"` + strings.Repeat("x", 300<<10) + `"}}}`, nil, 413},
-		{"too many methods have contracts", "PUT", "/v1/tools/t", `{"methods":{` + strings.Join(manyMethods(1001), ",") + `}}`, nil, 413},
+		{"contract is too large", "POST", calls, `{"method":"add","contract":{"purpose":"` + strings.Repeat("x",
+			300<<10) + `"}}`, nil, 413},
+		{"a tool's contract is too large", "PUT", "/v1/tools/t",
+			`{"methods":{"m":{"acceptance":"` + strings.Repeat("x", 300<<10) + `"}}}`, nil, 413},
+		{"too many methods have contracts", "PUT", "/v1/tools/t",
+			`{"methods":{` + strings.Join(manyMethods(1001), ",") + `}}`, nil, 413},
 		{"timeout is negative", "POST", calls, `{"method":"add","timeout_ms":-1}`, nil, 422},
 		{"empty method", "POST", calls, `{"method":""}`, nil, 422},
 		{"method with slash", "POST", calls, `{"method":"a/b"}`, nil, 422},
@@ -133,7 +137,8 @@ func TestNamesAreFreeText(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgAdd)
 	d := rig.Start(t, m)
-	names := []string{"movie finder", "größe?", "日本", "a.b", "...", "CON", "x!", "%2e%2e", "<b>&amp;", "-rf", "A", "a", strings.Repeat("é", 200)}
+	names := []string{"movie finder", "größe?", "日本", "a.b", "...", "CON", "x!", "%2e%2e", "<b>&amp;", "-rf", "A", "a",
+		strings.Repeat("é", 200)}
 	for _, role := range names {
 		s := d.Session(role)
 		for _, method := range []string{"add", role} {
@@ -155,12 +160,15 @@ func TestNamesAreFreeText(t *testing.T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
-	body := map[string]any{"role": "calculator", "model": "other-model", "debug": true, "metadata": map[string]any{"team": "x"}, "context": map[string]any{"a": 1}, "contract": map[string]any{"purpose": "p"}}
+	body := map[string]any{"role": "calculator", "model": "other-model", "debug": true,
+		"metadata": map[string]any{"team": "x"}, "context": map[string]any{"a": 1},
+		"contract": map[string]any{"purpose": "p"}}
 	created := d.Do(http.StatusCreated, http.MethodPost, "/v1/sessions", body).Object(t)
 	id := created["id"].(string)
 	other := d.Session("other")
 	got := d.Get("/v1/sessions/" + id)
-	for k, want := range map[string]any{"role": "calculator", "model": "other-model", "debug": true, "metadata": body["metadata"], "history_size": 0.0} {
+	for k, want := range map[string]any{"role": "calculator", "model": "other-model", "debug": true,
+		"metadata": body["metadata"], "history_size": 0.0} {
 		if !rig.Equal(want, got[k]) || !rig.Equal(want, created[k]) {
 			t.Errorf("%s: created %v, read %v, want %v", k, created[k], got[k], want)
 		}

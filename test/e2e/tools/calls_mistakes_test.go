@@ -28,28 +28,46 @@ func TestMistakesSayWhatToDo(t *testing.T) {
 		code int
 		want []string // in the one line
 	}{
-		{"port in use", []string{"serve", "--listen", address, "--data-dir", dir}, 1, []string{address, "already in use", "stop what holds it, or name another --listen"}},
-		{"data directory in use", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", d.State()}, 1, []string{d.State(), "in use by another recurgentd", "name another --data-dir"}},
-		{"data directory is a file", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", file("plain", "")}, 1, []string{"cannot open the data directory", "plain", "not a directory"}},
-		{"open to the world", []string{"serve", "--listen", "0.0.0.0:0"}, 2, []string{"that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:0", "(from --listen)"}},
+		{"port in use", []string{"serve", "--listen", address, "--data-dir", dir}, 1,
+			[]string{address, "already in use", "stop what holds it, or name another --listen"}},
+		{"data directory in use", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", d.State()}, 1,
+			[]string{d.State(), "in use by another recurgentd", "name another --data-dir"}},
+		{"data directory is a file", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", file("plain", "")}, 1,
+			[]string{"cannot open the data directory", "plain", "not a directory"}},
+		{"open to the world", []string{"serve", "--listen", "0.0.0.0:0"}, 2,
+			[]string{"that needs --auth-tokens-file or --oidc-issuer, or listen on 127.0.0.1:0", "(from --listen)"}},
 		{"no port", []string{"serve", "--listen", "nonsense"}, 2, []string{"not HOST:PORT, such as 127.0.0.1:8420"}},
-		{"a flag that is not", []string{"serve", "--lisen", "x"}, 2, []string{"unknown flag: --lisen", "see recurgentd serve --help"}},
+		{"a flag that is not", []string{"serve", "--lisen", "x"}, 2,
+			[]string{"unknown flag: --lisen", "see recurgentd serve --help"}},
 		{"a command that is not", []string{"srve"}, 2, []string{"Did you mean this? serve", "recurgentd --help"}},
 		{"a word of another command", []string{"list"}, 2, []string{"Did you mean this?", " tools"}},
 		{"a word for the daemon", []string{"start"}, 2, []string{"Did you mean this? serve"}},
-		{"no key", []string{"serve", "--provider", "openai"}, 2, []string{"needs OPENAI_API_KEY, --openai-api-key-file or --openai-base-url"}},
-		{"a setting that is not", []string{"serve", "--config", file("a.yaml", "listen: 127.0.0.1:0\nmodle: x\n")}, 2, []string{"a.yaml: line 2: modle is not a setting", "recurgentd serve --help"}},
+		{"no key", []string{"serve", "--provider", "openai"}, 2,
+			[]string{"needs OPENAI_API_KEY, --openai-api-key-file or --openai-base-url"}},
+		{"a setting that is not", []string{"serve", "--config", file("a.yaml", "listen: 127.0.0.1:0\nmodle: x\n")}, 2,
+			[]string{"a.yaml: line 2: modle is not a setting", "recurgentd serve --help"}},
 		{"broken YAML", []string{"serve", "--config", file("b.yaml", "listen: [\n")}, 2, []string{"b.yaml: line 1"}},
-		{"a bad duration", []string{"serve", "--config", file("c.yaml", "call-timeout: soon\n")}, 2, []string{"call-timeout", "such as 30s or 2m", "c.yaml"}},
-		{"no such configuration", []string{"serve", "--config", filepath.Join(dir, "none")}, 2, []string{"none", "no such file"}},
-		{"a short token", []string{"serve", "--auth-tokens-file", file("tokens", "alice x\n")}, 2, []string{"line 1", "shorter than 16 characters"}},
-		{"a broken recording", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "r"), "--provider", "replay", "--recording", file("r.jsonl", "{}\n")}, 1, []string{"r.jsonl, line 1", "forge, repair or chat"}},
-		{"no method", []string{"call", "calculator"}, 2, []string{"needs a role and a method", "recurgentd call calculator add 2 3", "recurgentd call --help"}},
-		{"a slash in a name", []string{"call", "a/b", "c", "--url", d.URL}, 3, []string{"/role must not contain slashes", "1 to 200 characters"}},
-		{"no session", []string{"call", "a", "b", "--session", "none", "--url", d.URL}, 3, []string{"there is no session none"}},
-		{"no daemon", []string{"call", "a", "b", "--url", "http://127.0.0.1:1"}, 3, []string{"is recurgentd serve running?", "RECURGENT_URL"}},
-		{"no model", []string{"call", "calculator", "integrate", "x", "--url", d.URL}, 1, []string{"start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL"}},
-		{"a policy that is not", []string{"policy", "set", "repare_enabled=true", "--url", d.URL}, 3, []string{"/repare_enabled is not a known name"}},
+		{"a bad duration", []string{"serve", "--config", file("c.yaml", "call-timeout: soon\n")}, 2,
+			[]string{"call-timeout", "such as 30s or 2m", "c.yaml"}},
+		{"no such configuration", []string{"serve", "--config", filepath.Join(dir, "none")}, 2,
+			[]string{"none", "no such file"}},
+		{"a short token", []string{"serve", "--auth-tokens-file", file("tokens", "alice x\n")}, 2,
+			[]string{"line 1", "shorter than 16 characters"}},
+		{"a broken recording", []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "r"),
+			"--provider", "replay", "--recording", file("r.jsonl", "{}\n")}, 1,
+			[]string{"r.jsonl, line 1", "forge, repair or chat"}},
+		{"no method", []string{"call", "calculator"}, 2, []string{"needs a role and a method",
+			"recurgentd call calculator add 2 3", "recurgentd call --help"}},
+		{"a slash in a name", []string{"call", "a/b", "c", "--url", d.URL}, 3,
+			[]string{"/role must not contain slashes", "1 to 200 characters"}},
+		{"no session", []string{"call", "a", "b", "--session", "none", "--url", d.URL}, 3,
+			[]string{"there is no session none"}},
+		{"no daemon", []string{"call", "a", "b", "--url", "http://127.0.0.1:1"}, 3,
+			[]string{"is recurgentd serve running?", "RECURGENT_URL"}},
+		{"no model", []string{"call", "calculator", "integrate", "x", "--url", d.URL}, 1,
+			[]string{"start the daemon with OPENAI_API_KEY or OPENAI_BASE_URL"}},
+		{"a policy that is not", []string{"policy", "set", "repare_enabled=true", "--url", d.URL}, 3,
+			[]string{"/repare_enabled is not a known name"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errs, code := rig.Run(t, rig.Environment(t.TempDir()), c.args...)
@@ -76,14 +94,16 @@ func TestFirstRequestsGoneWrong(t *testing.T) {
 		status                    int
 		hint                      string
 	}{
-		{"POST", "/v1/sessions", `role=calculator`, "application/x-www-form-urlencoded", 415, "Content-Type: application/json"},
+		{"POST", "/v1/sessions", `role=calculator`, "application/x-www-form-urlencoded", 415,
+			"Content-Type: application/json"},
 		{"POST", "/v1/sessions", `{"role": "calculator"`, "application/json", 400, "exactly one JSON value"},
 		{"POST", "/v1/sessions", `{}`, "application/json", 422, `such as {"role": "calculator"}`},
 		{"POST", "/v1/sessions", `{"rol": "x"}`, "application/json", 422, "known names: role"},
 		{"GET", "/", "", "", 404, "/openapi.yaml"},
 		{"GET", "/v1/session", "", "", 404, "/openapi.yaml"},
 		{"PUT", "/v1/policy", `{}`, "application/json", 405, "GET, HEAD, PATCH"},
-		{"POST", "/v1/calls", `{"role": "calculator", "method": "add"}`, "application/json", 405, "POST /v1/sessions/{id}/calls"},
+		{"POST", "/v1/calls", `{"role": "calculator", "method": "add"}`, "application/json", 405,
+			"POST /v1/sessions/{id}/calls"},
 		{"GET", "/v1/calls?limit=many", "", "", 400, "known parameters: limit"},
 	} {
 		var body []byte
@@ -92,7 +112,8 @@ func TestFirstRequestsGoneWrong(t *testing.T) {
 		}
 		r := d.Send(c.method, c.path, body, map[string]string{"Content-Type": c.media})
 		if hint, _ := r.Object(t)["hint"].(string); r.Status != c.status || !strings.Contains(hint, c.hint) {
-			t.Errorf("%s %s %s: status %d, hint %q; want %d with %q", c.method, c.path, c.body, r.Status, hint, c.status, c.hint)
+			t.Errorf("%s %s %s: status %d, hint %q; want %d with %q", c.method, c.path, c.body, r.Status, hint,
+				c.status, c.hint)
 		}
 	}
 }

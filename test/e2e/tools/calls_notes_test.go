@@ -17,20 +17,24 @@ func TestNotesOfPrograms(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"r.m": {notes}}))
 	s := d.Session("r")
 	for _, who := range []string{"ann", "nobody"} {
-		body := map[string]any{"method": "m", "args": []any{who}, "kwargs": map[string]any{"password": "hunter2hunter2"}}
+		body := map[string]any{"method": "m", "args": []any{who},
+			"kwargs": map[string]any{"password": "hunter2hunter2"}}
 		if who == "ann" {
 			body["args"] = []any{"hunter2hunter2"}
 		}
 		got := d.Invoke(s, body)
 		line := d.LogOf(got)
 		list, _ := line["notes"].([]any)
-		if len(list) != 100 || strings.Contains(fmt.Sprint(list[0]), "hunter2") || !strings.HasPrefix(fmt.Sprint(list[0]), "3 rows for ") || len(fmt.Sprint(list[1])) > 1100 || !strings.HasPrefix(fmt.Sprint(list[99]), "row 98 ") {
+		if len(list) != 100 || strings.Contains(fmt.Sprint(list[0]), "hunter2") ||
+			!strings.HasPrefix(fmt.Sprint(list[0]), "3 rows for ") || len(fmt.Sprint(list[1])) > 1100 ||
+			!strings.HasPrefix(fmt.Sprint(list[99]), "row 98 ") {
 			t.Errorf("%s: %d notes, %.200v", who, len(list), list)
 		}
 		if text := string(rig.MustJSON(got)); strings.Contains(text, "3 rows") {
 			t.Errorf("the caller sees %s", text)
 		}
-		page := string(d.Send(http.MethodGet, "/v1/calls/"+got.CallID+"/why", nil, map[string]string{"Accept": "text/plain"}).Body)
+		page := string(d.Send(http.MethodGet, "/v1/calls/"+got.CallID+"/why", nil,
+			map[string]string{"Accept": "text/plain"}).Body)
 		if !strings.Contains(page, "What its program noted\n  3 rows for ") {
 			t.Errorf("why:\n%.1500s", page)
 		}

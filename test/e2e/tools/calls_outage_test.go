@@ -20,8 +20,10 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 		t.Helper()
 		got := d.Call(s, "read", f.URL)
 		d.WantError(got, "fetch_failed")
-		if e := d.LogOf(got); e["failure_class"] != "extrinsic" || !got.Outcome.Retriable || got.Usage.ModelRequests != requests {
-			t.Errorf("class %v, retriable %v, %d requests, want %d", e["failure_class"], got.Outcome.Retriable, got.Usage.ModelRequests, requests)
+		if e := d.LogOf(got); e["failure_class"] != "extrinsic" || !got.Outcome.Retriable ||
+			got.Usage.ModelRequests != requests {
+			t.Errorf("class %v, retriable %v, %d requests, want %d", e["failure_class"], got.Outcome.Retriable,
+				got.Usage.ModelRequests, requests)
 		}
 	}
 	f.Status(503)
@@ -31,7 +33,8 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 	}
 	ahead("10m") // the delay is over
 	fails(1)
-	if asked := m.LastQuestion().User; strings.Contains(asked, "<evidence>") || strings.Contains(asked, "<earlier_attempts>") {
+	if asked := m.LastQuestion().User; strings.Contains(asked, "<evidence>") ||
+		strings.Contains(asked, "<earlier_attempts>") {
 		t.Errorf("the request reports an outage as a failure:\n%s", asked)
 	}
 	fails(0)
@@ -42,8 +45,10 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 		t.Errorf("%d requests", got.Usage.ModelRequests)
 	}
 	d.WantValue(d.Call(s, "read", f.URL), []any{"a", "b"}, "persisted")
-	if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 0.0 || a["failure_count"] != 0.0 || a["success_count"] != 2.0 || a["rejections"] != nil {
-		t.Errorf("the artifact counts %v outages, %v failures, %v successes; rejections: %v", a["extrinsic_failure_count"], a["failure_count"], a["success_count"], a["rejections"])
+	if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 0.0 || a["failure_count"] != 0.0 ||
+		a["success_count"] != 2.0 || a["rejections"] != nil {
+		t.Errorf("the artifact counts %v outages, %v failures, %v successes; rejections: %v",
+			a["extrinsic_failure_count"], a["failure_count"], a["success_count"], a["rejections"])
 	}
 	if n := len(m.Questions()); n != 2 {
 		t.Errorf("%d model requests, want 2", n)
@@ -54,7 +59,8 @@ func TestFirstProgramOutlivesAnOutage(t *testing.T) {
 func TestSuccessorOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"news.read": {rig.Program("\tcall.Arg(0, \"url\")\n\treturn \"no news\", nil"), rig.ProgFetches}})
+	m := rig.NewModel(t, rig.Script{"news.read": {rig.Program("\tcall.Arg(0, \"url\")\n\treturn \"no news\", nil"),
+		rig.ProgFetches}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
 	d.Policy(object{"new_reach": "allow"})
 	d = d.One()

@@ -16,7 +16,8 @@ const progPlain = "\tvar in struct {\n\t\tN int `json:\"n\"`\n\t}\n\tif err := c
 // An error without a type is a failure of the program and is repaired, unless an argument is not what the program declares.
 func TestErrorsWithoutATypeAreFailures(t *testing.T) {
 	t.Parallel()
-	first, fixed := declares(rig.Program(progPlain, "errors"), "n"), declares(rig.Program(strings.Replace(progPlain, "in.N > 5", "in.N > 50", 1), "errors"), "n")
+	first, fixed := declares(rig.Program(progPlain, "errors"), "n"),
+		declares(rig.Program(strings.Replace(progPlain, "in.N > 5", "in.N > 50", 1), "errors"), "n")
 	for _, r := range []map[string]any{first.Declared, fixed.Declared} {
 		r["parameters"].([]any)[0].(map[string]any)["type"] = "integer"
 	}
@@ -26,7 +27,8 @@ func TestErrorsWithoutATypeAreFailures(t *testing.T) {
 	d.WantValue(d.Call(s, "m", 1), 1.0, "generated")
 	bad := d.Call(s, "m", "many")
 	d.WantError(bad, "invalid_input")
-	if !strings.Contains(bad.Outcome.ErrorMessage, "n is not what the method takes") || bad.Outcome.Metadata["parameters"] == nil || len(m.Requests()) != 1 {
+	if !strings.Contains(bad.Outcome.ErrorMessage, "n is not what the method takes") ||
+		bad.Outcome.Metadata["parameters"] == nil || len(m.Requests()) != 1 {
 		t.Errorf("an argument of another type: %+v, %d requests", bad.Outcome, len(m.Requests()))
 	}
 	got := d.Call(s, "m", 7)
@@ -53,7 +55,8 @@ func TestErrorsWithoutATypeOfBefore(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), prompt.Version) {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), prompt.Version, "2026-11-29.v6")), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), prompt.Version, "2026-11-29.v6")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -25,17 +25,20 @@ func previews(d *rig.Daemon, query string) map[string]string {
 func TestPreviewsOfValues(t *testing.T) {
 	t.Parallel()
 	echo := rig.Program("\tif call.Arg(0, \"what\") == nil {\n\t\treturn nil, recurgent.Fail(\"nothing\", \"no value\")\n\t}\n\treturn map[string]any{\"a\": call.Arg(0, \"what\"), \"z\": call.Arg(1, \"password\")}, nil")
-	file := rig.WriteFile(t, "tokens", "ann ann-secret-of-32-characters-xxxx scopes=read,call\nben ben-secret-of-32-characters-xxxx scopes=read,call\n")
+	file := rig.WriteFile(t, "tokens",
+		"ann ann-secret-of-32-characters-xxxx scopes=read,call\nben ben-secret-of-32-characters-xxxx scopes=read,call\n")
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"r.m": {echo}}), "--auth-tokens-file", file)
 	ann, ben := d.As("ann-secret-of-32-characters-xxxx"), d.As("ben-secret-of-32-characters-xxxx")
 	s, others := ann.Session("r"), ben.Session("r")
 	short, long := ann.Call(s, "m", "<b>"), ann.Call(s, "m", strings.Repeat("ö", 3000))
 	failed := ann.Call(s, "m", nil)
-	secret := ann.Invoke(s, map[string]any{"method": "m", "args": []any{"x"}, "kwargs": map[string]any{"password": "hunter2hunter2"}})
+	secret := ann.Invoke(s, map[string]any{"method": "m", "args": []any{"x"},
+		"kwargs": map[string]any{"password": "hunter2hunter2"}})
 	bens := ben.Call(others, "m", "of ben")
 
 	got := previews(ann, "previews=true")
-	for id, want := range map[string]string{short.CallID: `{"a":"<b>","z":null}`, long.CallID: `{"a":"` + strings.Repeat("ö", 74) + "…", secret.CallID: `{"a":"x","z":"[masked]"}`} {
+	for id, want := range map[string]string{short.CallID: `{"a":"<b>","z":null}`,
+		long.CallID: `{"a":"` + strings.Repeat("ö", 74) + "…", secret.CallID: `{"a":"x","z":"[masked]"}`} {
 		if got[id] != want {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
 		}
@@ -50,7 +53,8 @@ func TestPreviewsOfValues(t *testing.T) {
 	history := "/v1/sessions/" + s + "/history"
 	for _, record := range ann.Get(history + "?previews=true")["data"].([]any) {
 		r := record.(map[string]any)
-		if text, shown := r["value_preview"]; shown != (r["call_id"] != failed.CallID) || shown && text != got[r["call_id"].(string)] {
+		if text, shown := r["value_preview"]; shown != (r["call_id"] != failed.CallID) || shown &&
+			text != got[r["call_id"].(string)] {
 			t.Errorf("the history: %v", r)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // Whether a method responds is what its next call shows: whether a stored program answers it without a request to the model.
 func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn 1, nil")}, "r.key": {rig.Program("\treturn 1, nil")}, "r.ask": {rig.Program("\treturn 1, nil")}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn 1, nil")}, "r.key": {rig.Program("\treturn 1, nil")},
+		"r.ask": {rig.Program("\treturn 1, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("r", object{"context": object{"key": 1}})
 	other := d.Session("r", object{"contract": object{"deliverable": object{"type": "integer"}}})
@@ -25,7 +26,8 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 		}
 		next := d.Call(session, method)
 		if warm := next.Usage.ModelRequests == 0 && next.Program.Source == "persisted"; warm != want {
-			t.Errorf("%s: the next call took %d requests and came from a %q program: %+v", state, next.Usage.ModelRequests, next.Program.Source, next.Program.Selection)
+			t.Errorf("%s: the next call took %d requests and came from a %q program: %+v", state,
+				next.Usage.ModelRequests, next.Program.Source, next.Program.Selection)
 		}
 	}
 	check("no program", s, "m", false, nil)
@@ -33,7 +35,8 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	check("a context key without a program", s, "key", false, "context")
 	check("a context key with a program", s, "key", true, "artifact")
 	check("a method whose programs answer one question", s, "ask", false, nil)
-	for _, off := range []object{{"artifact_read_enabled": false}, {"artifact_read_roles": list("other")}, {"force_generation": true}} {
+	for _, off := range []object{{"artifact_read_enabled": false}, {"artifact_read_roles": list("other")},
+		{"force_generation": true}} {
 		d.Policy(off)
 		check(string(rig.MustJSON(off)), s, "m", false, nil)
 		d.Policy(object{"artifact_read_enabled": true, "artifact_read_roles": list(), "force_generation": false})
@@ -47,7 +50,8 @@ func TestRespondsAsTheNextCallDoes(t *testing.T) {
 	check("its own one", s, "m", true, "artifact")
 	d.Policy(object{"approval_required": true})
 	check("nobody approved it", s, "m", false, nil)
-	tool("approve", object{"generation": "gen-1"}) // the current program was written for the contract of the other session
+	// the current program was written for the contract of the other session
+	tool("approve", object{"generation": "gen-1"})
 	check("approved", s, "m", true, "artifact")
 	d.Policy(object{"approval_required": false})
 	tool("regenerate", object{})

@@ -20,26 +20,31 @@ func TestSleepsInCalls(t *testing.T) {
 		s := d.Session("f")
 		nap := d.Call(s, "nap", 120)
 		d.WantValue(nap, 120.0, "generated")
-		if replay := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+nap.CallID+"/replay", map[string]any{}).Object(t); replay["equal"] != true {
+		if replay := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+nap.CallID+"/replay",
+			map[string]any{}).Object(t); replay["equal"] != true {
 			t.Errorf("%s: a replay: %v", engine, replay)
 		}
 		d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("f", "nap")+"/pin", map[string]any{})
-		try := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("f", "nap")+"/try", map[string]any{"args": []any{3_600_000}}).Object(t)
+		try := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("f", "nap")+"/try",
+			map[string]any{"args": []any{3_600_000}}).Object(t)
 		if !rig.Equal(3_600_000.0, try["outcome"].(map[string]any)["value"]) {
 			t.Errorf("%s: a try sleeps: %v", engine, try)
 		}
 		for _, c := range []struct {
 			ms, timeout int
 			class, says string
-		}{{31_000, 0, "intrinsic", "30s more"}, {29_500, 29_000, "intrinsic", "would not end within the call's time"}, {29_500, 500, "extrinsic", "would not end within the call's time"}} {
+		}{{31_000, 0, "intrinsic", "30s more"}, {29_500, 29_000, "intrinsic", "would not end within the call's time"},
+			{29_500, 500, "extrinsic", "would not end within the call's time"}} {
 			body := map[string]any{"method": "nap", "args": []any{c.ms}}
 			if c.timeout > 0 {
 				body["timeout_ms"] = c.timeout
 			}
 			got := d.Invoke(s, body)
 			d.WantError(got, "timeout")
-			if line := d.LogOf(got); line["failure_class"] != c.class || !strings.Contains(got.Outcome.ErrorMessage, c.says) {
-				t.Errorf("%s: %d ms: %+v of class %v, want %s", engine, c.ms, got.Outcome, line["failure_class"], c.class)
+			if line := d.LogOf(got); line["failure_class"] != c.class ||
+				!strings.Contains(got.Outcome.ErrorMessage, c.says) {
+				t.Errorf("%s: %d ms: %+v of class %v, want %s", engine, c.ms, got.Outcome, line["failure_class"],
+					c.class)
 			} else if got.Outcome.Retriable || line["outcome_retriable"] == true {
 				t.Errorf("%s: %d ms: another try is said to help: %+v", engine, c.ms, got.Outcome)
 			}
@@ -51,7 +56,8 @@ func TestSleepsInCalls(t *testing.T) {
 func TestOverrunsAreRepairedLater(t *testing.T) {
 	t.Parallel()
 	naps := rig.Program("\tms, _ := call.Arg(0, \"ms\").(float64)\n\ttime.Sleep(time.Duration(ms) * time.Millisecond)\n\treturn ms, nil", "time")
-	m := rig.NewModel(t, rig.Script{"f.nap": {naps, rig.Program("\treturn call.Arg(0, \"ms\"), nil")}, "f.first": {naps}})
+	m := rig.NewModel(t, rig.Script{"f.nap": {naps, rig.Program("\treturn call.Arg(0, \"ms\"), nil")},
+		"f.first": {naps}})
 	d := rig.Start(t, m)
 	s := d.Session("f")
 	call := func(method string) rig.Reply {

@@ -17,13 +17,16 @@ func TestForgedOnceThenServed(t *testing.T) {
 	s := d.Session("calculator")
 	first := d.Call(s, "add", 2, 3)
 	d.WantValue(first, 5, "generated")
-	if first.Program.ArtifactHit || first.Program.Generation != "gen-1" || first.Program.Trigger != "initial_forge" || first.Program.Selection.Decision != "forge" || first.Program.Selection.Reason != "missing" {
+	if first.Program.ArtifactHit || first.Program.Generation != "gen-1" || first.Program.Trigger != "initial_forge" ||
+		first.Program.Selection.Decision != "forge" || first.Program.Selection.Reason != "missing" {
 		t.Errorf("cold call's program: %+v", first.Program)
 	}
-	if first.Attempts != 1 || first.Usage.ModelRequests != 1 || first.Usage.PromptTokens == 0 || first.Usage.CompletionTokens == 0 {
+	if first.Attempts != 1 || first.Usage.ModelRequests != 1 || first.Usage.PromptTokens == 0 ||
+		first.Usage.CompletionTokens == 0 {
 		t.Errorf("cold call: attempts %d, usage %+v", first.Attempts, first.Usage)
 	}
-	if first.Outcome.ToolRole != "calculator" || first.Outcome.MethodName != "add" || first.SessionID != s || first.DurationMs <= 0 {
+	if first.Outcome.ToolRole != "calculator" || first.Outcome.MethodName != "add" || first.SessionID != s ||
+		first.DurationMs <= 0 {
 		t.Errorf("cold call's reply: %+v", first)
 	}
 	warm := d.Call(s, "add", 40, 2)
@@ -44,7 +47,8 @@ func TestForgeRequest(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator", map[string]any{"contract": map[string]any{"purpose": "arithmetic without surprises"}})
-	d.Invoke(s, map[string]any{"method": "add", "args": []any{2, "<3>"}, "kwargs": map[string]any{"password": "hunter2secret"}})
+	d.Invoke(s, map[string]any{"method": "add", "args": []any{2, "<3>"},
+		"kwargs": map[string]any{"password": "hunter2secret"}})
 	r := m.Questions()[0]
 	if r.Kind != "forge" || r.Role != "calculator" || r.Method != "add" {
 		t.Errorf("got %s %s.%s", r.Kind, r.Role, r.Method)
@@ -55,7 +59,8 @@ func TestForgeRequest(t *testing.T) {
 	if want := `<args>[2,"\u003c3\u003e"]</args>`; !strings.Contains(r.User, want) {
 		t.Errorf("the user message has no %s:\n%s", want, r.User)
 	}
-	if all := r.System + r.User; strings.Contains(all, "hunter2secret") || !strings.Contains(all, "arithmetic without surprises") {
+	if all := r.System + r.User; strings.Contains(all, "hunter2secret") ||
+		!strings.Contains(all, "arithmetic without surprises") {
 		t.Error("the prompt shows a secret, or not the contract")
 	}
 	if r.Authorization != "Bearer "+rig.SecretKey || r.Model != "scripted" {
@@ -71,7 +76,8 @@ func TestProviderForms(t *testing.T) {
 		"calculator.object": {rig.Text(string(rig.MustJSON(map[string]any{"code": rig.ProgAdd})))},
 		"calculator.blank":  {rig.Text(""), rig.ProgAdd},
 		"calculator.never":  {rig.Text("   ")},
-		"calculator.busy":   {rig.Status(http.StatusTooManyRequests), rig.Status(http.StatusServiceUnavailable), rig.ProgAdd},
+		"calculator.busy": {rig.Status(http.StatusTooManyRequests), rig.Status(http.StatusServiceUnavailable),
+			rig.ProgAdd},
 	})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -92,7 +98,8 @@ func TestProviderForms(t *testing.T) {
 func TestContext(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"calculator.increment": {rig.ProgIncrement},
-		"calculator.spoil": {rig.Program("\tcall.Context[\"value\"] = -1\n\treturn nil, recurgent.Fail(\"not_today\", \"no\")")}})
+		"calculator.spoil": {rig.Program(
+			"\tcall.Context[\"value\"] = -1\n\treturn nil, recurgent.Fail(\"not_today\", \"no\")")}})
 	d := rig.Start(t, m)
 	s := d.Session("calculator", map[string]any{"context": map[string]any{"value": 1}})
 	context := "/v1/sessions/" + s + "/context"
@@ -115,11 +122,13 @@ func TestContext(t *testing.T) {
 	if got := remembered(d.Get(context)); !rig.Equal(map[string]any{"value": 21}, got) {
 		t.Errorf("context after a failed call: got %v, want value 21", got)
 	}
-	patched := d.Send(http.MethodPatch, context, []byte(`{"value":null,"a":{"b":1}}`), map[string]string{"Content-Type": "application/merge-patch+json"})
+	patched := d.Send(http.MethodPatch, context, []byte(`{"value":null,"a":{"b":1}}`),
+		map[string]string{"Content-Type": "application/merge-patch+json"})
 	if !rig.Equal(map[string]any{"a": map[string]any{"b": 1}}, remembered(patched.Object(t))) {
 		t.Errorf("merge patch: %s", patched.Body)
 	}
-	for method, want := range map[string]any{"value=": "setter", "a": "context", "increment": "artifact", "unheard_of": nil} {
+	for method, want := range map[string]any{"value=": "setter", "a": "context", "increment": "artifact",
+		"unheard_of": nil} {
 		got := d.Get("/v1/sessions/" + s + "/methods/" + method)
 		if got["via"] != want || got["responds"] != (want == "setter" || want == "artifact") {
 			t.Errorf("introspection of %s: got %v, want via %v", method, got, want)
@@ -146,7 +155,8 @@ func TestFailuresAreOutcomes(t *testing.T) {
 	})
 	d := rig.Start(t, m)
 	s := d.Session("t")
-	for method, want := range map[string]string{"panics": "execution", "index": "execution", "syntax": "invalid_code", "types": "invalid_code",
+	for method, want := range map[string]string{"panics": "execution", "index": "execution", "syntax": "invalid_code",
+		"types":   "invalid_code",
 		"missing": "invalid_code", "wrong": "invalid_code", "forbids": "", "nan": "non_serializable_result",
 		"function": "non_serializable_result", "loops": "timeout", "authored": "not_today", "plain": "tool_error"} {
 		body := map[string]any{"method": method}
@@ -184,7 +194,8 @@ func TestEqualColdCallsForgeOnce(t *testing.T) {
 	for i := range replies {
 		s := d.Session("calculator")
 		wg.Go(func() {
-			r, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls", rig.MustJSON(map[string]any{"method": "add", "args": []any{i, 1}}), nil)
+			r, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+				rig.MustJSON(map[string]any{"method": "add", "args": []any{i, 1}}), nil)
 			if err != nil {
 				t.Error(err)
 			}

@@ -13,13 +13,15 @@ import (
 
 // Programs that delegate to cinema.list with the deliverable and the purpose that they are given, and programs of cinema.list.
 var (
-	progDelegates = rig.Program("\tk := recurgent.Contract{}\n\tk.Deliverable, _ = call.Arg(0, \"deliverable\").(map[string]any)\n\tk.Purpose, _ = call.Arg(1, \"purpose\").(string)\n" +
-		"\to := call.Delegate(\"cinema\", k).Call(\"list\")\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
+	progDelegates = rig.Program(
+		"\tk := recurgent.Contract{}\n\tk.Deliverable, _ = call.Arg(0, \"deliverable\").(map[string]any)\n\tk.Purpose, _ = call.Arg(1, \"purpose\").(string)\n" +
+			"\to := call.Delegate(\"cinema\", k).Call(\"list\")\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
 	progUses = rig.Program("\to := call.Tool(\"cinema\").Call(\"list\")\n\treturn o.Value, nil")
 	// progInsists delegates with 1, 2, 3 ... items at least.
-	progInsists = rig.Program("\tn, _ := call.Arg(0, \"n\").(float64)\n\tfor i := range int(n) {\n\t\tcall.Delegate(\"cinema\", recurgent.Contract{Deliverable: map[string]any{\"type\": \"array\", \"min_items\": i + 1}})\n\t}\n\treturn n, nil")
-	noMovies    = rig.Program("\treturn []any{}, nil")
-	twoMovies   = rig.Program("\treturn []any{\"Up\", \"Ran\"}, nil")
+	progInsists = rig.Program(
+		"\tn, _ := call.Arg(0, \"n\").(float64)\n\tfor i := range int(n) {\n\t\tcall.Delegate(\"cinema\", recurgent.Contract{Deliverable: map[string]any{\"type\": \"array\", \"min_items\": i + 1}})\n\t}\n\treturn n, nil")
+	noMovies  = rig.Program("\treturn []any{}, nil")
+	twoMovies = rig.Program("\treturn []any{\"Up\", \"Ran\"}, nil")
 )
 
 // atLeast is a deliverable: a list of so many items.
@@ -28,7 +30,8 @@ func atLeast(n int) object { return object{"type": "array", "min_items": float64
 // wantKept checks what the registry has of cinema.
 func wantKept(d *rig.Daemon, purpose, deliverable any) {
 	d.T.Helper()
-	if tool := d.Get("/v1/tools/cinema"); tool["purpose"] != purpose || !rig.Equal(tool["deliverable"], deliverable) || tool["proposals"] != nil {
+	if tool := d.Get("/v1/tools/cinema"); tool["purpose"] != purpose || !rig.Equal(tool["deliverable"], deliverable) ||
+		tool["proposals"] != nil {
 		d.T.Fatalf("the registry has %s, want %v and %s", rig.MustJSON(tool), purpose, rig.MustJSON(deliverable))
 	}
 }
@@ -37,7 +40,8 @@ func wantKept(d *rig.Daemon, purpose, deliverable any) {
 // weaker one does not, and the tool's program is held to it at once, whoever calls.
 func TestBuildersStrengthenContracts(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"office.use": {progUses}, "office.gather": {progDelegates}, "cinema.list": {noMovies, noMovies, twoMovies}})
+	m := rig.NewModel(t, rig.Script{"office.use": {progUses}, "office.gather": {progDelegates},
+		"cinema.list": {noMovies, noMovies, twoMovies}})
 	d := rig.Start(t, m)
 	s := d.Session("office")
 	d.WantValue(d.Call(s, "use"), list(), "generated")
@@ -50,7 +54,8 @@ func TestBuildersStrengthenContracts(t *testing.T) {
 		t.Errorf("the tool was written anew for:\n%s", asked)
 	}
 	revision := func() any { return d.Get("/v1/tools/cinema")["revision"] }
-	for _, deliverable := range []any{object{"type": "array"}, object{"type": list("array", "null"), "min_items": 1}, object{"items": object{"type": "string"}}, atLeast(1), nil} {
+	for _, deliverable := range []any{object{"type": "array"}, object{"type": list("array", "null"), "min_items": 1},
+		object{"items": object{"type": "string"}}, atLeast(1), nil} {
 		was := revision()
 		d.Call(s, "gather", deliverable, "other words")
 		if now := revision(); now != was.(float64)+1 { // that call
@@ -83,18 +88,21 @@ func TestStrengthenedContractBindsEveryCall(t *testing.T) {
 // program, and neither does a program of an earlier version, to which they were different.
 func TestWritingIsNoContract(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "cinema.list": {rig.Program("\treturn map[string]any{\"a\": 1, \"b\": 2}, nil")}})
+	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates},
+		"cinema.list": {rig.Program("\treturn map[string]any{\"a\": 1, \"b\": 2}, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("office")
 	want := object{"a": 1.0, "b": 2.0}
 	d.WantValue(d.Call(s, "gather", object{"type": "object", "required": list("b", "a")}), want, "generated")
-	for _, deliverable := range []object{{"type": "Object", "required": list("b", "a")}, {"type": list("object"), "required": list("a", "b")}, {"required": list("a", "b", "a"), "type": "OBJECT"}} {
+	for _, deliverable := range []object{{"type": "Object", "required": list("b", "a")},
+		{"type": list("object"), "required": list("a", "b")}, {"required": list("a", "b", "a"), "type": "OBJECT"}} {
 		d.WantValue(d.Call(s, "gather", deliverable), want, "persisted")
 	}
 	checked := func() string {
 		return d.Artifact("cinema", "list")["history"].([]any)[0].(map[string]any)["checked_fingerprint"].(string)
 	}
-	now, was := checked(), contract.WrittenFingerprint(&agent.Contract{Deliverable: rig.MustJSON(object{"type": "object", "required": list("b", "a")})})
+	now, was := checked(), contract.WrittenFingerprint(&agent.Contract{Deliverable: rig.MustJSON(
+		object{"type": "object", "required": list("b", "a")})})
 	if now == was {
 		t.Fatal("the keys were in order")
 	}
@@ -123,7 +131,8 @@ func TestInsistingBuilder(t *testing.T) {
 	got := d.Call(s, "insist", 100)
 	d.WantValue(got, 100, "generated")
 	wantKept(d, nil, atLeast(8))
-	if warned := fmt.Sprint(d.LogOf(got)["warnings"]); !strings.Contains(warned, "holds for this call alone, one run of a program changes at most 8 contracts") {
+	if warned := fmt.Sprint(d.LogOf(got)["warnings"]); !strings.Contains(warned,
+		"holds for this call alone, one run of a program changes at most 8 contracts") {
 		t.Errorf("the log warns of %s", warned)
 	}
 	if r := d.Get("/v1/tools/cinema")["revision"]; r != 9.0 {
@@ -135,7 +144,8 @@ func TestInsistingBuilder(t *testing.T) {
 func builders(t *testing.T, m *rig.Model, args ...string) (ann, ben, op *rig.Daemon) {
 	t.Helper()
 	const a, b, o = "token-of-ann-0001", "token-of-ben-0002", "token-of-op-0003"
-	d := rig.Start(t, m, append([]string{"--auth-tokens-file", rig.WriteFile(t, "tokens", "ann "+a+" scopes=read,call\nben "+b+" scopes=read,call\nop "+o+"\n")}, args...)...)
+	d := rig.Start(t, m, append([]string{"--auth-tokens-file",
+		rig.WriteFile(t, "tokens", "ann "+a+" scopes=read,call\nben "+b+" scopes=read,call\nop "+o+"\n")}, args...)...)
 	return d.As(a), d.As(b), d.As(o)
 }
 
@@ -183,7 +193,8 @@ func TestStricterThanAPersons(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "cinema.list": {twoMovies}})
 	d := rig.Start(t, m)
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/cinema", object{"purpose": "movies", "deliverable": object{"type": "array"}, "acceptance": list("true titles")})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/cinema",
+		object{"purpose": "movies", "deliverable": object{"type": "array"}, "acceptance": list("true titles")})
 	s := d.Session("office")
 	got := d.Call(s, "gather", atLeast(1), "at least one")
 	d.WantValue(got, list("Up", "Ran"), "generated")
@@ -200,13 +211,16 @@ func TestStricterThanAPersons(t *testing.T) {
 	if again := wantProposed(d, atLeast(1)); again["id"] != first["id"] || again["since"] != first["since"] {
 		t.Errorf("again it is %v, was %v", again, first)
 	}
-	d.Expect(0, []string{"proposal cinema", "a program of office.gather delegates with a contract that is stricter than the role's", "accept the contract: recurgentd tools contract accept cinema prop_",
+	d.Expect(0, []string{"proposal cinema",
+		"a program of office.gather delegates with a contract that is stricter than the role's",
+		"accept the contract: recurgentd tools contract accept cinema prop_",
 		"reject the contract: recurgentd tools contract reject cinema prop_"}, "inbox")
 
 	id := first["evidence"].(object)["contract"].(object)["id"].(string)
 	d.Expect(0, []string{"cinema"}, "tools", "contract", "accept", "cinema", id)
 	wantKept(d, "at least one", atLeast(1))
-	if tool := d.Get("/v1/tools/cinema"); tool["by_person"] != true || !rig.Equal(tool["acceptance"], list("true titles")) {
+	if tool := d.Get("/v1/tools/cinema"); tool["by_person"] != true ||
+		!rig.Equal(tool["acceptance"], list("true titles")) {
 		t.Errorf("after the acceptance: %v", tool)
 	}
 	if left := proposals(d); len(left) != 0 {
@@ -244,7 +258,8 @@ func TestStricterThanAPersons(t *testing.T) {
 // other who may not operate sees.
 func TestStricterThanAnothers(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates}, "desk.insist": {progInsists}, "cinema.list": {twoMovies}})
+	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates},
+		"desk.insist": {progInsists}, "cinema.list": {twoMovies}})
 	ann, ben, op := builders(t, m)
 	office, desk := ann.Session("office"), ben.Session("desk")
 	ann.Call(ann.Session("cinema"), "list")
@@ -259,7 +274,8 @@ func TestStricterThanAnothers(t *testing.T) {
 	ben.WantValue(ben.Call(desk, "insist", 100), 100, "generated")
 	wantKept(ann, "movies", object{"type": "array"})
 	seen := wantProposed(ben, atLeast(8))
-	if k := seen["evidence"].(object)["contract"].(object); k["owner"] != "ben" || k["by"] != "desk.insist" || k["by_person"] != false {
+	if k := seen["evidence"].(object)["contract"].(object); k["owner"] != "ben" || k["by"] != "desk.insist" ||
+		k["by_person"] != false {
 		t.Errorf("ben sees %v", k)
 	}
 	if others := proposals(ann); len(others) != 0 {
@@ -272,7 +288,8 @@ func TestStricterThanAnothers(t *testing.T) {
 		}
 	}
 	decide(op, wantProposed(op, atLeast(8)), "accept the contract")
-	if tool := op.Get("/v1/tools/cinema"); tool["by_person"] != true || tool["owner"] != "op" || tool["purpose"] != "movies" || !rig.Equal(tool["deliverable"], atLeast(8)) {
+	if tool := op.Get("/v1/tools/cinema"); tool["by_person"] != true || tool["owner"] != "op" ||
+		tool["purpose"] != "movies" || !rig.Equal(tool["deliverable"], atLeast(8)) {
 		t.Errorf("accepted: %v", tool)
 	}
 }
@@ -280,7 +297,8 @@ func TestStricterThanAnothers(t *testing.T) {
 // A program of another owner's changes no contract on behalf of who calls it, nor does one's own for another who calls it.
 func TestAnothersProgramChangesNoContract(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates}, "cinema.list": {twoMovies}})
+	m := rig.NewModel(t, rig.Script{"office.gather": {progDelegates}, "desk.gather": {progDelegates},
+		"cinema.list": {twoMovies}})
 	ann, ben, op := builders(t, m)
 	office := ann.Session("office")
 	ann.Call(office, "gather", object{"type": "array"}, "movies")
@@ -288,7 +306,8 @@ func TestAnothersProgramChangesNoContract(t *testing.T) {
 	ann.WantValue(ann.Call(ann.Session("desk"), "gather", atLeast(1), "bens program"), list("Up", "Ran"), "persisted")
 	wantKept(ann, "movies", object{"type": "array"})
 	wantProposed(op, atLeast(1))
-	ben.WantValue(ben.Call(ben.Session("office"), "gather", atLeast(2), "bens arguments"), list("Up", "Ran"), "persisted")
+	ben.WantValue(ben.Call(ben.Session("office"), "gather", atLeast(2), "bens arguments"), list("Up", "Ran"),
+		"persisted")
 	wantKept(ann, "movies", object{"type": "array"})
 	if all := proposals(op); len(all) != 2 {
 		t.Errorf("there waits %v", all)

@@ -24,7 +24,10 @@ func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 		"of a call": func(d *rig.Daemon) rig.Reply {
 			return d.Invoke(d.Session("unit"), object{"method": "m", "args": []any{1}, "contract": wrapped})
 		},
-		"of a session": func(d *rig.Daemon) rig.Reply { return d.Call(d.Session("unit", object{"contract": wrapped}), "m", 1) },
+		"of a session": func(d *rig.Daemon) rig.Reply {
+			return d.Call(d.Session("unit", object{"contract": wrapped}),
+				"m", 1)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,9 +37,11 @@ func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 			judged := first(d)
 			d.WantValue(judged, object{"v": 1}, "generated")
 			d.WantValue(d.Call(d.Session("unit"), "m", 1), 1, "generated")
-			verdict(d, judged, object{"verdict": "wrong", "expected": object{"v": "right", "x": 1}, "note": "say right"})
+			verdict(d, judged, object{"verdict": "wrong", "expected": object{"v": "right", "x": 1},
+				"note": "say right"})
 			wantCorrection(d, "unit", "m", "adopted")
-			if q := m.LastQuestion(); !strings.Contains(q.User, `"required":["v"]`) || !strings.Contains(q.User, "say right") {
+			if q := m.LastQuestion(); !strings.Contains(q.User, `"required":["v"]`) ||
+				!strings.Contains(q.User, "say right") {
 				t.Errorf("the model was asked:\n%s", q.User)
 			}
 			d.WantValue(first(d), object{"v": "right", "x": 1}, "persisted")
@@ -44,7 +49,8 @@ func TestCorrectionsKeepTheContractOfTheirCall(t *testing.T) {
 			d.Restart()
 			d.WantValue(first(d), object{"v": "right", "x": 1}, "persisted")
 			d.WantValue(d.Call(d.Session("unit"), "m", 1), 1, "persisted")
-			if g := keptGeneration(d, "unit", "m", "gen-3"); g["callers_contract"] != true || g["asked"] != nil || g["parent_id"] != "gen-1" {
+			if g := keptGeneration(d, "unit", "m", "gen-3"); g["callers_contract"] != true || g["asked"] != nil ||
+				g["parent_id"] != "gen-1" {
 				t.Errorf("the correction is %v", g)
 			}
 			if n := asked(m, "unit", "m"); n != 4 {
@@ -64,11 +70,13 @@ func TestListsPromiseWhatACallWithoutContractGets(t *testing.T) {
 	shows := func(when, parameter string) {
 		t.Helper()
 		tools := string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools?format=mcp", nil).Body)
-		if !strings.Contains(tools, `"unit__m"`) || strings.Contains(tools, `"x":{`) || strings.Contains(tools, `"v":{`) != (parameter == "v") {
+		if !strings.Contains(tools, `"unit__m"`) || strings.Contains(tools, `"x":{`) ||
+			strings.Contains(tools, `"v":{`) != (parameter == "v") {
 			t.Errorf("%s: agents are shown %s", when, tools)
 		}
 		of, _ := d.Artifact("unit", "m")["interface"].(object)
-		if got := string(rig.MustJSON(of["parameters"])); strings.Contains(got, `"name":"`) != (parameter != "") || parameter != "" && !strings.Contains(got, `"name":"`+parameter+`"`) {
+		if got := string(rig.MustJSON(of["parameters"])); strings.Contains(got, `"name":"`) != (parameter != "") ||
+			parameter != "" && !strings.Contains(got, `"name":"`+parameter+`"`) {
 			t.Errorf("%s: the method's interface is %v", when, of)
 		}
 	}
@@ -80,7 +88,8 @@ func TestListsPromiseWhatACallWithoutContractGets(t *testing.T) {
 	wantCorrection(d, "unit", "m", "adopted")
 	d.WantValue(d.Invoke(d.Session("unit"), call), object{"v": "right", "x": 1}, "persisted")
 	shows("after the correction", "")
-	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("unit", "m")+"/examples", object{"examples": []any{}}) // it is of the other kind of call
+	// it is of the other kind of call
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("unit", "m")+"/examples", object{"examples": []any{}})
 	d.WantValue(d.Call(d.Session("unit"), "m", 1), 1, "generated")
 	shows("with a program for all", "v")
 	d.WantValue(d.Invoke(d.Session("unit"), call), object{"v": "right", "x": 1}, "persisted")

@@ -20,10 +20,12 @@ func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 		first        func(d *rig.Daemon) rig.Reply
 	}{
 		{"of a call", "called", func(d *rig.Daemon) rig.Reply {
-			return d.Invoke(d.Session("unit"), map[string]any{"method": "called", "args": []any{1}, "contract": map[string]any{"deliverable": object}})
+			return d.Invoke(d.Session("unit"), map[string]any{"method": "called", "args": []any{1},
+				"contract": map[string]any{"deliverable": object}})
 		}},
 		{"of a session", "session", func(d *rig.Daemon) rig.Reply {
-			return d.Call(d.Session("unit", map[string]any{"contract": map[string]any{"deliverable": object}}), "session", 1)
+			return d.Call(d.Session("unit", map[string]any{"contract": map[string]any{"deliverable": object}}),
+				"session", 1)
 		}},
 		{"of a delegation", "nested", func(d *rig.Daemon) rig.Reply { return d.Call(d.Session("asker"), "route", 1) }},
 	} {
@@ -40,7 +42,8 @@ func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 				d.WantValue(got, 1, source)
 				return got
 			}
-			if got := plain("generated"); got.Program.Selection.Reason != "contract_changed" || got.Program.Selection.Decision != "forge" {
+			if got := plain("generated"); got.Program.Selection.Reason != "contract_changed" ||
+				got.Program.Selection.Decision != "forge" {
 				t.Errorf("selection: %+v", got.Program.Selection)
 			}
 			d.WantValue(c.first(d), map[string]any{"v": 1}, "persisted")
@@ -58,10 +61,12 @@ func TestOthersContractsAnswerNobodyElse(t *testing.T) {
 // Without a model a call without a contract ends as one of a method that has no program, not with what was written for somebody else.
 func TestOthersContractsAnswerNobodyInAnOutage(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"unit.m": {rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil"), rig.Status(401)}})
+	m := rig.NewModel(t, rig.Script{"unit.m": {rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil"),
+		rig.Status(401)}})
 	d := rig.Start(t, m)
 	s := d.Session("unit")
-	asked := map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"deliverable": map[string]any{"type": "object"}}}
+	asked := map[string]any{"method": "m", "args": []any{1},
+		"contract": map[string]any{"deliverable": map[string]any{"type": "object"}}}
 	d.WantValue(d.Invoke(s, asked), map[string]any{"v": 1}, "generated")
 	if got := d.Call(s, "m", 1); got.Outcome.OK || got.Program.Source == "persisted" {
 		t.Errorf("answered: %+v", got)
@@ -75,7 +80,8 @@ func TestOwnContractsAnswerOn(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"unit.m": {rig.Program("\treturn map[string]any{\"v\": call.Arg(0, \"x\")}, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("unit")
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/unit", map[string]any{"purpose": "units", "deliverable": map[string]any{"type": "object"}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/unit",
+		map[string]any{"purpose": "units", "deliverable": map[string]any{"type": "object"}})
 	d.WantValue(d.Call(s, "m", 1), map[string]any{"v": 1}, "generated")
 	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/unit", map[string]any{"purpose": "units"})
 	d.WantValue(d.Call(s, "m", 1), map[string]any{"v": 1}, "persisted")

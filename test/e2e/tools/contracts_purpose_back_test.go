@@ -18,7 +18,8 @@ func registered(d *rig.Daemon, contract object) object {
 func wantBack(d *rig.Daemon, reply object, s string, example any) object {
 	d.T.Helper()
 	back, _ := reply["brought_back"].([]any)
-	if len(back) != 1 || !rig.Equal(back[0], object{"role": "units", "method": "convert", "generation": "gen-1", "broken_examples": list(example)}) {
+	if len(back) != 1 || !rig.Equal(back[0], object{"role": "units", "method": "convert", "generation": "gen-1",
+		"broken_examples": list(example)}) {
 		d.T.Errorf("the reply says that %v came back", reply["brought_back"])
 	}
 	inbox := d.List("/v1/inbox?kind=approval")
@@ -26,7 +27,8 @@ func wantBack(d *rig.Daemon, reply object, s string, example any) object {
 		d.T.Fatalf("the inbox has %v", inbox)
 	}
 	e := inbox[0]["evidence"].(object)
-	if e["generation"] != "gen-1" || e["answers_now"] != "gen-1" || e["breaks"] != 1.0 || !rig.Equal(e["broken_examples"], list(example)) {
+	if e["generation"] != "gen-1" || e["answers_now"] != "gen-1" || e["breaks"] != 1.0 ||
+		!rig.Equal(e["broken_examples"], list(example)) {
 		d.T.Errorf("the evidence: %v", e)
 	}
 	wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
@@ -47,7 +49,8 @@ func undoPut(d *rig.Daemon) object {
 	d.T.Helper()
 	for _, e := range d.List("/v1/maintenance/audit") {
 		if e["action"] == "tool.put" {
-			return d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+e["id"].(string)+"/undo", object{}).Object(d.T)
+			return d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/audit/"+e["id"].(string)+"/undo",
+				object{}).Object(d.T)
 		}
 	}
 	d.T.Fatal("no tool was put")
@@ -74,7 +77,8 @@ func TestPurposeSetBackAgainstExamples(t *testing.T) {
 				decide(1)
 				value, generation = 273.15, "gen-2"
 			case "drop the example":
-				d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("units", "convert")+"/examples", object{"examples": list()})
+				d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("units", "convert")+"/examples",
+					object{"examples": list()})
 			case "change it again":
 				if back := registered(d, object{"purpose": toKelvin})["brought_back"]; back != nil {
 					t.Errorf("%v came back", back)
@@ -103,7 +107,8 @@ func TestPurposeUndoneAgainstExamples(t *testing.T) {
 	d.Do(http.StatusNoContent, http.MethodDelete, rig.MethodPath("units", "convert"), nil)
 	registers(d, object{"purpose": toKelvin})
 	registers(d, object{"purpose": toFahrenheit})
-	wantBack(d, d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore", object{"role": "units", "method": "convert"}).Object(t), s, id)
+	wantBack(d, d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore",
+		object{"role": "units", "method": "convert"}).Object(t), s, id)
 }
 
 // A change of a tool with many methods looks at eight of them, and says how many it left.

@@ -19,7 +19,8 @@ func TestPurposeWithoutModel(t *testing.T) {
 	one := d.One() // delays are each replica's own
 	got := one.Call(s, "convert", 0)
 	wantStale(d, got, 32)
-	if e := d.LogOf(got); e["failure_class"] != nil && e["failure_class"] != "" || got.Program.Selection.Reason != "purpose_changed" {
+	if e := d.LogOf(got); e["failure_class"] != nil && e["failure_class"] != "" ||
+		got.Program.Selection.Reason != "purpose_changed" {
 		t.Errorf("the log has the class %v, the selection is %+v", e["failure_class"], got.Program.Selection)
 	}
 	asked := m.Count("units", "")
@@ -28,8 +29,10 @@ func TestPurposeWithoutModel(t *testing.T) {
 	}
 	wantAsked(t, m, asked)
 	a := d.Artifact("units", "convert")
-	if a["failure_count"] != before["failure_count"] || a["rejections"] != nil || a["success_count"] != before["success_count"].(float64)+4 || a["repair_count_since_regen"] != 0.0 {
-		t.Errorf("the artifact counts %v failures, %v successes, %v repairs; rejections: %v", a["failure_count"], a["success_count"], a["repair_count_since_regen"], a["rejections"])
+	if a["failure_count"] != before["failure_count"] || a["rejections"] != nil ||
+		a["success_count"] != before["success_count"].(float64)+4 || a["repair_count_since_regen"] != 0.0 {
+		t.Errorf("the artifact counts %v failures, %v successes, %v repairs; rejections: %v", a["failure_count"],
+			a["success_count"], a["repair_count_since_regen"], a["rejections"])
 	}
 	d.Policy(object{"backoff": object{"base_seconds": 0, "max_seconds": 0}})
 	registers(d, object{"purpose": "celsius to kelvin degrees"}) // other words have no delay
@@ -88,7 +91,8 @@ func TestPurposeAgainstExamples(t *testing.T) {
 				t.Fatalf("the inbox has %v", inbox)
 			}
 			evidence, decides := inbox[0]["evidence"].(object), inbox[0]["operations"].([]any)
-			if evidence["generation"] != "gen-2" || evidence["breaks"] != 2.0 || evidence["broken_examples"].([]any)[0] != id || evidence["answers_now"] != "gen-1" {
+			if evidence["generation"] != "gen-2" || evidence["breaks"] != 2.0 ||
+				evidence["broken_examples"].([]any)[0] != id || evidence["answers_now"] != "gen-1" {
 				t.Errorf("the evidence: %v", evidence)
 			}
 			send := func(i int) {
@@ -106,7 +110,8 @@ func TestPurposeAgainstExamples(t *testing.T) {
 				send(1)
 				wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
 			case "drop": // who drops the examples lets it serve
-				d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("units", "convert")+"/examples", object{"examples": list()})
+				d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("units", "convert")+"/examples",
+					object{"examples": list()})
 				wantFresh(d, d.Call(s, "convert", 0), 273.15, "gen-2")
 			}
 			if left := d.List("/v1/inbox?kind=approval"); len(left) != 0 {
@@ -138,8 +143,10 @@ func TestPurposeExamplesPutAgain(t *testing.T) {
 			t.Errorf("%d: the example has got another id: %v", i, kept)
 		}
 		wantStale(d, d.Call(s, "convert", 0), 32)
-		if a := d.Artifact("units", "convert"); a["breaks_examples"] != 1.0 || len(d.List("/v1/inbox?kind=approval")) != 1 {
-			t.Errorf("%d: %v examples are broken, the inbox has %v", i, a["breaks_examples"], d.List("/v1/inbox?kind=approval"))
+		if a := d.Artifact("units", "convert"); a["breaks_examples"] != 1.0 ||
+			len(d.List("/v1/inbox?kind=approval")) != 1 {
+			t.Errorf("%d: %v examples are broken, the inbox has %v", i, a["breaks_examples"],
+				d.List("/v1/inbox?kind=approval"))
 		}
 	}
 	wantAsked(t, m, 2)
@@ -160,7 +167,8 @@ func TestPurposeChangedAgainWhileOneWaits(t *testing.T) {
 	wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
 	registers(d, object{"purpose": "celsius to rankine"})
 	wantStale(d, d.Call(s, "convert", 0), 32)
-	if asked := m.LastQuestion().User; !strings.Contains(asked, "*9/5 + 32") || !strings.Contains(asked, "purpose: "+toFahrenheit) {
+	if asked := m.LastQuestion().User; !strings.Contains(asked, "*9/5 + 32") ||
+		!strings.Contains(asked, "purpose: "+toFahrenheit) {
 		t.Errorf("the request shows:\n%s", asked)
 	}
 	wantStale(d, d.Call(s, "convert", 0), 32)
@@ -189,7 +197,8 @@ func TestPurposeAskedOnceByManyCalls(t *testing.T) {
 			for _, session := range sessions {
 				all.Go(func() { d.WantValue(d.Call(session, "convert", 0), answer.want, "") })
 			}
-			r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"convert","args":[0]}`), map[string]string{"Prefer": "respond-async"})
+			r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"convert","args":[0]}`),
+				map[string]string{"Prefer": "respond-async"})
 			if r.Status != http.StatusAccepted {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
@@ -213,7 +222,8 @@ func TestPurposeAskedOnceByManyCalls(t *testing.T) {
 // unchanged is no answer where no program is shown: the model gets that said and is asked again. Beside a whole program it does not count.
 func TestUnchangedWhereThereIsNothingToKeep(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"units.convert": {unchanged(), progFahrenheit, submits(object{"unchanged": true, "code": progKelvin})}, "units.never": {unchanged()}})
+	m := rig.NewModel(t, rig.Script{"units.convert": {unchanged(), progFahrenheit,
+		submits(object{"unchanged": true, "code": progKelvin})}, "units.never": {unchanged()}})
 	d := rig.Start(t, m)
 	registers(d, object{"purpose": toFahrenheit})
 	s := d.Session("units")
@@ -231,10 +241,13 @@ func TestUnchangedWhereThereIsNothingToKeep(t *testing.T) {
 // Where models call no tools, an object in the text keeps the program, too.
 func TestPurposeKeptInText(t *testing.T) {
 	t.Parallel()
-	d, m, s := warm(t, rig.Text("The words mean the same.\n```json\n{\"unchanged\": true}\n```\n"), rig.Text(`{"unchanged": true}`), rig.Text("submit_program(unchanged=True)"))
-	for i, purpose := range []string{"degrees celsius to fahrenheit", "degrees of celsius to fahrenheit", "the degrees of celsius to fahrenheit"} {
+	d, m, s := warm(t, rig.Text("The words mean the same.\n```json\n{\"unchanged\": true}\n```\n"),
+		rig.Text(`{"unchanged": true}`), rig.Text("submit_program(unchanged=True)"))
+	for i, purpose := range []string{"degrees celsius to fahrenheit", "degrees of celsius to fahrenheit",
+		"the degrees of celsius to fahrenheit"} {
 		registers(d, object{"purpose": purpose})
-		if got := d.Call(s, "convert", 0); got.Program.Selection.Reason != "purpose_checked" || got.Outcome.Value != 32.0 {
+		if got := d.Call(s, "convert", 0); got.Program.Selection.Reason != "purpose_checked" ||
+			got.Outcome.Value != 32.0 {
 			t.Errorf("%s: %+v, %+v", purpose, got.Program.Selection, got.Outcome)
 		}
 		wantAsked(t, m, i+2)
@@ -251,10 +264,12 @@ func TestPurposeUnderSwitches(t *testing.T) {
 	wantStale(d, d.Call(s, "convert", 0), 32)
 	wantAsked(t, m, 1)
 	operate(d, "units", "convert", "unpin", object{})
-	for i, on := range []object{{"force_generation": true}, {"artifact_read_enabled": false}, {"artifact_read_roles": list("other")}} {
+	for i, on := range []object{{"force_generation": true}, {"artifact_read_enabled": false},
+		{"artifact_read_roles": list("other")}} {
 		d.Policy(on)
 		got := d.Call(s, "convert", 0)
-		if d.WantValue(got, 273.15, "generated"); got.Program.Stale != "" || strings.Contains(m.LastQuestion().User, "*9/5 + 32") {
+		if d.WantValue(got, 273.15, "generated"); got.Program.Stale != "" ||
+			strings.Contains(m.LastQuestion().User, "*9/5 + 32") {
 			t.Errorf("%v: %+v, asked with\n%s", on, got.Program, m.LastQuestion().User)
 		}
 		wantAsked(t, m, i+2)
@@ -334,7 +349,8 @@ func TestPurposeOfOthers(t *testing.T) {
 	registers(op, object{"purpose": toFahrenheit})
 	s := ann.Session("units")
 	ann.WantValue(ann.Call(s, "convert", 0), 32, "generated")
-	if r := ann.Send(http.MethodPut, "/v1/tools/units", []byte(`{"purpose": "anything"}`), nil); r.Status != http.StatusForbidden {
+	if r := ann.Send(http.MethodPut, "/v1/tools/units", []byte(`{"purpose": "anything"}`),
+		nil); r.Status != http.StatusForbidden {
 		t.Errorf("who may not operate: %d %s", r.Status, r.Body)
 	}
 	theirs := op.Call(op.Session("units"), "convert", 100)

@@ -50,8 +50,10 @@ func TestPurposeKeptAgainstExamples(t *testing.T) {
 				wantStale(d, d.Call(s, "convert", 0), 32)
 			}
 			wantAsked(t, m, 2)
-			if a := d.Artifact("units", "convert"); a["purpose_checked_at"] != nil || a["current_generation"] != "gen-1" || a["failure_count"] != 0.0 {
-				t.Errorf("checked at %v, %v is current, %v failures", a["purpose_checked_at"], a["current_generation"], a["failure_count"])
+			if a := d.Artifact("units", "convert"); a["purpose_checked_at"] != nil ||
+				a["current_generation"] != "gen-1" || a["failure_count"] != 0.0 {
+				t.Errorf("checked at %v, %v is current, %v failures", a["purpose_checked_at"], a["current_generation"],
+					a["failure_count"])
 			}
 		})
 	}

@@ -33,8 +33,10 @@ func TestSlowModelDoesNotTakeTheProgramAway(t *testing.T) {
 				}
 			}
 			wantAsked(t, m, 2)
-			if a := d.Artifact("units", "convert"); a["failure_count"] != before["failure_count"] || a["rejections"] != nil || a["success_count"] != before["success_count"].(float64)+4 {
-				t.Errorf("the artifact counts %v failures and %v successes, rejections: %v", a["failure_count"], a["success_count"], a["rejections"])
+			if a := d.Artifact("units", "convert"); a["failure_count"] != before["failure_count"] ||
+				a["rejections"] != nil || a["success_count"] != before["success_count"].(float64)+4 {
+				t.Errorf("the artifact counts %v failures and %v successes, rejections: %v", a["failure_count"],
+					a["success_count"], a["rejections"])
 			}
 			got := d.Call(s, "convert", 0) // with ten minutes
 			d.WantValue(got, 273.15, "generated")

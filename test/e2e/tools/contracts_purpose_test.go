@@ -100,7 +100,8 @@ func TestSeed001Line167PurposeChanged(t *testing.T) {
 	}
 	got := d.Call(s, "convert", 0)
 	d.WantValue(got, 273.15, "generated")
-	if p := got.Program; p.Stale != "" || p.Selection.Decision != "forge" || p.Selection.Reason != "purpose_changed" || p.Trigger != "regenerate:purpose_changed" || p.Generation != "gen-2" {
+	if p := got.Program; p.Stale != "" || p.Selection.Decision != "forge" || p.Selection.Reason != "purpose_changed" ||
+		p.Trigger != "regenerate:purpose_changed" || p.Generation != "gen-2" {
 		t.Errorf("the program is %+v", p)
 	}
 	wantAsked(t, m, 2)
@@ -117,7 +118,8 @@ func TestSeed001Line167PurposeChanged(t *testing.T) {
 		t.Errorf("an ordinary request offers %s", offered)
 	}
 	wantFresh(d, d.Call(s, "convert", 100), 373.15, "gen-2")
-	if g := historyGeneration(d.Artifact("units", "convert"), "gen-2"); g["parent_id"] != "gen-1" || g["changed_answers"] != nil || g["fixture_count"] != 2.0 {
+	if g := historyGeneration(d.Artifact("units", "convert"),
+		"gen-2"); g["parent_id"] != "gen-1" || g["changed_answers"] != nil || g["fixture_count"] != 2.0 {
 		t.Errorf("the new generation: %v", g)
 	}
 	registers(d, object{"purpose": toFahrenheit})
@@ -133,26 +135,31 @@ func TestSeed001Line167PurposeChanged(t *testing.T) {
 // policy count like the purpose.
 func TestPurposeChangedProgramKept(t *testing.T) {
 	t.Parallel()
-	d, m, s := warm(t, unchanged(), submits(object{"unchanged": "true", "code": ""}), submits(object{"unchanged": true, "code": "// as it was"}))
+	d, m, s := warm(t, unchanged(), submits(object{"unchanged": "true", "code": ""}),
+		submits(object{"unchanged": true, "code": "// as it was"}))
 	for i, contract := range []object{
 		{"purpose": "degrees celsius to degrees fahrenheit"},
 		{"purpose": "degrees celsius to degrees fahrenheit", "acceptance": list(object{"assert": "a number"})},
-		{"purpose": "degrees celsius to degrees fahrenheit", "acceptance": list(object{"assert": "a number"}), "failure_policy": object{"on_error": "return_error"}},
+		{"purpose": "degrees celsius to degrees fahrenheit", "acceptance": list(object{"assert": "a number"}),
+			"failure_policy": object{"on_error": "return_error"}},
 	} {
 		registers(d, contract)
 		got := d.Call(s, "convert", 0)
 		d.WantValue(got, 32, "persisted")
-		if p := got.Program; p.Stale != "" || p.Generation != "gen-1" || p.Selection.Reason != "purpose_checked" || got.Usage.ModelRequests != 1 {
+		if p := got.Program; p.Stale != "" || p.Generation != "gen-1" || p.Selection.Reason != "purpose_checked" ||
+			got.Usage.ModelRequests != 1 {
 			t.Errorf("%d: %+v with %d requests", i, p, got.Usage.ModelRequests)
 		}
 		a := d.Artifact("units", "convert")
 		if a["purpose_checked_at"] == nil || len(a["history"].([]any)) != 1 || a["success_count"] != float64(2+2*i) {
-			t.Errorf("%d: checked at %v, %d generations, %v successes", i, a["purpose_checked_at"], len(a["history"].([]any)), a["success_count"])
+			t.Errorf("%d: checked at %v, %d generations, %v successes", i, a["purpose_checked_at"],
+				len(a["history"].([]any)), a["success_count"])
 		}
 		wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
 		wantAsked(t, m, i+2)
 	}
-	if asked := m.LastQuestion().User; !strings.Contains(asked, "failure_policy (prose)") || !strings.Contains(asked, "purpose: degrees celsius to degrees fahrenheit\nacceptance (prose): [{\"assert\":\"a number\"}]\n</earlier_purpose>") {
+	if asked := m.LastQuestion().User; !strings.Contains(asked, "failure_policy (prose)") ||
+		!strings.Contains(asked, "purpose: degrees celsius to degrees fahrenheit\nacceptance (prose): [{\"assert\":\"a number\"}]\n</earlier_purpose>") {
 		t.Errorf("the last request does not show what the program was checked for last:\n%s", asked)
 	}
 	d.Restart()
@@ -172,8 +179,11 @@ func TestPurposeNotChanged(t *testing.T) {
 	registers(d, object{"purpose": toFahrenheit, "acceptance": list(object{"assert": "a number", "why": 1})})
 	s := d.Session("units")
 	d.WantValue(d.Call(s, "convert", 0), 32, "generated")
-	for _, acceptance := range []string{`[{"assert":"a number","why":1}]`, `[ {"why": 1.0, "assert": " a  number "} ]`} {
-		r := d.Send(http.MethodPut, "/v1/tools/units", []byte(`{"purpose": "  celsius\tto   fahrenheit\n", "failure_policy": {}, "acceptance": `+acceptance+`}`), nil)
+	for _, acceptance := range []string{`[{"assert":"a number","why":1}]`,
+		`[ {"why": 1.0, "assert": " a  number "} ]`} {
+		r := d.Send(http.MethodPut, "/v1/tools/units",
+			[]byte(`{"purpose": "  celsius\tto   fahrenheit\n", "failure_policy": {}, "acceptance": `+acceptance+`}`),
+			nil)
 		if r.Status != http.StatusOK {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
@@ -183,7 +193,8 @@ func TestPurposeNotChanged(t *testing.T) {
 	wantFresh(d, d.Call(own, "convert", 0), 32, "gen-1")
 	got := d.Invoke(s, object{"method": "convert", "args": list(0), "contract": object{"purpose": "what is warm?"}})
 	wantFresh(d, got, 32, "gen-1")
-	registers(d, object{"purpose": toFahrenheit, "acceptance": list(object{"assert": "a number", "why": 1}), "deliverable": object{"type": "number", "description": "degrees"}})
+	registers(d, object{"purpose": toFahrenheit, "acceptance": list(object{"assert": "a number", "why": 1}),
+		"deliverable": object{"type": "number", "description": "degrees"}})
 	repaired := d.Call(s, "convert", 0)
 	if repaired.Program.Selection.Reason != "contract_changed" || repaired.Program.Selection.Decision != "repair" {
 		t.Errorf("a changed deliverable: %+v", repaired.Program.Selection)
@@ -202,7 +213,8 @@ func TestPurposeOfASession(t *testing.T) {
 	s := d.Session("units")
 	wantFresh(d, d.Call(s, "convert", 0), 32, "gen-1")
 	registers(d, object{"purpose": toKelvin})
-	if got := d.Call(first, "convert", 0); got.Outcome.Value != 32.0 || got.Program.Stale != "" || got.Usage.ModelRequests != 0 {
+	if got := d.Call(first, "convert", 0); got.Outcome.Value != 32.0 || got.Program.Stale != "" ||
+		got.Usage.ModelRequests != 0 {
 		t.Errorf("the session with words of its own: %+v", got)
 	}
 	d.WantValue(d.Call(s, "convert", 0), 273.15, "generated")
@@ -215,7 +227,8 @@ func TestPurposeOfASession(t *testing.T) {
 // The purpose of one method may change alone, and that of the role reaches methods without words of their own.
 func TestPurposeOfAMethod(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"units.convert": {progFahrenheit, progKelvin, progRankine}, "units.other": {progFahrenheit, unchanged()}})
+	m := rig.NewModel(t, rig.Script{"units.convert": {progFahrenheit, progKelvin, progRankine},
+		"units.other": {progFahrenheit, unchanged()}})
 	d := rig.Start(t, m)
 	registers(d, object{"purpose": "conversions"})
 	s := d.Session("units")
@@ -229,7 +242,8 @@ func TestPurposeOfAMethod(t *testing.T) {
 	if got := d.Call(s, "other", 0); got.Program.Selection.Reason != "purpose_checked" {
 		t.Errorf("the other method: %+v", got.Program.Selection)
 	}
-	registers(d, object{"purpose": "all conversions", "methods": object{"convert": object{"purpose": "celsius to rankine"}}})
+	registers(d, object{"purpose": "all conversions",
+		"methods": object{"convert": object{"purpose": "celsius to rankine"}}})
 	d.WantValue(d.Call(s, "convert", 0), 491.67, "generated")
 	wantAsked(t, m, 5)
 }

@@ -12,8 +12,11 @@ import (
 func TestPurposeTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, takesBack := range map[string]func(d *rig.Daemon, put string){
-		"undo":           func(d *rig.Daemon, put string) { undo(d, put, http.StatusOK) },
-		"put of nothing": func(d *rig.Daemon, _ string) { d.Do(http.StatusOK, http.MethodPut, "/v1/tools/units", object{}) },
+		"undo": func(d *rig.Daemon, put string) { undo(d, put, http.StatusOK) },
+		"put of nothing": func(d *rig.Daemon, _ string) {
+			d.Do(http.StatusOK, http.MethodPut, "/v1/tools/units",
+				object{})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

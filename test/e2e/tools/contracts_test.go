@@ -62,18 +62,22 @@ func TestConstraints(t *testing.T) {
 		if tt.deliverable != "" {
 			k["deliverable"] = rig.ParseJSON(tt.deliverable)
 		}
-		got := d.Invoke(s, map[string]any{"method": fmt.Sprint("m", i), "args": []any{rig.ParseJSON(tt.value)}, "contract": k})
+		got := d.Invoke(s, map[string]any{"method": fmt.Sprint("m", i), "args": []any{rig.ParseJSON(tt.value)},
+			"contract": k})
 		if tt.want == "" {
 			d.WantValue(got, rig.ParseJSON(tt.value), "generated")
 			continue
 		}
 		d.WantError(got, "contract_violation")
-		if !rig.Equal(rig.ParseJSON(tt.want), got.Outcome.Metadata) || got.Outcome.Retriable || got.Outcome.Authored || got.Outcome.ErrorMessage == "" {
+		if !rig.Equal(rig.ParseJSON(tt.want), got.Outcome.Metadata) || got.Outcome.Retriable || got.Outcome.Authored ||
+			got.Outcome.ErrorMessage == "" {
 			t.Errorf("%s: got %+v", tt.name, got.Outcome)
 		}
 		e := d.LogOf(got)
-		if e["contract_validation_applied"] != true || e["contract_validation_passed"] != false || e["contract_validation_mismatch"] != got.Outcome.Metadata["mismatch"] || e["contract_source"] != "hash" {
-			t.Errorf("%s: log %v %v %v %v", tt.name, e["contract_validation_applied"], e["contract_validation_passed"], e["contract_validation_mismatch"], e["contract_source"])
+		if e["contract_validation_applied"] != true || e["contract_validation_passed"] != false ||
+			e["contract_validation_mismatch"] != got.Outcome.Metadata["mismatch"] || e["contract_source"] != "hash" {
+			t.Errorf("%s: log %v %v %v %v", tt.name, e["contract_validation_applied"], e["contract_validation_passed"],
+				e["contract_validation_mismatch"], e["contract_source"])
 		}
 		mismatches[got.Outcome.Metadata["mismatch"].(string)]++
 	}
@@ -83,7 +87,8 @@ func TestConstraints(t *testing.T) {
 		}
 	}
 	// nil_required_input: an empty answer to null.
-	nothing := d.Invoke(s, map[string]any{"method": "nothing", "args": []any{nil}, "contract": map[string]any{"deliverable": rig.ParseJSON(`{"type":"object"}`)}})
+	nothing := d.Invoke(s, map[string]any{"method": "nothing", "args": []any{nil},
+		"contract": map[string]any{"deliverable": rig.ParseJSON(`{"type":"object"}`)}})
 	d.WantError(nothing, "contract_violation") // the echo of null is no object
 }
 
@@ -93,12 +98,15 @@ func TestViolationsAreTheSameEveryTime(t *testing.T) {
 	m := rig.NewModel(t, nil)
 	m.Otherwise(rig.ProgGiven)
 	d := newStrictDaemon(t, m)
-	k := map[string]any{"deliverable": rig.ParseJSON(`{"type":"object","required":["z","a","m"],"properties":{"a":{"type":"string"},"z":{"type":"string"},"m":{"type":"string"}}}`)}
+	k := map[string]any{"deliverable": rig.ParseJSON(
+		`{"type":"object","required":["z","a","m"],"properties":{"a":{"type":"string"},"z":{"type":"string"},"m":{"type":"string"}}}`)}
 	var first string
 	for i := range 3 {
 		body := string(d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+d.Session("shapes")+"/calls",
-			map[string]any{"method": fmt.Sprint("m", i), "args": []any{map[string]any{"m": 1, "b": 2, "a": 3}}, "contract": k}).Body)
-		outcome := strings.ReplaceAll(body[strings.Index(body, `"outcome":`):strings.Index(body, `"program":`)], fmt.Sprint("m", i), "method")
+			map[string]any{"method": fmt.Sprint("m", i), "args": []any{map[string]any{"m": 1, "b": 2, "a": 3}},
+				"contract": k}).Body)
+		outcome := strings.ReplaceAll(body[strings.Index(body, `"outcome":`):strings.Index(body, `"program":`)],
+			fmt.Sprint("m", i), "method")
 		if first == "" {
 			first = outcome
 		}
@@ -107,9 +115,11 @@ func TestViolationsAreTheSameEveryTime(t *testing.T) {
 		}
 	}
 	d.Policy(map[string]any{"outcome_repair_budget": 1})
-	d.Invoke(d.Session("shapes"), map[string]any{"method": "repaired", "args": []any{map[string]any{"m": 1}}, "contract": k})
+	d.Invoke(d.Session("shapes"), map[string]any{"method": "repaired", "args": []any{map[string]any{"m": 1}},
+		"contract": k})
 	q := m.LastQuestion()
-	for _, part := range []string{"missing_required_key", "expected_keys", "actual_keys", "constraint_path", "deliverable.required"} {
+	for _, part := range []string{"missing_required_key", "expected_keys", "actual_keys", "constraint_path",
+		"deliverable.required"} {
 		if q.Kind != "repair" || !strings.Contains(q.User, part) {
 			t.Errorf("the %s request does not have %s", q.Kind, part)
 		}
@@ -121,12 +131,14 @@ func TestViolationsAreTheSameEveryTime(t *testing.T) {
 func TestSenselessContracts(t *testing.T) {
 	t.Parallel()
 	delegating := func(deliverable string) string {
-		return rig.Program("\tk := recurgent.Contract{Purpose: \"p\", Deliverable: " + deliverable + "}\n\tout := call.Delegate(\"child\", k).Call(call.Arg(1, \"m\").(string), call.Arg(0, \"v\"))\n" +
+		return rig.Program("\tk := recurgent.Contract{Purpose: \"p\", Deliverable: " + deliverable +
+			"}\n\tout := call.Delegate(\"child\", k).Call(call.Arg(1, \"m\").(string), call.Arg(0, \"v\"))\n" +
 			"\tif !out.OK() {\n\t\treturn map[string]any{\"failed\": out.ErrorType, \"mismatch\": out.Metadata[\"mismatch\"]}, nil\n\t}\n\treturn out.Value, nil")
 	}
 	m := rig.NewModel(t, rig.Script{
-		"odd.run":     {delegating(`map[string]any{"type": "array", "min_items": -1}`)},
-		"pointing.go": {delegating(`map[string]any{"$ref": "#/$defs/a", "$defs": map[string]any{"a": map[string]any{"type": "array"}}}`)},
+		"odd.run": {delegating(`map[string]any{"type": "array", "min_items": -1}`)},
+		"pointing.go": {delegating(
+			`map[string]any{"$ref": "#/$defs/a", "$defs": map[string]any{"a": map[string]any{"type": "array"}}}`)},
 	})
 	m.Otherwise(rig.ProgGiven)
 	d := newStrictDaemon(t, m)
@@ -134,7 +146,8 @@ func TestSenselessContracts(t *testing.T) {
 	for _, tt := range []struct{ deliverable, pointer string }{
 		{`{"type":"array","min_items":-1}`, "/min_items"},
 		{`{"type":"array","min_items":"many"}`, "/min_items"},
-		{`{"type":"object","constraints":{"properties":{"m":{"type":"array","min_items":1.5}}}}`, "/constraints/properties/m/min_items"},
+		{`{"type":"object","constraints":{"properties":{"m":{"type":"array","min_items":1.5}}}}`,
+			"/constraints/properties/m/min_items"},
 		{`{"type":"hash"}`, "/type"},
 		{`{"required":["a","a"]}`, "/required"},
 		{`{"properties":{"a/b":{"pattern":"("}}}`, "/properties/a~1b/pattern"},
@@ -145,12 +158,16 @@ func TestSenselessContracts(t *testing.T) {
 	} {
 		for _, door := range []struct{ method, path, body, at string }{
 			{http.MethodPut, "/v1/tools/bad", `{"purpose":"p","deliverable":` + tt.deliverable + `}`, "/deliverable"},
-			{http.MethodPut, "/v1/tools/bad", `{"purpose":"p","methods":{"m":{"deliverable":` + tt.deliverable + `}}}`, "/methods/m/deliverable"},
-			{http.MethodPost, "/v1/sessions", `{"role":"bad","contract":{"deliverable":` + tt.deliverable + `}}`, "/contract/deliverable"},
-			{http.MethodPost, "/v1/sessions/" + s + "/calls", `{"method":"m","args":[1],"contract":{"deliverable":` + tt.deliverable + `}}`, "/contract/deliverable"},
+			{http.MethodPut, "/v1/tools/bad", `{"purpose":"p","methods":{"m":{"deliverable":` + tt.deliverable + `}}}`,
+				"/methods/m/deliverable"},
+			{http.MethodPost, "/v1/sessions", `{"role":"bad","contract":{"deliverable":` + tt.deliverable + `}}`,
+				"/contract/deliverable"},
+			{http.MethodPost, "/v1/sessions/" + s + "/calls", `{"method":"m","args":[1],"contract":{"deliverable":` +
+				tt.deliverable + `}}`, "/contract/deliverable"},
 		} {
 			r := d.Send(door.method, door.path, []byte(door.body), nil)
-			if r.Status != http.StatusUnprocessableEntity || !strings.Contains(string(r.Body), `"pointer":"`+door.at+tt.pointer+`"`) {
+			if r.Status != http.StatusUnprocessableEntity || !strings.Contains(string(r.Body),
+				`"pointer":"`+door.at+tt.pointer+`"`) {
 				t.Errorf("%s %s %.80s: status %d, %s", door.method, door.path, door.body, r.Status, r.Body)
 			}
 		}
@@ -165,8 +182,11 @@ func TestSenselessContracts(t *testing.T) {
 	if w := fmt.Sprint(d.LogOf(got)["warnings"]); !strings.Contains(w, "child") || !strings.Contains(w, "/min_items") {
 		t.Errorf("the senseless constraint is not reported: %s", w)
 	}
-	d.WantValue(d.Call(s, "run", "no list", "text"), map[string]any{"failed": "contract_violation", "mismatch": "type_mismatch"}, "persisted")
-	d.WantValue(d.Call(d.Session("pointing"), "go", []any{}, "m"), map[string]any{"failed": "invalid_input", "mismatch": nil}, "generated") // its $ref is refused
+	d.WantValue(d.Call(s, "run", "no list", "text"), map[string]any{"failed": "contract_violation",
+		"mismatch": "type_mismatch"}, "persisted")
+	// its $ref is refused
+	d.WantValue(d.Call(d.Session("pointing"), "go", []any{}, "m"),
+		map[string]any{"failed": "invalid_input", "mismatch": nil}, "generated")
 }
 
 // Every request explains contracts; the example in it is valid, and rejects wrong values.
@@ -176,7 +196,8 @@ func TestRequestsDescribeContracts(t *testing.T) {
 	d := rig.Start(t, m)
 	d.Call(d.Session("t"), "m", 1, 2)
 	q := m.LastQuestion()
-	for _, part := range []string{"If utility must fail inline, encode it as deliverable constraints", "low_utility", "wrong_tool_boundary", "Acceptance is prose"} {
+	for _, part := range []string{"If utility must fail inline, encode it as deliverable constraints", "low_utility",
+		"wrong_tool_boundary", "Acceptance is prose"} {
 		if !strings.Contains(q.System+q.User, part) {
 			t.Errorf("the request does not say %q", part)
 		}
@@ -191,7 +212,8 @@ func TestRequestsDescribeContracts(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the example %q: %v", example, err)
 	}
-	if v := s.Check(json.RawMessage(`{"status":"ok","movies":[]}`)); v == nil || v.Mismatch != contract.MismatchMinItems {
+	if v := s.Check(json.RawMessage(
+		`{"status":"ok","movies":[]}`)); v == nil || v.Mismatch != contract.MismatchMinItems {
 		t.Errorf("the example %q does not bite: %+v", example, v)
 	}
 }
@@ -203,8 +225,10 @@ func TestContractLayers(t *testing.T) {
 	m := rig.NewModel(t, nil)
 	m.Otherwise(rig.ProgGiven)
 	d := newStrictDaemon(t, m)
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/lists", rig.ParseJSON(`{"purpose":"lists","deliverable":{"type":"array"},"methods":{"count":{"deliverable":{"type":"number"}}}}`))
-	plain, own := d.Session("lists"), d.Session("lists", map[string]any{"contract": rig.ParseJSON(`{"deliverable":{"type":"string"}}`)})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/lists",
+		rig.ParseJSON(`{"purpose":"lists","deliverable":{"type":"array"},"methods":{"count":{"deliverable":{"type":"number"}}}}`))
+	plain, own := d.Session("lists"), d.Session("lists",
+		map[string]any{"contract": rig.ParseJSON(`{"deliverable":{"type":"string"}}`)})
 	other := d.Session("other", map[string]any{"contract": rig.ParseJSON(`{"deliverable":{"type":"string"}}`)})
 	for i, tt := range []struct {
 		session, role, method string
@@ -221,7 +245,8 @@ func TestContractLayers(t *testing.T) {
 		{own, "", "unnamed", []any{1}, nil, "merged", false},
 		{own, "", "called", map[string]any{}, rig.ParseJSON(`{"deliverable":{"type":"object"}}`), "merged", true},
 		{plain, "", "worded", []any{1}, rig.ParseJSON(`{"purpose":"other words"}`), "merged", true},
-		{plain, "", "whole", map[string]any{}, rig.ParseJSON(`{"purpose":"p","deliverable":{"type":"object"}}`), "hash", true},
+		{plain, "", "whole", map[string]any{}, rig.ParseJSON(`{"purpose":"p","deliverable":{"type":"object"}}`), "hash",
+			true},
 		{other, "", "own", "a", nil, "hash", true},
 		{other, "lists", "foreign", []any{1}, nil, "fields", true}, // a session's contract is its own role's
 		{other, "nobody", "m", 1, nil, "none", true},
@@ -240,7 +265,8 @@ func TestContractLayers(t *testing.T) {
 		e := d.LogOf(got)
 		print, _ := e["contract_fingerprint"].(string)
 		if e["contract_source"] != tt.source || (print == "none") != (tt.source == "none") {
-			t.Errorf("%d: %s: contract_source %v, fingerprint %s, want %s", i, tt.method, e["contract_source"], print, tt.source)
+			t.Errorf("%d: %s: contract_source %v, fingerprint %s, want %s", i, tt.method, e["contract_source"], print,
+				tt.source)
 		}
 	}
 }

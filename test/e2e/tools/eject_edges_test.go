@@ -30,18 +30,26 @@ func TestHostileNames(t *testing.T) {
 	const role = "Rôle x"
 	names := []string{"init", "INIT", "änd", "önd", "_", "a`b\"c$(x)%q\"", "go:build ignore", "x_test", "<b>|*"}
 	for _, name := range names {
-		put(d, role, name, rig.Program("\treturn "+string(rig.Encode(t, name))+", nil"), `[{"args":[],"expect":{"value":`+string(rig.Encode(t, name))+`}}]`)
+		put(d, role, name, rig.Program("\treturn "+string(rig.Encode(t, name))+", nil"),
+			`[{"args":[],"expect":{"value":`+string(rig.Encode(t, name))+`}}]`)
 	}
-	put(d, role, "calls", rig.Program("\to := call.Tool(\"nobody here\").Call(\"x\")\n\treturn o.ErrorType, nil"), `[{"args":[],"expect":{"value":"not_ejected"}}]`)
+	put(d, role, "calls", rig.Program("\to := call.Tool(\"nobody here\").Call(\"x\")\n\treturn o.ErrorType, nil"),
+		`[{"args":[],"expect":{"value":"not_ejected"}}]`)
 	put(d, role, "computes", rig.Program("\tname := \"a\" + \"b\"\n\treturn call.Tool(name).Role(), nil"), "")
-	put(d, role, "asks", rig.Program("\treturn call.Ask(\"what\", 1)"), `[{"args":[],"expect":{"value":"x"}},{"args":[1],"expect":{"schema":{"type":"string"}}}]`)
-	put(d, role, "login", rig.Program("\treturn \"ok\", nil"), `[{"id":"ex_open","args":[{"user":"ada"}],"expect":{"value":"ok"}},{"id":"ex_secret","args":[{"password":"hunter2"}],"expect":{"value":"ok"}}]`)
+	put(d, role, "asks", rig.Program("\treturn call.Ask(\"what\", 1)"),
+		`[{"args":[],"expect":{"value":"x"}},{"args":[1],"expect":{"schema":{"type":"string"}}}]`)
+	put(d, role, "login", rig.Program("\treturn \"ok\", nil"),
+		`[{"id":"ex_open","args":[{"user":"ada"}],"expect":{"value":"ok"}},{"id":"ex_secret","args":[{"password":"hunter2"}],"expect":{"value":"ok"}}]`)
 
 	dir := filepath.Join(t.TempDir(), "names")
-	d.Expect(0, []string{"ex_secret is no test there: it holds a masked or secret value", "nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools", "eject", role, dir)
+	d.Expect(0, []string{"ex_secret is no test there: it holds a masked or secret value",
+		"nobody here is called and has no program", "computes the name of a role", "demands a JSON Schema"}, "tools",
+		"eject", role, dir)
 	out := passes(t, dir)
-	if passed, skipped := count(out, "--- PASS: TestTools/"), count(out, "--- SKIP: TestTools/"); passed != len(names)+2 || skipped != 1 {
-		t.Errorf("%d passed and %d were skipped, want %d and the one that asks a model:\n%s", passed, skipped, len(names)+2, out)
+	if passed, skipped := count(out, "--- PASS: TestTools/"), count(out,
+		"--- SKIP: TestTools/"); passed != len(names)+2 || skipped != 1 {
+		t.Errorf("%d passed and %d were skipped, want %d and the one that asks a model:\n%s", passed, skipped,
+			len(names)+2, out)
 	}
 	for path, text := range rig.Files(t, dir) {
 		if strings.Contains(string(text), "hunter2") {
@@ -54,7 +62,8 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	other := rig.Start(t, nil)
-	other.Expect(1, []string{"1 of 13 methods refused", `answers "denied"`}, "tools", "import", dir) // there a model would be asked for nobody here
+	// there a model would be asked for nobody here
+	other.Expect(1, []string{"1 of 13 methods refused", `answers "denied"`}, "tools", "import", dir)
 	s := other.Session(role)
 	for _, name := range names {
 		other.WantValue(other.Call(s, name), name, "persisted")
@@ -96,7 +105,8 @@ func TestDirectories(t *testing.T) {
 func TestImportRefusals(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
-	d.Do(http.StatusCreated, "PUT", "/v1/tools/desk", rig.ParseJSON(`{"purpose":"sums","deliverable":{"type":"number"}}`))
+	d.Do(http.StatusCreated, "PUT", "/v1/tools/desk",
+		rig.ParseJSON(`{"purpose":"sums","deliverable":{"type":"number"}}`))
 	put(d, "desk", "add", rig.ProgAdd, `[{"args":[2,3],"expect":{"value":5}}]`)
 	put(d, "desk", "gate", rig.ProgAdd, "")
 	put(d, "desk", "held", rig.ProgAdd, `[{"args":[2,3],"expect":{"value":5}}]`)
@@ -106,7 +116,8 @@ func TestImportRefusals(t *testing.T) {
 	editFile(t, filepath.Join(dir, "tools", "desk_held", "examples.json"), "\"value\": 5", "\"value\": 6")
 
 	other := rig.Start(t, nil)
-	other.Expect(1, []string{"imported", `"os"`, "it does not hold 1 example of 1", "answers 5", "2 of 3 methods refused"}, "tools", "import", dir)
+	other.Expect(1, []string{"imported", `"os"`, "it does not hold 1 example of 1", "answers 5",
+		"2 of 3 methods refused"}, "tools", "import", dir)
 	for method, status := range map[string]int{"add": 200, "gate": 404, "held": 404} {
 		if r := other.Send("GET", "/v1/tools/desk/methods/"+method, nil, nil); r.Status != status {
 			t.Errorf("%s: %d, want %d", method, r.Status, status)
@@ -120,7 +131,8 @@ func TestImportRefusals(t *testing.T) {
 
 	editFile(t, filepath.Join(dir, "tools", "desk_add", "program.go"), "return a + b, nil", "return b + a, nil")
 	other.Expect(1, []string{"--replace replaces it"}, "tools", "import", dir)
-	other.Expect(1, []string{"replaced", "2 of 3 methods refused"}, "tools", "import", dir, "--replace", "--reason", "reviewed")
+	other.Expect(1, []string{"replaced", "2 of 3 methods refused"}, "tools", "import", dir, "--replace", "--reason",
+		"reviewed")
 	if code := other.Artifact("desk", "add")["code"].(string); !strings.Contains(code, "b + a") {
 		t.Errorf("the program is %s", code)
 	}
@@ -138,7 +150,8 @@ func TestImportRefusals(t *testing.T) {
 	bad := t.TempDir()
 	other.Expect(2, []string{"has written?"}, "tools", "import", bad)
 	other.Expect(2, []string{"no such file"}, "tools", "import", filepath.Join(bad, "none"))
-	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":1,"methods":[{"role":"r","method":"m","dir":"../desk"}]}`)
+	rig.WriteAt(t, filepath.Join(bad, "eject.json"),
+		`{"format":1,"methods":[{"role":"r","method":"m","dir":"../desk"}]}`)
 	other.Expect(2, []string{"not below the module"}, "tools", "import", bad)
 	rig.WriteAt(t, filepath.Join(bad, "eject.json"), `{"format":1,"methods":[{"role":"r","method":"m","dir":"x"}]}`)
 	if err := os.Symlink(filepath.Join(dir, "tools", "desk_add"), filepath.Join(bad, "x")); err != nil {
@@ -166,8 +179,10 @@ func editFile(t *testing.T, path, old, text string) {
 func TestChangedPrograms(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
-	fetches := strings.Replace(rig.ProgFetches, "call.Fetch(call.Arg(0, \"url\").(string))", "call.FetchWith(recurgent.Request{URL: call.Arg(0, \"url\").(string), Header: map[string]string{\"X-Mine\": \"a-very-secret-word\"[:6]}})", 1)
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"desk.items": {fetches}, "desk.now": {rig.Program("\treturn time.Now().Year() > 2000, nil", "time")}}), "--fetch-allow", source.Host())
+	fetches := strings.Replace(rig.ProgFetches, "call.Fetch(call.Arg(0, \"url\").(string))",
+		"call.FetchWith(recurgent.Request{URL: call.Arg(0, \"url\").(string), Header: map[string]string{\"X-Mine\": \"a-very-secret-word\"[:6]}})", 1)
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"desk.items": {fetches},
+		"desk.now": {rig.Program("\treturn time.Now().Year() > 2000, nil", "time")}}), "--fetch-allow", source.Host())
 	s := d.Session("desk")
 	d.WantValue(d.Call(s, "items", source.URL), []any{"a", "b"}, "")
 	d.WantValue(d.Call(s, "now"), true, "")
@@ -176,20 +191,26 @@ func TestChangedPrograms(t *testing.T) {
 	var report struct {
 		LeftOut []map[string]string `json:"left_out"`
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.LeftOut) != 1 || report.LeftOut[0]["reason"] != "it reads the clock" {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.LeftOut) != 1 ||
+		report.LeftOut[0]["reason"] != "it reads the clock" {
 		t.Errorf("left out is %v, %v", report, err)
 	}
 	passes(t, dir)
 	recorded := filepath.Join(dir, "tools", "desk_items", "recorded.json")
-	if data, err := os.ReadFile(recorded); err != nil || strings.Contains(string(data), "X-Mine") || !strings.Contains(string(data), source.URL) {
+	if data, err := os.ReadFile(recorded); err != nil || strings.Contains(string(data), "X-Mine") ||
+		!strings.Contains(string(data), source.URL) {
 		t.Errorf("%v: %s", err, data)
 	}
-	editFile(t, filepath.Join(dir, "tools", "desk_items", "program.go"), "return v.Items, nil", "return v.Items[1:], nil")
-	if out, err := goCommand(t, dir, "", "test", "./tools"); err == nil || !strings.Contains(out, `got ["b"], want ["a","b"]`) {
+	editFile(t, filepath.Join(dir, "tools", "desk_items", "program.go"), "return v.Items, nil",
+		"return v.Items[1:], nil")
+	if out, err := goCommand(t, dir, "", "test", "./tools"); err == nil ||
+		!strings.Contains(out, `got ["b"], want ["a","b"]`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	editFile(t, filepath.Join(dir, "tools", "desk_items", "program.go"), "URL: call", "URL: \"http://127.0.0.1:1/\" + call")
-	if out, err := goCommand(t, dir, "", "test", "./tools"); err == nil || !strings.Contains(out, "which the recorded call did not") {
+	editFile(t, filepath.Join(dir, "tools", "desk_items", "program.go"), "URL: call",
+		"URL: \"http://127.0.0.1:1/\" + call")
+	if out, err := goCommand(t, dir, "", "test", "./tools"); err == nil ||
+		!strings.Contains(out, "which the recorded call did not") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -34,9 +34,11 @@ func TestImportBringsTheFilesOfExamples(t *testing.T) {
 	t.Parallel()
 	d, other := rig.Start(t, nil), rig.Start(t, nil)
 	for name, lines := range map[string]string{"good": "a\nb\n", "bad": "a\nb\nc\n"} {
-		f := d.Send(http.MethodPost, "/v1/files?name="+name+".csv", []byte(lines), map[string]string{"Content-Type": "text/csv"}).Object(t)
+		f := d.Send(http.MethodPost, "/v1/files?name="+name+".csv", []byte(lines),
+			map[string]string{"Content-Type": "text/csv"}).Object(t)
 		put(d, "table", name, progLineCount, string(rig.Encode(t, []any{
-			map[string]any{"args": []any{map[string]any{"$file": f["id"]}}, "expect": map[string]any{"value": len(lines) / 2}}})))
+			map[string]any{"args": []any{map[string]any{"$file": f["id"]}},
+				"expect": map[string]any{"value": len(lines) / 2}}})))
 	}
 	dir := filepath.Join(t.TempDir(), "table")
 	d.Expect(0, []string{"written to"}, "tools", "eject", "table", dir)
@@ -46,11 +48,13 @@ func TestImportBringsTheFilesOfExamples(t *testing.T) {
 	if files["good.csv"] == "" || len(files) != 1 {
 		t.Fatalf("the files are %v", files)
 	}
-	run := other.Do(http.StatusOK, http.MethodPost, "/v1/tools/table/methods/good/examples/run", map[string]any{}).Object(t)
+	run := other.Do(http.StatusOK, http.MethodPost, "/v1/tools/table/methods/good/examples/run",
+		map[string]any{}).Object(t)
 	if run["passed"] != 1.0 {
 		t.Errorf("the example of the file: %v", run)
 	}
-	if body := other.Send(http.MethodGet, "/v1/files/"+files["good.csv"]+"/content", nil, nil).Body; string(body) != "a\nb\n" {
+	if body := other.Send(http.MethodGet, "/v1/files/"+files["good.csv"]+"/content", nil,
+		nil).Body; string(body) != "a\nb\n" {
 		t.Errorf("the file is %q", body)
 	}
 	other.Expect(1, []string{"unchanged"}, "tools", "import", dir)

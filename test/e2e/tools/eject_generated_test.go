@@ -40,7 +40,8 @@ var inputs = []half{
 		text = fmt.Sprint(n)
 	}`, args: []any{json.Number("9007199254740993")}},
 	{name: "null", body: `text := fmt.Sprint(call.Arg(0, "v") == nil, len(call.Args))`, args: []any{nil}},
-	{name: "keywords", body: `text := fmt.Sprint(call.Kwargs["größe"], call.Arg(0, "func"))`, args: []any{}, kwargs: map[string]any{"größe": "L", "func": []any{1, nil}}},
+	{name: "keywords", body: `text := fmt.Sprint(call.Kwargs["größe"], call.Arg(0, "func"))`, args: []any{},
+		kwargs: map[string]any{"größe": "L", "func": []any{1, nil}}},
 	{name: "bind", body: `var in struct {
 		A string          ` + "`json:\"a\"`" + `
 		B json.RawMessage ` + "`json:\"b\"`" + `
@@ -100,7 +101,8 @@ var inputs = []half{
 		return nil, err
 	}
 	text := r.Body`},
-	{name: "fetchbytes", body: `r, err := call.FetchWith(recurgent.Request{URL: "` + sourceURL + `bytes", Header: map[string]string{"Accept": "*/*"}})
+	{name: "fetchbytes", body: `r, err := call.FetchWith(recurgent.Request{URL: "` + sourceURL +
+		`bytes", Header: map[string]string{"Accept": "*/*"}})
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +160,8 @@ var outputs = []half{
 }
 
 // awkward are names of methods that are words of Go, that collide as names of files, or are no names there.
-var awkward = []string{"func", "Func", "type", "init", "main", "_", "go", "a b", "a_b", "a-b", "größe", "日本", "c.d", "x_test", "internal", "testdata", "vendor", strings.Repeat("long ", 11) + "name"}
+var awkward = []string{"func", "Func", "type", "init", "main", "_", "go", "a b", "a_b", "a-b", "größe", "日本", "c.d",
+	"x_test", "internal", "testdata", "vendor", strings.Repeat("long ", 11) + "name"}
 
 // programOf puts two halves together.
 func programOf(in, out half, source string) string {
@@ -210,8 +213,10 @@ func TestGeneratedToolsEject(t *testing.T) {
 	}
 	d := rig.Start(t, rig.NewModel(t, script), "--fetch-allow", source.Host())
 	files := map[string]any{}
-	for name, data := range map[string]string{"table": "Name,Zahl\nM\xfcller,1\n", "bytes": "\x00\x01\x02\xff\xfe", "packed": packed("from within")} {
-		f := d.Send("POST", "/v1/files?name="+name+".x", []byte(data), map[string]string{"Content-Type": "application/x-" + name}).Object(t)
+	for name, data := range map[string]string{"table": "Name,Zahl\nM\xfcller,1\n", "bytes": "\x00\x01\x02\xff\xfe",
+		"packed": packed("from within")} {
+		f := d.Send("POST", "/v1/files?name="+name+".x", []byte(data),
+			map[string]string{"Content-Type": "application/x-" + name}).Object(t)
 		files[name] = map[string]any{"$file": f["id"]}
 	}
 	s := d.Session(role)
@@ -229,7 +234,8 @@ func TestGeneratedToolsEject(t *testing.T) {
 		}
 		failing := c[1].name == "fail"
 		if failing { // a first program that answers with an error alone is not kept
-			d.Do(http.StatusOK, http.MethodPut, rig.MethodPath(role, names[i]), map[string]any{"code": script[role+"."+names[i]][0]})
+			d.Do(http.StatusOK, http.MethodPut, rig.MethodPath(role, names[i]),
+				map[string]any{"code": script[role+"."+names[i]][0]})
 		}
 		r := d.Invoke(s, map[string]any{"method": names[i], "args": args, "kwargs": kwargs})
 		switch {
@@ -250,7 +256,8 @@ func ejectsWhole(t *testing.T, d *rig.Daemon, role string, programs int) {
 		Methods []struct{ Method, Dir string }
 		LeftOut []map[string]string `json:"left_out"`
 	}
-	if err := json.Unmarshal([]byte(d.Expect(0, nil, "tools", "eject", role, dir, "--output", "json")), &report); err != nil || len(report.Methods) != programs || len(report.LeftOut) > 0 {
+	if err := json.Unmarshal([]byte(d.Expect(0, nil, "tools", "eject", role, dir, "--output", "json")),
+		&report); err != nil || len(report.Methods) != programs || len(report.LeftOut) > 0 {
 		t.Errorf("%d programs, want %d; left out: %v, %v", len(report.Methods), programs, report.LeftOut, err)
 	}
 	cases := 0

@@ -16,7 +16,8 @@ func goCommand(t *testing.T, dir, input string, args ...string) (string, error) 
 	t.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local", "GO111MODULE=on")
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local",
+		"GO111MODULE=on")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -49,23 +50,27 @@ func ask(t *testing.T, dir, call string) (value any, outcome map[string]any) {
 
 func count(text, part string) int { return strings.Count(text, part) }
 
-var progKwargs = rig.Program("\tf, ok := call.Kwargs[\"f\"].(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"f is missing\")\n\t}\n\treturn (f - 32) * 5 / 9, nil")
+var progKwargs = rig.Program(
+	"\tf, ok := call.Kwargs[\"f\"].(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"f is missing\")\n\t}\n\treturn (f - 32) * 5 / 9, nil")
 
 const page = "<table><tr><th>Name<th>Price<tr><td>Fig<td>2.50</table>"
 
-var progPrices = rig.Program("\tdoc, err := html.Parse(call.Arg(0, \"page\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := map[string]string{}\n\tfor _, row := range doc.Records() {\n\t\tout[row[\"Name\"]] = row[\"Price\"]\n\t}\n\treturn out, nil", "recurgent/html")
+var progPrices = rig.Program(
+	"\tdoc, err := html.Parse(call.Arg(0, \"page\"))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tout := map[string]string{}\n\tfor _, row := range doc.Records() {\n\t\tout[row[\"Name\"]] = row[\"Price\"]\n\t}\n\treturn out, nil", "recurgent/html")
 
 // Programs that compute, delegate, keep memory, fetch and read keywords are tested and called as plain Go, and answer the same in another
 // daemon, which has no model.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "desk.sum": {rig.ProgDelegates}, "desk.count": {rig.ProgIncrement}, "desk.items": {rig.ProgFetches},
+	m := rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "desk.sum": {rig.ProgDelegates},
+		"desk.count": {rig.ProgIncrement}, "desk.items": {rig.ProgFetches},
 		"desk.celsius": {progKwargs}, "desk.prices": {progPrices}})
 	d := rig.Start(t, m, "--fetch-allow", source.Host())
 	s := d.Session("desk")
 	d.Do(200, "PUT", "/v1/tools/desk/methods/closed", map[string]any{"code": rig.ProgFails})
-	d.Do(200, "PUT", "/v1/tools/desk/methods/closed/examples", rig.ParseJSON(`{"examples":[{"args":[],"expect":{"error_type":"not_today"}}]}`))
+	d.Do(200, "PUT", "/v1/tools/desk/methods/closed/examples",
+		rig.ParseJSON(`{"examples":[{"args":[],"expect":{"error_type":"not_today"}}]}`))
 	d.WantValue(d.Call(s, "sum"), 5, "")
 	d.WantValue(d.Call(s, "count", 2), 2, "")
 	d.WantValue(d.Call(s, "count", 3), 5, "")
@@ -84,10 +89,12 @@ func TestRoundTrip(t *testing.T) {
 	if v, _ := ask(t, dir, `{"role":"desk","method":"sum"}`); v != 5.0 {
 		t.Errorf("sum is %v", v)
 	}
-	if v, _ := ask(t, dir, string(rig.MustJSON(map[string]any{"method": "prices", "args": []any{page}}))); !rig.Equal(map[string]any{"Fig": "2.50"}, v) {
+	if v, _ := ask(t, dir, string(rig.MustJSON(map[string]any{"method": "prices",
+		"args": []any{page}}))); !rig.Equal(map[string]any{"Fig": "2.50"}, v) {
 		t.Errorf("prices is %v", v)
 	}
-	if v, _ := ask(t, dir, `{"method":"celsius","args":[212]}`); v != 100.0 { // by position, though the program reads the name
+	// by position, though the program reads the name
+	if v, _ := ask(t, dir, `{"method":"celsius","args":[212]}`); v != 100.0 {
 		t.Errorf("celsius is %v", v)
 	}
 	v, outcome := ask(t, dir, `{"method":"count","args":[4],"context":{"value":5}}`)

@@ -23,15 +23,22 @@ type goCase struct {
 // goCases are programs that an interpreter cannot run as the compiler does, or that end badly.
 func goCases() map[string]goCase {
 	return map[string]goCase{
-		"add":       {source: rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a + 1, nil"), value: 4},
-		"min":       {source: "package tool\n\nimport (\n\t\"recurgent\"\n\t\"strings\"\n)\n\nvar words = strings.Fields(\"a b\")\n\nfunc min(a, b int) int {\n\tif a < b {\n\t\treturn a\n\t}\n\treturn b\n}\n\nfunc Run(call *recurgent.Call) (any, error) { return min(len(words), 7) + len(call.Args), nil }", value: 3},
-		"clock":     {source: rig.Program("\ta := time.Now()\n\treturn time.Now().Equal(a) && len(call.Args) == 1, nil", "time"), value: true},
-		"order":     {source: "package tool\n\nimport (\n\t\"encoding/binary\"\n\t\"recurgent\"\n)\n\nvar order = binary.LittleEndian\n\nfunc Run(call *recurgent.Call) (any, error) { return int(order.Uint16([]byte{2, 1})) + len(call.Args), nil }", value: 259},
-		"leftover":  {source: rig.Program("\twas := unicode.Is(unicode.Scripts[\"Greek\"], 'a')\n\tm := unicode.Scripts\n\tm[\"Greek\"] = unicode.Latin\n\treturn !was && len(call.Args) == 1, nil", "unicode"), value: true},
-		"index":     {source: rig.Program("\tx := []int{1}\n\treturn x[len(call.Args)+1], nil"), fails: "execution", says: "index out of range [2] with length 1 (program.go:"},
-		"recursion": {source: rig.Program("\tvar f func(n int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil"), fails: "resource_exhausted", says: "recursion"},
-		"deadlock":  {source: rig.Program("\treturn <-make(chan int), nil"), fails: "execution", says: "waits for something that can never happen"},
-		"memory":    {source: rig.Program("\tvar all [][]byte\n\tfor {\n\t\tb := make([]byte, 1<<20)\n\t\tfor i := range b {\n\t\t\tb[i] = 1\n\t\t}\n\t\tall = append(all, b)\n\t}"), fails: "resource_exhausted", says: "memory"},
+		"add": {source: rig.Program("\ta, _ := call.Args[0].(float64)\n\treturn a + 1, nil"), value: 4},
+		"min": {source: "package tool\n\nimport (\n\t\"recurgent\"\n\t\"strings\"\n)\n\nvar words = strings.Fields(\"a b\")\n\nfunc min(a, b int) int {\n\tif a < b {\n\t\treturn a\n\t}\n\treturn b\n}\n\nfunc Run(call *recurgent.Call) (any, error) { return min(len(words), 7) + len(call.Args), nil }", value: 3},
+		"clock": {source: rig.Program("\ta := time.Now()\n\treturn time.Now().Equal(a) && len(call.Args) == 1, nil",
+			"time"), value: true},
+		"order": {source: "package tool\n\nimport (\n\t\"encoding/binary\"\n\t\"recurgent\"\n)\n\nvar order = binary.LittleEndian\n\nfunc Run(call *recurgent.Call) (any, error) { return int(order.Uint16([]byte{2, 1})) + len(call.Args), nil }", value: 259},
+		"leftover": {source: rig.Program(
+			"\twas := unicode.Is(unicode.Scripts[\"Greek\"], 'a')\n\tm := unicode.Scripts\n\tm[\"Greek\"] = unicode.Latin\n\treturn !was && len(call.Args) == 1, nil", "unicode"), value: true},
+		"index": {source: rig.Program("\tx := []int{1}\n\treturn x[len(call.Args)+1], nil"), fails: "execution",
+			says: "index out of range [2] with length 1 (program.go:"},
+		"recursion": {source: rig.Program(
+			"\tvar f func(n int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil"),
+			fails: "resource_exhausted", says: "recursion"},
+		"deadlock": {source: rig.Program("\treturn <-make(chan int), nil"), fails: "execution",
+			says: "waits for something that can never happen"},
+		"memory": {source: rig.Program(
+			"\tvar all [][]byte\n\tfor {\n\t\tb := make([]byte, 1<<20)\n\t\tfor i := range b {\n\t\t\tb[i] = 1\n\t\t}\n\t\tall = append(all, b)\n\t}"), fails: "resource_exhausted", says: "memory"},
 	}
 }
 
@@ -93,8 +100,10 @@ func TestEngineGo(t *testing.T) {
 func TestProgramsTooLargeToCompile(t *testing.T) {
 	t.Parallel()
 	own := "\t_ = " + strconv.Quote(rand.Text()) + "\n" // so that nobody has compiled it before
-	large := rig.Program(own + "\ttable := [80 << 20]byte{0: 1, 1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 80<<20 - 1: 7}\n\treturn table[len(call.Args)], nil")
-	m := rig.NewModel(t, rig.Script{"tables.look": {large, rig.Program(own + "\treturn len(call.Args) + 1, nil")}, "tables.again": {large}, "tables.later": {large}})
+	large := rig.Program(own +
+		"\ttable := [80 << 20]byte{0: 1, 1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 80<<20 - 1: 7}\n\treturn table[len(call.Args)], nil")
+	m := rig.NewModel(t, rig.Script{"tables.look": {large, rig.Program(own + "\treturn len(call.Args) + 1, nil")},
+		"tables.again": {large}, "tables.later": {large}})
 	d := rig.Start(t, m)
 	session := d.Session("tables")
 	d.WantValue(d.Call(session, "look", 3), 2, "generated")
@@ -145,7 +154,8 @@ func TestEngineGoWithoutCompiler(t *testing.T) {
 	dir := t.TempDir()
 	env := append(rig.Environment(dir), "PATH="+dir)
 	_, errs, code := rig.Run(t, env, "serve", "--engine=go", "--listen", "127.0.0.1:0")
-	if code != 2 || !strings.Contains(errs, "engine: go compiles programs") || !strings.Contains(errs, "no go command on PATH") {
+	if code != 2 || !strings.Contains(errs, "engine: go compiles programs") ||
+		!strings.Contains(errs, "no go command on PATH") {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 }

@@ -15,8 +15,10 @@ import (
 func wantReask(d *rig.Daemon, first, second rig.Reply, signal string) {
 	d.T.Helper()
 	a, b := d.Get("/v1/calls/"+first.CallID), d.Get("/v1/calls/"+second.CallID)
-	if b["user_correction_detected"] != true || b["user_correction_signal"] != signal || b["user_correction_reference_call_id"] != first.CallID {
-		d.T.Errorf("the re-ask: %v %v %v, want %s of %s", b["user_correction_detected"], b["user_correction_signal"], b["user_correction_reference_call_id"], signal, first.CallID)
+	if b["user_correction_detected"] != true || b["user_correction_signal"] != signal ||
+		b["user_correction_reference_call_id"] != first.CallID {
+		d.T.Errorf("the re-ask: %v %v %v, want %s of %s", b["user_correction_detected"], b["user_correction_signal"],
+			b["user_correction_reference_call_id"], signal, first.CallID)
 	}
 	if a["corrected_by"] != second.CallID {
 		d.T.Errorf("the corrected call is corrected by %v, want %s", a["corrected_by"], second.CallID)
@@ -33,7 +35,8 @@ func wantReask(d *rig.Daemon, first, second rig.Reply, signal string) {
 func TestCorrections(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
-		"movie finder.find": {rig.ProgMoviesWeak}, "closed.m": {rig.ProgFails}, "calculator.add": {rig.ProgAdd}, "chatter.ask": {rig.ProgGiven},
+		"movie finder.find": {rig.ProgMoviesWeak}, "closed.m": {rig.ProgFails}, "calculator.add": {rig.ProgAdd},
+		"chatter.ask": {rig.ProgGiven},
 	})
 	d := rig.Start(t, m)
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movie%20finder", rig.MovieContract)
@@ -50,7 +53,8 @@ func TestCorrections(t *testing.T) {
 	summed := d.Call(sum, "add", 1, 2)
 	chat := d.Session("chatter")
 	asked := d.Call(chat, "ask", "what are the best movies of this year")
-	rephrased := d.Call(chat, "ask", "what were the best movies of this year") // a method that takes free text, of a good answer
+	// a method that takes free text, of a good answer
+	rephrased := d.Call(chat, "ask", "what were the best movies of this year")
 	retried := d.Call(failed.SessionID, "m", 1)
 	check := func() {
 		d.T.Helper()
@@ -94,8 +98,9 @@ func TestCorrections(t *testing.T) {
 // decisions about them.
 func TestEvolutionMetrics(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}, "word.m": {rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")},
-		"own.m": {rig.Program("\treturn map[string]any{\"status\": \"meh\"}, nil")}})
+	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak},
+		"word.m": {rig.Program("\treturn map[string]any{\"status\": \"partial\"}, nil")},
+		"own.m":  {rig.Program("\treturn map[string]any{\"status\": \"meh\"}, nil")}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"weak_success": map[string]any{"statuses": []any{"success_no_parse", "partial", "meh"}}})
 	s := d.Session("movie finder", map[string]any{"contract": rig.MovieContract})
@@ -107,10 +112,11 @@ func TestEvolutionMetrics(t *testing.T) {
 	}
 	d.Call(d.Session("own"), "m")
 	for series, want := range map[string]float64{
-		`recurgent_weak_successes_total{reason="success_no_parse"}`:     4,
-		`recurgent_weak_successes_total{reason="empty_array"}`:          4,
-		`recurgent_weak_successes_total{reason="partial"}`:              2,
-		`recurgent_weak_successes_total{reason="other"}`:                1, // an operator's own word: labels are a closed set
+		`recurgent_weak_successes_total{reason="success_no_parse"}`: 4,
+		`recurgent_weak_successes_total{reason="empty_array"}`:      4,
+		`recurgent_weak_successes_total{reason="partial"}`:          2,
+		// an operator's own word: labels are a closed set
+		`recurgent_weak_successes_total{reason="other"}`:                1,
 		`recurgent_user_corrections_total{signal="temporal_reask"}`:     3,
 		`recurgent_contract_checks_total{result="ok"}`:                  4,
 		`recurgent_contract_violations_total{mismatch="type_mismatch"}`: 0,
@@ -128,7 +134,8 @@ func TestEvolutionMetrics(t *testing.T) {
 		want float64
 	}{{map[string]any{"reason": "not now"}, 0}, {map[string]any{"undo": true}, 1}} {
 		d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+id+"/dismiss", step.body)
-		rig.Until(t, fmt.Sprintf("%v open recommendations", step.want), func() bool { return d.Highest("recurgent_recommendations_open") == step.want })
+		rig.Until(t, fmt.Sprintf("%v open recommendations", step.want),
+			func() bool { return d.Highest("recurgent_recommendations_open") == step.want })
 	}
 }
 
@@ -155,7 +162,9 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 		"poor.m":            {rig.Program("\treturn nil, recurgent.Fail(\"low_utility\", \"nothing useful\")")},
 	})
 	d := rig.Start(t, m)
-	k := map[string]any{"purpose": "find movies", "deliverable": rig.ParseJSON(`{"required": ["status", "movies"], "type": "object"}`), "methods": map[string]any{"find": map[string]any{"purpose": "find <some> movies"}}}
+	k := map[string]any{"purpose": "find movies",
+		"deliverable": rig.ParseJSON(`{"required": ["status", "movies"], "type": "object"}`),
+		"methods":     map[string]any{"find": map[string]any{"purpose": "find <some> movies"}}}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movie%20finder", k)
 	for i := range 4 {
 		d.Call(d.Session("movie finder"), "find", "action")
@@ -165,7 +174,8 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 	}
 	state := func() []string {
 		var out []string
-		for _, path := range []string{"/v1/tools/movie%20finder", "/v1/tools/low", "/v1/tools/movie%20finder/methods/find", "/v1/tools/low/methods/m"} {
+		for _, path := range []string{"/v1/tools/movie%20finder", "/v1/tools/low",
+			"/v1/tools/movie%20finder/methods/find", "/v1/tools/low/methods/m"} {
 			r := d.Send(http.MethodGet, path, nil, nil)
 			out = append(out, path+" "+string(rig.MustJSON(without(r.Object(t), "revision", "updated_at"))))
 		}
@@ -187,17 +197,20 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 				t.Errorf("%s %v: %v", verb, r["kind"], applied["status"])
 			}
 			audit := d.List("/v1/maintenance/audit")[0]
-			if audit["action"] != "recommendation."+verb || audit["reason"] != "a try" || audit["actor"] == "" || audit["after"] == nil || !strings.Contains(fmt.Sprint(audit["undo"]), path+"/"+verb) {
+			if audit["action"] != "recommendation."+verb || audit["reason"] != "a try" || audit["actor"] == "" ||
+				audit["after"] == nil || !strings.Contains(fmt.Sprint(audit["undo"]), path+"/"+verb) {
 				t.Errorf("audit: %v", audit)
 			}
 			d.Do(http.StatusOK, http.MethodPost, path+"/"+verb, map[string]any{"undo": true})
 			if after := state(); !reflect.DeepEqual(before, after) {
-				t.Errorf("after %s and undo of %v:\n%s\nbefore:\n%s", verb, r["kind"], strings.Join(after, "\n"), strings.Join(before, "\n"))
+				t.Errorf("after %s and undo of %v:\n%s\nbefore:\n%s", verb, r["kind"], strings.Join(after, "\n"),
+					strings.Join(before, "\n"))
 				return
 			}
 		}
 	}
-	want := map[string]int{"strengthen_contract movie finder": 1, "reforge low": 1, "reforge poor": 1, "split_boundary boundary": 1}
+	want := map[string]int{"strengthen_contract movie finder": 1, "reforge low": 1, "reforge poor": 1,
+		"split_boundary boundary": 1}
 	if !reflect.DeepEqual(kinds, want) {
 		t.Errorf("recommended: %v, want %v", kinds, want)
 	}
@@ -227,7 +240,9 @@ func TestAdviceIsTakenBackExactly(t *testing.T) {
 // An applied reforge has the next call forge anew, once, and the evidence starts anew.
 func TestReforge(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"low.m": {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil"), rig.Program("\treturn map[string]any{\"status\": \"success\", \"n\": call.Arg(0, \"n\")}, nil")}})
+	m := rig.NewModel(t, rig.Script{"low.m": {rig.Program(
+		"\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil"),
+		rig.Program("\treturn map[string]any{\"status\": \"success\", \"n\": call.Arg(0, \"n\")}, nil")}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"fixtures_enabled": false}) // what the old one answered is no proof of the new one
 	for i := range 4 {
@@ -245,5 +260,6 @@ func TestReforge(t *testing.T) {
 		t.Errorf("still recommended: %v", l)
 	}
 	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+r["id"].(string)+"/apply", map[string]any{"undo": true})
-	d.WantValue(d.Call(d.Session("low"), "m", 11), map[string]any{"status": "partial", "n": 11}, "persisted") // the old program is back
+	// the old program is back
+	d.WantValue(d.Call(d.Session("low"), "m", 11), map[string]any{"status": "partial", "n": 11}, "persisted")
 }

@@ -29,15 +29,18 @@ func recentPatterns(q rig.Question) []string {
 func TestPatternMemory(t *testing.T) {
 	t.Parallel()
 	skilled := func(statements string, imports ...string) string {
-		return rig.Program("\ttext := \"1,2\"\n\t_ = text\n"+statements+"\n\treturn call.Arg(0, \"v\"), nil", imports...)
+		return rig.Program("\ttext := \"1,2\"\n\t_ = text\n"+statements+"\n\treturn call.Arg(0, \"v\"), nil",
+			imports...)
 	}
 	const reads = "\trows, _ := csv.NewReader(strings.NewReader(text)).ReadAll()\n\t_ = rows\n"
 	everything := reads + "\tvar x struct{ A string }\n\t_ = xml.Unmarshal([]byte(\"<x/>\"), &x)\n\tu, _ := url.Parse(\"https://example.com\")\n\tsum := sha256.Sum256([]byte(text))\n\t_ = fmt.Sprint(x, html.UnescapeString(text), u, sum)"
 	m := rig.NewModel(t, rig.Script{
 		"miner.plain": {skilled("")},
 		"miner.one":   {skilled(reads, "encoding/csv", "strings")},
-		"miner.two":   {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url", "crypto/sha256", "fmt")},
-		"miner.three": {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url", "crypto/sha256", "fmt")},
+		"miner.two": {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url",
+			"crypto/sha256", "fmt")},
+		"miner.three": {skilled(everything, "encoding/csv", "encoding/xml", "html", "strings", "net/url",
+			"crypto/sha256", "fmt")},
 		"miner.outer": {rig.Program("\to := call.Tool(\"miner\").Call(\"inner\", 1.0)\n\treturn o.Value, nil")},
 		"miner.inner": {skilled("")}, "miner.last": {skilled("")}, "other.first": {skilled("")},
 	})
@@ -88,7 +91,8 @@ func TestPatternMemory(t *testing.T) {
 		t.Fatalf("%d events, want 50", len(events))
 	}
 	newest := events[49].(map[string]any)
-	if newest["method_name"] != "one" || fmt.Sprint(newest["capabilities"]) != "[csv_parse]" || newest["session_id"] != s || newest["status"] != "ok" {
+	if newest["method_name"] != "one" || fmt.Sprint(newest["capabilities"]) != "[csv_parse]" ||
+		newest["session_id"] != s || newest["status"] != "ok" {
 		t.Errorf("the newest event: %v", newest)
 	}
 }

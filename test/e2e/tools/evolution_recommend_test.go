@@ -13,9 +13,10 @@ func TestRecommendationsByKind(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"boundary.m": {rig.Program("\treturn nil, recurgent.Fail(\"wrong_tool_boundary\", \"not mine\")")},
-		"office.ask": {rig.Program("\to := call.Tool(\"boundary\").Call(\"m\", call.Arg(0, \"n\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
-		"low.m":      {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
-		"fine.m":     {rig.ProgAdd},
+		"office.ask": {rig.Program(
+			"\to := call.Tool(\"boundary\").Call(\"m\", call.Arg(0, \"n\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
+		"low.m":  {rig.Program("\treturn map[string]any{\"status\": \"partial\", \"n\": call.Arg(0, \"n\")}, nil")},
+		"fine.m": {rig.ProgAdd},
 	})
 	d := rig.Start(t, m)
 	// An authored error of a first call keeps no program; each call asks the model, which answers the same.
@@ -42,12 +43,14 @@ func TestRecommendationsByKind(t *testing.T) {
 	if got := kinds(""); !reflect.DeepEqual(got, map[string]string{"boundary": "split_boundary", "low": "reforge"}) {
 		t.Errorf("recommended: %v", got)
 	}
-	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"recommendations": map[string]any{"boundary_referrals": 5}})
+	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy",
+		map[string]any{"recommendations": map[string]any{"boundary_referrals": 5}})
 	if got := kinds(""); !reflect.DeepEqual(got, map[string]string{"low": "reforge"}) {
 		t.Errorf("with another threshold: %v", got)
 	}
 	id := d.Recommendations("")[0]["id"].(string)
-	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+id+"/dismiss", map[string]any{"reason": "it is meant so"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+id+"/dismiss",
+		map[string]any{"reason": "it is meant so"})
 	d.Restart()
 	if got := kinds(""); len(got) != 0 {
 		t.Errorf("after a dismissal: %v", got)
@@ -94,10 +97,14 @@ func TestRecommendationKnowsCallersContracts(t *testing.T) {
 // without an open world. docs/baselines holds these counts.
 func TestNewsScenario(t *testing.T) {
 	t.Parallel()
-	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()), rig.NewSource(t, rig.NewsBody("N1"))
-	m := rig.NewModel(t, rig.Script{"news.google": {rig.ProgHeadlines(google.URL)}, "news.yahoo": {rig.ProgHeadlines(yahoo.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)}, "calculator.add": {rig.ProgAdd}})
+	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()),
+		rig.NewSource(t, rig.NewsBody("N1"))
+	m := rig.NewModel(t, rig.Script{"news.google": {rig.ProgHeadlines(google.URL)},
+		"news.yahoo": {rig.ProgHeadlines(yahoo.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)},
+		"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host()+","+nyt.Host())
-	k := map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object", "required": []any{"status", "headlines"}}}
+	k := map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object",
+		"required": []any{"status", "headlines"}}}
 	s := d.Session("news", map[string]any{"contract": k})
 	for range 4 {
 		d.WantValue(d.Call(s, "google"), map[string]any{"status": "success", "headlines": []any{"G1", "G2"}}, "")
@@ -115,7 +122,9 @@ func TestNewsScenario(t *testing.T) {
 	d.WantValue(d.Call(s, "nyt"), map[string]any{"status": "success", "headlines": []any{"N1"}}, "persisted")
 
 	total := d.Get("/v1/reports/trends?window=1h")["total"].(map[string]any)
-	for name, want := range map[string]any{"calls": 20, "errors": 3, "weak_successes": 4, "corrections": 3 + 2 + 1, "failure_class": map[string]any{"extrinsic": 3}, "program_source": map[string]any{"generated": 4, "persisted": 16}} {
+	for name, want := range map[string]any{"calls": 20, "errors": 3, "weak_successes": 4, "corrections": 3 + 2 + 1,
+		"failure_class": map[string]any{"extrinsic": 3}, "program_source": map[string]any{"generated": 4,
+			"persisted": 16}} {
 		if !rig.Equal(want, total[name]) {
 			t.Errorf("%s: got %v, want %v", name, total[name], want)
 		}

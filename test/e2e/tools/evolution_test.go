@@ -25,11 +25,14 @@ func TestMovieScenario(t *testing.T) {
 	second := d.Call(s, "find", "action") // warm
 	d.WantValue(second, first.Outcome.Value, "persisted")
 	e := d.Get("/v1/calls/" + second.CallID)
-	if e["weak_success"] != true || !rig.Equal([]any{"empty_array:/movies", "weak_status:/status=success_no_parse"}, e["weak_success_reasons"]) {
+	if e["weak_success"] != true || !rig.Equal([]any{"empty_array:/movies", "weak_status:/status=success_no_parse"},
+		e["weak_success_reasons"]) {
 		t.Errorf("weak success: %v %v", e["weak_success"], e["weak_success_reasons"])
 	}
-	if e["user_correction_detected"] != true || e["user_correction_signal"] != "temporal_reask" || e["user_correction_reference_call_id"] != first.CallID {
-		t.Errorf("correction: %v %v %v", e["user_correction_detected"], e["user_correction_signal"], e["user_correction_reference_call_id"])
+	if e["user_correction_detected"] != true || e["user_correction_signal"] != "temporal_reask" ||
+		e["user_correction_reference_call_id"] != first.CallID {
+		t.Errorf("correction: %v %v %v", e["user_correction_detected"], e["user_correction_signal"],
+			e["user_correction_reference_call_id"])
 	}
 	for range 3 {
 		d.Call(s, "find", "action")
@@ -39,7 +42,8 @@ func TestMovieScenario(t *testing.T) {
 		t.Errorf("%d weak successes in the log, want 5", n)
 	}
 	events, _ := d.Get("/v1/patterns/movie%20finder")["events"].([]any)
-	if len(events) == 0 || events[0].(map[string]any)["corrected"] != second.CallID || events[0].(map[string]any)["weak_success"] != true {
+	if len(events) == 0 || events[0].(map[string]any)["corrected"] != second.CallID ||
+		events[0].(map[string]any)["weak_success"] != true {
 		t.Errorf("pattern memory: %v", events)
 	}
 	rec := checkStrongerContract(d, first)
@@ -68,7 +72,8 @@ func checkStrongerContract(d *rig.Daemon, first rig.Reply) map[string]any {
 	d.T.Helper()
 	d.Restart() // everything is in files
 	before := tools(d)
-	a, b := d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil), d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil)
+	a, b := d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil),
+		d.Do(http.StatusOK, http.MethodGet, "/v1/recommendations", nil)
 	if string(a.Body) != string(b.Body) {
 		d.T.Errorf("two evaluations differ:\n%s\n%s", a.Body, b.Body)
 	}
@@ -88,7 +93,8 @@ func checkStrongerContract(d *rig.Daemon, first rig.Reply) map[string]any {
 	if proposal["constraint"] != "deliverable.constraints.properties.movies.min_items" || proposal["value"] != 1.0 {
 		d.T.Errorf("proposal: %v", proposal)
 	}
-	if !rig.Equal(map[string]any{"calls": 6, "checked": 6, "would_fail": 5, "would_fail_reasked": 4, "would_fail_accepted": 1}, simulation) {
+	if !rig.Equal(map[string]any{"calls": 6, "checked": 6, "would_fail": 5, "would_fail_reasked": 4,
+		"would_fail_accepted": 1}, simulation) {
 		d.T.Errorf("simulation: %v", simulation)
 	}
 	if !strings.Contains(fmt.Sprint(rec["evidence"]), first.CallID) || rec["caller_contracts"] != 0.0 {
@@ -123,7 +129,8 @@ func checkApplied(d *rig.Daemon, m *rig.Model, rec map[string]any, apply string)
 		d.T.Errorf("applied: %v", l)
 	}
 	audit := d.List("/v1/maintenance/audit")
-	if audit[0]["action"] != "recommendation.apply" || audit[0]["reason"] != "they keep asking again" || !strings.Contains(audit[0]["undo"].(string), "undo") {
+	if audit[0]["action"] != "recommendation.apply" || audit[0]["reason"] != "they keep asking again" ||
+		!strings.Contains(audit[0]["undo"].(string), "undo") {
 		d.T.Errorf("audit: %v", audit[0])
 	}
 }
@@ -133,7 +140,9 @@ func TestViolationOnAHealthyArtifact(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}})
 	d := rig.Start(t, m)
-	strict := map[string]any{"deliverable": map[string]any{"type": "object", "constraints": map[string]any{"properties": map[string]any{"movies": map[string]any{"type": "array", "min_items": 1}}}}}
+	strict := map[string]any{"deliverable": map[string]any{"type": "object",
+		"constraints": map[string]any{"properties": map[string]any{"movies": map[string]any{"type": "array",
+			"min_items": 1}}}}}
 	s := d.Session("movie finder", map[string]any{"contract": strict})
 	d.WantValue(d.Call(s, "find", "drama"), map[string]any{"status": "success", "movies": []any{"B"}}, "generated")
 	got := d.Call(s, "find", "action")
@@ -149,7 +158,9 @@ func TestViolationOnAHealthyArtifact(t *testing.T) {
 		t.Fatalf("attempt failures: %v", failures)
 	}
 	meta, _ := failures[0].(map[string]any)["metadata"].(map[string]any)
-	if meta["mismatch"] != "min_items_violation" || meta["constraint_path"] != "deliverable.constraints.properties.movies.min_items" || meta["expected_min_items"] != 1.0 || meta["actual_items"] != 0.0 {
+	if meta["mismatch"] != "min_items_violation" ||
+		meta["constraint_path"] != "deliverable.constraints.properties.movies.min_items" ||
+		meta["expected_min_items"] != 1.0 || meta["actual_items"] != 0.0 {
 		t.Errorf("metadata: %v", meta)
 	}
 }
@@ -157,14 +168,17 @@ func TestViolationOnAHealthyArtifact(t *testing.T) {
 // Outcome bytes are the same with every detector on and off, whatever a value says of itself.
 func TestDetectorsChangeNothing(t *testing.T) {
 	t.Parallel()
-	values := []string{`map[string]any{"status": "success_no_parse", "movies": []any{}}`, `map[string]any{"status": "empty"}`, `[]any{}`, `"no_results"`,
-		`map[string]any{"status": "error", "error": "nothing worked", "movies": []any{}}`, `nil`, `map[string]any{"ok": false}`}
+	values := []string{`map[string]any{"status": "success_no_parse", "movies": []any{}}`,
+		`map[string]any{"status": "empty"}`, `[]any{}`, `"no_results"`,
+		`map[string]any{"status": "error", "error": "nothing worked", "movies": []any{}}`, `nil`,
+		`map[string]any{"ok": false}`}
 	body := "\tn, _ := call.Arg(0, \"n\").(float64)\n\tswitch n {\n"
 	for i, v := range values {
 		body += fmt.Sprintf("\tcase %d.0:\n\t\treturn %s, nil\n", i, v)
 	}
 	for i, e := range []string{"low_utility", "wrong_tool_boundary", "unsupported_capability"} {
-		body += fmt.Sprintf("\tcase %d.0:\n\t\treturn nil, recurgent.Fail(%q, \"it achieved nothing\")\n", len(values)+i, e)
+		body += fmt.Sprintf("\tcase %d.0:\n\t\treturn nil, recurgent.Fail(%q, \"it achieved nothing\")\n",
+			len(values)+i, e)
 	}
 	m := rig.NewModel(t, rig.Script{"t.m": {rig.Program(body + "\t}\n\treturn 1, nil")}})
 	d := rig.Start(t, m)
@@ -173,7 +187,8 @@ func TestDetectorsChangeNothing(t *testing.T) {
 		var out []string
 		for n := range len(values) + 3 {
 			for range 2 { // asked again
-				raw := string(d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+s+"/calls", map[string]any{"method": "m", "args": []any{n}}).Body)
+				raw := string(d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+s+"/calls",
+					map[string]any{"method": "m", "args": []any{n}}).Body)
 				out = append(out, raw[strings.Index(raw, `"outcome":`):strings.Index(raw, `"program":`)])
 			}
 		}
@@ -181,7 +196,9 @@ func TestDetectorsChangeNothing(t *testing.T) {
 	}
 	d.Call(d.Session("t"), "m", 99)
 	on := outcomes()
-	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"weak_success": map[string]any{"statuses": []any{}, "empty_arrays": false}, "user_correction": map[string]any{"window_seconds": 0}})
+	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy",
+		map[string]any{"weak_success": map[string]any{"statuses": []any{}, "empty_arrays": false},
+			"user_correction": map[string]any{"window_seconds": 0}})
 	off := outcomes()
 	if n := strings.Count(strings.Join(on, ""), `"status":"ok"`); n != 2*len(values) || len(m.Questions()) > 3 {
 		t.Errorf("%d ok outcomes after %d requests: the test shows nothing", n, len(m.Questions()))

@@ -72,24 +72,31 @@ func TestOneRecordWhateverTheEnd(t *testing.T) {
 				t.Fatalf("%s: %d records, want one more than %d", e.name, len(records), before)
 			}
 			r, line := records[before], d.LogOf(got)
-			if got.Outcome.Status != e.status || r["call_id"] != got.CallID || r["seq"] != float64(before+1) || e.asked > 0 && m.Count("w", e.name)-asked != e.asked {
+			if got.Outcome.Status != e.status || r["call_id"] != got.CallID || r["seq"] != float64(before+1) ||
+				e.asked > 0 && m.Count("w", e.name)-asked != e.asked {
 				t.Errorf("%s: %+v after %d requests, record %v", e.name, got.Outcome, m.Count("w", e.name)-asked, r)
 			}
-			keys := slices.DeleteFunc(slices.Sorted(maps.Keys(r)), func(k string) bool { return strings.HasPrefix(k, "error_") })
+			keys := slices.DeleteFunc(slices.Sorted(maps.Keys(r)),
+				func(k string) bool { return strings.HasPrefix(k, "error_") })
 			if required == nil {
 				required = keys
 			}
-			if !reflect.DeepEqual(keys, required) || (r["error_type"] != nil) != (e.status == "error") || (r["error_message"] != nil) != (e.status == "error") {
+			if !reflect.DeepEqual(keys, required) || (r["error_type"] != nil) != (e.status == "error") ||
+				(r["error_message"] != nil) != (e.status == "error") {
 				t.Errorf("%s: the record has the keys %v, want %v", e.name, keys, required)
 			}
-			if line["history_record_appended"] != true || line["conversation_history_size"] != float64(before+1) || line["history_access_detected"] != false || !rig.Equal([]any{}, line["history_query_patterns"]) {
+			if line["history_record_appended"] != true || line["conversation_history_size"] != float64(before+1) ||
+				line["history_access_detected"] != false || !rig.Equal([]any{}, line["history_query_patterns"]) {
 				t.Errorf("%s, debug %v: the log line is %v", e.name, debug, line)
 			}
 			if e.asked == 2 && e.status == "ok" && (got.Attempts != 2 || line["generation_attempt"] == nil) {
-				t.Errorf("%s: %d attempts, want 2 and one record of them: generation_attempt %v, failures %v", e.name, got.Attempts, line["generation_attempt"], line["attempt_failures"])
+				t.Errorf("%s: %d attempts, want 2 and one record of them: generation_attempt %v, failures %v", e.name,
+					got.Attempts, line["generation_attempt"], line["attempt_failures"])
 			}
-			if got.Outcome.ErrorType != "" && (r["error_type"] != got.Outcome.ErrorType || line["outcome_error_type"] != got.Outcome.ErrorType) {
-				t.Errorf("%s: error %s in the reply, %v in the record, %v in the log", e.name, got.Outcome.ErrorType, r["error_type"], line["outcome_error_type"])
+			if got.Outcome.ErrorType != "" && (r["error_type"] != got.Outcome.ErrorType ||
+				line["outcome_error_type"] != got.Outcome.ErrorType) {
+				t.Errorf("%s: error %s in the reply, %v in the record, %v in the log", e.name, got.Outcome.ErrorType,
+					r["error_type"], line["outcome_error_type"])
 			}
 		}
 		if r := d.Call(s, "forged", "again"); r.Program.Source != "persisted" || len(d.History(s)) < len(ends) {
@@ -110,13 +117,18 @@ func TestOddArguments(t *testing.T) {
 		{"null", `{"method":"echo","args":null,"kwargs":null}`, `[]`, `{}`},
 		{"null as an argument", `{"method":"echo","args":[null],"kwargs":{"a":null}}`, `[null]`, `{"a":null}`},
 		{"emoji", `{"method":"echo","args":["😀","\ud83d\ude00"]}`, `["😀","\ud83d\ude00"]`, `{}`},
-		{"a lone surrogate", `{"method":"echo","args":["a\ud800b"],"kwargs":{"\udfff":1}}`, `["a\ufffdb"]`, `{"\ufffd":1}`},
+		{"a lone surrogate", `{"method":"echo","args":["a\ud800b"],"kwargs":{"\udfff":1}}`, `["a\ufffdb"]`,
+			`{"\ufffd":1}`},
 		{"NUL", `{"method":"echo","args":["a\u0000b"]}`, `["a\u0000b"]`, `{}`},
-		{"2^63 and more digits than a float has", `{"method":"echo","args":[9223372036854775808,0.10000000000000000000000000001]}`, `[9223372036854775808,0.10000000000000000000000000001]`, `{}`},
+		{"2^63 and more digits than a float has",
+			`{"method":"echo","args":[9223372036854775808,0.10000000000000000000000000001]}`,
+			`[9223372036854775808,0.10000000000000000000000000001]`, `{}`},
 		{"the largest float", `{"method":"echo","args":[1.7976931348623157e308]}`, `[1.7976931348623157e308]`, `{}`},
-		{"a megabyte of keyword arguments", `{"method":"echo","kwargs":{"k":"` + strings.Repeat("x", 1<<20) + `"}}`, `[]`, `{"k":"` + strings.Repeat("x", 1<<20) + `"}`},
+		{"a megabyte of keyword arguments", `{"method":"echo","kwargs":{"k":"` + strings.Repeat("x", 1<<20) + `"}}`,
+			`[]`, `{"k":"` + strings.Repeat("x", 1<<20) + `"}`},
 		{"depth 1000", `{"method":"echo","args":[` + deep + `]}`, `[` + deep + `]`, `{}`},
-		{"a secret deep down", `{"method":"echo","args":[{"a":[{"Password":"hunter2"}]}],"kwargs":{"api_key":{"x":1}}}`, `[{"a":[{"Password":"[masked]"}]}]`, `{"api_key":"[masked]"}`},
+		{"a secret deep down", `{"method":"echo","args":[{"a":[{"Password":"hunter2"}]}],"kwargs":{"api_key":{"x":1}}}`,
+			`[{"a":[{"Password":"[masked]"}]}]`, `{"api_key":"[masked]"}`},
 	} {
 		r := d.Send(http.MethodPost, calls, []byte(c.body), nil)
 		raw := string(d.Do(http.StatusOK, http.MethodGet, "/v1/sessions/"+s+"/history?order=desc&limit=1", nil).Body)
@@ -149,10 +161,13 @@ func TestOddArguments(t *testing.T) {
 func TestProgramsUseHistory(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"assistant.add": {rig.ProgAdd},
-		"assistant.first_args": {rig.Program("\th := call.History()\n\tif len(h) == 0 {\n\t\treturn nil, recurgent.Fail(\"no_history\", \"nothing was asked\")\n\t}\n\treturn h[0].Args, nil")},
-		"assistant.fact":       {rig.Program("\tquestion := call.Arg(0, \"question\")\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == call.Method && len(r.Args) > 0 && r.Args[0] == question {\n\t\t\treturn \"as I said: 42\", nil\n\t\t}\n\t}\n\treturn \"42\", nil")},
-		"assistant.vandal":     {rig.Program("\th := call.HistoryAll()\n\tn := len(h)\n\tfor i := range h {\n\t\th[i].Args = nil\n\t\th[i] = recurgent.Record{}\n\t}\n\treturn n, nil")},
-		"assistant.size":       {rig.Program("\treturn len(call.History()), nil")}})
+		"assistant.first_args": {rig.Program(
+			"\th := call.History()\n\tif len(h) == 0 {\n\t\treturn nil, recurgent.Fail(\"no_history\", \"nothing was asked\")\n\t}\n\treturn h[0].Args, nil")},
+		"assistant.fact": {rig.Program(
+			"\tquestion := call.Arg(0, \"question\")\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == call.Method && len(r.Args) > 0 && r.Args[0] == question {\n\t\t\treturn \"as I said: 42\", nil\n\t\t}\n\t}\n\treturn \"42\", nil")},
+		"assistant.vandal": {rig.Program(
+			"\th := call.HistoryAll()\n\tn := len(h)\n\tfor i := range h {\n\t\th[i].Args = nil\n\t\th[i] = recurgent.Record{}\n\t}\n\treturn n, nil")},
+		"assistant.size": {rig.Program("\treturn len(call.History()), nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
 	d.WantError(d.Call(s, "first_args"), "no_history")
@@ -181,14 +196,17 @@ func TestNestedCallsInHistory(t *testing.T) {
 	t.Parallel()
 	names := "\tout := []any{}\n\tfor _, r := range %s {\n\t\tout = append(out, r.Role+\".\"+r.MethodName)\n\t}\n\treturn out, nil"
 	reads := func(from string) string { return rig.Program(strings.Replace(names, "%s", from, 1)) }
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"delegator.compute": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}, "delegator.own": {reads("call.History()")}, "delegator.all": {reads("call.HistoryAll()")},
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"delegator.compute": {rig.ProgDelegates},
+		"calculator.add": {rig.ProgAdd}, "delegator.own": {reads("call.History()")},
+		"delegator.all":  {reads("call.HistoryAll()")},
 		"delegator.page": {reads("call.HistoryPage(1, 2)")}}))
 	s := d.Session("delegator")
 	d.WantValue(d.Call(s, "compute"), 5, "")
 	d.WantValue(d.Call(s, "own"), []any{"delegator.compute"}, "")
 	d.WantValue(d.Call(s, "all"), []any{"calculator.add", "delegator.compute", "delegator.own"}, "")
 	d.WantValue(d.Call(s, "page"), []any{"delegator.compute", "delegator.own"}, "")
-	d.WantValue(d.Call(s, "own"), []any{"delegator.compute", "delegator.own", "delegator.all", "delegator.page"}, "persisted")
+	d.WantValue(d.Call(s, "own"), []any{"delegator.compute", "delegator.own", "delegator.all", "delegator.page"},
+		"persisted")
 }
 
 // A record's content_ref leads a later program to the value, and says where fetched data came from.
@@ -196,17 +214,22 @@ func TestRecordsLeadToValues(t *testing.T) {
 	t.Parallel()
 	source := rig.NewSource(t, rig.ItemsBody)
 	m := rig.NewModel(t, rig.Script{
-		"reader.items":  {rig.Program("\tr, err := call.Fetch(\"" + source.URL + "/items\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn map[string]any{\"body\": r.Body}, nil")},
-		"reader.follow": {rig.Program("\th := call.History()\n\tref, _ := h[len(h)-1].OutcomeSummary[\"content_ref\"].(string)\n\treturn call.Content(ref), nil")},
-		"reader.gone":   {rig.Program("\treturn call.Content(\"content:00\"), nil")}, "reader.fails": {rig.ProgFails}})
+		"reader.items": {rig.Program("\tr, err := call.Fetch(\"" + source.URL +
+			"/items\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn map[string]any{\"body\": r.Body}, nil")},
+		"reader.follow": {rig.Program(
+			"\th := call.History()\n\tref, _ := h[len(h)-1].OutcomeSummary[\"content_ref\"].(string)\n\treturn call.Content(ref), nil")},
+		"reader.gone": {rig.Program("\treturn call.Content(\"content:00\"), nil")}, "reader.fails": {rig.ProgFails}})
 	d := rig.Start(t, m, "--fetch-allow", source.Host())
 	s := d.Session("reader")
 	d.WantValue(d.Call(s, "items"), map[string]any{"body": `{"items":["a","b"]}`}, "")
 	summary := d.History(s)[0]["outcome_summary"].(map[string]any)
-	if summary["source_count"] != 1.0 || summary["primary_uri"] != source.URL+"/items" || summary["retrieval_mode"] != "live" {
+	if summary["source_count"] != 1.0 || summary["primary_uri"] != source.URL+"/items" ||
+		summary["retrieval_mode"] != "live" {
 		t.Errorf("provenance: %v", summary)
 	}
-	if ref, _ := summary["content_ref"].(string); !strings.HasPrefix(ref, "content:") || summary["content_kind"] != "object" || summary["content_bytes"] != 36.0 || !strings.HasPrefix(summary["content_digest"].(string), "sha256:") {
+	if ref, _ := summary["content_ref"].(string); !strings.HasPrefix(ref, "content:") ||
+		summary["content_kind"] != "object" || summary["content_bytes"] != 36.0 ||
+		!strings.HasPrefix(summary["content_digest"].(string), "sha256:") {
 		t.Errorf("content: %v", summary)
 	}
 	d.Restart()
@@ -221,7 +244,8 @@ func TestRecordsLeadToValues(t *testing.T) {
 // A record with a key of a newer version goes through store and interface unchanged, and to programs harmlessly.
 func TestRecordOfANewerVersion(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"w.echo": {rig.ProgEcho}, "w.size": {rig.Program("\treturn len(call.History()), nil")}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"w.echo": {rig.ProgEcho},
+		"w.size": {rig.Program("\treturn len(call.History()), nil")}}))
 	s := d.Session("w")
 	d.Call(s, "echo", 1)
 	d.Edit(func(dir string) {
@@ -236,7 +260,8 @@ func TestRecordOfANewerVersion(t *testing.T) {
 		}
 	})
 	d.WantValue(d.Call(s, "size"), 1, "")
-	if raw := string(d.Do(http.StatusOK, http.MethodGet, "/v1/sessions/"+s+"/history", nil).Body); !strings.Contains(raw, `"mood":{"a":[1,2.50]}`) {
+	if raw := string(d.Do(http.StatusOK, http.MethodGet, "/v1/sessions/"+s+"/history",
+		nil).Body); !strings.Contains(raw, `"mood":{"a":[1,2.50]}`) {
 		t.Errorf("the history is %s", raw)
 	}
 	if lines, _, code := d.Client("history", s, "--output", "json"); code != 0 || !strings.Contains(lines, `"mood"`) {
@@ -248,9 +273,11 @@ func TestRecordOfANewerVersion(t *testing.T) {
 // the contract's fingerprint does not depend on the history.
 func TestPromptAfterTenCalls(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.later": {rig.ProgEcho}, "assistant.fails": {rig.ProgFails}})
+	m := rig.NewModel(t, rig.Script{"assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho},
+		"assistant.later": {rig.ProgEcho}, "assistant.fails": {rig.ProgFails}})
 	d := rig.Start(t, m)
-	s := d.Session("assistant", map[string]any{"contract": map[string]any{"purpose": "p", "deliverable": map[string]any{}}})
+	s := d.Session("assistant",
+		map[string]any{"contract": map[string]any{"purpose": "p", "deliverable": map[string]any{}}})
 	first := d.Call(s, "echo", "marker0")
 	for i := range 8 {
 		d.Call(s, "echo", "marker"+string(rune('1'+i)))
@@ -263,7 +290,8 @@ func TestPromptAfterTenCalls(t *testing.T) {
 		messages = append(messages, provider.Message{Role: x[0], Content: x[1]})
 	}
 	block, err := prompttest.Check(messages)
-	if err != nil || block.Records != 10 || len(block.Summaries) != 3 || block.Summaries[2]["method_name"] != "fails" || block.Summaries[2]["error_type"] != "not_today" || strings.Contains(m.LastQuestion().User, "marker") {
+	if err != nil || block.Records != 10 || len(block.Summaries) != 3 || block.Summaries[2]["method_name"] != "fails" ||
+		block.Summaries[2]["error_type"] != "not_today" || strings.Contains(m.LastQuestion().User, "marker") {
 		t.Errorf("the prompt has %+v, %v", block, err)
 	}
 	if a, b := d.LogOf(first)["contract_fingerprint"], d.LogOf(late)["contract_fingerprint"]; a != b || a == "none" {

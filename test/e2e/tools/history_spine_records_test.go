@@ -20,7 +20,8 @@ func TestRecords(t *testing.T) {
 		"delegator.compute":  {rig.ProgDelegates},
 		"delegator.wander":   {rig.Program("\to := call.Tool(\"nobody\").Call(\"knows\")\n\treturn o.Value, nil")},
 		"nobody.knows":       {rig.Program("\treturn 1, nil")},
-		"fixer.first":        {rig.Program("\treturn call.Args[0].(string), nil"), rig.Program("\tif s, ok := call.Args[0].(string); ok {\n\t\treturn s, nil\n\t}\n\treturn \"fixed\", nil")},
+		"fixer.first": {rig.Program("\treturn call.Args[0].(string), nil"),
+			rig.Program("\tif s, ok := call.Args[0].(string); ok {\n\t\treturn s, nil\n\t}\n\treturn \"fixed\", nil")},
 	})
 	d := rig.Start(t, m)
 	s := d.Session("calculator")
@@ -28,12 +29,15 @@ func TestRecords(t *testing.T) {
 		t.Errorf("history of a new session: %v", got)
 	}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", map[string]any{"purpose": "arithmetic"})
-	replies := []rig.Reply{d.Call(s, "add", 1, 2), d.Call(s, "add", 3, 4), d.Call(s, "explode"), d.Call(s, "fail"), d.Call(s, "never"), d.Call(s, "x=", 1)}
+	replies := []rig.Reply{d.Call(s, "add", 1, 2), d.Call(s, "add", 3, 4), d.Call(s, "explode"), d.Call(s, "fail"),
+		d.Call(s, "never"), d.Call(s, "x=", 1)}
 	for _, c := range []struct {
 		role, method string
 		args         []any
-	}{{"delegator", "compute", nil}, {"delegator", "wander", nil}, {"fixer", "first", []any{"text"}}, {"fixer", "first", []any{5}}} {
-		replies = append(replies, d.Invoke(s, map[string]any{"role": c.role, "method": c.method, "args": append([]any{}, c.args...)}))
+	}{{"delegator", "compute", nil}, {"delegator", "wander", nil}, {"fixer", "first", []any{"text"}},
+		{"fixer", "first", []any{5}}} {
+		replies = append(replies, d.Invoke(s, map[string]any{"role": c.role, "method": c.method,
+			"args": append([]any{}, c.args...)}))
 	}
 	records, logged := d.History(s), logByCall(d)
 	byID, byMethod := map[string]map[string]any{}, map[string]map[string]any{}
@@ -47,7 +51,8 @@ func TestRecords(t *testing.T) {
 		checkRecord(t, i, r, logged[id])
 	}
 	if len(records) != len(replies)+2 || len(logged) != len(records) { // two nested calls beside the client's
-		t.Errorf("%d records and %d log entries for %d calls and 2 nested ones", len(records), len(logged), len(replies))
+		t.Errorf("%d records and %d log entries for %d calls and 2 nested ones", len(records), len(logged),
+			len(replies))
 	}
 	for _, r := range replies {
 		if byID[r.CallID] == nil || byID[r.CallID]["method_name"] != r.Method {
@@ -77,7 +82,8 @@ func logByCall(d *rig.Daemon) map[string]map[string]any {
 var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 // required are the keys that every record has.
-var required = []string{"args", "artifact_hit", "call_id", "depth", "duration_ms", "kwargs", "method_name", "outcome_summary", "program_source", "role", "seq", "speaker", "timestamp", "trace_id"}
+var required = []string{"args", "artifact_hit", "call_id", "depth", "duration_ms", "kwargs", "method_name",
+	"outcome_summary", "program_source", "role", "seq", "speaker", "timestamp", "trace_id"}
 
 // checkRecord checks the i-th record by itself and against its log entry.
 func checkRecord(t *testing.T, i int, r, entry map[string]any) {
@@ -99,7 +105,8 @@ func checkRecord(t *testing.T, i int, r, entry map[string]any) {
 		t.Errorf("record %d: args %T, kwargs %T", i, r["args"], r["kwargs"])
 	}
 	checkSummary(t, r)
-	if entry == nil || entry["outcome_status"] != r["outcome_summary"].(map[string]any)["status"] || entry["history_record_appended"] != true {
+	if entry == nil || entry["outcome_status"] != r["outcome_summary"].(map[string]any)["status"] ||
+		entry["history_record_appended"] != true {
 		t.Errorf("record %d: log entry %v", i, entry)
 	}
 }
@@ -107,7 +114,8 @@ func checkRecord(t *testing.T, i int, r, entry map[string]any) {
 func checkNested(t *testing.T, byMethod map[string]map[string]any) {
 	t.Helper()
 	nested, parent := byMethod["calculator.add"], byMethod["delegator.compute"]
-	if nested["parent_call_id"] != parent["call_id"] || nested["depth"] != float64(1) || nested["trace_id"] != parent["trace_id"] || nested["speaker"] != "tool" {
+	if nested["parent_call_id"] != parent["call_id"] || nested["depth"] != float64(1) ||
+		nested["trace_id"] != parent["trace_id"] || nested["speaker"] != "tool" {
 		t.Errorf("nested call: %v below %v", nested, parent)
 	}
 	if nested["seq"].(float64) > parent["seq"].(float64) {
@@ -121,10 +129,12 @@ func checkNested(t *testing.T, byMethod map[string]map[string]any) {
 func checkSources(t *testing.T, byMethod map[string]map[string]any) {
 	t.Helper()
 	for name, want := range map[string][3]any{ // speaker, program_source, artifact_hit
-		"calculator.explode": {"user", "generated", false}, "fixer.first": {"user", "repaired", nil}, "calculator.x=": {"user", "none", false}} {
+		"calculator.explode": {"user", "generated", false}, "fixer.first": {"user", "repaired", nil},
+		"calculator.x=": {"user", "none", false}} {
 		r := byMethod[name]
 		if r["speaker"] != want[0] || r["program_source"] != want[1] || want[2] != nil && r["artifact_hit"] != want[2] {
-			t.Errorf("%s: speaker %v, program_source %v, artifact_hit %v, want %v", name, r["speaker"], r["program_source"], r["artifact_hit"], want)
+			t.Errorf("%s: speaker %v, program_source %v, artifact_hit %v, want %v", name, r["speaker"],
+				r["program_source"], r["artifact_hit"], want)
 		}
 	}
 }
@@ -149,7 +159,8 @@ func checkSummary(t *testing.T, r map[string]any) {
 // A value is not stored in history, and a session's file does not hold it.
 func TestHistoryHoldsNoValues(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"writer.big": {rig.Program("\treturn strings.Repeat(\"uniquevalue\", 50000), nil", "strings")}})
+	m := rig.NewModel(t, rig.Script{"writer.big": {rig.Program("\treturn strings.Repeat(\"uniquevalue\", 50000), nil",
+		"strings")}})
 	d := rig.Start(t, m)
 	s := d.Session("writer")
 	r := d.Call(s, "big")
@@ -178,7 +189,8 @@ func TestHistoryHoldsNoValues(t *testing.T) {
 // Prompts describe the history within bounds; the current call is not in its own history.
 func TestHistoryInPrompts(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\treturn len(call.History()), nil")}, "assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.early": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\treturn len(call.History()), nil")},
+		"assistant.echo": {rig.ProgEcho}, "assistant.late": {rig.ProgEcho}, "assistant.early": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
 	d.WantValue(d.Call(s, "count"), 0, "generated")

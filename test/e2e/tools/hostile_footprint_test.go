@@ -55,8 +55,9 @@ func runnersOf(pid int) []int {
 func wantBaseline(d *rig.Daemon, before footprint) {
 	d.T.Helper()
 	const (
-		idle  = 32 // runners that fit 64 MiB
-		spare = 16 // files: idle connections, also to the model, and a journal segment; a leak would be one file a program
+		idle = 32 // runners that fit 64 MiB
+		// files: idle connections, also to the model, and a journal segment; a leak would be one file a program
+		spare = 16
 	)
 	var now footprint
 	defer func() {
@@ -65,7 +66,8 @@ func wantBaseline(d *rig.Daemon, before footprint) {
 	rig.Until(d.T, "the daemon to hold no more than before", func() bool {
 		now = footprintOf(d)
 		more := max(0, now.runners-before.runners)
-		return now.pid == before.pid && now.runners <= idle && now.files <= before.files+5*more+spare && now.goroutines <= before.goroutines+2*more+16
+		return now.pid == before.pid && now.runners <= idle && now.files <= before.files+5*more+spare &&
+			now.goroutines <= before.goroutines+2*more+16
 	})
 }
 

@@ -31,7 +31,8 @@ const (
 func joinTaskGroup() {
 	var err error
 	if dir := os.Getenv(taskGroup); dir != "" {
-		err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644) //nolint:gosec // a file of the kernel
+		err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"),
+			0o644) //nolint:gosec // a file of the kernel
 	}
 	if more := os.Getenv(userTasks); more != "" {
 		err = limitUser(more)
@@ -75,7 +76,8 @@ func limitUser(more string) error {
 	uid, home := os.Geteuid(), os.Getenv("HOME")
 	if uid == 0 {
 		uid = taskUser
-		if err := os.Chmod(filepath.Dir(home), 0o711); err != nil { //nolint:gosec // the user must be able to enter directories below it
+		if err := os.Chmod(filepath.Dir(home),
+			0o711); err != nil { //nolint:gosec // the user must be able to enter directories below it
 			return err
 		}
 		if err := os.Chown(home, uid, uid); err != nil {
@@ -125,7 +127,8 @@ func newTaskGroup(t *testing.T, most int) (dir string, ok bool) {
 }
 
 func setTasks(dir string, most int) error {
-	return os.WriteFile(filepath.Join(dir, "pids.max"), []byte(strconv.Itoa(most)), 0o644) //nolint:gosec // a file of the kernel
+	return os.WriteFile(filepath.Join(dir, "pids.max"), []byte(strconv.Itoa(most)),
+		0o644) //nolint:gosec // a file of the kernel
 }
 
 // A daemon with a limit of its threads and processes, as compose's pids_limit and systemd's TasksMax set one, answers more calls at once than
@@ -179,9 +182,12 @@ func TestDaemonLivesUnderATaskLimit(t *testing.T) {
 // livesUnderATaskLimit tests a daemon with the limit that env sets. take uses up the rest of the limit, or restores it.
 func livesUnderATaskLimit(t *testing.T, env string, take func(d *rig.Daemon, full bool) error) {
 	const methods = 24
-	script := rig.Script{"f.last": {rig.Program("\treturn \"last\", nil")}, "f.late": {rig.Program("\treturn \"late\", nil")}}
+	script := rig.Script{"f.last": {rig.Program("\treturn \"last\", nil")},
+		"f.late": {rig.Program("\treturn \"late\", nil")}}
 	for i := range methods {
-		script[fmt.Sprintf("f.m%d", i)] = []any{rig.Program(fmt.Sprintf("\tn := 0\n\tfor i := range 200_000 {\n\t\tn += i %% 7\n\t}\n\tif n > 0 {\n\t\treturn %d, nil\n\t}\n\treturn nil, nil", i))}
+		script[fmt.Sprintf("f.m%d",
+			i)] = []any{rig.Program(fmt.Sprintf(
+			"\tn := 0\n\tfor i := range 200_000 {\n\t\tn += i %% 7\n\t}\n\tif n > 0 {\n\t\treturn %d, nil\n\t}\n\treturn nil, nil", i))}
 	}
 	d := rig.StartIn(t, rig.NewModel(t, script), []string{env}, "--runners", "32")
 	tasks, _ := d.Get("/v1/version")["sandbox"].(map[string]any)["layers"].(map[string]any)["tasks"].(string)

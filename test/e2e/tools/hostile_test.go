@@ -58,8 +58,9 @@ func TestHostilePrograms(t *testing.T) {
 	}
 	m := rig.NewModel(t, answers)
 	d := rig.Start(t, m, "--runner-memory", "64MiB")
-	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"max_generation_attempts": 1, "guardrail_recovery_budget": 0,
-		"execution_repair_budget": 0, "outcome_repair_budget": 0, "repair_enabled": false})
+	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"max_generation_attempts": 1,
+		"guardrail_recovery_budget": 0,
+		"execution_repair_budget":   0, "outcome_repair_budget": 0, "repair_enabled": false})
 	warm := d.Session("hostile")
 	d.Call(warm, "control", 0)
 	before := footprintOf(d)
@@ -98,7 +99,8 @@ func hostileCall(d *rig.Daemon, session, method string, p hostile.Program) {
 	if !permits(p, end, value) {
 		d.T.Errorf("%s ended in %s %.300s, may end in %s", p.Name, end, value, strings.Join(p.Allow, ", "))
 	}
-	if end, value := endOf(d, session, "control", 30_000); value != `[["a","b","c"],"\"aGVsbG8=\"",null,"aGVsbG8=",true,true,7]` {
+	if end, value := endOf(d, session, "control",
+		30_000); value != `[["a","b","c"],"\"aGVsbG8=\"",null,"aGVsbG8=",true,true,7]` {
 		d.T.Errorf("after %s the control call ended in %s %.300s", p.Name, end, value)
 	}
 }
@@ -117,7 +119,8 @@ func permits(p hostile.Program, end, value string) bool {
 
 // endOf makes a call, of so many milliseconds at most, and returns how it ended. A call that takes longer than the rig's patience is "no answer".
 func endOf(d *rig.Daemon, session, method string, timeout int) (end, value string) {
-	r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls", fmt.Appendf(nil, `{"method":%q,"args":[7],"timeout_ms":%d}`, method, timeout), nil)
+	r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+session+"/calls",
+		fmt.Appendf(nil, `{"method":%q,"args":[7],"timeout_ms":%d}`, method, timeout), nil)
 	if err != nil {
 		return "no answer: " + err.Error(), ""
 	}
@@ -158,8 +161,12 @@ func TestKilledDaemonLeavesNoRunner(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("hostile")
 	d.Call(s, "control", 0)
-	go d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"loop","args":[]}`), nil)
-	rig.Until(t, "a looping runner", func() bool { return len(m.Questions()) == 2 && len(runnersOf(d.Cmd.Process.Pid)) >= 3 })
+	go d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"loop","args":[]}`),
+		nil)
+	rig.Until(t, "a looping runner", func() bool {
+		return len(m.Questions()) == 2 &&
+			len(runnersOf(d.Cmd.Process.Pid)) >= 3
+	})
 	runners := runnersOf(d.Cmd.Process.Pid)
 	d.Stop(syscall.SIGKILL)
 	rig.Until(t, "the end of the runners", func() bool {

@@ -17,9 +17,11 @@ import (
 )
 
 var (
-	prompts = flag.String("prompts", "", "write the prompt of each task of testdata/tasks.json into this directory, as NN.txt")
-	answer  = flag.String("answer", "", "check this file, the answer to the prompt that -task names, as a scripted model's")
-	which   = flag.Int("task", 0, "number of the task, from 1")
+	prompts = flag.String("prompts", "",
+		"write the prompt of each task of testdata/tasks.json into this directory, as NN.txt")
+	answer = flag.String("answer", "",
+		"check this file, the answer to the prompt that -task names, as a scripted model's")
+	which = flag.Int("task", 0, "number of the task, from 1")
 )
 
 // perform makes the task's calls and returns what is wrong with the answers. The program is forged on the first call.
@@ -33,9 +35,11 @@ func perform(d *rig.Daemon, k *rig.Task) (wrong []string) {
 		got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args, "kwargs": kwargs})
 		switch {
 		case c.Error != "" && got.Outcome.ErrorType != c.Error:
-			wrong = append(wrong, fmt.Sprintf("%s call %d: got %s %v, want the error %s", k.ID, i+1, got.Outcome.ErrorType, got.Outcome.Value, c.Error))
+			wrong = append(wrong, fmt.Sprintf("%s call %d: got %s %v, want the error %s", k.ID, i+1,
+				got.Outcome.ErrorType, got.Outcome.Value, c.Error))
 		case c.Error == "" && (!got.Outcome.OK || !rig.Equal(c.Expect, got.Outcome.Value)):
-			wrong = append(wrong, fmt.Sprintf("%s call %d: got %v (%s: %s), want %v", k.ID, i+1, got.Outcome.Value, got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect))
+			wrong = append(wrong, fmt.Sprintf("%s call %d: got %v (%s: %s), want %v", k.ID, i+1, got.Outcome.Value,
+				got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect))
 		}
 	}
 	return wrong
@@ -50,7 +54,8 @@ func asDeclared(d *rig.Daemon, k *rig.Task, kwargs json.RawMessage) json.RawMess
 	}
 	seen := r.Object(d.T)
 	shown, _ := seen["interface"].(map[string]any)
-	if history, _ := seen["history"].([]any); shown == nil && len(history) > 0 { // the program is for calls with the task's contract: its generation has the interface
+	// the program is for calls with the task's contract: its generation has the interface
+	if history, _ := seen["history"].([]any); shown == nil && len(history) > 0 {
 		newest, _ := history[0].(map[string]any)
 		shown, _ = newest["interface"].(map[string]any)
 	}
@@ -161,7 +166,8 @@ func TestOneAnswer(t *testing.T) {
 		*which = 1
 	}
 	k := list[*which-1]
-	reply := openaitest.Reply{Code: rig.Program("\tf, ok := call.Arg(0, \"fahrenheit\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"fahrenheit must be a number\")\n\t}\n\treturn math.Round((f-32)*500/9) / 100, nil", "math")}
+	reply := openaitest.Reply{Code: rig.Program(
+		"\tf, ok := call.Arg(0, \"fahrenheit\").(float64)\n\tif !ok {\n\t\treturn nil, recurgent.Fail(\"invalid_input\", \"fahrenheit must be a number\")\n\t}\n\treturn math.Round((f-32)*500/9) / 100, nil", "math")}
 	if *answer != "" {
 		text, err := os.ReadFile(*answer)
 		if err != nil {

@@ -27,8 +27,11 @@ const countsLines = `	ref := call.Arg(0, "list")
 func TestFilesAreParameters(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"lists.count": {rig.Program(countsLines)}}))
-	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("lists", "declared"), map[string]any{"reason": "ours", "code": rig.Program(countsLines), "parameters": []any{map[string]any{"name": "list", "type": "file", "required": true}}})
-	file := d.Send(http.MethodPost, "/v1/files?name=list.txt", []byte("one\ntwo\n"), map[string]string{"Content-Type": "text/plain"}).Object(t)
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("lists", "declared"),
+		map[string]any{"reason": "ours", "code": rig.Program(countsLines),
+			"parameters": []any{map[string]any{"name": "list", "type": "file", "required": true}}})
+	file := d.Send(http.MethodPost, "/v1/files?name=list.txt", []byte("one\ntwo\n"),
+		map[string]string{"Content-Type": "text/plain"}).Object(t)
 	s := d.Session("lists")
 	for _, method := range []string{"count", "declared"} {
 		if r := d.Call(s, method, map[string]any{"$file": file["id"]}); r.Outcome.Value != 2.0 {
@@ -42,7 +45,8 @@ func TestFilesAreParameters(t *testing.T) {
 		}
 	}
 	tools := string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools?format=mcp", nil).Body)
-	if !strings.Contains(tools, `"list":{`) || strings.Contains(tools, `"type":"file"`) || !strings.Contains(tools, `$file`) {
+	if !strings.Contains(tools, `"list":{`) || strings.Contains(tools, `"type":"file"`) ||
+		!strings.Contains(tools, `$file`) {
 		t.Errorf("clients of function tools are shown %s", tools)
 	}
 	d.Do(http.StatusOK, http.MethodGet, "/v1/tools?format=openai&strict=true", nil)

@@ -13,17 +13,23 @@ func TestKeywordsInOtherForms(t *testing.T) {
 	t.Parallel()
 	const apart, composed, kelvin = "gro\u0308\u00dfe", "gr\u00f6\u00dfe", "\u212a"
 	reads := func(name string) string { return rig.Program("\treturn call.Kwargs[\"" + name + "\"], nil") }
-	nested := rig.Program("\tout := call.Tool(\"forms\").CallWith(\"apart\", nil, map[string]any{\"" + apart + "\": 7})\n\treturn out.Value, nil")
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"forms.apart": {reads(apart)}, "forms.composed": {reads(composed)}, "forms.nested": {nested}}))
+	nested := rig.Program("\tout := call.Tool(\"forms\").CallWith(\"apart\", nil, map[string]any{\"" + apart +
+		"\": 7})\n\treturn out.Value, nil")
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"forms.apart": {reads(apart)}, "forms.composed": {reads(composed)},
+		"forms.nested": {nested}}))
 	s := d.Session("forms")
 	for _, method := range []string{"apart", "composed"} {
 		for i, name := range []string{apart, composed} {
 			d.WantValue(d.CallWith(s, method, map[string]any{name: i}), i, "")
 		}
-		examples(d, "forms", method, object{"args": []any{}, "kwargs": object{composed: 3}, "expect": object{"value": 3}}, object{"args": []any{}, "kwargs": object{apart: 4}, "expect": object{"value": 4}})
+		examples(d, "forms", method, object{"args": []any{}, "kwargs": object{composed: 3},
+			"expect": object{"value": 3}}, object{"args": []any{}, "kwargs": object{apart: 4},
+			"expect": object{"value": 4}})
 	}
 	d.WantValue(d.Call(s, "nested"), 7, "")
-	d.Do(200, "PUT", rig.MethodPath("forms", "declared"), map[string]any{"code": rig.Program("\treturn call.Arg(0, \"K\"), nil"), "parameters": []any{object{"name": kelvin, "type": "number", "required": true}}})
+	d.Do(200, "PUT", rig.MethodPath("forms", "declared"),
+		map[string]any{"code": rig.Program("\treturn call.Arg(0, \"K\"), nil"),
+			"parameters": []any{object{"name": kelvin, "type": "number", "required": true}}})
 	if got := signature(d.Artifact("forms", "declared")); !strings.HasPrefix(got, "K:number ") {
 		t.Errorf("it takes %s", got)
 	}

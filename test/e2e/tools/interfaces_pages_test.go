@@ -55,7 +55,8 @@ func site(t *testing.T) *httptest.Server {
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.Method == http.MethodGet:
 			fmt.Fprint(w, `[{"id": 1, "item": "lamp", "state": "open"}, {"id": 2, "item": "bulb", "state": "sent"}, {"id": 3, "item": "shade", "state": "open"}]`)
-		case json.NewDecoder(r.Body).Decode(&order) != nil || order.Item == "" || order.Count == 0 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
+		case json.NewDecoder(r.Body).Decode(&order) != nil || order.Item == "" || order.Count == 0 ||
+			!strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
 			w.WriteHeader(http.StatusBadRequest)
 		default:
 			w.WriteHeader(http.StatusCreated)
@@ -87,8 +88,10 @@ func TestPages(t *testing.T) {
 	s := site(t)
 	list := blindTasks(t, "page", "{site}", s.URL)
 	d := rig.Start(t, blindModel(t, "pages", list), "--fetch-allow", strings.TrimPrefix(s.URL, "http://"))
-	d.Do(http.StatusCreated, "PUT", "/v1/connections/shop", map[string]any{"hosts": []string{strings.TrimPrefix(s.URL, "http://")}, "methods": []string{"GET", "POST"}, "roles": []string{"orders"},
-		"auth": map[string]any{"type": "bearer", "secret": "canary-of-the-shop"}})
+	d.Do(http.StatusCreated, "PUT", "/v1/connections/shop",
+		map[string]any{"hosts": []string{strings.TrimPrefix(s.URL, "http://")}, "methods": []string{"GET", "POST"},
+			"roles": []string{"orders"},
+			"auth":  map[string]any{"type": "bearer", "secret": "canary-of-the-shop"}})
 	for i := range list {
 		for _, w := range perform(d, &list[i]) {
 			t.Error(w)
@@ -107,7 +110,8 @@ func TestFiles(t *testing.T) {
 	}
 	var ids []string
 	upload := func(name string, data []byte) {
-		f := d.Send(http.MethodPost, "/v1/files?name="+name, data, map[string]string{"Content-Type": "application/octet-stream"}).Object(t)
+		f := d.Send(http.MethodPost, "/v1/files?name="+name, data,
+			map[string]string{"Content-Type": "application/octet-stream"}).Object(t)
 		ids = append(ids, "{file:"+name+"}", f["id"].(string))
 	}
 	for _, f := range archive.Files {
@@ -128,7 +132,8 @@ func TestFiles(t *testing.T) {
 		for n, c := range k.Calls {
 			got := d.Invoke(s, map[string]any{"method": k.Method, "args": c.Args})
 			if c.Error != got.Outcome.ErrorType || c.Error == "" && !rig.Equal(c.Expect, opened(d, got.Outcome.Value)) {
-				t.Errorf("%s call %d: got %v (%s: %s), want %v %s", k.ID, n+1, opened(d, got.Outcome.Value), got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect, c.Error)
+				t.Errorf("%s call %d: got %v (%s: %s), want %v %s", k.ID, n+1, opened(d, got.Outcome.Value),
+					got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Expect, c.Error)
 			}
 		}
 	}

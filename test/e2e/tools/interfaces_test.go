@@ -76,7 +76,8 @@ func TestAnotherNameForAParameter(t *testing.T) {
 	d.WantValue(d.Call(s, "to_celsius", 100), 37.77777777777778, "generated")
 	first := d.CallWith(s, "to_celsius", map[string]any{"fahrenheit": 100})
 	d.WantError(first, "invalid_input")
-	if got := first.Outcome.Metadata; !rig.Equal([]any{"fahrenheit"}, got["unknown_keywords"]) || !rig.Equal([]any{map[string]any{"name": "f", "type": "number", "required": true}}, got["parameters"]) {
+	if got := first.Outcome.Metadata; !rig.Equal([]any{"fahrenheit"}, got["unknown_keywords"]) ||
+		!rig.Equal([]any{map[string]any{"name": "f", "type": "number", "required": true}}, got["parameters"]) {
 		t.Errorf("metadata: %v", got)
 	}
 	d.WantValue(d.CallWith(s, "to_celsius", map[string]any{"fahrenheit": 212}), 100, "repaired")
@@ -103,7 +104,8 @@ func TestAnotherNameForAParameter(t *testing.T) {
 // One failure, a success between two, and a program that cannot be widened ask the model for nothing more than once.
 func TestWideningIsBounded(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"units.to_celsius": {rig.Program(readsF), rig.Program(readsF), rig.Program(readsBoth)}})
+	m := rig.NewModel(t, rig.Script{"units.to_celsius": {rig.Program(readsF), rig.Program(readsF),
+		rig.Program(readsBoth)}})
 	d := rig.Start(t, m)
 	d.Policy(delaysOfHours)
 	s := d.Session("units")
@@ -135,7 +137,8 @@ func TestFormsAreInterchangeable(t *testing.T) {
 	d.WantValue(byName, "a-b", "persisted")
 	d.WantValue(d.CallWith(s, "slug", map[string]any{"title": "a b", "sep": "_"}), "a_b", "persisted")
 	d.WantValue(d.Call(s, "slug", "a b", "_"), "a_b", "persisted")
-	d.WantValue(d.Invoke(s, map[string]any{"method": "slug", "args": []any{"a b"}, "kwargs": map[string]any{"sep": "."}}), "a.b", "persisted")
+	d.WantValue(d.Invoke(s, map[string]any{"method": "slug", "args": []any{"a b"},
+		"kwargs": map[string]any{"sep": "."}}), "a.b", "persisted")
 	if got := signature(d.Artifact("text", "slug")); got != "title:string sep?:string inferred" {
 		t.Errorf("interface %q", got)
 	}
@@ -147,9 +150,10 @@ func TestFormsAreInterchangeable(t *testing.T) {
 	if report["equal"] != true {
 		t.Errorf("replay: %v", report)
 	}
-	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "slug")+"/examples", map[string]any{"examples": []any{
-		map[string]any{"args": []any{"x y"}, "expect": map[string]any{"value": "x-y"}},
-		map[string]any{"kwargs": map[string]any{"title": "x y"}, "expect": map[string]any{"value": "xy"}}}})
+	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "slug")+"/examples",
+		map[string]any{"examples": []any{
+			map[string]any{"args": []any{"x y"}, "expect": map[string]any{"value": "x-y"}},
+			map[string]any{"kwargs": map[string]any{"title": "x y"}, "expect": map[string]any{"value": "xy"}}}})
 	odd := d.CallWith(s, "slug", map[string]any{"title": "a b", "separator": "_"})
 	d.WantValue(odd, "a-b", "persisted")
 	if got := odd.Outcome.Metadata["unknown_keywords"]; !rig.Equal([]any{"separator"}, got) {
@@ -161,11 +165,14 @@ func TestFormsAreInterchangeable(t *testing.T) {
 func TestDeclaredInterface(t *testing.T) {
 	t.Parallel()
 	declared := func(parameters ...any) openaitest.Reply {
-		return openaitest.Reply{Code: rig.Program(slug, "strings"), Declared: map[string]any{"summary": "joins the words of a title", "parameters": parameters, "returns": map[string]any{"type": "string"}}}
+		return openaitest.Reply{Code: rig.Program(slug, "strings"),
+			Declared: map[string]any{"summary": "joins the words of a title", "parameters": parameters,
+				"returns": map[string]any{"type": "string"}}}
 	}
 	title := map[string]any{"name": "text", "type": "string", "description": "the title", "required": true}
 	sep := map[string]any{"name": "sep", "type": "string", "required": false, "default": "-"}
-	m := rig.NewModel(t, rig.Script{"text.slug": {declared(map[string]any{"name": "text", "type": "words"}, sep), declared(title, map[string]any{"name": "max", "type": "integer", "required": true}, sep)}})
+	m := rig.NewModel(t, rig.Script{"text.slug": {declared(map[string]any{"name": "text", "type": "words"}, sep),
+		declared(title, map[string]any{"name": "max", "type": "integer", "required": true}, sep)}})
 	d := rig.Start(t, m)
 	s := d.Session("text")
 	generated := d.Call(s, "slug", "a b")
@@ -176,14 +183,16 @@ func TestDeclaredInterface(t *testing.T) {
 	if n := len(m.Requests()); n != 2 {
 		t.Errorf("%d requests, though a parameter that nobody reads is no fault", n)
 	}
-	if why := string(d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+generated.CallID+"/why", nil).Body); !strings.Contains(why, "parameter max left out: the program does not read it") {
+	if why := string(d.Do(http.StatusOK, http.MethodGet, "/v1/calls/"+generated.CallID+"/why",
+		nil).Body); !strings.Contains(why, "parameter max left out: the program does not read it") {
 		t.Errorf("nothing says that max was left out: %s", why)
 	}
 	a := d.Artifact("text", "slug")
 	if got := signature(a); got != "text:string sep?:string declared" {
 		t.Errorf("interface %q", got)
 	}
-	if f := a["interface"].(map[string]any); f["summary"] != "joins the words of a title" || !rig.Equal(map[string]any{"type": "string"}, f["returns"]) {
+	if f := a["interface"].(map[string]any); f["summary"] != "joins the words of a title" ||
+		!rig.Equal(map[string]any{"type": "string"}, f["returns"]) {
 		t.Errorf("interface %v", f)
 	}
 	d.WantValue(d.CallWith(s, "slug", map[string]any{"text": "a b"}), "a-b", "persisted")
@@ -192,7 +201,9 @@ func TestDeclaredInterface(t *testing.T) {
 // A right program is not given up for a description that never fits: what was inferred holds.
 func TestDeclarationThatNeverFits(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"text.slug": {openaitest.Reply{Code: rig.Program(slug, "strings"), Declared: map[string]any{"parameters": []any{map[string]any{"name": "title", "type": "words", "required": true}}}}}})
+	m := rig.NewModel(t, rig.Script{"text.slug": {openaitest.Reply{Code: rig.Program(slug, "strings"),
+		Declared: map[string]any{"parameters": []any{map[string]any{"name": "title", "type": "words",
+			"required": true}}}}}})
 	d := rig.Start(t, m)
 	d.WantValue(d.Call(d.Session("text"), "slug", "a b"), "a-b", "generated")
 	if got := signature(d.Artifact("text", "slug")); got != "title:string sep?:string inferred" {
@@ -215,15 +226,21 @@ func TestSuccessorStaysCompatible(t *testing.T) {
 		t.Error("the model was not asked to keep the parameter")
 	}
 	d.WantValue(d.CallWith(s, "say", map[string]any{"title": "a", "loud": true}), "a!", "persisted")
-	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(narrow), "parameters": []any{map[string]any{"name": "title", "type": "string", "required": false}}})
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("text", "say"),
+		map[string]any{"code": rig.Program(narrow),
+			"parameters": []any{map[string]any{"name": "title", "type": "string", "required": false}}})
 	if got := signature(d.Artifact("text", "say")); got != "title?:string declared" {
 		t.Errorf("interface %q", got)
 	}
-	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(narrow), "parameters": []any{map[string]any{"name": "volume", "type": "string", "required": false}}})
+	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("text", "say"),
+		map[string]any{"code": rig.Program(narrow),
+			"parameters": []any{map[string]any{"name": "volume", "type": "string", "required": false}}})
 	if got := signature(d.Artifact("text", "say")); got != "title?: declared" { // what is read, and nothing else
 		t.Errorf("interface %q", got)
 	}
-	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "say"), map[string]any{"code": rig.Program(first), "parameters": []any{map[string]any{"name": "loud"}, map[string]any{"name": "title", "type": "words"}}})
+	d.Do(http.StatusUnprocessableEntity, http.MethodPut, rig.MethodPath("text", "say"),
+		map[string]any{"code": rig.Program(first), "parameters": []any{map[string]any{"name": "loud"},
+			map[string]any{"name": "title", "type": "words"}}})
 }
 
 // A program that an earlier version stored has no interface: the next call that it answers infers it, and asks no model.
@@ -279,7 +296,8 @@ func TestSignaturesAreShown(t *testing.T) {
 		t.Errorf("no signature in the history preview:\n%s", q.User)
 	}
 	out, _, code := d.Client("tools", "show", "text", "slug")
-	if code != 0 || !strings.Contains(out, "takes: slug(title: string, sep?: string") || !strings.Contains(out, "(inferred)") {
+	if code != 0 || !strings.Contains(out, "takes: slug(title: string, sep?: string") ||
+		!strings.Contains(out, "(inferred)") {
 		t.Errorf("tools show ended with %d:\n%s", code, out)
 	}
 }

@@ -19,15 +19,18 @@ func TestVersionSaysWhatStoredDataDependsOn(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
 	v := d.Get("/v1/version")
-	for k, want := range map[string]any{"name": "recurgentd", "toolstore_schema_version": 1.0, "max_repairs_before_regen": 3.0, "known_tools_prompt_limit": 12.0, "provider": "openai", "model": "scripted",
-		"go_version": runtime.Version(), "engine": "auto", "tier": "native", "store": rig.Store(t), "durability": "always"} {
+	for k, want := range map[string]any{"name": "recurgentd", "toolstore_schema_version": 1.0,
+		"max_repairs_before_regen": 3.0, "known_tools_prompt_limit": 12.0, "provider": "openai", "model": "scripted",
+		"go_version": runtime.Version(), "engine": "auto", "tier": "native", "store": rig.Store(t),
+		"durability": "always"} {
 		if v[k] != want {
 			t.Errorf("%s: got %v, want %v", k, v[k], want)
 		}
 	}
 	d.Call(d.Session("calculator"), "add", 1, 2)
 	a := d.Get("/v1/tools/calculator/methods/add")
-	if a["prompt_version"] != v["prompt_version"] || a["runtime_version"] != v["runtime_version"] || a["model"] != "scripted" || v["prompt_version"] == "" {
+	if a["prompt_version"] != v["prompt_version"] || a["runtime_version"] != v["runtime_version"] ||
+		a["model"] != "scripted" || v["prompt_version"] == "" {
 		t.Errorf("artifact %v, %v, %v; version %v", a["prompt_version"], a["runtime_version"], a["model"], v)
 	}
 	if level, _ := v["sandbox"].(map[string]any)["level"].(string); !slices.Contains([]string{"full", "reduced", "process"}, level) {
@@ -46,7 +49,8 @@ func TestDurabilityInterval(t *testing.T) {
 	session := d.Session("calculator")
 	d.Call(session, "add", 1, 2)
 	calls := 0
-	rig.Until(t, "calls that are answered before they are synced", func() bool { // none is without an interval, however often they are tried
+	// none is without an interval, however often they are tried
+	rig.Until(t, "calls that are answered before they are synced", func() bool {
 		before := d.Metric("recurgent_store_fsyncs_total")
 		const some = 50
 		for i := range some {
@@ -65,7 +69,8 @@ func TestDurabilityInterval(t *testing.T) {
 // The same method of two roles is two artifacts.
 func TestIdentityIsRoleAndMethod(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"one.name": {rig.Program("\treturn \"one\", nil")}, "two.name": {rig.Program("\treturn \"two\", nil")}})
+	m := rig.NewModel(t, rig.Script{"one.name": {rig.Program("\treturn \"one\", nil")},
+		"two.name": {rig.Program("\treturn \"two\", nil")}})
 	d := rig.Start(t, m)
 	for range 2 {
 		for _, role := range []string{"one", "two"} {
@@ -81,7 +86,8 @@ func TestIdentityIsRoleAndMethod(t *testing.T) {
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}}))
-	contract := map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"}, "acceptance": []any{map[string]any{"assert": "exact"}}, "failure_policy": map[string]any{"on_error": "say so"}}
+	contract := map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"},
+		"acceptance": []any{map[string]any{"assert": "exact"}}, "failure_policy": map[string]any{"on_error": "say so"}}
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", contract)
 	got := d.Get("/v1/tools/calculator")
 	for k, want := range contract {
@@ -95,7 +101,8 @@ func TestRegistry(t *testing.T) {
 	s := d.Session("calculator")
 	d.Call(s, "add", 1, 2)
 	d.Call(s, "add", 1, 2)
-	if after := d.Get("/v1/tools/calculator"); after["usage_count"] != 2.0 || after["last_used_at"] == got["last_used_at"] {
+	if after := d.Get("/v1/tools/calculator"); after["usage_count"] != 2.0 ||
+		after["last_used_at"] == got["last_used_at"] {
 		t.Errorf("after two calls: usage %v, last used %v", after["usage_count"], after["last_used_at"])
 	}
 	contract["purpose"] = "exact arithmetic"
@@ -112,7 +119,8 @@ func TestRegistry(t *testing.T) {
 func TestDelegateRegisters(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{
-		"boss.work":   {rig.Program("\to := call.Delegate(\"helper\", recurgent.Contract{Purpose: \"help\"}).Call(\"do\", 20.0, 22.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
+		"boss.work": {rig.Program(
+			"\to := call.Delegate(\"helper\", recurgent.Contract{Purpose: \"help\"}).Call(\"do\", 20.0, 22.0)\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
 		"helper.do":   {rig.ProgAdd},
 		"boss.inform": {rig.Program("\treturn call.Tools()[\"helper\"].Purpose, nil")},
 	}))
@@ -129,13 +137,15 @@ func TestDelegateRegisters(t *testing.T) {
 // Counters equal the calls, under parallel calls too, and a first call that failed leaves no program.
 func TestCounters(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd}, "calculator.explode": {rig.ProgPanic}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"calculator.add": {rig.ProgAdd},
+		"calculator.explode": {rig.ProgPanic}}))
 	d.Call(d.Session("calculator"), "add", 0, 0)
 	var wg sync.WaitGroup
 	for i := range 63 {
 		s := d.Session("calculator")
 		wg.Go(func() {
-			if _, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls", rig.MustJSON(map[string]any{"method": "add", "args": []any{i, 1}}), nil); err != nil {
+			if _, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+				rig.MustJSON(map[string]any{"method": "add", "args": []any{i, 1}}), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -162,7 +172,8 @@ func TestOneSessionInParallel(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 63 {
 		wg.Go(func() {
-			if _, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"increment"}`), nil); err != nil {
+			if _, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+				[]byte(`{"method":"increment"}`), nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -188,7 +199,8 @@ func TestDamagedFiles(t *testing.T) {
 	s := d.Session("calculator")
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/calculator", map[string]any{"purpose": "arithmetic"})
 	d.Call(s, "add", 1, 2)
-	artifact, registry := filepath.Join(d.State(), "tools", "calculator", "add.json"), filepath.Join(d.State(), "tools", "registry.json")
+	artifact, registry := filepath.Join(d.State(), "tools", "calculator", "add.json"),
+		filepath.Join(d.State(), "tools", "registry.json")
 	for _, c := range []struct {
 		name, path string
 		damage     func(data []byte) []byte
@@ -196,7 +208,8 @@ func TestDamagedFiles(t *testing.T) {
 	}{
 		{"artifact torn", artifact, func(b []byte) []byte { return b[:len(b)/2] }, true},
 		{"artifact is no JSON", artifact, func([]byte) []byte { return []byte("<html>") }, true},
-		{"code tampered with", artifact, func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "a + b", "a - b")) }, false},
+		{"code tampered with", artifact,
+			func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "a + b", "a - b")) }, false},
 		{"runtime of another time", artifact, func(b []byte) []byte {
 			return []byte(strings.ReplaceAll(string(b), "recurgent-abi-1", "recurgent-abi-0"))
 		}, false},
@@ -244,7 +257,8 @@ func TestIdempotencyKey(t *testing.T) {
 	again := d.Send(http.MethodPost, path, []byte(`{"method":"increment","args":[5]}`), key)
 	d.Restart()
 	later := d.Send(http.MethodPost, path, []byte(`{"method":"increment","args":[5]}`), key)
-	if first.Status != http.StatusOK || string(first.Body) != string(again.Body) || string(first.Body) != string(later.Body) {
+	if first.Status != http.StatusOK || string(first.Body) != string(again.Body) ||
+		string(first.Body) != string(later.Body) {
 		t.Errorf("replies differ:\n%s\n%s\n%s", first.Body, again.Body, later.Body)
 	}
 	other := d.Send(http.MethodPost, path, []byte(`{"method":"increment","args":[6]}`), key)

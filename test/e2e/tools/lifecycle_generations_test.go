@@ -26,19 +26,23 @@ func TestGenerations(t *testing.T) {
 		t.Errorf("program: %+v", got.Program)
 	}
 	q := m.LastQuestion()
-	if q.Kind != "repair" || !strings.Contains(q.User, breaks) || !strings.Contains(q.User, "boom") || !strings.Contains(q.User, "<failure_class>intrinsic</failure_class>") {
+	if q.Kind != "repair" || !strings.Contains(q.User, breaks) || !strings.Contains(q.User, "boom") ||
+		!strings.Contains(q.User, "<failure_class>intrinsic</failure_class>") {
 		t.Errorf("the repair request: %s\n%s", q.Kind, q.User)
 	}
 	list := d.List("/v1/tools/r/methods/m/generations")
-	if len(list) != 2 || list[0]["parent_id"] != "gen-1" || list[1]["trigger"] != "initial_forge" || list[1]["code"] != breaks || list[0]["code"] != fixed {
+	if len(list) != 2 || list[0]["parent_id"] != "gen-1" || list[1]["trigger"] != "initial_forge" ||
+		list[1]["code"] != breaks || list[0]["code"] != fixed {
 		t.Errorf("generations: %v", list)
 	}
-	if a := d.Get("/v1/tools/r/methods/m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 || a["last_failure_class"] != "intrinsic" || a["code"] != fixed {
+	if a := d.Get("/v1/tools/r/methods/m"); a["repair_count_since_regen"] != 1.0 ||
+		a["intrinsic_failure_count"] != 1.0 || a["last_failure_class"] != "intrinsic" || a["code"] != fixed {
 		t.Errorf("artifact: %v", a)
 	}
 	d.WantValue(d.Call(s, "m", "good"), "good", "persisted")
 	e := d.Get("/v1/calls/" + got.CallID)
-	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["code"] != fixed || !rig.Equal("fixed", e["outcome"].(map[string]any)["value"]) {
+	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["code"] != fixed ||
+		!rig.Equal("fixed", e["outcome"].(map[string]any)["value"]) {
 		t.Errorf("log entry: %v", e)
 	}
 	if f, _ := e["attempt_failures"].([]any); len(f) != 1 {
@@ -62,7 +66,9 @@ func TestSamePathTwentyTimes(t *testing.T) {
 		var path []string
 		for _, x := range []any{1, 1, "bad", "bad", 1} {
 			got := d.Call(s, "m", x)
-			path = append(path, fmt.Sprint(got.Program.Selection.Decision, got.Program.Selection.Reason, got.Program.Source, got.Program.Trigger, got.Program.Generation, got.Outcome.Value, got.Outcome.ErrorType, got.Attempts))
+			path = append(path, fmt.Sprint(got.Program.Selection.Decision, got.Program.Selection.Reason,
+				got.Program.Source, got.Program.Trigger, got.Program.Generation, got.Outcome.Value,
+				got.Outcome.ErrorType, got.Attempts))
 		}
 		for _, q := range m.Questions() {
 			if q.Role == role {
@@ -98,12 +104,14 @@ func TestThreeGenerationsAreKept(t *testing.T) {
 	}
 	var listed []string
 	for _, g := range d.List("/v1/tools/r/methods/m/generations") {
-		listed = append(listed, fmt.Sprint(g["id"], " of ", g["parent_id"], " by ", g["trigger"], ": ", g["success_count"]))
+		listed = append(listed, fmt.Sprint(g["id"], " of ", g["parent_id"], " by ", g["trigger"], ": ",
+			g["success_count"]))
 		if !strings.Contains(g["code"].(string), "fixed") {
 			t.Errorf("%s has no code", g["id"])
 		}
 	}
-	want := []string{"gen-7 of gen-6 by regenerate:requested: 1", "gen-6 of gen-5 by regenerate:requested: 1", "gen-5 of gen-4 by regenerate:requested: 1"}
+	want := []string{"gen-7 of gen-6 by regenerate:requested: 1", "gen-6 of gen-5 by regenerate:requested: 1",
+		"gen-5 of gen-4 by regenerate:requested: 1"}
 	if !reflect.DeepEqual(listed, want) {
 		t.Errorf("kept: %q", listed)
 	}
@@ -153,7 +161,8 @@ func TestTimesOfArtifacts(t *testing.T) {
 	}
 	set("48h")
 	d.Call(s, "m", "bad")
-	if later, usedLater, repaired = stamps(); !later.Equal(made) || repaired.Sub(made) < 2*day || usedLater.Sub(used) < 2*day {
+	if later, usedLater, repaired = stamps(); !later.Equal(made) || repaired.Sub(made) < 2*day ||
+		usedLater.Sub(used) < 2*day {
 		t.Errorf("repaired: made %s, used %s, repaired %s", later, usedLater, repaired)
 	}
 }
@@ -167,7 +176,8 @@ func TestHealthyOneOfEachContractIsKept(t *testing.T) {
 	s := d.Session("c")
 	const contracts = 6
 	call := func(n int) rig.Reply {
-		return d.Invoke(s, map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"deliverable": map[string]any{"type": "number", "minimum": -n}}})
+		return d.Invoke(s, map[string]any{"method": "m", "args": []any{1},
+			"contract": map[string]any{"deliverable": map[string]any{"type": "number", "minimum": -n}}})
 	}
 	for n := range contracts {
 		m.Answer("c", "m", openaiCode(strings.Replace(rig.ProgFixes, "fixed", fmt.Sprintf("fixed %d", n), 1)))

@@ -18,9 +18,11 @@ func TestTracing(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("delegator")
 	trace := "4bf92f3577b34da6a3ce929d0e0e4736"
-	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"compute"}`), map[string]string{"traceparent": "00-" + trace + "-00f067aa0ba902b7-01", "X-Request-Id": "mine-1"})
+	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"compute"}`),
+		map[string]string{"traceparent": "00-" + trace + "-00f067aa0ba902b7-01", "X-Request-Id": "mine-1"})
 	var got rig.Reply
-	if err := json.Unmarshal(r.Body, &got); err != nil || got.TraceID != trace || r.Header.Get("X-Request-Id") != "mine-1" {
+	if err := json.Unmarshal(r.Body, &got); err != nil || got.TraceID != trace ||
+		r.Header.Get("X-Request-Id") != "mine-1" {
 		t.Errorf("trace %q, request id %q, %v", got.TraceID, r.Header.Get("X-Request-Id"), err)
 	}
 	for _, rec := range d.History(s) {
@@ -44,7 +46,8 @@ func TestTracing(t *testing.T) {
 // the capped figures of the busiest artifacts.
 func TestSeen(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program("\tn := 0\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == \"echo\" {\n\t\t\tn++\n\t\t}\n\t}\n\treturn n, nil")}, "assistant.echo": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"assistant.count": {rig.Program(
+		"\tn := 0\n\tfor _, r := range call.History() {\n\t\tif r.MethodName == \"echo\" {\n\t\t\tn++\n\t\t}\n\t}\n\treturn n, nil")}, "assistant.echo": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
 	d.Call(s, "echo")
@@ -52,7 +55,8 @@ func TestSeen(t *testing.T) {
 	d.Call(s, "count")
 	metrics := string(d.Do(http.StatusOK, http.MethodGet, "/metrics", nil).Body)
 	for _, line := range strings.Split(metrics, "\n") {
-		if strings.Contains(line, s) || strings.Contains(line, `"assistant"`) && !strings.HasPrefix(line, "recurgent_artifact_") {
+		if strings.Contains(line, s) || strings.Contains(line, `"assistant"`) &&
+			!strings.HasPrefix(line, "recurgent_artifact_") {
 			t.Errorf("an open label: %s", line)
 		}
 	}
@@ -67,7 +71,8 @@ func TestSeen(t *testing.T) {
 			t.Fatalf("line %d: %v", i, err)
 		}
 		reads := e["method"] == "count"
-		if e["runtime"] != "go" || e["history_record_appended"] != true || e["conversation_history_size"] != float64(i+1) || e["history_access_detected"] != reads {
+		if e["runtime"] != "go" || e["history_record_appended"] != true ||
+			e["conversation_history_size"] != float64(i+1) || e["history_access_detected"] != reads {
 			t.Errorf("line %d: %s", i, line)
 		}
 		if tags, _ := e["history_query_patterns"].([]any); reads != (len(tags) > 0) {
@@ -104,13 +109,20 @@ func TestThirteenFields(t *testing.T) {
 		call rig.Reply
 		want map[string]any
 	}{
-		{"fresh", fresh, map[string]any{"program_source": "generated", "artifact_hit": false, "artifact_success_count": 1, "artifact_generation_trigger": "initial_forge", "repair_attempted": false, "failure_class": ""}},
-		{"warm", warm, map[string]any{"program_source": "persisted", "artifact_hit": true, "artifact_success_count": 2, "artifact_failure_count": 0, "repair_succeeded": false}},
-		{"repaired", repaired, map[string]any{"program_source": "repaired", "artifact_intrinsic_failure_count": 1, "artifact_failure_count": 1, "artifact_generation_trigger": "repair:execution", "repair_attempted": true, "repair_succeeded": true}},
-		{"extrinsic", extrinsic, map[string]any{"program_source": "persisted", "artifact_extrinsic_failure_count": 1, "artifact_intrinsic_failure_count": 0, "artifact_adaptive_failure_count": 0, "failure_class": "extrinsic"}},
+		{"fresh", fresh, map[string]any{"program_source": "generated", "artifact_hit": false,
+			"artifact_success_count": 1, "artifact_generation_trigger": "initial_forge", "repair_attempted": false,
+			"failure_class": ""}},
+		{"warm", warm, map[string]any{"program_source": "persisted", "artifact_hit": true, "artifact_success_count": 2,
+			"artifact_failure_count": 0, "repair_succeeded": false}},
+		{"repaired", repaired, map[string]any{"program_source": "repaired", "artifact_intrinsic_failure_count": 1,
+			"artifact_failure_count": 1, "artifact_generation_trigger": "repair:execution", "repair_attempted": true,
+			"repair_succeeded": true}},
+		{"extrinsic", extrinsic, map[string]any{"program_source": "persisted", "artifact_extrinsic_failure_count": 1,
+			"artifact_intrinsic_failure_count": 0, "artifact_adaptive_failure_count": 0, "failure_class": "extrinsic"}},
 	} {
 		e := d.LogOf(tt.call)
-		for _, k := range strings.Fields("program_source artifact_hit artifact_prompt_version artifact_contract_fingerprint artifact_success_count artifact_failure_count artifact_intrinsic_failure_count artifact_adaptive_failure_count artifact_extrinsic_failure_count artifact_generation_trigger repair_attempted repair_succeeded failure_class") {
+		for _, k := range strings.Fields(
+			"program_source artifact_hit artifact_prompt_version artifact_contract_fingerprint artifact_success_count artifact_failure_count artifact_intrinsic_failure_count artifact_adaptive_failure_count artifact_extrinsic_failure_count artifact_generation_trigger repair_attempted repair_succeeded failure_class") {
 			if _, ok := e[k]; !ok {
 				t.Errorf("%s: no %s", tt.name, k)
 			}
@@ -126,8 +138,11 @@ func TestThirteenFields(t *testing.T) {
 // The thirteen fields stand on every line of the call log, whatever the call was and wherever it is read.
 func TestThirteenFieldsOnEveryLine(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "r.broken": {"package tool\n\nfunc Run(call"}, "r.honest": {rig.Program("\treturn nil, recurgent.Fail(\"no\", \"no\")")},
-		"r.dead": {rig.Status(http.StatusUnauthorized)}, "r.nests": {rig.Program("\treturn call.Tool(\"r\").Call(\"m\", 1).Value, nil")}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes},
+		"r.broken": {"package tool\n\nfunc Run(call"},
+		"r.honest": {rig.Program("\treturn nil, recurgent.Fail(\"no\", \"no\")")},
+		"r.dead":   {rig.Status(http.StatusUnauthorized)},
+		"r.nests":  {rig.Program("\treturn call.Tool(\"r\").Call(\"m\", 1).Value, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m", 1)
@@ -137,7 +152,8 @@ func TestThirteenFieldsOnEveryLine(t *testing.T) {
 		d.Call(s, method)
 	}
 	d.Call(s, "name=", "Ann")
-	fields := strings.Fields("program_source artifact_hit artifact_prompt_version artifact_contract_fingerprint artifact_success_count artifact_failure_count artifact_intrinsic_failure_count artifact_adaptive_failure_count artifact_extrinsic_failure_count artifact_generation_trigger repair_attempted repair_succeeded failure_class")
+	fields := strings.Fields(
+		"program_source artifact_hit artifact_prompt_version artifact_contract_fingerprint artifact_success_count artifact_failure_count artifact_intrinsic_failure_count artifact_adaptive_failure_count artifact_extrinsic_failure_count artifact_generation_trigger repair_attempted repair_succeeded failure_class")
 	check := func(where string, e map[string]any) {
 		t.Helper()
 		for _, k := range fields {
@@ -145,7 +161,8 @@ func TestThirteenFieldsOnEveryLine(t *testing.T) {
 				t.Errorf("%s, %v (%v): no %s", where, e["method"], e["program_source"], k)
 			}
 		}
-		if sum := e["artifact_intrinsic_failure_count"].(float64) + e["artifact_adaptive_failure_count"].(float64) + e["artifact_extrinsic_failure_count"].(float64); sum != e["artifact_failure_count"] {
+		if sum := e["artifact_intrinsic_failure_count"].(float64) + e["artifact_adaptive_failure_count"].(float64) +
+			e["artifact_extrinsic_failure_count"].(float64); sum != e["artifact_failure_count"] {
 			t.Errorf("%s, %v: failures %v, their sum is %v", where, e["method"], e["artifact_failure_count"], sum)
 		}
 	}

@@ -61,7 +61,8 @@ func TestPlaybookCommands(t *testing.T) {
 	tools("regenerates", "regenerate", "r", "m", "--reason", "suspect")
 	asked = len(m.Questions())
 	got := d.Call(s, "m", 1)
-	if len(m.Questions()) != asked+1 || got.Program.Trigger != "regenerate:suspect" || d.Artifact("r", "m")["repair_count_since_regen"] != 0.0 {
+	if len(m.Questions()) != asked+1 || got.Program.Trigger != "regenerate:suspect" ||
+		d.Artifact("r", "m")["repair_count_since_regen"] != 0.0 {
 		t.Errorf("after regenerate: %+v", got.Program)
 	}
 	file := filepath.Join(d.Dir, "own.go")
@@ -73,7 +74,8 @@ func TestPlaybookCommands(t *testing.T) {
 		t.Errorf("an empty program was taken: %s", out)
 	}
 	out := tools("suspect", "audit", "--json")
-	for _, part := range []string{"artifact.quarantine", "artifact.promote", "artifact.rollback", "artifact.put", `"actor":"local"`, `"undo":"POST /v1/maintenance/audit/aud_`, "checked by hand"} {
+	for _, part := range []string{"artifact.quarantine", "artifact.promote", "artifact.rollback", "artifact.put",
+		`"actor":"local"`, `"undo":"POST /v1/maintenance/audit/aud_`, "checked by hand"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("the audit trail lacks %s", part)
 		}
@@ -84,7 +86,8 @@ func TestPlaybookCommands(t *testing.T) {
 func TestPolicyCommands(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, nil)
-	if out, _, code := d.Client("policy", "set", "repair_enabled=false", "degraded.min_failures=5"); code != 0 || !strings.Contains(out, `"min_failures": 5`) {
+	if out, _, code := d.Client("policy", "set", "repair_enabled=false",
+		"degraded.min_failures=5"); code != 0 || !strings.Contains(out, `"min_failures": 5`) {
 		t.Errorf("policy set: %d %s", code, out)
 	}
 	if out, _, code := d.Client("policy", "get", "repair_enabled"); code != 0 || strings.TrimSpace(out) != "false" {
@@ -96,7 +99,9 @@ func TestPolicyCommands(t *testing.T) {
 	if _, _, code := d.Client("policy", "get", "degraded.min_failures.x"); code == 0 {
 		t.Error("a part of a number")
 	}
-	if out, _, code := d.Client("policy", "set", "repair_enabled=null", `{"degraded":null}`); code != 0 || !strings.Contains(out, `"min_failures": 3`) || !strings.Contains(out, `"repair_enabled": true`) {
+	if out, _, code := d.Client("policy", "set", "repair_enabled=null",
+		`{"degraded":null}`); code != 0 || !strings.Contains(out, `"min_failures": 3`) ||
+		!strings.Contains(out, `"repair_enabled": true`) {
 		t.Errorf("a null brings defaults back: %d %s", code, out)
 	}
 	if _, errs, code := d.Client("policy", "set", "no_such=1"); code == 0 || !strings.Contains(errs, "no_such") {
@@ -113,7 +118,8 @@ func TestArchiveIsUndoneToTheByte(t *testing.T) {
 	before := fileOf(d, "m")
 	view := string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools/r/methods/m", nil).Body)
 	for _, args := range [][]string{{"archive", "r"}, {"prune", "--days", "0"}} { // dry runs
-		if out, errs, code := d.Client(append([]string{"tools"}, args...)...); code != 0 || !strings.Contains(out, "would be archived") {
+		if out, errs, code := d.Client(append([]string{"tools"},
+			args...)...); code != 0 || !strings.Contains(out, "would be archived") {
 			t.Errorf("%v: %d %s%s", args, code, out, errs)
 		}
 	}
@@ -150,7 +156,8 @@ func TestTimePasses(t *testing.T) {
 	if user := m.LastQuestion().User; strings.Contains(user, "- old") || !strings.Contains(user, "- fresh") {
 		t.Errorf("the stale tool is not behind the fresh one:\n%s", user)
 	}
-	if got := d.Get("/v1/maintenance/stale?days=30")["data"].([]any); len(got) != 2 || got[0].(map[string]any)["role"] != "old" { // the tool and its program
+	// the tool and its program
+	if got := d.Get("/v1/maintenance/stale?days=30")["data"].([]any); len(got) != 2 || got[0].(map[string]any)["role"] != "old" {
 		t.Errorf("stale: %v", got)
 	}
 	d.WantValue(d.Call(old, "m", 2), 2, "persisted")

@@ -30,16 +30,19 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 	google, yahoo := rig.NewSource(t, rig.ItemsBody), rig.NewSource(t, rig.ItemsBody)
 	yahoo.Body(`{"items":["y"]}`)
 	m := rig.NewModel(t, rig.Script{
-		"google news.read": {rig.ProgFetches, strings.ReplaceAll(rig.ProgFetches, "Items", "Entries")}, "yahoo news.read": {rig.ProgFetches},
-		"assistant.ask": {rig.Program("\tall := map[string]any{}\n\tfor role, url := range map[string]any{\"google news\": call.Arg(1, \"google\"), \"yahoo news\": call.Arg(2, \"yahoo\")} {\n" +
-			"\t\to := call.Tool(role).Call(\"read\", url)\n\t\tif o.OK() {\n\t\t\tall[role] = o.Value\n\t\t} else {\n\t\t\tall[role] = o.ErrorType\n\t\t}\n\t}\n\treturn all, nil")},
+		"google news.read": {rig.ProgFetches, strings.ReplaceAll(rig.ProgFetches, "Items", "Entries")},
+		"yahoo news.read":  {rig.ProgFetches},
+		"assistant.ask": {rig.Program(
+			"\tall := map[string]any{}\n\tfor role, url := range map[string]any{\"google news\": call.Arg(1, \"google\"), \"yahoo news\": call.Arg(2, \"yahoo\")} {\n" +
+				"\t\to := call.Tool(role).Call(\"read\", url)\n\t\tif o.OK() {\n\t\t\tall[role] = o.Value\n\t\t} else {\n\t\t\tall[role] = o.ErrorType\n\t\t}\n\t}\n\treturn all, nil")},
 	})
 	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host())
 	s := d.Session("assistant")
 	ask := func(what string, google2, yahoo2 any) {
 		t.Helper()
 		got := d.Call(s, "ask", what, google.URL, yahoo.URL)
-		d.WantValue(got, map[string]any{"google news": google2, "yahoo news": yahoo2}, "generated") // a dispatch-like method is asked anew
+		// a dispatch-like method is asked anew
+		d.WantValue(got, map[string]any{"google news": google2, "yahoo news": yahoo2}, "generated")
 	}
 	both := []any{"a", "b"}
 	ask("what is new?", both, []any{"y"})
@@ -58,10 +61,12 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 	if g, y := m.Count("google news", "read"), m.Count("yahoo news", "read"); g != 2 || y != 1 {
 		t.Errorf("asked for google %d times, for yahoo %d; want a forge and a repair, and a forge", g, y)
 	}
-	if a := d.Artifact("google%20news", "read"); a["adaptive_failure_count"] != 1.0 || a["history"].([]any)[0].(map[string]any)["trigger"] != "repair:parse_failed" {
+	if a := d.Artifact("google%20news", "read"); a["adaptive_failure_count"] != 1.0 ||
+		a["history"].([]any)[0].(map[string]any)["trigger"] != "repair:parse_failed" {
 		t.Errorf("google: %v", a["history"])
 	}
-	if a := d.Artifact("yahoo%20news", "read"); a["extrinsic_failure_count"] != 5.0 || a["recent_failure_rate"] != 0.0 || a["success_count"] != 4.0 {
+	if a := d.Artifact("yahoo%20news", "read"); a["extrinsic_failure_count"] != 5.0 ||
+		a["recent_failure_rate"] != 0.0 || a["success_count"] != 4.0 {
 		t.Errorf("yahoo: %v extrinsic failures, %v successes", a["extrinsic_failure_count"], a["success_count"])
 	}
 }
@@ -70,7 +75,8 @@ func TestNewsWorkflowOverRestarts(t *testing.T) {
 func TestSevenCriteria(t *testing.T) {
 	t.Parallel()
 	f := rig.NewSource(t, rig.ItemsBody)
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}, "p.m": {rig.ProgAdd}, "news.read": {rig.ProgFetches}, "x.before": {rig.ProgEcho}, "x.after": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic}, "p.m": {rig.ProgAdd}, "news.read": {rig.ProgFetches},
+		"x.before": {rig.ProgEcho}, "x.after": {rig.ProgEcho}})
 	d := rig.Start(t, m, "--fetch-allow", f.Host())
 	for _, c := range []struct {
 		name  string
@@ -88,7 +94,8 @@ func TestSevenCriteria(t *testing.T) {
 }
 
 func contractsPersist(t *testing.T, d *rig.Daemon, _ *rig.Model, _ *rig.Source) {
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/p", map[string]any{"purpose": "arithmetic", "deliverable": map[string]any{"type": "number"}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/p", map[string]any{"purpose": "arithmetic",
+		"deliverable": map[string]any{"type": "number"}})
 	before := d.Get("/v1/tools/p")
 	d.Restart()
 	if after := d.Get("/v1/tools/p"); !rig.Equal(before, after) {
@@ -121,7 +128,8 @@ func promptsChange(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 
 func repairsAreBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 	s := d.Session("r")
-	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0}, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0},
+		"degraded": map[string]any{"min_failures": 20}})
 	d.Call(s, "m", 1)
 	for range 5 {
 		d.WantError(d.Call(s, "m", "bad"), "execution")
@@ -152,8 +160,10 @@ func classesSeparate(t *testing.T, d *rig.Daemon, m *rig.Model, f *rig.Source) {
 	if q := m.Questions(); m.Count("news", "read") == asked || q[len(q)-1].Role != "news" {
 		t.Error("a changed format started no repair")
 	}
-	if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 100.0 || a["adaptive_failure_count"] != 1.0 || a["intrinsic_failure_count"] != 0.0 {
-		t.Errorf("counted %v, %v, %v", a["extrinsic_failure_count"], a["adaptive_failure_count"], a["intrinsic_failure_count"])
+	if a := d.Artifact("news", "read"); a["extrinsic_failure_count"] != 100.0 || a["adaptive_failure_count"] != 1.0 ||
+		a["intrinsic_failure_count"] != 0.0 {
+		t.Errorf("counted %v, %v, %v", a["extrinsic_failure_count"], a["adaptive_failure_count"],
+			a["intrinsic_failure_count"])
 	}
 }
 
@@ -166,7 +176,8 @@ func promptIsBounded(t *testing.T, d *rig.Daemon, m *rig.Model, _ *rig.Source) {
 	}
 	few := known("before")
 	for i := range 110 {
-		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/more_%03d", i), map[string]any{"purpose": "one more"})
+		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/more_%03d", i),
+			map[string]any{"purpose": "one more"})
 	}
 	if n := known("after"); n != 12 || few > 12 {
 		t.Errorf("%d known tools in the prompt, %d before", n, few)

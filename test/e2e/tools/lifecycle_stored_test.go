@@ -82,8 +82,10 @@ func TestPromptRefactorKeepsArtifacts(t *testing.T) {
 	})
 	got := d.Call(s, "m", 2, 2)
 	d.WantValue(got, 4, "persisted")
-	if a := d.Artifact("p", "m"); a["success_count"] != 4.0 || a["prompt_version"] != "2026-02-15.depth-aware.v3" || len(m.Questions()) != 1 {
-		t.Errorf("%v successes, version %v, %d model requests", a["success_count"], a["prompt_version"], len(m.Questions()))
+	if a := d.Artifact("p", "m"); a["success_count"] != 4.0 || a["prompt_version"] != "2026-02-15.depth-aware.v3" ||
+		len(m.Questions()) != 1 {
+		t.Errorf("%v successes, version %v, %d model requests", a["success_count"], a["prompt_version"],
+			len(m.Questions()))
 	}
 }
 
@@ -96,7 +98,8 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := rig.Program("\tdata, _ := os.ReadFile(\""+secret+"\")\n\treturn string(data), nil", "os")
-	m := rig.NewModel(t, rig.Script{"thief.m": {rig.ProgFixes}, "manifest.m": {rig.ProgFixes}, "abi.m": {rig.ProgFixes}, "engine.m": {rig.ProgFixes}})
+	m := rig.NewModel(t, rig.Script{"thief.m": {rig.ProgFixes}, "manifest.m": {rig.ProgFixes}, "abi.m": {rig.ProgFixes},
+		"engine.m": {rig.ProgFixes}})
 	d := rig.Start(t, m)
 	for _, role := range []string{"thief", "manifest", "abi", "engine"} {
 		d.Call(d.Session(role), "m", 1)
@@ -115,7 +118,8 @@ func TestStoredCodeIsNotTrusted(t *testing.T) {
 	})
 	editArtifact(d, "engine", "m", func(a map[string]any) { latest(a)["interpreter"] = "another engine 9.9" })
 	for _, c := range []struct{ role, source, reason string }{
-		{"thief", "repaired", "healthy"}, {"manifest", "generated", "dependencies_not_allowed"}, {"abi", "generated", "runtime_incompatible"}, {"engine", "persisted", "healthy"},
+		{"thief", "repaired", "healthy"}, {"manifest", "generated", "dependencies_not_allowed"},
+		{"abi", "generated", "runtime_incompatible"}, {"engine", "persisted", "healthy"},
 	} {
 		got := d.Call(d.Session(c.role), "m", 1)
 		d.WantValue(got, 1, c.source)
@@ -147,15 +151,18 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 	d.Call(s, "m", 1) // nor by another one that was asked for
 	d.Policy(map[string]any{"force_generation": false})
 	a := d.Artifact("r", "m")
-	if a["lifecycle_state"] != "degraded" || a["code"] != rig.ProgMayPanic || a["recent_failure_rate"] != 0.8 || len(a["history"].([]any)) != 1 {
-		t.Errorf("pinned: %v, rate %v, %d generations", a["lifecycle_state"], a["recent_failure_rate"], len(a["history"].([]any)))
+	if a["lifecycle_state"] != "degraded" || a["code"] != rig.ProgMayPanic || a["recent_failure_rate"] != 0.8 ||
+		len(a["history"].([]any)) != 1 {
+		t.Errorf("pinned: %v, rate %v, %d generations", a["lifecycle_state"], a["recent_failure_rate"],
+			len(a["history"].([]any)))
 	}
 	operate("unpin")
 	d.Restart()
 	m.Answer("r", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", 1) // an argument that the old program would serve
 	d.WantValue(got, 1, "repaired")
-	if sel := got.Program.Selection; sel.Decision != "repair" || sel.Reason != "degraded" || got.Program.Trigger != "repair:degraded" {
+	if sel := got.Program.Selection; sel.Decision != "repair" || sel.Reason != "degraded" ||
+		got.Program.Trigger != "repair:degraded" {
 		t.Errorf("selection %+v, trigger %s", sel, got.Program.Trigger)
 	}
 	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "boom") {
@@ -165,7 +172,8 @@ func TestDegradedIsRepairedFirst(t *testing.T) {
 		t.Errorf("the degraded program ran first: %v", failures)
 	}
 	g := d.Artifact("r", "m")["history"].([]any)[0].(map[string]any)
-	if g["window"] != "o" || g["success_count"] != 1.0 || g["intrinsic_failure_count"] != 0.0 { // the window starts anew
+	// the window starts anew
+	if g["window"] != "o" || g["success_count"] != 1.0 || g["intrinsic_failure_count"] != 0.0 {
 		t.Errorf("the new generation: window %v, %v successes", g["window"], g["success_count"])
 	}
 }
@@ -182,7 +190,8 @@ func TestCacheabilityByTheSyntaxTree(t *testing.T) {
 		{"baked", rig.Program("\tcity := \"Paris\"\n\treturn \"the weather of \" + city, nil"), "input_baked_code", 3},
 		{"fooled", rig.Program("\t// call.Args is what counts: call.Arg(0, \"x\")\n\treturn \"call.Args \" + \"call.Kwargs\", nil"), "arg_ignored_code", 3},
 		{"uses", rig.Program("\t// Paris\n\treturn call.Arg(0, \"x\"), nil"), "stable_method_default", 1},
-		{"passes", rig.Program("\treturn first(call), nil") + "\nfunc first(c *recurgent.Call) any { return c.Args[0] }\n", "stable_method_default", 1},
+		{"passes", rig.Program("\treturn first(call), nil") +
+			"\nfunc first(c *recurgent.Call) any { return c.Args[0] }\n", "stable_method_default", 1},
 	}
 	answers := rig.Script{}
 	for _, c := range cases {
@@ -194,8 +203,10 @@ func TestCacheabilityByTheSyntaxTree(t *testing.T) {
 	for _, c := range cases {
 		for _, x := range []string{"Paris", "Rome", "Oslo"} {
 			got := d.Call(s, c.method, x)
-			if e := d.LogOf(got); x == "Paris" && (e["cacheability_reason"] != c.reason || e["cacheable"] != (c.forged == 1)) {
-				t.Errorf("%s: cacheable %v because of %v, want %s", c.method, e["cacheable"], e["cacheability_reason"], c.reason)
+			if e := d.LogOf(got); x == "Paris" && (e["cacheability_reason"] != c.reason ||
+				e["cacheable"] != (c.forged == 1)) {
+				t.Errorf("%s: cacheable %v because of %v, want %s", c.method, e["cacheable"], e["cacheability_reason"],
+					c.reason)
 			}
 		}
 		if n := m.Count("cache", c.method); n != c.forged {

@@ -21,17 +21,20 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 	d.WantValue(d.Call(s, "m", 1), 1, "generated")
 	repaired := d.Call(s, "m", "bad")
 	d.WantValue(repaired, "fixed", "repaired")
-	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "boom") || !strings.Contains(q.User, `<args>["bad"]</args>`) {
+	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "boom") ||
+		!strings.Contains(q.User, `<args>["bad"]</args>`) {
 		t.Errorf("the repair was asked with %s:\n%s", q.Kind, q.User)
 	}
 	e := d.LogOf(repaired)
-	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["execution_repair_attempts"] != 1.0 || e["rollback_applied"] != true || len(e["attempt_failures"].([]any)) != 1 {
+	if e["repair_attempted"] != true || e["repair_succeeded"] != true || e["execution_repair_attempts"] != 1.0 ||
+		e["rollback_applied"] != true || len(e["attempt_failures"].([]any)) != 1 {
 		t.Errorf("log of the repair: %v", e)
 	}
 	if a := d.Artifact("r", "m"); a["repair_count_since_regen"] != 1.0 || a["intrinsic_failure_count"] != 1.0 {
 		t.Errorf("artifact after a repair: %v", a)
 	}
-	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0}, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"execution_repair_budget": 0, "backoff": map[string]any{"base_seconds": 0},
+		"degraded": map[string]any{"min_failures": 20}})
 	s = d.Session("b")
 	d.Call(s, "m", 1)
 	for range 4 {
@@ -43,7 +46,8 @@ func TestRepairPathAndBudgetPath(t *testing.T) {
 			kinds += q.Kind[:1]
 		}
 	}
-	if kinds != "frfrfrff" { // the first forge, three repairs each followed by a new program, then a new program at once
+	// the first forge, three repairs each followed by a new program, then a new program at once
+	if kinds != "frfrfrff" {
 		t.Errorf("requests %s, want f rf rf rf f", kinds)
 	}
 	a := d.Artifact("b", "m")
@@ -68,7 +72,8 @@ func TestHonestRepairIsBounded(t *testing.T) {
 	refuses := rig.Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"nothing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	m := rig.NewModel(t, rig.Script{"h.m": {rig.ProgMayPanic, refuses}})
 	d := rig.Start(t, m)
-	d.Policy(map[string]any{"fixtures_enabled": false, "degraded": map[string]any{"min_failures": 20}, "backoff": map[string]any{"base_seconds": 0}})
+	d.Policy(map[string]any{"fixtures_enabled": false, "degraded": map[string]any{"min_failures": 20},
+		"backoff": map[string]any{"base_seconds": 0}})
 	s := d.Session("h")
 	d.Call(s, "m", 1)
 	for range 5 {
@@ -87,7 +92,8 @@ func TestHonestRepairIsBounded(t *testing.T) {
 // named to the model, in the log and with the generations; with fixtures off the same repair is accepted.
 func TestProofOverHTTP(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"pf.m": {rig.ProgMayPanic, rig.ProgBreaks}, "off.m": {rig.ProgMayPanic, rig.ProgBreaks}})
+	m := rig.NewModel(t, rig.Script{"pf.m": {rig.ProgMayPanic, rig.ProgBreaks},
+		"off.m": {rig.ProgMayPanic, rig.ProgBreaks}})
 	d := rig.Start(t, m)
 	s := d.Session("pf")
 	first := d.Call(s, "m", 1)
@@ -98,10 +104,12 @@ func TestProofOverHTTP(t *testing.T) {
 		t.Errorf("%d generations, want the predecessor alone", n)
 	}
 	rejections, _ := list["rejections"].([]any)
-	if len(rejections) == 0 || rejections[0].(map[string]any)["fixture"] != first.CallID || rejections[0].(map[string]any)["stage"] != "proof" {
+	if len(rejections) == 0 || rejections[0].(map[string]any)["fixture"] != first.CallID ||
+		rejections[0].(map[string]any)["stage"] != "proof" {
 		t.Errorf("rejections %v, want the fixture %s", rejections, first.CallID)
 	}
-	if text := string(rig.MustJSON(d.LogOf(refused)["attempt_failures"])); !strings.Contains(text, first.CallID) || !strings.Contains(text, `"proof"`) {
+	if text := string(rig.MustJSON(d.LogOf(
+		refused)["attempt_failures"])); !strings.Contains(text, first.CallID) || !strings.Contains(text, `"proof"`) {
 		t.Errorf("the log does not name the fixture: %s", text)
 	}
 	if !strings.Contains(m.LastQuestion().User, "broke an earlier call") {
@@ -123,14 +131,16 @@ func TestContractMismatch(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("c")
 	call := func(deliverable map[string]any, purpose string) rig.Reply {
-		return d.Invoke(s, map[string]any{"method": "m", "args": []any{1}, "contract": map[string]any{"purpose": purpose, "deliverable": deliverable}})
+		return d.Invoke(s, map[string]any{"method": "m", "args": []any{1},
+			"contract": map[string]any{"purpose": purpose, "deliverable": deliverable}})
 	}
 	number, wrapped := map[string]any{"type": "number"}, map[string]any{"type": "object", "required": []any{"v"}}
 	d.WantValue(call(number, "one"), 1, "generated")
 	d.WantValue(call(number, "reworded"), 1, "persisted")
 	changed := call(wrapped, "one")
 	d.WantValue(changed, map[string]any{"v": 1}, "repaired")
-	if q := m.LastQuestion(); changed.Program.Trigger != "repair:contract_changed" || !strings.Contains(q.User, "fixed") || !strings.Contains(q.User, "required") {
+	if q := m.LastQuestion(); changed.Program.Trigger != "repair:contract_changed" ||
+		!strings.Contains(q.User, "fixed") || !strings.Contains(q.User, "required") {
 		t.Errorf("trigger %s, asked:\n%s", changed.Program.Trigger, q.User)
 	}
 	for range 3 {
@@ -162,7 +172,8 @@ func TestOutageDoesNotDemote(t *testing.T) {
 		}
 	}
 	a := d.Artifact("news", "read")
-	if a["extrinsic_failure_count"] != 24.0 || a["recent_failure_rate"] != 0.0 || a["lifecycle_state"] != "probation" || a["last_failure_class"] != "extrinsic" {
+	if a["extrinsic_failure_count"] != 24.0 || a["recent_failure_rate"] != 0.0 || a["lifecycle_state"] != "probation" ||
+		a["last_failure_class"] != "extrinsic" {
 		t.Errorf("artifact after the outage: %v", a)
 	}
 	f.Body(rig.ItemsBody)
@@ -175,7 +186,8 @@ func TestOutageDoesNotDemote(t *testing.T) {
 	m.Answer("news", "read", openaiCode(strings.ReplaceAll(rig.ProgFetches, "Items", "Entries")))
 	got := d.Call(s, "read", f.URL)
 	d.WantValue(got, []any{"a"}, "repaired")
-	if a := d.Artifact("news", "read"); a["adaptive_failure_count"] != 1.0 || got.Program.Trigger != "repair:parse_failed" {
+	if a := d.Artifact("news", "read"); a["adaptive_failure_count"] != 1.0 ||
+		got.Program.Trigger != "repair:parse_failed" {
 		t.Errorf("after the drift: adaptive %v, trigger %s", a["adaptive_failure_count"], got.Program.Trigger)
 	}
 }
@@ -183,11 +195,13 @@ func TestOutageDoesNotDemote(t *testing.T) {
 // Of 150 tools the prompt holds the 12 that rank best, and stays as long as with 12.
 func TestKnownToolsAreBounded(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"good.m": {rig.ProgAdd}, "good tool.y": {rig.ProgAdd}, "good tool.z": {rig.ProgAdd}})
+	m := rig.NewModel(t, rig.Script{"good.m": {rig.ProgAdd}, "good tool.y": {rig.ProgAdd},
+		"good tool.z": {rig.ProgAdd}})
 	d := rig.Start(t, m)
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
-			d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/tool_%03d", i), map[string]any{"purpose": "purpose of a tool"})
+			d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/tool_%03d", i),
+				map[string]any{"purpose": "purpose of a tool"})
 		}
 	}
 	put(0, 12)
@@ -240,7 +254,8 @@ func TestSwitches(t *testing.T) {
 	d.Policy(map[string]any{"force_generation": false, "repair_enabled": false})
 	m.Answer("w", "m", openaiCode(rig.ProgFixes))
 	got := d.Call(s, "m", "bad")
-	if d.WantValue(got, "fixed", "generated"); m.LastQuestion().Kind != "forge" || got.Program.Trigger != "regenerate:repair_disabled" {
+	if d.WantValue(got, "fixed", "generated"); m.LastQuestion().Kind != "forge" ||
+		got.Program.Trigger != "regenerate:repair_disabled" {
 		t.Errorf("repair off: %s, %s", m.LastQuestion().Kind, got.Program.Trigger)
 	}
 }
@@ -255,7 +270,8 @@ func TestConcurrentWriters(t *testing.T) {
 	for range n {
 		s := d.Session("calculator")
 		wg.Go(func() {
-			if r, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method":"add","args":[2,3]}`), nil); err != nil || r.Status != 200 {
+			if r, err := d.Try(t.Context(), http.MethodPost, "/v1/sessions/"+s+"/calls",
+				[]byte(`{"method":"add","args":[2,3]}`), nil); err != nil || r.Status != 200 {
 				t.Errorf("%v %d", err, r.Status)
 			}
 		})

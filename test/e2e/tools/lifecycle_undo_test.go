@@ -59,10 +59,12 @@ func operationsOn(d *rig.Daemon) []undoable {
 		{"archive", m, "m", remove(m), true, true},
 		{"archive of the tool", methods, "m", remove("/v1/tools/r"), true, true},
 		{"prune", m, "m", func() {
-			d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/prune", map[string]any{"stale_days": 0, "dry_run": false})
+			d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/prune",
+				map[string]any{"stale_days": 0, "dry_run": false})
 		}, true, true},
 		{"policy", "/v1/policy", "m", func() {
-			d.Policy(map[string]any{"repair_enabled": false, "degraded": map[string]any{"rate": 0.5}, "artifact_read_roles": []any{"r"}})
+			d.Policy(map[string]any{"repair_enabled": false, "degraded": map[string]any{"rate": 0.5},
+				"artifact_read_roles": []any{"r"}})
 		}, false, true},
 	}
 }
@@ -101,8 +103,9 @@ func TestEveryActIsUndoneToTheByte(t *testing.T) {
 	d.Call(s, "m", 1)
 	d.Call(s, "m", "bad") // gen-2
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/m/regenerate", map[string]any{})
-	d.Call(s, "m", 2)                                                                      // gen-3
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"}) // its first program made it known
+	d.Call(s, "m", 2) // gen-3
+	// its first program made it known
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "first"})
 	for _, a := range operationsOn(d) {
 		checkUndone(d, a)
 	}
@@ -148,7 +151,8 @@ func checkContractUndone(d *rig.Daemon) {
 		return string(rig.MustJSON(o))
 	}
 	before := terms()
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "second", "deliverable": map[string]any{"type": "number"}})
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "second",
+		"deliverable": map[string]any{"type": "number"}})
 	undoLast(d)
 	if is := terms(); is != before {
 		d.T.Errorf("contract: undone %s, was %s", is, before)
@@ -174,10 +178,12 @@ func TestUndoLater(t *testing.T) {
 	reset := id()
 	d.Call(s, "m", 1)
 	d.Call(s, "m", 1)
-	if out, errs, code := d.Client("tools", "undo", reset, "--reason", "by mistake"); code != 0 || !strings.Contains(out, "r.m: undone") {
+	if out, errs, code := d.Client("tools", "undo", reset, "--reason",
+		"by mistake"); code != 0 || !strings.Contains(out, "r.m: undone") {
 		t.Errorf("tools undo: %d %s%s", code, out, errs)
 	}
-	if a := d.Artifact("r", "m"); a["success_count"] != 5.0 || a["lifecycle_state"] != "probation" || !rig.Equal("ooooo", a["history"].([]any)[0].(map[string]any)["window"]) {
+	if a := d.Artifact("r", "m"); a["success_count"] != 5.0 || a["lifecycle_state"] != "probation" ||
+		!rig.Equal("ooooo", a["history"].([]any)[0].(map[string]any)["window"]) {
 		t.Errorf("after the undo: %v calls, %v", a["success_count"], a["lifecycle_state"])
 	}
 	problem := func(status int, path, code string) {
@@ -200,7 +206,8 @@ func TestUndoLater(t *testing.T) {
 			}
 		}
 	}
-	if last := audit[len(audit)-2]; last["undoes"] != reset || last["reason"] != "by mistake" || last["actor"] != "local" || last["action"] != "artifact.undo" {
+	if last := audit[len(audit)-2]; last["undoes"] != reset || last["reason"] != "by mistake" ||
+		last["actor"] != "local" || last["action"] != "artifact.undo" {
 		t.Errorf("the undo's own entry: %v", last)
 	}
 }

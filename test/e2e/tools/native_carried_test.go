@@ -32,7 +32,8 @@ func TestCarriedCompiler(t *testing.T) {
 	wantCarried := func() {
 		t.Helper()
 		tier, _ := d.Get("/v1/version")["native"].(map[string]any)
-		if tier["state"] != "on" || tier["from"] != "carried" || tier["toolchain"] != runtime.Version() || !strings.Contains(d.Output.String(), "on ("+runtime.Version()+", carried)") {
+		if tier["state"] != "on" || tier["from"] != "carried" || tier["toolchain"] != runtime.Version() ||
+			!strings.Contains(d.Output.String(), "on ("+runtime.Version()+", carried)") {
 			t.Fatalf("the tier is %v", tier)
 		}
 	}
@@ -47,7 +48,8 @@ func TestCarriedCompiler(t *testing.T) {
 		}
 	}
 	builds()
-	if out, errs, code := rig.RunBinary(t, binary, append(rig.Environment(d.Dir), env...), "doctor"); !strings.Contains(out, runtime.Version()+", which is carried") {
+	if out, errs, code := rig.RunBinary(t, binary, append(rig.Environment(d.Dir), env...),
+		"doctor"); !strings.Contains(out, runtime.Version()+", which is carried") {
 		t.Errorf("doctor: %d\n%s%s", code, out, errs)
 	}
 	tools, err := filepath.Glob(filepath.Join(d.State(), "native", "cache", "packages-*", "compile"))

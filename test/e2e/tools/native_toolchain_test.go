@@ -19,18 +19,21 @@ func TestPlantedCache(t *testing.T) {
 		t.Skip("long: compiles the packages that programs import")
 	}
 	t.Parallel()
-	d := rig.StartIn(t, rig.NewModel(t, rig.Script{"worker.double": {rig.Program("\tn, _ := call.Args[0].(float64)\n\treturn n * 2, nil")}}), []string{rig.OwnCompiler})
+	d := rig.StartIn(t, rig.NewModel(t,
+		rig.Script{"worker.double": {rig.Program("\tn, _ := call.Args[0].(float64)\n\treturn n * 2, nil")}}),
+		[]string{rig.OwnCompiler})
 	s := d.Session("worker")
 	d.WantValue(d.Call(s, "double", 4), 8, "generated")
 	d.Stop(syscall.SIGTERM)
 	planted := 0
-	if err := filepath.WalkDir(filepath.Join(d.State(), "native", "cache"), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		planted++
-		return errors.Join(os.Remove(path), os.WriteFile(path, []byte("planted"), 0o755))
-	}); err != nil || planted < 10 {
+	if err := filepath.WalkDir(filepath.Join(d.State(), "native", "cache"),
+		func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			planted++
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("planted"), 0o755))
+		}); err != nil || planted < 10 {
 		t.Fatalf("%d files were replaced, %v", planted, err)
 	}
 	d.Start()
@@ -48,7 +51,9 @@ func TestToolchainGone(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "go")
 	tools := filepath.Join(root, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH)
-	for name, text := range map[string]string{filepath.Join(root, "bin", "go"): "#!", filepath.Join(root, "VERSION"): runtime.Version() + "\n", filepath.Join(tools, "compile"): "", filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
+	for name, text := range map[string]string{filepath.Join(root, "bin", "go"): "#!",
+		filepath.Join(root, "VERSION"): runtime.Version() + "\n", filepath.Join(tools, "compile"): "",
+		filepath.Join(tools, "link"): "", filepath.Join(tools, "asm"): ""} {
 		rig.WriteAt(t, name, text)
 		if err := os.Chmod(name, 0o755); err != nil {
 			t.Fatal(err)

@@ -57,7 +57,8 @@ func serve(t *testing.T, programs []generate.Program, wants []native.Result) {
 			case !rig.Equal(want, o.Value):
 				t.Errorf("seed %d, %s: got another value: %s", p.Seed, source, firstDifference(o.Value, want))
 			case got.Program.Source != source || got.Attempts != 1:
-				t.Errorf("seed %d: source %s after %d attempts, want %s after one", p.Seed, got.Program.Source, got.Attempts, source)
+				t.Errorf("seed %d: source %s after %d attempts, want %s after one", p.Seed, got.Program.Source,
+					got.Attempts, source)
 			}
 		}
 	}

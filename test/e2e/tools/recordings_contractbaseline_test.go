@@ -16,7 +16,8 @@ func tallies(entries []map[string]any) map[string]map[string]int {
 	for _, e := range entries {
 		role := e["role"].(string)
 		if out[role] == nil {
-			out[role] = map[string]int{"weak_successes": 0, "user_corrections": 0, "contract_violations": 0, "errors": 0, "repairs": 0}
+			out[role] = map[string]int{"weak_successes": 0, "user_corrections": 0, "contract_violations": 0,
+				"errors": 0, "repairs": 0}
 		}
 		n := out[role]
 		n["calls"]++
@@ -24,7 +25,8 @@ func tallies(entries []map[string]any) map[string]map[string]int {
 		usage, _ := e["usage"].(map[string]any)
 		requests, _ := usage["model_requests"].(float64)
 		n["model_requests"] += int(requests)
-		for name, field := range map[string]string{"weak_successes": "weak_success", "user_corrections": "user_correction_detected", "repairs": "repair_succeeded"} {
+		for name, field := range map[string]string{"weak_successes": "weak_success",
+			"user_corrections": "user_correction_detected", "repairs": "repair_succeeded"} {
 			if e[field] == true {
 				n[name]++
 			}
@@ -46,12 +48,18 @@ func tallies(entries []map[string]any) map[string]map[string]int {
 // calls before and after a person applied what was recommended, with their counts on file.
 func TestContractBaselines(t *testing.T) {
 	t.Parallel()
-	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()), rig.NewSource(t, rig.NewsBody("N1"))
-	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull}, "calculator.add": {rig.ProgAdd},
-		"news.google": {rig.ProgHeadlines(google.URL)}, "news.yahoo": {rig.ProgHeadlines(yahoo.URL), rig.ProgHeadlines(google.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)}})
-	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host()+","+nyt.Host(), "--policy", "new_reach=allow") // a repair of yahoo asks google
+	google, yahoo, nyt := rig.NewSource(t, rig.NewsBody("G1", "G2")), rig.NewSource(t, rig.NewsBody()),
+		rig.NewSource(t, rig.NewsBody("N1"))
+	m := rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull},
+		"calculator.add": {rig.ProgAdd},
+		"news.google":    {rig.ProgHeadlines(google.URL)}, "news.yahoo": {rig.ProgHeadlines(yahoo.URL),
+			rig.ProgHeadlines(google.URL)}, "news.nyt": {rig.ProgHeadlines(nyt.URL)}})
+	// a repair of yahoo asks google
+	d := rig.Start(t, m, "--fetch-allow", google.Host()+","+yahoo.Host()+","+nyt.Host(), "--policy", "new_reach=allow")
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/movie%20finder", rig.MovieContract)
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/news", map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object", "required": []any{"status", "headlines"}}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/news",
+		map[string]any{"purpose": "headlines", "deliverable": map[string]any{"type": "object",
+			"required": []any{"status", "headlines"}}})
 	seen := map[string]bool{}
 	round := func() map[string]any {
 		movies, news, sums := d.Session("movie finder"), d.Session("news"), d.Session("calculator")
@@ -76,7 +84,8 @@ func TestContractBaselines(t *testing.T) {
 		}
 		open := map[string]any{}
 		for _, r := range d.Recommendations("") {
-			open[r["role"].(string)+"."+r["method"].(string)] = map[string]any{"kind": r["kind"], "score": r["score"], "simulation": r["simulation"]}
+			open[r["role"].(string)+"."+r["method"].(string)] = map[string]any{"kind": r["kind"], "score": r["score"],
+				"simulation": r["simulation"]}
 		}
 		return map[string]any{"calls": tallies(entries), "recommendations": open}
 	}

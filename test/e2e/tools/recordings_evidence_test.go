@@ -34,7 +34,8 @@ type trace struct {
 
 // withoutMemory has the daemon forget what the policy can have it forget. Beside it each call has a session of its own, and
 // no verdict is sent.
-var withoutMemory = map[string]any{"artifact_read_enabled": false, "fixtures_enabled": false, "known_tools_prompt_limit": 0, "history_preview_limit": 0}
+var withoutMemory = map[string]any{"artifact_read_enabled": false, "fixtures_enabled": false,
+	"known_tools_prompt_limit": 0, "history_preview_limit": 0}
 
 // The programs that a model wrote for the scenarios answer as on file, with memory and without: traces, table, picture and the numbers of the
 // report on recursion. With RECURGENTD_RECORD_BASELINES, the base URL of a model's server, they are recorded anew.
@@ -55,7 +56,8 @@ func TestMemoryPays(t *testing.T) {
 	}
 	for _, s := range evidenceScenarios {
 		was, is := before.sums[s], after.sums[s]
-		if is["requests"] >= was["requests"] || is["tokens"] >= was["tokens"] || is["right"] < was["right"] || s == "control" && is["right"] != was["right"] {
+		if is["requests"] >= was["requests"] || is["tokens"] >= was["tokens"] || is["right"] < was["right"] ||
+			s == "control" && is["right"] != was["right"] {
 			t.Errorf("%s: memory gains nothing: %v, then %v", s, was, is)
 		}
 	}
@@ -70,13 +72,15 @@ func evidence(t *testing.T, name string) trace {
 	recording := evidenceDir + name + ".recording.jsonl"
 	args, env := []string{"--provider", "replay"}, []string(nil)
 	if model := os.Getenv("RECURGENTD_RECORD_BASELINES"); model != "" {
-		args, env = []string{"--provider", "record", "--provider-timeout", "1h", "--model", "assistant"}, []string{"OPENAI_BASE_URL=" + model}
+		args, env = []string{"--provider", "record", "--provider-timeout", "1h", "--model", "assistant"},
+			[]string{"OPENAI_BASE_URL=" + model}
 		if err := os.WriteFile(recording, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w := newWorld(t)
-	d, ahead := rig.StartAheadIn(t, nil, env, append(args, "--recording", rig.Absolute(t, recording), "--fetch-allow", w.hosts(), "--durability", "interval:1s")...)
+	d, ahead := rig.StartAheadIn(t, nil, env, append(args, "--recording", rig.Absolute(t, recording), "--fetch-allow",
+		w.hosts(), "--durability", "interval:1s")...)
 	if env != nil {
 		d.HTTP.Timeout = time.Hour
 	}
@@ -116,7 +120,8 @@ func evidence(t *testing.T, name string) trace {
 	}
 	out.counts = d.Get("/v1/reports/history-usage?since=2000-01-01T00:00:00Z")
 	out.write(entries)
-	if text, err := os.ReadFile(recording); err != nil || bytes.Count(text, []byte("\n")) != out.sums["all"]["requests"] {
+	if text, err := os.ReadFile(recording); err != nil || bytes.Count(text,
+		[]byte("\n")) != out.sums["all"]["requests"] {
 		t.Errorf("%d requests, and as many lines are not in %s (%v)", out.sums["all"]["requests"], recording, err)
 	}
 	out.lines = w.named(out.lines)
@@ -134,7 +139,8 @@ func (q question) judge(r rig.Reply) string {
 	}
 	value := string(rig.MustJSON(r.Outcome.Value))
 	lacks := func(s string) bool { return !strings.Contains(value, s) }
-	if q.want == nil && q.not == nil || slices.ContainsFunc(q.want, lacks) || slices.ContainsFunc(q.not, func(s string) bool { return !lacks(s) }) {
+	if q.want == nil && q.not == nil || slices.ContainsFunc(q.want, lacks) ||
+		slices.ContainsFunc(q.not, func(s string) bool { return !lacks(s) }) {
 		return "wrong"
 	}
 	return "right"
@@ -152,7 +158,8 @@ func callWrong(d *rig.Daemon, r rig.Reply, note string) (state, generation strin
 	}
 }
 
-var traceFields = strings.Fields(`scenario role method args depth outcome_status outcome_error_type program_source artifact_hit artifact_generation_trigger generation_attempt lifecycle_state
+var traceFields = strings.Fields(
+	`scenario role method args depth outcome_status outcome_error_type program_source artifact_hit artifact_generation_trigger generation_attempt lifecycle_state
 	failure_class repair_attempted repair_succeeded conversation_history_size history_access_detected history_query_patterns weak_success weak_success_reasons
 	user_correction_detected usage value judged correction correction_usage`)
 

@@ -27,8 +27,10 @@ func (tr *trace) add(scenario string, e object) {
 				n["tokens"] += int(u["prompt_tokens"].(float64) + u["completion_tokens"].(float64))
 			}
 		}
-		for what, is := range map[string]bool{"stored": e["artifact_hit"] == true, "repairs": e["repair_succeeded"] == true, "weak": e["weak_success"] == true,
-			"re-asked": e["user_correction_detected"] == true, "history": e["history_access_detected"] == true, "corrections": e["correction"] == "adopted"} {
+		for what, is := range map[string]bool{"stored": e["artifact_hit"] == true,
+			"repairs": e["repair_succeeded"] == true, "weak": e["weak_success"] == true,
+			"re-asked": e["user_correction_detected"] == true, "history": e["history_access_detected"] == true,
+			"corrections": e["correction"] == "adopted"} {
 			if is {
 				n[what]++
 			}
@@ -41,8 +43,10 @@ func (tr *trace) add(scenario string, e object) {
 
 // evidenceTable is the comparison in Markdown.
 func evidenceTable(runs map[string]trace) string {
-	columns := []string{"calls", "stored", "requests", "tokens", "right", "wrong", "none", "corrections", "repairs", "weak", "re-asked", "history"}
-	out := "| scenario | | " + strings.Join(columns, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(columns)) + "\n"
+	columns := []string{"calls", "stored", "requests", "tokens", "right", "wrong", "none", "corrections", "repairs",
+		"weak", "re-asked", "history"}
+	out := "| scenario | | " + strings.Join(columns, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(columns)) +
+		"\n"
 	for _, s := range evidenceScenarios {
 		for _, run := range []string{"before", "after"} {
 			out += "| " + s + " | " + run
@@ -63,7 +67,8 @@ func evidencePicture(runs map[string]trace) []byte {
 	for i, panel := range []struct {
 		title string
 		of    func(n map[string]int) int
-	}{{"requests to the model", func(n map[string]int) int { return n["requests"] }}, {"tokens, in thousands", func(n map[string]int) int { return (n["tokens"] + 500) / 1000 }},
+	}{{"requests to the model", func(n map[string]int) int { return n["requests"] }},
+		{"tokens, in thousands", func(n map[string]int) int { return (n["tokens"] + 500) / 1000 }},
 		{"answers wrong or missing", func(n map[string]int) int { return n["wrong"] + n["none"] }}} {
 		left, most := 20+250*i, 1
 		for _, run := range runs {

@@ -25,7 +25,8 @@ func (w *world) hosts() string {
 
 // named has names in the place of addresses that change from run to run.
 func (w *world) named(text []byte) []byte {
-	for name, s := range map[string]*rig.Source{"herald": w.herald, "courier": w.courier, "gazette": w.gazette, "films": w.films} {
+	for name, s := range map[string]*rig.Source{"herald": w.herald, "courier": w.courier, "gazette": w.gazette,
+		"films": w.films} {
 		text = bytes.ReplaceAll(text, []byte(s.Host()), []byte(name+".example"))
 	}
 	return text
@@ -35,12 +36,16 @@ func (w *world) named(text []byte) []byte {
 func (w *world) day(n int) {
 	var items, stories, old, changed string
 	for i, topic := range []string{"Harbour strike", "Budget vote", "Flood watch"} {
-		items += fmt.Sprintf("<item><title>Herald %d: %s</title><link>http://herald.example/%d/%d</link></item>", n, topic, n, i)
-		stories += fmt.Sprintf(`%s{"headline":"Courier %d: %s","desk":"city"}`, map[bool]string{true: ","}[i > 0], n, topic)
-		old += fmt.Sprintf(`<article><h2><a href="/%d/%d">Gazette %d: %s</a></h2><p>By our staff.</p></article>`, n, i, n, topic)
+		items += fmt.Sprintf("<item><title>Herald %d: %s</title><link>http://herald.example/%d/%d</link></item>", n,
+			topic, n, i)
+		stories += fmt.Sprintf(`%s{"headline":"Courier %d: %s","desk":"city"}`, map[bool]string{true: ","}[i > 0], n,
+			topic)
+		old += fmt.Sprintf(`<article><h2><a href="/%d/%d">Gazette %d: %s</a></h2><p>By our staff.</p></article>`, n, i,
+			n, topic)
 		changed += fmt.Sprintf(`<div class="card"><span class="hl">Gazette %d: %s</span> <a href="/%d/%d">Read on</a></div>`, n, topic, n, i)
 	}
-	w.herald.Body(`<?xml version="1.0"?><rss version="2.0"><channel><title>The Herald</title>` + items + "</channel></rss>")
+	w.herald.Body(`<?xml version="1.0"?><rss version="2.0"><channel><title>The Herald</title>` + items +
+		"</channel></rss>")
 	w.courier.Body(`{"edition":"morning","stories":[` + stories + "]}")
 	if n == 3 {
 		w.courier.Status(http.StatusServiceUnavailable)
@@ -67,9 +72,11 @@ func (w *world) questions(ahead func(by string)) (all []question) {
 			name, path string
 			site       *rig.Source
 		}{{"Herald", "/rss.xml", w.herald}, {"Courier", "/api/stories.json", w.courier}, {"Gazette", "/", w.gazette}} {
-			q := question{scenario: "news", role: "news", method: "headlines", args: []any{s.site.URL + s.path}, note: "these are not the headlines that the site shows today"}
+			q := question{scenario: "news", role: "news", method: "headlines", args: []any{s.site.URL + s.path},
+				note: "these are not the headlines that the site shows today"}
 			if day != 3 || s.name != "Courier" {
-				q.want, q.not = []string{fmt.Sprintf("%s %d: Harbour strike", s.name, day), fmt.Sprintf("%s %d: Flood watch", s.name, day)}, []string{"Read on", "Sport"}
+				q.want, q.not = []string{fmt.Sprintf("%s %d: Harbour strike", s.name, day),
+					fmt.Sprintf("%s %d: Flood watch", s.name, day)}, []string{"Read on", "Sport"}
 			}
 			if i == 0 {
 				q.before = func() { w.day(day); ahead(fmt.Sprintf("%dh", 24*(day-1))) }
@@ -78,32 +85,47 @@ func (w *world) questions(ahead func(by string)) (all []question) {
 		}
 		if day == 1 || day == 5 {
 			all = append(all, question{scenario: "news", role: "assistant", method: "ask",
-				args: []any{"What do the Herald and the Gazette say about the harbour strike?", map[string]any{"Herald": w.herald.URL + "/rss.xml", "Gazette": w.gazette.URL + "/"}},
-				want: []string{fmt.Sprintf("Herald %d: Harbour strike", day), fmt.Sprintf("Gazette %d: Harbour strike", day)}, not: []string{"Budget"}, note: "only what is about the harbour strike"})
+				args: []any{"What do the Herald and the Gazette say about the harbour strike?",
+					map[string]any{"Herald": w.herald.URL + "/rss.xml", "Gazette": w.gazette.URL + "/"}},
+				want: []string{fmt.Sprintf("Herald %d: Harbour strike", day),
+					fmt.Sprintf("Gazette %d: Harbour strike", day)}, not: []string{"Budget"},
+				note: "only what is about the harbour strike"})
 		}
 	}
 	films := func(method string, want, not []string, note string, args ...any) {
-		all = append(all, question{scenario: "films", role: "film finder", method: method, args: args, want: want, not: not, note: note})
+		all = append(all, question{scenario: "films", role: "film finder", method: method, args: args, want: want,
+			not: not, note: note})
 	}
 	list, few := w.films.URL+"/films.json", "a film with fewer than 1000 votes does not count, leave it out"
-	films("find", []string{"Meridian", "The Long Orbit"}, []string{"Ordinary"}, "the listing calls science fiction Sci-Fi", list, "science fiction")
+	films("find", []string{"Meridian", "The Long Orbit"}, []string{"Ordinary"},
+		"the listing calls science fiction Sci-Fi", list, "science fiction")
 	films("find", []string{"Ordinary Light", "Copper Street"}, []string{"Meridian"}, "", list, "drama")
-	films("ask", []string{"Ordinary Light", "Copper Street"}, []string{"A House in Winter"}, "of the dramas just found, those after 2000", "and which of these are after 2000?")
+	films("ask", []string{"Ordinary Light", "Copper Street"}, []string{"A House in Winter"},
+		"of the dramas just found, those after 2000", "and which of these are after 2000?")
 	films("top", []string{"A House in Winter", "Meridian", "Copper Street"}, []string{"The Tin Shed"}, few, list, 3)
 	films("top", []string{"A House in Winter", "Meridian"}, []string{"The Tin Shed", "Copper"}, few, list, 2)
-	films("ask", []string{"A House in Winter"}, []string{"Meridian"}, "of the two films just listed, the older one", "and which of those two is the oldest?")
-	films("find", []string{"Meridian", "The Long Orbit"}, []string{"Ordinary"}, "the listing calls science fiction Sci-Fi", list, "science fiction")
-	films("top", []string{"A House in Winter", "Meridian", "Copper Street", "The Long Orbit"}, []string{"The Tin Shed"}, few, list, 4)
+	films("ask", []string{"A House in Winter"}, []string{"Meridian"}, "of the two films just listed, the older one",
+		"and which of those two is the oldest?")
+	films("find", []string{"Meridian", "The Long Orbit"}, []string{"Ordinary"},
+		"the listing calls science fiction Sci-Fi", list, "science fiction")
+	films("top", []string{"A House in Winter", "Meridian", "Copper Street", "The Long Orbit"}, []string{"The Tin Shed"},
+		few, list, 4)
 	debate := func(method string, want []string, note string, args ...any) {
-		all = append(all, question{scenario: "debate", role: "debate", method: method, args: args, want: want, note: note})
+		all = append(all, question{scenario: "debate", role: "debate", method: method, args: args, want: want,
+			note: note})
 	}
 	sides := []any{"stoic", "epicurean"}
-	debate("host", []string{"stoic", "epicurean", "irtue"}, "both sides speak, on the question", "Is virtue enough for happiness?", sides, 2)
-	debate("host", []string{"stoic", "epicurean", "death"}, "both sides speak, on the question", "Should we fear death?", sides, 1)
-	debate("ask", []string{"virtue"}, "the one on virtue, which had two rounds", "Which of our questions had more rounds?")
-	debate("host", []string{"stoic", "epicurean", "irtue"}, "both sides speak, on the question", "Is virtue enough for happiness?", sides, 1)
+	debate("host", []string{"stoic", "epicurean", "irtue"}, "both sides speak, on the question",
+		"Is virtue enough for happiness?", sides, 2)
+	debate("host", []string{"stoic", "epicurean", "death"}, "both sides speak, on the question",
+		"Should we fear death?", sides, 1)
+	debate("ask", []string{"virtue"}, "the one on virtue, which had two rounds",
+		"Which of our questions had more rounds?")
+	debate("host", []string{"stoic", "epicurean", "irtue"}, "both sides speak, on the question",
+		"Is virtue enough for happiness?", sides, 1)
 	sums := func(method, want string, args ...any) {
-		all = append(all, question{scenario: "control", role: "calculator", method: method, args: args, want: []string{want}, note: want})
+		all = append(all, question{scenario: "control", role: "calculator", method: method, args: args,
+			want: []string{want}, note: want})
 	}
 	sums("add", "5", 2, 3)
 	sums("add", "42", 40, 2)

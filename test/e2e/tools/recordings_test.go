@@ -27,7 +27,8 @@ func TestRecordedProgramsServe(t *testing.T) {
 					want = source
 				}
 				if !got.Outcome.OK || !rig.Equal(c.Expect, got.Outcome.Value) || got.Program.Source != want {
-					t.Errorf("%s call %d: got %s %v %s %s, want %s %v", k.ID, i+1, got.Program.Source, got.Outcome.Value, got.Outcome.ErrorType, got.Outcome.ErrorMessage, want, c.Expect)
+					t.Errorf("%s call %d: got %s %v %s %s, want %s %v", k.ID, i+1, got.Program.Source,
+						got.Outcome.Value, got.Outcome.ErrorType, got.Outcome.ErrorMessage, want, c.Expect)
 					ok = false
 				}
 			}

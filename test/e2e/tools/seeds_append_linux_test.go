@@ -29,12 +29,14 @@ func TestSeed000Line363(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := func(most uint64) {
-		if err := unix.Prlimit(d.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: was.Max}, nil); err != nil {
+		if err := unix.Prlimit(d.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: most, Max: was.Max},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	body := rig.Encode(t, object{"method": "add", "args": []any{3, 4}})
-	rig.Until(t, "a call is lost", func() bool { // where the store finds the disk full before the call's commit, the call is refused and leaves nothing
+	// where the store finds the disk full before the call's commit, the call is refused and leaves nothing
+	rig.Until(t, "a call is lost", func() bool {
 		limit(1)
 		lost := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", body, nil)
 		limit(was.Cur)

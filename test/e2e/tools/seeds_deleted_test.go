@@ -34,30 +34,37 @@ func TestSeed001Line241NothingUsedTodayIsDeleted(t *testing.T) {
 	d := rig.Start(t, m)
 	d.Call(d.Session("r"), "m", 1)
 	for _, dry := range []bool{true, false} {
-		p := d.Do(http.StatusUnprocessableEntity, http.MethodPost, prunePath, map[string]any{"stale_days": 0, "mode": "delete", "dry_run": dry}).Object(t)
-		if text := string(rig.MustJSON(p)); !strings.Contains(text, "/stale_days") || !strings.Contains(text, "at least 1") || !strings.Contains(text, "archive") {
+		p := d.Do(http.StatusUnprocessableEntity, http.MethodPost, prunePath,
+			map[string]any{"stale_days": 0, "mode": "delete", "dry_run": dry}).Object(t)
+		if text := string(rig.MustJSON(p)); !strings.Contains(text, "/stale_days") ||
+			!strings.Contains(text, "at least 1") || !strings.Contains(text, "archive") {
 			t.Errorf("dry run %v: %s", dry, text)
 		}
-		if _, errs, code := d.Client("tools", "prune", "--days", "0", "--mode", "delete", fmt.Sprintf("--yes=%v", !dry)); code == 0 || !strings.Contains(errs, "at least 1") {
+		if _, errs, code := d.Client("tools", "prune", "--days", "0", "--mode", "delete",
+			fmt.Sprintf("--yes=%v", !dry)); code == 0 || !strings.Contains(errs, "at least 1") {
 			t.Errorf("by the command, dry run %v: %d %s", dry, code, errs)
 		}
 	}
 	wanted := map[string]any{"maintenance": map[string]any{"mode": "delete", "stale_days": 0}}
-	for method, path := range map[string]string{http.MethodPatch: "/v1/policy", http.MethodPost: "/v1/policy/simulate"} {
+	for method, path := range map[string]string{http.MethodPatch: "/v1/policy",
+		http.MethodPost: "/v1/policy/simulate"} {
 		body := any(wanted)
 		if method == http.MethodPost {
 			body = map[string]any{"patch": wanted}
 		}
-		if text := string(d.Do(http.StatusUnprocessableEntity, method, path, body).Body); !strings.Contains(text, "/maintenance/stale_days") || !strings.Contains(text, "at least 1") {
+		if text := string(d.Do(http.StatusUnprocessableEntity, method, path,
+			body).Body); !strings.Contains(text, "/maintenance/stale_days") || !strings.Contains(text, "at least 1") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
-	if _, errs, code := d.Client("policy", "set", "maintenance.mode=delete", "maintenance.stale_days=0"); code == 0 || !strings.Contains(errs, "at least 1") {
+	if _, errs, code := d.Client("policy", "set", "maintenance.mode=delete",
+		"maintenance.stale_days=0"); code == 0 || !strings.Contains(errs, "at least 1") {
 		t.Errorf("the policy by the command: %d %s", code, errs)
 	}
 	d.Get("/v1/tools/r/methods/m")
 	d.Policy(map[string]any{"maintenance": map[string]any{"stale_days": 0}})
-	d.Do(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/policy", map[string]any{"maintenance": map[string]any{"mode": "delete"}})
+	d.Do(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/policy",
+		map[string]any{"maintenance": map[string]any{"mode": "delete"}})
 	d.Do(http.StatusOK, http.MethodPost, prunePath, map[string]any{"stale_days": 0, "dry_run": false})
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/tools/r/methods/m", nil)
 }
@@ -77,7 +84,8 @@ func TestSeed001Line241StoredScheduleOfNoDays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		edited := strings.NewReplacer(`"stale_days": 91`, `"stale_days": 0`, `"mode": "archive"`, `"mode": "delete"`).Replace(string(text))
+		edited := strings.NewReplacer(`"stale_days": 91`, `"stale_days": 0`, `"mode": "archive"`,
+			`"mode": "delete"`).Replace(string(text))
 		if edited == string(text) || !strings.Contains(edited, `"stale_days": 0`) {
 			t.Fatalf("the stored policy is %s", text)
 		}
@@ -103,15 +111,18 @@ func TestSeed001Line256DeletionIsUndoneForADay(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgFixes}})
 	d, set := rig.StartAhead(t, m)
 	d.Call(d.Session("r"), "m", 1)
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r/methods/m/examples", map[string]any{"examples": []any{map[string]any{"args": []any{7}, "expect": map[string]any{"value": 7}}}})
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r/methods/m/examples",
+		map[string]any{"examples": []any{map[string]any{"args": []any{7}, "expect": map[string]any{"value": 7}}}})
 	const path = "/v1/tools/r/methods/m"
 	view, file := storedBody(d, path), fileOf(d, "m")
 	set("48h")
-	if out, errs, code := d.Client("tools", "prune", "--days", "1", "--mode", "delete", "--yes"); code != 0 || !strings.Contains(out, "2 deleted; tools restore") {
+	if out, errs, code := d.Client("tools", "prune", "--days", "1", "--mode", "delete",
+		"--yes"); code != 0 || !strings.Contains(out, "2 deleted; tools restore") {
 		t.Fatalf("prune: %d %s%s", code, out, errs)
 	}
 	first := actID(d)
-	if e := entry(d, first); e["undo_request"] == nil || !strings.Contains(string(rig.MustJSON(e["after"])), "restorable_until") {
+	if e := entry(d, first); e["undo_request"] == nil || !strings.Contains(string(rig.MustJSON(e["after"])),
+		"restorable_until") {
 		t.Errorf("the entry of the deletion: %v", e)
 	}
 	d.Stop(syscall.SIGKILL)
@@ -141,7 +152,8 @@ func TestSeed001Line256DeletionIsUndoneForADay(t *testing.T) {
 	}
 	for _, id := range []string{second, third} {
 		undo(d, id, http.StatusConflict)
-		if e := entry(d, id); e["undo_request"] != nil || !strings.Contains(fmt.Sprint(e["undo_refused"]), "more than a day ago") {
+		if e := entry(d, id); e["undo_request"] != nil || !strings.Contains(fmt.Sprint(e["undo_refused"]),
+			"more than a day ago") {
 			t.Errorf("a day after: %v", e)
 		}
 	}
@@ -172,7 +184,9 @@ func TestSeed001Line256RestoredBelowANewerProgram(t *testing.T) {
 				t.Errorf("the reply says %s", got)
 			}
 			restored := actID(d)
-			if p := d.Do(http.StatusConflict, http.MethodPost, "/v1/maintenance/restore", map[string]any{"role": "r", "method": "m"}).Object(t); !strings.Contains(fmt.Sprint(p["detail"]), "gen-2") {
+			if p := d.Do(http.StatusConflict, http.MethodPost, "/v1/maintenance/restore",
+				map[string]any{"role": "r", "method": "m"}).Object(t); !strings.Contains(fmt.Sprint(p["detail"]),
+				"gen-2") {
 				t.Errorf("restored twice: %v", p)
 			}
 			undo(d, gone, http.StatusConflict) // it is back
@@ -243,7 +257,8 @@ func TestSeed001Line256RestoredIsWhatServed(t *testing.T) {
 	wantStale(d, d.Call(s, "convert", 0), 32) // the new one breaks the example, and waits
 	d.Do(http.StatusNoContent, http.MethodDelete, path, nil)
 	d.WantValue(d.Call(s, "convert", 0), 491.67, "generated")
-	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore", map[string]any{"role": "units", "method": "convert"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/maintenance/restore",
+		map[string]any{"role": "units", "method": "convert"})
 	d.Policy(object{"promotion": object{"enforce": true}})
 	d.WantValue(d.Call(s, "convert", 0), 491.67, "persisted")
 	d.Do(http.StatusOK, http.MethodPost, path+"/rollback", map[string]any{"generation": "gen-2"})

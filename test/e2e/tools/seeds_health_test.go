@@ -38,7 +38,8 @@ func TestSeed001Line327RecentFailuresDegrade(t *testing.T) {
 	}
 	a := d.Artifact("r", "m")
 	if degraded < 53 || a["lifecycle_state"] != "degraded" || d.Metric(`recurgent_artifacts{state="degraded"}`) != 1 {
-		t.Errorf("%v after %d degraded calls, metric %v", a["lifecycle_state"], degraded, d.Metric(`recurgent_artifacts{state="degraded"}`))
+		t.Errorf("%v after %d degraded calls, metric %v", a["lifecycle_state"], degraded,
+			d.Metric(`recurgent_artifacts{state="degraded"}`))
 	}
 	if spent := a["repair_count_since_regen"].(float64); spent > 2 || m.Count("r", "m") > 6 {
 		t.Errorf("%v repairs spent, %d requests", spent, m.Count("r", "m"))
@@ -67,7 +68,8 @@ func TestSeed001Line432PatchChainsAreBounded(t *testing.T) {
 		case q.Method == "honest" && call.Load() > 0:
 			return openaitest.Code(rig.ProgFails)
 		}
-		return openaitest.Code(rig.Program(fmt.Sprintf("\tif n, _ := call.Arg(0, \"n\").(float64); n > %d {\n\t\tpanic(\"too much\")\n\t}\n\treturn call.Arg(0, \"n\"), nil", call.Load())))
+		return openaitest.Code(rig.Program(fmt.Sprintf(
+			"\tif n, _ := call.Arg(0, \"n\").(float64); n > %d {\n\t\tpanic(\"too much\")\n\t}\n\treturn call.Arg(0, \"n\"), nil", call.Load())))
 	})
 	for _, method := range []string{"honest", "next"} {
 		d, ahead := rig.StartAhead(t, m)
@@ -112,7 +114,8 @@ func TestSeed001Line201ChangedSourcesAreRepairedFirst(t *testing.T) {
 	for range 2 { // drift_after
 		got = d.Call(s, "read", f.URL)
 	}
-	if d.WantValue(got, "New", "repaired"); got.Program.Trigger != "repair:no_headline" || m.LastQuestion().Kind != "repair" || m.Count("news", "read") != 2 {
+	if d.WantValue(got, "New", "repaired"); got.Program.Trigger != "repair:no_headline" ||
+		m.LastQuestion().Kind != "repair" || m.Count("news", "read") != 2 {
 		t.Errorf("%s, %s, %d requests", got.Program.Trigger, m.LastQuestion().Kind, m.Count("news", "read"))
 	}
 	if a := d.Artifact("news", "read"); a["adaptive_failure_count"] != 1.0 || a["intrinsic_failure_count"] != 0.0 {

@@ -19,9 +19,11 @@ func TestSeed000Line103(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant.count": {count}, "assistant.ranged": {ranged}}))
 	s := d.Session("assistant")
 	path := "/v1/sessions/" + s + "/context"
-	for i, stored := range []string{`{}`, `{"conversation_history": "broken"}`, `{"conversation_history": {"a": 1}}`, `{"conversation_history": 5}`,
+	for i, stored := range []string{`{}`, `{"conversation_history": "broken"}`, `{"conversation_history": {"a": 1}}`,
+		`{"conversation_history": 5}`,
 		`{"conversation_history": [1]}`, `{"conversation_history": null, "other": 1}`} { // by a merge patch
-		patched := d.Send(http.MethodPatch, path, []byte(stored), map[string]string{"Content-Type": "application/merge-patch+json"})
+		patched := d.Send(http.MethodPatch, path, []byte(stored),
+			map[string]string{"Content-Type": "application/merge-patch+json"})
 		for _, shown := range []object{patched.Object(t), d.Get(path)} {
 			if records, ok := shown["conversation_history"].([]any); patched.Status != http.StatusOK || !ok || len(records) != i {
 				t.Errorf("after %s: status %d, %v", stored, patched.Status, shown)
@@ -37,7 +39,8 @@ func TestSeed000Line103(t *testing.T) {
 	if e := d.LogOf(got); e["history_access_detected"] != true || e["replayable"] != true {
 		t.Errorf("the log: access %v, replayable %v", e["history_access_detected"], e["replayable"])
 	}
-	if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/replay", object{}).Object(t); r["equal"] != true {
+	if r := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+got.CallID+"/replay",
+		object{}).Object(t); r["equal"] != true {
 		t.Errorf("replayed: %v", r)
 	}
 }
@@ -51,9 +54,11 @@ func TestSeed002Line13(t *testing.T) {
 	never := rig.Program("\treturn map[string]any{\"q\": call.Kwargs[\"question\"], \"turns\": len(call.InputHistory())}, nil")
 	turn := func(q, a string) any { return object{"question": q, "answer": a, "password": "hush", "unknown": 1} }
 	given := object{"messages": []any{turn("q1", "a1"), turn("q2", "a2"), object{"answer": "a3", "question": "q3"}}}
-	want := [][2]string{{"user", "Question: q1\nPassword: [masked]"}, {"assistant", "Answer: a1"}, {"user", "Question: q2\nPassword: [masked]"}, {"assistant", "Answer: a2"},
+	want := [][2]string{{"user", "Question: q1\nPassword: [masked]"}, {"assistant", "Answer: a1"},
+		{"user", "Question: q2\nPassword: [masked]"}, {"assistant", "Answer: a2"},
 		{"user", "Question: q3"}, {"assistant", "Answer: a3"}}
-	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "password"}, object{"name": "past", "type": "history"}}, "outputs": []any{object{"name": "answer"}}}
+	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "password"},
+		object{"name": "past", "type": "history"}}, "outputs": []any{object{"name": "answer"}}}
 	current := map[string]string{} // the last message of the cold request, by how the history came
 	for name, with := range map[string]func(body object){
 		"none":     func(object) {},
@@ -89,10 +94,13 @@ func TestSeed002Line13(t *testing.T) {
 				current[name] = got[len(got)-1][1]
 			}
 		}
-		for code, bad := range map[string]any{"invalid_history_value": "x", "invalid_history_element": object{"messages": []any{turn("q", "a"), object{"question": "q"}}}} {
-			r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", rig.Encode(t, object{"method": "reply", "kwargs": object{"question": "fine", "past": bad}}), nil)
+		for code, bad := range map[string]any{"invalid_history_value": "x",
+			"invalid_history_element": object{"messages": []any{turn("q", "a"), object{"question": "q"}}}} {
+			r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls",
+				rig.Encode(t, object{"method": "reply", "kwargs": object{"question": "fine", "past": bad}}), nil)
 			p := r.Object(t)
-			if r.Status != http.StatusUnprocessableEntity || p["code"] != code || code == "invalid_history_element" && p["index"] != 1.0 {
+			if r.Status != http.StatusUnprocessableEntity || p["code"] != code || code == "invalid_history_element" &&
+				p["index"] != 1.0 {
 				t.Errorf("%s: a bad argument: status %d, %v", name, r.Status, p)
 			}
 		}
@@ -108,7 +116,8 @@ func TestSeed002Line13(t *testing.T) {
 // without those of nested calls.
 func TestSeed000Line138(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"assistant.parent": {rig.Program("\treturn call.Tool(\"helper\").Call(\"one\").Value, nil")}, "helper.one": {rig.Program("\treturn 1, nil")},
+	m := rig.NewModel(t, rig.Script{"assistant.parent": {rig.Program(
+		"\treturn call.Tool(\"helper\").Call(\"one\").Value, nil")}, "helper.one": {rig.Program("\treturn 1, nil")},
 		"assistant.count": {rig.Program("\treturn len(call.History()), nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -138,7 +147,8 @@ func TestSeed000Line138(t *testing.T) {
 func TestSeed002Line62(t *testing.T) {
 	t.Parallel()
 	reply := rig.Program("\treturn map[string]any{\"q\": call.Arg(0, \"question\"), \"turns\": len(call.InputHistory())}, nil")
-	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "past", "type": "history"}}, "outputs": []any{object{"name": "answer"}}}
+	signature := object{"inputs": []any{object{"name": "question"}, object{"name": "past", "type": "history"}},
+		"outputs": []any{object{"name": "answer"}}}
 	given := object{"messages": []any{object{"question": "q1", "answer": "a1"}}}
 	for _, of := range []string{"session", "role"} {
 		current := map[int]string{}
@@ -153,12 +163,16 @@ func TestSeed002Line62(t *testing.T) {
 			s := d.Session("qa", terms)
 			d.WantValue(d.Call(s, "reply", args...), object{"q": "fine", "turns": turns}, "generated")
 			got := rig.Messages(t, m, 0)
-			if between := got[1 : len(got)-1]; len(between) != 2*turns || turns > 0 && (between[0] != [2]string{"user", "Question: q1"} || between[1] != [2]string{"assistant", "Answer: a1"}) {
+			if between := got[1 : len(got)-1]; len(between) != 2*turns || turns > 0 &&
+				(between[0] != [2]string{"user", "Question: q1"} || between[1] != [2]string{"assistant",
+					"Answer: a1"}) {
 				t.Errorf("%s, %d turns: between the system message and the request stand %q", of, turns, between)
 			}
 			current[turns] = got[len(got)-1][1]
-			for code, bad := range map[string]any{"invalid_history_value": 5, "invalid_history_element": object{"messages": []any{7}}} {
-				r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", rig.Encode(t, object{"method": "reply", "args": []any{"fine", bad}}), nil)
+			for code, bad := range map[string]any{"invalid_history_value": 5,
+				"invalid_history_element": object{"messages": []any{7}}} {
+				r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls",
+					rig.Encode(t, object{"method": "reply", "args": []any{"fine", bad}}), nil)
 				if p := r.Object(t); r.Status != http.StatusUnprocessableEntity || p["code"] != code {
 					t.Errorf("%s: %v by position: status %d, %v", of, bad, r.Status, p)
 				}
@@ -175,7 +189,8 @@ func TestSeed000Line66(t *testing.T) {
 	t.Parallel()
 	asks := rig.Program("\tcall.Delegate(\"made\", recurgent.Contract{Purpose: \"numbers\"}).Call(\"one\")\n\tcall.Tool(\"found\").Call(\"one\")\n\tcall.Tool(\"given\").Call(\"one\")\n\treturn call.Args, nil")
 	one := rig.Program("\treturn 1, nil")
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"boss.asks": {asks}, "made.one": {one}, "found.one": {one}, "given.one": {one}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"boss.asks": {asks}, "made.one": {one}, "found.one": {one},
+		"given.one": {one}}))
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/given", object{"purpose": "numbers"})
 	s := d.Session("boss")
 	for range 3 {

@@ -24,7 +24,8 @@ func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no results\", \"films\": []any{}, \"for\": call.Arg(0, \"evening\")}, nil")
 	lists := rig.Program("\treturn call.Tools(), nil")
 	shows := rig.Program("\treturn call.Tool(\"cinema\").Call(\"listFilms\", call.Arg(0, \"day\")).Value, nil")
-	m := rig.NewModel(t, rig.Script{"cinema.listFilms": {weak}, "cinema.rateFilm": {rig.ProgGiven}, "bar.mixDrink": {rig.ProgGiven}, "host.show": {shows}, "host.list": {lists}})
+	m := rig.NewModel(t, rig.Script{"cinema.listFilms": {weak}, "cinema.rateFilm": {rig.ProgGiven},
+		"bar.mixDrink": {rig.ProgGiven}, "host.show": {shows}, "host.list": {lists}})
 	m.Otherwise(rig.ProgGiven)
 	d := rig.Start(t, m)
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/cinema", object{"purpose": "films on show"})
@@ -39,7 +40,8 @@ func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 		d.Call(d.Session("guest"), fmt.Sprintf("films%d", n), "listFilms or mixDrink") // who has no program yet
 		known := knownIn(m)
 		for _, name := range []string{"listFilms(evening", "rateFilm(", "mixDrink(", "cinema", "bar"} {
-			if got, want := strings.Contains(known, name), strings.Contains(" "+methods+" "+tools, " "+name); got != want {
+			if got, want := strings.Contains(known, name), strings.Contains(" "+methods+" "+tools,
+				" "+name); got != want {
 				t.Errorf("%s: that the known tools have %s is %v:\n%s", state, name, got, known)
 			}
 		}
@@ -50,7 +52,8 @@ func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 				t.Errorf("%s: that a program is listed %s is %v", state, name, there)
 			}
 			for _, method := range []string{"listFilms", "rateFilm", "mixDrink"} {
-				if of := fmt.Sprint(tool["methods"]); strings.Contains(of, method) && !strings.Contains(methods, method) {
+				if of := fmt.Sprint(tool["methods"]); strings.Contains(of, method) &&
+					!strings.Contains(methods, method) {
 					t.Errorf("%s: a program is listed %s with %s", state, name, of)
 				}
 			}
@@ -62,7 +65,8 @@ func TestSeed001Line391SwitchedOffIsNotKnown(t *testing.T) {
 	check("quarantine", "rateFilm( mixDrink(", "cinema bar")
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/host/methods/show/regenerate", object{})
 	d.Call(s, "show", "tuesday")
-	if asked := m.LastQuestion().User; strings.Contains(asked, "answers of cinema") || strings.Contains(asked, "weak answers") || strings.Contains(asked, "listFilms(evening") {
+	if asked := m.LastQuestion().User; strings.Contains(asked, "answers of cinema") ||
+		strings.Contains(asked, "weak answers") || strings.Contains(asked, "listFilms(evening") {
 		t.Errorf("the builder is shown what is in quarantine:\n%s", asked)
 	}
 	d.Policy(object{"artifact_read_roles": list("bar", "host")})
@@ -84,11 +88,13 @@ func TestSeed003Line201CalledToolsAreShown(t *testing.T) {
 	weak := rig.Program("\treturn map[string]any{\"status\": \"no results\", \"rows\": []any{}, \"for\": call.Arg(0, \"q\")}, nil")
 	repaired := rig.Program("\treturn call.Tool(\"zzz\").Call(\"fetch\", call.Arg(0, \"day\")).OK(), nil")
 	breaks := rig.Program("\tv := call.Tool(\"zzz\").Call(\"fetch\", call.Arg(0, \"day\"))\n\tif call.Arg(0, \"day\") == \"friday\" {\n\t\tpanic(\"no friday\")\n\t}\n\treturn v.OK(), nil")
-	m := rig.NewModel(t, rig.Script{"zzz.fetch": {weak}, "concert planner.plan": {breaks, repaired}, "concert planner.first": {breaks, repaired}})
+	m := rig.NewModel(t, rig.Script{"zzz.fetch": {weak}, "concert planner.plan": {breaks, repaired},
+		"concert planner.first": {breaks, repaired}})
 	d := rig.Start(t, m)
 	d.Policy(object{"known_tools_prompt_limit": 4})
 	for i := range 8 {
-		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/concert%d", i), object{"purpose": "plans the concert of a friday, first and last"})
+		d.Do(http.StatusCreated, http.MethodPut, fmt.Sprintf("/v1/tools/concert%d", i),
+			object{"purpose": "plans the concert of a friday, first and last"})
 	}
 	s := d.Session("concert planner")
 	d.Call(s, "plan", "monday")
@@ -98,7 +104,8 @@ func TestSeed003Line201CalledToolsAreShown(t *testing.T) {
 	for _, method := range []string{"plan", "first"} { // a stored program and a new one
 		d.Call(s, method, "friday")
 		asked := m.LastQuestion()
-		if known := knownIn(m); asked.Kind != "repair" || !strings.HasPrefix(known, "- zzz (methods: fetch(q") || !strings.Contains(strings.SplitN(known, "\n", 2)[0], "[weak answers, ") || strings.Count(known, "\n") != 4 {
+		if known := knownIn(m); asked.Kind != "repair" || !strings.HasPrefix(known, "- zzz (methods: fetch(q") ||
+			!strings.Contains(strings.SplitN(known, "\n", 2)[0], "[weak answers, ") || strings.Count(known, "\n") != 4 {
 			t.Errorf("%s: the %s shows\n%s", method, asked.Kind, known)
 		}
 		if !strings.Contains(asked.User, "answers of zzz.fetch, which the program called, were weak") {

@@ -16,7 +16,8 @@ func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"half.m": {rig.ProgMayPanic}, "whole.m": {rig.ProgMayPanic}})
 	m.Otherwise(rig.ProgAdd)
 	d := rig.Start(t, m)
-	d.Policy(map[string]any{"repair_enabled": false, "max_generation_attempts": 1, "degraded": map[string]any{"min_failures": 20}})
+	d.Policy(map[string]any{"repair_enabled": false, "max_generation_attempts": 1,
+		"degraded": map[string]any{"min_failures": 20}})
 	half, whole := d.Session("half"), d.Session("whole")
 	d.Call(half, "m", 1)
 	for range 8 {
@@ -36,7 +37,8 @@ func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 			t.Errorf("%s: %v alone, %v in the list", role, one["lifecycle_state"], state[role])
 		}
 	}
-	if state["half"] != "probation" || state["whole"] != "probation" || score["whole"] != 1 || fmt.Sprintf("%.2f", score["half"]) != "0.56" {
+	if state["half"] != "probation" || state["whole"] != "probation" || score["whole"] != 1 ||
+		fmt.Sprintf("%.2f", score["half"]) != "0.56" {
 		t.Errorf("states %v, scores %v", state, score)
 	}
 	d.Call(d.Session("other"), "add", 1, 2)
@@ -51,7 +53,8 @@ func TestSeed001Line237UtilityOrdersWithinAState(t *testing.T) {
 // The trends report counts starving tools: new ones that prompts do not show and that no program called.
 func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"parent.ask": {rig.Program("\treturn call.Tool(\"hidden\").Call(\"m\", 1).Value, nil")}})
+	m := rig.NewModel(t, rig.Script{"parent.ask": {rig.Program(
+		"\treturn call.Tool(\"hidden\").Call(\"m\", 1).Value, nil")}})
 	m.Otherwise(rig.ProgGiven)
 	d, ahead := rig.StartAhead(t, m)
 	d.Policy(map[string]any{"known_tools_prompt_limit": 2})
@@ -69,7 +72,8 @@ func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 	}
 	trend := func() map[string]any { return d.Get("/v1/reports/trends?window=24h")["known_tools"].(map[string]any) }
 	k := trend()
-	if k["limit"] != 2.0 || k["tools"] != 4.0 || k["new"] != 2.0 || k["new_shown"] != 0.0 || k["new_starving"] != 2.0 || k["delegated_calls"] != 0.0 {
+	if k["limit"] != 2.0 || k["tools"] != 4.0 || k["new"] != 2.0 || k["new_shown"] != 0.0 || k["new_starving"] != 2.0 ||
+		k["delegated_calls"] != 0.0 {
 		t.Errorf("before a use: %v", k)
 	}
 	d.WantValue(d.Call(d.Session("old one"), "m", 2), 2, "persisted")
@@ -80,12 +84,14 @@ func TestSeed001Line443TrendsShowStarvingTools(t *testing.T) {
 		starving = append(starving, role.(string))
 	}
 	slices.Sort(starving)
-	if k["delegated_calls"] != 1.0 || k["delegated_to_new"] != 1.0 || k["new_called"] != 1.0 || !slices.Contains(starving, "starved") || slices.Contains(starving, "hidden") {
+	if k["delegated_calls"] != 1.0 || k["delegated_to_new"] != 1.0 || k["new_called"] != 1.0 ||
+		!slices.Contains(starving, "starved") || slices.Contains(starving, "hidden") {
 		t.Errorf("after a use: %v", k)
 	}
 	d.Policy(map[string]any{"known_tools_prompt_limit": 12})
 	asked := d.LogOf(d.Call(d.Session("starved parent"), "ask", "for it"))["prompt_tools"].([]any)
-	if k = trend(); !slices.Contains(asked, any("starved")) || k["new_starving"] != 1.0 || !rig.Equal([]any{"starved parent"}, k["starving"]) {
+	if k = trend(); !slices.Contains(asked, any("starved")) || k["new_starving"] != 1.0 ||
+		!rig.Equal([]any{"starved parent"}, k["starving"]) {
 		t.Errorf("after a prompt that shows %v: %v", asked, k)
 	}
 }
@@ -96,14 +102,17 @@ func TestKnownToolsThatMatter(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{})
 	m.Otherwise(rig.ProgGiven)
 	d := rig.Start(t, m)
-	for role, purpose := range map[string]string{"anna": "converts currencies", "bert": "plans journeys", "carl": "rhymes in German", "dora": "forecasts the weather of a city", "emil": "draws maps", "fred": "mixes drinks"} {
+	for role, purpose := range map[string]string{"anna": "converts currencies", "bert": "plans journeys",
+		"carl": "rhymes in German", "dora": "forecasts the weather of a city", "emil": "draws maps",
+		"fred": "mixes drinks"} {
 		d.Do(201, "PUT", "/v1/tools/"+role, map[string]any{"purpose": purpose})
 	}
 	d.Call(d.Session("helper"), "answer", "What will the weather be tomorrow?")
 	_, known, _ := strings.Cut(m.LastQuestion().User, "<known_tools>")
 	known, _, _ = strings.Cut(known, "</known_tools>")
 	tools := strings.Split(strings.TrimSpace(known), "\n")[1:]
-	if len(tools) != 5 || tools[0] != "- dora: forecasts the weather of a city" || strings.Count(strings.Join(tools[1:], "\n"), ":") != 0 {
+	if len(tools) != 5 || tools[0] != "- dora: forecasts the weather of a city" ||
+		strings.Count(strings.Join(tools[1:], "\n"), ":") != 0 {
 		t.Errorf("the known tools are\n%s", known)
 	}
 }

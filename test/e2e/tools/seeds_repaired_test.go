@@ -12,7 +12,9 @@ import (
 func TestSeed001Line383FailureClassOfARepairedCall(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes}, "weather.now": {weather(api.URL, readsPanic), weather(api.URL, "\treturn nil, recurgent.Fail(\"low_utility\", \"nothing\")")}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgMayPanic, rig.ProgFixes},
+		"weather.now": {weather(api.URL, readsPanic), weather(api.URL,
+			"\treturn nil, recurgent.Fail(\"low_utility\", \"nothing\")")}})
 	d := rig.Start(t, m, "--fetch-allow", api.Host())
 	s, w := d.Session("r"), d.Session("weather")
 	says := func(session string, got rig.Reply, want string) {
@@ -47,7 +49,8 @@ func TestSeed001Line383FailureClassOfARepairedCall(t *testing.T) {
 // After exhausted budgets the client gets our words, and the history the last failure's, secrets masked.
 func TestSeed000Line79MessageOfTheLastFailure(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\tpanic(call.Kwargs[\"password\"].(string) + \" is no use at \" + call.Arg(0, \"x\").(string))")}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program(
+		"\tpanic(call.Kwargs[\"password\"].(string) + \" is no use at \" + call.Arg(0, \"x\").(string))")}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	got := d.Invoke(s, object{"method": "m", "args": []any{"noon"}, "kwargs": object{"password": "hunter2-of-ann"}})
@@ -81,8 +84,10 @@ func TestSeed001Line409PromotionBlesses(t *testing.T) {
 	got := d.Call(s, "m", 2)
 	d.WantValue(got, 2, "persisted")
 	after := d.Artifact("r", "m")
-	if got.Program.Selection.Reason != "healthy" || m.Count("r", "m") != requests || after["lifecycle_state"] != "durable" || after["failure_count"] != before["failure_count"] {
-		t.Errorf("selected for %s, %d requests, %v, %v failures of %v", got.Program.Selection.Reason, m.Count("r", "m")-requests, after["lifecycle_state"], after["failure_count"], before["failure_count"])
+	if got.Program.Selection.Reason != "healthy" || m.Count("r", "m") != requests ||
+		after["lifecycle_state"] != "durable" || after["failure_count"] != before["failure_count"] {
+		t.Errorf("selected for %s, %d requests, %v, %v failures of %v", got.Program.Selection.Reason,
+			m.Count("r", "m")-requests, after["lifecycle_state"], after["failure_count"], before["failure_count"])
 	}
 	d.Restart()
 	d.WantValue(d.Call(s, "m", 3), 3, "persisted")

@@ -17,7 +17,8 @@ func TestOpsReportInABrowser(t *testing.T) {
 	_, page := reported(t)
 	shot := filepath.Join(t.TempDir(), "report.png")
 	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--user-data-dir="+home,
+	cmd := exec.CommandContext(t.Context(), "chromium", "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--hide-scrollbars", "--user-data-dir="+home,
 		"--window-size=1000,2200", "--screenshot="+shot, "file://"+page)
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -37,7 +38,8 @@ func TestOpsReportInABrowser(t *testing.T) {
 			_ = os.WriteFile(out, data, 0o600)
 		}
 	}
-	bars := map[color.RGBA]string{{9, 105, 218, 255}: "calls", {207, 34, 46, 255}: "errors", {191, 135, 0, 255}: "weak successes", {130, 80, 223, 255}: "corrections"}
+	bars := map[color.RGBA]string{{9, 105, 218, 255}: "calls", {207, 34, 46, 255}: "errors",
+		{191, 135, 0, 255}: "weak successes", {130, 80, 223, 255}: "corrections"}
 	drawn := map[string]int{}
 	b := img.Bounds()
 	for y := b.Min.Y; y < b.Max.Y; y++ {

@@ -16,7 +16,8 @@ import (
 func TestSeed000Line358(t *testing.T) {
 	t.Parallel()
 	recall := rig.Program("\tn := 0\n\tfor range call.History() {\n\t\tn++\n\t}\n\tif n > 3 {\n\t\treturn nil, recurgent.Fail(\"too_long\", \"no\")\n\t}\n\treturn n, nil")
-	d, ahead := rig.StartAhead(t, rig.NewModel(t, rig.Script{"assistant.ask": {progAsks}, "assistant.recall": {recall}, "movie finder.find": {progFinds}}))
+	d, ahead := rig.StartAhead(t, rig.NewModel(t, rig.Script{"assistant.ask": {progAsks}, "assistant.recall": {recall},
+		"movie finder.find": {progFinds}}))
 	s := d.Session("assistant")
 	for range 2 {
 		d.Call(s, "ask", "action movies") // the second one asks the first, and the call below it, again
@@ -28,12 +29,14 @@ func TestSeed000Line358(t *testing.T) {
 	got := d.Get(usage)
 	by := got["by_access"].(object)
 	with, without := by["with"].(object), by["without"].(object)
-	for name, want := range map[string]any{"calls": 3, "ok": 2, "weak": 0, "corrected": 0, "error_types": object{"too_long": 1}, "max_history_records": 7} {
+	for name, want := range map[string]any{"calls": 3, "ok": 2, "weak": 0, "corrected": 0,
+		"error_types": object{"too_long": 1}, "max_history_records": 7} {
 		if !rig.Equal(want, with[name]) {
 			t.Errorf("with access, %s: %v, want %v", name, with[name], want)
 		}
 	}
-	for name, want := range map[string]any{"calls": 4, "ok": 4, "weak": 2, "corrected": 2, "error_types": object{}, "max_history_records": 4, "mean_history_records": 2.5} {
+	for name, want := range map[string]any{"calls": 4, "ok": 4, "weak": 2, "corrected": 2, "error_types": object{},
+		"max_history_records": 4, "mean_history_records": 2.5} {
 		if !rig.Equal(want, without[name]) {
 			t.Errorf("without, %s: %v, want %v", name, without[name], want)
 		}
@@ -50,7 +53,8 @@ func TestSeed000Line358(t *testing.T) {
 	}
 	pair := pairs[0].(object)
 	delete(pair, "mean_duration_ms")
-	if !rig.Equal(object{"from": "assistant.ask", "to": "movie finder.find", "calls": 2, "ok": 2, "weak": 2, "with_access": 0}, pair) {
+	if !rig.Equal(object{"from": "assistant.ask", "to": "movie finder.find", "calls": 2, "ok": 2, "weak": 2,
+		"with_access": 0}, pair) {
 		t.Errorf("delegation: %v", pair)
 	}
 	for query, want := range map[string]int{"true": 3, "false": 4} {
@@ -67,7 +71,8 @@ func TestSeed000Line358(t *testing.T) {
 	ahead("48h")
 	d.Call(s, "ask", "comedies")
 	day := url.QueryEscape(time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339))
-	for query, want := range map[string]float64{"?since=" + day: 2, "?until=" + day: 7, "": 9, "?since=" + day + "&until=" + day: 0} {
+	for query, want := range map[string]float64{"?since=" + day: 2, "?until=" + day: 7, "": 9,
+		"?since=" + day + "&until=" + day: 0} {
 		if got := d.Get(usage + query); got["calls"] != want || got["truncated"] != false {
 			t.Errorf("%s: %v calls, truncated %v, want %v", query, got["calls"], got["truncated"], want)
 		}
@@ -79,7 +84,8 @@ func TestSeed000Line358(t *testing.T) {
 func reported(t *testing.T) (printed, page string) {
 	t.Helper()
 	hostile := "<img onerror=alert(1)>"
-	m := rig.NewModel(t, rig.Script{"assistant.ask": {progAsks}, "movie finder.find": {progFinds}, "broken.go_on": {rig.ProgPanic},
+	m := rig.NewModel(t, rig.Script{"assistant.ask": {progAsks}, "movie finder.find": {progFinds},
+		"broken.go_on":    {rig.ProgPanic},
 		hostile + ".find": {rig.ProgMoviesWeak}})
 	d := rig.Start(t, m)
 	s := d.Session("assistant")
@@ -108,7 +114,8 @@ func TestSeedEvidenceReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(data)
-	for _, text := range []string{"Does history help?", "What decomposes?", "What drifts?", "What do users correct?", "assistant.ask", "movie finder.find", "strengthen_contract", "3 of them were asked again"} {
+	for _, text := range []string{"Does history help?", "What decomposes?", "What drifts?", "What do users correct?",
+		"assistant.ask", "movie finder.find", "strengthen_contract", "3 of them were asked again"} {
 		if !strings.Contains(printed, text) {
 			t.Errorf("the terminal does not show %q:\n%s", text, printed)
 		}

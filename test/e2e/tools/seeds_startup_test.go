@@ -21,14 +21,21 @@ func TestSeed001Line387StartsWithReadsDisabled(t *testing.T) {
 	s := d.Session("calculator")
 	d.Call(s, "add", 1, 2)
 	file := filepath.Join(d.Dir, "config.yaml")
-	if err := os.WriteFile(file, []byte("policy: artifact_read_enabled=false repair_enabled=false\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("policy: artifact_read_enabled=false repair_enabled=false\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	args, env := d.Args, d.Env
 	for name, set := range map[string]func(){
-		"flag":        func() { d.Args = append(args[:len(args):len(args)], "--policy", `{"artifact_read_enabled": false}`) },
-		"environment": func() { d.Env = append(env[:len(env):len(env)], "RECURGENT_POLICY=artifact_read_enabled=false") },
-		"file":        func() { d.Args = append(args[:len(args):len(args)], "--config", file) },
+		"flag": func() {
+			d.Args = append(args[:len(args):len(args)], "--policy",
+				`{"artifact_read_enabled": false}`)
+		},
+		"environment": func() {
+			d.Env = append(env[:len(env):len(env)],
+				"RECURGENT_POLICY=artifact_read_enabled=false")
+		},
+		"file": func() { d.Args = append(args[:len(args):len(args)], "--config", file) },
 	} {
 		d.Args, d.Env = args, env
 		d.Restart()
@@ -64,7 +71,8 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 			members, words, want[name] = append(members, name), append(words, name+"="+string(rig.MustJSON(v-1))), v-1
 		}
 	}
-	words = append(words, "promotion.enforce=true", "promotion.shadow=false", "weak_success.empty_arrays=false", "correction=manual", `artifact_read_roles=["one","two"]`)
+	words = append(words, "promotion.enforce=true", "promotion.shadow=false", "weak_success.empty_arrays=false",
+		"correction=manual", `artifact_read_roles=["one","two"]`)
 	d := rig.Start(t, nil, "--policy", strings.Join(words, " "))
 	p := d.Get("/v1/policy")
 	for _, name := range members {
@@ -72,8 +80,10 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, p[name], want[name])
 		}
 	}
-	if promotion := p["promotion"].(map[string]any); promotion["enforce"] != true || promotion["shadow"] != false || p["correction"] != "manual" ||
-		p["weak_success"].(map[string]any)["empty_arrays"] != false || !rig.Equal(p["artifact_read_roles"], []any{"one", "two"}) {
+	if promotion := p["promotion"].(map[string]any); promotion["enforce"] != true || promotion["shadow"] != false ||
+		p["correction"] != "manual" ||
+		p["weak_success"].(map[string]any)["empty_arrays"] != false ||
+		!rig.Equal(p["artifact_read_roles"], []any{"one", "two"}) {
 		t.Errorf("%v", p)
 	}
 	d.Do(http.StatusOK, http.MethodPatch, "/v1/policy", map[string]any{"repair_enabled": true})
@@ -82,7 +92,8 @@ func TestSeed001Line387EverySwitchHasAStartupSetting(t *testing.T) {
 		t.Error("the setting does not hold at each start")
 	}
 	d.Stop(syscall.SIGTERM)
-	for bad, says := range map[string]string{"read=off": "read", "repair_enabled": "NAME=VALUE", "degraded.rate=7": "degraded.rate", "{": "JSON", "repair_enabled=maybe": "repair_enabled"} {
+	for bad, says := range map[string]string{"read=off": "read", "repair_enabled": "NAME=VALUE",
+		"degraded.rate=7": "degraded.rate", "{": "JSON", "repair_enabled=maybe": "repair_enabled"} {
 		_, errs, code := rig.Run(t, d.Env, "serve", "--listen", "127.0.0.1:0", "--policy", bad)
 		if code != 2 || !strings.Contains(errs, says) || !strings.Contains(errs, "policy") {
 			t.Errorf("%s: exit %d: %s", bad, code, errs)
@@ -105,7 +116,8 @@ func TestSeed001Line108(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Start()
-	if all := d.List("/v1/tools"); len(all) != 1 || all[0]["revision"] != 0.0 { // its program is there, and nobody has registered it
+	// its program is there, and nobody has registered it
+	if all := d.List("/v1/tools"); len(all) != 1 || all[0]["revision"] != 0.0 {
 		t.Errorf("before a call there are the tools %v", all)
 	}
 	d.WantValue(d.Call(s, "area", 2), 2, "persisted")

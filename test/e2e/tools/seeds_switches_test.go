@@ -21,8 +21,10 @@ func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 		name    string
 		on, off map[string]any
 	}{
-		{"not_a_canary_role", map[string]any{"artifact_read_roles": []any{"other"}}, map[string]any{"artifact_read_roles": []any{}}},
-		{"read_disabled", map[string]any{"artifact_read_enabled": false}, map[string]any{"artifact_read_enabled": true}},
+		{"not_a_canary_role", map[string]any{"artifact_read_roles": []any{"other"}},
+			map[string]any{"artifact_read_roles": []any{}}},
+		{"read_disabled", map[string]any{"artifact_read_enabled": false},
+			map[string]any{"artifact_read_enabled": true}},
 		{"force_generation", map[string]any{"force_generation": true}, map[string]any{"force_generation": false}},
 	} {
 		before := d.Artifact("r", "m")
@@ -41,10 +43,13 @@ func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 		}
 		a := d.Artifact("r", "m")
 		if a["lifecycle_state"] != "durable" || a["success_count"] != before["success_count"].(float64)+6 {
-			t.Errorf("%s: %v, %v successes after %v", c.name, a["lifecycle_state"], a["success_count"], before["success_count"])
+			t.Errorf("%s: %v, %v successes after %v", c.name, a["lifecycle_state"], a["success_count"],
+				before["success_count"])
 		}
-		if first, was := historyGeneration(a, "gen-1"), historyGeneration(before, "gen-1"); first["success_count"] != was["success_count"].(float64)+1 {
-			t.Errorf("%s: the blessed generation counts the successes of others: %v after %v", c.name, first["success_count"], was["success_count"])
+		if first, was := historyGeneration(a, "gen-1"), historyGeneration(before,
+			"gen-1"); first["success_count"] != was["success_count"].(float64)+1 {
+			t.Errorf("%s: the blessed generation counts the successes of others: %v after %v", c.name,
+				first["success_count"], was["success_count"])
 		}
 	}
 }
@@ -53,7 +58,8 @@ func TestSeed001Line388SwitchesEvictNothing(t *testing.T) {
 // with repairs or without. What is stored is not shown to the model, stays as it is, and counts what was answered in its place.
 func TestSeed001Line391SwitchesMakeItRight(t *testing.T) {
 	t.Parallel()
-	wrong, right := rig.Program("\treturn call.Args[0].(float64) + 32, nil"), rig.Program("\treturn call.Args[0].(float64) + 273.15, nil")
+	wrong, right := rig.Program("\treturn call.Args[0].(float64) + 32, nil"),
+		rig.Program("\treturn call.Args[0].(float64) + 273.15, nil")
 	for name, on := range map[string]map[string]any{
 		"read_disabled":     {"artifact_read_enabled": false},
 		"not_a_canary_role": {"artifact_read_roles": []any{"other"}},
@@ -67,7 +73,8 @@ func TestSeed001Line391SwitchesMakeItRight(t *testing.T) {
 			s := d.Session("r")
 			d.WantValue(d.Call(s, "kelvin", 0), 32, "generated")
 			if on == nil {
-				d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/kelvin/quarantine", map[string]any{"reason": "wrong"})
+				d.Do(http.StatusOK, http.MethodPost, "/v1/tools/r/methods/kelvin/quarantine",
+					map[string]any{"reason": "wrong"})
 			} else {
 				d.Policy(on)
 			}
@@ -86,8 +93,10 @@ func TestSeed001Line391SwitchesMakeItRight(t *testing.T) {
 				}
 			}
 			a := d.Artifact("r", "kelvin")
-			if a["unkept_calls"] != 4.0 || a["success_count"] != before["success_count"] || a["current_generation"] != "gen-1" || len(a["history"].([]any)) != 1 {
-				t.Errorf("got %v unkept calls, %v successes, %v", a["unkept_calls"], a["success_count"], a["current_generation"])
+			if a["unkept_calls"] != 4.0 || a["success_count"] != before["success_count"] ||
+				a["current_generation"] != "gen-1" || len(a["history"].([]any)) != 1 {
+				t.Errorf("got %v unkept calls, %v successes, %v", a["unkept_calls"], a["success_count"],
+					a["current_generation"])
 			}
 			if n := d.Metric("recurgent_unkept_calls_total"); n != 4 {
 				t.Errorf("the metric has %v", n)
@@ -116,24 +125,29 @@ const (
 // contract or does not compile, and not for a correction.
 func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.stored": {rig.ProgMayPanic}, "r.panics": {rig.ProgPanic}, "r.broken": {badCode}, "r.weak": {rig.ProgEcho}, "r.wrong": {rig.ProgGiven}})
+	m := rig.NewModel(t, rig.Script{"r.stored": {rig.ProgMayPanic}, "r.panics": {rig.ProgPanic}, "r.broken": {badCode},
+		"r.weak": {rig.ProgEcho}, "r.wrong": {rig.ProgGiven}})
 	d := rig.Start(t, m)
 	d.Policy(map[string]any{"repair_enabled": false, "backoff": map[string]any{"base_seconds": 0}})
 	s := d.Session("r")
 	d.Call(s, "stored", 1)
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "numbers", "methods": map[string]any{"weak": map[string]any{"deliverable": map[string]any{"type": "number"}}}})
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "numbers",
+		"methods": map[string]any{"weak": map[string]any{"deliverable": map[string]any{"type": "number"}}}})
 	for range 4 { // the fourth finds it degraded
-		for method, errorType := range map[string]string{"stored": "execution", "panics": "execution", "broken": "invalid_code", "weak": "contract_violation"} {
+		for method, errorType := range map[string]string{"stored": "execution", "panics": "execution",
+			"broken": "invalid_code", "weak": "contract_violation"} {
 			got := d.Call(s, method, "bad")
 			d.WantError(got, errorType)
-			if e := d.LogOf(got); e["repair_attempted"] != false || e["repair_succeeded"] != false || e["execution_repair_attempts"] != 0.0 ||
+			if e := d.LogOf(got); e["repair_attempted"] != false || e["repair_succeeded"] != false ||
+				e["execution_repair_attempts"] != 0.0 ||
 				e["outcome_repair_attempts"] != 0.0 || e["guardrail_recovery_attempts"] != 0.0 {
 				t.Errorf("%s: the log speaks of a repair: %v", method, e)
 			}
 		}
 	}
 	was := d.Call(s, "wrong", 5)
-	d.Send(http.MethodPost, "/v1/calls/"+was.CallID+"/verdict", rig.MustJSON(map[string]any{"verdict": "wrong", "expected": 7}), map[string]string{"Prefer": "wait=30"})
+	d.Send(http.MethodPost, "/v1/calls/"+was.CallID+"/verdict",
+		rig.MustJSON(map[string]any{"verdict": "wrong", "expected": 7}), map[string]string{"Prefer": "wait=30"})
 	for _, q := range m.Questions() {
 		if q.Kind == "repair" || strings.Contains(q.System+q.User, "Repair the program") {
 			t.Errorf("the model was asked to repair %s.%s", q.Role, q.Method)
@@ -148,17 +162,21 @@ func TestSeed001Line392DisabledRepairAsksForNone(t *testing.T) {
 // its contract, and one that could not be repaired.
 func TestSeed001Line392EveryRepairIsCounted(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.refused": {badCode, rig.ProgEcho}, "r.panics": {rig.ProgPanic, rig.ProgEcho}, "r.weak": {rig.ProgEcho, rig.Program("\treturn 7, nil")},
+	m := rig.NewModel(t, rig.Script{"r.refused": {badCode, rig.ProgEcho}, "r.panics": {rig.ProgPanic, rig.ProgEcho},
+		"r.weak":     {rig.ProgEcho, rig.Program("\treturn 7, nil")},
 		"r.hopeless": {badCode, rig.ProgPanic, rig.ProgPanic}, "r.stored": {rig.ProgMayPanic, badCode, rig.ProgFixes}})
 	d := rig.Start(t, m)
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "numbers", "methods": map[string]any{"weak": map[string]any{"deliverable": map[string]any{"type": "number"}}}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/r", map[string]any{"purpose": "numbers",
+		"methods": map[string]any{"weak": map[string]any{"deliverable": map[string]any{"type": "number"}}}})
 	s := d.Session("r")
 	check := func(method, arg string, succeeded bool, ok, failed float64) {
 		t.Helper()
 		okBefore, failedBefore := d.Metric(repairsOK), d.Metric(repairsFailed)
 		got := d.Call(s, method, arg)
-		if e := d.LogOf(got); got.Outcome.OK != succeeded || e["repair_attempted"] != true || e["repair_succeeded"] != succeeded {
-			t.Errorf("%s: ok %v, attempted %v, succeeded %v", method, got.Outcome.OK, e["repair_attempted"], e["repair_succeeded"])
+		if e := d.LogOf(got); got.Outcome.OK != succeeded || e["repair_attempted"] != true ||
+			e["repair_succeeded"] != succeeded {
+			t.Errorf("%s: ok %v, attempted %v, succeeded %v", method, got.Outcome.OK, e["repair_attempted"],
+				e["repair_succeeded"])
 		}
 		if o, f := d.Metric(repairsOK)-okBefore, d.Metric(repairsFailed)-failedBefore; o != ok || f != failed {
 			t.Errorf("%s: %v repairs ok, %v failed; want %v and %v", method, o, f, ok, failed)

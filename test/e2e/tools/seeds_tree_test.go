@@ -16,8 +16,11 @@ import (
 var (
 	progAsks = rig.Program("\to := call.Tool(\"movie finder\").Call(\"find\", call.Arg(0, \"wish\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n" +
 		"\treturn map[string]any{\"answer\": \"here is what I found\"}, nil")
-	progPasses = rig.Program("\to := call.Tool(\"movie finder\").Call(\"find\", call.Arg(0, \"wish\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
-	progFinds  = rig.Program("\t_ = strings.Fields(\"a b\")\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{}}, nil", "strings")
+	progPasses = rig.Program(
+		"\to := call.Tool(\"movie finder\").Call(\"find\", call.Arg(0, \"wish\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
+	progFinds = rig.Program(
+		"\t_ = strings.Fields(\"a b\")\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{}}, nil",
+		"strings")
 )
 
 // nested returns the log entries of the finder's calls, oldest first.
@@ -37,13 +40,20 @@ func TestSeed003Line184(t *testing.T) {
 		words  []any // of five questions
 		signal string
 	}{
-		"passed on, the same words":          {"advise", progPasses, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
-		"hidden by the caller":               {"advise", progAsks, []any{"action movies", "action movies", "action movies", "action movies", "action movies"}, "temporal_reask"},
-		"a method of free text, other words": {"ask", progAsks, []any{"good old action movies", "good old action movies now", "good old action movies please", "good old action movies again", "good old action movies now"}, "temporal_reask"},
+		"passed on, the same words": {"advise", progPasses,
+			[]any{"action movies", "action movies", "action movies", "action movies", "action movies"},
+			"temporal_reask"},
+		"hidden by the caller": {"advise", progAsks,
+			[]any{"action movies", "action movies", "action movies", "action movies", "action movies"},
+			"temporal_reask"},
+		"a method of free text, other words": {"ask", progAsks, []any{"good old action movies",
+			"good old action movies now", "good old action movies please", "good old action movies again",
+			"good old action movies now"}, "temporal_reask"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant." + tt.method: {tt.asks}, "movie finder.find": {progFinds}}))
+			d := rig.Start(t, rig.NewModel(t, rig.Script{"assistant." + tt.method: {tt.asks},
+				"movie finder.find": {progFinds}}))
 			s := d.Session("assistant")
 			var roots []rig.Reply
 			for _, words := range tt.words {
@@ -52,8 +62,10 @@ func TestSeed003Line184(t *testing.T) {
 			check := func() {
 				t.Helper()
 				for i, root := range roots[1:] {
-					if e := d.LogOf(root); e["user_correction_signal"] != tt.signal || e["user_correction_reference_call_id"] != roots[i].CallID {
-						t.Errorf("re-ask %d: %v of %v", i+1, e["user_correction_signal"], e["user_correction_reference_call_id"])
+					if e := d.LogOf(root); e["user_correction_signal"] != tt.signal ||
+						e["user_correction_reference_call_id"] != roots[i].CallID {
+						t.Errorf("re-ask %d: %v of %v", i+1, e["user_correction_signal"],
+							e["user_correction_reference_call_id"])
 					}
 				}
 				leaves := nested(d, "movie finder")
@@ -63,7 +75,8 @@ func TestSeed003Line184(t *testing.T) {
 						want = roots[i+1].CallID
 					}
 					if e["root_call_id"] != roots[i].CallID || e["weak_success"] != true || e["corrected_by"] != want {
-						t.Errorf("leaf %d: root %v, weak %v, corrected by %v, want %v", i, e["root_call_id"], e["weak_success"], e["corrected_by"], want)
+						t.Errorf("leaf %d: root %v, weak %v, corrected by %v, want %v", i, e["root_call_id"],
+							e["weak_success"], e["corrected_by"], want)
 					}
 					if one := d.Get("/v1/calls/" + e["call_id"].(string)); one["corrected_by"] != want {
 						t.Errorf("leaf %d by itself is corrected by %v", i, one["corrected_by"])
@@ -73,7 +86,9 @@ func TestSeed003Line184(t *testing.T) {
 					t.Errorf("%d nested calls, want 5", len(leaves))
 				}
 				advice := d.Recommendations("")
-				if len(advice) != 1 || advice[0]["role"] != "movie finder" || advice[0]["kind"] != "strengthen_contract" || !strings.Contains(fmt.Sprint(advice[0]["reason"]), "4 of them were asked again") {
+				if len(advice) != 1 || advice[0]["role"] != "movie finder" ||
+					advice[0]["kind"] != "strengthen_contract" || !strings.Contains(fmt.Sprint(advice[0]["reason"]),
+					"4 of them were asked again") {
 					t.Fatalf("advised: %v", advice)
 				}
 				sim := advice[0]["simulation"].(map[string]any)
@@ -96,7 +111,8 @@ func TestSeed003Line194(t *testing.T) {
 	s := d.Session("assistant")
 	first := d.Call(s, "ask", "action movies")
 	again := d.Call(s, "ask", "action movies")
-	if list := d.List("/v1/calls?weak_success=true"); len(list) != 2 || list[0]["role"] != "movie finder" || list[0]["depth"] != 1.0 {
+	if list := d.List("/v1/calls?weak_success=true"); len(list) != 2 || list[0]["role"] != "movie finder" ||
+		list[0]["depth"] != 1.0 {
 		t.Errorf("weak calls in the log: %v", list)
 	}
 	for range 2 {
@@ -106,7 +122,8 @@ func TestSeed003Line194(t *testing.T) {
 		}
 		for i, root := range []rig.Reply{first, again} {
 			e := events[i].(map[string]any)
-			if e["weak_success"] != true || e["depth"] != 1.0 || e["root_call_id"] != root.CallID || e["parent_call_id"] != root.CallID || !rig.Equal([]any{"text_scan"}, e["capabilities"]) {
+			if e["weak_success"] != true || e["depth"] != 1.0 || e["root_call_id"] != root.CallID ||
+				e["parent_call_id"] != root.CallID || !rig.Equal([]any{"text_scan"}, e["capabilities"]) {
 				t.Errorf("event %d: %v", i, e)
 			}
 		}
@@ -121,7 +138,8 @@ func TestSeed003Line194(t *testing.T) {
 // stored aggregates are lost: they are rebuilt from the log.
 func TestSeed003Line223(t *testing.T) {
 	t.Parallel()
-	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak}, "calculator.add": {rig.ProgAdd}}))
+	d := rig.Start(t, rig.NewModel(t, rig.Script{"movie finder.find": {rig.ProgMoviesWeak},
+		"calculator.add": {rig.ProgAdd}}))
 	s := d.Session("movie finder", object{"contract": rig.MovieContract})
 	for range 5 {
 		d.Call(s, "find", "action")
@@ -161,9 +179,11 @@ func TestSeed003Line223(t *testing.T) {
 func TestSeed003Line201(t *testing.T) {
 	t.Parallel()
 	find := func(word string) string {
-		return rig.Program("\tif call.Arg(0, \"wish\") == \"words\" {\n\t\treturn map[string]any{\"status\": \"" + word + "\", \"n\": 1}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{}}, nil")
+		return rig.Program("\tif call.Arg(0, \"wish\") == \"words\" {\n\t\treturn map[string]any{\"status\": \"" +
+			word + "\", \"n\": 1}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{}}, nil")
 	}
-	m := rig.NewModel(t, rig.Script{"assistant.advise": {progPasses}, "movie finder.find": {find("partial"), find("fallback")}})
+	m := rig.NewModel(t, rig.Script{"assistant.advise": {progPasses},
+		"movie finder.find": {find("partial"), find("fallback")}})
 	d := rig.Start(t, m)
 	d.Policy(object{"fixtures_enabled": false}) // the new program need not reproduce the old one's weak answers
 	s := d.Session("assistant")
@@ -184,7 +204,8 @@ func TestSeed003Line201(t *testing.T) {
 	if len(before) != 2 || before["reforge"] == nil || before["strengthen_contract"] == nil {
 		t.Fatalf("advised: %v", before)
 	}
-	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+before["reforge"]["id"].(string)+"/apply", object{"reason": "people came away with nothing"})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+before["reforge"]["id"].(string)+"/apply",
+		object{"reason": "people came away with nothing"})
 	asked := len(m.Questions())
 	if got := d.Call(s, "advise", "words").Outcome.Value; !rig.Equal(object{"status": "fallback", "n": 1}, got) {
 		t.Errorf("the next call below an assistant answers %v", got)
@@ -192,14 +213,16 @@ func TestSeed003Line201(t *testing.T) {
 	if q := m.LastQuestion(); len(m.Questions()) != asked+1 || q.Role != "movie finder" {
 		t.Fatalf("the model was asked %d times, last for %s", len(m.Questions())-asked, q.Role)
 	} else {
-		for _, part := range []string{"people came away with nothing", "a weak answer (weak_status:/status=partial)", "a weak answer (empty_array:/movies)", "the caller asked again"} {
+		for _, part := range []string{"people came away with nothing", "a weak answer (weak_status:/status=partial)",
+			"a weak answer (empty_array:/movies)", "the caller asked again"} {
 			if !strings.Contains(q.User, part) {
 				t.Errorf("the model is not shown %q:\n%s", part, q.User)
 			}
 		}
 	}
 	after := advice()
-	if after["reforge"] != nil || after["strengthen_contract"] == nil || !rig.Equal(before["strengthen_contract"]["evidence"], after["strengthen_contract"]["evidence"]) {
+	if after["reforge"] != nil || after["strengthen_contract"] == nil ||
+		!rig.Equal(before["strengthen_contract"]["evidence"], after["strengthen_contract"]["evidence"]) {
 		t.Errorf("after applying one: %v", after)
 	}
 	for range 3 {

@@ -33,7 +33,8 @@ func undo(d *rig.Daemon, id string, status int) string {
 // Archive, forge again, archive again: each undo restores the program that its own operation archived, also after restarts.
 func TestSeed001Line256EachUndoRestoresItsOwn(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn \"first\", nil"), rig.Program("\treturn \"second\", nil"), rig.Program("\treturn \"third\", nil")}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn \"first\", nil"),
+		rig.Program("\treturn \"second\", nil"), rig.Program("\treturn \"third\", nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	serves := func(value string) {
@@ -60,7 +61,8 @@ func TestSeed001Line256EachUndoRestoresItsOwn(t *testing.T) {
 // The undo of a restore takes away what the restore brought, and no program that came after it.
 func TestSeed001Line256UndoOfARestoreSparesLaterPrograms(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn \"first\", nil"), rig.Program("\treturn \"second\", nil")}, "r.other": {rig.ProgEcho}})
+	m := rig.NewModel(t, rig.Script{"r.m": {rig.Program("\treturn \"first\", nil"),
+		rig.Program("\treturn \"second\", nil")}, "r.other": {rig.ProgEcho}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
 	d.Call(s, "m")

@@ -38,7 +38,8 @@ func TestSeed003Line182(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"finder.find": {rig.ProgGiven}}))
 	plain := d.Session("finder")
-	tight := d.Session("finder", object{"contract": object{"deliverable": object{"type": "object", "required": []any{"status"}}}})
+	tight := d.Session("finder",
+		object{"contract": object{"deliverable": object{"type": "object", "required": []any{"status"}}}})
 	for _, tt := range []struct {
 		value any
 		want  []any
@@ -47,7 +48,8 @@ func TestSeed003Line182(t *testing.T) {
 		{object{"status": "OK", "movies": []any{"A"}, "actors": []any{}}, []any{"empty_array:/actors"}},
 		{object{"status": "failed", "movies": []any{}}, nil},
 		{object{"status": "no idea", "movies": []any{}}, nil},
-		{object{"status": "x", "pages": []any{object{"status": "ok", "items": []any{}}, object{"status": "ok", "items": []any{}}}}, []any{"empty_array:/pages/*/items"}},
+		{object{"status": "x", "pages": []any{object{"status": "ok", "items": []any{}},
+			object{"status": "ok", "items": []any{}}}}, []any{"empty_array:/pages/*/items"}},
 		{object{"status": "success", "page": object{"items": []any{}}}, nil},
 		{object{"status": "success", "movies": []any{"A"}}, nil},
 	} {
@@ -78,10 +80,12 @@ func TestSeed003Line201Builders(t *testing.T) {
 	weak := rig.Program("\treturn map[string]any{\"Status\": \"No Results\", \"movies\": []any{}, \"for\": call.Args}, nil")
 	good := rig.Program("\treturn map[string]any{\"status\": \"ok\", \"movies\": []any{\"Up\"}, \"for\": call.Args}, nil")
 	builds := rig.Program("\tcall.Tool(\"cinema two\").Call(\"list\", call.Arg(0, \"day\"))\n\treturn call.Tool(\"cinema one\").Call(\"list\", call.Arg(0, \"day\")).OK(), nil")
-	m := rig.NewModel(t, rig.Script{"cinema one.list": {weak}, "cinema two.list": {good}, "host.show": {builds, builds}, "club.movies": {rig.ProgGiven}})
+	m := rig.NewModel(t, rig.Script{"cinema one.list": {weak}, "cinema two.list": {good}, "host.show": {builds, builds},
+		"club.movies": {rig.ProgGiven}})
 	d := rig.Start(t, m)
 	for _, role := range []string{"cinema one", "cinema two"} {
-		d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/"+url.PathEscape(role), object{"purpose": "movies on show", "deliverable": object{"type": "object", "required": []any{"movies"}}})
+		d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/"+url.PathEscape(role),
+			object{"purpose": "movies on show", "deliverable": object{"type": "object", "required": []any{"movies"}}})
 	}
 	s := d.Session("host")
 	for day := range 3 {
@@ -90,13 +94,17 @@ func TestSeed003Line201Builders(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPost, "/v1/tools/host/methods/show/regenerate", object{})
 	d.Call(s, "show", 4)
 	const why = "empty_array:/movies, weak_status:/status=no_results"
-	if asked := m.LastQuestion().User; !strings.Contains(asked, "answers of cinema one.list, which the program called, were weak, 3 of its last 3: "+why) || strings.Contains(asked, "answers of cinema two") {
+	if asked := m.LastQuestion().User; !strings.Contains(asked,
+		"answers of cinema one.list, which the program called, were weak, 3 of its last 3: "+why) ||
+		strings.Contains(asked, "answers of cinema two") {
 		t.Errorf("the builder is asked for with:\n%s", asked)
 	}
 	d.Call(d.Session("club"), "movies", 1)
 	known := m.LastQuestion().User
 	one, two := strings.Index(known, "cinema one"), strings.Index(known, "cinema two")
-	if line, _, _ := strings.Cut(known[max(0, one):], "\n"); one < 0 || two < 0 || two > one || !strings.Contains(line, "[weak answers, 4 of its last 4: "+why+"]") || strings.Count(known, "[weak answers") != 1 {
+	if line, _, _ := strings.Cut(known[max(0, one):], "\n"); one < 0 || two < 0 || two > one ||
+		!strings.Contains(line, "[weak answers, 4 of its last 4: "+why+"]") ||
+		strings.Count(known, "[weak answers") != 1 {
 		t.Errorf("the known tools:\n%s", known)
 	}
 }

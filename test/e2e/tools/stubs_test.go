@@ -16,12 +16,15 @@ func TestRolesOfPutProgramsAreListed(t *testing.T) {
 	d := rig.Start(t, nil)
 	put(d, "text tools", "title", rig.ProgGiven, "")
 	listed := func() string {
-		return string(rig.MustJSON(d.List("/v1/tools"))) + string(d.Do(http.StatusOK, http.MethodGet, "/v1/tools?format=mcp", nil).Body) + d.Expect(0, nil, "tools", "list")
+		return string(rig.MustJSON(d.List("/v1/tools"))) + string(d.Do(http.StatusOK, http.MethodGet,
+			"/v1/tools?format=mcp", nil).Body) + d.Expect(0, nil, "tools", "list")
 	}
-	if got := listed(); strings.Count(got, `"role":"text tools"`) != 1 || !strings.Contains(got, "text_tools__title") || !strings.Contains(got, "\ntext tools ") {
+	if got := listed(); strings.Count(got, `"role":"text tools"`) != 1 || !strings.Contains(got, "text_tools__title") ||
+		!strings.Contains(got, "\ntext tools ") {
 		t.Errorf("listed are %s", got)
 	}
-	if got := d.Get("/v1/tools/text%20tools"); got["role"] != "text tools" || got["revision"] != 0.0 || got["by_use"] != true || got["health"].(object)["methods"] != 1.0 {
+	if got := d.Get("/v1/tools/text%20tools"); got["role"] != "text tools" || got["revision"] != 0.0 ||
+		got["by_use"] != true || got["health"].(object)["methods"] != 1.0 {
 		t.Errorf("the tool is %v", got)
 	}
 	d.WantValue(d.Call(d.Session("text tools"), "title", "a"), "a", "persisted")
@@ -53,12 +56,15 @@ func TestStubsOfTools(t *testing.T) {
 		}
 		return string(data)
 	}
-	d.Expect(0, []string{"recurgent_tools.go", "recurgent_tools.py", "recurgent_tools.ts", "2 methods"}, "tools", "stubs", dir, "--python", "--typescript", "--go")
+	d.Expect(0, []string{"recurgent_tools.go", "recurgent_tools.py", "recurgent_tools.ts", "2 methods"}, "tools",
+		"stubs", dir, "--python", "--typescript", "--go")
 	first := map[string]string{}
 	for name, parts := range map[string][]string{
 		"recurgent_tools.py": {"class Calculator:", "def add(self, a: ", "class TextTools:", `["to * \"title\" case"]`},
-		"recurgent_tools.ts": {"export class Calculator", `async add(args: { "a"`, "text tools.to * \"title\" case", `call("to * \"title\" case", [], `},
-		"recurgent_tools.go": {"func NewCalculator(", "func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs)", "func (r TextTools) ToTitleCase("},
+		"recurgent_tools.ts": {"export class Calculator", `async add(args: { "a"`, "text tools.to * \"title\" case",
+			`call("to * \"title\" case", [], `},
+		"recurgent_tools.go": {"func NewCalculator(",
+			"func (r Calculator) Add(ctx context.Context, args CalculatorAddArgs)", "func (r TextTools) ToTitleCase("},
 	} {
 		first[name] = read(name)
 		for _, p := range parts {

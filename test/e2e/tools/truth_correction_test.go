@@ -20,8 +20,10 @@ func TestCorrection(t *testing.T) {
 	wrong := d.Call(s, "net", 1000)
 	d.WantValue(wrong, 600, "generated")
 	d.WantValue(d.Call(s, "net", 2000), 1200, "persisted")
-	said := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", object{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}).Object(t)
-	if said["dropped_fixtures"] != 1.0 || said["example_state"] != "active" || said["generation"] != "gen-1" || said["expected"] != 700.0 || said["note"] != "70 percent, not 60" {
+	said := d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict",
+		object{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}).Object(t)
+	if said["dropped_fixtures"] != 1.0 || said["example_state"] != "active" || said["generation"] != "gen-1" ||
+		said["expected"] != 700.0 || said["note"] != "70 percent, not 60" {
 		t.Errorf("the verdict: %v", said)
 	}
 	m.Arrived(2)
@@ -46,13 +48,16 @@ func TestCorrection(t *testing.T) {
 		t.Errorf("the corrected program: %+v", after.Program)
 	}
 	changed, _ := keptGeneration(d, "tax", "net", "gen-2")["changed_answers"].([]any)
-	if len(changed) != 1 || !rig.Equal(1200, changed[0].(object)["was"]) || !rig.Equal(1400, changed[0].(object)["now"]) {
+	if len(changed) != 1 || !rig.Equal(1200, changed[0].(object)["was"]) ||
+		!rig.Equal(1400, changed[0].(object)["now"]) {
 		t.Errorf("changed answers: %v", changed)
 	}
-	if n := keptGeneration(d, "tax", "net", "gen-2")["fixture_count"]; n != 2.0 { // the changed one with its new value, and that of the call after it
+	// the changed one with its new value, and that of the call after it
+	if n := keptGeneration(d, "tax", "net", "gen-2")["fixture_count"]; n != 2.0 {
 		t.Errorf("%v fixtures, want 2", n)
 	}
-	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "gross * 0.6") || !strings.Contains(q.User, "args [1000] kwargs {} were answered with 600") ||
+	if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "gross * 0.6") ||
+		!strings.Contains(q.User, "args [1000] kwargs {} were answered with 600") ||
 		!strings.Contains(q.User, "the right answer is 700") || !strings.Contains(q.User, "70 percent, not 60") {
 		t.Errorf("the model was asked:\n%s", q.User)
 	}
@@ -61,7 +66,9 @@ func TestCorrection(t *testing.T) {
 	}
 	d.Restart() // everything of it is durable
 	d.WantValue(d.Call(s, "net", 2000), 1400, "persisted")
-	if got := d.Get("/v1/calls/" + wrong.CallID + "/verdict"); got["verdict"] != "wrong" || got["example_id"] == nil || got["correction"].(object)["state"] != "adopted" {
+	if got := d.Get("/v1/calls/" + wrong.CallID +
+		"/verdict"); got["verdict"] != "wrong" || got["example_id"] == nil ||
+		got["correction"].(object)["state"] != "adopted" {
 		t.Errorf("the verdict after a restart: %v", got)
 	}
 }
@@ -78,7 +85,8 @@ func TestFailedCorrectionBacksOff(t *testing.T) {
 	other := d.Call(s, "net", 100)
 	said := verdict(d, wrong, object{"verdict": "wrong", "expected": 700})
 	c := said["correction"].(object)
-	if c["state"] != "backing_off" || c["attempts"] != 1.0 || c["next_try_at"] == nil || !strings.Contains(c["last_error"].(string), "does not hold an example") {
+	if c["state"] != "backing_off" || c["attempts"] != 1.0 || c["next_try_at"] == nil ||
+		!strings.Contains(c["last_error"].(string), "does not hold an example") {
 		t.Errorf("the correction: %v", c)
 	}
 	wantCorrection(d, "tax", "net", "backing_off")
@@ -98,13 +106,15 @@ func TestFailedCorrectionBacksOff(t *testing.T) {
 		t.Errorf("after another verdict: %v", c)
 	}
 	q := m.LastQuestion().User
-	for _, part := range []string{"the last program that was written and discarded (proof)", "the answer must be 700, it is 800"} {
+	for _, part := range []string{"the last program that was written and discarded (proof)",
+		"the answer must be 700, it is 800"} {
 		if !strings.Contains(q, part) {
 			t.Errorf("the next attempt is not shown %q:\n%s", part, q)
 		}
 	}
 	d.WantValue(d.Call(s, "net", 1000), 700, "persisted")
-	if text := string(d.Do(http.StatusOK, http.MethodGet, rig.MethodPath("tax", "net")+"/generations", nil).Body); strings.Contains(text, "it is 800") {
+	if text := string(d.Do(http.StatusOK, http.MethodGet, rig.MethodPath("tax", "net")+"/generations",
+		nil).Body); strings.Contains(text, "it is 800") {
 		t.Errorf("what is for models is shown: %s", text)
 	}
 }
@@ -120,10 +130,12 @@ func TestRepeatedVerdictWaits(t *testing.T) {
 	m.Arrived(2)
 	said := make(chan rig.Response)
 	go func() {
-		got, _ := d.Try(t.Context(), http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", rig.Encode(t, body), map[string]string{"Prefer": "wait=60"})
+		got, _ := d.Try(t.Context(), http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", rig.Encode(t, body),
+			map[string]string{"Prefer": "wait=60"})
 		said <- got
 	}()
-	rig.Until(t, "the second request is there, beside the one for the metric", func() bool { return d.Metric(`recurgent_http_requests_in_flight`) >= 2 })
+	rig.Until(t, "the second request is there, beside the one for the metric",
+		func() bool { return d.Metric(`recurgent_http_requests_in_flight`) >= 2 })
 	m.Release()
 	if got := <-said; got.Status != http.StatusOK || got.Object(t)["correction"].(object)["state"] != "adopted" {
 		t.Errorf("status %d: %s", got.Status, got.Body)
@@ -136,7 +148,8 @@ func TestCorrectionOutlivesRestart(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, rig.Held(progTax70), progTax70}})
 	d := rig.Start(t, m)
 	wrong := d.Call(d.Session("tax"), "net", 1000)
-	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", object{"verdict": "wrong", "expected": 700})
+	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict",
+		object{"verdict": "wrong", "expected": 700})
 	m.Arrived(2)
 	d.Restart()
 	rig.Until(t, "the correction is adopted", func() bool {
@@ -159,7 +172,8 @@ func TestCorrectionOutlivesAKill(t *testing.T) {
 	for i := range 6 { // three times each
 		all.Go(func() {
 			body := rig.Encode(t, object{"verdict": "wrong", "expected": 700 * (i%2 + 1)})
-			if got := d.Send(http.MethodPost, "/v1/calls/"+calls[i%2].CallID+"/verdict", body, nil); got.Status != http.StatusOK {
+			if got := d.Send(http.MethodPost, "/v1/calls/"+calls[i%2].CallID+"/verdict", body,
+				nil); got.Status != http.StatusOK {
 				t.Errorf("status %d: %s", got.Status, got.Body)
 			}
 		})
@@ -188,13 +202,15 @@ func TestCorrectionOutlivesAKill(t *testing.T) {
 // By policy the next call tries a correction, or nobody does. A failed one shows at the method in the same way.
 func TestCorrectionPolicies(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTaxBoom, progTaxBoom, progTax70}, "tax.manual": {progTax60, progTax70}})
+	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTaxBoom, progTaxBoom, progTax70},
+		"tax.manual": {progTax60, progTax70}})
 	d, ahead := rig.StartAhead(t, m)
 	d.Policy(delaysOfHours)
 	d.Policy(object{"correction": "next_call", "execution_repair_budget": 0, "outcome_repair_budget": 1})
 	s := d.Session("tax")
 	wrong := d.Call(s, "net", 1000)
-	if c := verdict(d, wrong, object{"verdict": "wrong", "expected": 700})["correction"].(object); c["state"] != "queued" {
+	if c := verdict(d, wrong, object{"verdict": "wrong",
+		"expected": 700})["correction"].(object); c["state"] != "queued" {
 		t.Errorf("with next_call: %v", c)
 	}
 	d.WantValue(d.Call(s, "net", 10), 6, "persisted") // the candidate crashes
@@ -214,7 +230,8 @@ func TestCorrectionPolicies(t *testing.T) {
 	}
 	d.Policy(object{"correction": "manual"})
 	wrong = d.Call(s, "manual", 1000)
-	if c := verdict(d, wrong, object{"verdict": "wrong", "expected": 700})["correction"].(object); c["state"] != "none" {
+	if c := verdict(d, wrong, object{"verdict": "wrong",
+		"expected": 700})["correction"].(object); c["state"] != "none" {
 		t.Errorf("with manual: %v", c)
 	}
 	d.WantValue(d.Call(s, "manual", 1000), 600, "persisted")
@@ -306,8 +323,10 @@ func TestFailedRegeneration(t *testing.T) {
 			t.Errorf("%s: calls pay for the failed regeneration", method)
 		}
 		m.Answer("tax", method, programReply(progTax70))
-		operate(d, "tax", method, "regenerate", object{"reason": "once more"}) // a person's operation overrides the delay
-		rig.Until(t, "a new program", func() bool { got = d.Call(s, method, 2000); return got.Program.Source != "persisted" })
+		// a person's operation overrides the delay
+		operate(d, "tax", method, "regenerate", object{"reason": "once more"})
+		rig.Until(t, "a new program",
+			func() bool { got = d.Call(s, method, 2000); return got.Program.Source != "persisted" })
 		d.WantValue(got, 1400, "generated")
 		wantCorrection(d, "tax", method, "adopted")
 	}

@@ -11,7 +11,8 @@ import (
 
 // Programs of the weather scenario, before and after the API moved the temperature.
 func weather(url, read string) string {
-	return rig.Program("\tr, err := call.Fetch(\""+url+"?city=\" + call.Arg(0, \"city\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n"+
+	return rig.Program("\tr, err := call.Fetch(\""+url+
+		"?city=\" + call.Arg(0, \"city\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n"+
 		"\tvar m map[string]any\n\tif err := json.Unmarshal([]byte(r.Body), &m); err != nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", err.Error())\n\t}\n"+read, "encoding/json")
 }
 
@@ -40,7 +41,8 @@ func TestDriftEndsInOneRepair(t *testing.T) {
 		t.Errorf("the failure is not adaptive: %v", e["attempt_failures"])
 	}
 	q := m.LastQuestion().User
-	for _, part := range []string{"<evidence>", "it fetched " + api.URL + "?city=Oslo: status 200", bodyAfter, "the shape of the response is now {temperature:{celsius:n,},}; at the last good run it was {temp_c:n,}"} {
+	for _, part := range []string{"<evidence>", "it fetched " + api.URL + "?city=Oslo: status 200", bodyAfter,
+		"the shape of the response is now {temperature:{celsius:n,},}; at the last good run it was {temp_c:n,}"} {
 		if !strings.Contains(q, part) {
 			t.Errorf("the repair is not shown %q:\n%s", part, q)
 		}
@@ -90,7 +92,9 @@ func TestDriftOfHTML(t *testing.T) {
 		return `<html><body><div class="` + class + `">8</div></body></html>`
 	}
 	reads := func(url, class string) string {
-		return rig.Program("\tr, err := call.Fetch(\""+url+"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\t_, rest, ok := strings.Cut(r.Body, `class=\""+class+"\">`)\n"+
+		return rig.Program("\tr, err := call.Fetch(\""+url+
+			"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\t_, rest, ok := strings.Cut(r.Body, `class=\""+class+
+			"\">`)\n"+
 			"\tif !ok {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"no temperature\")\n\t}\n\ttext, _, _ := strings.Cut(rest, \"<\")\n\treturn text, nil", "strings")
 	}
 	site := rig.NewSource(t, "")
@@ -108,7 +112,8 @@ func TestDriftOfHTML(t *testing.T) {
 	})
 	d.WantError(d.Call(s, "page"), "not_found")
 	d.WantValue(d.Call(s, "page"), "8", "repaired")
-	if q := m.LastQuestion().User; !strings.Contains(q, "t2") || !strings.Contains(q, "at the last good run it was elements body div html; classes temp") {
+	if q := m.LastQuestion().User; !strings.Contains(q, "t2") ||
+		!strings.Contains(q, "at the last good run it was elements body div html; classes temp") {
 		t.Errorf("the repair is not shown the page:\n%s", q)
 	}
 	if asked(m, "weather", "page") != 2 {
@@ -120,7 +125,8 @@ func TestDriftOfHTML(t *testing.T) {
 func TestHonestErrorsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
-	byCity := rig.Program("\tr, err := call.Fetch(\""+api.URL+"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar m map[string]any\n\t_ = json.Unmarshal([]byte(r.Body), &m)\n"+
+	byCity := rig.Program("\tr, err := call.Fetch(\""+api.URL+
+		"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar m map[string]any\n\t_ = json.Unmarshal([]byte(r.Body), &m)\n"+
 		"\tif call.Arg(0, \"city\") != \"Oslo\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"no such city\")\n\t}\n\tif m[\"closed\"] == true {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"closed\")\n\t}\n\treturn m[\"temp_c\"], nil", "encoding/json")
 	m := rig.NewModel(t, rig.Script{"weather.city": {byCity}})
 	d := rig.Start(t, m, "--fetch-allow", api.Host())
@@ -148,7 +154,8 @@ func TestHonestErrorsAreNoDrift(t *testing.T) {
 func TestUnprovenIsForgedAgain(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
-	m := rig.NewModel(t, rig.Script{"weather.never": {weather(api.URL, "\tt, _ := m[\"temp_c\"].(float64)\n\treturn t, nil")}})
+	m := rig.NewModel(t, rig.Script{"weather.never": {weather(api.URL,
+		"\tt, _ := m[\"temp_c\"].(float64)\n\treturn t, nil")}})
 	d := rig.Start(t, m, "--fetch-allow", api.Host())
 	s := d.Session("weather")
 	put := func(code string) {
@@ -162,7 +169,8 @@ func TestUnprovenIsForgedAgain(t *testing.T) {
 	if got.Program.Selection.Reason != "unproven" {
 		t.Errorf("selected for %s", got.Program.Selection.Reason)
 	}
-	if q := m.LastQuestion().User; !strings.Contains(q, "an earlier failure ended in no_data: nothing there") || !strings.Contains(q, bodyBefore) {
+	if q := m.LastQuestion().User; !strings.Contains(q, "an earlier failure ended in no_data: nothing there") ||
+		!strings.Contains(q, bodyBefore) {
 		t.Errorf("without the evidence:\n%s", q)
 	}
 	put(weather(api.URL, "\treturn nil, recurgent.Fail(\"parse_failed\", \"what is this\")"))
@@ -176,7 +184,8 @@ func TestUnprovenIsForgedAgain(t *testing.T) {
 func TestEffectsOfDriftedSourcesBindNobody(t *testing.T) {
 	t.Parallel()
 	api := rig.NewSource(t, bodyBefore)
-	always9 := weather(api.URL, "\tt, _ := m[\"temperature\"].(map[string]any)\n\tc, _ := t[\"celsius\"].(float64)\n\treturn c + 1, nil")
+	always9 := weather(api.URL,
+		"\tt, _ := m[\"temperature\"].(map[string]any)\n\tc, _ := t[\"celsius\"].(float64)\n\treturn c + 1, nil")
 	m := rig.NewModel(t, rig.Script{"weather.now": {weather(api.URL, readsPanic), weather(api.URL, readsNew), always9}})
 	d := rig.Start(t, m, "--fetch-allow", api.Host())
 	s := d.Session("weather")

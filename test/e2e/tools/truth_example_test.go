@@ -15,7 +15,9 @@ import (
 func TestExamplesBeforeTheMethod(t *testing.T) {
 	t.Parallel()
 	step := func(known int) string {
-		return rig.Program(fmt.Sprintf("\tn, _ := call.Arg(0, \"n\").(float64)\n\tif n > %d {\n\t\treturn -1, nil\n\t}\n\treturn n * n, nil", known))
+		return rig.Program(fmt.Sprintf(
+			"\tn, _ := call.Arg(0, \"n\").(float64)\n\tif n > %d {\n\t\treturn -1, nil\n\t}\n\treturn n * n, nil",
+			known))
 	}
 	m := rig.NewModel(t, rig.Script{"square.of": {step(3), step(4), step(99)}})
 	d := rig.Start(t, m)
@@ -32,10 +34,12 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 	if len(q) != 3 {
 		t.Fatalf("%d requests, want 3", len(q))
 	}
-	if strings.Count(q[0].User, "] must give {") != 3 || strings.Contains(q[0].User, "args [4]") || strings.Contains(q[0].User, "args [5]") {
+	if strings.Count(q[0].User, "] must give {") != 3 || strings.Contains(q[0].User, "args [4]") ||
+		strings.Contains(q[0].User, "args [5]") {
 		t.Errorf("the first request shows:\n%s", q[0].User)
 	}
-	if !strings.Contains(q[1].User, "for args [4] kwargs {} the answer must be 16, it is -1") || strings.Contains(q[1].User, "args [5]") {
+	if !strings.Contains(q[1].User, "for args [4] kwargs {} the answer must be 16, it is -1") ||
+		strings.Contains(q[1].User, "args [5]") {
 		t.Errorf("the second request says:\n%s", q[1].User)
 	}
 	if !strings.Contains(q[2].User, "for args [5] kwargs {} the answer must be 25, it is -1") {
@@ -90,15 +94,21 @@ func TestBoundsOfExamples(t *testing.T) {
 	refuse("too_large", example(long, 1), example(long, 2), example(long, 3))
 	refuse("example_conflict", example(1, "a"), example(2, "a"))
 	refuse("invalid_example", object{"args": list(1), "expect": object{"value": 1, "error_type": "x"}})
-	refuse("example_conflict", example(1, 1), object{"args": []any{json.RawMessage("1.0")}, "expect": object{"value": 2}}) // programs see no difference
-	refuse("example_conflict", object{"id": "x", "args": list(1), "expect": object{"value": 1}}, object{"id": "x", "args": list(2), "expect": object{"value": 1}})
+	// programs see no difference
+	refuse("example_conflict", example(1, 1), object{"args": []any{json.RawMessage("1.0")},
+		"expect": object{"value": 2}})
+	refuse("example_conflict", object{"id": "x", "args": list(1), "expect": object{"value": 1}},
+		object{"id": "x", "args": list(2), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"id": "a/b", "args": list(1), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"id": "a\u202eb", "args": list(1), "expect": object{"value": 1}})
 	refuse("invalid_example", object{"args": list(1), "expect": object{}})
-	refuse("invalid_example", object{"args": list(1), "expect": object{"error_type": "Not Found"}})   // no program has such an error
-	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"type": 7}}}) // no program could hold it
+	// no program has such an error
+	refuse("invalid_example", object{"args": list(1), "expect": object{"error_type": "Not Found"}})
+	// no program could hold it
+	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"type": 7}}})
 	refuse("invalid_example", object{"args": list(1), "expect": object{"schema": object{"$ref": "file:///etc/passwd"}}})
-	setter := d.Send(http.MethodPut, rig.MethodPath("r", "name=")+"/examples", rig.Encode(t, object{"examples": list(example(1, 1))}), nil)
+	setter := d.Send(http.MethodPut, rig.MethodPath("r", "name=")+"/examples",
+		rig.Encode(t, object{"examples": list(example(1, 1))}), nil)
 	if setter.Status != http.StatusUnprocessableEntity || setter.Object(t)["code"] != "no_program" {
 		t.Errorf("examples of a setter: status %d, %s", setter.Status, setter.Body)
 	}
@@ -112,7 +122,8 @@ func TestBoundsOfExamples(t *testing.T) {
 	d.Do(http.StatusOK, http.MethodPut, rig.MethodPath("r", "m"), object{"code": rig.ProgEcho})
 	call := d.Call(d.Session("r"), "m", "one more")
 	refused(d, call.CallID, object{"verdict": "right"}, http.StatusRequestEntityTooLarge, "too_large")
-	refused(d, call.CallID, object{"verdict": "wrong", "expected_error_type": "Not Found"}, http.StatusUnprocessableEntity, "invalid_verdict")
+	refused(d, call.CallID, object{"verdict": "wrong", "expected_error_type": "Not Found"},
+		http.StatusUnprocessableEntity, "invalid_verdict")
 	verdict(d, call, object{"verdict": "wrong"}) // without an example there is room
 	verdict(d, d.Call(call.SessionID, "m", 3), object{"verdict": "wrong", "expected": 9})
 	kept := d.Get(path)["examples"].([]any)
@@ -141,7 +152,8 @@ func TestRunningExamples(t *testing.T) {
 	d.Call(d.Session("tax"), "net", 1)
 	loose := example(650, 1000)
 	loose["tolerance"] = 50.5
-	kept := examples(d, "tax", "net", example(600.0000000001, 1000.0), object{"args": list(2000), "expect": object{"schema": object{"type": "number", "minimum": 1}}},
+	kept := examples(d, "tax", "net", example(600.0000000001, 1000.0),
+		object{"args": list(2000), "expect": object{"schema": object{"type": "number", "minimum": 1}}},
 		example(0.6000001, 1), object{"args": list(3), "expect": object{"error_type": "invalid_input"}})
 	before := string(rig.MustJSON(d.Artifact("tax", "net")))
 	run := func(body object) (string, object) {
@@ -154,13 +166,15 @@ func TestRunningExamples(t *testing.T) {
 	}
 	if text, o := run(object{}); text != "ppff" || o["passed"] != 2.0 || o["failed"] != 2.0 || o["skipped"] != 0.0 {
 		t.Errorf("the current program: %s, %v", text, o)
-	} else if r := o["results"].([]any)[0].(object); r["id"] != kept[0].(object)["id"] || !rig.Equal(600, r["got"]) || r["error_type"] != "" {
+	} else if r := o["results"].([]any)[0].(object); r["id"] != kept[0].(object)["id"] || !rig.Equal(600, r["got"]) ||
+		r["error_type"] != "" {
 		t.Errorf("a result: %v", r)
 	}
 	if text, _ := run(object{"generation": "gen-1"}); text != "fpff" {
 		t.Errorf("gen-1: %s", text)
 	}
-	if text, _ := run(object{"code": rig.Program("\treturn nil, recurgent.Fail(\"invalid_input\", \"no\")")}); text != "fffp" {
+	if text, _ := run(object{"code": rig.Program(
+		"\treturn nil, recurgent.Fail(\"invalid_input\", \"no\")")}); text != "fffp" {
 		t.Errorf("code: %s", text)
 	}
 	if after := string(rig.MustJSON(d.Artifact("tax", "net"))); after != before {
@@ -190,7 +204,8 @@ func TestSkippedExamples(t *testing.T) {
 	api := rig.NewSource(t, bodyBefore)
 	reads := weather(api.URL, "\tt, _ := m[\"temp_c\"].(float64)\n\treturn t, nil")
 	other := weather(api.URL+"/v2", "\tt, _ := m[\"temp_c\"].(float64)\n\treturn t + 1, nil")
-	m := rig.NewModel(t, rig.Script{"weather.now": {reads}, "office.sum": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}})
+	m := rig.NewModel(t, rig.Script{"weather.now": {reads}, "office.sum": {rig.ProgDelegates},
+		"calculator.add": {rig.ProgAdd}})
 	d := rig.Start(t, m, "--fetch-allow", api.Host())
 	s := d.Session("weather")
 	recorded := d.Call(s, "now", "Oslo")
@@ -200,7 +215,8 @@ func TestSkippedExamples(t *testing.T) {
 	examples(d, "weather", "now", kept[0].(object), live)
 	run := func(role, method string, body object) string {
 		text := ""
-		for _, r := range d.Do(http.StatusOK, http.MethodPost, rig.MethodPath(role, method)+"/examples/run", body).Object(t)["results"].([]any) {
+		for _, r := range d.Do(http.StatusOK, http.MethodPost, rig.MethodPath(role, method)+"/examples/run",
+			body).Object(t)["results"].([]any) {
 			text += r.(object)["result"].(string)[:1]
 		}
 		return text
@@ -209,7 +225,8 @@ func TestSkippedExamples(t *testing.T) {
 		t.Errorf("all is well: %s", got)
 	}
 	api.Status(http.StatusServiceUnavailable)
-	if got := run("weather", "now", object{}); got != "ps" { // the effects of the first come back as it was put back under its id
+	// the effects of the first come back as it was put back under its id
+	if got := run("weather", "now", object{}); got != "ps" {
 		t.Errorf("in an outage: %s, want the recorded one passed and the live one skipped", got)
 	}
 	api.Body(bodyBefore)
@@ -232,13 +249,15 @@ func TestSkippedExamples(t *testing.T) {
 // An example of a call that read its session's context replays with that context.
 func TestExamplesReplayTheContext(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"greeter.hello": {rig.Program("\tname, _ := call.Context[\"name\"].(string)\n\treturn \"hello \" + name, nil")}})
+	m := rig.NewModel(t, rig.Script{"greeter.hello": {rig.Program(
+		"\tname, _ := call.Context[\"name\"].(string)\n\treturn \"hello \" + name, nil")}})
 	d := rig.Start(t, m)
 	s := d.Session("greeter")
 	d.Call(s, "name=", "Ada")
 	verdict(d, d.Call(s, "hello"), object{"verdict": "right"})
 	d.Call(s, "name=", "Grace")
-	if o := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("greeter", "hello")+"/examples/run", object{}).Object(t); o["passed"] != 1.0 {
+	if o := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("greeter", "hello")+"/examples/run",
+		object{}).Object(t); o["passed"] != 1.0 {
 		t.Errorf("got %v", o)
 	}
 }
@@ -258,33 +277,42 @@ func TestTry(t *testing.T) {
 	}
 	got := try(object{"code": progTax70, "args": list(100), "kwargs": object{}, "fetch": "denied"})
 	changed, _ := got["fixtures"].(object)["changed"].([]any)
-	if !rig.Equal(70, got["outcome"].(object)["value"]) || !rig.Equal(object{"passed": 2, "failed": 0, "skipped": 0}, got["examples"]) || len(changed) != 1 ||
-		changed[0].(object)["call_id"] != first.CallID || !rig.Equal(600, changed[0].(object)["was"]) || !rig.Equal(700, changed[0].(object)["now"]) {
+	if !rig.Equal(70, got["outcome"].(object)["value"]) || !rig.Equal(object{"passed": 2, "failed": 0, "skipped": 0},
+		got["examples"]) || len(changed) != 1 ||
+		changed[0].(object)["call_id"] != first.CallID || !rig.Equal(600, changed[0].(object)["was"]) ||
+		!rig.Equal(700, changed[0].(object)["now"]) {
 		t.Errorf("try of code: %v", got)
 	}
 	got = try(object{"generation": "gen-1", "args": list(100), "kwargs": object{}, "fetch": "live"})
-	if !rig.Equal(60, got["outcome"].(object)["value"]) || got["fixtures"].(object)["same"] != 1.0 || !rig.Equal(object{"passed": 1, "failed": 1, "skipped": 0}, got["examples"]) {
+	if !rig.Equal(60, got["outcome"].(object)["value"]) || got["fixtures"].(object)["same"] != 1.0 ||
+		!rig.Equal(object{"passed": 1, "failed": 1, "skipped": 0}, got["examples"]) {
 		t.Errorf("try of what serves: %v", got)
 	}
 	fetches := weather(api.URL, "\treturn m[\"temp_c\"], nil")
-	if got := try(object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": "denied"}); got["outcome"].(object)["status"] != "error" {
+	if got := try(object{"code": fetches, "args": list("Oslo"), "kwargs": object{},
+		"fetch": "denied"}); got["outcome"].(object)["status"] != "error" {
 		t.Errorf("a denied fetch: %v", got["outcome"])
 	}
-	if got := try(object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": "live"}); !rig.Equal(8, got["outcome"].(object)["value"]) {
+	if got := try(object{"code": fetches, "args": list("Oslo"), "kwargs": object{},
+		"fetch": "live"}); !rig.Equal(8, got["outcome"].(object)["value"]) {
 		t.Errorf("a live fetch: %v", got["outcome"])
 	}
 	examples(d, "weather", "far", example(8, "Oslo"), example(9, "Bergen"))
-	for mode, want := range map[string]object{"denied": {"passed": 0, "failed": 0, "skipped": 2}, "live": {"passed": 1, "failed": 1, "skipped": 0}} {
+	for mode, want := range map[string]object{"denied": {"passed": 0, "failed": 0, "skipped": 2},
+		"live": {"passed": 1, "failed": 1, "skipped": 0}} {
 		requests := api.Requests()
-		got := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("weather", "far")+"/try", object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": mode}).Object(t)
+		got := d.Do(http.StatusOK, http.MethodPost, rig.MethodPath("weather", "far")+"/try",
+			object{"code": fetches, "args": list("Oslo"), "kwargs": object{}, "fetch": mode}).Object(t)
 		if !rig.Equal(want, got["examples"]) || (mode == "denied") != (api.Requests() == requests) {
 			t.Errorf("examples with fetch %s: %v after %d requests", mode, got, api.Requests()-requests)
 		}
 	}
-	if got := try(object{"code": rig.ProgDelegates, "args": list(), "kwargs": object{}, "fetch": "live"}); got["outcome"].(object)["error_type"] != "denied" {
+	if got := try(object{"code": rig.ProgDelegates, "args": list(), "kwargs": object{},
+		"fetch": "live"}); got["outcome"].(object)["error_type"] != "denied" {
 		t.Errorf("a nested call that would have to be forged: %v", got["outcome"])
 	}
-	if after := string(rig.MustJSON(d.Artifact("tax", "net"))); after != before || len(d.List("/v1/calls")) != calls || len(m.Questions()) != 1 {
+	if after := string(rig.MustJSON(d.Artifact("tax",
+		"net"))); after != before || len(d.List("/v1/calls")) != calls || len(m.Questions()) != 1 {
 		t.Errorf("a try left something behind:\n%s\n%s", before, after)
 	}
 }

@@ -10,8 +10,11 @@ import (
 
 // counts is a program that counts what it finds at the source, and says by an error of its own that there is nothing.
 func counts(url, expression, errorType string) string {
-	return rig.Program("\tr, err := call.Fetch(\""+url+"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar m struct {\n\t\tItems   []any `json:\"items\"`\n\t\tResults []any `json:\"results\"`\n\t}\n"+
-		"\t_ = json.Unmarshal([]byte(r.Body), &m)\n\tn := "+expression+"\n\t_ = strings.Count(\"\", \"\")\n\tif n == 0 {\n\t\treturn nil, recurgent.Fail(\""+errorType+"\", \"nothing today\")\n\t}\n\treturn n, nil", "encoding/json", "strings")
+	return rig.Program("\tr, err := call.Fetch(\""+url+
+		"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tvar m struct {\n\t\tItems   []any `json:\"items\"`\n\t\tResults []any `json:\"results\"`\n\t}\n"+
+		"\t_ = json.Unmarshal([]byte(r.Body), &m)\n\tn := "+expression+
+		"\n\t_ = strings.Count(\"\", \"\")\n\tif n == 0 {\n\t\treturn nil, recurgent.Fail(\""+errorType+
+		"\", \"nothing today\")\n\t}\n\treturn n, nil", "encoding/json", "strings")
 }
 
 // Sources of every kind: with something, with nothing today, and changed. Both expressions count what there is.
@@ -20,17 +23,25 @@ var sources = []struct {
 	full, changed                    string
 	nothing                          []string
 }{
-	{"list", "low_utility", "len(m.Items)", "len(m.Results)", `{"items":[{"title":"a"},{"title":"b"}],"page":1}`, `{"results":[{"title":"a"},{"title":"b"}],"page":1}`,
+	{"list", "low_utility", "len(m.Items)", "len(m.Results)", `{"items":[{"title":"a"},{"title":"b"}],"page":1}`,
+		`{"results":[{"title":"a"},{"title":"b"}],"page":1}`,
 		[]string{`{"items":[],"page":1}`, `{"items":null,"page":1}`, `{"page":1}`, ``}},
-	{"page", "not_found", "strings.Count(r.Body, `<li class=\"hit\">`)", "strings.Count(r.Body, `<li class=\"result\">`)",
-		`<html><body><h1>All</h1><ul><li class="hit">a</li><li class="hit">b</li></ul></body></html>`, `<html><body><h1>All</h1><ul><li class="result">a</li><li class="result">b</li></ul></body></html>`,
-		[]string{`<html><body><h1>All</h1><ul></ul></body></html>`, `<html><body><h1>All</h1><p class="none">Nothing <b>today</b></p></body></html>`}},
+	{"page", "not_found", "strings.Count(r.Body, `<li class=\"hit\">`)",
+		"strings.Count(r.Body, `<li class=\"result\">`)",
+		`<html><body><h1>All</h1><ul><li class="hit">a</li><li class="hit">b</li></ul></body></html>`,
+		`<html><body><h1>All</h1><ul><li class="result">a</li><li class="result">b</li></ul></body></html>`,
+		[]string{`<html><body><h1>All</h1><ul></ul></body></html>`,
+			`<html><body><h1>All</h1><p class="none">Nothing <b>today</b></p></body></html>`}},
 	{"feed", "wrong_tool_boundary", "strings.Count(r.Body, \"<item>\")", "strings.Count(r.Body, \"<entry>\")",
-		`<rss><channel><title>f</title><item><title>a</title></item><item><title>b</title></item></channel></rss>`, `<rss><channel><title>f</title><entry><title>a</title></entry><entry><title>b</title></entry></channel></rss>`,
+		`<rss><channel><title>f</title><item><title>a</title></item><item><title>b</title></item></channel></rss>`,
+		`<rss><channel><title>f</title><entry><title>a</title></entry><entry><title>b</title></entry></channel></rss>`,
 		[]string{`<rss><channel><title>f</title></channel></rss>`}},
-	{"price", "unsupported_capability", "strings.Count(r.Body, `class=\"price\"`) * 2", "strings.Count(r.Body, `class=\"cost\"`) * 2",
-		`<html><h1>Shop</h1><i class="price">2</i></html>`, `<html><h1>Shop</h1><i class="cost">2</i></html>`, []string{``}},
-	{"own", "closed_today", "len(m.Items)", "len(m.Results)", `{"items":["a","b"]}`, `{"results":["a","b"]}`, []string{`{"items":[],"note":"closed"}`}},
+	{"price", "unsupported_capability", "strings.Count(r.Body, `class=\"price\"`) * 2",
+		"strings.Count(r.Body, `class=\"cost\"`) * 2",
+		`<html><h1>Shop</h1><i class="price">2</i></html>`, `<html><h1>Shop</h1><i class="cost">2</i></html>`,
+		[]string{``}},
+	{"own", "closed_today", "len(m.Items)", "len(m.Results)", `{"items":["a","b"]}`, `{"results":["a","b"]}`,
+		[]string{`{"items":[],"note":"closed"}`}},
 }
 
 // A tool whose source has nothing today says so as often as it is asked, over a restart too: no adaptive failure is counted, no repair asked, and it is
@@ -40,7 +51,8 @@ func TestSeed003Line37HonestErrorsAreNotHeldAgainstTheTool(t *testing.T) {
 	site := rig.NewSource(t, "")
 	script := rig.Script{}
 	for _, x := range sources {
-		script["shop."+x.method] = []any{counts(site.URL, x.before, x.errorType), counts(site.URL, x.after, x.errorType)}
+		script["shop."+x.method] = []any{counts(site.URL, x.before, x.errorType),
+			counts(site.URL, x.after, x.errorType)}
 	}
 	m := rig.NewModel(t, script)
 	d := rig.Start(t, m, "--fetch-allow", site.Host())
@@ -55,14 +67,18 @@ func TestSeed003Line37HonestErrorsAreNotHeldAgainstTheTool(t *testing.T) {
 				site.Body(nothing)
 				for range 3 {
 					got := d.Call(s, x.method)
-					if d.WantError(got, x.errorType); !got.Outcome.Authored || d.LogOf(got)["failure_class"] != "authored" {
-						t.Errorf("%s: authored %v, class %v", x.method, got.Outcome.Authored, d.LogOf(got)["failure_class"])
+					if d.WantError(got, x.errorType); !got.Outcome.Authored ||
+						d.LogOf(got)["failure_class"] != "authored" {
+						t.Errorf("%s: authored %v, class %v", x.method, got.Outcome.Authored,
+							d.LogOf(got)["failure_class"])
 					}
 				}
 			}
 			a := d.Artifact("shop", x.method)
-			if a["adaptive_failure_count"] != 0.0 || a["failure_count"] != 0.0 || a["lifecycle_state"] == "degraded" || asked(m, "shop", x.method) != 1 {
-				t.Errorf("%s: %v adaptive of %v failures, %v, %d requests", x.method, a["adaptive_failure_count"], a["failure_count"], a["lifecycle_state"], asked(m, "shop", x.method))
+			if a["adaptive_failure_count"] != 0.0 || a["failure_count"] != 0.0 || a["lifecycle_state"] == "degraded" ||
+				asked(m, "shop", x.method) != 1 {
+				t.Errorf("%s: %v adaptive of %v failures, %v, %d requests", x.method, a["adaptive_failure_count"],
+					a["failure_count"], a["lifecycle_state"], asked(m, "shop", x.method))
 			}
 			site.Body(x.full)
 			d.WantValue(d.Call(s, x.method), 2, "persisted")
@@ -75,7 +91,8 @@ func TestSeed003Line37HonestErrorsAreNotHeldAgainstTheTool(t *testing.T) {
 		site.Body(x.changed)
 		d.WantError(d.Call(s, x.method), x.errorType)
 		d.WantValue(d.Call(s, x.method), 2, "repaired")
-		if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "adaptive") || asked(m, "shop", x.method) != 2 {
+		if q := m.LastQuestion(); q.Kind != "repair" || !strings.Contains(q.User, "adaptive") ||
+			asked(m, "shop", x.method) != 2 {
 			t.Errorf("%s: %s, %d requests", x.method, q.Kind, asked(m, "shop", x.method))
 		}
 	}
@@ -92,8 +109,10 @@ func TestHonestErrorsAskForNoOtherProgram(t *testing.T) {
 	for range 5 {
 		d.WantError(d.Call(s, "list"), "low_utility")
 	}
-	if a := d.Artifact("shop", "list"); asked(m, "shop", "list") != 0 || a["failure_count"] != 0.0 || a["authored_error_count"] != 5.0 {
-		t.Errorf("%d requests, %v failures, %v authored errors", asked(m, "shop", "list"), a["failure_count"], a["authored_error_count"])
+	if a := d.Artifact("shop", "list"); asked(m, "shop", "list") != 0 || a["failure_count"] != 0.0 ||
+		a["authored_error_count"] != 5.0 {
+		t.Errorf("%d requests, %v failures, %v authored errors", asked(m, "shop", "list"), a["failure_count"],
+			a["authored_error_count"])
 	}
 }
 

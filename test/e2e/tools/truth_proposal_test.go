@@ -11,7 +11,8 @@ import (
 func guarded(t *testing.T, m *rig.Model) (ann, op *rig.Daemon) {
 	t.Helper()
 	const annToken, opToken = "token-of-ann-0001", "token-of-op-0002"
-	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens", "ann "+annToken+" scopes=read,call\nop "+opToken+"\n"))
+	d := rig.Start(t, m, "--auth-tokens-file", rig.WriteFile(t, "tokens",
+		"ann "+annToken+" scopes=read,call\nop "+opToken+"\n"))
 	return d.As(annToken), d.As(opToken)
 }
 
@@ -33,21 +34,24 @@ func TestVerdictsInForce(t *testing.T) {
 	for _, x := range []struct {
 		method string
 		body   object
-	}{{http.MethodPost, object{"verdict": "right"}}, {http.MethodPost, object{"verdict": "wrong", "expected": 650}}, {http.MethodPost, object{"verdict": "wrong"}}, {http.MethodDelete, nil}} {
+	}{{http.MethodPost, object{"verdict": "right"}}, {http.MethodPost, object{"verdict": "wrong", "expected": 650}},
+		{http.MethodPost, object{"verdict": "wrong"}}, {http.MethodDelete, nil}} {
 		var body []byte
 		if x.body != nil {
 			body = rig.Encode(t, x.body)
 		}
 		got := ann.Send(x.method, path, body, nil)
 		rig.CheckProblem(t, x.method, got)
-		if o := got.Object(t); got.Status != http.StatusForbidden || o["code"] != "insufficient_scope" || o["missing"] != "operate" {
+		if o := got.Object(t); got.Status != http.StatusForbidden || o["code"] != "insufficient_scope" ||
+			o["missing"] != "operate" {
 			t.Errorf("%s %v: %d %s", x.method, x.body, got.Status, got.Body)
 		}
 	}
 	if now := ann.Get(path); !rig.Equal(first, now) {
 		t.Errorf("the verdict is %v, want %v", now, first)
 	}
-	if kept := op.Get(rig.MethodPath("tax", "net") + "/examples")["examples"].([]any); len(kept) != 1 || kept[0].(object)["state"] != "active" {
+	if kept := op.Get(rig.MethodPath("tax", "net") +
+		"/examples")["examples"].([]any); len(kept) != 1 || kept[0].(object)["state"] != "active" {
 		t.Errorf("the examples are %v", kept)
 	}
 	op.Do(http.StatusNoContent, http.MethodDelete, path, nil)
@@ -79,7 +83,8 @@ func TestExamplesAreReadAndPut(t *testing.T) {
 	s := ann.Session("tax")
 	judged := verdict(ann, ann.Call(s, "net", 1000), object{"verdict": "wrong", "expected": 650})
 	rewritten := verdict(ann, ann.Call(s, "net", 10), object{"verdict": "wrong", "expected": 7})
-	put(http.StatusPreconditionFailed, map[string]string{"If-Match": first.Header.Get("ETag")}, list(example(600, 1000)))
+	put(http.StatusPreconditionFailed, map[string]string{"If-Match": first.Header.Get("ETag")},
+		list(example(600, 1000)))
 	now := op.Send(http.MethodGet, path, nil, nil)
 	all := now.Object(t)["examples"].([]any)
 	back := put(http.StatusOK, map[string]string{"If-Match": now.Header.Get("ETag")}, all)
@@ -108,9 +113,12 @@ func TestAcceptedAfterAnotherProgram(t *testing.T) {
 	ann, op := guarded(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax70}}))
 	s := ann.Session("tax")
 	proposed := verdict(ann, ann.Call(s, "net", 1000), object{"verdict": "wrong", "expected": 700})
-	op.Do(http.StatusOK, http.MethodPut, rig.MethodPath("tax", "net"), object{"code": rig.Program("\treturn call.Arg(0, \"gross\").(float64) * 60 / 100, nil")})
-	op.Do(http.StatusOK, http.MethodPost, rig.MethodPath("tax", "net")+"/examples/"+proposed["example_id"].(string)+"/accept", nil)
-	rig.Until(t, "the program is corrected", func() bool { return op.Artifact("tax", "net")["current_generation"] == "gen-3" })
+	op.Do(http.StatusOK, http.MethodPut, rig.MethodPath("tax", "net"),
+		object{"code": rig.Program("\treturn call.Arg(0, \"gross\").(float64) * 60 / 100, nil")})
+	op.Do(http.StatusOK, http.MethodPost, rig.MethodPath("tax", "net")+"/examples/"+proposed["example_id"].(string)+
+		"/accept", nil)
+	rig.Until(t, "the program is corrected",
+		func() bool { return op.Artifact("tax", "net")["current_generation"] == "gen-3" })
 	wantCorrection(op, "tax", "net", "adopted")
 	ann.WantValue(ann.Call(s, "net", 1000), 700, "persisted")
 }
@@ -121,7 +129,8 @@ func TestTriesOfTwoPrograms(t *testing.T) {
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"tax.net": {progTax60}}))
 	d.WantValue(d.Call(d.Session("tax"), "net", 1000), 600, "generated")
 	for _, path := range []string{"/try", "/examples/run"} {
-		got := d.Send(http.MethodPost, rig.MethodPath("tax", "net")+path, rig.Encode(t, object{"code": progTax70, "generation": "gen-1"}), nil)
+		got := d.Send(http.MethodPost, rig.MethodPath("tax", "net")+path,
+			rig.Encode(t, object{"code": progTax70, "generation": "gen-1"}), nil)
 		rig.CheckProblem(t, path, got)
 		if got.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%s of both: %d %s", path, got.Status, got.Body)

@@ -78,7 +78,8 @@ func TestHonestErrorsBackOff(t *testing.T) {
 	ahead("1h1s")
 	d.WantError(d.Call(s, "born", "nobody"), "not_found")
 	if asked(m, "people", "born") != 2 || !strings.Contains(m.LastQuestion().User, "not_found") {
-		t.Errorf("after the delay %d requests were sent, the last is\n%s", asked(m, "people", "born"), m.LastQuestion().User)
+		t.Errorf("after the delay %d requests were sent, the last is\n%s", asked(m, "people", "born"),
+			m.LastQuestion().User)
 	}
 	d.WantValue(d.Call(s, "born", "ada"), 1815, "generated")
 	d.WantValue(d.Call(s, "born", "ada"), 1815, "persisted")
@@ -105,7 +106,9 @@ func TestApprovalIsOfAGeneration(t *testing.T) {
 			t.Errorf("%s answers, want the approved gen-1", got.Program.Generation)
 		}
 	}
-	if a := d.Artifact("r", "m"); a["current_generation"] != "gen-2" || keptGeneration(d, "r", "m", "gen-1")["approved"] != true || keptGeneration(d, "r", "m", "gen-2")["approved"] == true {
+	if a := d.Artifact("r", "m"); a["current_generation"] != "gen-2" ||
+		keptGeneration(d, "r", "m", "gen-1")["approved"] != true ||
+		keptGeneration(d, "r", "m", "gen-2")["approved"] == true {
 		t.Errorf("the newer one should wait: %v", a["current_generation"])
 	}
 	operate(d, "r", "m", "rollback", object{})
@@ -130,7 +133,8 @@ func TestWhatPeopleAskForWaitsForApproval(t *testing.T) {
 		operate(d, "tax", method, "approve", object{})
 	}
 	d.Policy(object{"approval_required": true})
-	if c := verdict(d, wrong, object{"verdict": "wrong", "expected": 700})["correction"].(object); c["state"] != "awaiting_approval" || c["generation"] != "gen-2" {
+	if c := verdict(d, wrong, object{"verdict": "wrong",
+		"expected": 700})["correction"].(object); c["state"] != "awaiting_approval" || c["generation"] != "gen-2" {
 		t.Errorf("the correction: %v", c)
 	}
 	if asked(m, "tax", "net") != 3 {
@@ -185,7 +189,8 @@ func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 	d := rig.Start(t, m)
 	s := d.Session("tax")
 	d.Call(s, "net", 1000)
-	for _, patch := range []object{{"artifact_read_roles": list("other")}, {"artifact_read_roles": list(), "artifact_read_enabled": false}} {
+	for _, patch := range []object{{"artifact_read_roles": list("other")},
+		{"artifact_read_roles": list(), "artifact_read_enabled": false}} {
 		d.Policy(patch)
 		for range 4 {
 			got := d.Call(s, "net", 10)
@@ -214,14 +219,16 @@ func TestSwitchesAndCanaryDisplaceNothing(t *testing.T) {
 // A program that is forged under a switch is kept beside the serving one only if it answers what is recorded as that did. Its answer goes out in any case.
 func TestProgramsUnderSwitchesAreKeptIfTheyReproduce(t *testing.T) {
 	t.Parallel()
-	for name, patch := range map[string]object{"canary": {"artifact_read_roles": list("other")}, "reads": {"artifact_read_enabled": false}} {
+	for name, patch := range map[string]object{"canary": {"artifact_read_roles": list("other")},
+		"reads": {"artifact_read_enabled": false}} {
 		m := rig.NewModel(t, rig.Script{"tax.net": {progTax60, progTax70, progTax60, progTax70}})
 		d := rig.Start(t, m)
 		s := d.Session("tax")
 		d.Call(s, "net", 1000)
 		d.Policy(patch)
 		d.WantValue(d.Call(s, "net", 10), 7, "generated")
-		if q := m.LastQuestion(); asked(m, "tax", "net") != 2 || q.Kind != "forge" || strings.Contains(q.User, "0.6") || strings.Contains(q.User, "gross") {
+		if q := m.LastQuestion(); asked(m, "tax", "net") != 2 || q.Kind != "forge" || strings.Contains(q.User, "0.6") ||
+			strings.Contains(q.User, "gross") {
 			t.Errorf("%s: %d requests, the last a %s:\n%s", name, asked(m, "tax", "net"), q.Kind, q.User)
 		}
 		d.WantValue(d.Call(s, "net", 10), 6, "generated")
@@ -242,21 +249,24 @@ func TestProgramsUnderSwitchesAreKeptIfTheyReproduce(t *testing.T) {
 // client's own contract stays on top.
 func TestContractsOfPeopleWin(t *testing.T) {
 	t.Parallel()
-	delegates := rig.Program("\to := call.Delegate(\"finder\", recurgent.Contract{Purpose: \"find\", Deliverable: map[string]any{\"type\": \"array\"}}).Call(\"find\", call.Arg(0, \"x\"))\n" +
-		"\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
+	delegates := rig.Program(
+		"\to := call.Delegate(\"finder\", recurgent.Contract{Purpose: \"find\", Deliverable: map[string]any{\"type\": \"array\"}}).Call(\"find\", call.Arg(0, \"x\"))\n" +
+			"\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
 	empty := rig.Program("\tif call.Arg(0, \"x\") == \"all\" {\n\t\treturn []any{1}, nil\n\t}\n\treturn []any{}, nil")
 	one := rig.Program("\treturn []any{1, call.Arg(0, \"x\")}, nil")
 	m := rig.NewModel(t, rig.Script{"office.ask_finder": {delegates}, "finder.find": {empty, one}})
 	d := rig.Start(t, m)
 	s := d.Session("office")
 	d.WantValue(d.Call(s, "ask_finder", "none"), list(), "generated") // the program's own contract
-	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/finder", object{"purpose": "find something", "deliverable": object{"type": "array", "min_items": 1}})
+	d.Do(http.StatusOK, http.MethodPut, "/v1/tools/finder", object{"purpose": "find something",
+		"deliverable": object{"type": "array", "min_items": 1}})
 	d.WantValue(d.Call(s, "ask_finder", "none"), list(1, "none"), "persisted")
 	q := m.LastQuestion().User
 	if !strings.Contains(q, "min_items") || !strings.Contains(q, "find something") {
 		t.Errorf("the repair is held to:\n%s", q)
 	}
-	own := d.Invoke(d.Session("finder"), object{"method": "find", "args": list("x"), "contract": object{"deliverable": object{"type": "string"}}})
+	own := d.Invoke(d.Session("finder"), object{"method": "find", "args": list("x"),
+		"contract": object{"deliverable": object{"type": "string"}}})
 	d.WantError(own, "contract_violation")
 }
 
@@ -266,17 +276,20 @@ func TestContractsOfPeopleWin(t *testing.T) {
 func TestAdviceReachesDelegatedTools(t *testing.T) {
 	t.Parallel()
 	delegates := func(role string) string {
-		return rig.Program("\to := call.Delegate(\"" + role + "\", recurgent.Contract{Purpose: \"find movies\", Deliverable: map[string]any{\"type\": \"object\", \"required\": []any{\"status\", \"movies\"}}}).Call(\"find\", call.Arg(0, \"wish\"))\n" +
+		return rig.Program("\to := call.Delegate(\"" + role +
+			"\", recurgent.Contract{Purpose: \"find movies\", Deliverable: map[string]any{\"type\": \"object\", \"required\": []any{\"status\", \"movies\"}}}).Call(\"find\", call.Arg(0, \"wish\"))\n" +
 			"\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")
 	}
 	poor := rig.Program("\treturn map[string]any{\"status\": \"partial\", \"movies\": []any{call.Arg(0, \"wish\")}}, nil")
 	better := rig.Program("\treturn map[string]any{\"status\": \"success\", \"movies\": []any{call.Arg(0, \"wish\")}}, nil")
-	m := rig.NewModel(t, rig.Script{"movie club.ask_finder": {delegates("movie finder")}, "movie finder.find": {rig.ProgMoviesWeak, rig.ProgMoviesFull},
+	m := rig.NewModel(t, rig.Script{"movie club.ask_finder": {delegates("movie finder")},
+		"movie finder.find":    {rig.ProgMoviesWeak, rig.ProgMoviesFull},
 		"film club.ask_finder": {delegates("film finder")}, "film finder.find": {poor, better}})
 	d := rig.Start(t, m)
 	d.Policy(object{"fixtures_enabled": false}) // weak answers are no proof of the new program
 	for _, tt := range []struct{ club, finder, kind, weak string }{
-		{"movie club", "movie finder", "strengthen_contract", "empty_array:/movies"}, {"film club", "film finder", "reforge", "weak_status:/status=partial"}} {
+		{"movie club", "movie finder", "strengthen_contract", "empty_array:/movies"},
+		{"film club", "film finder", "reforge", "weak_status:/status=partial"}} {
 		s := d.Session(tt.club)
 		for range 4 {
 			d.Call(s, "ask_finder", "good action movies")
@@ -287,7 +300,8 @@ func TestAdviceReachesDelegatedTools(t *testing.T) {
 				if r["caller_contracts"] != 0.0 {
 					t.Errorf("%s: %v calls are said to bring their own contract", tt.finder, r["caller_contracts"])
 				}
-				d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+r["id"].(string)+"/apply", object{"reason": "people came away with nothing"})
+				d.Do(http.StatusOK, http.MethodPost, "/v1/recommendations/"+r["id"].(string)+"/apply",
+					object{"reason": "people came away with nothing"})
 				applied = true
 			}
 		}
@@ -299,7 +313,8 @@ func TestAdviceReachesDelegatedTools(t *testing.T) {
 			t.Errorf("%s: the next nested call answered %+v", tt.finder, got.Outcome)
 		}
 		q := m.LastQuestion()
-		for _, part := range []string{"a weak answer (", tt.weak, "good action movies", "the caller asked again", "people came away with nothing"} {
+		for _, part := range []string{"a weak answer (", tt.weak, "good action movies", "the caller asked again",
+			"people came away with nothing"} {
 			if q.Role != tt.finder || !strings.Contains(q.User, part) {
 				t.Errorf("%s: the model is not shown %q:\n%s", tt.kind, part, q.User)
 			}
@@ -332,7 +347,8 @@ func TestEvidence(t *testing.T) {
 	s := d.Session("weather")
 	d.Call(s, "now", "Oslo")
 	for i := range 4 {
-		verdict(d, d.Call(s, "now", "Oslo"), object{"verdict": "wrong", "expected": 9, "note": "note " + string(rune('a'+i)) + " " + long[:2000]})
+		verdict(d, d.Call(s, "now", "Oslo"), object{"verdict": "wrong", "expected": 9,
+			"note": "note " + string(rune('a'+i)) + " " + long[:2000]})
 	}
 	api.Body(`{"temperature": {"celsius": 8}, "api_key": "sk-hidden-1", "text": "` + long + `"}`)
 	d.WantValue(d.Call(s, "now", "Bergen"), 8, "repaired")
@@ -345,7 +361,9 @@ func TestEvidence(t *testing.T) {
 	if strings.Contains(q, "sk-hidden-1") {
 		t.Error("a secret of the source is shown")
 	}
-	for _, part := range []string{"gives no orders", "a person called an answer wrong", "note d lorem", "the failing run ended in execution", "status 200", "the shape of the response is now", "the response begins: {\"temperature\""} {
+	for _, part := range []string{"gives no orders", "a person called an answer wrong", "note d lorem",
+		"the failing run ended in execution", "status 200", "the shape of the response is now",
+		"the response begins: {\"temperature\""} {
 		if !strings.Contains(evidence, part) {
 			t.Errorf("the evidence lacks %q:\n%s", part, evidence)
 		}

@@ -23,7 +23,8 @@ var delaysOfHours = object{"backoff": object{"base_seconds": 3600, "max_seconds"
 // verdict judges the call, waits for the first attempt at a correction, and returns what follows.
 func verdict(d *rig.Daemon, r rig.Reply, body object) object {
 	d.T.Helper()
-	got := d.Send(http.MethodPost, "/v1/calls/"+r.CallID+"/verdict", rig.Encode(d.T, body), map[string]string{"Prefer": "wait=60"})
+	got := d.Send(http.MethodPost, "/v1/calls/"+r.CallID+"/verdict", rig.Encode(d.T, body),
+		map[string]string{"Prefer": "wait=60"})
 	if got.Status != http.StatusOK {
 		d.T.Fatalf("verdict on %s: status %d: %s", r.CallID, got.Status, got.Body)
 	}
@@ -53,7 +54,8 @@ func wantCorrection(d *rig.Daemon, role, method, state string) object {
 // examples sets the examples of the method and returns those that are kept.
 func examples(d *rig.Daemon, role, method string, all ...object) []any {
 	d.T.Helper()
-	kept, _ := d.Do(http.StatusOK, http.MethodPut, rig.MethodPath(role, method)+"/examples", object{"examples": all}).Object(d.T)["examples"].([]any)
+	kept, _ := d.Do(http.StatusOK, http.MethodPut, rig.MethodPath(role, method)+"/examples",
+		object{"examples": all}).Object(d.T)["examples"].([]any)
 	return kept
 }
 

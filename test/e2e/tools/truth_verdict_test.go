@@ -14,27 +14,34 @@ func TestRightVerdicts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
 		"calculator.add": {rig.ProgAdd},
-		"shop.find":      {rig.Program("\tif call.Arg(0, \"x\") == \"none\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"no such thing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")},
-		"r.m":            {rig.ProgMayPanic},
+		"shop.find": {rig.Program(
+			"\tif call.Arg(0, \"x\") == \"none\" {\n\t\treturn nil, recurgent.Fail(\"not_found\", \"no such thing\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")},
+		"r.m": {rig.ProgMayPanic},
 	})
 	d := rig.Start(t, m)
-	said := verdict(d, d.Call(d.Session("calculator"), "add", 2, 3), object{"verdict": "right", "note": "checked by hand"})
-	if said["example_state"] != "active" || said["verdict"] != "right" || said["dropped_fixtures"] != 0.0 || said["correction"].(object)["state"] != "none" {
+	said := verdict(d, d.Call(d.Session("calculator"), "add", 2, 3),
+		object{"verdict": "right", "note": "checked by hand"})
+	if said["example_state"] != "active" || said["verdict"] != "right" || said["dropped_fixtures"] != 0.0 ||
+		said["correction"].(object)["state"] != "none" {
 		t.Errorf("right: %v", said)
 	}
 	kept := d.Get(rig.MethodPath("calculator", "add") + "/examples")["examples"].([]any)
-	if x := kept[0].(object); len(kept) != 1 || !rig.Equal(object{"value": 5}, x["expect"]) || x["id"] != said["example_id"] || x["note"] != "checked by hand" || x["effects"] != nil {
+	if x := kept[0].(object); len(kept) != 1 || !rig.Equal(object{"value": 5}, x["expect"]) ||
+		x["id"] != said["example_id"] || x["note"] != "checked by hand" || x["effects"] != nil {
 		t.Errorf("examples: %v", kept)
 	}
 	s := d.Session("shop")
 	d.Call(s, "find", "hat")
 	verdict(d, d.Call(s, "find", "none"), object{"verdict": "right"})
-	if kept := d.Get(rig.MethodPath("shop", "find") + "/examples")["examples"].([]any); len(kept) != 1 || !rig.Equal(object{"error_type": "not_found"}, kept[0].(object)["expect"]) {
+	if kept := d.Get(rig.MethodPath("shop", "find") +
+		"/examples")["examples"].([]any); len(kept) != 1 || !rig.Equal(object{"error_type": "not_found"},
+		kept[0].(object)["expect"]) {
 		t.Errorf("examples: %v", kept)
 	}
 	s = d.Session("r")
 	d.Call(s, "m", 1)
-	refused(d, d.Call(s, "m", "bad").CallID, object{"verdict": "right"}, http.StatusUnprocessableEntity, "invalid_verdict")
+	refused(d, d.Call(s, "m", "bad").CallID, object{"verdict": "right"}, http.StatusUnprocessableEntity,
+		"invalid_verdict")
 }
 
 // What cannot be judged: unknown calls, calls without a program, masked inputs, and calls whose values have expired.
@@ -48,12 +55,14 @@ func TestVerdictsThatAreRefused(t *testing.T) {
 	refused(d, "call_01a1b2c3d4e5f6a7b8c9d0e1f2", wrong, http.StatusNotFound, "not_found")
 	refused(d, d.Call(s, "name=", "Ada").CallID, wrong, http.StatusUnprocessableEntity, "no_program")
 	predicted := d.Do(http.StatusOK, http.MethodPost, "/v1/predict", object{"session_id": s,
-		"signature": object{"inputs": list(object{"name": "question"}), "outputs": list(object{"name": "answer"})}, "inputs": object{"question": "x"}}).Object(t)
+		"signature": object{"inputs": list(object{"name": "question"}), "outputs": list(object{"name": "answer"})},
+		"inputs":    object{"question": "x"}}).Object(t)
 	refused(d, predicted["call_id"].(string), wrong, http.StatusUnprocessableEntity, "no_program")
 	masked := d.CallWith(s, "m", object{"x": 1, "password": "hunter2"})
 	refused(d, masked.CallID, wrong, http.StatusUnprocessableEntity, "masked_input")
 	fine, failed := d.Call(s, "m", 1), d.Call(s, "m", 2)
-	for _, body := range []object{{"verdict": "meh"}, {"verdict": "right", "expected": 1}, {"verdict": "wrong", "expected": 1, "expected_error_type": "x"}} {
+	for _, body := range []object{{"verdict": "meh"}, {"verdict": "right", "expected": 1},
+		{"verdict": "wrong", "expected": 1, "expected_error_type": "x"}} {
 		refused(d, fine.CallID, body, http.StatusUnprocessableEntity, "invalid_verdict")
 	}
 	d.Do(http.StatusNotFound, http.MethodGet, "/v1/calls/"+fine.CallID+"/verdict", nil)
@@ -72,11 +81,14 @@ func TestVerdictsAreReplaced(t *testing.T) {
 	call := d.Call(s, "net", 1000)
 	body := object{"verdict": "wrong", "expected": 700}
 	first := verdict(d, call, body)
-	n, audited, counted := asked(m, "tax", "net"), len(d.List("/v1/maintenance/audit")), d.Metric(`recurgent_verdicts_total{verdict="wrong"}`)
-	if again := verdict(d, call, body); again["example_id"] != first["example_id"] || again["dropped_fixtures"] != first["dropped_fixtures"] {
+	n, audited, counted := asked(m, "tax", "net"), len(d.List("/v1/maintenance/audit")),
+		d.Metric(`recurgent_verdicts_total{verdict="wrong"}`)
+	if again := verdict(d, call, body); again["example_id"] != first["example_id"] ||
+		again["dropped_fixtures"] != first["dropped_fixtures"] {
 		t.Errorf("the same verdict again: %v, was %v", again, first)
 	}
-	if asked(m, "tax", "net") != n || len(d.List("/v1/maintenance/audit")) != audited || d.Metric(`recurgent_verdicts_total{verdict="wrong"}`) != counted {
+	if asked(m, "tax", "net") != n || len(d.List("/v1/maintenance/audit")) != audited ||
+		d.Metric(`recurgent_verdicts_total{verdict="wrong"}`) != counted {
 		t.Error("the same verdict again did something")
 	}
 	// The person was mistaken: the answer is right. Nothing asks for a correction any more.
@@ -120,7 +132,8 @@ func TestNewestVerdictCounts(t *testing.T) {
 	verdict(d, second, object{"verdict": "wrong", "expected": 800})
 	operate(d, "tax", "net", "regenerate", object{})
 	d.WantValue(d.Call(s, "net", 1000), 800, "generated")
-	if q := m.LastQuestion().User; !strings.Contains(q, "the right answer is 800") || strings.Contains(q, "the right answer is 700") {
+	if q := m.LastQuestion().User; !strings.Contains(q, "the right answer is 800") ||
+		strings.Contains(q, "the right answer is 700") {
 		t.Errorf("the model sees\n%s", q)
 	}
 
@@ -138,8 +151,10 @@ func TestExpectedIsWhatWasAnswered(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.net": {progTax60}})
 	d := rig.Start(t, m)
 	call := d.Call(d.Session("tax"), "net", 1000)
-	for _, expected := range []json.RawMessage{json.RawMessage("600"), json.RawMessage("600.0"), json.RawMessage("6e2"), json.RawMessage("600.0000000001")} {
-		refused(d, call.CallID, object{"verdict": "wrong", "expected": expected}, http.StatusUnprocessableEntity, "invalid_verdict")
+	for _, expected := range []json.RawMessage{json.RawMessage("600"), json.RawMessage("600.0"), json.RawMessage("6e2"),
+		json.RawMessage("600.0000000001")} {
+		refused(d, call.CallID, object{"verdict": "wrong", "expected": expected}, http.StatusUnprocessableEntity,
+			"invalid_verdict")
 	}
 }
 
@@ -151,12 +166,15 @@ func TestExpectations(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"tax.null": {progTax60, nothing}, "tax.err": {progTax60, invalid}})
 	d := rig.Start(t, m)
 	s := d.Session("tax")
-	if said := verdict(d, d.Call(s, "null", 5), object{"verdict": "wrong", "expected": nil}); said["example_id"] == nil || said["correction"].(object)["state"] != "adopted" {
+	if said := verdict(d, d.Call(s, "null", 5), object{"verdict": "wrong",
+		"expected": nil}); said["example_id"] == nil || said["correction"].(object)["state"] != "adopted" {
 		t.Errorf("expected null: %v", said)
 	}
 	d.WantValue(d.Call(s, "null", 5), nil, "persisted")
 	d.Call(s, "err", 10)
-	if said := verdict(d, d.Call(s, "err", -5), object{"verdict": "wrong", "expected_error_type": "invalid_input"}); said["expected_error_type"] != "invalid_input" || said["correction"].(object)["state"] != "adopted" {
+	if said := verdict(d, d.Call(s, "err", -5), object{"verdict": "wrong",
+		"expected_error_type": "invalid_input"}); said["expected_error_type"] != "invalid_input" ||
+		said["correction"].(object)["state"] != "adopted" {
 		t.Errorf("expected an error: %v", said)
 	}
 	d.WantError(d.Call(s, "err", -5), "invalid_input")
@@ -167,8 +185,9 @@ func TestExpectations(t *testing.T) {
 func TestNestedVerdict(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{
-		"office.pay": {rig.Program("\to := call.Tool(\"tax\").Call(\"net\", call.Arg(0, \"gross\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
-		"tax.net":    {progTax60, progTax70},
+		"office.pay": {rig.Program(
+			"\to := call.Tool(\"tax\").Call(\"net\", call.Arg(0, \"gross\"))\n\tif !o.OK() {\n\t\treturn nil, recurgent.Fail(o.ErrorType, o.ErrorMessage)\n\t}\n\treturn o.Value, nil")},
+		"tax.net": {progTax60, progTax70},
 	})
 	d := rig.Start(t, m)
 	root := d.Call(d.Session("office"), "pay", 1000)
@@ -224,7 +243,8 @@ func TestWhereVerdictsShow(t *testing.T) {
 	}
 	right := d.Call(s, "net", 0)
 	verdict(d, right, object{"verdict": "right"})
-	for series, want := range map[string]float64{`recurgent_verdicts_total{verdict="wrong"}`: 2, `recurgent_verdicts_total{verdict="right"}`: 1, `recurgent_user_corrections_total{signal="verdict"}`: 2} {
+	for series, want := range map[string]float64{`recurgent_verdicts_total{verdict="wrong"}`: 2,
+		`recurgent_verdicts_total{verdict="right"}`: 1, `recurgent_user_corrections_total{signal="verdict"}`: 2} {
 		if got := d.Metric(series); got != want {
 			t.Errorf("%s is %v, want %v", series, got, want)
 		}
@@ -233,7 +253,8 @@ func TestWhereVerdictsShow(t *testing.T) {
 	for _, e := range d.List("/v1/calls?role=tax") {
 		listed[e["call_id"]] = e["verdict"]
 	}
-	if listed[wrong[0].CallID] != "wrong" || listed[right.CallID] != "right" || d.LogOf(wrong[1])["verdict"] != "wrong" {
+	if listed[wrong[0].CallID] != "wrong" || listed[right.CallID] != "right" ||
+		d.LogOf(wrong[1])["verdict"] != "wrong" {
 		t.Errorf("the call log says %v", listed)
 	}
 	judged := object{"wrong": 2, "right": 1}
@@ -244,7 +265,8 @@ func TestWhereVerdictsShow(t *testing.T) {
 		t.Errorf("the trends say %v, %v corrections", got["verdicts"], got["corrections"])
 	}
 	advice := d.Recommendations("")
-	if len(advice) != 1 || advice[0]["kind"] != "reforge" || !strings.Contains(advice[0]["reason"].(string), "2 of 3 calls wrong") || !rig.Equal(list(wrong[1].CallID, wrong[0].CallID), advice[0]["evidence"]) {
+	if len(advice) != 1 || advice[0]["kind"] != "reforge" || !strings.Contains(advice[0]["reason"].(string),
+		"2 of 3 calls wrong") || !rig.Equal(list(wrong[1].CallID, wrong[0].CallID), advice[0]["evidence"]) {
 		t.Fatalf("recommended: %v", advice)
 	}
 	// Once a program holds what people expect, the verdicts are no evidence against it.

@@ -37,13 +37,15 @@ func TestFixedTextIsKept(t *testing.T) {
 		}
 	}
 	_, page := explained(d, first.CallID)
-	says(t, page, "2 slips were found in what the model wrote and corrected before the check", `"line 6: JSON has no int: a number is converted"`)
+	says(t, page, "2 slips were found in what the model wrote and corrected before the check",
+		`"line 6: JSON has no int: a number is converted"`)
 	d.Stop(syscall.SIGTERM)
 	d.Start()
 	d.WantValue(d.Call(d.Session("doubler"), "double", 4), 8.0, "persisted")
 
 	const own = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tn, ok := call.Arg(0, \"n\").(int)\n\treturn []any{n, ok}, nil\n}\n"
-	if r := d.Send(http.MethodPut, "/v1/tools/doubler/methods/own", rig.MustJSON(map[string]any{"code": own}), nil); r.Status != http.StatusOK && r.Status != http.StatusCreated {
+	if r := d.Send(http.MethodPut, "/v1/tools/doubler/methods/own", rig.MustJSON(map[string]any{"code": own}),
+		nil); r.Status != http.StatusOK && r.Status != http.StatusCreated {
 		t.Fatalf("%d: %s", r.Status, r.Body)
 	}
 	d.WantValue(d.Call(d.Session("doubler"), "own", 4), []any{0.0, false}, "persisted")
@@ -55,9 +57,12 @@ func TestNullIsNoAnswer(t *testing.T) {
 	printing := rig.Program("\tif len(call.Args) > 0 {\n\t\tfmt.Println(\"the answer is\", call.Args[0])\n\t\treturn nil, nil\n\t}\n\treturn 1, nil", "fmt")
 	nothing := rig.Program("\tif x := call.Arg(0, \"x\"); x == \"known\" {\n\t\treturn x, nil\n\t}\n\treturn nil, nil")
 	declares := func(returns string) openaitest.Reply {
-		return openaitest.Reply{Code: nothing, Declared: map[string]any{"parameters": []any{map[string]any{"name": "x", "type": "string"}}, "returns": map[string]any{"type": returns}}}
+		return openaitest.Reply{Code: nothing,
+			Declared: map[string]any{"parameters": []any{map[string]any{"name": "x", "type": "string"}},
+				"returns": map[string]any{"type": returns}}}
 	}
-	m := rig.NewModel(t, rig.Script{"t.prints": {printing, rig.ProgGiven}, "t.list": {declares("array"), rig.ProgGiven}, "t.maybe": {declares("null")}, "t.free": {nothing},
+	m := rig.NewModel(t, rig.Script{"t.prints": {printing, rig.ProgGiven}, "t.list": {declares("array"), rig.ProgGiven},
+		"t.maybe": {declares("null")}, "t.free": {nothing},
 		"t.never": {printing}})
 	d := rig.Start(t, m)
 	s := d.Session("t")
@@ -65,7 +70,8 @@ func TestNullIsNoAnswer(t *testing.T) {
 	d.WantValue(d.Call(s, "list", "a"), "a", "generated")
 	d.WantValue(d.Call(s, "maybe", "a"), nil, "generated")
 	d.WantValue(d.Call(s, "free", "a"), nil, "generated")
-	for method, hint := range map[string]string{"prints": "Return the value: return value, nil.", "list": "Start a list with []string{}: a nil slice is null."} {
+	for method, hint := range map[string]string{"prints": "Return the value: return value, nil.",
+		"list": "Start a list with []string{}: a nil slice is null."} {
 		if q := m.Count("t", method); q != 2 {
 			t.Errorf("%s: the model was asked %d times", method, q)
 		}

@@ -142,6 +142,7 @@ func playWeak(t *testing.T, dir string) (replies, once, twice, wrong int) {
 		}
 	}
 	twice += once
-	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", dir, len(all), once, twice, wrong)
+	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", dir, len(all), once, twice,
+		wrong)
 	return len(all), once, twice, wrong
 }

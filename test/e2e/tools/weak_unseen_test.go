@@ -32,7 +32,8 @@ func readUnseen(t *testing.T, file, site string) (list []unseenReply) {
 	}
 	var last *unseenReply
 	for _, f := range archive.Files {
-		name, f := path.Base(f.Name), txtar.File{Name: f.Name, Data: bytes.ReplaceAll(f.Data, []byte("SITE"), []byte(site))}
+		name, f := path.Base(f.Name), txtar.File{Name: f.Name, Data: bytes.ReplaceAll(f.Data, []byte("SITE"),
+			[]byte(site))}
 		switch {
 		case name == "task.json":
 			list = append(list, unseenReply{})
@@ -104,11 +105,13 @@ func TestUnseenWeakReplies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a figure over two hundred programs: TestWeakReplies plays some, and the gate's TestFixKinds each kind")
 	}
-	for set, least := range map[string]struct{ once, twice int }{"first": {54, 62}, "second": {21, 29}, "third": {49, 57}, "fourth": {22, 27}} {
+	for set, least := range map[string]struct{ once, twice int }{"first": {54, 62}, "second": {21, 29},
+		"third": {49, 57}, "fourth": {22, 27}} {
 		t.Run(set, func(t *testing.T) {
 			replies, once, twice, wrong := playUnseen(t, "testdata/weakunseen/"+set+".txtar")
 			if wrong > 0 || once < least.once || twice < least.twice {
-				t.Errorf("of %d replies %d are served at once, %d within two requests, and there are %d wrong values", replies, once, twice, wrong)
+				t.Errorf("of %d replies %d are served at once, %d within two requests, and there are %d wrong values",
+					replies, once, twice, wrong)
 			}
 		})
 	}
@@ -152,7 +155,8 @@ func playUnseen(t *testing.T, file string) (replies, once, twice, wrong int) {
 			twice++
 		}
 	}
-	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", file, replies, once, twice, wrong)
+	t.Logf("%s: %d replies: %d served at once, %d within two requests, %d wrong values", file, replies, once, twice,
+		wrong)
 	return replies, once, twice, wrong
 }
 

@@ -13,7 +13,8 @@ import (
 // Calls that end in other ways than a warm one are explained, too.
 func TestKindsOfCalls(t *testing.T) {
 	t.Parallel()
-	m := rig.NewModel(t, rig.Script{"r.nests": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd}, "r.fetches": {rig.ProgFetches}, "r.m": {rig.ProgGiven},
+	m := rig.NewModel(t, rig.Script{"r.nests": {rig.ProgDelegates}, "calculator.add": {rig.ProgAdd},
+		"r.fetches": {rig.ProgFetches}, "r.m": {rig.ProgGiven},
 		"r.unsafe": {rig.Program("\treturn exec.Command(\"x\").Run(), nil", "os/exec"), rig.ProgGiven}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
@@ -23,7 +24,8 @@ func TestKindsOfCalls(t *testing.T) {
 	if len(x.Delegated) != 1 || x.Delegated[0].Method != "add" || len(x.Effects) != 1 {
 		t.Fatalf("nested: %+v, %+v", x.Delegated, x.Effects)
 	}
-	says(t, page, "called calculator.add, "+x.Delegated[0].CallID+": ok", "2 model requests and 30 tokens with those of the calls below it")
+	says(t, page, "called calculator.add, "+x.Delegated[0].CallID+": ok",
+		"2 model requests and 30 tokens with those of the calls below it")
 	_, page = explained(d, x.Delegated[0].CallID)
 	says(t, page, "recurgentd why "+nests.CallID)
 
@@ -50,9 +52,11 @@ func TestKindsOfCalls(t *testing.T) {
 	judged := d.Call(s, "m", 7)
 	d.Do(http.StatusOK, http.MethodPost, "/v1/calls/"+judged.CallID+"/verdict", map[string]any{"verdict": "right"})
 	_, page = explained(d, judged.CallID)
-	says(t, page, "a person said that it is right", "recurgentd verdict "+judged.CallID+" --drop", "this call has become one since", "A person has judged it right")
+	says(t, page, "a person said that it is right", "recurgentd verdict "+judged.CallID+" --drop",
+		"this call has become one since", "A person has judged it right")
 
-	if r := d.Send(http.MethodGet, "/v1/calls/call_06gzqwq081srb0e6zx42fm96t4/why", nil, nil); r.Status != http.StatusNotFound {
+	if r := d.Send(http.MethodGet, "/v1/calls/call_06gzqwq081srb0e6zx42fm96t4/why", nil,
+		nil); r.Status != http.StatusNotFound {
 		t.Errorf("no such call: %d %s", r.Status, r.Body)
 	}
 	if _, _, code := d.Client("why", "call_06gzqwq081srb0e6zx42fm96t4"); code != 3 {
@@ -66,7 +70,8 @@ func TestRunningCall(t *testing.T) {
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.Held(rig.ProgGiven)}})
 	d := rig.Start(t, m)
 	s := d.Session("r")
-	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "m", "args": [1]}`), map[string]string{"Prefer": "respond-async"})
+	r := d.Send(http.MethodPost, "/v1/sessions/"+s+"/calls", []byte(`{"method": "m", "args": [1]}`),
+		map[string]string{"Prefer": "respond-async"})
 	var accepted struct {
 		CallID string `json:"call_id"`
 	}
@@ -74,7 +79,8 @@ func TestRunningCall(t *testing.T) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	x, page := explained(d, accepted.CallID)
-	says(t, page, "r.m has been running since", "Until then it can be canceled.", "POST /v1/calls/"+accepted.CallID+"/cancel {}")
+	says(t, page, "r.m has been running since", "Until then it can be canceled.",
+		"POST /v1/calls/"+accepted.CallID+"/cancel {}")
 	if x.Status != "running" || len(x.Counterfactuals) > 0 {
 		t.Errorf("running: %+v", x)
 	}
@@ -85,8 +91,9 @@ func TestRunningCall(t *testing.T) {
 func TestAnothersCall(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}})
-	file := rig.WriteFile(t, "tokens", "alice alice-secret-of-32-characters-xx scopes=read,call\nbob bob-secret-of-32-characters-xxxx scopes=read,call\n"+
-		"carol carol-secret-of-32-characters-x namespace=acme scopes=read,call,operate,admin\n")
+	file := rig.WriteFile(t, "tokens",
+		"alice alice-secret-of-32-characters-xx scopes=read,call\nbob bob-secret-of-32-characters-xxxx scopes=read,call\n"+
+			"carol carol-secret-of-32-characters-x namespace=acme scopes=read,call,operate,admin\n")
 	d := rig.Start(t, m, "--auth-tokens-file", file)
 	alice := d.As("alice-secret-of-32-characters-xx")
 	call := alice.Call(alice.Session("r"), "m", 1)

@@ -14,7 +14,8 @@ import (
 func TestMoney(t *testing.T) {
 	t.Parallel()
 	m := rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}})
-	prices := rig.WriteFile(t, "prices.yaml", "currency: EUR\nmodels:\n  scripted: {input: 2000, cached_input: 500, output: 8000}\n")
+	prices := rig.WriteFile(t, "prices.yaml",
+		"currency: EUR\nmodels:\n  scripted: {input: 2000, cached_input: 500, output: 8000}\n")
 	d := rig.Start(t, m, "--model-prices", prices)
 	s := d.Session("r")
 	cold, warm := d.Call(s, "m", 1), d.Call(s, "m", 2)
@@ -38,7 +39,8 @@ func TestOutage(t *testing.T) {
 	got := d.Call(d.Session("r"), "m", 1)
 	d.WantError(got, "provider")
 	x, page := explained(d, got.CallID)
-	says(t, page, "No program answered. The model was asked for a new program because the method had none.", "Check the model with recurgentd doctor", "provider")
+	says(t, page, "No program answered. The model was asked for a new program because the method had none.",
+		"Check the model with recurgentd doctor", "provider")
 	if strings.Contains(page, "passed  confinement") {
 		t.Errorf("nothing ran, and was confined:\n%s", page)
 	}
@@ -70,7 +72,8 @@ func TestErasedCall(t *testing.T) {
 func TestFileArgument(t *testing.T) {
 	t.Parallel()
 	d := rig.Start(t, rig.NewModel(t, rig.Script{"r.m": {rig.ProgGiven}}))
-	up := d.Send(http.MethodPost, "/v1/files", []byte("the bytes of the file"), map[string]string{"Content-Type": "text/plain"})
+	up := d.Send(http.MethodPost, "/v1/files", []byte("the bytes of the file"),
+		map[string]string{"Content-Type": "text/plain"})
 	id, _ := up.Object(t)["id"].(string)
 	got := d.Call(d.Session("r"), "m", map[string]any{"$file": id})
 	x, page := explained(d, got.CallID)

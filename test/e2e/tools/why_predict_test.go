@@ -15,7 +15,9 @@ func TestPrediction(t *testing.T) {
 	m.Answer("", "", rig.Text("label: positive"))
 	d := rig.Start(t, m)
 	s := d.Session("r")
-	r := d.Do(http.StatusOK, http.MethodPost, "/v1/predict", map[string]any{"session_id": s, "signature": map[string]any{"inputs": []any{map[string]any{"name": "review"}}, "outputs": []any{map[string]any{"name": "label"}}},
+	r := d.Do(http.StatusOK, http.MethodPost, "/v1/predict", map[string]any{"session_id": s,
+		"signature": map[string]any{"inputs": []any{map[string]any{"name": "review"}},
+			"outputs": []any{map[string]any{"name": "label"}}},
 		"inputs": map[string]any{"review": "a <b>word</b> of the review"}})
 	var got struct {
 		CallID string `json:"call_id"`
@@ -25,7 +27,8 @@ func TestPrediction(t *testing.T) {
 	}
 	x, page := explained(d, got.CallID)
 	says(t, page, "It needed no program: a prediction asks the model itself.")
-	if x.Cost.Usage.ModelRequests != 1 || x.Cost.Usage.PromptTokens == 0 || len(x.Alternatives) > 0 || len(x.Counterfactuals) > 0 || x.Selection.Generation != "" {
+	if x.Cost.Usage.ModelRequests != 1 || x.Cost.Usage.PromptTokens == 0 || len(x.Alternatives) > 0 ||
+		len(x.Counterfactuals) > 0 || x.Selection.Generation != "" {
 		t.Errorf("the prediction: %+v, %+v, %+v, %+v", x.Selection, x.Cost, x.Alternatives, x.Counterfactuals)
 	}
 	follow(d, x.Next)
@@ -42,7 +45,9 @@ func TestWhyOfCorrections(t *testing.T) {
 	s := d.Session("r")
 	wrong := d.Call(s, "m", 1000)
 	d.WantValue(wrong, 600, "generated")
-	judged := d.Send(http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict", rig.Encode(t, map[string]any{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}), map[string]string{"Prefer": "wait=60"})
+	judged := d.Send(http.MethodPost, "/v1/calls/"+wrong.CallID+"/verdict",
+		rig.Encode(t, map[string]any{"verdict": "wrong", "expected": 700, "note": "70 percent, not 60"}),
+		map[string]string{"Prefer": "wait=60"})
 	if judged.Status != http.StatusOK {
 		t.Fatalf("%d %s", judged.Status, judged.Body)
 	}
@@ -50,18 +55,21 @@ func TestWhyOfCorrections(t *testing.T) {
 	d.WantValue(next, 1400, "persisted")
 
 	x, page := explained(d, wrong.CallID)
-	says(t, page, "a person said that it is wrong", "gen-2: it was made during this call or after it", "recurgentd verdict "+wrong.CallID+" --drop")
+	says(t, page, "a person said that it is wrong", "gen-2: it was made during this call or after it",
+		"recurgentd verdict "+wrong.CallID+" --drop")
 	if x.Selection.Answered != "gen-1" {
 		t.Errorf("the judged call: %+v", x.Selection)
 	}
 
 	x, page = explained(d, next.CallID)
 	says(t, page, "gen-2", "gen-1: ")
-	if x.Selection.Answered != "gen-2" || len(x.Alternatives) != 1 || x.Alternatives[0].Generation != "gen-1" || x.Alternatives[0].WhyNot == "" || x.Cost.Usage.ModelRequests != 0 {
+	if x.Selection.Answered != "gen-2" || len(x.Alternatives) != 1 || x.Alternatives[0].Generation != "gen-1" ||
+		x.Alternatives[0].WhyNot == "" || x.Cost.Usage.ModelRequests != 0 {
 		t.Errorf("the next call: %+v, %+v", x.Alternatives, x.Cost)
 	}
 	follow(d, x.Next)
-	if out, errs, code := d.Client("verdict", wrong.CallID, "--drop"); code != 0 { // as the page of the judged call says
+	// as the page of the judged call says
+	if out, errs, code := d.Client("verdict", wrong.CallID, "--drop"); code != 0 {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

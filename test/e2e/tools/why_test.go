@@ -25,7 +25,8 @@ func explained(d *rig.Daemon, callID string) (x why.Explanation, page string) {
 			d.T.Errorf("got %d %q, want %s", c.r.Status, c.r.Header.Get("Content-Type"), c.want)
 		}
 	}
-	if !strings.HasPrefix(string(marks.Body), "# Why call\\_") || !strings.Contains(string(marks.Body), "\n\n## What ") {
+	if !strings.HasPrefix(string(marks.Body), "# Why call\\_") ||
+		!strings.Contains(string(marks.Body), "\n\n## What ") {
 		d.T.Errorf("not the page as Markdown:\n%s", marks.Body)
 	}
 	out, errs, code := d.Client("why", callID)
@@ -74,13 +75,16 @@ func TestLifeOfAMethod(t *testing.T) {
 
 	x, page := explained(d, cold.CallID)
 	says(t, page, "A program that was written for this call, gen-1, answered. The model was asked for a new program because the method had none.", "gate: ", "r.other: the call asked for m", "nobody has judged it")
-	if !x.Selection.Same || x.Cost.Usage.ModelRequests != 1 || x.Cost.Attempts != 1 || x.Selection.Trigger != "initial_forge" {
+	if !x.Selection.Same || x.Cost.Usage.ModelRequests != 1 || x.Cost.Attempts != 1 ||
+		x.Selection.Trigger != "initial_forge" {
 		t.Errorf("cold: %+v, %+v", x.Selection, x.Cost)
 	}
 
 	x, page = explained(d, warm.CallID)
-	says(t, page, "The stored program gen-1 answered because it was healthy and fits the contract of the call.", "If the value is wrong, say so: ", "no model request", "recurgentd right "+warm.CallID,
-		"gen-2: it was made during this call or after it", "force_generation=true: the model would have written a new program\n")
+	says(t, page, "The stored program gen-1 answered because it was healthy and fits the contract of the call.",
+		"If the value is wrong, say so: ", "no model request", "recurgentd right "+warm.CallID,
+		"gen-2: it was made during this call or after it",
+		"force_generation=true: the model would have written a new program\n")
 	if c := flipped(t, &x, "force_generation"); !x.Selection.Same || !c.Changes || c.Decision != "forge" {
 		t.Errorf("warm: %+v, %+v", x.Selection, c)
 	}
@@ -89,13 +93,15 @@ func TestLifeOfAMethod(t *testing.T) {
 	}
 
 	x, page = explained(d, repaired.CallID)
-	says(t, page, "Before it, the stored program gen-1 was chosen because", "A program that was repaired for this call, gen-2, answered.", "it ran and failed (execution): \"", "boom")
+	says(t, page, "Before it, the stored program gen-1 was chosen because",
+		"A program that was repaired for this call, gen-2, answered.", "it ran and failed (execution): \"", "boom")
 	if len(x.Candidates) != 1 || x.Candidates[0].Stage != "execution" || x.Selection.Program != "repaired" {
 		t.Errorf("repaired: %+v, %+v", x.Candidates, x.Selection)
 	}
 
 	x, page = explained(d, regenerated.CallID)
-	says(t, page, "A program that was written for this call, gen-3, answered. A person had asked for a new program.", "gen-2: ")
+	says(t, page, "A program that was written for this call, gen-3, answered. A person had asked for a new program.",
+		"gen-2: ")
 	if !x.Selection.Same || x.Selection.Trigger == "" || len(x.Alternatives) != 2 {
 		t.Errorf("regenerated: %+v, %+v", x.Selection, x.Alternatives)
 	}

@@ -49,8 +49,10 @@ func (w *workflow) path(file string) string { return filepath.Join(workflowDir, 
 
 // mediaTypes are what people's browsers and mail programs say of files. What is not listed has none of its own.
 var mediaTypes = map[string]string{
-	".csv": "text/csv", ".txt": "text/plain", ".xml": "text/xml", ".gz": "application/gzip", ".vcf": "text/vcard", ".ics": "text/calendar", ".eml": "message/rfc822",
-	".html": "text/html", ".json": "application/json", ".png": "image/png", ".pdf": "application/pdf", ".svg": "image/svg+xml", ".rss": "application/rss+xml", ".atom": "application/atom+xml",
+	".csv": "text/csv", ".txt": "text/plain", ".xml": "text/xml", ".gz": "application/gzip", ".vcf": "text/vcard",
+	".ics": "text/calendar", ".eml": "message/rfc822",
+	".html": "text/html", ".json": "application/json", ".png": "image/png", ".pdf": "application/pdf",
+	".svg": "image/svg+xml", ".rss": "application/rss+xml", ".atom": "application/atom+xml",
 }
 
 func mediaType(file string) string {
@@ -74,7 +76,8 @@ func tillRows(w io.Writer, n int) {
 		if i%10 == 9 {
 			sign = "-"
 		}
-		fmt.Fprintf(w, "%08d;2026-%02d-%02d %02d:%02d:00;Filiale %d;\"%s%d.%03d,%02d\"\r\n", i, i%12+1, i%28+1, i%12+8, i%60, i%3+1, sign, i%3+1, i%1000, i%100)
+		fmt.Fprintf(w, "%08d;2026-%02d-%02d %02d:%02d:00;Filiale %d;\"%s%d.%03d,%02d\"\r\n", i, i%12+1, i%28+1, i%12+8,
+			i%60, i%3+1, sign, i%3+1, i%1000, i%100)
 	}
 }
 
@@ -121,8 +124,9 @@ func TestWorkflows(t *testing.T) {
 	}
 	m, host := rig.NewModel(t, script), strings.TrimPrefix(o.URL, "http://")
 	d := rig.Start(t, m, "--fetch-allow", host)
-	d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/partner", object{"hosts": []string{host}, "methods": []string{"GET", "POST"}, "roles": []string{"order desk"},
-		"auth": object{"type": "bearer", "secret": "canary-of-the-partner"}})
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/connections/partner",
+		object{"hosts": []string{host}, "methods": []string{"GET", "POST"}, "roles": []string{"order desk"},
+			"auth": object{"type": "bearer", "secret": "canary-of-the-partner"}})
 	for _, w := range sampled.Of(list, 4) {
 		t.Run(w.name, func(t *testing.T) {
 			view := *d
@@ -149,12 +153,14 @@ func (w *workflow) run(d *rig.Daemon, m *rig.Model, o *office) {
 		r.Into(d.T, &got)
 		at := fmt.Sprintf("call %d (%s)", i+1, c.About)
 		if got.Outcome.ErrorType != c.Error {
-			d.T.Errorf("%s: error %q (%s), want %q; value %s", at, got.Outcome.ErrorType, got.Outcome.ErrorMessage, c.Error, rig.MustJSON(got.Outcome.Value))
+			d.T.Errorf("%s: error %q (%s), want %q; value %s", at, got.Outcome.ErrorType, got.Outcome.ErrorMessage,
+				c.Error, rig.MustJSON(got.Outcome.Value))
 		} else if value := exact(d.T, r.Body); c.Error == "" && !w.equal(d, c.Value, value) {
 			d.T.Errorf("%s: value %s\nwant %s", at, rig.MustJSON(value), rig.MustJSON(c.Value))
 		}
 		if got.Program.Source != source || got.Usage.ModelRequests != c.Asked {
-			d.T.Errorf("%s: a program that was %s, after %d model requests", at, got.Program.Source, got.Usage.ModelRequests)
+			d.T.Errorf("%s: a program that was %s, after %d model requests", at, got.Program.Source,
+				got.Usage.ModelRequests)
 		}
 		w.wantPosts(d.T, at, c.Posts, o.taken())
 	}
@@ -189,7 +195,8 @@ func (w *workflow) uploaded(d *rig.Daemon, v any) any {
 			}
 			break
 		}
-		r := d.Send(http.MethodPost, "/v1/files?name="+name, w.content(d.T, name), map[string]string{"Content-Type": mediaType(name)})
+		r := d.Send(http.MethodPost, "/v1/files?name="+name, w.content(d.T, name),
+			map[string]string{"Content-Type": mediaType(name)})
 		if r.Status != http.StatusCreated {
 			d.T.Fatalf("upload of %s: status %d: %s", name, r.Status, r.Body)
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // progZones digests when the clocks of zones change in fifty years, and to what.
-var progZones = "package tool\n\nimport (\n\t\"fmt\"\n\t\"hash/fnv\"\n\t\"recurgent\"\n\t\"time\"\n)\n\n" + zoneDigest + `
+var progZones = "package tool\n\nimport (\n\t\"fmt\"\n\t\"hash/fnv\"\n\t\"recurgent\"\n\t\"time\"\n)\n\n" + zoneDigest +
+	`
 func Run(call *recurgent.Call) (any, error) {
 	out := map[string]any{}
 	for _, name := range call.Args[0].([]any) {
@@ -77,7 +78,9 @@ func TestZones(t *testing.T) {
 	if len(names) < 400 || want["Europe/Berlin"] == want["UTC"] {
 		t.Fatalf("the toolchain has %d zones", len(names))
 	}
-	m := rig.NewModel(t, rig.Script{"clock.zones": {progZones}, "clock.unknown": {rig.Program("\t_, err := time.LoadLocation(\"Europe/Nowhere\")\n\treturn fmt.Sprint(err), nil", "fmt", "time")}})
+	m := rig.NewModel(t, rig.Script{"clock.zones": {progZones},
+		"clock.unknown": {rig.Program(
+			"\t_, err := time.LoadLocation(\"Europe/Nowhere\")\n\treturn fmt.Sprint(err), nil", "fmt", "time")}})
 	d := rig.Start(t, m)
 	s := d.Session("clock")
 	got := d.Call(s, "zones", names)
@@ -90,7 +93,8 @@ func TestZones(t *testing.T) {
 			t.Errorf("%s is another zone in programs", name)
 		}
 	}
-	if got := d.Call(s, "unknown"); !strings.Contains(fmt.Sprint(got.Outcome.Value), "unknown time zone Europe/Nowhere") {
+	if got := d.Call(s, "unknown"); !strings.Contains(fmt.Sprint(got.Outcome.Value),
+		"unknown time zone Europe/Nowhere") {
 		t.Errorf("a zone that does not exist: %+v", got.Outcome)
 	}
 }

@@ -101,7 +101,8 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 // Claims are those of a good token of alice in namespace acme, for the audience recurgentd, from a minute ago for an hour;
 // more is added, nil takes away.
 func (i *Issuer) Claims(now time.Time, more map[string]any) map[string]any {
-	c := map[string]any{"iss": i.URL, "aud": "recurgentd", "sub": "alice", "iat": now.Add(-time.Minute).Unix(), "exp": now.Add(time.Hour).Unix(),
+	c := map[string]any{"iss": i.URL, "aud": "recurgentd", "sub": "alice", "iat": now.Add(-time.Minute).Unix(),
+		"exp":       now.Add(time.Hour).Unix(),
 		"namespace": "acme", "scope": "openid read call"}
 	for name, value := range more {
 		if c[name] = value; value == nil {

@@ -18,7 +18,8 @@ type Parameter struct {
 }
 
 // arrange returns the arguments in the form in which the program reads them. What does not fit stays as it is.
-func (p *Program) arrange(args []json.RawMessage, kwargs map[string]json.RawMessage) ([]json.RawMessage, map[string]json.RawMessage, error) {
+func (p *Program) arrange(args []json.RawMessage,
+	kwargs map[string]json.RawMessage) ([]json.RawMessage, map[string]json.RawMessage, error) {
 	if p.Parameters == "" {
 		return args, kwargs, nil
 	}

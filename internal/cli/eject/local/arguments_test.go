@@ -19,7 +19,8 @@ func TestArrangeAsTheDaemon(t *testing.T) {
 		`[]`,
 	}
 	args := []string{`[]`, `[1]`, `[1,2]`, `[1,2,3]`, `[null]`}
-	kwargs := []string{`{}`, `{"a":1}`, `{"b":2}`, `{"c":3}`, `{"a":1,"c":3}`, `{"bee":4}`, `{"b":2,"bee":4}`, `{"rest":[5,6]}`, `{"rest":5}`, `{"a":1,"rest":[5]}`, `{"other":0}`}
+	kwargs := []string{`{}`, `{"a":1}`, `{"b":2}`, `{"c":3}`, `{"a":1,"c":3}`, `{"bee":4}`, `{"b":2,"bee":4}`,
+		`{"rest":[5,6]}`, `{"rest":5}`, `{"a":1,"rest":[5]}`, `{"other":0}`}
 	for _, p := range parameters {
 		takes := &agent.Interface{Origin: agent.OriginInferred}
 		read(t, p, &takes.Parameters)
@@ -33,7 +34,8 @@ func TestArrangeAsTheDaemon(t *testing.T) {
 				gotArgs, gotKwargs, err := program.arrange(list, named)
 				wantArgs, wantKwargs := takes.Arrange(list, json.RawMessage(k))
 				if err != nil || !agent.SameInput(gotArgs, agent.Encoded(gotKwargs), wantArgs, wantKwargs) {
-					t.Errorf("%s with %s and %s: got %s %s, %v, want %s %s", p, a, k, agent.Encoded(gotArgs), agent.Encoded(gotKwargs), err, agent.Encoded(wantArgs), wantKwargs)
+					t.Errorf("%s with %s and %s: got %s %s, %v, want %s %s", p, a, k, agent.Encoded(gotArgs),
+						agent.Encoded(gotKwargs), err, agent.Encoded(wantArgs), wantKwargs)
 				}
 			}
 		}

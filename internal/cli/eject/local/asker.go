@@ -17,7 +17,8 @@ type asker struct {
 func (a *asker) Ask(op string, params, result any) error {
 	raw, err := encode(params)
 	if err != nil {
-		return &recurgent.Failure{Type: "non_serializable_result", Message: op + ": the arguments have no JSON form: " + err.Error()}
+		return &recurgent.Failure{Type: "non_serializable_result",
+			Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	var answer any
 	recorded := a.run.tape != nil && a.depth == 0
@@ -68,7 +69,8 @@ func (r *run) live(op string, params json.RawMessage, depth int) (any, error) {
 			return nil, err
 		}
 		if r.nested++; depth >= maxDepth || r.nested > maxNested {
-			return nested(failed(&recurgent.Failure{Type: "budget_exceeded", Message: "calls are nested too deep, or are too many"})), nil
+			return nested(failed(&recurgent.Failure{Type: "budget_exceeded",
+				Message: "calls are nested too deep, or are too many"})), nil
 		}
 		return nested(r.call(q, depth+1)), nil
 	case "fetch":

@@ -22,15 +22,16 @@ var ErrOutside = errors.New("this case shows nothing here")
 
 // A Case is a call with its expected answer: an example that a person fixed, or a recorded call.
 type Case struct {
-	Name      string                     `json:"-"`
-	ID        string                     `json:"id"`
-	Args      []json.RawMessage          `json:"args"`
-	Kwargs    map[string]json.RawMessage `json:"kwargs"`
-	Context   map[string]any             `json:"context"`
-	Expect    Expectation                `json:"expect"`
-	Tolerance *float64                   `json:"tolerance"` // largest absolute difference of numbers; nil means 1e-9 relative
-	Effects   json.RawMessage            `json:"effects"`   // what the call took from outside
-	Files     map[string]HeldFile        `json:"-"`         // that cases are given, by id
+	Name    string                     `json:"-"`
+	ID      string                     `json:"id"`
+	Args    []json.RawMessage          `json:"args"`
+	Kwargs  map[string]json.RawMessage `json:"kwargs"`
+	Context map[string]any             `json:"context"`
+	Expect  Expectation                `json:"expect"`
+	// largest absolute difference of numbers; nil means 1e-9 relative
+	Tolerance *float64            `json:"tolerance"`
+	Effects   json.RawMessage     `json:"effects"` // what the call took from outside
+	Files     map[string]HeldFile `json:"-"`       // that cases are given, by id
 
 	dir string // of the program
 }
@@ -53,7 +54,8 @@ func Cases(dir string) ([]Case, error) {
 		LeftOut []string                   `json:"left_out"` // ids of examples that are no tests here
 		Calls   []Case                     `json:"calls"`
 	}
-	if err := errors.Join(readFile(filepath.Join(dir, "examples.json"), &examples), readFile(filepath.Join(dir, "recorded.json"), &recorded)); err != nil {
+	if err := errors.Join(readFile(filepath.Join(dir, "examples.json"), &examples),
+		readFile(filepath.Join(dir, "recorded.json"), &recorded)); err != nil {
 		return nil, err
 	}
 	var all []Case

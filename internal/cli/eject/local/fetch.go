@@ -78,7 +78,8 @@ func Download(url string) (name string, body io.ReadCloser, err error) {
 
 // repeatable reports whether a request that was answered with the status may be sent again: after 429 the host has done nothing, after 503 a write may have been done.
 func repeatable(method string, status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable && method != http.MethodPost && method != http.MethodPatch
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable &&
+		method != http.MethodPost && method != http.MethodPatch
 }
 
 func get(q recurgent.Request) (*recurgent.Response, error) {
@@ -106,13 +107,15 @@ func get(q recurgent.Request) (*recurgent.Response, error) {
 		return nil, &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + err.Error()}
 	}
 	if len(body) > maxBody {
-		return nil, &recurgent.Failure{Type: "resource_exhausted", Message: fmt.Sprintf("fetch: the answer is over %d bytes", maxBody)}
+		return nil, &recurgent.Failure{Type: "resource_exhausted",
+			Message: fmt.Sprintf("fetch: the answer is over %d bytes", maxBody)}
 	}
 	header := map[string]string{}
 	for name, values := range answer.Header {
 		header[name] = strings.Join(values, ", ")
 	}
-	out := &recurgent.Response{Status: answer.StatusCode, Header: header, Body: strings.ToValidUTF8(string(body), "\ufffd"), FetchedAt: time.Now().UTC().Format(time.RFC3339Nano)}
+	out := &recurgent.Response{Status: answer.StatusCode, Header: header,
+		Body: strings.ToValidUTF8(string(body), "\ufffd"), FetchedAt: time.Now().UTC().Format(time.RFC3339Nano)}
 	if !utf8.Valid(body) {
 		out.Raw = body
 	}

@@ -84,7 +84,8 @@ func (r *run) openFile(params json.RawMessage) (any, error) {
 	}
 	name := Charset(text)
 	if name == "" {
-		return nil, &recurgent.Failure{Type: "parse_failed", Message: "the file " + q.File + " is no text: read its bytes with call.Open"}
+		return nil, &recurgent.Failure{Type: "parse_failed", Message: "the file " + q.File +
+			" is no text: read its bytes with call.Open"}
 	}
 	return r.streamed(readOnly{io.NopCloser(decoded(text, name))}, q.File), nil
 }
@@ -119,7 +120,8 @@ func (r *run) fileInfo(params json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, &recurgent.Failure{Type: "file_not_found", Message: err.Error()}
 	}
-	info := recurgent.FileInfo{Name: path.Base(q.File), MediaType: mime.TypeByExtension(path.Ext(q.File)), Encoding: Charset(text), Bytes: int64(len(text))}
+	info := recurgent.FileInfo{Name: path.Base(q.File), MediaType: mime.TypeByExtension(path.Ext(q.File)),
+		Encoding: Charset(text), Bytes: int64(len(text))}
 	if held, ok := r.held[q.File]; ok {
 		info.Name, info.MediaType = held.Name, held.MediaType
 	}

@@ -134,7 +134,8 @@ func TestFetchFile(t *testing.T) {
 	}
 	tape := `{"asks":[{"op":"fetch_file","params":{"url":"http://x/a.csv"},"result":{"file":"file_1","sha256":"","bytes":7,"name":"a.csv","media_type":"text/csv","status":200,"raw":"TfxsbGVy"}},
 		{"op":"create","params":{"name":"own.txt","media_type":"text/plain"},"result":{"file":"file_2","sha256":"","bytes":3}}]}`
-	c := Case{Args: []json.RawMessage{json.RawMessage(`"http://x/a.csv"`)}, Effects: json.RawMessage(tape), Expect: Expectation{Value: json.RawMessage(`["Müller","own",{"$file":"file_1"}]`)}}
+	c := Case{Args: []json.RawMessage{json.RawMessage(`"http://x/a.csv"`)}, Effects: json.RawMessage(tape),
+		Expect: Expectation{Value: json.RawMessage(`["Müller","own",{"$file":"file_1"}]`)}}
 	if err := Check([]Program{p}, p, c); err != nil {
 		t.Errorf("recorded: %v", err)
 	}
@@ -179,7 +180,9 @@ func TestMadeAgain(t *testing.T) {
 	} {
 		tape := `{"asks":[{"op":"open","params":{"file":"file_1"},"result":{"file":"file_1"}},{"op":"create","params":{"name":"n","media_type":"text/plain"},"result":{"file":"file_2","sha256":"` + sum + `"}},
 			{"op":"file","params":{"file":"file_1"},"result":{"name":"in.txt","media_type":"text/plain","encoding":"utf-8","bytes":4}}]}`
-		c := Case{Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`), json.RawMessage(`"n"`)}, Effects: json.RawMessage(tape), Files: map[string]HeldFile{"file_1": {Name: "in.txt", Path: "in"}}, dir: dir,
+		c := Case{Args: []json.RawMessage{json.RawMessage(`{"$file":"file_1"}`), json.RawMessage(`"n"`)},
+			Effects: json.RawMessage(tape), Files: map[string]HeldFile{"file_1": {Name: "in.txt", Path: "in"}},
+			dir:    dir,
 			Expect: Expectation{Value: json.RawMessage(`[{"$file":"file_2"},"in.txt"]`)}}
 		if err := Check([]Program{p}, p, c); (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %q", sum, err, want)

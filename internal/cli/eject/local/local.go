@@ -95,12 +95,14 @@ func (h *Host) find(role, method string) (*Program, error) {
 			continue
 		}
 		if found != nil {
-			return nil, &recurgent.Failure{Type: "invalid_input", Message: fmt.Sprintf("more than one role has the method %q; name the role", method)}
+			return nil, &recurgent.Failure{Type: "invalid_input",
+				Message: fmt.Sprintf("more than one role has the method %q; name the role", method)}
 		}
 		found = p
 	}
 	if found == nil {
-		return nil, &recurgent.Failure{Type: "not_ejected", Message: fmt.Sprintf("there is no program of role %q and method %q here", role, method)}
+		return nil, &recurgent.Failure{Type: "not_ejected",
+			Message: fmt.Sprintf("there is no program of role %q and method %q here", role, method)}
 	}
 	return found, nil
 }
@@ -118,7 +120,8 @@ func (r *run) call(q Request, depth int) Outcome {
 	if err != nil {
 		return failed(err)
 	}
-	call, err := recurgent.New(recurgent.Input{Role: p.Role, Method: p.Method, Depth: depth, Args: args, Kwargs: kwargs, Context: memory}, &asker{r, depth})
+	call, err := recurgent.New(recurgent.Input{Role: p.Role, Method: p.Method, Depth: depth, Args: args, Kwargs: kwargs,
+		Context: memory}, &asker{r, depth})
 	if err != nil {
 		return failed(&recurgent.Failure{Type: "invalid_input", Message: err.Error()})
 	}

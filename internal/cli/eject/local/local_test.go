@@ -25,7 +25,8 @@ func TestMemory(t *testing.T) {
 	if o := h.Call(Request{Method: "note", Context: given}); !o.OK || o.Context["list"].([]any)[0] != "changed" {
 		t.Errorf("got %+v", o)
 	}
-	if o := h.Call(Request{Method: "note", Args: []json.RawMessage{[]byte("1")}, Context: given}); o.OK || o.Context != nil || o.ErrorType != "not_today" {
+	if o := h.Call(Request{Method: "note", Args: []json.RawMessage{[]byte("1")},
+		Context: given}); o.OK || o.Context != nil || o.ErrorType != "not_today" {
 		t.Errorf("got %+v", o)
 	}
 	if given["list"].([]any)[0] != "as it was" {
@@ -54,9 +55,13 @@ func TestOutcomes(t *testing.T) {
 		run("b", "twice", func(*recurgent.Call) (any, error) { return "<b>", nil }),
 	}}
 	for _, c := range []struct{ role, method, want string }{
-		{"", "panics", "error execution: panic: boom"}, {"", "plain", "error tool_error: plain"}, {"", "channel", "error non_serializable_result: json: unsupported type: chan int"},
-		{"a", "loops", "error budget_exceeded: calls are nested too deep, or are too many"}, {"", "asks", "error provider: there is no model here: fill in local.Host.Predict"},
-		{"", "fetches", "error denied: fetches are denied here"}, {"", "twice", `error invalid_input: more than one role has the method "twice"; name the role`}, {"b", "twice", `"<b>"`},
+		{"", "panics", "error execution: panic: boom"}, {"", "plain", "error tool_error: plain"},
+		{"", "channel", "error non_serializable_result: json: unsupported type: chan int"},
+		{"a", "loops", "error budget_exceeded: calls are nested too deep, or are too many"},
+		{"", "asks", "error provider: there is no model here: fill in local.Host.Predict"},
+		{"", "fetches", "error denied: fetches are denied here"},
+		{"", "twice", `error invalid_input: more than one role has the method "twice"; name the role`},
+		{"b", "twice", `"<b>"`},
 		{"c", "twice", `error not_ejected: there is no program of role "c" and method "twice" here`},
 	} {
 		if got := h.Call(Request{Role: c.role, Method: c.method}).String(); got != c.want {
@@ -111,8 +116,11 @@ func TestEqual(t *testing.T) {
 		tolerance *float64
 		same      bool
 	}{
-		{`{"a":[1,2.0]}`, `{"a":[1.0,2]}`, nil, true}, {`1`, `1.0000000001`, nil, true}, {`1`, `1.0000000001`, &none, false}, {`1`, `2`, &one, true}, {`1`, `2.1`, &one, false},
-		{`9007199254740993`, `9007199254740992`, nil, false}, {`{"a":1}`, `{"a":1,"b":2}`, nil, false}, {`{"a":null}`, `{"b":null}`, nil, false}, {`[1]`, `[1,2]`, nil, false}, {`"1"`, `1`, nil, false}, {`null`, `null`, nil, true},
+		{`{"a":[1,2.0]}`, `{"a":[1.0,2]}`, nil, true}, {`1`, `1.0000000001`, nil, true},
+		{`1`, `1.0000000001`, &none, false}, {`1`, `2`, &one, true}, {`1`, `2.1`, &one, false},
+		{`9007199254740993`, `9007199254740992`, nil, false}, {`{"a":1}`, `{"a":1,"b":2}`, nil, false},
+		{`{"a":null}`, `{"b":null}`, nil, false}, {`[1]`, `[1,2]`, nil, false}, {`"1"`, `1`, nil, false},
+		{`null`, `null`, nil, true},
 	} {
 		if got := equal(json.RawMessage(c.want), json.RawMessage(c.got), c.tolerance); got != c.same {
 			t.Errorf("%s and %s: %v", c.want, c.got, got)
@@ -137,7 +145,8 @@ func TestGetRetries(t *testing.T) {
 		q             recurgent.Request
 		status, asked int
 	}{
-		{recurgent.Request{URL: s.URL}, 503, 1}, {recurgent.Request{URL: s.URL, Retry: 1}, 503, 2}, {recurgent.Request{URL: s.URL, Retry: 5}, 200, 3},
+		{recurgent.Request{URL: s.URL}, 503, 1}, {recurgent.Request{URL: s.URL, Retry: 1}, 503, 2},
+		{recurgent.Request{URL: s.URL, Retry: 5}, 200, 3},
 		{recurgent.Request{URL: s.URL, Method: "post", Retry: 5}, 503, 1},
 	} {
 		asked = 0

@@ -43,7 +43,8 @@ func decoded(text []byte, name string) io.Reader {
 }
 
 // xmlDeclaration finds what an XML document says of its own encoding.
-var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
+var xmlDeclaration = regexp.MustCompile(
+	`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
 
 // inXML has an XML document that was decoded say so: parsers refuse one that names another encoding.
 func inXML(text string) string {

@@ -54,7 +54,8 @@ func storable(r *http.Request, answer *http.Response, p Partition, at times) *en
 		return nil
 	case !private && (d.has("private") || len(answer.Header["Set-Cookie"]) > 0):
 		return nil
-	case !private && (len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0) && !d.has("public") && !d.has("s-maxage") && !d.has("must-revalidate"):
+	case !private && (len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0) && !d.has("public") &&
+		!d.has("s-maxage") && !d.has("must-revalidate"):
 		return nil // section 3.5
 	}
 	e := newEntry(place{p.Scope, address(r)}, answer.StatusCode, kept(answer.Header), private, at)
@@ -73,7 +74,8 @@ func newEntry(of place, status int, header http.Header, private bool, at times) 
 // kept drops the fields that are about one connection only (RFC 9111, section 3.1).
 func kept(h http.Header) http.Header {
 	h = h.Clone()
-	for _, name := range append(fields(h["Connection"]), "connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "upgrade", "trailer",
+	for _, name := range append(fields(h["Connection"]), "connection", "keep-alive", "proxy-connection",
+		"transfer-encoding", "te", "upgrade", "trailer",
 		"proxy-authenticate", "proxy-authentication-info", "proxy-authorization") {
 		h.Del(name)
 	}
@@ -148,7 +150,8 @@ func (e *entry) conditions(h http.Header) {
 
 // freshened is the entry with what an answer of 304 says (RFC 9111, sections 3.2 and 4.3.4), nil when that answer is about another one.
 func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
-	if tag := h.Get("Etag"); tag != "" && strings.TrimPrefix(tag, "W/") != strings.TrimPrefix(e.header.Get("Etag"), "W/") {
+	if tag := h.Get("Etag"); tag != "" && strings.TrimPrefix(tag, "W/") != strings.TrimPrefix(e.header.Get("Etag"),
+		"W/") {
 		return nil
 	}
 	header := maps.Clone(e.header)
@@ -168,6 +171,7 @@ func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
 func (e *entry) response(r *http.Request, now time.Time) *http.Response {
 	header := e.header.Clone()
 	header.Set("Age", strconv.FormatInt(int64(e.currentAge(now)/time.Second), 10))
-	return &http.Response{Status: strconv.Itoa(e.status) + " " + http.StatusText(e.status), StatusCode: e.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	return &http.Response{Status: strconv.Itoa(e.status) + " " + http.StatusText(e.status), StatusCode: e.status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(e.body)), ContentLength: int64(len(e.body)), Request: r}
 }

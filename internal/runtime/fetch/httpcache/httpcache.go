@@ -94,7 +94,8 @@ func (c *Cache) RoundTrip(r *http.Request, p Partition, t http.RoundTripper) (*A
 	answer, err := t.RoundTrip(ask)
 	received := c.now()
 	switch {
-	case have != nil && (err != nil && p.Outage != nil && p.Outage(err) || err == nil && outage(answer.StatusCode)) && have.standsIn(received):
+	case have != nil && (err != nil && p.Outage != nil && p.Outage(err) || err == nil && outage(answer.StatusCode)) &&
+		have.standsIn(received):
 		if err == nil {
 			answer.Body.Close()
 		}
@@ -193,7 +194,8 @@ func keyOf(r *http.Request, p Partition) (k key) {
 
 // conditional reports whether the request asks for more than the cache understands.
 func conditional(h http.Header) bool {
-	for _, name := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range", "Cache-Control", "Pragma"} {
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
+		"Range", "Cache-Control", "Pragma"} {
 		if len(h[name]) > 0 {
 			return true
 		}
@@ -204,7 +206,8 @@ func conditional(h http.Header) bool {
 // outage reports the statuses for which RFC 5861, section 4, lets a stale answer stand in.
 func outage(status int) bool {
 	switch status {
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true
 	}
 	return false

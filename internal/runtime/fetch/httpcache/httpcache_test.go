@@ -37,7 +37,8 @@ func newOrigin(t *testing.T, header ...string) *origin {
 			w.Header()[name] = values
 		}
 		tag := o.header.Get("Etag")
-		if o.status == 200 && (tag != "" && r.Header.Get("If-None-Match") == tag || tag == "" && o.header.Get("Last-Modified") != "" && r.Header.Get("If-Modified-Since") == o.header.Get("Last-Modified")) {
+		if o.status == 200 && (tag != "" && r.Header.Get("If-None-Match") == tag || tag == "" &&
+			o.header.Get("Last-Modified") != "" && r.Header.Get("If-Modified-Since") == o.header.Get("Last-Modified")) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -109,43 +110,71 @@ func TestFreshness(t *testing.T) {
 		want  string // source
 		age   string
 	}{
-		"nothing said":                          {nil, 0, Live, ""},
-		"no heuristics (4.2.2)":                 {[]string{"Last-Modified: Sun, 22 Nov 2020 12:00:00 GMT"}, time.Second, Revalidated, "0"},
-		"max-age (5.2.2.1)":                     {[]string{"Cache-Control: max-age=60"}, 59 * time.Second, Cached, "59"},
-		"max-age is over":                       {[]string{"Cache-Control: max-age=60"}, 60 * time.Second, Live, ""},
-		"max-age, quoted":                       {[]string{`Cache-Control: max-age="60"`}, 59 * time.Second, Cached, "59"},
-		"names in any case":                     {[]string{"Cache-Control: MAX-AGE=60, Public"}, 59 * time.Second, Cached, "59"},
-		"on two lines":                          {[]string{"Cache-Control: public", "Cache-Control: max-age=60"}, 59 * time.Second, Cached, "59"},
-		"several values (4.2.1)":                {[]string{"Cache-Control: max-age=60, max-age=90"}, 0, Live, ""},
-		"no number":                             {[]string{"Cache-Control: max-age=60s", "Expires: Sun, 22 Nov 2026 13:00:00 GMT"}, 0, Live, ""},
-		"a negative number":                     {[]string{"Cache-Control: max-age=-1"}, 0, Live, ""},
-		"more than numbers go (1.2.2)":          {[]string{"Cache-Control: max-age=99999999999999999999"}, 24 * time.Hour, Cached, "86400"},
-		"s-maxage wins (5.2.2.10)":              {[]string{"Cache-Control: max-age=600, s-maxage=60"}, 61 * time.Second, Live, ""},
-		"max-age wins over Expires (5.3)":       {[]string{"Cache-Control: max-age=60", "Expires: Sun, 22 Nov 2026 13:00:00 GMT"}, 61 * time.Second, Live, ""},
-		"Expires":                               {[]string{"Date: " + date, "Expires: Sun, 22 Nov 2026 12:01:00 GMT"}, 59 * time.Second, Cached, "59"},
-		"Expires is over":                       {[]string{"Date: " + date, "Expires: Sun, 22 Nov 2026 12:01:00 GMT"}, 60 * time.Second, Live, ""},
-		"Expires by the host's clock":           {[]string{"Date: Sun, 22 Nov 2026 11:00:00 GMT", "Expires: Sun, 22 Nov 2026 11:30:00 GMT"}, 0, Live, ""},
-		"Expires: 0":                            {[]string{"Expires: 0", "Last-Modified: " + date}, 0, Revalidated, "0"},
-		"Age (4.2.3)":                           {[]string{"Cache-Control: max-age=60", "Age: 50"}, 9 * time.Second, Cached, "59"},
-		"Age is over":                           {[]string{"Cache-Control: max-age=60", "Age: 50"}, 10 * time.Second, Live, ""},
-		"an old Date (4.2.3)":                   {[]string{"Cache-Control: max-age=60", "Date: Sun, 22 Nov 2026 11:59:10 GMT"}, 9 * time.Second, Cached, "59"},
-		"a Date of tomorrow":                    {[]string{"Cache-Control: max-age=60", "Date: Mon, 23 Nov 2026 12:00:00 GMT"}, 59 * time.Second, Cached, "59"},
-		"no-store (5.2.2.5)":                    {[]string{"Cache-Control: no-store, max-age=60", `Etag: "1"`}, 0, Live, ""},
-		"no-cache (5.2.2.4)":                    {[]string{"Cache-Control: no-cache, max-age=60", `Etag: "1"`}, 0, Revalidated, "0"},
-		"no-cache of a field":                   {[]string{`Cache-Control: no-cache="x, y", max-age=60`, `Etag: "1"`}, 0, Revalidated, "0"},
-		"a directive in a quoted string":        {[]string{`Cache-Control: x="a, no-store, \", b", max-age=60`}, 0, Cached, "0"},
-		"private (5.2.2.7)":                     {[]string{"Cache-Control: private, max-age=60"}, 0, Live, ""},
-		"a cookie":                              {[]string{"Cache-Control: max-age=60", "Set-Cookie: a=b"}, 0, Live, ""},
-		"Vary: * (4.1)":                         {[]string{"Cache-Control: max-age=60", "Vary: Accept, *"}, 0, Live, ""},
-		"Vary":                                  {[]string{"Cache-Control: max-age=60", "Vary: Accept-Language"}, 0, Cached, "0"},
-		"validated (4.3.1)":                     {[]string{"Cache-Control: max-age=60", `Etag: "1"`}, time.Minute, Revalidated, "0"},
-		"validated by a weak tag":               {[]string{`Etag: W/"1"`}, time.Minute, Revalidated, "0"},
-		"validated by date":                     {[]string{"Last-Modified: " + date}, time.Minute, Revalidated, "0"},
-		"must-revalidate and fresh (5.2.2.2)":   {[]string{"Cache-Control: max-age=60, must-revalidate"}, 59 * time.Second, Cached, "59"},
-		"a clock that goes back":                {[]string{"Cache-Control: max-age=60"}, -time.Hour, Cached, "0"},
-		"an unknown directive":                  {[]string{"Cache-Control: immutable, max-age=60, what"}, 0, Cached, "0"},
-		"a comma too many":                      {[]string{"Cache-Control: , max-age=60,,"}, 0, Cached, "0"},
-		"hop-by-hop fields are dropped (3.1)":   {[]string{"Cache-Control: max-age=60", "Connection: X-Hop", "X-Hop: 1"}, 0, Cached, "0"},
+		"nothing said": {nil, 0, Live, ""},
+		"no heuristics (4.2.2)": {[]string{"Last-Modified: Sun, 22 Nov 2020 12:00:00 GMT"}, time.Second,
+			Revalidated, "0"},
+		"max-age (5.2.2.1)": {[]string{"Cache-Control: max-age=60"}, 59 * time.Second, Cached,
+			"59"},
+		"max-age is over": {[]string{"Cache-Control: max-age=60"}, 60 * time.Second, Live, ""},
+		"max-age, quoted": {[]string{`Cache-Control: max-age="60"`}, 59 * time.Second, Cached,
+			"59"},
+		"names in any case": {[]string{"Cache-Control: MAX-AGE=60, Public"}, 59 * time.Second,
+			Cached, "59"},
+		"on two lines": {[]string{"Cache-Control: public", "Cache-Control: max-age=60"},
+			59 * time.Second, Cached, "59"},
+		"several values (4.2.1)": {[]string{"Cache-Control: max-age=60, max-age=90"}, 0, Live, ""},
+		"no number": {[]string{"Cache-Control: max-age=60s",
+			"Expires: Sun, 22 Nov 2026 13:00:00 GMT"}, 0, Live, ""},
+		"a negative number": {[]string{"Cache-Control: max-age=-1"}, 0, Live, ""},
+		"more than numbers go (1.2.2)": {[]string{"Cache-Control: max-age=99999999999999999999"},
+			24 * time.Hour, Cached, "86400"},
+		"s-maxage wins (5.2.2.10)": {[]string{"Cache-Control: max-age=600, s-maxage=60"}, 61 * time.Second,
+			Live, ""},
+		"max-age wins over Expires (5.3)": {[]string{"Cache-Control: max-age=60",
+			"Expires: Sun, 22 Nov 2026 13:00:00 GMT"}, 61 * time.Second, Live, ""},
+		"Expires": {[]string{"Date: " + date, "Expires: Sun, 22 Nov 2026 12:01:00 GMT"},
+			59 * time.Second, Cached, "59"},
+		"Expires is over": {[]string{"Date: " + date, "Expires: Sun, 22 Nov 2026 12:01:00 GMT"},
+			60 * time.Second, Live, ""},
+		"Expires by the host's clock": {[]string{"Date: Sun, 22 Nov 2026 11:00:00 GMT",
+			"Expires: Sun, 22 Nov 2026 11:30:00 GMT"}, 0, Live, ""},
+		"Expires: 0": {[]string{"Expires: 0", "Last-Modified: " + date}, 0, Revalidated,
+			"0"},
+		"Age (4.2.3)": {[]string{"Cache-Control: max-age=60", "Age: 50"}, 9 * time.Second,
+			Cached, "59"},
+		"Age is over": {[]string{"Cache-Control: max-age=60", "Age: 50"}, 10 * time.Second,
+			Live, ""},
+		"an old Date (4.2.3)": {[]string{"Cache-Control: max-age=60",
+			"Date: Sun, 22 Nov 2026 11:59:10 GMT"}, 9 * time.Second, Cached, "59"},
+		"a Date of tomorrow": {[]string{"Cache-Control: max-age=60",
+			"Date: Mon, 23 Nov 2026 12:00:00 GMT"}, 59 * time.Second, Cached, "59"},
+		"no-store (5.2.2.5)": {[]string{"Cache-Control: no-store, max-age=60", `Etag: "1"`}, 0, Live,
+			""},
+		"no-cache (5.2.2.4)": {[]string{"Cache-Control: no-cache, max-age=60", `Etag: "1"`}, 0,
+			Revalidated, "0"},
+		"no-cache of a field": {[]string{`Cache-Control: no-cache="x, y", max-age=60`, `Etag: "1"`},
+			0, Revalidated, "0"},
+		"a directive in a quoted string": {[]string{`Cache-Control: x="a, no-store, \", b", max-age=60`}, 0,
+			Cached, "0"},
+		"private (5.2.2.7)": {[]string{"Cache-Control: private, max-age=60"}, 0, Live, ""},
+		"a cookie": {[]string{"Cache-Control: max-age=60", "Set-Cookie: a=b"}, 0, Live,
+			""},
+		"Vary: * (4.1)": {[]string{"Cache-Control: max-age=60", "Vary: Accept, *"}, 0, Live,
+			""},
+		"Vary": {[]string{"Cache-Control: max-age=60", "Vary: Accept-Language"}, 0,
+			Cached, "0"},
+		"validated (4.3.1)": {[]string{"Cache-Control: max-age=60", `Etag: "1"`}, time.Minute,
+			Revalidated, "0"},
+		"validated by a weak tag": {[]string{`Etag: W/"1"`}, time.Minute, Revalidated, "0"},
+		"validated by date":       {[]string{"Last-Modified: " + date}, time.Minute, Revalidated, "0"},
+		"must-revalidate and fresh (5.2.2.2)": {[]string{"Cache-Control: max-age=60, must-revalidate"},
+			59 * time.Second, Cached, "59"},
+		"a clock that goes back": {[]string{"Cache-Control: max-age=60"}, -time.Hour, Cached, "0"},
+		"an unknown directive": {[]string{"Cache-Control: immutable, max-age=60, what"}, 0, Cached,
+			"0"},
+		"a comma too many": {[]string{"Cache-Control: , max-age=60,,"}, 0, Cached, "0"},
+		"hop-by-hop fields are dropped (3.1)": {[]string{"Cache-Control: max-age=60", "Connection: X-Hop",
+			"X-Hop: 1"}, 0, Cached, "0"},
 		"status other than the first two (3)":   {[]string{"Cache-Control: max-age=60"}, 0, Cached, "0"},
 		"a string that does not end is no list": {[]string{`Cache-Control: max-age=60, x="no-store`}, 0, Cached, "0"},
 	} {
@@ -163,7 +192,8 @@ func TestFreshness(t *testing.T) {
 			if want == "" {
 				want = "one"
 			}
-			if body, source, age := o.get(Partition{}, "/"); body != want || source != c.want || age != c.age && source != Live {
+			if body, source, age := o.get(Partition{}, "/"); body != want || source != c.want || age != c.age &&
+				source != Live {
 				t.Errorf("got %q from %s, age %q; want %q from %s, age %q", body, source, age, want, c.want, c.age)
 			}
 		})
@@ -181,22 +211,31 @@ func TestStorable(t *testing.T) {
 		in     Partition
 		want   string
 	}{
-		"404":                         {[]string{"Cache-Control: max-age=60"}, nil, 404, Partition{}, Cached},
-		"500":                         {[]string{"Cache-Control: max-age=60"}, nil, 500, Partition{}, Live},
-		"206":                         {[]string{"Cache-Control: max-age=60"}, nil, 206, Partition{}, Live},
-		"302":                         {[]string{"Cache-Control: max-age=60"}, nil, 302, Partition{}, Live},
-		"a range":                     {[]string{"Cache-Control: max-age=60"}, []string{"Range: bytes=0-1"}, 200, Partition{}, Live},
-		"own conditions":              {[]string{"Cache-Control: max-age=60"}, []string{`If-None-Match: "x"`}, 200, Partition{}, Live},
-		"not wanted":                  {[]string{"Cache-Control: max-age=60"}, []string{"Cache-Control: no-cache"}, 200, Partition{}, Live},
-		"a credential":                {[]string{"Cache-Control: max-age=60"}, []string{"Authorization: a"}, 200, Partition{}, Live},
-		"a cookie":                    {[]string{"Cache-Control: max-age=60"}, []string{"Cookie: a"}, 200, Partition{}, Live},
-		"a credential, public":        {[]string{"Cache-Control: max-age=60, public"}, []string{"Authorization: a"}, 200, Partition{}, Cached},
-		"a credential, s-maxage":      {[]string{"Cache-Control: s-maxage=60"}, []string{"Authorization: a"}, 200, Partition{}, Cached},
-		"a credential, one user":      {[]string{"Cache-Control: max-age=60"}, []string{"Authorization: a"}, 200, alone, Cached},
-		"private, one user":           {[]string{"Cache-Control: private, max-age=60"}, nil, 200, alone, Cached},
-		"s-maxage means shared":       {[]string{"Cache-Control: s-maxage=60"}, nil, 200, alone, Live},
-		"no-store, one user":          {[]string{"Cache-Control: no-store, max-age=60"}, nil, 200, alone, Live},
-		"another header":              {[]string{"Cache-Control: max-age=60"}, []string{"Accept: text/csv"}, 200, Partition{}, Cached},
+		"404": {[]string{"Cache-Control: max-age=60"}, nil, 404, Partition{}, Cached},
+		"500": {[]string{"Cache-Control: max-age=60"}, nil, 500, Partition{}, Live},
+		"206": {[]string{"Cache-Control: max-age=60"}, nil, 206, Partition{}, Live},
+		"302": {[]string{"Cache-Control: max-age=60"}, nil, 302, Partition{}, Live},
+		"a range": {[]string{"Cache-Control: max-age=60"}, []string{"Range: bytes=0-1"}, 200,
+			Partition{}, Live},
+		"own conditions": {[]string{"Cache-Control: max-age=60"}, []string{`If-None-Match: "x"`}, 200,
+			Partition{}, Live},
+		"not wanted": {[]string{"Cache-Control: max-age=60"}, []string{"Cache-Control: no-cache"}, 200,
+			Partition{}, Live},
+		"a credential": {[]string{"Cache-Control: max-age=60"}, []string{"Authorization: a"}, 200,
+			Partition{}, Live},
+		"a cookie": {[]string{"Cache-Control: max-age=60"}, []string{"Cookie: a"}, 200, Partition{},
+			Live},
+		"a credential, public": {[]string{"Cache-Control: max-age=60, public"}, []string{"Authorization: a"},
+			200, Partition{}, Cached},
+		"a credential, s-maxage": {[]string{"Cache-Control: s-maxage=60"}, []string{"Authorization: a"}, 200,
+			Partition{}, Cached},
+		"a credential, one user": {[]string{"Cache-Control: max-age=60"}, []string{"Authorization: a"}, 200, alone,
+			Cached},
+		"private, one user":     {[]string{"Cache-Control: private, max-age=60"}, nil, 200, alone, Cached},
+		"s-maxage means shared": {[]string{"Cache-Control: s-maxage=60"}, nil, 200, alone, Live},
+		"no-store, one user":    {[]string{"Cache-Control: no-store, max-age=60"}, nil, 200, alone, Live},
+		"another header": {[]string{"Cache-Control: max-age=60"}, []string{"Accept: text/csv"}, 200,
+			Partition{}, Cached},
 		"304 to whom nothing is kept": {[]string{"Cache-Control: max-age=60"}, nil, 304, Partition{}, Live},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +258,8 @@ func TestNothingIsShared(t *testing.T) {
 	ask := func() (all []string) {
 		for _, p := range []Partition{{}, one, two, {Name: "a"}, {Scope: "a"}} {
 			for _, path := range []string{"/", "/?key=1", "/?key=2", "/x"} {
-				for _, header := range [][]string{nil, {"Authorization: 1"}, {"Authorization: 2"}, {"X-Api-Key: 1"}, {"A: b", "C: d"}, {"A: b", "A: d"}, {"A: bC: d"}} {
+				for _, header := range [][]string{nil, {"Authorization: 1"}, {"Authorization: 2"}, {"X-Api-Key: 1"},
+					{"A: b", "C: d"}, {"A: b", "A: d"}, {"A: bC: d"}} {
 					_, source, _ := o.get(p, path, header...)
 					all = append(all, source)
 				}
@@ -259,11 +299,13 @@ func TestStaleIfError(t *testing.T) {
 		"429":                       {"max-age=10, stale-if-error=60", 11 * s, 429, Partition{}, Live},
 		"501":                       {"max-age=10, stale-if-error=60", 11 * s, 501, Partition{}, Live},
 		"forbidden":                 {"max-age=10, stale-if-error=60, must-revalidate", 11 * s, 500, Partition{}, Live},
-		"forbidden to shared":       {"max-age=10, stale-if-error=60, proxy-revalidate", 11 * s, 502, Partition{}, Live},
-		"forbidden by s-maxage":     {"s-maxage=10, stale-if-error=60", 11 * s, 504, Partition{}, Live},
-		"forbidden by no-cache":     {"no-cache, stale-if-error=60", 0, 504, Partition{}, Live},
-		"one user":                  {"max-age=10, stale-if-error=60, proxy-revalidate", 11 * s, 502, Partition{Private: true}, Stale},
-		"fresh":                     {"max-age=10", 9 * s, 0, Partition{}, Cached},
+		"forbidden to shared": {"max-age=10, stale-if-error=60, proxy-revalidate", 11 * s, 502, Partition{},
+			Live},
+		"forbidden by s-maxage": {"s-maxage=10, stale-if-error=60", 11 * s, 504, Partition{}, Live},
+		"forbidden by no-cache": {"no-cache, stale-if-error=60", 0, 504, Partition{}, Live},
+		"one user": {"max-age=10, stale-if-error=60, proxy-revalidate", 11 * s, 502,
+			Partition{Private: true}, Stale},
+		"fresh": {"max-age=10", 9 * s, 0, Partition{}, Cached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -408,7 +450,8 @@ func TestBounds(t *testing.T) {
 }
 
 func FuzzDirectives(f *testing.F) {
-	for _, s := range []string{"max-age=60", `a="b, \"c", no-store`, `"`, `x=\`, "=,=", "max-age=99999999999999999999999"} {
+	for _, s := range []string{"max-age=60", `a="b, \"c", no-store`, `"`, `x=\`, "=,=",
+		"max-age=99999999999999999999999"} {
 		f.Add(s, "Sun, 22 Nov 2026 12:00:00 GMT", "7")
 	}
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

@@ -41,9 +41,10 @@ func ImportMap() string {
 
 // A Package is an allowed import.
 type Package struct {
-	Path    string
-	Hidden  []string // exported names that programs do not see
-	Useless []string // exported names that programs do not see either, because they serve packages that are not allowed: not worth a word in a prompt
+	Path   string
+	Hidden []string // exported names that programs do not see
+	// exported names that programs do not see either, because they serve packages that are not allowed: not worth a word in a prompt
+	Useless []string
 	Only    []string // when not empty, the only names that they see
 }
 
@@ -72,16 +73,23 @@ func Packages() []Package { return packages }
 var packages = []Package{
 	{Path: "bufio"}, {Path: "bytes"},
 	{Path: "cmp"},
-	{Path: "compress/gzip"}, {Path: "container/heap"}, {Path: "container/list"}, {Path: "container/ring"}, {Path: "crypto/hmac"}, {Path: "crypto/md5"},
+	{Path: "compress/gzip"}, {Path: "container/heap"}, {Path: "container/list"}, {Path: "container/ring"},
+	{Path: "crypto/hmac"}, {Path: "crypto/md5"},
 	{Path: "crypto/rand", Only: []string{"Int", "Read", "Reader", "Text"}},
-	{Path: "crypto/sha1"}, {Path: "crypto/sha256"}, {Path: "crypto/sha512"}, {Path: "crypto/subtle"}, {Path: "encoding"}, {Path: "encoding/ascii85"},
-	{Path: "encoding/base32"}, {Path: "encoding/base64"}, {Path: "encoding/binary"}, {Path: "encoding/csv"}, {Path: "encoding/hex"},
+	{Path: "crypto/sha1"}, {Path: "crypto/sha256"}, {Path: "crypto/sha512"}, {Path: "crypto/subtle"},
+	{Path: "encoding"}, {Path: "encoding/ascii85"},
+	{Path: "encoding/base32"}, {Path: "encoding/base64"}, {Path: "encoding/binary"}, {Path: "encoding/csv"},
+	{Path: "encoding/hex"},
 	// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
-	{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1", "FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
-		"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics", "OmitEmptyWithLegacySemantics", "Options",
-		"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics", "StringifyWithLegacySemantics",
+	{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1",
+		"FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
+		"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics",
+		"OmitEmptyWithLegacySemantics", "Options",
+		"ParseBytesWithLooseRFC4648", "ParseTimeWithLooseRFC3339", "ReportErrorsWithLegacySemantics",
+		"StringifyWithLegacySemantics",
 		"UnmarshalArrayFromAnyLength"}},
-	{Path: "encoding/pem"}, {Path: "encoding/xml"}, {Path: "errors"}, {Path: "fmt"}, {Path: "hash"}, {Path: "hash/adler32"}, {Path: "hash/crc32"},
+	{Path: "encoding/pem"}, {Path: "encoding/xml"}, {Path: "errors"}, {Path: "fmt"}, {Path: "hash"},
+	{Path: "hash/adler32"}, {Path: "hash/crc32"},
 	{Path: "hash/crc64"}, {Path: "hash/fnv"},
 	{Path: "hash/maphash"},
 	{Path: "html"}, {Path: "index/suffixarray"},
@@ -92,7 +100,8 @@ var packages = []Package{
 	{Path: "math"}, {Path: "math/big"}, {Path: "math/bits"}, {Path: "math/cmplx"},
 	{Path: "math/rand", Hidden: []string{"Seed"}},
 	{Path: "math/rand/v2"}, {Path: "mime/quotedprintable"}, {Path: "net/netip"}, {Path: "net/url"}, {Path: "path"},
-	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams", "Mismatch", "Number", "Inexact", "LongDigits", "Unmarshal"}},
+	{Path: Host, Hidden: []string{"New", "Input", "Host", "Failure", "AsFailure", "Finish", "Streams", "Mismatch",
+		"Number", "Inexact", "LongDigits", "Unmarshal"}},
 	{Path: Page},
 	{Path: "reflect", Only: []string{"DeepEqual"}},
 	{Path: "regexp"}, {Path: "regexp/syntax"},
@@ -110,7 +119,10 @@ func Interpreted() []string {
 
 // Find returns the allowed package with that import path.
 func Find(path string) (Package, bool) {
-	i, found := slices.BinarySearchFunc(packages, path, func(p Package, path string) int { return strings.Compare(p.Path, path) })
+	i, found := slices.BinarySearchFunc(packages, path, func(p Package,
+		path string) int {
+		return strings.Compare(p.Path, path)
+	})
 	if !found {
 		return Package{}, false
 	}

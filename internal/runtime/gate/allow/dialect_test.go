@@ -24,7 +24,8 @@ func TestDialectDocument(t *testing.T) {
 	if string(data) != Document() {
 		t.Error("docs/dialect.md is not what Document returns; run UPDATE=1 go test ./internal/runtime/gate/allow -run DialectDocument")
 	}
-	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(), "func Run(call *recurgent.Call) (any, error)") {
+	if !strings.Contains(Dialect(), "slices") || !strings.Contains(Dialect(),
+		"func Run(call *recurgent.Call) (any, error)") {
 		t.Error(Dialect())
 	}
 }

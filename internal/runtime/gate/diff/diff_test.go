@@ -74,7 +74,8 @@ func sample(t *testing.T, all []corpus.Entry) (out []corpus.Entry) {
 	}
 	only := os.Getenv("DIFF_ONLY")
 	for i, e := range all {
-		named := slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(e.Name, part) })
+		named := slices.ContainsFunc(strings.Split(only, ","),
+			func(part string) bool { return strings.Contains(e.Name, part) })
 		if only != "" && named || only == "" && i%every == 0 {
 			out = append(out, e)
 		}

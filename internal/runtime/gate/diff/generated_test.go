@@ -127,21 +127,23 @@ func small(t *testing.T, p generate.Program, d string) generate.Program {
 	}
 	suffix := strings.TrimPrefix(p.Main, "Main")
 	late := time.Now().Add(minimiseLimit)
-	text := minimise.Program(p.Text, func(name string) bool { return name == p.Main }, imp, func(texts []string) []bool {
-		if time.Now().After(late) {
-			return make([]bool, len(texts))
-		}
-		programs := make([]generate.Program, len(texts))
-		for i, text := range texts {
-			own := fmt.Sprintf("%sx%d", suffix, i)
-			programs[i] = generate.Program{Seed: uint64(i), Main: "Main" + own, Text: strings.ReplaceAll(text, suffix, own)}
-		}
-		out := make([]bool, len(texts))
-		for i, got := range differences(t, programs) {
-			out[i] = got != "" && kindOf(got) == kindOf(d)
-		}
-		return out
-	})
+	text := minimise.Program(p.Text, func(name string) bool { return name == p.Main }, imp,
+		func(texts []string) []bool {
+			if time.Now().After(late) {
+				return make([]bool, len(texts))
+			}
+			programs := make([]generate.Program, len(texts))
+			for i, text := range texts {
+				own := fmt.Sprintf("%sx%d", suffix, i)
+				programs[i] = generate.Program{Seed: uint64(i), Main: "Main" + own,
+					Text: strings.ReplaceAll(text, suffix, own)}
+			}
+			out := make([]bool, len(texts))
+			for i, got := range differences(t, programs) {
+				out[i] = got != "" && kindOf(got) == kindOf(d)
+			}
+			return out
+		})
 	return generate.Program{Seed: p.Seed, Main: p.Main, Text: text}
 }
 

@@ -74,7 +74,8 @@ func serveTask(t *testing.T, b *compiled.Bench, task task, source string) {
 		var named map[string]any
 		_ = json.Unmarshal(kwargs, &named) // it was made from that
 		past, _ := json.Marshal(history)
-		req := sandbox.Request{Args: call.Args, Kwargs: kwargs, Context: kept, Now: time.Unix(1790000000, 0), Seed: uint64(i), Timeout: time.Minute}
+		req := sandbox.Request{Args: call.Args, Kwargs: kwargs, Context: kept, Now: time.Unix(1790000000, 0),
+			Seed: uint64(i), Timeout: time.Minute}
 		res := b.Run(t.Context(), source, req, compiled.Host{Past: past})
 		if want, isError := wantsError(call.Expect); isError {
 			if res.Authored == nil {
@@ -88,7 +89,8 @@ func serveTask(t *testing.T, b *compiled.Bench, task task, source string) {
 			continue
 		}
 		res.Context.Apply(kept)
-		history = append(history, recurgent.Record{Role: task.Role, MethodName: task.Method, Args: decoded(call.Args), Kwargs: named,
+		history = append(history, recurgent.Record{Role: task.Role, MethodName: task.Method, Args: decoded(call.Args),
+			Kwargs:         named,
 			OutcomeSummary: map[string]any{"status": "ok", "ok": true}, Seq: i + 1, Speaker: "user"})
 	}
 }

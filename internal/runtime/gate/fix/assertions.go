@@ -75,7 +75,8 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	if m.wholeOrKept(n, t, from) {
 		return
 	}
-	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" && m.shared(n) {
+	if text := m.text(n.Type); kind == "" || like == "" || text == "rune" || text == "byte" || kind != "number" &&
+		m.shared(n) {
 		if decodedAs(t) == "" && !types.IsInterface(t) && !m.asksKind(n.X) && !m.asksDigits(n, t) {
 			m.neverHolds(n, t)
 		}
@@ -153,7 +154,8 @@ func (m *fixer) commaOK(n ast.Expr) bool {
 func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
 	from, text, within, found := m.source(x), m.text(x), m.enclosing(x), false
 	same := func(y ast.Expr, t ast.Expr) bool {
-		return y != x && decodedAs(m.Info.TypeOf(t)) == kind && (looks && m.source(y) == from || m.text(y) == text && m.enclosing(y) == within)
+		return y != x && decodedAs(m.Info.TypeOf(t)) == kind && (looks && m.source(y) == from || m.text(y) == text &&
+			m.enclosing(y) == within)
 	}
 	ast.Inspect(m.file, func(o ast.Node) bool {
 		switch o := o.(type) {
@@ -175,7 +177,8 @@ func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
 
 // asksKind reports whether the program asks in several ways what a value is.
 func (m *fixer) asksKind(x ast.Expr) bool {
-	return m.handled(x, "number", true) || m.handled(x, "array", true) || m.handled(x, "object", true) || m.handled(x, "string", true)
+	return m.handled(x, "number", true) || m.handled(x, "array", true) || m.handled(x, "object", true) ||
+		m.handled(x, "string", true)
 }
 
 // asksDigits reports whether the program looks whether a value is a number beyond 2^53, and goes on where it is another one.

@@ -39,7 +39,8 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 		}
 		if s, ok := call.Fun.(*ast.SelectorExpr); ok && second.Name == "ok" {
 			owner, name := m.hostMember(s)
-			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing", m.after(call, ", "+m.text(call)+" != nil"))
+			return owner+name == "CallArg" && m.fix("call.Arg returns nil for what is missing",
+				m.after(call, ", "+m.text(call)+" != nil"))
 		}
 		if t := m.Info.TypeOf(call); second.Name == "err" && t != nil && !isError(t) && !isEmptyInterface(t) {
 			return m.fix("the function returns no error", m.after(call, ", error(nil)"))
@@ -47,7 +48,8 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 		if m.parts(as, call) {
 			return true
 		}
-		return second.Name == "_" && m.fix("the function returns one value", edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
+		return second.Name == "_" && m.fix("the function returns one value",
+			edit{m.offset(as.Lhs[0].End()), m.offset(second.End()), ""})
 	}
 	return false
 }
@@ -67,15 +69,19 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false
 	}
-	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 && !m.jumps() && !isName(as.Lhs[0], "_") {
-		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.before(as, value+", "+name+" := "+m.text(as.Rhs[0])+"\nif "+name+" != nil {\n"+text+"\n}\n"), m.replace(as.Rhs[0], value))
+	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 &&
+		!m.jumps() && !isName(as.Lhs[0], "_") {
+		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned",
+			m.before(as, value+", "+name+" := "+m.text(as.Rhs[0])+"\nif "+name+" != nil {\n"+text+"\n}\n"),
+			m.replace(as.Rhs[0], value))
 	}
 	id, isIdent := as.Lhs[0].(*ast.Ident)
 	if as.Tok == token.DEFINE && isIdent {
 		if id.Name == "_" {
 			return false
 		}
-		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.after(as.Lhs[0], ", "+name), m.after(as, "\nif "+name+" != nil {\n"+text+"\n}"))
+		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned", m.after(as.Lhs[0], ", "+name),
+			m.after(as, "\nif "+name+" != nil {\n"+text+"\n}"))
 	}
 	return false
 }
@@ -83,7 +89,8 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 // readsArgument reports whether Run reads a number or a time from an argument: where that fails, the argument is wrong.
 func (m *fixer) readsArgument(c *ast.CallExpr) bool {
 	_, run := m.resultsOf(c)
-	return run && reading().MatchString(m.callee(c)) && slices.ContainsFunc(c.Args, func(a ast.Expr) bool { return m.origin(m.asserted(a)) == ofArguments })
+	return run && reading().MatchString(m.callee(c)) && slices.ContainsFunc(c.Args,
+		func(a ast.Expr) bool { return m.origin(m.asserted(a)) == ofArguments })
 }
 
 // asserted is what an assertion is of, or the expression itself.
@@ -108,7 +115,8 @@ func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool 
 func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 	t := m.Info.TypeOf(call)
 	if t == nil || !elemIs(t, types.String) || !m.inBlock(as) || len(as.Lhs) != 2 || len(m.edits) > 0 || m.jumps() ||
-		m.callee(call) != "strings.Split" && m.callee(call) != "strings.SplitN" || isName(as.Lhs[0], "_") || isName(as.Lhs[1], "_") {
+		m.callee(call) != "strings.Split" && m.callee(call) != "strings.SplitN" || isName(as.Lhs[0], "_") ||
+		isName(as.Lhs[1], "_") {
 		return false
 	}
 	fails := m.failing(as, `errors.New("two parts are needed")`)
@@ -116,5 +124,6 @@ func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 		return false
 	}
 	list := m.unused("parts", "pieces")
-	return m.fix("a list is taken apart by its places", m.before(as, list+" := "+m.text(call)+"\nif len("+list+") != 2 {\n"+fails+"\n}\n"), m.replace(call, list+"[0], "+list+"[1]"))
+	return m.fix("a list is taken apart by its places", m.before(as,
+		list+" := "+m.text(call)+"\nif len("+list+") != 2 {\n"+fails+"\n}\n"), m.replace(call, list+"[0], "+list+"[1]"))
 }

@@ -22,7 +22,8 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	if m.commaOK(x) {
 		return false
 	}
-	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) || m.literalResult(x)) {
+	if c, ok := m.parents[x].(*ast.CallExpr); ok && (m.unmarshalled(c) || m.searched(c, x) || m.sortedList(c) ||
+		m.literalResult(x)) {
 		return true
 	}
 	to := m.wanted(x)
@@ -32,7 +33,8 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 // searched has a character be looked for in a text as a text.
 func (m *fixer) searched(c *ast.CallExpr, x ast.Expr) bool {
 	t := m.Info.TypeOf(x)
-	if m.callee(c) != "strings.Contains" || len(c.Args) != 2 || c.Args[1] != x || isNamed(t) || m.Info.Types[x].Value != nil {
+	if m.callee(c) != "strings.Contains" || len(c.Args) != 2 || c.Args[1] != x || isNamed(t) ||
+		m.Info.Types[x].Value != nil {
 		return false
 	}
 	switch {
@@ -81,7 +83,8 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 		}
 	}
 	c, ok := nearest(path, func(c *ast.CallExpr) bool {
-		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() && (isEmptyInterface(m.Info.TypeOf(c.Args[0])) || isResponse(m.Info.TypeOf(c.Args[0])))
+		return len(c.Args) == 1 && m.Info.Types[c.Fun].IsType() &&
+			(isEmptyInterface(m.Info.TypeOf(c.Args[0])) || isResponse(m.Info.TypeOf(c.Args[0])))
 	})
 	if !ok {
 		return false

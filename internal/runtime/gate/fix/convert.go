@@ -40,7 +40,8 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	if tv.Value != nil {
 		return m.constant(tv, to)
 	}
-	if _, method := x.(*ast.SelectorExpr); method && isGetter(from) && types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
+	if _, method := x.(*ast.SelectorExpr); method && isGetter(from) &&
+		types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
 		return text + "()" // but of a variable, which may have been compared with nil
 	}
 	switch {
@@ -168,7 +169,8 @@ func (m *fixer) divides() bool {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
-			found = found || (n.Op == token.QUO || n.Op == token.SHR) && m.Info.Types[n].Value == nil && !isFloat(m.Info.TypeOf(n.X)) && !isFloat(m.Info.TypeOf(n.Y)) && !m.madeInt(n.X)
+			found = found || (n.Op == token.QUO || n.Op == token.SHR) && m.Info.Types[n].Value == nil &&
+				!isFloat(m.Info.TypeOf(n.X)) && !isFloat(m.Info.TypeOf(n.Y)) && !m.madeInt(n.X)
 		case *ast.AssignStmt:
 			found = found || n.Tok == token.QUO_ASSIGN && !isFloat(m.Info.TypeOf(n.Lhs[0]))
 		}

@@ -72,7 +72,8 @@ func (m *fixer) filled(t types.Type, structs *bool, depth int) bool {
 		*structs = true
 		for i := range s.NumFields() {
 			f, tag := s.Field(i), s.Tag(i)
-			if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord().MatchString(f.Name()) || !m.filled(f.Type(), structs, depth+1) {
+			if !f.Exported() || f.Embedded() || !strings.HasPrefix(tag, `json:"`) && !oneWord().MatchString(f.Name()) ||
+				!m.filled(f.Type(), structs, depth+1) {
 				return false
 			}
 		}
@@ -104,7 +105,8 @@ func (m *fixer) structured(n *ast.TypeAssertExpr, t types.Type, from origin) boo
 	}
 	fails := m.failing(as, `recurgent.Fail("invalid_input", "an argument has not the form that is wanted")`)
 	held := m.unused("fits", "decoded")
-	return fails != "" && m.useHost(note, append(edits, m.after(as.Lhs[0], ", "+held), m.replace(n, value), m.after(as, "\nif !"+held+" {\n"+fails+"\n}"))...)
+	return fails != "" && m.useHost(note, append(edits, m.after(as.Lhs[0], ", "+held), m.replace(n, value),
+		m.after(as, "\nif !"+held+" {\n"+fails+"\n}"))...)
 }
 
 // keptStructs has Run decode a member of the memory where it lies, before all else.
@@ -117,7 +119,8 @@ func (m *fixer) keptStructs(n *ast.TypeAssertExpr, edits []edit) bool {
 	place := m.text(ix)
 	value := "fromJSON[" + m.text(n.Type) + "](" + place + ")"
 	at := m.offset(run.Body.Lbrace) + 1
-	text := "\nif " + place + " != nil {\nheld, ok := " + value + "\nif !ok {\nreturn nil, errors.New(\"the memory holds another form\")\n}\n" + place + " = held\n}\n"
+	text := "\nif " + place + " != nil {\nheld, ok := " + value +
+		"\nif !ok {\nreturn nil, errors.New(\"the memory holds another form\")\n}\n" + place + " = held\n}\n"
 	return m.fix("JSON has no structs: that of the memory is decoded", append(edits, edit{at, at, text})...)
 }
 
@@ -138,7 +141,8 @@ func (m *fixer) unmarshalled(c *ast.CallExpr) bool {
 		return false
 	}
 	edits, ok := m.given("textOfJSON", textOfJSON)
-	return ok && m.fix("arguments are decoded already", append(edits, m.replace(c.Args[0], "textOfJSON("+m.text(x)+")"))...)
+	return ok && m.fix("arguments are decoded already", append(edits,
+		m.replace(c.Args[0], "textOfJSON("+m.text(x)+")"))...)
 }
 
 // unmarshalledAt is unmarshalled of the call that an assertion is the argument of.
@@ -173,7 +177,8 @@ func (m *fixer) fillsMembers(x ast.Expr) bool {
 // boundList fixes call.Bind(&list) of a program that reads no other argument: Bind fills structs, so that the argument itself is meant.
 func (m *fixer) boundList(c *ast.CallExpr, s *ast.SelectorExpr) bool {
 	u, ok := ast.Unparen(c.Args[0]).(*ast.UnaryExpr)
-	if !ok || u.Op != token.AND || len(m.terms.Parameters) > 1 || m.readsCall("Arg", "Args", "Kwargs") || !m.readsCall("Bind") {
+	if !ok || u.Op != token.AND || len(m.terms.Parameters) > 1 || m.readsCall("Arg", "Args", "Kwargs") ||
+		!m.readsCall("Bind") {
 		return false
 	}
 	v := m.variable(u.X)
@@ -189,7 +194,8 @@ func (m *fixer) boundList(c *ast.CallExpr, s *ast.SelectorExpr) bool {
 	}
 	edits, ok := m.given("textOfJSON", textOfJSON)
 	return ok && isNameText().MatchString(name) && m.fix("Bind fills structs: the one argument is decoded",
-		append(edits, m.replace(c, "json.Unmarshal(textOfJSON("+m.text(s.X)+".Arg(0, \""+name+"\")), "+m.text(c.Args[0])+")"))...)
+		append(edits, m.replace(c, "json.Unmarshal(textOfJSON("+m.text(s.X)+".Arg(0, \""+name+"\")), "+
+			m.text(c.Args[0])+")"))...)
 }
 
 // readsCall reports whether the program selects one of these members of the call, and Bind at one place only.

@@ -56,7 +56,8 @@ func (m *fixer) method() bool {
 		if !ok || f.Body == nil {
 			continue
 		}
-		if f.Recv == nil && slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) }) {
+		if f.Recv == nil && slices.ContainsFunc(fieldsOf(f.Type.Params),
+			func(p field) bool { return m.isCall(p.typ) }) {
 			return false
 		}
 		if f.Recv != nil && m.called(fieldsOf(f.Type.Params), fieldsOf(f.Type.Results)) {
@@ -74,7 +75,8 @@ func (m *fixer) method() bool {
 	if !ok || !m.isEmptyStruct(id.Name) {
 		return false
 	}
-	return m.useHost(wrongRun+": it calls the method", m.end("func Run(call *recurgent.Call) (any, error) {\n\treturn new("+id.Name+").Run(call)\n}"))
+	return m.useHost(wrongRun+": it calls the method",
+		m.end("func Run(call *recurgent.Call) (any, error) {\n\treturn new("+id.Name+").Run(call)\n}"))
 }
 
 // isEmptyStruct reports whether the file declares a type of that name as a struct without fields.
@@ -110,11 +112,15 @@ func (m *fixer) signature(run *ast.FuncDecl) {
 // wrap adds a Run that calls a function, under its name or another one: with the call, or with the arguments that are called as its parameters are.
 func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	results, params := fieldsOf(f.Type.Results), fieldsOf(f.Type.Params)
-	if m.byPointer(f) || f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 || isName(results[0].typ, "error") || len(results) == 2 && !isName(results[1].typ, "error") {
+	if m.byPointer(f) || f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 ||
+		isName(results[0].typ, "error") || len(results) == 2 && !isName(results[1].typ, "error") {
 		return
 	}
 	var edits []edit
-	if list := slices.DeleteFunc(slices.Clone(params), func(p field) bool { return m.text(p.typ) == "context.Context" && !uses(f.Body, p.name) }); len(list) < len(params) {
+	if list := slices.DeleteFunc(slices.Clone(params), func(p field) bool {
+		return m.text(p.typ) == "context.Context" &&
+			!uses(f.Body, p.name)
+	}); len(list) < len(params) {
 		if len(list) != 1 || !m.isCall(list[0].typ) {
 			return
 		}
@@ -123,7 +129,8 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	}
 	var args []string
 	bound := ""
-	taken := slices.IndexFunc(params, func(p field) bool { return !m.isCall(p.typ) }) // places before the first argument's
+	// places before the first argument's
+	taken := slices.IndexFunc(params, func(p field) bool { return !m.isCall(p.typ) })
 	for i, p := range params {
 		if typ := m.inputStruct(p, len(params)-max(0, taken)); typ != "" {
 			bound = "var in " + typ + "\n\tif err := call.Bind(&in); err != nil {\n\t\treturn nil, err\n\t}\n\t"
@@ -139,7 +146,8 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	body := "return " + name + "(" + strings.Join(args, ", ") + ")"
 	switch {
 	case len(results) == 1 && isAnyExpr(results[0].typ): // which may be an error
-		body = "value := " + strings.TrimPrefix(body, "return ") + "\n\tif err, failed := value.(error); failed {\n\t\treturn nil, err\n\t}\n\treturn value, nil"
+		body = "value := " + strings.TrimPrefix(body, "return ") +
+			"\n\tif err, failed := value.(error); failed {\n\t\treturn nil, err\n\t}\n\treturn value, nil"
 	case len(results) == 1:
 		body += ", nil"
 	}
@@ -181,7 +189,8 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 		return ""
 	case of == 1 && slices.Contains(allInputs, p.name) && m.isObject(p.typ):
 		return m.allArguments()
-	case slices.Contains(allInputs, p.name) && m.isListOfAny(p.typ) && !slices.ContainsFunc(m.terms.Parameters, func(d report.Parameter) bool { return d.Name == p.name }):
+	case slices.Contains(allInputs, p.name) && m.isListOfAny(p.typ) &&
+		!slices.ContainsFunc(m.terms.Parameters, func(d report.Parameter) bool { return d.Name == p.name }):
 		return "" // all arguments, or one?
 	}
 	name, declared := p.name, m.terms.Parameters
@@ -223,7 +232,8 @@ func (m *fixer) allArguments() string {
 		if slices.Contains(allInputs, p.Name) || !isNameText().MatchString(p.Name) {
 			return ""
 		}
-		list = append(list, fmt.Sprintf("\t\tif v := call.Arg(%d, %q); v != nil {\n\t\t\targs[%q] = v\n\t\t}\n", i, p.Name, p.Name))
+		list = append(list, fmt.Sprintf("\t\tif v := call.Arg(%d, %q); v != nil {\n\t\t\targs[%q] = v\n\t\t}\n", i,
+			p.Name, p.Name))
 	}
 	if len(list) == 0 {
 		return ""

@@ -66,7 +66,8 @@ func (m *fixer) fractions() {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			tv := m.Info.Types[n]
-			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.roundsUp(n) && !m.isClock(n) && (m.checker.Spent() || !m.isPlace(n)) {
+			if n.Op == token.QUO && tv.Value == nil && isWhole(tv.Type) && !isNamed(tv.Type) && !m.roundsUp(n) &&
+				!m.isClock(n) && (m.checker.Spent() || !m.isPlace(n)) {
 				x, y = n.X, n.Y
 			}
 		case *ast.AssignStmt:
@@ -75,7 +76,8 @@ func (m *fixer) fractions() {
 			}
 		}
 		if x != nil && (m.checker.Spent() || !m.hasRemainder(x, y) && !m.madeInt(x) && !m.isDivisor(y)) {
-			m.name(n, clip(m.text(n))+" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
+			m.name(n, clip(m.text(n))+
+				" drops the fraction: numbers of JSON are float64, divide those; write int(a) / int(b) of float64 variables to drop it")
 		}
 		return true
 	})
@@ -137,7 +139,8 @@ func (m *fixer) numbersAsTexts() {
 		}
 		_, computed := c.Args[0].(*ast.BinaryExpr)
 		if t := m.Info.TypeOf(c.Args[0]); !computed && (isBasic(t, types.Int) || isBasic(t, types.Int64)) {
-			m.name(c, clip(m.text(c))+" is the character of that number: strconv.Itoa(n) is its text, string(rune(n)) the character")
+			m.name(c, clip(m.text(c))+
+				" is the character of that number: strconv.Itoa(n) is its text, string(rune(n)) the character")
 		}
 		return true
 	})
@@ -145,9 +148,10 @@ func (m *fixer) numbersAsTexts() {
 
 // Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
 var (
-	placeholder = lazy.Regexp(`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
-		`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|` +
-		`^(?:\.\.\.|…)? ?(?:the )?(?:rest|remainder) of (?:the|your) (?:code|implementation|function|program|logic)(?: (?:goes|is|remains|stays))?(?: (?:here|unchanged|omitted|the same|as before))?\W*$`)
+	placeholder = lazy.Regexp(
+		`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
+			`^(?:\.\.\.|…) ?(?:the )?(?:rest|remaining|omitted|existing code|other (?:code|cases|functions|fields))\b|` +
+			`^(?:\.\.\.|…)? ?(?:the )?(?:rest|remainder) of (?:the|your) (?:code|implementation|function|program|logic)(?: (?:goes|is|remains|stays))?(?: (?:here|unchanged|omitted|the same|as before))?\W*$`)
 	andSoOn = lazy.Regexp(`^(?:\.\.\.|…)`)
 )
 
@@ -161,7 +165,8 @@ func (m *fixer) leftOut() {
 		if !alone || len(path) < 2 {
 			continue
 		}
-		if _, list := path[0].(*ast.CompositeLit); placeholder().MatchString(text) || list && andSoOn().MatchString(text) {
+		if _, list := path[0].(*ast.CompositeLit); placeholder().MatchString(text) || list &&
+			andSoOn().MatchString(text) {
 			m.name(group, "code was left out here: "+clip(text)+". Write the whole program")
 		}
 	}
@@ -184,7 +189,8 @@ func (m *fixer) hiddenVariables() {
 		}
 		if as, ok := m.parents[id].(*ast.AssignStmt); ok && as.Tok == token.DEFINE {
 			_, outer := v.Parent().Parent().LookupParent(v.Name(), v.Pos())
-			if o, ok := outer.(*types.Var); ok && len(as.Lhs) == 1 && o.Parent() != m.Pkg.Scope() && types.Identical(o.Type(), v.Type()) {
+			if o, ok := outer.(*types.Var); ok && len(as.Lhs) == 1 && o.Parent() != m.Pkg.Scope() &&
+				types.Identical(o.Type(), v.Type()) {
 				at := m.offset(as.TokPos)
 				m.fix(v.Name()+" is set, not declared anew", edit{at, at + 2, "="})
 			} else if outer != nil && outer.Pkg() == m.Pkg && outer.Parent() != m.Pkg.Scope() {
@@ -198,7 +204,8 @@ func (m *fixer) hiddenVariables() {
 // nilLists names lists that the program may return without a value: they are null.
 func (m *fixer) nilLists() {
 	m.returnedLists(func(v *types.Var, spec ast.Node, typ string) {
-		m.name(spec, v.Name()+" is nil, which is null, where nothing is appended: start with "+v.Name()+" := "+typ+"{}, or return nil where null is meant")
+		m.name(spec, v.Name()+" is nil, which is null, where nothing is appended: start with "+v.Name()+" := "+typ+
+			"{}, or return nil where null is meant")
 	})
 }
 
@@ -247,7 +254,8 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
 	case t == nil || types.NewMethodSet(t).Lookup(nil, "Format") != nil:
-	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) && m.convert(x, types.Typ[types.Int]),
+	case strings.Contains("dco", verb) && isBasic(t, types.Float64) && !isNamed(t) &&
+		m.convert(x, types.Typ[types.Int]),
 		strings.Contains("fFeEgG", verb) && isWhole(t) && !isNamed(t) && m.convert(x, types.Typ[types.Float64]):
 	case strings.Contains("dco", verb) && isEmptyInterface(t):
 		if _, json := m.isJSON(x); json {
@@ -256,7 +264,8 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	case verb == "s" && areRunes(t) && !isNamed(t):
 		m.fix("characters are a text as string(x)", m.replace(x, "string("+m.text(x)+")"))
 	case strings.Contains("dco", verb) && isFloat(t), strings.Contains("fFeEgG", verb) && isWhole(t):
-		m.name(x, clip(m.text(x))+" is a "+m.typeText(t)+", which "+format+" does not fit: %d is for integers, %g for float64")
+		m.name(x, clip(m.text(x))+" is a "+m.typeText(t)+", which "+format+
+			" does not fit: %d is for integers, %g for float64")
 	case verb == "s" && isKind(t, types.IsNumeric) && !isNamed(t):
 		m.name(x, clip(m.text(x))+" is a number, and %s is for texts: write %v")
 	}
@@ -272,7 +281,8 @@ func (m *fixer) isFailure(n ast.Node) bool {
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.callee(c) != "fmt.Sprintf" && m.callee(c) != "fmt.Fprintf" || m.isFailure(m.parents[c]) {
+		if !ok || len(c.Args) < 2 || c.Ellipsis.IsValid() || m.callee(c) != "fmt.Sprintf" &&
+			m.callee(c) != "fmt.Fprintf" || m.isFailure(m.parents[c]) {
 			return true
 		}
 		args := c.Args

@@ -76,8 +76,10 @@ func (m *fixer) declaresAgain(f *ast.FuncDecl, id *ast.Ident) bool {
 }
 
 // statuses are what net/http calls the usual ones.
-var statuses = map[string]int{"StatusOK": 200, "StatusCreated": 201, "StatusNoContent": 204, "StatusMovedPermanently": 301, "StatusFound": 302, "StatusBadRequest": 400, "StatusUnauthorized": 401,
-	"StatusForbidden": 403, "StatusNotFound": 404, "StatusTooManyRequests": 429, "StatusInternalServerError": 500, "StatusBadGateway": 502, "StatusServiceUnavailable": 503}
+var statuses = map[string]int{"StatusOK": 200, "StatusCreated": 201, "StatusNoContent": 204,
+	"StatusMovedPermanently": 301, "StatusFound": 302, "StatusBadRequest": 400, "StatusUnauthorized": 401,
+	"StatusForbidden": 403, "StatusNotFound": 404, "StatusTooManyRequests": 429, "StatusInternalServerError": 500,
+	"StatusBadGateway": 502, "StatusServiceUnavailable": 503}
 
 // webClient writes http.Get as call.Fetch, and the names of statuses as their numbers. What else net/http has is nothing that a program may do.
 func (m *fixer) webClient(name string, has map[string]bool) {
@@ -161,12 +163,14 @@ func (m *fixer) ioutil(name string, has map[string]bool) {
 }
 
 // readers of texts are functions that are given an io.Reader, and read a text from its beginning.
-var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader", "json.NewDecoder", "xml.NewDecoder", "io.ReadAll"}
+var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader", "json.NewDecoder", "xml.NewDecoder",
+	"io.ReadAll"}
 
 // reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
 func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	c, ok := m.parents[x].(*ast.CallExpr)
-	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) && !m.ofThisRound(x) || m.Info.Types[x].Value != nil || namesFile().MatchString(m.text(x)) {
+	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) &&
+		!m.ofThisRound(x) || m.Info.Types[x].Value != nil || namesFile().MatchString(m.text(x)) {
 		return ""
 	}
 	switch {

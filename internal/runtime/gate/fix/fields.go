@@ -32,7 +32,8 @@ func (m *fixer) hiddenFields() {
 // decodes reports whether a function fills its last argument with JSON.
 func (m *fixer) decodes(s *ast.SelectorExpr) bool {
 	f, ok := m.Info.Uses[s.Sel].(*types.Func)
-	return ok && (ofHost(f) && f.Name() == "Bind" || f.Pkg() != nil && f.Pkg().Path() == "encoding/json" && (f.Name() == "Unmarshal" || f.Name() == "Decode"))
+	return ok && (ofHost(f) && f.Name() == "Bind" || f.Pkg() != nil && f.Pkg().Path() == "encoding/json" &&
+		(f.Name() == "Unmarshal" || f.Name() == "Decode"))
 }
 
 // hiddenField returns a field of a struct of the program, or of one in it, that has none but in small letters, and that the program only reads.

@@ -16,17 +16,20 @@ var foreignLines = []struct {
 	to, note string
 }{
 	{lazy.Regexp(`^([ \t]*)while\b(.*\{)[ \t\r]*$`), "${1}for$2", "while is for in Go"},
-	{lazy.Regexp(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {", "for has no parentheses in Go"},
+	{lazy.Regexp(`^([ \t]*)for[ \t]*\(([^;]*;[^;]*;[^;]*)\)[ \t]*\{[ \t\r]*$`), "${1}for $2 {",
+		"for has no parentheses in Go"},
 	{lazy.Regexp(`^([ \t]*)for[ \t]+([\pL_][\pL\d_]*)[ \t]+in[ \t]+range\(([\pL\d_.]+|len\([\pL\d_.]+\))\)[ \t]*:?[ \t]*\{[ \t\r]*$`), "${1}for $2 := range $3 {", "Go counts with := range"},
 	{lazy.Regexp(`^([ \t]*\}[ \t]*)(?:elif|elsif|elseif)\b(.*\{)[ \t\r]*$`), "${1}else if$2", "elif is else if in Go"},
-	{lazy.Regexp(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2", ":= declares by itself"},
+	{lazy.Regexp(`^([ \t]*)(?:var|let|const)[ \t]+((?:[\pL_][\pL\d_]*,[ \t]*)*[\pL_][\pL\d_]*[ \t]*:=.*)$`), "$1$2",
+		":= declares by itself"},
 	{lazy.Regexp(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
 }
 
 // conditional is x := c ? a : b, where neither c nor a and b have such a form themselves.
 var (
-	conditional = lazy.Regexp("^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*[:+]?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
-	harmless    = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*|len\([\pL_][\pL\d_]*\))$`)
+	conditional = lazy.Regexp(
+		"^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*[:+]?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
+	harmless = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*|len\([\pL_][\pL\d_]*\))$`)
 )
 
 // foreignLine writes a line of another language in Go.
@@ -44,19 +47,23 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 	const note = "Go has no a ? b : c"
 	set, cond, yes, no := g[2], g[3], g[4], g[5]
 	if set == "return" {
-		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " + no + g[6]})
+		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\nreturn " + yes + g[6] + "\n}\nreturn " +
+			no + g[6]})
 	}
 	if strings.HasSuffix(set, "+=") {
-		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\n" + set + " " + yes + "\n} else {\n" + set + " " + no + "\n}"})
+		return m.fix(note, edit{begin, begin + len(line), "if " + cond + " {\n" + set + " " + yes + "\n} else {\n" +
+			set + " " + no + "\n}"})
 	}
 	if !harmless().MatchString(no) {
 		yes, no, cond = no, yes, "!("+cond+")"
 	}
 	name := strings.TrimRight(set, " \t:=")
-	if !harmless().MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) || strings.Contains(yes, name) {
+	if !harmless().MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) ||
+		strings.Contains(yes, name) {
 		return false // what is evaluated needlessly may fail
 	}
-	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes + "\n}"})
+	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes +
+		"\n}"})
 }
 
 var (
@@ -72,15 +79,18 @@ var (
 func (m *fixer) foreignWord(e *scanner.Error) bool {
 	at, rest := e.Pos.Offset, m.src[e.Pos.Offset:]
 	if g := foreignAnd().FindString(rest); g != "" && strings.HasPrefix(e.Msg, "expected ") {
-		return m.fix(g+" is "+map[string]string{"and": "&&", "or": "||"}[g]+" in Go", edit{at, at + len(g), map[string]string{"and": "&&", "or": "||"}[g]})
+		return m.fix(g+" is "+map[string]string{"and": "&&", "or": "||"}[g]+" in Go",
+			edit{at, at + len(g), map[string]string{"and": "&&", "or": "||"}[g]})
 	}
-	if g := foreignNot().FindStringIndex(m.src[:at]); g != nil && strings.HasPrefix(e.Msg, "expected ") && negated().MatchString(rest) {
+	if g := foreignNot().FindStringIndex(m.src[:at]); g != nil && strings.HasPrefix(e.Msg, "expected ") &&
+		negated().MatchString(rest) {
 		return m.fix("not is ! in Go", edit{g[0], at, "!"})
 	}
 	if g := foreignText().FindStringSubmatch(rest); g != nil && strings.Contains(e.Msg, "rune literal") {
 		return m.fix("a text stands in double quotes", edit{at, at + len(g[0]), `"` + g[1] + `"`})
 	}
-	if strings.HasPrefix(e.Msg, "expected operand, found '{'") && objectText().MatchString(rest) && literalOf().MatchString(m.src[:at]) {
+	if strings.HasPrefix(e.Msg, "expected operand, found '{'") && objectText().MatchString(rest) &&
+		literalOf().MatchString(m.src[:at]) {
 		return m.fix("an object has its type before it", edit{at, at, "map[string]any"})
 	}
 	return false
@@ -95,8 +105,10 @@ var textMethods = map[string]struct {
 	"lower": {0, "strings.ToLower"}, "tolower": {0, "strings.ToLower"}, "tolowercase": {0, "strings.ToLower"},
 	"trim": {0, "strings.TrimSpace"}, "strip": {0, "strings.TrimSpace"}, "trimspace": {0, "strings.TrimSpace"},
 	"contains": {1, "strings.Contains"}, "includes": {1, "strings.Contains"}, "split": {1, "strings.Split"},
-	"startswith": {1, "strings.HasPrefix"}, "hasprefix": {1, "strings.HasPrefix"}, "endswith": {1, "strings.HasSuffix"}, "hassuffix": {1, "strings.HasSuffix"},
-	"replaceall": {2, "strings.ReplaceAll"}, "fields": {0, "strings.Fields"}, "index": {1, "strings.Index"}, "indexof": {1, "strings.Index"},
+	"startswith": {1, "strings.HasPrefix"}, "hasprefix": {1, "strings.HasPrefix"}, "endswith": {1, "strings.HasSuffix"},
+	"hassuffix":  {1, "strings.HasSuffix"},
+	"replaceall": {2, "strings.ReplaceAll"}, "fields": {0, "strings.Fields"}, "index": {1, "strings.Index"},
+	"indexof":    {1, "strings.Index"},
 	"trimprefix": {1, "strings.TrimPrefix"}, "trimsuffix": {1, "strings.TrimSuffix"}, "repeat": {1, "strings.Repeat"},
 }
 
@@ -111,7 +123,8 @@ func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	switch {
 	case isPlainString(t) && textMethods[name].function != "" && textMethods[name].arguments == len(call.Args):
 		function = textMethods[name].function
-	case name == "join" && len(call.Args) == 1 && types.Identical(t, types.NewSlice(types.Typ[types.String])) && isString(m.Info.TypeOf(call.Args[0])):
+	case name == "join" && len(call.Args) == 1 && types.Identical(t, types.NewSlice(types.Typ[types.String])) &&
+		isString(m.Info.TypeOf(call.Args[0])):
 		function = "strings.Join"
 	default:
 		return false

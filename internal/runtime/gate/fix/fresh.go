@@ -34,7 +34,8 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	case *ast.CompositeLit:
 		return true
 	case *ast.CallExpr:
-		return isName(x.Fun, "make") || splits().MatchString(m.callee(x)) || isName(x.Fun, "append") && m.variable(x.Args[0]) == v || sorting().MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
+		return isName(x.Fun, "make") || splits().MatchString(m.callee(x)) || isName(x.Fun, "append") &&
+			m.variable(x.Args[0]) == v || sorting().MatchString(m.callee(x)) && m.variable(x.Args[0]) == v
 	}
 	return isName(x, "nil")
 }
@@ -78,7 +79,8 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 // appendMethod writes list.append(x) as Go has it.
 func (m *fixer) appendMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	_, stands := m.parents[call].(*ast.ExprStmt)
-	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"}, strings.ToLower(s.Sel.Name)) || !m.isFresh(m.variable(s.X)) && !m.isMemberOfOwn(s.X) {
+	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"},
+		strings.ToLower(s.Sel.Name)) || !m.isFresh(m.variable(s.X)) && !m.isMemberOfOwn(s.X) {
 		return false
 	}
 	x := m.text(s.X)
@@ -104,10 +106,12 @@ func (m *fixer) isMemberOfOwn(x ast.Expr) bool {
 // appended fixes append(list, x) that stands alone.
 func (m *fixer) appended(_ types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest(path, func(c *ast.CallExpr) bool { return isName(c.Fun, "append") })
-	return ok && len(c.Args) > 0 && m.isFresh(m.variable(c.Args[0])) && m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
+	return ok && len(c.Args) > 0 && m.isFresh(m.variable(c.Args[0])) &&
+		m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
 }
 
-var sorting = lazy.Regexp(`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
+var sorting = lazy.Regexp(
+	`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
 
 // sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
@@ -116,11 +120,13 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	list, note := m.text(c.Args[0]), m.text(c.Fun)+" returns nothing"
-	if p, ok := m.parents[c].(*ast.AssignStmt); ok && p.Tok == token.ASSIGN && len(p.Lhs) == 1 && m.text(p.Lhs[0]) == list {
+	if p, ok := m.parents[c].(*ast.AssignStmt); ok && p.Tok == token.ASSIGN && len(p.Lhs) == 1 &&
+		m.text(p.Lhs[0]) == list {
 		return m.fix(note, m.replace(p, m.text(c)))
 	}
 	st := m.evaluates(c)
-	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) && m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
+	return st != nil && st.Pos() != c.Pos() && m.isLast(c, st) && !m.callsBefore(st, c) &&
+		m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
 }
 
 // isTaken reports whether a variable is an argument that Run reads there alone, whose list it may change.

@@ -28,9 +28,12 @@ var getterName = lazy.Regexp(`^(?i)(?:must)?(?:get|read)?(?:arg|argument|param|p
 	`(?:arg|argument|param)?(?:or|default|ordefault)?$`)
 
 // getterTypes are the types by the words for them.
-var getterTypes = map[string]string{"": "", "string": "string", "str": "string", "text": "string", "int": "int", "integer": "int", "int64": "int64", "float": "float64", "float64": "float64",
-	"number": "float64", "bool": "bool", "boolean": "bool", "strings": "[]string", "stringslice": "[]string", "stringlist": "[]string", "ints": "[]int", "intslice": "[]int",
-	"intlist": "[]int", "floats": "[]float64", "floatslice": "[]float64", "floatlist": "[]float64", "list": "[]any", "array": "[]any", "slice": "[]any",
+var getterTypes = map[string]string{"": "", "string": "string", "str": "string", "text": "string", "int": "int",
+	"integer": "int", "int64": "int64", "float": "float64", "float64": "float64",
+	"number": "float64", "bool": "bool", "boolean": "bool", "strings": "[]string", "stringslice": "[]string",
+	"stringlist": "[]string", "ints": "[]int", "intslice": "[]int",
+	"intlist": "[]int", "floats": "[]float64", "floatslice": "[]float64", "floatlist": "[]float64", "list": "[]any",
+	"array": "[]any", "slice": "[]any",
 	"object": "map[string]any", "map": "map[string]any", "dict": "map[string]any"}
 
 // getterType returns the type that a method of that name would return, and whether it would read an argument.
@@ -47,7 +50,8 @@ func getterType(name string) (typ string, ok bool) {
 // it is not known.
 func (m *fixer) argument(call, name string) string {
 	place := slices.IndexFunc(m.terms.Parameters, func(p report.Parameter) bool { return p.Name == name })
-	if !isNameText().MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 && !m.onlyArgument(name) {
+	if !isNameText().MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 &&
+		!m.onlyArgument(name) {
 		return ""
 	}
 	return fmt.Sprintf("%s.Arg(%d, %q)", call, max(place, 0), name)
@@ -74,7 +78,8 @@ func (m *fixer) onlyArgument(name string) bool {
 		case *ast.CallExpr:
 			if getter || s.Sel.Name == "Arg" {
 				only = slices.ContainsFunc(p.Args, func(a ast.Expr) bool { return constantText(a) == name }) &&
-					!slices.ContainsFunc(p.Args[:min(1, len(p.Args))], func(a ast.Expr) bool { _, number := placeOf(a); return number && !isNumber(a, "0") })
+					!slices.ContainsFunc(p.Args[:min(1, len(p.Args))],
+						func(a ast.Expr) bool { _, number := placeOf(a); return number && !isNumber(a, "0") })
 			} else {
 				only = !slices.Contains([]string{"Bind", "Set", "Load", "Store"}, s.Sel.Name)
 			}
@@ -129,7 +134,8 @@ func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	if n, number := placeOf(args[0]); number {
 		place, args = n, args[1:]
 	}
-	if len(args) > 0 && constantText(args[0]) != "" && !(place >= 0 && typ == "string" && strings.HasSuffix(strings.ToLower(s.Sel.Name), "or")) {
+	if len(args) > 0 && constantText(args[0]) != "" && !(place >= 0 && typ == "string" &&
+		strings.HasSuffix(strings.ToLower(s.Sel.Name), "or")) {
 		name, args = constantText(args[0]), args[1:]
 	}
 	if len(args) > 0 && place < 0 && s.Sel.Name == "Arg" || m.keyOfContext(name) {
@@ -201,7 +207,8 @@ func (m *fixer) typedGetter(call *ast.CallExpr, arg, typ string, preset []ast.Ex
 	}
 	second, ok := as.Lhs[1].(*ast.Ident)
 	if ok && strings.HasPrefix(strings.ToLower(second.Name), "err") {
-		return m.passedOn(as, second.Name) && m.useHost(note, m.replace(call, "recurgent.Must("+arg+", "+like+").("+typ+"), error(nil)"))
+		return m.passedOn(as, second.Name) && m.useHost(note, m.replace(call,
+			"recurgent.Must("+arg+", "+like+").("+typ+"), error(nil)"))
 	}
 	return m.useHost(note, m.replace(call, "recurgent.Maybe("+arg+", "+like+").("+typ+")"))
 }
@@ -216,7 +223,8 @@ func (m *fixer) passedOn(as *ast.AssignStmt, err string) bool {
 		}
 		cond, ok := s.Cond.(*ast.BinaryExpr)
 		r, returns := s.Body.List[len(s.Body.List)-1].(*ast.ReturnStmt)
-		return ok && cond.Op == token.NEQ && isName(cond.X, err) && isName(cond.Y, "nil") && returns && len(r.Results) > 0 && !isName(r.Results[len(r.Results)-1], "nil")
+		return ok && cond.Op == token.NEQ && isName(cond.X, err) && isName(cond.Y, "nil") && returns &&
+			len(r.Results) > 0 && !isName(r.Results[len(r.Results)-1], "nil")
 	}
 	return false
 }

@@ -26,7 +26,8 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 	}
 	value := m.unused("value", "result", "part")
 	return m.fix("the error of "+clip(m.text(call))+" is returned",
-		m.before(st, value+", "+err+" := "+m.text(call)+"\nif "+err+" != nil {\n"+fails+"\n}\n"), m.replace(call, value))
+		m.before(st, value+", "+err+" := "+m.text(call)+"\nif "+err+" != nil {\n"+fails+"\n}\n"),
+		m.replace(call, value))
 }
 
 // evaluates returns the statement in a block that evaluates an expression once and in any case; nil where it may be evaluated more often, or not.

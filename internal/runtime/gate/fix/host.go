@@ -56,7 +56,8 @@ func (m *fixer) oneMemory(of *ast.SelectorExpr) bool {
 			return one
 		}
 		owner, name := m.hostMember(s)
-		one = owner != "Call" || name == of.Sel.Name || name != "Context" && !slices.Contains(memories, strings.ToLower(name))
+		one = owner != "Call" || name == of.Sel.Name || name != "Context" &&
+			!slices.Contains(memories, strings.ToLower(name))
 		return one
 	})
 	return one
@@ -72,7 +73,9 @@ func (m *fixer) saved(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 }
 
 // printing maps invented logging functions of the call and the host package to the fmt functions that print the same.
-var printing = map[string]string{"log": "fmt.Println", "logf": "fmt.Printf", "print": "fmt.Print", "println": "fmt.Println", "printf": "fmt.Printf", "debug": "fmt.Println", "debugf": "fmt.Printf", "info": "fmt.Println", "infof": "fmt.Printf"}
+var printing = map[string]string{"log": "fmt.Println", "logf": "fmt.Printf", "print": "fmt.Print",
+	"println": "fmt.Println", "printf": "fmt.Printf", "debug": "fmt.Println", "debugf": "fmt.Printf",
+	"info": "fmt.Println", "infof": "fmt.Printf"}
 
 // logged writes a statement that logs as one that prints.
 func (m *fixer) logged(call *ast.CallExpr, s *ast.SelectorExpr) bool {
@@ -145,7 +148,8 @@ func (m *fixer) failure(args []ast.Expr) string {
 	case !isType && first.Value != nil:
 		return "fmt.Errorf(" + list + ")"
 	case len(args) > 2:
-		return "recurgent.Fail(" + m.text(args[0]) + ", fmt.Sprintf(" + m.src[m.offset(args[1].Pos()):m.offset(args[len(args)-1].End())] + "))"
+		return "recurgent.Fail(" + m.text(args[0]) + ", fmt.Sprintf(" +
+			m.src[m.offset(args[1].Pos()):m.offset(args[len(args)-1].End())] + "))"
 	case isError(m.Info.TypeOf(args[1])):
 		return "recurgent.Fail(" + list + ".Error())"
 	case isString(m.Info.TypeOf(args[1])):
@@ -155,12 +159,14 @@ func (m *fixer) failure(args []ast.Expr) string {
 }
 
 // typedErrors are functions that the name of an error type suggests.
-var typedErrors = map[string]string{"invalidinput": "invalid_input", "notfound": "not_found", "parsefailed": "parse_failed", "unsupported": "unsupported_capability", "lowutility": "low_utility"}
+var typedErrors = map[string]string{"invalidinput": "invalid_input", "notfound": "not_found",
+	"parsefailed": "parse_failed", "unsupported": "unsupported_capability", "lowutility": "low_utility"}
 
 // hostFunction fixes a function that the host package does not have.
 func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 	call, ok := m.parents[s].(*ast.CallExpr)
-	if method, isMethod := m.parents[s].(*ast.SelectorExpr); isMethod && strings.EqualFold(s.Sel.Name, "http") && method.Sel.Name == "Get" {
+	if method, isMethod := m.parents[s].(*ast.SelectorExpr); isMethod && strings.EqualFold(s.Sel.Name, "http") &&
+		method.Sel.Name == "Get" {
 		if call, ok := m.parents[method].(*ast.CallExpr); ok && call.Fun == method {
 			return m.fetched(call, method)
 		}
@@ -171,10 +177,12 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 	name := strings.ToLower(strings.TrimPrefix(s.Sel.Name, "New"))
 	name = strings.TrimSuffix(name, "error")
 	switch {
-	case slices.Contains([]string{"", "err", "errorf", "failf", "failure", "failwith", "fatal", "errf", "fatalf", "fail", "errorwithtype", "typed"}, name):
+	case slices.Contains([]string{"", "err", "errorf", "failf", "failure", "failwith", "fatal", "errf", "fatalf",
+		"fail", "errorwithtype", "typed"}, name):
 		return m.hostError(call, s)
 	case typedErrors[name] != "" && len(call.Args) == 1 && isString(m.Info.TypeOf(call.Args[0])):
-		return m.useHost(m.text(s)+" is recurgent.Fail", m.replace(call, fmt.Sprintf("recurgent.Fail(%q, %s)", typedErrors[name], m.text(call.Args[0]))))
+		return m.useHost(m.text(s)+" is recurgent.Fail", m.replace(call,
+			fmt.Sprintf("recurgent.Fail(%q, %s)", typedErrors[name], m.text(call.Args[0]))))
 	case len(call.Args) == 1 && isEmptyInterface(m.Info.TypeOf(call.Args[0])) && toType(s.Sel.Name) != "":
 		return m.typedGetter(call, m.text(call.Args[0]), toType(s.Sel.Name), nil)
 	case printing[name] != "":

@@ -92,7 +92,8 @@ func (m *fixer) foreignImports() {
 			m.logging(name)
 		default:
 			if to := m.checker.Package(name, has); to != "" && samePackage(p, to) {
-				m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p), m.replace(spec.Path, strconv.Quote(to)))
+				m.fix(fmt.Sprintf("%q is the path of package %s, not %q", to, name, p),
+					m.replace(spec.Path, strconv.Quote(to)))
 			}
 		}
 	}
@@ -129,7 +130,8 @@ func (m *fixer) tests() bool {
 		if !ok || f.Recv != nil || called[f.Name.Name] {
 			continue
 		}
-		if params := fieldsOf(f.Type.Params); len(params) == 1 && strings.HasPrefix(m.text(params[0].typ), "*testing.") {
+		if params := fieldsOf(f.Type.Params); len(params) == 1 &&
+			strings.HasPrefix(m.text(params[0].typ), "*testing.") {
 			m.fix("a test, which nothing calls, is left out", m.without(f))
 		}
 	}
@@ -170,7 +172,8 @@ func (m *fixer) isHost(p, name string, has map[string]bool) bool {
 	if path.Base(p) == host || strings.Contains(p, "recurgentd") {
 		return name == host
 	}
-	return has["Call"] && (has["Fail"] || len(has) == 1) && slices.Contains([]string{"host", "tool", "runtime", "sdk", "agent"}, path.Base(p))
+	return has["Call"] && (has["Fail"] || len(has) == 1) &&
+		slices.Contains([]string{"host", "tool", "runtime", "sdk", "agent"}, path.Base(p))
 }
 
 // importLine deletes an import.

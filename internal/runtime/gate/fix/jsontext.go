@@ -32,7 +32,8 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	def, value := m.definition(v)
 	write, ok := value.(*ast.CallExpr)
 	st, isStmt := def.(ast.Stmt)
-	if !ok || !isStmt || len(write.Args) == 0 || m.callee(write) != "json.Marshal" && m.callee(write) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
+	if !ok || !isStmt || len(write.Args) == 0 || m.callee(write) != "json.Marshal" &&
+		m.callee(write) != "json.MarshalIndent" || m.countText(v.Name()) > 1 {
 		return nil
 	}
 	list := m.siblings(r)
@@ -41,7 +42,8 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 		return nil
 	}
 	for _, between := range list[from+1 : slices.Index(list, ast.Stmt(r))] {
-		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) || !m.fails(s.Body) && !m.passes(s.Body) {
+		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) ||
+			!m.fails(s.Body) && !m.passes(s.Body) {
 			return nil
 		}
 	}

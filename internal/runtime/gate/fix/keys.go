@@ -27,7 +27,8 @@ func (m *fixer) keys() {
 		names := map[string]string{}
 		for _, f := range st.Fields.List {
 			for _, id := range f.Names {
-				i := slices.IndexFunc(m.terms.Required, func(key string) bool { return strings.EqualFold(strings.ReplaceAll(key, "_", ""), id.Name) })
+				i := slices.IndexFunc(m.terms.Required,
+					func(key string) bool { return strings.EqualFold(strings.ReplaceAll(key, "_", ""), id.Name) })
 				if i >= 0 && f.Tag == nil && id.IsExported() && id.Name != m.terms.Required[i] {
 					names[id.Name] = m.terms.Required[i]
 				}
@@ -91,7 +92,8 @@ func (m *fixer) sharedTags() {
 			if len(names) == len(f.Names) {
 				m.tag(&ast.StructType{Fields: &ast.FieldList{List: []*ast.Field{f}}}, names)
 			} else if keys[0] != "" && keys[0] != "-" && (uses(m.file, "Bind") || uses(m.file, "Unmarshal")) {
-				m.name(f, "several fields have one name of JSON, "+keys[0]+", so that none is filled: give each a line and a tag of its own")
+				m.name(f, "several fields have one name of JSON, "+keys[0]+
+					", so that none is filled: give each a line and a tag of its own")
 			}
 		}
 		return true

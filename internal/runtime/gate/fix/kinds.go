@@ -80,7 +80,8 @@ func jsonKind(t types.Type) string {
 			return "number"
 		}
 	case *types.Slice:
-		if decodedAs(t) == "" && !isBasic(t.Elem(), types.Uint8) && (decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
+		if decodedAs(t) == "" && !isBasic(t.Elem(), types.Uint8) &&
+			(decodedAs(t.Elem()) != "" || jsonKind(t.Elem()) != "") {
 			return "array"
 		}
 	case *types.Map:

@@ -62,7 +62,8 @@ func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ValueSpec:
-			if g, ok := m.parents[n].(*ast.GenDecl); ok && len(n.Names) == 1 && len(n.Values) == 1 && m.Info.Defs[n.Names[0]] == obj && !repeatsValues(g) {
+			if g, ok := m.parents[n].(*ast.GenDecl); ok && len(n.Names) == 1 && len(n.Values) == 1 &&
+				m.Info.Defs[n.Names[0]] == obj && !repeatsValues(g) {
 				lit, _ = n.Values[0].(*ast.BasicLit)
 			}
 		case *ast.AssignStmt:
@@ -83,13 +84,16 @@ func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 var (
 	// Parts of a date by letters, as in yyyy-MM-dd, and of strftime.
 	letterPart = lazy.Regexp(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
-	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02", "dd": "02", "HH": "15", "ss": "05", "SS": "05"}
-	percents   = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'B': "January", 'b': "Jan", 'A': "Monday", 'a': "Mon", 'y': "06", 'I': "03", 'p': "PM", 'F': "2006-01-02", 'T': "15:04:05"}
+	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02",
+		"dd": "02", "HH": "15", "ss": "05", "SS": "05"}
+	percents = map[byte]string{'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'B': "January",
+		'b': "Jan", 'A': "Monday", 'a': "Mon", 'y': "06", 'I': "03", 'p': "PM", 'F': "2006-01-02", 'T': "15:04:05"}
 )
 
 // repeatsValues reports whether a declaration of constants has one that repeats the value before it.
 func repeatsValues(g *ast.GenDecl) bool {
-	return g.Tok == token.CONST && slices.ContainsFunc(g.Specs, func(s ast.Spec) bool { return len(s.(*ast.ValueSpec).Values) == 0 })
+	return g.Tok == token.CONST && slices.ContainsFunc(g.Specs,
+		func(s ast.Spec) bool { return len(s.(*ast.ValueSpec).Values) == 0 })
 }
 
 // unclear matches what a layout may mean by more than its letters: quoted text, digits, zones, fractions.
@@ -97,7 +101,9 @@ var unclear = lazy.Regexp(`['"\[\]\d]|[yYdDHms]Z|SSS`)
 
 // goLayout translates a layout of another language; it returns "" for other texts, for Go layouts, and for unknown, repeated or ambiguous parts.
 func goLayout(text string) string {
-	if text == "" || unclear().MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0, time.UTC).Format(text) != text { // it has parts of Go's
+	// it has parts of Go's
+	if text == "" || unclear().MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0,
+		time.UTC).Format(text) != text {
 		return ""
 	}
 	var b strings.Builder

@@ -46,7 +46,8 @@ func (m *fixer) ordered(n *ast.BinaryExpr) bool {
 func (m *fixer) lessName() (name string, declared bool) {
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if ok && f.Body != nil && strings.HasPrefix(f.Name.Name, "lessOfJSON") && strings.HasSuffix(lessThan, m.text(f.Body)[1:]) {
+		if ok && f.Body != nil && strings.HasPrefix(f.Name.Name, "lessOfJSON") &&
+			strings.HasSuffix(lessThan, m.text(f.Body)[1:]) {
 			return f.Name.Name, true
 		}
 	}

@@ -14,16 +14,19 @@ var shorter = map[string]struct {
 	arguments int
 	function  string
 }{
-	"strings.Trim": {1, "strings.TrimSpace"}, "strings.Split": {1, "strings.Fields"}, "strings.SplitN": {2, "strings.Split"},
+	"strings.Trim": {1, "strings.TrimSpace"}, "strings.Split": {1, "strings.Fields"},
+	"strings.SplitN": {2, "strings.Split"},
 }
 
 // fewerArguments calls the function that takes as many arguments as are given.
 func (m *fixer) fewerArguments(call *ast.CallExpr) bool {
-	if s, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 1 && strings.HasPrefix(s.Sel.Name, "FindAll") && types.TypeString(m.Info.TypeOf(s.X), nil) == "*regexp.Regexp" {
+	if s, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 1 && strings.HasPrefix(s.Sel.Name, "FindAll") &&
+		types.TypeString(m.Info.TypeOf(s.X), nil) == "*regexp.Regexp" {
 		return m.fix(s.Sel.Name+" takes how many are wanted: -1 for all", m.after(call.Args[0], ", -1"))
 	}
 	to := shorter[m.text(call.Fun)]
-	return to.function != "" && to.arguments == len(call.Args) && m.fix(m.text(call.Fun)+" takes more arguments: "+to.function, m.replace(call.Fun, to.function))
+	return to.function != "" && to.arguments == len(call.Args) &&
+		m.fix(m.text(call.Fun)+" takes more arguments: "+to.function, m.replace(call.Fun, to.function))
 }
 
 // roundedTo writes math.Round(x, 2) as what it is of x * 100.
@@ -44,7 +47,8 @@ func (m *fixer) roundedTo(call *ast.CallExpr) bool {
 }
 
 // sortsOf are the functions that sort a list of a type.
-var sortsOf = map[types.BasicKind]string{types.Float64: "sort.Float64s", types.String: "sort.Strings", types.Int: "sort.Ints"}
+var sortsOf = map[types.BasicKind]string{types.Float64: "sort.Float64s", types.String: "sort.Strings",
+	types.Int: "sort.Ints"}
 
 // sortedList writes sort.Sort(list) of numbers or texts as the function for them.
 func (m *fixer) sortedList(c *ast.CallExpr) bool {
@@ -75,7 +79,8 @@ func (m *fixer) literalResult(x ast.Expr) bool {
 
 // lengthOf writes list.length and list.size() as len(list).
 func (m *fixer) lengthOf(s *ast.SelectorExpr, call *ast.CallExpr) bool {
-	if !slices.Contains([]string{"length", "len", "size", "count"}, strings.ToLower(s.Sel.Name)) || call != nil && len(call.Args) > 0 {
+	if !slices.Contains([]string{"length", "len", "size", "count"}, strings.ToLower(s.Sel.Name)) || call != nil &&
+		len(call.Args) > 0 {
 		return false
 	}
 	whole := ast.Node(s)
@@ -88,7 +93,8 @@ func (m *fixer) lengthOf(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 // asText writes characters.String() as their text.
 func (m *fixer) asText(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	t := m.Info.TypeOf(s.X)
-	return slices.Contains([]string{"string", "tostring"}, strings.ToLower(s.Sel.Name)) && len(call.Args) == 0 && (areRunes(t) || elemIs(t, types.Uint8)) &&
+	return slices.Contains([]string{"string", "tostring"}, strings.ToLower(s.Sel.Name)) && len(call.Args) == 0 &&
+		(areRunes(t) || elemIs(t, types.Uint8)) &&
 		m.fix("characters are a text as string(x)", m.replace(call, "string("+m.text(s.X)+")"))
 }
 
@@ -98,7 +104,8 @@ func (m *fixer) sortedKeys(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 		return false
 	}
 	as, ok := m.parents[call].(*ast.AssignStmt)
-	if !ok || len(as.Lhs) != 1 || !strings.Contains(m.src, "sort.Strings("+m.text(as.Lhs[0])+")") && !strings.Contains(m.src, "slices.Sort("+m.text(as.Lhs[0])+")") {
+	if !ok || len(as.Lhs) != 1 || !strings.Contains(m.src, "sort.Strings("+m.text(as.Lhs[0])+")") &&
+		!strings.Contains(m.src, "slices.Sort("+m.text(as.Lhs[0])+")") {
 		return false
 	}
 	return m.fix("a map has no keys of its own", m.replace(call, "slices.Sorted(maps.Keys("+m.text(s.X)+"))"))
@@ -107,7 +114,8 @@ func (m *fixer) sortedKeys(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 // memberByName writes o.name of an object as o["name"].
 func (m *fixer) memberByName(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	t, ok := m.Info.TypeOf(s.X).Underlying().(*types.Map)
-	return ok && call == nil && isString(t.Key()) && m.fix("a member of a map is read by its key", m.replace(s, m.text(s.X)+"["+strconv.Quote(s.Sel.Name)+"]"))
+	return ok && call == nil && isString(t.Key()) && m.fix("a member of a map is read by its key",
+		m.replace(s, m.text(s.X)+"["+strconv.Quote(s.Sel.Name)+"]"))
 }
 
 // untypedParameters gives the parameters of a function literal their types, where it names them alone: func(i, j) bool.
@@ -140,7 +148,8 @@ func (m *fixer) otherMethod(s *ast.SelectorExpr, t types.Type) bool {
 		switch lower := strings.ToLower(name); {
 		case lower == "tostring":
 			return m.fix(name+" is String", m.replace(s.Sel, "String"))
-		case slices.Contains([]string{"append", "add", "push"}, lower) && len(call.Args) == 1 && isString(m.Info.TypeOf(call.Args[0])):
+		case slices.Contains([]string{"append", "add", "push"}, lower) && len(call.Args) == 1 &&
+			isString(m.Info.TypeOf(call.Args[0])):
 			return m.fix(name+" is WriteString", m.replace(s.Sel, "WriteString"))
 		}
 	}
@@ -174,13 +183,18 @@ func (m *fixer) comparedTimes(n *ast.BinaryExpr) bool {
 			return false
 		}
 	}
-	method := map[token.Token]string{token.LSS: "%.Before", token.GTR: "%.After", token.LEQ: "!%.After", token.GEQ: "!%.Before", token.SUB: "%.Sub"}[n.Op]
-	return method != "" && m.fix("times are compared by methods", m.replace(n, strings.ReplaceAll(method, "%", m.text(n.X))+"("+m.text(n.Y)+")"))
+	method := map[token.Token]string{token.LSS: "%.Before", token.GTR: "%.After", token.LEQ: "!%.After",
+		token.GEQ: "!%.Before", token.SUB: "%.Sub"}[n.Op]
+	return method != "" && m.fix("times are compared by methods",
+		m.replace(n, strings.ReplaceAll(method, "%", m.text(n.X))+"("+m.text(n.Y)+")"))
 }
 
 // madeArray writes an array whose length is no constant as a list.
 func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
-	a, ok := nearest(path, func(a *ast.ArrayType) bool { return a.Len != nil && a.Len.Pos() <= e.Pos && e.Pos < a.Len.End() })
+	a, ok := nearest(path, func(a *ast.ArrayType) bool {
+		return a.Len != nil && a.Len.Pos() <= e.Pos &&
+			e.Pos < a.Len.End()
+	})
 	if !ok || m.Info.Types[a.Len].Value != nil {
 		return false
 	}
@@ -190,7 +204,8 @@ func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
 	case *ast.CompositeLit:
 		return len(p.Elts) == 0 && m.fix(note, m.replace(p, text))
 	case *ast.ValueSpec:
-		return p.Type == a && len(p.Names) == 1 && len(p.Values) == 0 && m.fix(note, edit{m.offset(a.Pos()), m.offset(a.End()), "= " + text})
+		return p.Type == a && len(p.Names) == 1 && len(p.Values) == 0 &&
+			m.fix(note, edit{m.offset(a.Pos()), m.offset(a.End()), "= " + text})
 	}
 	return false
 }
@@ -216,7 +231,8 @@ func (m *fixer) inWords(n *ast.BinaryExpr) bool {
 	}
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		tv := m.Info.Types[side[1]]
-		if isString(m.Info.TypeOf(side[0])) && tv.Type != nil && (isKind(tv.Type, types.IsNumeric) || isEmptyInterface(tv.Type)) {
+		if isString(m.Info.TypeOf(side[0])) && tv.Type != nil &&
+			(isKind(tv.Type, types.IsNumeric) || isEmptyInterface(tv.Type)) {
 			return m.fix("the text of "+clip(m.text(side[1])), m.replace(side[1], "fmt.Sprint("+m.text(side[1])+")"))
 		}
 	}

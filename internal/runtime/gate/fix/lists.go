@@ -80,7 +80,8 @@ func (m *fixer) returned(visit func(x ast.Expr)) {
 }
 
 // finders are functions that return nil where they find nothing.
-var finders = lazy.Regexp(`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
+var finders = lazy.Regexp(
+	`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
 
 // foundList gives a list that a function of a library has found, by itself or as the first value of a variable, the value of an empty one where it is nil.
 func (m *fixer) foundList(x ast.Expr) {
@@ -95,8 +96,10 @@ func (m *fixer) foundList(x ast.Expr) {
 	if !ok {
 		return
 	}
-	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders().MatchString(f.FullName()) && !m.comparedToNil(m.Info.TypeOf(c)) {
-		m.fix("an empty list is no nil, which would be null", m.before(c, "append("+m.typeText(m.Info.TypeOf(c))+"{}, "), m.after(c, "...)"))
+	if f, ok := m.Info.Uses[s.Sel].(*types.Func); ok && finders().MatchString(f.FullName()) &&
+		!m.comparedToNil(m.Info.TypeOf(c)) {
+		m.fix("an empty list is no nil, which would be null", m.before(c,
+			"append("+m.typeText(m.Info.TypeOf(c))+"{}, "), m.after(c, "...)"))
 	}
 }
 
@@ -113,7 +116,8 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 			}
 			if c, ok := ast.Unparen(r.Results[0]).(*ast.CallExpr); ok {
 				if id, ok := c.Fun.(*ast.Ident); ok {
-					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) && len(m.usesOf(m.Info.Defs[f.Name])) == 1 {
+					if f := m.function(id.Name); f != nil && f.Body != nil && !slices.Contains(out, f) &&
+						len(m.usesOf(m.Info.Defs[f.Name])) == 1 {
 						out = append(out, f)
 					}
 				}
@@ -132,7 +136,8 @@ func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ 
 	if !ok || value != nil || spec.Type == nil {
 		return
 	}
-	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || elemIs(v.Type(), types.Uint8) || m.comparedToNil(v.Type()) {
+	if _, isSlice := v.Type().Underlying().(*types.Slice); !isSlice || elemIs(v.Type(), types.Uint8) ||
+		m.comparedToNil(v.Type()) {
 		return
 	}
 	g, ok := m.parents[spec].(*ast.GenDecl)
@@ -147,7 +152,8 @@ func (m *fixer) emptyLists(decl ast.Node, typ string) {
 	for _, id := range decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Names {
 		names, values = append(names, id.Name), append(values, typ+"{}")
 	}
-	m.fix("an empty list is no nil, which would be null", m.replace(decl, strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
+	m.fix("an empty list is no nil, which would be null", m.replace(decl,
+		strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
 }
 
 // comparedToNil reports whether the program compares any list of that type with nil, by whatever name.
@@ -155,7 +161,8 @@ func (m *fixer) comparedToNil(list types.Type) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if b, ok := n.(*ast.BinaryExpr); ok {
-			found = found || isName(b.Y, "nil") && types.Identical(m.Info.TypeOf(b.X), list) || isName(b.X, "nil") && types.Identical(m.Info.TypeOf(b.Y), list)
+			found = found || isName(b.Y, "nil") && types.Identical(m.Info.TypeOf(b.X), list) || isName(b.X, "nil") &&
+				types.Identical(m.Info.TypeOf(b.Y), list)
 		}
 		return !found
 	})

@@ -33,7 +33,8 @@ func (m *fixer) fieldInMap(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	name, place := m.unused("entry", "element"), m.text(member)
-	return m.fix("a struct in a map is taken out, changed and put back", m.replace(member, name+" := "+place+"\n"+name), m.after(stmt, "\n"+place+" = "+name))
+	return m.fix("a struct in a map is taken out, changed and put back", m.replace(member, name+" := "+place+"\n"+name),
+		m.after(stmt, "\n"+place+" = "+name))
 }
 
 // isPlain reports whether an expression is the same whenever it is evaluated between two statements.

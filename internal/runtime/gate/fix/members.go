@@ -10,7 +10,8 @@ import (
 func (m *fixer) isCounted(x ast.Expr, t types.Type) (origin, bool) {
 	from, ok := m.isJSON(x)
 	ix, member := ast.Unparen(x).(*ast.IndexExpr)
-	if !ok && member && from&ofInts != 0 && from&ofProgram == 0 && from != ofInts && t != nil && types.Identical(t, types.Typ[types.Int]) && m.setsOnly(ix) {
+	if !ok && member && from&ofInts != 0 && from&ofProgram == 0 && from != ofInts && t != nil &&
+		types.Identical(t, types.Typ[types.Int]) && m.setsOnly(ix) {
 		return from &^ ofInts, true
 	}
 	return from, ok

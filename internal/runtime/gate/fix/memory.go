@@ -26,12 +26,14 @@ func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 		return false
 	}
 	at := m.offset(run.Body.Lbrace) + 1
-	return m.useHost(fmt.Sprintf("JSON has no %s: that of the memory is converted", m.text(n.Type)), edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
+	return m.useHost(fmt.Sprintf("JSON has no %s: that of the memory is converted", m.text(n.Type)),
+		edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
 }
 
 // isKept reports whether Run can convert a member of the memory where it lies: the program names it by the call that Run is given, and asserts the type alone of it.
 func (m *fixer) isKept(ix *ast.IndexExpr, run *ast.FuncDecl, t types.Type) bool {
-	return constantText(ix.Index) != "" && constantText(ix.Index) != report.ContextHistory && m.isMemory(ix.X) && m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) &&
+	return constantText(ix.Index) != "" && constantText(ix.Index) != report.ContextHistory && m.isMemory(ix.X) &&
+		m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) &&
 		m.text(ix.X) == fieldsOf(run.Type.Params)[0].name+".Context" && m.onlyAsserted(ix, t)
 }
 
@@ -40,7 +42,8 @@ func (m *fixer) isKept(ix *ast.IndexExpr, run *ast.FuncDecl, t types.Type) bool 
 func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
 	ix, ok := n.X.(*ast.IndexExpr)
 	as, isSet := m.parents[n].(*ast.AssignStmt)
-	if !ok || !isSet || as.Tok != token.DEFINE || len(as.Lhs) != 1 || len(as.Rhs) != 1 || isName(as.Lhs[0], "_") || !m.inBlock(as) || !m.isMemory(ix.X) || constantText(ix.Index) == "" || m.like(t) == "" {
+	if !ok || !isSet || as.Tok != token.DEFINE || len(as.Lhs) != 1 || len(as.Rhs) != 1 || isName(as.Lhs[0], "_") ||
+		!m.inBlock(as) || !m.isMemory(ix.X) || constantText(ix.Index) == "" || m.like(t) == "" {
 		return false
 	}
 	sets, reads := 0, 0

@@ -9,7 +9,8 @@ import (
 )
 
 // spellings are names of other languages and what Go calls them.
-var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false", "float": "float64", "integer": "int", "boolean": "bool"}
+var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false",
+	"float": "float64", "integer": "int", "boolean": "bool"}
 
 // undefinedName fixes a name that another language has.
 func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
@@ -33,8 +34,10 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 }
 
 // near are names of packages as they are often misremembered.
-var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort", "errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
-	"strings.Replaces": "strings.ReplaceAll", "strings.IndexOf": "strings.Index", "strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
+var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort",
+	"errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
+	"strings.Replaces": "strings.ReplaceAll", "strings.IndexOf": "strings.Index",
+	"strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
 
 // undefinedOfPackage fixes a name of a package that differs by case, or as near has it.
 func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []string) bool {
@@ -45,7 +48,8 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 	if m.importedHost(s.X) {
 		return m.hostFunction(s)
 	}
-	if c, ok := m.parents[s].(*ast.CallExpr); ok && m.text(s) == "rand.Seed" && strings.Contains(m.text(c), "time.Now(") {
+	if c, ok := m.parents[s].(*ast.CallExpr); ok && m.text(s) == "rand.Seed" &&
+		strings.Contains(m.text(c), "time.Now(") {
 		st, stands := m.parents[c].(*ast.ExprStmt)
 		return stands && m.fix("random numbers need no seed", m.line(st))
 	}
@@ -79,7 +83,10 @@ var members = map[string]string{"StatusCode": "Status", "Headers": "Header"}
 
 // undefinedMember fixes a field or method that a value does not have.
 func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) bool {
-	s, ok := nearest(path, func(s *ast.SelectorExpr) bool { return s.Sel.Name == match[2] && m.Info.TypeOf(s.X) != nil })
+	s, ok := nearest(path, func(s *ast.SelectorExpr) bool {
+		return s.Sel.Name == match[2] &&
+			m.Info.TypeOf(s.X) != nil
+	})
 	if !ok {
 		return false
 	}
@@ -114,7 +121,8 @@ func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallEx
 		return call != nil && m.textMethod(call, s)
 	case *types.Slice:
 		if call != nil {
-			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s) || m.lengthOf(s, call) || m.asText(call, s)
+			return m.appendMethod(call, s) || m.textMethod(call, s) || m.popped(call, s) || m.lengthOf(s, call) ||
+				m.asText(call, s)
 		}
 		return m.lengthOf(s, call)
 	case *types.Array:

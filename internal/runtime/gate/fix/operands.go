@@ -11,7 +11,8 @@ import (
 
 // mismatched fixes an operation on two types: int and float64, a text and a character, a number of JSON and one of the program's.
 func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
-	if c, ok := nearest[*ast.CaseClause](path, nil); ok && strings.HasPrefix(strings.TrimPrefix(e.Msg, "invalid operation: "), "invalid case") {
+	if c, ok := nearest[*ast.CaseClause](path, nil); ok &&
+		strings.HasPrefix(strings.TrimPrefix(e.Msg, "invalid operation: "), "invalid case") {
 		return m.caseOf(c, path)
 	}
 	differ := func(x, y ast.Expr) bool {
@@ -28,7 +29,8 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 				return true
 			}
 		case *ast.AssignStmt:
-			if len(n.Lhs) == 1 && len(n.Rhs) == 1 && n.Tok != token.ASSIGN && n.Tok != token.DEFINE && differ(n.Lhs[0], n.Rhs[0]) {
+			if len(n.Lhs) == 1 && len(n.Rhs) == 1 && n.Tok != token.ASSIGN && n.Tok != token.DEFINE &&
+				differ(n.Lhs[0], n.Rhs[0]) {
 				return m.changed(n)
 			}
 		case *ast.BlockStmt:
@@ -54,14 +56,16 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 		return false
 	}
 	text := fmt.Sprintf("float64(%s) %s (%s)", x, strings.TrimSuffix(n.Tok.String(), "="), m.text(n.Rhs[0]))
-	return m.useHost(x+" is an integer, so that it has to stay a whole number", m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
+	return m.useHost(x+" is an integer, so that it has to stay a whole number",
+		m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
 // summed has a sum of float64 begin with 0.0, where it begins with 0 and is a variable of its own.
 func (m *fixer) summed(n *ast.AssignStmt) bool {
 	def, value := m.definition(m.variable(n.Lhs[0]))
 	as, ok := def.(*ast.AssignStmt)
-	return ok && n.Tok == token.ADD_ASSIGN && len(as.Lhs) == 1 && isNumber(value, "0") && m.averaged(m.text(n.Lhs[0])) &&
+	return ok && n.Tok == token.ADD_ASSIGN && len(as.Lhs) == 1 && isNumber(value, "0") &&
+		m.averaged(m.text(n.Lhs[0])) &&
 		m.fix(m.text(n.Lhs[0])+" is a sum of float64", m.replace(value, "0.0"))
 }
 
@@ -101,9 +105,12 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 			return n.Op == token.MUL && m.times(side[0], side[1])
 		case isEmptyInterface(from.Type) && !isEmptyInterface(to):
 			return m.convert(side[0], m.operand(n, to))
-		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) && isBasic(from.Type, types.Int32),
-			isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) && isBasic(from.Type, types.Int)),
-			isBasic(from.Type, types.Uint8) && (isRune(to) || isBasic(to, types.Int)), isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
+		case from.Value != nil && !isString(to), isString(to) && n.Op == token.ADD, isString(to) &&
+			isBasic(from.Type, types.Int32),
+			isWhole(from.Type) && (isBasic(to, types.Float64) || isBasic(to, types.Int64) &&
+				isBasic(from.Type, types.Int)),
+			isBasic(from.Type, types.Uint8) && (isRune(to) || isBasic(to, types.Int)),
+			isBasic(from.Type, types.Int32) && isBasic(to, types.Int), isCalendar(from.Type) && isBasic(to, types.Int):
 			if m.convert(side[0], to) {
 				return true
 			}
@@ -117,7 +124,8 @@ func (m *fixer) repeated(n *ast.BinaryExpr) bool {
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		text, times := side[0], ast.Unparen(side[1])
 		t := m.Info.Types[times]
-		if n.Op != token.MUL || !isString(m.Info.TypeOf(text)) || isNamed(m.Info.TypeOf(text)) || t.Type == nil || isString(t.Type) || m.declares("max") {
+		if n.Op != token.MUL || !isString(m.Info.TypeOf(text)) || isNamed(m.Info.TypeOf(text)) || t.Type == nil ||
+			isString(t.Type) || m.declares("max") {
 			continue
 		}
 		count := m.text(times)
@@ -131,7 +139,8 @@ func (m *fixer) repeated(n *ast.BinaryExpr) bool {
 		if t.Value == nil {
 			count = "max(" + count + ", 0)"
 		}
-		return m.useHost("a text is repeated by strings.Repeat", m.replace(n, "strings.Repeat("+m.text(text)+", "+count+")"))
+		return m.useHost("a text is repeated by strings.Repeat",
+			m.replace(n, "strings.Repeat("+m.text(text)+", "+count+")"))
 	}
 	return false
 }
@@ -141,10 +150,12 @@ func (m *fixer) refusedBool(n *ast.BinaryExpr) bool {
 	v := m.variable(n.X)
 	def, _ := m.definition(v)
 	as, ok := def.(*ast.AssignStmt)
-	if !ok || !isName(n.Y, "nil") || len(as.Lhs) != 2 || len(as.Rhs) != 1 || m.variable(as.Lhs[1]) != v || !isBasic(v.Type(), types.Bool) {
+	if !ok || !isName(n.Y, "nil") || len(as.Lhs) != 2 || len(as.Rhs) != 1 || m.variable(as.Lhs[1]) != v ||
+		!isBasic(v.Type(), types.Bool) {
 		return false
 	}
-	if _, asserted := ast.Unparen(as.Rhs[0]).(*ast.TypeAssertExpr); !asserted || n.Op != token.NEQ && n.Op != token.EQL {
+	if _, asserted := ast.Unparen(
+		as.Rhs[0]).(*ast.TypeAssertExpr); !asserted || n.Op != token.NEQ && n.Op != token.EQL {
 		return false
 	}
 	not := "!"
@@ -163,7 +174,8 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 		}
 		ast.Inspect(n, func(n ast.Node) bool {
 			b, ok := n.(*ast.BinaryExpr)
-			if !ok || b.Op != token.QUO || m.Info.Types[b].Value != nil || !types.Identical(m.Info.TypeOf(b.X), types.Typ[types.Int]) {
+			if !ok || b.Op != token.QUO || m.Info.Types[b].Value != nil ||
+				!types.Identical(m.Info.TypeOf(b.X), types.Typ[types.Int]) {
 				return true
 			}
 			if l, ok := ast.Unparen(b.Y).(*ast.BasicLit); ok && l.Kind == token.FLOAT && !m.quotient(b.X) {
@@ -291,7 +303,8 @@ func (m *fixer) caseOf(c *ast.CaseClause, path []ast.Node) bool {
 	}
 	done := false
 	for _, x := range c.List {
-		if t := m.Info.TypeOf(s.Tag); t != nil && m.Info.Types[x].Value != nil && !types.Identical(types.Default(m.Info.TypeOf(x)), t) {
+		if t := m.Info.TypeOf(s.Tag); t != nil && m.Info.Types[x].Value != nil &&
+			!types.Identical(types.Default(m.Info.TypeOf(x)), t) {
 			done = m.convert(x, t) || done
 		}
 	}

@@ -167,7 +167,8 @@ func (t *tracer) member(s *ast.SelectorExpr) origin {
 	switch owner, name := t.hostMember(s); owner + "." + name {
 	case "Call.Args", "Call.Kwargs", "Call.Arg":
 		return ofArguments
-	case "Call.Context", "Call.Content", "Call.InputHistory", "Call.Predict", "Outcome.Value", "Outcome.Metadata", "Record.Args", "Record.Kwargs", "Record.OutcomeSummary", "ToolInfo.Deliverable":
+	case "Call.Context", "Call.Content", "Call.InputHistory", "Call.Predict", "Outcome.Value", "Outcome.Metadata",
+		"Record.Args", "Record.Kwargs", "Record.OutcomeSummary", "ToolInfo.Deliverable":
 		return ofElsewhere
 	}
 	return 0

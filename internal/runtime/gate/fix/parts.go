@@ -18,7 +18,8 @@ func (m *fixer) isTruncated(x ast.Expr) bool {
 		return x.Op == token.QUO && m.hasRemainder(x.X, x.Y)
 	case *ast.CallExpr:
 		s, ok := x.Fun.(*ast.SelectorExpr)
-		return ok && isDuration(m.Info.TypeOf(s.X)) && slices.Contains([]string{"Hours", "Minutes", "Seconds"}, s.Sel.Name)
+		return ok && isDuration(m.Info.TypeOf(s.X)) && slices.Contains([]string{"Hours", "Minutes", "Seconds"},
+			s.Sel.Name)
 	}
 	return false
 }
@@ -38,5 +39,6 @@ func (m *fixer) byteOfText(x ast.Expr) bool {
 		x = value
 	}
 	ix, indexed := ast.Unparen(x).(*ast.IndexExpr)
-	return ok && sum.Tok == token.ADD_ASSIGN && indexed && isString(m.Info.TypeOf(ix.X)) && m.Info.Types[ix.Index].Value == nil
+	return ok && sum.Tok == token.ADD_ASSIGN && indexed && isString(m.Info.TypeOf(ix.X)) &&
+		m.Info.Types[ix.Index].Value == nil
 }

@@ -14,7 +14,8 @@ func (m *fixer) operandAt(e types.Error, path []ast.Node) (out ast.Expr) {
 		if !ok || x.Pos() != e.Pos {
 			continue
 		}
-		if strings.Contains(e.Msg, "cannot use "+types.ExprString(x)+" ") || strings.Contains(e.Msg, types.ExprString(x)+" (") {
+		if strings.Contains(e.Msg, "cannot use "+types.ExprString(x)+" ") ||
+			strings.Contains(e.Msg, types.ExprString(x)+" (") {
 			out = x
 		}
 	}

@@ -14,7 +14,8 @@ var printers = lazy.Regexp(`\b(?:fmt\.(?:Print|Println|Printf|Fprint\w*)|println
 // printedLast fixes a Run that ends by printing its value in the place of returning it: it prints once, and returns nothing but failures.
 func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 	f, ok := m.parents[body].(*ast.FuncDecl)
-	if !ok || f.Name.Name != "Run" || len(body.List) == 0 || len(printers().FindAllString(m.src, 2)) != 1 || uses(m.file, "Context") || m.answers(body) {
+	if !ok || f.Name.Name != "Run" || len(body.List) == 0 || len(printers().FindAllString(m.src, 2)) != 1 ||
+		uses(m.file, "Context") || m.answers(body) {
 		return false
 	}
 	last, ok := body.List[len(body.List)-1].(*ast.ExprStmt)
@@ -32,12 +33,14 @@ func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 // printedValue fixes a Run whose one answer is return nil, nil, right after the one thing that it prints.
 func (m *fixer) printedValue() {
 	f := m.function("Run")
-	if f == nil || m.terms.Null || len(f.Body.List) < 2 || len(printers().FindAllString(m.src, 2)) != 1 || uses(m.file, "Context") {
+	if f == nil || m.terms.Null || len(f.Body.List) < 2 || len(printers().FindAllString(m.src, 2)) != 1 ||
+		uses(m.file, "Context") {
 		return
 	}
 	list := f.Body.List
 	r, ok := list[len(list)-1].(*ast.ReturnStmt)
-	if !ok || len(r.Results) != 2 || !isName(r.Results[0], "nil") || !isName(r.Results[1], "nil") || m.answers(&ast.BlockStmt{List: list[:len(list)-1]}) {
+	if !ok || len(r.Results) != 2 || !isName(r.Results[0], "nil") || !isName(r.Results[1], "nil") ||
+		m.answers(&ast.BlockStmt{List: list[:len(list)-1]}) {
 		return
 	}
 	st, ok := list[len(list)-2].(*ast.ExprStmt)
@@ -46,7 +49,8 @@ func (m *fixer) printedValue() {
 	}
 	if call, ok := st.X.(*ast.CallExpr); ok {
 		if value := m.printed(call); value != "" {
-			m.fix("the value is returned, not printed", edit{m.offset(st.Pos()), m.offset(r.End()), "return " + value + ", nil"})
+			m.fix("the value is returned, not printed", edit{m.offset(st.Pos()), m.offset(r.End()),
+				"return " + value + ", nil"})
 		}
 	}
 }
@@ -56,10 +60,13 @@ func (m *fixer) printed(call *ast.CallExpr) string {
 	fun, args := m.text(call.Fun), call.Args
 	if fun == "fmt.Printf" && len(args) > 1 {
 		format := strings.TrimSuffix(constantText(args[0]), "\n")
-		if between := verbs().ReplaceAllString(format, ""); len(args) > 2 && format != "" && !words().MatchString(between) {
-			return "fmt.Sprintf(" + strconv.Quote(format) + m.src[m.offset(args[0].End()):m.offset(args[len(args)-1].End())] + ")"
+		if between := verbs().ReplaceAllString(format, ""); len(args) > 2 && format != "" &&
+			!words().MatchString(between) {
+			return "fmt.Sprintf(" + strconv.Quote(format) +
+				m.src[m.offset(args[0].End()):m.offset(args[len(args)-1].End())] + ")"
 		}
-		if t := m.Info.TypeOf(args[1]); format != "%v" && (format != "%d" || !isWhole(t)) && (format != "%s" || !isString(t)) {
+		if t := m.Info.TypeOf(args[1]); format != "%v" && (format != "%d" || !isWhole(t)) &&
+			(format != "%s" || !isString(t)) {
 			return ""
 		}
 		args = args[1:]

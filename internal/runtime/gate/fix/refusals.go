@@ -114,7 +114,8 @@ func (m *fixer) namedType(r *ast.ReturnStmt) {
 		return
 	}
 	fail := m.typedFailure(r.Results[0], "", "fmt.Sprintf")
-	if isName(r.Results[1], "nil") && strings.Contains(fail, ", ") && typed().FindStringSubmatch(constantText(messageOf(r.Results[0])))[2] != "" {
+	if isName(r.Results[1], "nil") && strings.Contains(fail, ", ") &&
+		typed().FindStringSubmatch(constantText(messageOf(r.Results[0])))[2] != "" {
 		m.useHost(note, edit{m.offset(r.Results[0].Pos()), m.offset(r.Results[1].End()), "nil, " + fail})
 	}
 }
@@ -146,7 +147,8 @@ func (m *fixer) typedFailure(x ast.Expr, plain, format string) string {
 		if len(c.Args) < 2 || c.Ellipsis.IsValid() || strings.Contains(message, "%w") {
 			return ""
 		}
-		return fmt.Sprintf("recurgent.Fail(%q, fmt.Sprintf(%q, %s))", g[1], message, m.src[m.offset(c.Args[1].Pos()):m.offset(c.Args[len(c.Args)-1].End())])
+		return fmt.Sprintf("recurgent.Fail(%q, fmt.Sprintf(%q, %s))", g[1], message,
+			m.src[m.offset(c.Args[1].Pos()):m.offset(c.Args[len(c.Args)-1].End())])
 	case by == plain && called == (plain != ""), by == format && called:
 		return fmt.Sprintf("recurgent.Fail(%q, %q)", g[1], message)
 	}

@@ -81,7 +81,8 @@ func (m *fixer) lock(typ *ast.SelectorExpr, locks map[*ast.Object]bool) ast.Node
 // lockStep is the statement that does nothing but wait, lock or count by a lock; nil where the name does anything else.
 func (m *fixer) lockStep(id *ast.Ident) ast.Stmt {
 	s, ok := m.parents[id].(*ast.SelectorExpr)
-	if !ok || s.X != ast.Expr(id) || !slices.Contains([]string{"Add", "Done", "Wait", "Lock", "Unlock", "RLock", "RUnlock"}, s.Sel.Name) {
+	if !ok || s.X != ast.Expr(id) ||
+		!slices.Contains([]string{"Add", "Done", "Wait", "Lock", "Unlock", "RLock", "RUnlock"}, s.Sel.Name) {
 		return nil
 	}
 	c, ok := m.parents[s].(*ast.CallExpr)
@@ -110,8 +111,10 @@ func (m *fixer) outputs(name string) {
 		switch {
 		case called && s.Sel.Name == "Exit" && c.Fun == ast.Expr(s):
 			edits = append(edits, m.replace(c, `panic("the program ended itself")`))
-		case called && (s.Sel.Name == "Stderr" || s.Sel.Name == "Stdout") && len(c.Args) > 1 && c.Args[0] == ast.Expr(s) && strings.HasPrefix(m.text(c.Fun), "fmt.Fprint"):
-			edits = append(edits, m.replace(c.Fun, "fmt."+printName(m.text(c.Fun))), edit{m.offset(s.Pos()), m.offset(c.Args[1].Pos()), ""})
+		case called && (s.Sel.Name == "Stderr" || s.Sel.Name == "Stdout") && len(c.Args) > 1 &&
+			c.Args[0] == ast.Expr(s) && strings.HasPrefix(m.text(c.Fun), "fmt.Fprint"):
+			edits = append(edits, m.replace(c.Fun, "fmt."+printName(m.text(c.Fun))),
+				edit{m.offset(s.Pos()), m.offset(c.Args[1].Pos()), ""})
 		default:
 			possible = false
 		}

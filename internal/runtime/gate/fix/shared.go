@@ -14,7 +14,8 @@ func (m *fixer) shared(n *ast.TypeAssertExpr) bool {
 		return true
 	}
 	once := m.origin(n.X) == ofArguments && m.once(n)
-	if e, ok := m.Info.TypeOf(n.Type).(interface{ Elem() types.Type }); ok && !once && jsonKind(e.Elem()) != "" && !isWhole(e.Elem()) {
+	if e, ok := m.Info.TypeOf(
+		n.Type).(interface{ Elem() types.Type }); ok && !once && jsonKind(e.Elem()) != "" && !isWhole(e.Elem()) {
 		return true
 	}
 	var name ast.Expr

@@ -38,8 +38,10 @@ func (m *fixer) ownNames() {
 func (m *fixer) characters() {
 	m.returned(func(x ast.Expr) {
 		t := m.Info.TypeOf(x)
-		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8) && m.bytesOfText(ix.X)) && m.Info.Types[ix.X].Value == nil {
-			m.name(x, clip(m.text(x))+" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
+		if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && (isRune(t) || isBasic(t, types.Uint8) &&
+			m.bytesOfText(ix.X)) && m.Info.Types[ix.X].Value == nil {
+			m.name(x, clip(m.text(x))+
+				" is a character, which JSON has as a number: string(x) is its text, int(x) the number")
 		}
 	})
 }
@@ -67,8 +69,10 @@ func (m *fixer) unreadErrors() {
 		}
 		id, _ := as.Lhs[1].(*ast.Ident)
 		c, ok := ast.Unparen(as.Rhs[0]).(*ast.CallExpr)
-		if v, defined := m.Info.Defs[id].(*types.Var); ok && defined && id.Name != "_" && isError(v.Type()) && len(m.usesOf(v)) == 0 && reading().MatchString(m.callee(c)) {
-			m.name(as, id.Name+" of "+clip(m.text(c))+" is not looked at: write if "+id.Name+" != nil { ... }, or _ where a zero is meant then")
+		if v, defined := m.Info.Defs[id].(*types.Var); ok && defined && id.Name != "_" && isError(v.Type()) &&
+			len(m.usesOf(v)) == 0 && reading().MatchString(m.callee(c)) {
+			m.name(as, id.Name+" of "+clip(m.text(c))+" is not looked at: write if "+id.Name+
+				" != nil { ... }, or _ where a zero is meant then")
 		}
 		return true
 	})
@@ -77,7 +81,8 @@ func (m *fixer) unreadErrors() {
 // sameNumber reports whether an expression is another one, or that one made whole by a helper.
 func (m *fixer) sameNumber(x, as ast.Expr) bool {
 	text, of := m.text(x), m.text(as)
-	return text == of || strings.HasPrefix(text, "recurgent.Must("+of+",") || strings.HasPrefix(text, "recurgent.As("+of+",")
+	return text == of || strings.HasPrefix(text, "recurgent.Must("+of+",") ||
+		strings.HasPrefix(text, "recurgent.As("+of+",")
 }
 
 // takesOff reports whether a statement takes the product of a number, such as the quotient, and a divisor off: x -= n * y.

@@ -30,7 +30,8 @@ func (m *fixer) inputStruct(p field, of int) (name string) {
 func (m *fixer) fillable(st *ast.StructType) bool {
 	for _, f := range st.Fields.List {
 		for _, id := range f.Names {
-			if !id.IsExported() || f.Tag == nil && !oneWord().MatchString(id.Name) || f.Tag != nil && !strings.Contains(f.Tag.Value, "json:") {
+			if !id.IsExported() || f.Tag == nil && !oneWord().MatchString(id.Name) || f.Tag != nil &&
+				!strings.Contains(f.Tag.Value, "json:") {
 				return false
 			}
 		}
@@ -46,7 +47,8 @@ func (m *fixer) showsOnly(main *ast.FuncDecl) bool {
 	only := true
 	ast.Inspect(main.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.FuncLit, *ast.GoStmt, *ast.DeferStmt, *ast.BinaryExpr:
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.FuncLit, *ast.GoStmt, *ast.DeferStmt,
+			*ast.BinaryExpr:
 			only = false
 		case *ast.CallExpr:
 			id, own := n.Fun.(*ast.Ident)

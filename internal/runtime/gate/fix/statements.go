@@ -10,7 +10,8 @@ import (
 )
 
 // lastArguments are what functions of strconv have to be given last: the base, unless it is given, and the bits.
-var lastArguments = map[string][]string{"strconv.ParseInt": {"", "10", "64"}, "strconv.ParseUint": {"", "10", "64"}, "strconv.ParseFloat": {"", "64"}, "strconv.FormatInt": {"", "10"}}
+var lastArguments = map[string][]string{"strconv.ParseInt": {"", "10", "64"}, "strconv.ParseUint": {"", "10", "64"},
+	"strconv.ParseFloat": {"", "64"}, "strconv.FormatInt": {"", "10"}}
 
 // isBase matches what is the base of a number, and not how many bits it has.
 var isBase = lazy.Regexp(`^(?:2|10|16|36|(?i)\w*(?:base|radix)\w*)$`)
@@ -29,12 +30,15 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 		if owner, name := m.hostMember(s); owner == "Call" && name == "Arg" {
 			return m.getter(call, s)
 		}
-		if missing := lastArguments[m.text(s)]; len(missing) > len(call.Args) && len(call.Args) > 0 && match[1] == "not enough" && (len(call.Args) == 1 || isBase().MatchString(m.text(call.Args[1]))) {
-			return m.fix(m.text(s)+" takes "+strings.Join(missing[len(call.Args):], ", "), m.after(call.Args[len(call.Args)-1], ", "+strings.Join(missing[len(call.Args):], ", ")))
+		if missing := lastArguments[m.text(s)]; len(missing) > len(call.Args) && len(call.Args) > 0 &&
+			match[1] == "not enough" && (len(call.Args) == 1 || isBase().MatchString(m.text(call.Args[1]))) {
+			return m.fix(m.text(s)+" takes "+strings.Join(missing[len(call.Args):], ", "),
+				m.after(call.Args[len(call.Args)-1], ", "+strings.Join(missing[len(call.Args):], ", ")))
 		}
 		if m.importedHost(s.X) && s.Sel.Name == "Fail" {
 			text := m.failure(call.Args)
-			return text != "" && text != m.text(call) && m.useHost("a failure has a type and a message", m.replace(call, text))
+			return text != "" && text != m.text(call) && m.useHost("a failure has a type and a message",
+				m.replace(call, text))
 		}
 	}
 	return false
@@ -58,12 +62,14 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 		if isName(r.Results[0], "nil") && m.zero(results[0].typ) == "nil" && m.answersElsewhere(r) {
 			return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
 		}
-		if t := m.Info.TypeOf(r.Results[0]); isName(r.Results[0], "nil") || t == nil || !isEmptyInterface(t) && m.isErrorOfOwn(t) {
+		if t := m.Info.TypeOf(r.Results[0]); isName(r.Results[0], "nil") || t == nil || !isEmptyInterface(t) &&
+			m.isErrorOfOwn(t) {
 			return false // an error or a value: both
 		}
 		return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
 	case match[1] == "too many" && have == want+1 && want > 0 && isName(r.Results[have-1], "nil"):
-		return m.fix("the function returns no error", edit{m.offset(r.Results[have-2].End()), m.offset(r.Results[have-1].End()), ""})
+		return m.fix("the function returns no error", edit{m.offset(r.Results[have-2].End()),
+			m.offset(r.Results[have-1].End()), ""})
 	}
 	return false
 }
@@ -106,7 +112,8 @@ func (m *fixer) missingReturn(_ types.Error, path []ast.Node, _ []string) bool {
 // nilResult fixes return nil, err where the first result has no nil.
 func (m *fixer) nilResult(e types.Error, path []ast.Node, _ []string) bool {
 	r, ok := nearest[*ast.ReturnStmt](path, nil)
-	if !ok || len(r.Results) < 2 || isName(r.Results[len(r.Results)-1], "nil") || !isError(m.Info.TypeOf(r.Results[len(r.Results)-1])) {
+	if !ok || len(r.Results) < 2 || isName(r.Results[len(r.Results)-1], "nil") ||
+		!isError(m.Info.TypeOf(r.Results[len(r.Results)-1])) {
 		return false
 	}
 	t, _ := m.resultsOf(r)
@@ -131,7 +138,8 @@ func (m *fixer) hiddenResult(_ types.Error, path []ast.Node, match []string) boo
 		return false
 	}
 	cond, ok := failed.Cond.(*ast.BinaryExpr)
-	if !ok || cond.Op != token.NEQ || !isName(cond.X, match[1]) || !isName(cond.Y, "nil") || !isError(m.Info.TypeOf(cond.X)) {
+	if !ok || cond.Op != token.NEQ || !isName(cond.X, match[1]) || !isName(cond.Y, "nil") ||
+		!isError(m.Info.TypeOf(cond.X)) {
 		return false // which of the two?
 	}
 	t, _ := m.resultsOf(r)

@@ -10,24 +10,28 @@ import (
 // program that knows no other numbers in JSON.
 func (m *fixer) counted(n *ast.AssignStmt) bool {
 	t, op := m.Info.TypeOf(n.Rhs[0]), n.Tok.String()[:1]
-	if n.Tok != token.ADD_ASSIGN && (n.Tok != token.SUB_ASSIGN || isString(t)) || !m.isMember(n.Lhs[0]) || m.otherNumbers() {
+	if n.Tok != token.ADD_ASSIGN && (n.Tok != token.SUB_ASSIGN || isString(t)) || !m.isMember(n.Lhs[0]) ||
+		m.otherNumbers() {
 		return false
 	}
 	if decodedAs(t) != "number" && decodedAs(t) != "string" {
 		return false
 	}
 	x, like := m.text(n.Lhs[0]), m.like(t)
-	return m.useHost("a member of JSON that is missing counts as "+like, m.replace(n, x+" = recurgent.Or("+x+", "+like+").("+m.typeText(t)+") "+op+" ("+m.text(n.Rhs[0])+")"))
+	return m.useHost("a member of JSON that is missing counts as "+like,
+		m.replace(n, x+" = recurgent.Or("+x+", "+like+").("+m.typeText(t)+") "+op+" ("+m.text(n.Rhs[0])+")"))
 }
 
 // stepped fixes m[k]++ of an object of JSON in a program that writes no texts of its numbers: there 1 and 1.0 are one number.
 func (m *fixer) stepped(_ types.Error, path []ast.Node, _ []string) bool {
 	n, ok := nearest[*ast.IncDecStmt](path, nil)
-	if !ok || !m.isMember(n.X) || m.otherNumbers() || uses(m.file, "fmt") || uses(m.file, "strconv") || uses(m.file, "Marshal") {
+	if !ok || !m.isMember(n.X) || m.otherNumbers() || uses(m.file, "fmt") || uses(m.file, "strconv") ||
+		uses(m.file, "Marshal") {
 		return false
 	}
 	x := m.text(n.X)
-	return m.useHost("a member of JSON that is missing counts as 0.0", m.replace(n, x+" = recurgent.Or("+x+", 0.0).(float64) "+n.Tok.String()[:1]+" 1"))
+	return m.useHost("a member of JSON that is missing counts as 0.0",
+		m.replace(n, x+" = recurgent.Or("+x+", 0.0).(float64) "+n.Tok.String()[:1]+" 1"))
 }
 
 // isMember reports whether an expression is a member of a map of values of type any, and the same whenever it is evaluated.
@@ -63,5 +67,6 @@ func (m *fixer) otherNumbers() bool {
 // isLoose reports whether a value of type any is compared with what may be a number of the program's.
 func (m *fixer) isLoose(x, with ast.Expr) bool {
 	t := m.Info.TypeOf(with)
-	return isEmptyInterface(m.Info.TypeOf(x)) && !isName(with, "nil") && (isEmptyInterface(t) || isKind(t, types.IsNumeric) && !isFloat(t))
+	return isEmptyInterface(m.Info.TypeOf(x)) && !isName(with, "nil") &&
+		(isEmptyInterface(t) || isKind(t, types.IsNumeric) && !isFloat(t))
 }

@@ -53,7 +53,8 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 				continue
 			}
 			if kind != "number" { // a list that is changed would be a copy
-				m.name(t, "case "+clip(m.text(t))+" never holds: of decoded JSON lists are []any, objects map[string]any; take those, then convert the items")
+				m.name(t, "case "+clip(m.text(t))+
+					" never holds: of decoded JSON lists are []any, objects map[string]any; take those, then convert the items")
 				continue
 			}
 			taken[kind] = true
@@ -61,7 +62,8 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 		}
 	}
 	if len(likes) > 0 {
-		m.useHost("JSON has no values of these cases: they are converted", m.replace(subject.X, "recurgent.Case("+m.text(subject.X)+", "+strings.Join(likes, ", ")+")"))
+		m.useHost("JSON has no values of these cases: they are converted",
+			m.replace(subject.X, "recurgent.Case("+m.text(subject.X)+", "+strings.Join(likes, ", ")+")"))
 	}
 }
 
@@ -72,7 +74,8 @@ func (m *fixer) comparison(n *ast.BinaryExpr) {
 	}
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		if _, ok := m.isJSON(side[0]); ok && m.isInt(side[1]) {
-			m.useHost("numbers of JSON are float64 and equal no int: it is converted", m.replace(side[0], "recurgent.As("+m.text(side[0])+", 0)"))
+			m.useHost("numbers of JSON are float64 and equal no int: it is converted",
+				m.replace(side[0], "recurgent.As("+m.text(side[0])+", 0)"))
 			return
 		}
 	}
@@ -96,7 +99,8 @@ func (m *fixer) valueSwitch(n *ast.SwitchStmt) {
 		}
 	}
 	if ints {
-		m.useHost("numbers of JSON are float64 and equal no int: it is converted", m.replace(n.Tag, "recurgent.As("+m.text(n.Tag)+", 0)"))
+		m.useHost("numbers of JSON are float64 and equal no int: it is converted",
+			m.replace(n.Tag, "recurgent.As("+m.text(n.Tag)+", 0)"))
 	}
 }
 

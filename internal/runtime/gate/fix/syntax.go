@@ -19,7 +19,8 @@ func (m *fixer) syntax(err error) {
 		if e.Pos.Offset > len(m.src) || i > 0 && !strings.HasPrefix(e.Msg, "missing ',' before newline") {
 			continue
 		}
-		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.nested, m.brokenLine, m.prefixStep, m.escape, m.lastBrace} {
+		for _, rule := range []func(*scanner.Error) bool{m.comma, m.foreignLine, m.foreignWord, m.nested, m.brokenLine,
+			m.prefixStep, m.escape, m.lastBrace} {
 			if rule(e) {
 				break
 			}
@@ -29,7 +30,8 @@ func (m *fixer) syntax(err error) {
 
 // comma adds the comma at the end of a line of a literal or of arguments.
 func (m *fixer) comma(e *scanner.Error) bool {
-	return strings.HasPrefix(e.Msg, "missing ',' before newline") && m.fix("a comma was missing at the end of the line", edit{e.Pos.Offset, e.Pos.Offset, ","})
+	return strings.HasPrefix(e.Msg, "missing ',' before newline") &&
+		m.fix("a comma was missing at the end of the line", edit{e.Pos.Offset, e.Pos.Offset, ","})
 }
 
 // lineAt returns the line of an error, and where it begins.
@@ -72,7 +74,8 @@ func (m *fixer) nested(e *scanner.Error) bool {
 	if g == nil || !strings.HasPrefix(e.Msg, "expected '('") || strings.Count(m.src, "func "+line[g[2]:g[3]]+"(") > 1 {
 		return false
 	}
-	return m.fix("a function within one is a variable", edit{begin + g[2] - len("func "), begin + g[3], line[g[2]:g[3]] + " := func"})
+	return m.fix("a function within one is a variable", edit{begin + g[2] - len("func "), begin + g[3],
+		line[g[2]:g[3]] + " := func"})
 }
 
 // lastBrace adds the last brace of a text that ends within its last function.
@@ -90,7 +93,9 @@ func (m *fixer) lastBrace(e *scanner.Error) bool {
 	if !ok || f.Body == nil || len(f.Body.List) == 0 {
 		return false
 	}
-	if _, ok := f.Body.List[len(f.Body.List)-1].(*ast.ReturnStmt); !ok || strings.HasPrefix(strings.TrimPrefix(line, "\t"), "\t") || strings.HasPrefix(line, "     ") {
+	if _, ok := f.Body.List[len(
+		f.Body.List)-1].(*ast.ReturnStmt); !ok || strings.HasPrefix(strings.TrimPrefix(line, "\t"), "\t") ||
+		strings.HasPrefix(line, "     ") {
 		return false // a text that is cut off
 	}
 	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
@@ -102,7 +107,8 @@ var prefixed = lazy.Regexp(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
 func (m *fixer) prefixStep(e *scanner.Error) bool {
 	g := prefixed().FindStringSubmatchIndex(m.src[e.Pos.Offset:])
 	before := strings.TrimRight(m.src[:e.Pos.Offset], " \t")
-	if g == nil || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, ";") && !strings.HasSuffix(before, "{") {
+	if g == nil || before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(before, ";") &&
+		!strings.HasSuffix(before, "{") {
 		return false
 	}
 	step, name := m.src[e.Pos.Offset+g[2]:e.Pos.Offset+g[3]], m.src[e.Pos.Offset+g[4]:e.Pos.Offset+g[5]]
@@ -128,8 +134,10 @@ func (m *fixer) boundaries() {
 				x = value
 			}
 		}
-		if l, ok := x.(*ast.BasicLit); ok && strings.HasPrefix(l.Value, `"`) && strings.Contains(constantText(l), "\b") {
-			text := backslash().ReplaceAllStringFunc(l.Value, func(s string) string { return strings.Replace(s, `\b`, `\\b`, 1) })
+		if l, ok := x.(*ast.BasicLit); ok && strings.HasPrefix(l.Value, `"`) &&
+			strings.Contains(constantText(l), "\b") {
+			text := backslash().ReplaceAllStringFunc(l.Value,
+				func(s string) string { return strings.Replace(s, `\b`, `\\b`, 1) })
 			m.fix("a backslash of a regular expression stands twice", m.replace(l, text))
 		}
 		return true
@@ -146,7 +154,8 @@ func (m *fixer) patternsIn(line string) (out [][]int) {
 	}
 	for _, g := range usedPattern().FindAllStringSubmatchIndex(line, -1) {
 		for _, fun := range []string{"Compile(", "MustCompile(", "MatchString("} {
-			if call := "regexp." + fun + line[g[2]:g[3]]; strings.Contains(m.src, call+")") || strings.Contains(m.src, call+",") {
+			if call := "regexp." + fun + line[g[2]:g[3]]; strings.Contains(m.src, call+")") ||
+				strings.Contains(m.src, call+",") {
 				out = append(out, g[4:6])
 			}
 		}

@@ -17,7 +17,8 @@ func (m *fixer) wholeText() {
 	case len(clauses) > 1:
 		m.join(clauses)
 	case len(clauses) == 1 && first >= 0:
-		m.fix("the package clause comes first", edit{0, len(m.src), m.src[clauses[0].from:] + "\n\n" + m.src[:clauses[0].from]})
+		m.fix("the package clause comes first", edit{0, len(m.src),
+			m.src[clauses[0].from:] + "\n\n" + m.src[:clauses[0].from]})
 	case len(clauses) == 1 && clauses[0].name != "tool" && m.begun():
 		c := clauses[0]
 		m.fix("", edit{c.nameAt, c.nameAt + len(c.name), "tool"})
@@ -91,7 +92,10 @@ func (m *fixer) join(clauses []clause) {
 				from = fset.Position(g.End()).Offset
 			}
 		}
-		if slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool { return i > 0 && importPath(spec) == "tool" }) {
+		if slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool {
+			return i > 0 &&
+				importPath(spec) == "tool"
+		}) {
 			continue
 		}
 		for _, spec := range file.Imports {

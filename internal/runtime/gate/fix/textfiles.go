@@ -9,7 +9,8 @@ import (
 )
 
 // textReaders are functions that read text, and nothing else, from what they are given.
-var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder", "encoding/xml.NewDecoder", allow.Page + ".Parse"}
+var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder",
+	"encoding/xml.NewDecoder", allow.Page + ".Parse"}
 
 // textFiles opens a file as text where the program reads it as that alone: spreadsheets save text with byte order marks and in other character sets.
 func (m *fixer) textFiles() {
@@ -62,7 +63,8 @@ var downloaders = []string{"fetchfile", "fetchtofile", "fetchasfile", "downloadf
 func (m *fixer) downloaded(call *ast.CallExpr, fun *ast.SelectorExpr) bool {
 	host := m.callName(call)
 	as, ok := m.parents[call].(*ast.AssignStmt)
-	if host == "" || !ok || len(call.Args) != 1 || !isString(m.Info.TypeOf(call.Args[0])) || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
+	if host == "" || !ok || len(call.Args) != 1 || !isString(m.Info.TypeOf(call.Args[0])) || len(as.Rhs) != 1 ||
+		len(as.Lhs) != 2 {
 		return false
 	}
 	v := m.variable(as.Lhs[0])

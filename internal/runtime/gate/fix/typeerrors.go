@@ -65,7 +65,8 @@ func (m *fixer) typeError(e types.Error) {
 	if len(path) == 0 {
 		return
 	}
-	if main, run := m.function("main"), m.function("Run"); main != nil && run != nil && main.Pos() <= e.Pos && e.Pos <= main.End() {
+	if main, run := m.function("main"), m.function("Run"); main != nil && run != nil && main.Pos() <= e.Pos &&
+		e.Pos <= main.End() {
 		m.fix("main, which nothing calls, is left out", m.without(main))
 		return
 	}

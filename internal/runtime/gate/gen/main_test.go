@@ -20,7 +20,8 @@ func TestGeneratedIsCurrent(t *testing.T) {
 	if err := generate(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"exports/" + tag() + ".*", "exports/z_" + tag() + ".go", "symbols/z_" + tag() + ".go"} {
+	for _, pattern := range []string{"exports/" + tag() + ".*", "exports/z_" + tag() + ".go",
+		"symbols/z_" + tag() + ".go"} {
 		made, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			t.Fatal(err)

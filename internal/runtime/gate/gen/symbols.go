@@ -15,7 +15,8 @@ import (
 // symbolTables collects, for each package, what its exported names are at run time.
 type symbolTables struct {
 	imports, cases, funcs bytes.Buffer
-	foreign               map[string]map[string]string // package path → name → expression: types of other packages that an alias names
+	// package path → name → expression: types of other packages that an alias names
+	foreign map[string]map[string]string
 }
 
 // source returns the Go file of all tables.
@@ -27,8 +28,11 @@ func (s *symbolTables) source() string {
 		}
 		s.close()
 	}
-	return header("symbols") + "//lint:file-ignore SA1019 programs may use what is deprecated\n\nimport (\n\t\"reflect\"\n\n" + s.imports.String() + ")\n\n" +
-		"func table(path string) map[string]any {\n\tswitch path {\n" + s.cases.String() + "\t}\n\treturn nil\n}\n" + s.funcs.String()
+	return header("symbols") +
+		"//lint:file-ignore SA1019 programs may use what is deprecated\n\nimport (\n\t\"reflect\"\n\n" +
+		s.imports.String() + ")\n\n" +
+		"func table(path string) map[string]any {\n\tswitch path {\n" + s.cases.String() + "\t}\n\treturn nil\n}\n" +
+		s.funcs.String()
 }
 
 func (s *symbolTables) add(p allow.Package, pkg *types.Package) {

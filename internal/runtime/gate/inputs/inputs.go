@@ -38,10 +38,11 @@ type scan struct {
 	parents map[ast.Node]ast.Node
 	uses    map[types.Object][]*ast.Ident
 	set     map[types.Object][]ast.Expr // what is put into a variable; nil for what is no expression of its own
-	decls   map[types.Object]ast.Node   // the program's own functions: declarations, and literals that are all that a variable holds
-	names   map[ast.Node]types.Object   // theirs
-	ways    map[ast.Node][]*way         // into them
-	made    int                         // of ways
+	// the program's own functions: declarations, and literals that are all that a variable holds
+	decls map[types.Object]ast.Node
+	names map[ast.Node]types.Object // theirs
+	ways  map[ast.Node][]*way       // into them
+	made  int                       // of ways
 
 	looked   map[ast.Expr]bool // whose uses by another name were looked at
 	reads    []*read
@@ -54,8 +55,10 @@ type scan struct {
 }
 
 func newScan(file *ast.File, info *types.Info) *scan {
-	s := &scan{info: info, parents: map[ast.Node]ast.Node{}, uses: map[types.Object][]*ast.Ident{}, set: map[types.Object][]ast.Expr{}, decls: map[types.Object]ast.Node{},
-		names: map[ast.Node]types.Object{}, ways: map[ast.Node][]*way{}, landed: map[landing]*read{}, fallback: map[ast.Expr]*read{}, looked: map[ast.Expr]bool{}}
+	s := &scan{info: info, parents: map[ast.Node]ast.Node{}, uses: map[types.Object][]*ast.Ident{},
+		set: map[types.Object][]ast.Expr{}, decls: map[types.Object]ast.Node{},
+		names: map[ast.Node]types.Object{}, ways: map[ast.Node][]*way{}, landed: map[landing]*read{},
+		fallback: map[ast.Expr]*read{}, looked: map[ast.Expr]bool{}}
 	var around []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil {

@@ -98,7 +98,8 @@ func (s *scan) assemble() *Interface {
 		out.Parameters = append(out.Parameters, p)
 	}
 	if s.rest != nil {
-		p := Parameter{Name: unused("args", taken), Variadic: true, ReadBy: readByPosition, Required: s.minimum > last+1}
+		p := Parameter{Name: unused("args", taken), Variadic: true, ReadBy: readByPosition,
+			Required: s.minimum > last+1}
 		p.Type, p.Schema = listSchema(s.rest)
 		out.Parameters = append(out.Parameters, p)
 	}
@@ -119,7 +120,10 @@ func (s *scan) joinByLabel() {
 		if r.place < 0 || len(r.names) > 0 {
 			continue
 		}
-		if at := slices.IndexFunc(s.reads, func(o *read) bool { return o.place < 0 && slices.Contains(o.names, r.label) }); at >= 0 {
+		if at := slices.IndexFunc(s.reads, func(o *read) bool {
+			return o.place < 0 &&
+				slices.Contains(o.names, r.label)
+		}); at >= 0 {
 			s.join(r, s.reads[at])
 		}
 	}
@@ -163,7 +167,8 @@ func (r *read) schema() (string, json.RawMessage) {
 	for _, kind := range r.kinds {
 		var members map[string]json.RawMessage
 		var name string
-		if json.Unmarshal([]byte(kind), &members) == nil && len(members) == 1 && json.Unmarshal(members["type"], &name) == nil {
+		if json.Unmarshal([]byte(kind), &members) == nil && len(members) == 1 &&
+			json.Unmarshal(members["type"], &name) == nil {
 			plain = append(plain, name)
 		}
 	}

@@ -120,7 +120,8 @@ func (s *scan) isZero(cond ast.Expr, v types.Object, field string) bool {
 		return false
 	}
 	x, length := b.X, false
-	for call, ok := x.(*ast.CallExpr); ok && len(call.Args) == 1 && (s.builtin(call) == "len" || types.ExprString(call.Fun) == "strings.TrimSpace"); call, ok = x.(*ast.CallExpr) {
+	for call, ok := x.(*ast.CallExpr); ok && len(call.Args) == 1 &&
+		(s.builtin(call) == "len" || types.ExprString(call.Fun) == "strings.TrimSpace"); call, ok = x.(*ast.CallExpr) {
 		x, length = call.Args[0], length || s.builtin(call) == "len"
 	}
 	of := x
@@ -192,7 +193,8 @@ func (s *scan) failing(r *ast.ReturnStmt) bool {
 	}
 	last := r.Results[len(r.Results)-1]
 	t := s.info.TypeOf(last)
-	return !isNil(s.info, last) && t != nil && types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
+	return !isNil(s.info, last) && t != nil && types.Implements(t,
+		types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
 }
 
 // replacement is what the one statement of a block puts into a variable, or nil.
@@ -252,7 +254,8 @@ func (s *scan) always(n ast.Node, w *way) bool {
 			if n == x.Y && (x.Op == token.LAND || x.Op == token.LOR) {
 				return false
 			}
-		case nil, *ast.FuncLit, *ast.ForStmt, *ast.CaseClause, *ast.CommClause, *ast.GoStmt, *ast.DeferStmt, *ast.LabeledStmt:
+		case nil, *ast.FuncLit, *ast.ForStmt, *ast.CaseClause, *ast.CommClause, *ast.GoStmt, *ast.DeferStmt,
+			*ast.LabeledStmt:
 			return false
 		}
 	}

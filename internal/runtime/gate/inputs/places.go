@@ -33,7 +33,8 @@ func (s *scan) ofCall(e ast.Expr) {
 		if !inside {
 			lit, _ = s.parents[p].(*ast.CompositeLit)
 		}
-		if _, isStruct := s.info.TypeOf(lit).Underlying().(*types.Struct); !isStruct { // whose fields are looked at where they are used
+		// whose fields are looked at where they are used
+		if _, isStruct := s.info.TypeOf(lit).Underlying().(*types.Struct); !isStruct {
 			s.everything()
 		}
 	case *ast.ReturnStmt:
@@ -214,7 +215,10 @@ func (s *scan) bind(call *ast.CallExpr) {
 		}
 		place++
 		at := place // a position that the program reads otherwise, too, is that other parameter's
-		if slices.ContainsFunc(s.reads, func(r *read) bool { return r.place == place && !slices.Contains(r.names, name) }) {
+		if slices.ContainsFunc(s.reads, func(r *read) bool {
+			return r.place == place &&
+				!slices.Contains(r.names, name)
+		}) {
 			at = -1
 		}
 		if r := s.parameterOf(occurrence{place: at, name: name}); r != nil {

@@ -53,7 +53,8 @@ func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 		if to == (landing{}) || to.to == nil && s.info.Types[lastArgument(e)].Value != nil {
 			continue
 		}
-		if other := s.landed[to].root(); other != nil && (len(other.names) == 0) != (len(r.names) == 0) { // the same thing, by position and by name
+		// the same thing, by position and by name
+		if other := s.landed[to].root(); other != nil && (len(other.names) == 0) != (len(r.names) == 0) {
 			r = s.join(other, r)
 		}
 		s.landed[to] = r
@@ -130,7 +131,8 @@ func (s *scan) join(a, b *read) *read {
 	if a.label == "" {
 		a.label = b.label
 	}
-	a.anything, a.byPlace, a.byName, a.must = a.anything || b.anything, a.byPlace || b.byPlace, a.byName || b.byName, a.must || b.must
+	a.anything, a.byPlace, a.byName, a.must = a.anything || b.anything, a.byPlace || b.byPlace, a.byName || b.byName,
+		a.must || b.must
 	s.reads = slices.DeleteFunc(s.reads, func(r *read) bool { return r == b })
 	b.joined = a
 	return a

@@ -61,7 +61,8 @@ func (s *scan) follow(r *read, e ast.Expr, w *way) {
 // opens reports whether the call takes its first argument for a file.
 func (s *scan) opens(call *ast.CallExpr, arg ast.Expr) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && len(call.Args) > 0 && call.Args[0] == arg && isCall(s.info.TypeOf(sel.X)) && slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, sel.Sel.Name)
+	return ok && len(call.Args) > 0 && call.Args[0] == arg && isCall(s.info.TypeOf(sel.X)) &&
+		slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, sel.Sel.Name)
 }
 
 // usesOf follows what becomes of a variable.
@@ -131,7 +132,8 @@ func (s *scan) converts(call *ast.CallExpr, arg ast.Expr) string {
 		return ""
 	}
 	fn, ok := s.info.Uses[sel.Sel].(*types.Func)
-	if !ok || fn.Pkg() == nil || fn.Pkg().Path() != allow.HostPath || fn.Signature().Recv() != nil || !slices.Contains([]string{"As", "Must", "Maybe", "Or", "Held", "Case"}, fn.Name()) {
+	if !ok || fn.Pkg() == nil || fn.Pkg().Path() != allow.HostPath || fn.Signature().Recv() != nil ||
+		!slices.Contains([]string{"As", "Must", "Maybe", "Or", "Held", "Case"}, fn.Name()) {
 		return ""
 	}
 	return fn.Name()

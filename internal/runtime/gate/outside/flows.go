@@ -33,7 +33,8 @@ type param struct {
 }
 
 func flowsOf(file *ast.File, info *types.Info) *flows {
-	f := &flows{info: info, values: map[types.Object][]ast.Expr{}, grows: map[types.Object][]ast.Expr{}, ranges: map[types.Object][]ast.Expr{}, params: map[types.Object]param{},
+	f := &flows{info: info, values: map[types.Object][]ast.Expr{}, grows: map[types.Object][]ast.Expr{},
+		ranges: map[types.Object][]ast.Expr{}, params: map[types.Object]param{},
 		calls: map[*types.Func][]*ast.CallExpr{}, returns: map[*types.Func][]ast.Expr{}, steps: maxSteps}
 	called := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -139,7 +140,8 @@ func (f *flows) set(to, value ast.Expr) {
 
 func (f *flows) assign(n *ast.AssignStmt) {
 	for i, l := range n.Lhs {
-		if s, ok := ast.Unparen(l).(*ast.SelectorExpr); ok && isURL(f.info.TypeOf(s.X)) && s.Sel.Name != "Path" && s.Sel.Name != "RawQuery" && s.Sel.Name != "RawPath" && s.Sel.Name != "Fragment" {
+		if s, ok := ast.Unparen(l).(*ast.SelectorExpr); ok && isURL(f.info.TypeOf(s.X)) && s.Sel.Name != "Path" &&
+			s.Sel.Name != "RawQuery" && s.Sel.Name != "RawPath" && s.Sel.Name != "Fragment" {
 			f.steered = true
 		}
 		switch {

@@ -44,7 +44,8 @@ type finder struct {
 
 // Of finds what the program names. It is type-checked.
 func Of(file *ast.File, info *types.Info) Named {
-	f := &finder{file: file, info: info, flows: flowsOf(file, info), hosts: map[string]bool{}, writes: map[string]bool{}, tools: map[string]bool{}}
+	f := &finder{file: file, info: info, flows: flowsOf(file, info), hosts: map[string]bool{},
+		writes: map[string]bool{}, tools: map[string]bool{}}
 	called := map[ast.Node]bool{} // functions of calls, and what parentheses hold
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok {
@@ -140,7 +141,8 @@ func (f *finder) call(n *ast.CallExpr) {
 		}
 		return
 	}
-	if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok && id.Name == "new" && f.info.Uses[id] == types.Universe.Lookup("new") {
+	if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok && id.Name == "new" &&
+		f.info.Uses[id] == types.Universe.Lookup("new") {
 		if name, _ := f.host(f.info.TypeOf(n)); name == "Request" {
 			f.computedRequest()
 		}
@@ -165,7 +167,8 @@ func (f *finder) value(s *ast.SelectorExpr) {
 	switch typ, name := f.method(s); {
 	case typ == "Call" && (name == "Fetch" || name == "FetchFile"):
 		f.hosts[Computed] = true
-	case typ == "Tool" && (name == "Call" || name == "CallWith"), typ == "Call" && (name == "Tool" || name == "Delegate"):
+	case typ == "Tool" && (name == "Call" || name == "CallWith"), typ == "Call" &&
+		(name == "Tool" || name == "Delegate"):
 		f.tools[Computed] = true
 	}
 }
@@ -271,7 +274,8 @@ func (f *finder) role(n *ast.CallExpr) ast.Expr {
 	if !ok || len(n.Args) == 0 {
 		return nil
 	}
-	if typ, name := f.method(s); typ == "Call" && (name == "Tool" || name == "Delegate") && f.info.Selections[s].Kind() == types.MethodVal {
+	if typ, name := f.method(s); typ == "Call" && (name == "Tool" || name == "Delegate") &&
+		f.info.Selections[s].Kind() == types.MethodVal {
 		return n.Args[0]
 	}
 	return nil

@@ -205,7 +205,8 @@ const connection = "connection:"
 // originOf is the scheme and the host of an address; "" where it has none. known says that no more of the text can change it.
 // A connection that is an address is its own origin.
 func originOf(t text) (origin string, known bool) {
-	if name, ok := strings.CutPrefix(t.begins, connection); ok && t.whole && name != "" && !strings.ContainsAny(name, "/ ?#%") {
+	if name, ok := strings.CutPrefix(t.begins, connection); ok && t.whole && name != "" &&
+		!strings.ContainsAny(name, "/ ?#%") {
 		return t.begins, true
 	}
 	scheme, rest, ok := strings.Cut(t.begins, "://")

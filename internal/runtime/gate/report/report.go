@@ -18,12 +18,14 @@ const (
 
 // A Refusal says why a program may not run, in words that the model which wrote it can follow.
 type Refusal struct {
-	Type    string   `json:"type"` // invalid_code, tool_registry_violation, dependency_policy_violation or unsupported_capability
-	Message string   `json:"message"`
-	Line    int      `json:"line,omitempty"` // of the first fault, 1-based; 0 where there is no one place
-	Column  int      `json:"column,omitempty"`
-	Hint    string   `json:"hint,omitempty"`   // the correction to make
-	Errors  []string `json:"errors,omitempty"` // up to 10 lines as the compiler prints them: "program.go:12:3: undefined: x"
+	// invalid_code, tool_registry_violation, dependency_policy_violation or unsupported_capability
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Line    int    `json:"line,omitempty"` // of the first fault, 1-based; 0 where there is no one place
+	Column  int    `json:"column,omitempty"`
+	Hint    string `json:"hint,omitempty"` // the correction to make
+	// up to 10 lines as the compiler prints them: "program.go:12:3: undefined: x"
+	Errors []string `json:"errors,omitempty"`
 }
 
 // Error returns the message.
@@ -32,33 +34,39 @@ func (r *Refusal) Error() string { return r.Message }
 // Facts is what the syntax tree shows about a program. It comes over the pipe from a confined process: a reader
 // must treat it as hostile, though everything in it is bounded here.
 type Facts struct {
-	Imports            []string `json:"imports"`
-	Engine             string   `json:"engine,omitempty"` // name and version of what runs the program, at most 64 bytes; the runner sets it
+	Imports []string `json:"imports"`
+	// name and version of what runs the program, at most 64 bytes; the runner sets it
+	Engine             string   `json:"engine,omitempty"`
 	HistoryAccess      bool     `json:"history_access,omitempty"`
 	HistoryPatterns    []string `json:"history_patterns,omitempty"`    // filter map slice count group; sorted, unique
 	CapabilityPatterns []string `json:"capability_patterns,omitempty"` // http_fetch, json_shape ...; sorted, unique
-	Literals           []string `json:"literals,omitempty"`            // string and number literals baked into the code, as JSON text; at most 256 of at most 200 bytes
-	UsesArgs           bool     `json:"uses_args,omitempty"`           // any of Args, Kwargs, Arg, Bind
-	ContextReads       []string `json:"context_reads,omitempty"`       // keys; "*" for a key that is not a literal
-	ContextWrites      []string `json:"context_writes,omitempty"`
-	UsesTools          bool     `json:"uses_tools,omitempty"`
-	UsesFetch          bool     `json:"uses_fetch,omitempty"`
-	UsesDelegate       bool     `json:"uses_delegate,omitempty"`
-	UsesClock          bool     `json:"uses_clock,omitempty"`
-	UsesRandomness     bool     `json:"uses_chance,omitempty"`
-	UsesContent        bool     `json:"uses_content,omitempty"`
-	Prints             bool     `json:"prints,omitempty"`         // to an output that there is not
-	DigitsByBind       bool     `json:"digits_by_bind,omitempty"` // it looks whether numbers are float64, and has Bind to read their digits
-	TakesForZero       bool     `json:"takes_for_zero,omitempty"` // it asserts float64 and does not look whether it is one: a json.Number counts as 0
+	// string and number literals baked into the code, as JSON text; at most 256 of at most 200 bytes
+	Literals       []string `json:"literals,omitempty"`
+	UsesArgs       bool     `json:"uses_args,omitempty"`     // any of Args, Kwargs, Arg, Bind
+	ContextReads   []string `json:"context_reads,omitempty"` // keys; "*" for a key that is not a literal
+	ContextWrites  []string `json:"context_writes,omitempty"`
+	UsesTools      bool     `json:"uses_tools,omitempty"`
+	UsesFetch      bool     `json:"uses_fetch,omitempty"`
+	UsesDelegate   bool     `json:"uses_delegate,omitempty"`
+	UsesClock      bool     `json:"uses_clock,omitempty"`
+	UsesRandomness bool     `json:"uses_chance,omitempty"`
+	UsesContent    bool     `json:"uses_content,omitempty"`
+	Prints         bool     `json:"prints,omitempty"` // to an output that there is not
+	// it looks whether numbers are float64, and has Bind to read their digits
+	DigitsByBind bool `json:"digits_by_bind,omitempty"`
+	// it asserts float64 and does not look whether it is one: a json.Number counts as 0
+	TakesForZero bool `json:"takes_for_zero,omitempty"`
 
-	Fixes []string `json:"fixes,omitempty"` // what was repaired before the check, with lines of the kept text; the daemon sets it
+	// what was repaired before the check, with lines of the kept text; the daemon sets it
+	Fixes []string `json:"fixes,omitempty"`
 
 	// Hosts, writes and tools that the text names, each at most 64; "*" for what is computed: see package outside.
 	Hosts  []string `json:"hosts,omitempty"`  // with their scheme: https://api.example.org
 	Writes []string `json:"writes,omitempty"` // HTTP methods but GET and HEAD
 	Tools  []string `json:"tools,omitempty"`  // role.method
 
-	Interface string `json:"interface,omitempty"` // JSON of what the program reads and returns, inferred; as text, since facts nest a few levels only
+	// JSON of what the program reads and returns, inferred; as text, since facts nest a few levels only
+	Interface string `json:"interface,omitempty"`
 }
 
 // ContextHistory is the context key under which a program finds the records of its session.
@@ -80,9 +88,10 @@ func (f *Facts) NamesHistory() bool {
 type Terms struct {
 	Parameters []Parameter `json:"parameters,omitempty"` // as declared, in positional order
 	Method     string      `json:"method,omitempty"`
-	Null       bool        `json:"null,omitempty"`     // the contract or the declaration speaks of null
-	Returns    string      `json:"returns,omitempty"`  // JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
-	Required   []string    `json:"required,omitempty"` // members of the object that the deliverable requires
+	Null       bool        `json:"null,omitempty"` // the contract or the declaration speaks of null
+	// JSON type of the value, as declared or as the contract has it; "" where that is not known, or may be null
+	Returns  string   `json:"returns,omitempty"`
+	Required []string `json:"required,omitempty"` // members of the object that the deliverable requires
 }
 
 // A Parameter is one that a program's author has declared.

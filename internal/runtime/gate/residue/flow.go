@@ -94,7 +94,8 @@ func (f *finder) instance(id *ast.Ident, m *mentions, but names) {
 func (f *finder) keepsType(e ast.Expr, t types.Type) bool {
 	parent, child := f.around()
 	switch p := parent.(type) {
-	case *ast.SelectorExpr, *ast.StarExpr, *ast.SliceExpr, *ast.UnaryExpr, *ast.BinaryExpr, *ast.ExprStmt, *ast.DeferStmt, *ast.SwitchStmt, *ast.CaseClause:
+	case *ast.SelectorExpr, *ast.StarExpr, *ast.SliceExpr, *ast.UnaryExpr, *ast.BinaryExpr, *ast.ExprStmt,
+		*ast.DeferStmt, *ast.SwitchStmt, *ast.CaseClause:
 		return true
 	case *ast.IndexExpr:
 		m, isMap := f.info.TypeOf(p.X).Underlying().(*types.Map)
@@ -203,7 +204,8 @@ func (f *finder) joins(lit *ast.CompositeLit, kv *ast.KeyValueExpr, child ast.No
 	case *types.Array:
 		return types.Identical(of.Elem(), t)
 	case *types.Map:
-		return kv != nil && (kv.Value == child && types.Identical(of.Elem(), t) || kv.Key == child && types.Identical(of.Key(), t))
+		return kv != nil && (kv.Value == child && types.Identical(of.Elem(), t) || kv.Key == child &&
+			types.Identical(of.Key(), t))
 	case *types.Struct:
 		if kv == nil {
 			i := indexOf(lit.Elts, child)

@@ -16,21 +16,29 @@ var (
 	opaque = names{"time.Location", "encoding/base32.Encoding", "encoding/base64.Encoding"}
 
 	// readers are functions that only read maps and slices among their arguments, and keep none.
-	readers = names{"strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial", "bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
-		"bytes.ToTitleSpecial", "slices.All", "slices.BinarySearch", "slices.Clone", "slices.Contains", "slices.ContainsFunc", "slices.Equal", "slices.Index", "slices.IndexFunc",
-		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys", "maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal"}
+	readers = names{"strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial",
+		"bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
+		"bytes.ToTitleSpecial", "slices.All", "slices.BinarySearch", "slices.Clone", "slices.Contains",
+		"slices.ContainsFunc", "slices.Equal", "slices.Index", "slices.IndexFunc",
+		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys",
+		"maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal"}
 
 	// writers only write to the io.Writer that they are given.
 	writers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString"}
 
 	// printers are functions that print to, or scan from, what they are given, and keep it no longer.
-	printers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan", "fmt.Fscanf", "fmt.Fscanln"}
+	printers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan",
+		"fmt.Fscanf", "fmt.Fscanln"}
 
 	// bytesReaders only read the slices of bytes among their arguments, up to their length; trimmers return a part of the first one.
-	bytesReaders = names{"bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count", "bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
-		"bytes.HasSuffix", "bytes.Index", "bytes.IndexByte", "bytes.LastIndex", "bytes.NewReader", "bytes.ReplaceAll", "bytes.ToLower", "bytes.ToUpper", "encoding/hex.EncodeToString",
-		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount", "unicode/utf8.Valid"}
-	trimmers = names{"bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace", "bytes.TrimSuffix"}
+	bytesReaders = names{"bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count",
+		"bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
+		"bytes.HasSuffix", "bytes.Index", "bytes.IndexByte", "bytes.LastIndex", "bytes.NewReader", "bytes.ReplaceAll",
+		"bytes.ToLower", "bytes.ToUpper", "encoding/hex.EncodeToString",
+		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount",
+		"unicode/utf8.Valid"}
+	trimmers = names{"bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace",
+		"bytes.TrimSuffix"}
 
 	// tableFields are the fields of unicode.RangeTable, through which tables can be changed.
 	tableFields = names{"R16", "R32", "LatinOffset"}
@@ -61,7 +69,8 @@ func disguised(t types.Type) bool {
 	}
 	home := s.Field(0).Pkg()
 	for _, name := range []string{"Location", "Encoding"} {
-		if o := home.Scope().Lookup(name); o != nil && opaque.has(home.Path()+"."+name) && types.Identical(o.Type().Underlying(), s) {
+		if o := home.Scope().Lookup(name); o != nil && opaque.has(home.Path()+"."+name) &&
+			types.Identical(o.Type().Underlying(), s) {
 			return true
 		}
 	}

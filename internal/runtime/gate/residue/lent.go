@@ -115,7 +115,8 @@ func (f *finder) called(v *types.Var) bool {
 		outer, ok := f.path[len(f.path)-3].(*ast.CallExpr)
 		return ok && outer.Fun == p && p.Sel.Name != "Token" // a token is a part of the pooled buffer
 	case *ast.CallExpr:
-		return f.argumentOf(printers) || f.callee(p) != nil && f.callee(p).Pkg() == f.pkg && f.passes(p, child, v.Type())
+		return f.argumentOf(printers) || f.callee(p) != nil && f.callee(p).Pkg() == f.pkg &&
+			f.passes(p, child, v.Type())
 	}
 	return false
 }

@@ -14,7 +14,8 @@ import (
 // Possible reports whether a run of a type-checked program may change state of other packages. Assignments to their variables by name must have been
 // refused before.
 func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
-	f := &finder{info: info, pkg: pkg, lent: map[*types.Var]bool{}, tables: mentions{pkg: pkg, names: tables}, opaque: mentions{pkg: pkg, names: opaque}}
+	f := &finder{info: info, pkg: pkg, lent: map[*types.Var]bool{}, tables: mentions{pkg: pkg, names: tables},
+		opaque: mentions{pkg: pkg, names: opaque}}
 	f.imports(file)
 	f.declarations(file)
 	f.walk(file, f.node)
@@ -191,7 +192,8 @@ func (f *finder) read(v *types.Var) bool {
 		_, isMethod := f.info.Uses[p.Sel].(*types.Func)
 		return isMethod
 	case *ast.AssignStmt: // decoder.Entity = xml.HTMLEntity
-		if to, ok := f.assigned(p, child).(*ast.SelectorExpr); ok && v.Pkg().Path() == "encoding/xml" && f.info.Uses[to.Sel].Pkg() == v.Pkg() {
+		if to, ok := f.assigned(p,
+			child).(*ast.SelectorExpr); ok && v.Pkg().Path() == "encoding/xml" && f.info.Uses[to.Sel].Pkg() == v.Pkg() {
 			f.decoders = true
 			return true
 		}
@@ -235,7 +237,8 @@ func (f *finder) argumentOf(functions names) bool {
 		return false
 	}
 	callee, ok := f.callee(call).(*types.Func)
-	return ok && callee.Pkg() != nil && callee.Signature().Recv() == nil && functions.has(callee.Pkg().Path()+"."+callee.Name())
+	return ok && callee.Pkg() != nil && callee.Signature().Recv() == nil &&
+		functions.has(callee.Pkg().Path()+"."+callee.Name())
 }
 
 // callee returns the function or built-in that a call names; nil for any other.

@@ -41,8 +41,10 @@ func (w *writer) variables(spec *ast.ValueSpec) []ast.Decl {
 		v := &ast.ValueSpec{Names: []*ast.Ident{{NamePos: id.Pos(), Name: id.Name}}, Type: spec.Type}
 		switch {
 		case v.Type != nil:
-		case len(spec.Values) == len(spec.Names) && w.libraryVariable(spec.Values[i]): // it may have a type that its package keeps to itself, and to read it does nothing
-			v.Values = []ast.Expr{&ast.CallExpr{Fun: &ast.Ident{NamePos: id.Pos(), Name: w.support("ZeroOf")}, Args: spec.Values[i : i+1]}}
+		// it may have a type that its package keeps to itself, and to read it does nothing
+		case len(spec.Values) == len(spec.Names) && w.libraryVariable(spec.Values[i]):
+			v.Values = []ast.Expr{&ast.CallExpr{Fun: &ast.Ident{NamePos: id.Pos(), Name: w.support("ZeroOf")},
+				Args: spec.Values[i : i+1]}}
 		default:
 			out = append(out, w.typed(v, w.info.Defs[id].Type())...)
 		}
@@ -88,7 +90,9 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 }
 
 func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
-	return &ast.FuncDecl{Name: &ast.Ident{NamePos: at, Name: name}, Type: &ast.FuncType{Func: at, Params: &ast.FieldList{Opening: at, Closing: at}}, Body: &ast.BlockStmt{Lbrace: at, List: body, Rbrace: at}}
+	return &ast.FuncDecl{Name: &ast.Ident{NamePos: at, Name: name},
+		Type: &ast.FuncType{Func: at, Params: &ast.FieldList{Opening: at, Closing: at}},
+		Body: &ast.BlockStmt{Lbrace: at, List: body, Rbrace: at}}
 }
 
 // reset returns the function that gives every package variable its value.
@@ -111,7 +115,8 @@ func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 func importDecls(list map[string]string, at token.Pos) []ast.Decl {
 	var out []ast.Decl
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		spec := &ast.ImportSpec{Name: &ast.Ident{NamePos: at, Name: name}, Path: &ast.BasicLit{ValuePos: at, Kind: token.STRING, Value: strconv.Quote(list[name])}}
+		spec := &ast.ImportSpec{Name: &ast.Ident{NamePos: at, Name: name},
+			Path: &ast.BasicLit{ValuePos: at, Kind: token.STRING, Value: strconv.Quote(list[name])}}
 		out = append(out, &ast.GenDecl{TokPos: at, Tok: token.IMPORT, Specs: []ast.Spec{spec}})
 	}
 	return out

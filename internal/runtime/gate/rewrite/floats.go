@@ -72,7 +72,8 @@ func isTypeParam(t types.Type) bool {
 
 // call returns a call of package support's function in the place of a node, or a conversion to its type.
 func (w *writer) call(in ast.Node, name string, args ...ast.Expr) *ast.CallExpr {
-	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: w.support(name)}, Lparen: in.Pos(), Args: args, Rparen: in.End()}
+	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: w.support(name)}, Lparen: in.Pos(), Args: args,
+		Rparen: in.End()}
 }
 
 // unfusedAssign returns the statement that does the same as x *= y or x /= y, and rounds; nil for others.
@@ -91,12 +92,15 @@ func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 		return nil
 	}
 	if w.repeatable(x) {
-		value := w.rounded(&ast.BinaryExpr{X: x, OpPos: s.TokPos, Op: op, Y: &ast.ParenExpr{Lparen: y.Pos(), X: y, Rparen: y.End()}}, t)
+		value := w.rounded(&ast.BinaryExpr{X: x, OpPos: s.TokPos, Op: op,
+			Y: &ast.ParenExpr{Lparen: y.Pos(), X: y, Rparen: y.End()}}, t)
 		return &ast.AssignStmt{Lhs: s.Lhs, TokPos: s.TokPos, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 	}
 	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) { // an element has no address
 		elements := w.call(x, "In", at.X)
-		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements, Sel: &ast.Ident{NamePos: s.TokPos, Name: method}}, Lparen: s.TokPos, Args: []ast.Expr{at.Index, y}, Rparen: s.End()}}
+		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements,
+			Sel: &ast.Ident{NamePos: s.TokPos, Name: method}}, Lparen: s.TokPos, Args: []ast.Expr{at.Index, y},
+			Rparen: s.End()}}
 	}
 	return &ast.ExprStmt{X: w.call(s, method, &ast.UnaryExpr{OpPos: x.Pos(), Op: token.AND, X: x}, y)}
 }

@@ -52,7 +52,8 @@ func (w *writer) partsInTurn(lit *ast.CompositeLit, before *[]ast.Stmt) {
 
 // before has a variable of the text take a value, where it matters when the value is computed, and returns what stands for it.
 func (w *writer) before(value ast.Expr, statements *[]ast.Stmt) ast.Expr {
-	if v := w.info.Types[value]; v.Value != nil || v.IsNil() || literalIn(value) != nil && literalIn(value).Type == nil {
+	if v := w.info.Types[value]; v.Value != nil || v.IsNil() || literalIn(value) != nil &&
+		literalIn(value).Type == nil {
 		return value
 	}
 	if _, body := ast.Unparen(value).(*ast.FuncLit); body {
@@ -61,7 +62,8 @@ func (w *writer) before(value ast.Expr, statements *[]ast.Stmt) ast.Expr {
 	w.made++
 	name := w.name("Part") + strconv.Itoa(w.made)
 	ident := func() *ast.Ident { return &ast.Ident{NamePos: value.Pos(), Name: name} }
-	*statements = append(*statements, &ast.AssignStmt{Lhs: []ast.Expr{ident()}, TokPos: value.Pos(), Tok: token.DEFINE, Rhs: []ast.Expr{w.withType(value)}})
+	*statements = append(*statements, &ast.AssignStmt{Lhs: []ast.Expr{ident()}, TokPos: value.Pos(), Tok: token.DEFINE,
+		Rhs: []ast.Expr{w.withType(value)}})
 	return ident()
 }
 
@@ -71,7 +73,9 @@ func (w *writer) withType(value ast.Expr) ast.Expr {
 	case *ast.BinaryExpr, *ast.UnaryExpr:
 		t := w.info.TypeOf(value)
 		if _, basic := t.Underlying().(*types.Basic); basic && t.Underlying() != types.Typ[types.UntypedBool] {
-			return &ast.CallExpr{Fun: &ast.ParenExpr{Lparen: value.Pos(), X: &ast.Ident{NamePos: value.Pos(), Name: w.typeText(t)}, Rparen: value.Pos()}, Lparen: value.Pos(), Args: []ast.Expr{value}, Rparen: value.End()}
+			return &ast.CallExpr{Fun: &ast.ParenExpr{Lparen: value.Pos(),
+				X: &ast.Ident{NamePos: value.Pos(), Name: w.typeText(t)}, Rparen: value.Pos()}, Lparen: value.Pos(),
+				Args: []ast.Expr{value}, Rparen: value.End()}
 		}
 	}
 	return value

@@ -14,9 +14,11 @@ func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 	at := s.For
 	name := func() *ast.Ident { return &ast.Ident{NamePos: at, Name: w.name("Range")} }
 	method := func(m string) ast.Expr {
-		return &ast.CallExpr{Fun: &ast.SelectorExpr{X: name(), Sel: &ast.Ident{NamePos: at, Name: m}}, Lparen: at, Rparen: at}
+		return &ast.CallExpr{Fun: &ast.SelectorExpr{X: name(), Sel: &ast.Ident{NamePos: at, Name: m}}, Lparen: at,
+			Rparen: at}
 	}
-	over := &ast.CallExpr{Fun: &ast.Ident{NamePos: at, Name: w.support("Over")}, Lparen: at, Args: []ast.Expr{s.X}, Rparen: s.X.End()}
+	over := &ast.CallExpr{Fun: &ast.Ident{NamePos: at, Name: w.support("Over")}, Lparen: at, Args: []ast.Expr{s.X},
+		Rparen: s.X.End()}
 	assign := &ast.AssignStmt{TokPos: at, Tok: s.Tok}
 	for _, part := range []struct {
 		to ast.Expr
@@ -31,7 +33,8 @@ func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 	if len(assign.Lhs) > 0 {
 		body = &ast.BlockStmt{Lbrace: s.Body.Lbrace, List: []ast.Stmt{assign, s.Body}, Rbrace: s.Body.Rbrace}
 	}
-	return &ast.ForStmt{For: at, Init: &ast.AssignStmt{Lhs: []ast.Expr{name()}, TokPos: at, Tok: token.DEFINE, Rhs: []ast.Expr{over}}, Cond: method("Next"), Body: body}
+	return &ast.ForStmt{For: at, Init: &ast.AssignStmt{Lhs: []ast.Expr{name()}, TokPos: at, Tok: token.DEFINE,
+		Rhs: []ast.Expr{over}}, Cond: method("Next"), Body: body}
 }
 
 // overMap reports whether a range over a value of the type is over a map. Of a type parameter's types all are maps or none, or the program would not

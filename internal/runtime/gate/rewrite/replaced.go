@@ -7,8 +7,10 @@ import "go/types"
 var replaced = map[string]map[string]string{
 	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
 	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},
-	"fmt":         {"Print": "Print", "Println": "Println", "Printf": "Printf", "Scan": "Scan", "Scanln": "Scanln", "Scanf": "Scanf"},
-	"maps":        {"All": "MapsAll", "Keys": "MapsKeys", "Values": "MapsValues", "Equal": "MapsEqual", "EqualFunc": "MapsEqualFunc", "DeleteFunc": "MapsDeleteFunc"},
+	"fmt": {"Print": "Print", "Println": "Println", "Printf": "Printf", "Scan": "Scan", "Scanln": "Scanln",
+		"Scanf": "Scanf"},
+	"maps": {"All": "MapsAll", "Keys": "MapsKeys", "Values": "MapsValues", "Equal": "MapsEqual",
+		"EqualFunc": "MapsEqualFunc", "DeleteFunc": "MapsDeleteFunc"},
 }
 
 // generators are the packages whose functions are methods of one generator, and the generator's name in package support.

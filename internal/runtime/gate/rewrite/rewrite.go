@@ -48,7 +48,8 @@ func (u Unsupported) Error() string { return "the program cannot be compiled: " 
 // Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored. The last line of the text declares a variable that holds
 // the support.Program, and begins with "var " and its name.
 func Text(p *gate.Program, source string) (string, error) {
-	w := &writer{prefix: prefixFor(source), pkg: p.Pkg, info: p.Info, file: p.File, unused: map[token.Pos]bool{}, imports: map[*types.Package]string{}}
+	w := &writer{prefix: prefixFor(source), pkg: p.Pkg, info: p.Info, file: p.File, unused: map[token.Pos]bool{},
+		imports: map[*types.Package]string{}}
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
@@ -58,12 +59,16 @@ func Text(p *gate.Program, source string) (string, error) {
 	if w.refused != "" {
 		return "", w.refused
 	}
-	f := &ast.File{Name: &ast.Ident{Name: "tool"}, Decls: append(w.importDecls(), decls...), Comments: []*ast.CommentGroup{}} // nil would print those of declarations
+	// nil would print those of declarations
+	f := &ast.File{Name: &ast.Ident{Name: "tool"}, Decls: append(w.importDecls(), decls...),
+		Comments: []*ast.CommentGroup{}}
 	var b strings.Builder
-	if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent | printer.SourcePos, Tabwidth: 8}).Fprint(&b, p.Fset, f); err != nil {
+	if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent | printer.SourcePos, Tabwidth: 8}).Fprint(&b,
+		p.Fset, f); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "\nvar %s = %s{Source: %s, Once: %t, Reset: %s, Run: Run}\n", w.name("Program"), w.support("Program"), strconv.Quote(source), p.Residue, w.name("Reset"))
+	fmt.Fprintf(&b, "\nvar %s = %s{Source: %s, Once: %t, Reset: %s, Run: Run}\n", w.name("Program"),
+		w.support("Program"), strconv.Quote(source), p.Residue, w.name("Reset"))
 	return b.String(), nil
 }
 

@@ -61,9 +61,11 @@ const run = "\nfunc Run(call *recurgent.Call) (any, error) { return nil, nil }\n
 // A type that a package keeps to itself, and that a program comes by, is the type of something that the package exports.
 func TestKeptTypesAreExported(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []string{"binary.BigEndian", "binary.LittleEndian", "binary.NativeEndian", "unicode.CaseRange{}.Delta"} {
+	for _, kept := range []string{"binary.BigEndian", "binary.LittleEndian", "binary.NativeEndian",
+		"unicode.CaseRange{}.Delta"} {
 		text, err := textOf(t, "package tool\nimport (\"encoding/binary\"; \"unicode\")\nvar _, _ = binary.BigEndian, unicode.MaxRune\nfunc list[T any](v ...T) []T { return v }\nvar all = list("+kept+")"+run)
-		if err != nil || !strings.Contains(text, "RecurgentNativeZero1(RecurgentNativeImport0."+kept[strings.Index(kept, ".")+1:]+")") {
+		if err != nil || !strings.Contains(text, "RecurgentNativeZero1(RecurgentNativeImport0."+
+			kept[strings.Index(kept, ".")+1:]+")") {
 			t.Errorf("%s: got %v %s", kept, err, text)
 		}
 	}

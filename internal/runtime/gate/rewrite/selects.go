@@ -25,7 +25,8 @@ func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 		if out != nil {
 			last = []ast.Stmt{&ast.CommClause{Case: out.Select, Colon: out.Select, Body: []ast.Stmt{out}}}
 		}
-		out = &ast.SelectStmt{Select: s.Select, Body: &ast.BlockStmt{Lbrace: s.Select, List: append([]ast.Stmt{cases[i]}, last...), Rbrace: s.Body.Rbrace}}
+		out = &ast.SelectStmt{Select: s.Select, Body: &ast.BlockStmt{Lbrace: s.Select,
+			List: append([]ast.Stmt{cases[i]}, last...), Rbrace: s.Body.Rbrace}}
 	}
 	return after(before, out)
 }
@@ -48,7 +49,8 @@ func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
 			continue
 		}
 		if v := w.info.Types[*sent]; v.Value == nil && !v.IsNil() { // it may take its type from the channel
-			*sent = &ast.CallExpr{Fun: w.call(*sent, "Sent", *channel), Lparen: (*sent).Pos(), Args: []ast.Expr{*sent}, Rparen: (*sent).End()}
+			*sent = &ast.CallExpr{Fun: w.call(*sent, "Sent", *channel), Lparen: (*sent).Pos(), Args: []ast.Expr{*sent},
+				Rparen: (*sent).End()}
 			*sent = w.before(*sent, &before)
 		}
 	}
@@ -82,7 +84,8 @@ func after(before []ast.Stmt, s ast.Stmt) ast.Stmt {
 	for i := len(before) - 1; i >= 0; i-- {
 		at := before[i].Pos()
 		clause := &ast.CaseClause{Case: at, Colon: at, Body: []ast.Stmt{s}}
-		s = &ast.SwitchStmt{Switch: at, Init: before[i], Body: &ast.BlockStmt{Lbrace: at, List: []ast.Stmt{clause}, Rbrace: s.End()}}
+		s = &ast.SwitchStmt{Switch: at, Init: before[i], Body: &ast.BlockStmt{Lbrace: at, List: []ast.Stmt{clause},
+			Rbrace: s.End()}}
 	}
 	return s
 }

@@ -19,7 +19,8 @@ func (w *writer) typed(v *ast.ValueSpec, t types.Type) []ast.Decl {
 		param := w.name("Type") + strconv.Itoa(len(args)+1)
 		value, constraint := w.kept(name)
 		args = append(args, &ast.Ident{NamePos: at, Name: value})
-		params = append(params, &ast.Field{Names: []*ast.Ident{{NamePos: at, Name: param}}, Type: &ast.Ident{NamePos: at, Name: constraint}})
+		params = append(params, &ast.Field{Names: []*ast.Ident{{NamePos: at, Name: param}},
+			Type: &ast.Ident{NamePos: at, Name: constraint}})
 		return param
 	})
 	if len(args) == 0 {
@@ -31,9 +32,12 @@ func (w *writer) typed(v *ast.ValueSpec, t types.Type) []ast.Decl {
 	zero := function(name, at, &ast.ReturnStmt{Return: at})
 	zero.Type.TypeParams = &ast.FieldList{Opening: at, List: params, Closing: at}
 	for _, p := range params {
-		zero.Type.Params.List = append(zero.Type.Params.List, &ast.Field{Type: &ast.Ident{NamePos: at, Name: p.Names[0].Name}})
+		zero.Type.Params.List = append(zero.Type.Params.List,
+			&ast.Field{Type: &ast.Ident{NamePos: at, Name: p.Names[0].Name}})
 	}
-	zero.Type.Results = &ast.FieldList{Opening: at, List: []*ast.Field{{Names: []*ast.Ident{{NamePos: at, Name: "zero"}}, Type: &ast.Ident{NamePos: at, Name: text}}}, Closing: at}
+	zero.Type.Results = &ast.FieldList{Opening: at,
+		List: []*ast.Field{{Names: []*ast.Ident{{NamePos: at, Name: "zero"}},
+			Type: &ast.Ident{NamePos: at, Name: text}}}, Closing: at}
 	v.Values = []ast.Expr{&ast.CallExpr{Fun: &ast.Ident{NamePos: at, Name: name}, Lparen: at, Args: args, Rparen: at}}
 	return []ast.Decl{zero}
 }

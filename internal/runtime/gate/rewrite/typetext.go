@@ -26,7 +26,8 @@ func (w *writer) typeText(t types.Type) string {
 	case *types.Map:
 		return "map[" + w.typeText(t.Key()) + "]" + w.typeText(t.Elem())
 	case *types.Chan:
-		return [...]string{types.SendRecv: "chan ", types.SendOnly: "chan<- ", types.RecvOnly: "<-chan "}[t.Dir()] + "(" + w.typeText(t.Elem()) + ")"
+		return [...]string{types.SendRecv: "chan ", types.SendOnly: "chan<- ", types.RecvOnly: "<-chan "}[t.Dir()] +
+			"(" + w.typeText(t.Elem()) + ")"
 	case *types.Struct:
 		return "struct{ " + strings.Join(w.fields(t), "; ") + " }"
 	case *types.Signature:

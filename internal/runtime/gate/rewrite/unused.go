@@ -82,7 +82,8 @@ func (w *writer) useNames(names ...ast.Expr) []ast.Stmt {
 	var out []ast.Stmt
 	for _, name := range names {
 		if id, ok := name.(*ast.Ident); ok && id.Name != "_" && w.unused[id.Pos()] {
-			out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: "_"}}, TokPos: id.Pos(), Tok: token.ASSIGN,
+			out = append(out, &ast.AssignStmt{Lhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: "_"}},
+				TokPos: id.Pos(), Tok: token.ASSIGN,
 				Rhs: []ast.Expr{&ast.Ident{NamePos: id.Pos(), Name: id.Name}}})
 		}
 	}

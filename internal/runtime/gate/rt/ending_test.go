@@ -43,7 +43,8 @@ func TestEncode(t *testing.T) {
 		{"<&>", `"<&>"`, ""},
 	} {
 		raw, err := Encode(c.value)
-		if string(raw) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if string(raw) != c.want || (err == nil) != (c.err == "") || err != nil &&
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%T: got %s, %v", c.value, raw, err)
 		}
 	}
@@ -60,8 +61,10 @@ func TestPanicOf(t *testing.T) {
 		value          any
 		class, message string
 	}{
-		{errors.New("x"), "error", "x"}, {"text", "string", "text"}, {7, "int", "7"}, {nil, "exit", "Run did not return"}, {lies{}, "error", "a panic whose text panics"},
-		{&Failure{"why"}, ClassFailure, "why"}, {&recurgent.Mismatch{Message: "no number"}, ClassInput, "no number"}, {strings.Repeat("x", 5000), "string", strings.Repeat("x", 4096) + "..."},
+		{errors.New("x"), "error", "x"}, {"text", "string", "text"}, {7, "int", "7"},
+		{nil, "exit", "Run did not return"}, {lies{}, "error", "a panic whose text panics"},
+		{&Failure{"why"}, ClassFailure, "why"}, {&recurgent.Mismatch{Message: "no number"}, ClassInput, "no number"},
+		{strings.Repeat("x", 5000), "string", strings.Repeat("x", 4096) + "..."},
 	} {
 		if p := PanicOf(c.value); p.Class != c.class || p.Message != c.message || p.Line != 0 {
 			t.Errorf("%T: got %+v", c.value, p)

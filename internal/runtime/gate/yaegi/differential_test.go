@@ -31,7 +31,8 @@ func generatedCalls(t testing.TB) []recurgent.Input {
 			t.Fatal(err)
 		}
 		if len(out) == 0 {
-			in.Kwargs = map[string]json.RawMessage{"a": []byte("1.5"), "n": []byte(`"kw"`), "s": []byte(`[1,"b"]`), "b": []byte("true")}
+			in.Kwargs = map[string]json.RawMessage{"a": []byte("1.5"), "n": []byte(`"kw"`), "s": []byte(`[1,"b"]`),
+				"b": []byte("true")}
 			in.Context = map[string]any{"n": 3.0, "a": "ctx", "b": map[string]any{"x": 1.0}}
 		}
 		out = append(out, in)

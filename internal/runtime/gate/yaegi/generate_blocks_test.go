@@ -113,7 +113,8 @@ func (g *generator) loop() {
 	counter := local{name: name, typ: "int", fixed: true}
 	switch g.IntN(7) {
 	case 0:
-		g.line("for %s := %d; %s < %d; %s {", name, g.IntN(2), name, 1+g.IntN(4), pick(g, name+"++", name+" += 1", name+" += 2", name+" = "+name+" + 1"))
+		g.line("for %s := %d; %s < %d; %s {", name, g.IntN(2), name, 1+g.IntN(4),
+			pick(g, name+"++", name+" += 1", name+" += 2", name+" = "+name+" + 1"))
 		if g.one(20) {
 			g.line("\t%s", pick(g, name+"++", name+" += 1"))
 		}

@@ -11,14 +11,17 @@ import (
 func (g *generator) literal(typ string) string {
 	switch typ {
 	case "int":
-		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100", pick(g, "0x1F", "1_000", "0b11", "math.MaxInt32", "9223372036854775807", "-9223372036854775808", "1000000007"))
+		return pick(g, "0", "1", "2", "3", "7", "-1", "10", "100",
+			pick(g, "0x1F", "1_000", "0b11", "math.MaxInt32", "9223372036854775807", "-9223372036854775808",
+				"1000000007"))
 	case "float64":
 		return pick(g, "0.5", "1.5", "2.0", "-3.25", "100.125", "1e3", "2", "0", "10", ".5")
 	case "string":
 		if g.one(12) {
 			return "`raw \\n\n\"text\"`"
 		}
-		return strconv.Quote(pick(g, "", "a", "b", "n", "abc", "héllo wörld", "12", "x 7", "世界", "2.5", "a,b,,c", "\xff\x00z", "line\nnext"))
+		return strconv.Quote(pick(g, "", "a", "b", "n", "abc", "héllo wörld", "12", "x 7", "世界", "2.5", "a,b,,c",
+			"\xff\x00z", "line\nnext"))
 	case "bool":
 		return pick(g, "true", "false")
 	case "rune":
@@ -101,7 +104,8 @@ func (g *generator) anySource() string {
 func (g *generator) fromCall() string {
 	if vs := g.visible("*recurgent.Call", false); len(vs) > 0 {
 		c := pick(g, vs...).name
-		return pick(g, fmt.Sprintf("%s.Arg(%d, %q)", c, g.IntN(7), pick(g, "a", "n", "s")), fmt.Sprintf("%s.Kwargs[%s]", c, g.literal("string")), c+".Args[0]")
+		return pick(g, fmt.Sprintf("%s.Arg(%d, %q)", c, g.IntN(7), pick(g, "a", "n", "s")),
+			fmt.Sprintf("%s.Kwargs[%s]", c, g.literal("string")), c+".Args[0]")
 	}
 	if g.inRun() {
 		return pick(g,

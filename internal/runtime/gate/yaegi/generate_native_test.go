@@ -15,14 +15,18 @@ func (g *generator) native() {
 		g.line("%se := %s.Encode()", name, name)
 		g.declare(name+"e", "string")
 	case 7:
-		g.line("%s, e%d := json.Marshal(%s)", name, g.names, g.expr(pick(g, "any", "[]any", "map[string]any", "[]int", "map[string][]string", "string", "float64", "[][]int"), 1))
+		g.line("%s, e%d := json.Marshal(%s)", name, g.names,
+			g.expr(pick(g, "any", "[]any", "map[string]any", "[]int", "map[string][]string", "string", "float64",
+				"[][]int"), 1))
 		g.line("if e%d != nil { %s }", g.names, g.returning())
 		g.declare(name, "[]byte")
 	case 8:
-		g.line("%s, e%d := time.Parse(%q, %s)", name, g.names, "2006-01-02", pick(g, g.expr("string", 1), `"2024-02-29"`))
+		g.line("%s, e%d := time.Parse(%q, %s)", name, g.names, "2006-01-02",
+			pick(g, g.expr("string", 1), `"2024-02-29"`))
 		g.line("if e%d == nil {", g.names)
 		if g.inRun() {
-			g.line("\tout = append(out, %s)", pick(g, name+".Year()", name+".AddDate(0, 1, 0).Format(time.RFC3339)", name+".Weekday().String()", name+".Unix()"))
+			g.line("\tout = append(out, %s)", pick(g, name+".Year()", name+".AddDate(0, 1, 0).Format(time.RFC3339)",
+				name+".Weekday().String()", name+".Unix()"))
 		} else {
 			g.line("\t%s", g.returning())
 		}
@@ -35,7 +39,8 @@ func (g *generator) native() {
 	case 10:
 		if vs := g.visible(pick(g, "[]int", "[]string", "[]float64"), true); len(vs) > 0 {
 			v := pick(g, vs...)
-			g.line("if len(%s) > 1 { %s = %s }", v.name, v.name, pick(g, v.name+"[:len("+v.name+")-1]", v.name+"[1:]", "append("+v.name+"[:1], "+v.name+"[2:]...)"))
+			g.line("if len(%s) > 1 { %s = %s }", v.name, v.name, pick(g, v.name+"[:len("+v.name+")-1]", v.name+"[1:]",
+				"append("+v.name+"[:1], "+v.name+"[2:]...)"))
 		}
 	case 11:
 		s := g.variable("string")

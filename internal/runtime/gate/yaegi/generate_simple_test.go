@@ -125,7 +125,8 @@ func (g *generator) assignment() {
 }
 
 func (g *generator) element() {
-	typ := pick(g, "[]int", "[]string", "[]float64", "[]bool", "[][]int", "map[string]int", "map[string]float64", "map[string]any", "map[int]string", "map[string]bool", "map[string][]string", "[]map[string]any")
+	typ := pick(g, "[]int", "[]string", "[]float64", "[]bool", "[][]int", "map[string]int", "map[string]float64",
+		"map[string]any", "map[int]string", "map[string]bool", "map[string][]string", "[]map[string]any")
 	vs := g.visible(typ, true)
 	if len(vs) == 0 {
 		return
@@ -150,7 +151,8 @@ func (g *generator) element() {
 	stmt := place + " = " + g.calm(elem)
 	switch {
 	case (elem == "int" || elem == "float64") && g.one(2):
-		stmt = pick(g, place+"++", place+"--", place+" += "+g.calm(elem), place+" *= "+g.calm(elem), place+" -= "+g.calm(elem))
+		stmt = pick(g, place+"++", place+"--", place+" += "+g.calm(elem), place+" *= "+g.calm(elem),
+			place+" -= "+g.calm(elem))
 	case elem == "string" && g.one(2):
 		stmt = place + " += " + g.literal("string")
 	case elem == "[]string" && g.one(2):
@@ -202,7 +204,8 @@ func (g *generator) commaOK() {
 		g.declare(name, "bool")
 	default:
 		name, ok := g.fresh(), g.fresh()
-		if known := slices.DeleteFunc(slices.Clone(g.scopes[len(g.scopes)-1]), func(v local) bool { return v.typ != "bool" || v.fixed }); len(known) > 0 && g.one(2) {
+		if known := slices.DeleteFunc(slices.Clone(g.scopes[len(g.scopes)-1]),
+			func(v local) bool { return v.typ != "bool" || v.fixed }); len(known) > 0 && g.one(2) {
 			ok = pick(g, known...).name
 		} else if ok != name {
 			g.declare(ok, "bool")
@@ -254,7 +257,10 @@ func (g *generator) several() {
 	var fresh []local
 	for _, t := range c.results {
 		name := g.fresh()
-		if known := slices.DeleteFunc(slices.Clone(top), func(v local) bool { return v.typ != t || v.fixed }); len(known) > 0 && g.one(2) {
+		if known := slices.DeleteFunc(slices.Clone(top), func(v local) bool {
+			return v.typ != t ||
+				v.fixed
+		}); len(known) > 0 && g.one(2) {
 			name = pick(g, known...).name // declared before in this block, and assigned now
 		} else if g.one(9) {
 			name = "_"

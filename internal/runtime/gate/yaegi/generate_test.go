@@ -37,9 +37,11 @@ type signature struct {
 }
 
 func generatedTypes() []string {
-	return []string{"int", "int", "float64", "float64", "string", "string", "bool", "bool", "rune", "byte", "any", "any", "error",
+	return []string{"int", "int", "float64", "float64", "string", "string", "bool", "bool", "rune", "byte", "any",
+		"any", "error",
 		"[]int", "[]string", "[]float64", "[]bool", "[]any", "[][]int", "[]map[string]any", "[]rune",
-		"map[string]int", "map[string]float64", "map[string]any", "map[int]string", "map[string]bool", "map[string][]string",
+		"map[string]int", "map[string]float64", "map[string]any", "map[int]string", "map[string]bool",
+		"map[string][]string",
 		"map[rune]int", "[][]string", "map[string]map[string]int", "[]byte", "[]error", "[][]any"}
 }
 
@@ -124,7 +126,8 @@ func (g *generator) fresh() string {
 	}
 	g.names++
 	if g.one(12) {
-		name := pick(g, "max", "min", "new", "cap", "copy", "close", "hex", "base64", "err", "i", "result", "clear", "print")
+		name := pick(g, "max", "min", "new", "cap", "copy", "close", "hex", "base64", "err", "i", "result", "clear",
+			"print")
 		if !slices.ContainsFunc(g.scopes[len(g.scopes)-1], func(v local) bool { return v.name == name }) {
 			return name
 		}

@@ -37,7 +37,8 @@ func TestLoopsGrowAsNatively(t *testing.T) {
 		"calls":        "for i := 0; i < n; i++ { x = add(x, i) }",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := check(t, fmt.Sprintf("package tool\n\nfunc add(a, b int) int { return a + b }\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tsize, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, nil\n\t}\n\tn := int(size)\n\tx := 0\n%s\n\treturn add(x, n), nil\n}\n", body))
+			p := check(t, fmt.Sprintf(
+				"package tool\n\nfunc add(a, b int) int { return a + b }\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tsize, ok := call.Arg(0, \"n\").(float64)\n\tif !ok {\n\t\treturn nil, nil\n\t}\n\tn := int(size)\n\tx := 0\n%s\n\treturn add(x, n), nil\n}\n", body))
 			if why := gate.WhyNotYaegi(p); why != "" {
 				t.Fatalf("not on yaegi: %s", why)
 			}
@@ -70,8 +71,10 @@ func allocated(t *testing.T, p *gate.Program, n int) uint64 {
 
 // Ranges over strings are not run: here each step would convert the whole string.
 func TestRangesOverStringsStayAway(t *testing.T) {
-	for _, loop := range []string{"for _, r := range s { n += int(r) }", "for i := range s { n += i }", "for i, r := range s { n += i + int(r) }", "for range s { n++ }"} {
-		p := check(t, "package tool\n\nfunc Run(call *recurgent.Call) (any, error) {\n\ts := \"ab\"\n\tn := 0\n"+loop+"\n\treturn n + len(s), nil\n}\n")
+	for _, loop := range []string{"for _, r := range s { n += int(r) }", "for i := range s { n += i }",
+		"for i, r := range s { n += i + int(r) }", "for range s { n++ }"} {
+		p := check(t, "package tool\n\nfunc Run(call *recurgent.Call) (any, error) {\n\ts := \"ab\"\n\tn := 0\n"+loop+
+			"\n\treturn n + len(s), nil\n}\n")
 		if gate.WhyNotYaegi(p) == "" {
 			t.Errorf("%s is run", loop)
 		}

@@ -92,7 +92,8 @@ func recorded(t testing.TB) []program {
 		}
 		p := program{name: "recorded/" + task.ID, source: string(source)}
 		for _, c := range task.Calls {
-			p.calls = append(p.calls, recurgent.Input{Role: task.Role, Method: task.Method, Args: c.Args, Kwargs: c.Kwargs, Context: task.Context})
+			p.calls = append(p.calls, recurgent.Input{Role: task.Role, Method: task.Method, Args: c.Args,
+				Kwargs: c.Kwargs, Context: task.Context})
 		}
 		out = append(out, p)
 	}
@@ -153,7 +154,8 @@ func run(t testing.TB, c *yaegi.Compiled, in recurgent.Input) (out end) {
 // runCompiled runs a call of a program that the bench has built.
 func runCompiled(t testing.TB, b *compiled.Bench, source string, in recurgent.Input) end {
 	t.Helper()
-	req := sandbox.Request{Role: in.Role, Method: in.Method, Args: in.Args, Now: time.Unix(1790000000, 0), Seed: 1, Timeout: time.Minute}
+	req := sandbox.Request{Role: in.Role, Method: in.Method, Args: in.Args, Now: time.Unix(1790000000, 0), Seed: 1,
+		Timeout: time.Minute}
 	context := map[string]json.RawMessage{}
 	for k, v := range in.Context {
 		context[k], _ = json.Marshal(v) // it was decoded from JSON
@@ -200,7 +202,8 @@ func plain(t testing.TB) []program {
 	t.Helper()
 	var out []program
 	for _, p := range plainPrograms() {
-		source := "package tool\n\n" + p.helpers + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + p.body + "\n}\n"
+		source := "package tool\n\n" + p.helpers + "\nfunc Run(call *recurgent.Call) (any, error) {\n" + p.body +
+			"\n}\n"
 		pr := program{name: "plain/" + p.name, source: source}
 		for _, args := range p.args {
 			pr.add(t, args)
@@ -266,7 +269,8 @@ func TestPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Begin(time.Time{}, 1)
-	if _, _, panicked := c.Run(call); panicked == nil || !strings.Contains(panicked.Message, "index out of range") || panicked.Line != 0 {
+	if _, _, panicked := c.Run(call); panicked == nil || !strings.Contains(panicked.Message, "index out of range") ||
+		panicked.Line != 0 {
 		t.Errorf("got %+v", panicked)
 	}
 }

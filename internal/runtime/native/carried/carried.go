@@ -99,7 +99,8 @@ func Open(text string) (*Pack, error) {
 // Unpack writes the files into a new directory, for every user to read and execute. The caller compares them with the index: a disk may lose what was written.
 func (p *Pack) Unpack(ctx context.Context, dir string) error {
 	// Whatever the umask is.
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // the user of the tools goes through it
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir,
+		0o755)); err != nil { //nolint:gosec // the user of the tools goes through it
 		return err
 	}
 	in, err := zstd.NewReader(strings.NewReader(p.files), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
@@ -123,7 +124,8 @@ func (f *File) write(dir string, in io.Reader) error {
 	if f.Path == "" {
 		mode = 0o555
 	}
-	out, err := os.OpenFile(filepath.Join(dir, f.File), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the index names it
+	out, err := os.OpenFile(filepath.Join(dir, f.File), os.O_WRONLY|os.O_CREATE|os.O_EXCL,
+		mode) //nolint:gosec // the index names it
 	if err != nil {
 		return err
 	}

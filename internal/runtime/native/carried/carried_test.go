@@ -40,7 +40,8 @@ func text(t *testing.T, files map[string]string) string {
 	return b.String()
 }
 
-var some = map[string]string{Compile: strings.Repeat("compiles ", 1<<16), Link: "links", "net/url.a": "!<arch>\n", "fmt.a": ""}
+var some = map[string]string{Compile: strings.Repeat("compiles ", 1<<16), Link: "links", "net/url.a": "!<arch>\n",
+	"fmt.a": ""}
 
 // Unpack restores the packed files: tools to execute, packages to read, for every user whatever the umask is. The same files give the same text, wherever they lie.
 func TestPack(t *testing.T) {
@@ -56,7 +57,8 @@ func TestPack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Go != "go1.26.8" || p.System != "linux" || p.Processor != "amd64" || len(p.Files) != len(some) || len(p.Digest) != 64 {
+	if p.Go != "go1.26.8" || p.System != "linux" || p.Processor != "amd64" || len(p.Files) != len(some) ||
+		len(p.Digest) != 64 {
 		t.Errorf("got %+v, digest %s", p.Index, p.Digest)
 	}
 	dir := filepath.Join(t.TempDir(), "a", "b")
@@ -117,7 +119,8 @@ func TestUnpackFails(t *testing.T) {
 			t.Errorf("%q passes as a pack", bad)
 		}
 	}
-	if err := Write(&bytes.Buffer{}, Index{}, []Source{Archive("fmt", filepath.Join(t.TempDir(), "none"))}); !errors.Is(err, fs.ErrNotExist) {
+	if err := Write(&bytes.Buffer{}, Index{},
+		[]Source{Archive("fmt", filepath.Join(t.TempDir(), "none"))}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a source that is not there: got %v", err)
 	}
 }

@@ -37,7 +37,8 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	if err != nil {
 		return dirs, err
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(s.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+	if s, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(s.Uid) != os.Getuid() ||
+		info.Mode().Perm()&0o022 != 0 {
 		return dirs, fmt.Errorf("%s is not a directory of this user alone: remove it", own)
 	}
 	module, err := goEnv("GOMOD")
@@ -45,7 +46,8 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 		return dirs, err
 	}
 	dir := filepath.Join(own, fmt.Sprintf("compiled-%.8x", sha256.Sum256([]byte(module))))
-	if err := errors.Join(dropOrphans(own), os.MkdirAll(dir, 0o711), os.WriteFile(filepath.Join(dir, moduleFile), []byte(module), 0o600)); err != nil {
+	if err := errors.Join(dropOrphans(own), os.MkdirAll(dir, 0o711),
+		os.WriteFile(filepath.Join(dir, moduleFile), []byte(module), 0o600)); err != nil {
 		return dirs, err
 	}
 	cache, err := goEnv("GOCACHE")

@@ -8,7 +8,8 @@ import (
 
 // samples are numbers that operations treat each in its own way, and some more.
 func samples() []complex128 {
-	parts := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 3, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, math.SmallestNonzeroFloat64, 1 << 53}
+	parts := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 3, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
+		math.SmallestNonzeroFloat64, 1 << 53}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
 		parts = append(parts, math.Float64frombits(r.Uint64()), r.NormFloat64())

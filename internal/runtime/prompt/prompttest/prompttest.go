@@ -18,7 +18,8 @@ import (
 // Guidance is what every system message says of history.
 func Guidance() []string {
 	return []string{"The conversation history is available as structured array records: call.History().",
-		"Prefer direct filtering and querying of the records", "over speculative abstraction", "Do not assume that optional fields exist"}
+		"Prefer direct filtering and querying of the records", "over speculative abstraction",
+		"Do not assume that optional fields exist"}
 }
 
 // Reminder is what every user message of a session says.
@@ -27,7 +28,8 @@ const Reminder = "Full history at run time: call.History()"
 // maxBlock bounds the history block of a user message, in bytes, whatever the length of the history.
 const maxBlock = 4 << 10
 
-var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) + `\n</conversation_history>`)
+var block = regexp.MustCompile(`(?s)<conversation_history>\nrecords: (\d+)\n(.*?)` + regexp.QuoteMeta(Reminder) +
+	`\n</conversation_history>`)
 
 // HistoryBlock is what the history block of a request says.
 type HistoryBlock struct {
@@ -44,7 +46,8 @@ func Check(messages []provider.Message) (HistoryBlock, error) {
 		case "system":
 			system += m.Content
 		case "user":
-			if user == "" || strings.Contains(m.Content, "<conversation_history>") { // not what asks for another form of the answer
+			// not what asks for another form of the answer
+			if user == "" || strings.Contains(m.Content, "<conversation_history>") {
 				user = m.Content
 			}
 		}

@@ -68,7 +68,8 @@ type Server struct {
 
 // New starts a server on 127.0.0.1. Close it.
 func New() *Server {
-	s := &Server{done: make(chan struct{}), answers: map[[2]string][]Reply{}, used: map[[2]string]int{}, arrived: make(chan struct{})}
+	s := &Server{done: make(chan struct{}), answers: map[[2]string][]Reply{}, used: map[[2]string]int{},
+		arrived: make(chan struct{})}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL + "/v1"
 	return s
@@ -201,7 +202,8 @@ func (s *Server) next(in Request) (Reply, int) {
 	if s.fallback != nil {
 		return s.fallback(in), n
 	}
-	return Reply{Status: http.StatusInternalServerError, Body: errorText(fmt.Sprintf("no scripted answer for %s.%s", in.Role, in.Method))}, n
+	return Reply{Status: http.StatusInternalServerError,
+		Body: errorText(fmt.Sprintf("no scripted answer for %s.%s", in.Role, in.Method))}, n
 }
 
 func (s *Server) send(w http.ResponseWriter, r *http.Request, in Request, reply Reply, n int) {
@@ -251,7 +253,8 @@ func completion(reply Reply, in Request, n int) map[string]any {
 	case reply.Content != "":
 		message = map[string]any{"role": "assistant", "content": reply.Content}
 	case len(offered) > 0:
-		message = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{ToolCall("submit_program", encode(reply.program()))}}
+		message = map[string]any{"role": "assistant", "content": nil,
+			"tool_calls": []any{ToolCall("submit_program", encode(reply.program()))}}
 	default:
 		message = map[string]any{"role": "assistant", "content": encode(reply.program())}
 	}
@@ -265,7 +268,8 @@ func completion(reply Reply, in Request, n int) map[string]any {
 	}
 	return map[string]any{"id": fmt.Sprintf("c%d", n), "object": "chat.completion", "created": 0, "model": "scripted",
 		"choices": []any{map[string]any{"index": 0, "finish_reason": finish, "message": message}},
-		"usage":   map[string]any{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}}
+		"usage": map[string]any{"prompt_tokens": prompt, "completion_tokens": completion,
+			"total_tokens": prompt + completion}}
 }
 
 // program is the arguments of submit_program.
@@ -277,7 +281,8 @@ func (r Reply) program() map[string]any {
 
 // ToolCall is an element of a message's tool_calls.
 func ToolCall(name, arguments string) map[string]any {
-	return map[string]any{"id": "t0", "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}
+	return map[string]any{"id": "t0", "type": "function", "function": map[string]any{"name": name,
+		"arguments": arguments}}
 }
 
 // Tag returns the content of the last element of that name in text, unescaped and trimmed, or "".

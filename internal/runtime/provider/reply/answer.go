@@ -24,7 +24,8 @@ func Text(r openai.ChatCompletionResponse) (string, error) {
 	answer := stripped(a.answer(said))
 	switch {
 	case cut && !endsWithObject(answer):
-		return "", &Unusable{Cut: true, Message: strings.ReplaceAll(cutMessage(r, inMessage{answered: a}), "the program", "the answer")}
+		return "", &Unusable{Cut: true, Message: strings.ReplaceAll(cutMessage(r, inMessage{answered: a}),
+			"the program", "the answer")}
 	case answer == "" && m.Refusal != "":
 		return "", &Unusable{Message: "the model refused: " + m.Refusal}
 	case answer == "":

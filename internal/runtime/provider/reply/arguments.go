@@ -9,7 +9,8 @@ import (
 
 // Members of objects that hold the arguments of a call, and those that name the tool.
 var (
-	wrappers  = []string{"arguments", "parameters", "args", "input", "kwargs", "params", "tool_input", "action_input", "payload", "function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "function_calls"}
+	wrappers = []string{"arguments", "parameters", "args", "input", "kwargs", "params", "tool_input", "action_input",
+		"payload", "function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "function_calls"}
 	nameKeys  = []string{"name", "tool_name", "tool", "function", "recipient_name", "action", "function_name"}
 	notWord   = lazy.Regexp(`[^a-z0-9]+`)
 	namedSame = lazy.Regexp(`submitprogram\d{0,3}(?:commentary|json|final)?$`)
@@ -160,5 +161,6 @@ func lines(list []any) (string, bool) {
 		}
 		b.WriteString(strings.TrimSuffix(t.value, "\n") + "\n")
 	}
-	return b.String(), len(list) > 0 && slices.ContainsFunc(list, func(e any) bool { return looksLikeGo().MatchString(textOf(e)) })
+	return b.String(), len(list) > 0 && slices.ContainsFunc(list,
+		func(e any) bool { return looksLikeGo().MatchString(textOf(e)) })
 }

@@ -79,7 +79,8 @@ func (r *reader) closedAt(i, end int, code string) piece {
 		p.i = 0
 	}
 	args.put("code", text{raw: code, value: code, style: styleRaw})
-	c := candidate{form: FormTextCall, code: code, rank: rankWhole, args: args, at: i, end: end + 1 + p.i, marked: r.isMarked(i)}
+	c := candidate{form: FormTextCall, code: code, rank: rankWhole, args: args, at: i, end: end + 1 + p.i,
+		marked: r.isMarked(i)}
 	return piece{end: c.end, candidates: []candidate{c}}
 }
 

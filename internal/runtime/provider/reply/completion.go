@@ -32,7 +32,8 @@ func (c *completion) has() bool {
 
 // marshal writes the completion as OpenAI does.
 func (c *completion) marshal() ([]byte, error) {
-	m := openai.ChatCompletionMessage{Role: "assistant", Content: c.content.String(), ReasoningContent: c.thoughts.String(), Refusal: c.refusal.String()}
+	m := openai.ChatCompletionMessage{Role: "assistant", Content: c.content.String(),
+		ReasoningContent: c.thoughts.String(), Refusal: c.refusal.String()}
 	for i, call := range c.calls {
 		m.ToolCalls = append(m.ToolCalls, openai.ToolCall{ID: "call_" + strconv.Itoa(i), Type: openai.ToolTypeFunction,
 			Function: openai.FunctionCall{Name: call.name, Arguments: call.arguments.String()}})
@@ -54,10 +55,14 @@ const (
 
 // counted are the paths of what servers count.
 var counted = map[string][]string{
-	usedPrompt:     {"prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count", "promptTokens", "tokens.input_tokens", "inputTokens"},
-	usedCompletion: {"completion_tokens", "output_tokens", "candidatesTokenCount", "eval_count", "completionTokens", "tokens.output_tokens", "outputTokens"},
-	usedCached:     {"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount"},
-	usedThoughts:   {"completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens", "thoughtsTokenCount"},
+	usedPrompt: {"prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count", "promptTokens",
+		"tokens.input_tokens", "inputTokens"},
+	usedCompletion: {"completion_tokens", "output_tokens", "candidatesTokenCount", "eval_count", "completionTokens",
+		"tokens.output_tokens", "outputTokens"},
+	usedCached: {"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens",
+		"cache_read_input_tokens", "prompt_cache_hit_tokens", "cachedContentTokenCount"},
+	usedThoughts: {"completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
+		"thoughtsTokenCount"},
 }
 
 // count takes the figures of a usage object. A stream may report them in several parts.

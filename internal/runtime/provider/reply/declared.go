@@ -19,7 +19,8 @@ func (c *candidate) found() Found {
 			f.SolverShape = raw
 		}
 	}
-	d := agent.Declaration{Summary: declaredSummary(c.args.get("summary")), Parameters: declaredParameters(c.args.get("parameters")), Returns: declaredReturns(c.args.get("returns"))}
+	d := agent.Declaration{Summary: declaredSummary(c.args.get("summary")),
+		Parameters: declaredParameters(c.args.get("parameters")), Returns: declaredReturns(c.args.get("returns"))}
 	if len(d.Summary)+len(d.Parameters)+len(d.Returns) <= 2*agent.MaxInterfaceBytes {
 		f.Declaration = d
 	}
@@ -85,7 +86,8 @@ func declaredParameter(v any) any {
 }
 
 // typeNames are the types of JSON under the names that other languages have for them.
-var typeNames = map[string]string{"str": "string", "text": "string", "int": "integer", "int64": "integer", "float": "number", "float64": "number", "double": "number",
+var typeNames = map[string]string{"str": "string", "text": "string", "int": "integer", "int64": "integer",
+	"float": "number", "float64": "number", "double": "number",
 	"bool": "boolean", "list": "array", "slice": "array", "dict": "object", "map": "object", "interface{}": "any"}
 
 func declaredType(v any) any {

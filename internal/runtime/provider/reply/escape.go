@@ -18,8 +18,10 @@ func (t text) decode() string {
 
 // Escapes by the character behind the backslash. Others are kept as they are: JSON has none, and of what was meant the program decides.
 var (
-	jsonEscapes   = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '/': "/", '\'': "'", '`': "`"}
-	pythonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`, '\'': "'", '`': "`",
+	jsonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`,
+		'/': "/", '\'': "'", '`': "`"}
+	pythonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`,
+		'\'': "'", '`': "`",
 		'a': "\a", 'v': "\v", '0': "\x00", '\n': ""}
 	quoteEscapes = map[byte]string{'"': `"`}
 )

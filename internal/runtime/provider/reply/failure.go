@@ -15,7 +15,8 @@ const maxError = 64 << 10
 // isPage reports whether a body is a page for people.
 func isPage(s string) bool {
 	start := strings.ToLower(strings.TrimSpace(s[:min(len(s), 512)]))
-	return strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<head") ||
+	return strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") ||
+		strings.HasPrefix(start, "<head") ||
 		strings.HasPrefix(start, "<?xml") || strings.HasPrefix(start, "<!--") || strings.HasPrefix(start, "<body")
 }
 
@@ -31,12 +32,14 @@ func failureOf(o *object, c *completion, recognised bool) *ServerError {
 		return serverError(o, o)
 	case c.finish == "error" || c.finish == "failed":
 		reason := newObject()
-		reason.put("message", text{value: "the reply ended with finish_reason " + c.finish + ": " + c.refusal.String() + c.content.String(), style: styleRaw})
+		reason.put("message", text{value: "the reply ended with finish_reason " + c.finish + ": " + c.refusal.String() +
+			c.content.String(), style: styleRaw})
 		return serverError(reason, o)
 	case recognised && (c.has() || c.refusal.Len() > 0 || c.finish != ""):
 		return nil
 	}
-	for _, key := range []string{"detail", "message", "Message", "msg", "error_message", "errorMessage", "error_msg", "errmsg", "error_description", "title", "base_resp"} {
+	for _, key := range []string{"detail", "message", "Message", "msg", "error_message", "errorMessage", "error_msg",
+		"errmsg", "error_description", "title", "base_resp"} {
 		v := o.get(key)
 		if _, isText := v.(text); saysError(v) && (isText || key == "detail" || key == "base_resp") {
 			return serverError(o, o)
@@ -86,12 +89,14 @@ func serverError(v any, o *object) *ServerError {
 	}
 	e := &ServerError{Status: statusOf(v, o), Body: encode(out)}
 	if len(e.Body) > maxError {
-		e.Body, _ = json.Marshal(map[string]any{"error": map[string]any{"message": strings.ToValidUTF8(string(e.Body[:maxError/8]), "")}})
+		e.Body, _ = json.Marshal(map[string]any{"error": map[string]any{"message": strings.ToValidUTF8(string(
+			e.Body[:maxError/8]), "")}})
 	}
 	return e
 }
 
-var codeKeys = []string{"code", "status", "status_code", "statusCode", "http_code", "http_status", "error_code", "type", "error_type"}
+var codeKeys = []string{"code", "status", "status_code", "statusCode", "http_code", "http_status", "error_code", "type",
+	"error_type"}
 
 // statusOf reads the status of HTTP that an error means: its code as a number, a code in words, or what its text says.
 func statusOf(v any, o *object) int {

@@ -91,7 +91,8 @@ func (r *reader) closed(f fenceMark, end int) bool {
 	if m := marks().FindString(body); m != "" {
 		kind = kindOf(m)
 	}
-	return (strings.TrimSpace(f.info) != "" || kind == markOpen) && !anyFence().MatchString(body[:max(0, strings.LastIndexByte(body, '\n'))]) && balanced(r.s[end:])
+	return (strings.TrimSpace(f.info) != "" || kind == markOpen) &&
+		!anyFence().MatchString(body[:max(0, strings.LastIndexByte(body, '\n'))]) && balanced(r.s[end:])
 }
 
 func lineEnd(s string, at int) int {

@@ -28,7 +28,8 @@ func TestHostileReplies(t *testing.T) {
 // Of a program that is too long for being parsed no part is taken for another program: what stands before it may change what it means.
 func TestLongProgramIsLeftWhole(t *testing.T) {
 	t.Parallel()
-	long := "package tool\n\nimport \"recurgent\"\n\nfunc len(any) int { return 7 }\n" + strings.Repeat("// padding padding padding\n", 20000) +
+	long := "package tool\n\nimport \"recurgent\"\n\nfunc len(any) int { return 7 }\n" +
+		strings.Repeat("// padding padding padding\n", 20000) +
 		"\nfunc Run(call *recurgent.Call) (any, error) { return len(\"a\"), nil }\n"
 	arguments, err := json.Marshal(map[string]string{"code": long})
 	if err != nil {
@@ -36,7 +37,8 @@ func TestLongProgramIsLeftWhole(t *testing.T) {
 	}
 	call := openai.ToolCall{Function: openai.FunctionCall{Name: reply.SubmitName, Arguments: string(arguments)}}
 	for name, m := range map[string]openai.ChatCompletionMessage{
-		"call": {ToolCalls: []openai.ToolCall{call}}, "fence": {Content: "Here it is.\n```go\n" + long + "```\n"}, "text": {Content: long}, "prose": {Content: "Here it is.\n\n" + long},
+		"call": {ToolCalls: []openai.ToolCall{call}}, "fence": {Content: "Here it is.\n```go\n" + long + "```\n"},
+		"text": {Content: long}, "prose": {Content: "Here it is.\n\n" + long},
 	} {
 		got, err := reply.Program(openai.ChatCompletionResponse{Choices: []openai.ChatCompletionChoice{{Message: m}}})
 		if err != nil || strings.TrimSpace(got.Code) != strings.TrimSpace(long) {

@@ -18,7 +18,8 @@ func joined(c candidate, all []candidate) candidate {
 	for _, other := range all {
 		names := declared(other.code)
 		needed := func(name string) bool { return uses[name] && !own[name] }
-		if other.at == c.at || other.form != FormFence || other.rank == rankWhole || !slices.ContainsFunc(keys(names), needed) {
+		if other.at == c.at || other.form != FormFence || other.rank == rankWhole ||
+			!slices.ContainsFunc(keys(names), needed) {
 			continue
 		}
 		if slices.ContainsFunc(keys(names), func(name string) bool { return own[name] }) {

@@ -197,8 +197,10 @@ func (p *lenient) number() (any, bool) {
 	return json.Number(n), true
 }
 
-var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false, "null": nil, "None": nil,
-	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil, "nan": nil}
+var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false,
+	"null": nil, "None": nil,
+	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil,
+	"nan": nil}
 
 var wordAhead = lazy.Regexp(`^-?[A-Za-z]+`)
 

@@ -3,7 +3,8 @@ package reply
 import "strings"
 
 // Keys under which servers put thoughts.
-var thoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "thought", "thoughts", "reasoning_text", "reasoning_details"}
+var thoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "thought", "thoughts", "reasoning_text",
+	"reasoning_details"}
 
 // message takes a message, or a part of one.
 func (c *completion) message(v any) {
@@ -59,14 +60,16 @@ func (c *completion) write(s string, thought bool) {
 // part takes one part of a content.
 func (c *completion) part(o *object, thought bool) {
 	kind := strings.ToLower(textOf(o.get("type")))
-	if o.get("thought") == true || strings.Contains(kind, "thinking") || strings.Contains(kind, "reasoning") || kind == "thought" {
+	if o.get("thought") == true || strings.Contains(kind, "thinking") || strings.Contains(kind, "reasoning") ||
+		kind == "thought" {
 		thought = true
 	}
 	if f, ok := o.get("functionCall").(*object); ok {
 		c.callOf(f)
 		return
 	}
-	if strings.Contains(kind, "tool_use") || strings.Contains(kind, "tool_call") || strings.Contains(kind, "function_call") {
+	if strings.Contains(kind, "tool_use") || strings.Contains(kind, "tool_call") ||
+		strings.Contains(kind, "function_call") {
 		c.callOf(o)
 		return
 	}
@@ -74,7 +77,8 @@ func (c *completion) part(o *object, thought bool) {
 		c.refusal.WriteString(textOf(o.get("refusal")))
 		return
 	}
-	for _, key := range []string{"text", "content", "thinking", "reasoning", "summary", "output_text", "value", "parts"} {
+	for _, key := range []string{"text", "content", "thinking", "reasoning", "summary", "output_text", "value",
+		"parts"} {
 		if v := o.get(key); v != nil {
 			c.parts(v, thought)
 			return

@@ -25,7 +25,8 @@ func found(r openai.ChatCompletionResponse, keep bool) (Found, error) {
 	m, cut := r.Choices[0].Message, isCut(r.Choices[0].FinishReason)
 	said := contentOf(m)
 	if len(said) > maxText {
-		return Found{}, &Unusable{Message: fmt.Sprintf("the model's reply has %d bytes of text; at most %d are searched for a program", len(said), maxText)}
+		return Found{}, &Unusable{Message: fmt.Sprintf(
+			"the model's reply has %d bytes of text; at most %d are searched for a program", len(said), maxText)}
 	}
 	read := readMessage(m, said, keep)
 	c, ok := chosen(read, cut)
@@ -61,7 +62,8 @@ func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessa
 	for _, exact := range []bool{true, false} { // a misspelt name does not justify paying for a second reply
 		for _, c := range m.ToolCalls {
 			if isSubmit(c.Function.Name) == exact && len(out.calls) < maxCandidates {
-				for _, p := range f.programsOfText(text{raw: c.Function.Arguments, value: c.Function.Arguments, style: styleRaw}, c.Function.Name, 0) {
+				for _, p := range f.programsOfText(text{raw: c.Function.Arguments, value: c.Function.Arguments,
+					style: styleRaw}, c.Function.Name, 0) {
 					p.form = FormTool
 					out.calls = append(out.calls, p)
 				}
@@ -131,7 +133,8 @@ func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok 
 // cutMessage names the limit that cut a reply off, if it is known, and the settings that raise it.
 func cutMessage(r openai.ChatCompletionResponse, read inMessage) string {
 	what := "before the program was complete"
-	if m := r.Choices[0].Message; read.thoughts.now || m.ReasoningContent != "" && contentOf(m) == "" && len(m.ToolCalls) == 0 {
+	if m := r.Choices[0].Message; read.thoughts.now || m.ReasoningContent != "" && contentOf(m) == "" &&
+		len(m.ToolCalls) == 0 {
 		what = "in the model's thoughts, before the program began"
 	}
 	used, total := r.Usage.CompletionTokens, r.Usage.PromptTokens+r.Usage.CompletionTokens

@@ -62,7 +62,8 @@ var writers = []writer{
 	{"longer fence", reply.FormFence, func(code string) string { return "````go\n" + code + "````" }, true},
 	{"fence that never ends", reply.FormFence, func(code string) string { return "```go\n" + code }, true},
 	{"fence in a list", reply.FormFence, func(code string) string {
-		return "1. The program:\n\n   ```go\n   " + strings.ReplaceAll(strings.TrimSuffix(code, "\n"), "\n", "\n   ") + "\n   ```\n"
+		return "1. The program:\n\n   ```go\n   " + strings.ReplaceAll(strings.TrimSuffix(code, "\n"), "\n", "\n   ") +
+			"\n   ```\n"
 	}, true},
 	{"object", reply.FormTextCall, around("", ""), true},
 	{"object in a fence", reply.FormTextCall, around("```json\n", "\n```"), true},
@@ -73,7 +74,8 @@ var writers = []writer{
 		return `{"name": "submit_program", "arguments": ` + quote(args(code)) + `}`
 	}, true},
 	{"OpenAI's tool_calls", reply.FormTextCall, func(code string) string {
-		return `{"tool_calls": [{"id": "c", "type": "function", "function": {"name": "submit_program", "arguments": ` + quote(args(code)) + `}}]}`
+		return `{"tool_calls": [{"id": "c", "type": "function", "function": {"name": "submit_program", "arguments": ` +
+			quote(args(code)) + `}}]}`
 	}, true},
 	{"Hermes", reply.FormTextCall, named("arguments", "<tool_call>\n", "\n</tool_call>"), true},
 	{"Hermes without its end", reply.FormTextCall, named("arguments", "I submit it.\n<tool_call>\n", ""), true},
@@ -82,41 +84,54 @@ var writers = []writer{
 	{"Mistral", reply.FormTextCall, named("arguments", "[TOOL_CALLS] [", "]"), true},
 	{"Mistral since v11", reply.FormTextCall, around("[TOOL_CALLS]submit_program[ARGS]", ""), true},
 	{"Mistral with an id", reply.FormTextCall, around("[TOOL_CALLS]submit_program[CALL_ID]123[ARGS]", ""), true},
-	{"DeepSeek V3", reply.FormTextCall, around("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>submit_program\n```json\n", "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"), true},
-	{"DeepSeek V3.1", reply.FormTextCall, around("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>submit_program<｜tool▁sep｜>", "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"), true},
+	{"DeepSeek V3", reply.FormTextCall,
+		around("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>submit_program\n```json\n",
+			"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"), true},
+	{"DeepSeek V3.1", reply.FormTextCall, around("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>submit_program<｜tool▁sep｜>",
+		"<｜tool▁call▁end｜><｜tool▁calls▁end｜>"), true},
 	{"DeepSeek V3.2", reply.FormTextCall, func(code string) string {
 		return "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"submit_program\">\n<｜DSML｜parameter name=\"code\" string=\"true\">" + code + "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"summary\" string=\"true\">adds</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"
 	}, true},
-	{"Kimi K2", reply.FormTextCall, around("<|tool_calls_section_begin|><|tool_call_begin|>functions.submit_program:0<|tool_call_argument_begin|>", "<|tool_call_end|><|tool_calls_section_end|>"), true},
+	{"Kimi K2", reply.FormTextCall,
+		around("<|tool_calls_section_begin|><|tool_call_begin|>functions.submit_program:0<|tool_call_argument_begin|>",
+			"<|tool_call_end|><|tool_calls_section_end|>"), true},
 	{"Kimi K3", reply.FormTextCall, func(code string) string {
 		return `<|open|>tools<|sep|><|open|>call tool="submit_program" index="1"<|sep|><|open|>argument key="code" type="string"<|sep|>` + code + `<|close|>argument<|sep|><|open|>argument key="summary" type="string"<|sep|>adds<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`
 	}, true},
-	{"harmony", reply.FormTextCall, around("<|channel|>analysis<|message|>Add one.<|end|><|start|>assistant<|channel|>commentary to=functions.submit_program <|constrain|>json<|message|>", "<|call|>"), true},
-	{"harmony without its marks", reply.FormTextCall, around("analysisWe need a program.assistantcommentary to=functions.submit_program json", ""), true},
+	{"harmony", reply.FormTextCall,
+		around("<|channel|>analysis<|message|>Add one.<|end|><|start|>assistant<|channel|>commentary to=functions.submit_program <|constrain|>json<|message|>", "<|call|>"), true},
+	{"harmony without its marks", reply.FormTextCall,
+		around("analysisWe need a program.assistantcommentary to=functions.submit_program json", ""), true},
 	{"Qwen3-Coder", reply.FormTextCall, func(code string) string {
-		return "<tool_call>\n<function=submit_program>\n<parameter=code>\n" + code + "\n</parameter>\n<parameter=summary>\nadds\n</parameter>\n</function>\n</tool_call>"
+		return "<tool_call>\n<function=submit_program>\n<parameter=code>\n" + code +
+			"\n</parameter>\n<parameter=summary>\nadds\n</parameter>\n</function>\n</tool_call>"
 	}, true},
 	{"Qwen3-Coder without ends", reply.FormTextCall, func(code string) string {
 		return "I submit it.\n\n<function=submit_program>\n<parameter=summary>\nadds\n</parameter>\n<parameter=code>\n" + code + "\n</function>\n</tool_call>"
 	}, true},
 	{"Seed-OSS", reply.FormTextCall, func(code string) string {
-		return "<seed:tool_call><function=submit_program><parameter=code>" + code + "</parameter><parameter=summary>adds</parameter></function></seed:tool_call>"
+		return "<seed:tool_call><function=submit_program><parameter=code>" + code +
+			"</parameter><parameter=summary>adds</parameter></function></seed:tool_call>"
 	}, true},
 	{"GLM", reply.FormTextCall, func(code string) string {
-		return "<tool_call>submit_program\n<arg_key>code</arg_key>\n<arg_value>" + code + "</arg_value>\n<arg_key>summary</arg_key>\n<arg_value>adds</arg_value>\n</tool_call>"
+		return "<tool_call>submit_program\n<arg_key>code</arg_key>\n<arg_value>" + code +
+			"</arg_value>\n<arg_key>summary</arg_key>\n<arg_value>adds</arg_value>\n</tool_call>"
 	}, true},
 	{"MiniMax M1", reply.FormTextCall, named("arguments", "<tool_calls>\n", "\n</tool_calls>"), true},
 	{"MiniMax M2", reply.FormTextCall, func(code string) string {
-		return "<minimax:tool_call>\n<invoke name=\"submit_program\">\n<parameter name=\"code\">" + code + "</parameter>\n<parameter name=\"summary\">adds</parameter>\n</invoke>\n</minimax:tool_call>"
+		return "<minimax:tool_call>\n<invoke name=\"submit_program\">\n<parameter name=\"code\">" + code +
+			"</parameter>\n<parameter name=\"summary\">adds</parameter>\n</invoke>\n</minimax:tool_call>"
 	}, true},
 	{"MiniMax M3", reply.FormTextCall, func(code string) string {
-		return "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"submit_program\">]<]minimax[>[<code>" + code + "]<]minimax[>[</code>]<]minimax[>[<summary>adds]<]minimax[>[</summary>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>"
+		return "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"submit_program\">]<]minimax[>[<code>" + code +
+			"]<]minimax[>[</code>]<]minimax[>[<summary>adds]<]minimax[>[</summary>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>"
 	}, true},
 	{"Step", reply.FormTextCall, func(code string) string {
 		return "<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"submit_program\">\n<steptml:parameter name=\"code\">" + code + "</steptml:parameter>\n<steptml:parameter name=\"summary\">adds</steptml:parameter>\n</steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>"
 	}, true},
 	{"Anthropic", reply.FormTextCall, func(code string) string {
-		return "<function_calls>\n<invoke name=\"submit_program\">\n<parameter name=\"code\">" + code + "</parameter>\n<parameter name=\"summary\">adds</parameter>\n</invoke>\n</function_calls>"
+		return "<function_calls>\n<invoke name=\"submit_program\">\n<parameter name=\"code\">" + code +
+			"</parameter>\n<parameter name=\"summary\">adds</parameter>\n</invoke>\n</function_calls>"
 	}, true},
 	{"an element for each argument", reply.FormTextCall, func(code string) string {
 		return "<submit_program>\n<code>\n" + code + "\n</code>\n<summary>adds</summary>\n</submit_program>"
@@ -124,23 +139,28 @@ var writers = []writer{
 	{"Granite", reply.FormTextCall, named("arguments", "<|tool_call|>[", "]"), true},
 	{"Phi", reply.FormTextCall, named("arguments", "functools[", "]"), true},
 	{"Cohere", reply.FormTextCall, func(code string) string {
-		return `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "submit_program", "parameters": ` + args(code) + `}]<|END_ACTION|>`
+		return `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "submit_program", "parameters": ` + args(code) +
+			`}]<|END_ACTION|>`
 	}, true},
 	{"Apertus", reply.FormTextCall, func(code string) string {
 		return `<|tools_prefix|>[{"submit_program": ` + args(code) + `}]<|tools_suffix|>`
 	}, true},
 	{"Nemotron", reply.FormTextCall, named("arguments", "<TOOLCALL>[", "]</TOOLCALL>"), true},
 	{"InternLM", reply.FormTextCall, named("parameters", "<|action_start|><|plugin|>\n", "<|action_end|>"), true},
-	{"Inkling", reply.FormTextCall, named("args", "<|content_thinking|>Add.<|end_message|><|message_model|><|content_invoke_tool_json|>", "<|end_message|>"), true},
+	{"Inkling", reply.FormTextCall, named("args",
+		"<|content_thinking|>Add.<|end_message|><|message_model|><|content_invoke_tool_json|>", "<|end_message|>"),
+		true},
 	{"ReAct", reply.FormTextCall, around("Thought: I know.\nAction: submit_program\nAction Input: ", "\n"), true},
 	{"Pythonic", reply.FormTextCall, func(code string) string {
 		return "[submit_program(code=" + python(code, `"`) + `, summary="adds")]`
 	}, true},
 	{"Pythonic in single quotes", reply.FormTextCall, func(code string) string {
-		return "<|tool_call_start|>[functions.submit_program(code=" + python(code, "'") + ", summary='adds')]<|tool_call_end|>"
+		return "<|tool_call_start|>[functions.submit_program(code=" + python(code, "'") +
+			", summary='adds')]<|tool_call_end|>"
 	}, true},
 	{"Pythonic, printed", reply.FormTextCall, func(code string) string {
-		return "```tool_code\nprint(default_api.submit_program(summary=\"adds\", code=r'''" + code + "''', parameters=[{'name': 'a', 'type': 'number', 'required': True, 'default': None}]))\n```"
+		return "```tool_code\nprint(default_api.submit_program(summary=\"adds\", code=r'''" + code +
+			"''', parameters=[{'name': 'a', 'type': 'number', 'required': True, 'default': None}]))\n```"
 	}, true},
 	{"Pythonic, unescaped in three quotes", reply.FormTextCall, func(code string) string {
 		return "```tool_code\nsubmit_program(\n    code=\"\"\"" + code + "\"\"\",\n    summary=\"adds\",\n)\n```"
@@ -149,7 +169,8 @@ var writers = []writer{
 		return `<|tool_call>call:submit_program{code:<|"|>` + code + `<|"|>,summary:<|"|>adds<|"|>}<tool_call|>`
 	}, true},
 	{"Python's dict", reply.FormTextCall, func(code string) string {
-		return "{'name': 'submit_program', 'arguments': {'code': " + python(code, "'") + ", 'summary': 'adds', 'parameters': None,}}"
+		return "{'name': 'submit_program', 'arguments': {'code': " + python(code, "'") +
+			", 'summary': 'adds', 'parameters': None,}}"
 	}, true},
 	{"raw line breaks", reply.FormTextCall, func(code string) string {
 		return `{"code": "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(code) + `", "summary": "adds"}`
@@ -166,7 +187,8 @@ func message(content string) openai.ChatCompletionResponse {
 
 func toolCall(name, arguments string) openai.ChatCompletionResponse {
 	r := message("")
-	r.Choices[0].Message.ToolCalls = []openai.ToolCall{{Type: "function", Function: openai.FunctionCall{Name: name, Arguments: arguments}}}
+	r.Choices[0].Message.ToolCalls = []openai.ToolCall{{Type: "function",
+		Function: openai.FunctionCall{Name: name, Arguments: arguments}}}
 	return r
 }
 
@@ -212,7 +234,8 @@ func TestStranded(t *testing.T) {
 	}{
 		{"a call", glm(plain), "", "stop", true},
 		{"a call as the last part", "Add one.\n" + hermes(plain) + "\n", "", "stop", true},
-		{"a call without marks", "Add one.\n{\"name\": \"submit_program\", \"arguments\": " + args(plain) + "}", "\n", "stop", true},
+		{"a call without marks", "Add one.\n{\"name\": \"submit_program\", \"arguments\": " + args(plain) + "}", "\n",
+			"stop", true},
 		{"a program", inFence(plain), "", "stop", true},
 		{"the arguments", args(plain), "", "stop", true},
 
@@ -222,13 +245,16 @@ func TestStranded(t *testing.T) {
 		{"arguments after words", "I could send " + args(plain), "", "stop", false},
 		{"words after the call", hermes(plain) + "\nNo, that is wrong.", "", "stop", false},
 		{"a draft before the call", inFence(draft) + "\nNo.\n" + hermes(plain), "", "stop", false},
-		{"an unfinished draft before the call", "```go\n" + draft[:len(draft)-8] + "\nNo.\n" + hermes(plain), "", "stop", false},
+		{"an unfinished draft before the call", "```go\n" + draft[:len(draft)-8] + "\nNo.\n" + hermes(plain), "",
+			"stop", false},
 		{"a draft after the call", hermes(draft) + "\n" + inFence(plain), "", "stop", false},
 		{"two calls", hermes(draft) + "\n" + hermes(plain), "", "stop", false},
 		{"a mark of thoughts", "Add one.</think>" + hermes(plain), "", "stop", false},
 		{"a mark that begins thoughts", "<think>" + inFence(draft) + "\n" + hermes(plain), "", "stop", false},
-		{"a call of another tool", "{\"name\": \"save\", \"arguments\": " + args(plain) + "}\n<tool_call>", "", "stop", false},
-		{"a call without its end", "<tool_call>\n{\"name\": \"submit_program\", \"arguments\": {\"code\": " + quote(plain)[:60], "", "stop", false},
+		{"a call of another tool", "{\"name\": \"save\", \"arguments\": " + args(plain) + "}\n<tool_call>", "", "stop",
+			false},
+		{"a call without its end", "<tool_call>\n{\"name\": \"submit_program\", \"arguments\": {\"code\": " +
+			quote(plain)[:60], "", "stop", false},
 		{"beside an answer", hermes(plain), "I cannot do that.", "stop", false},
 		{"a reply that was cut off", hermes(plain), "", "length", false},
 		{"a reply that a filter ended", hermes(plain), "", "content_filter", false},
@@ -285,8 +311,12 @@ var unfinished = []struct {
 	{"fence in the middle of its code", func(code string) string { return "```go\n" + code[:len(code)-8] }},
 	{"fence without a tag in the middle", func(code string) string { return "```\n" + code[:len(code)-8] + "\n" }},
 	{"fence around all", func(code string) string { return "```\nSo:\n```go\n" + code + "```\n" }},
-	{"call without an end", func(code string) string { return `{"name": "submit_program", "arguments": ` + args(code) }},
-	{"call in the middle of its code", func(code string) string { return `{"code": ` + quote(code)[:len(quote(code))-10] }},
+	{"call without an end", func(code string) string {
+		return `{"name": "submit_program", "arguments": ` +
+			args(code)
+	}},
+	{"call in the middle of its code",
+		func(code string) string { return `{"code": ` + quote(code)[:len(quote(code))-10] }},
 	{"call with raw line breaks in the middle", func(code string) string { return `{"code": "` + code[:len(code)-8] }},
 	{"tag without an end", func(code string) string { return "<tool_call>\n<function=submit_program>\n<parameter=code>\n" + code }},
 	{"a comment without an end", func(code string) string { return "```go\n" + code + "\n/* and\n" }},
@@ -305,12 +335,14 @@ func TestThoughtsHoldNoProgram(t *testing.T) {
 				if i%5 != len(th.name)%5 && a.name != "fence" && a.name != d.name {
 					continue // a part of all pairs
 				}
-				if a.name == "harmony without its marks" || strings.HasPrefix(th.name, "harmony without") && strings.HasPrefix(a.name, "harmony") {
+				if a.name == "harmony without its marks" || strings.HasPrefix(th.name, "harmony without") &&
+					strings.HasPrefix(a.name, "harmony") {
 					continue
 				}
 				got, err := reply.Program(message(before + a.write(plain)))
 				if err != nil || !sameProgram(got.Code, plain) {
-					t.Errorf("%s, draft as %s, answer as %s: got %v\n%s\nof\n%s", th.name, d.name, a.name, err, got.Code, before+a.write(plain))
+					t.Errorf("%s, draft as %s, answer as %s: got %v\n%s\nof\n%s", th.name, d.name, a.name, err,
+						got.Code, before+a.write(plain))
 				}
 			}
 			if got, err := reply.Program(message(before + "I cannot do that.")); err == nil {
@@ -342,7 +374,10 @@ func TestArgumentsOfCalls(t *testing.T) {
 	}
 	python := strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`)
 	for name, arguments := range map[string]func(code string) string{
-		"JSON":                func(code string) string { return quoted(map[string]any{"code": code, "summary": "says"}) },
+		"JSON": func(code string) string {
+			return quoted(map[string]any{"code": code,
+				"summary": "says"})
+		},
 		"encoded twice":       func(code string) string { return quoted(quoted(map[string]any{"code": code})) },
 		"encoded three times": func(code string) string { return quoted(quoted(quoted(map[string]any{"code": code}))) },
 		"raw line breaks and tabs": func(code string) string {
@@ -365,8 +400,14 @@ func TestArgumentsOfCalls(t *testing.T) {
 		"lines": func(code string) string {
 			return quoted(map[string]any{"code": strings.Split(strings.TrimSuffix(code, "\n"), "\n")})
 		},
-		"a fence":            func(code string) string { return quoted(map[string]any{"code": "````go\n" + code + "````"}) },
-		"a file by its name": func(code string) string { return quoted(map[string]any{"code": map[string]any{"tool.go": code}}) },
+		"a fence": func(code string) string {
+			return quoted(map[string]any{"code": "````go\n" + code +
+				"````"})
+		},
+		"a file by its name": func(code string) string {
+			return quoted(
+				map[string]any{"code": map[string]any{"tool.go": code}})
+		},
 		"under another name": func(code string) string { return quoted(map[string]any{"source": code}) },
 		"the program itself": func(code string) string { return code },
 	} {

@@ -57,7 +57,8 @@ func (p *piece) owns(s string) bool {
 		return true
 	}
 	for _, c := range p.candidates {
-		if own := countMarks(c.code); c.rank.parses() && (own == all || c.args != nil && countMarks(string(encode(c.args))) == all) {
+		if own := countMarks(c.code); c.rank.parses() && (own == all || c.args != nil &&
+			countMarks(string(encode(c.args))) == all) {
 			return true
 		}
 	}
@@ -135,7 +136,8 @@ func (r *reader) finish() {
 	last := len(r.candidates) - 1
 	within := last >= 0 && r.candidates[last].at > r.thoughts.at
 	switch {
-	case within && r.candidates[last].marked && !r.candidates[last].open && onlyMarks().MatchString(r.s[r.candidates[last].end:]):
+	case within && r.candidates[last].marked && !r.candidates[last].open &&
+		onlyMarks().MatchString(r.s[r.candidates[last].end:]):
 		r.candidates, r.implied = r.candidates[last:], true
 	case !within && !r.thoughts.lineStart:
 	default:
@@ -162,7 +164,8 @@ func (r *reader) addBare() {
 
 // lines reads a program that begins here without any mark.
 func (r *reader) lines(i int) (piece, bool) {
-	if i > r.start && !strings.ContainsRune("\n>]", rune(r.s[i-1])) || !goLine().MatchString(r.s[i:min(len(r.s), i+100)]) {
+	if i > r.start && !strings.ContainsRune("\n>]", rune(r.s[i-1])) ||
+		!goLine().MatchString(r.s[i:min(len(r.s), i+100)]) {
 		return piece{}, false
 	}
 	c, ok := r.bare(r.s[i:])

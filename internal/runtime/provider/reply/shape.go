@@ -26,7 +26,8 @@ func (c *completion) document(o *object, depth int) bool {
 	if depth > 2 {
 		return false
 	}
-	for _, key := range []string{"data", "result", "response", "body", "completion", "output"} { // gateways wrap what they pass on
+	// gateways wrap what they pass on
+	for _, key := range []string{"data", "result", "response", "body", "completion", "output"} {
 		if inner, ok := o.get(key).(*object); ok && c.document(inner, depth+1) {
 			return true
 		}
@@ -174,7 +175,8 @@ func (c *completion) event(o *object) bool {
 		c.seen = true
 	case kind == "content_block_start":
 		if b, ok := o.get("content_block").(*object); ok && textOf(b.get("type")) == "tool_use" {
-			c.call(scalar(o.get("index")), "", textOf(b.get("name"))).add(scalar(b.get("id")), textOf(b.get("name")), nil)
+			c.call(scalar(o.get("index")), "", textOf(b.get("name"))).add(scalar(b.get("id")), textOf(b.get("name")),
+				nil)
 		} else if ok {
 			c.parts(b, false)
 		}

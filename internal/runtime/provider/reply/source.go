@@ -180,7 +180,8 @@ func (f *finder) within(s string, depth int) (candidate, bool) {
 }
 
 // goLine is how a line of a Go file begins that stands outside of functions.
-var goLine = lazy.Regexp(`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
+var goLine = lazy.Regexp(
+	`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
 
 var packageClause = lazy.Regexp(`(?m)^package[ \t]+\w+[ \t\r]*$`)
 

@@ -12,7 +12,8 @@ import (
 func stranded(choice openai.ChatCompletionChoice) (candidate, bool) {
 	m := choice.Message
 	thoughts := m.ReasoningContent
-	if strings.TrimSpace(contentOf(m)) != "" || len(m.ToolCalls) > 0 || m.Refusal != "" || choice.FinishReason != openai.FinishReasonStop || len(thoughts) > maxText {
+	if strings.TrimSpace(contentOf(m)) != "" || len(m.ToolCalls) > 0 || m.Refusal != "" ||
+		choice.FinishReason != openai.FinishReasonStop || len(thoughts) > maxText {
 		return candidate{}, false
 	}
 	a := newFinder(len(thoughts)).read(thoughts, 0)

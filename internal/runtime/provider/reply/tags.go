@@ -42,7 +42,8 @@ func tagAt(s string) (tag, bool) {
 }
 
 // endOfCall is what ends an argument whose own end mark is missing.
-var endOfCall = lazy.Regexp(`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
+var endOfCall = lazy.Regexp(
+	`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
 
 // minimaxMark stands before each tag of MiniMax.
 const minimaxMark = "]<]minimax[>["
@@ -84,7 +85,8 @@ func (r *reader) tags(i int) (piece, bool) {
 	out := piece{end: at}
 	r.add(&out, args, i, open)
 	c, ok := best(out.candidates)
-	if ok && c.rank != rankWhole && memberTag().MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) { // <code> in a sentence
+	// <code> in a sentence
+	if ok && c.rank != rankWhole && memberTag().MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) {
 		return piece{}, false
 	}
 	return out, ok

@@ -21,9 +21,12 @@ const thought = `(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad
 
 // marks are those of models and servers that are known, and of their kind. A server may leave the first one in its prompt.
 var marks = lazy.Regexp(strings.Join([]string{
-	`(?i:</?(?:[\w-]{1,20}[:_])?` + thought + `(?:\s[^<>\n]{0,80})?>)`,                                           // DeepSeek, Qwen, GLM, MiniMax, Seed, LongCat, EXAONE
-	`\[/?(?:THINK(?:ING)?|THOUGHTS?|REASONING)\]`,                                                                // Mistral
-	`(?i:</?[|｜]/?(?:(?:begin|start|end)[_▁ ]?(?:of[_▁ ])?)?` + thought + `(?:[_▁ ]?(?:begin|start|end))?[|｜]>)`, // Cohere, Sky-T1, OpenThinker
+	// DeepSeek, Qwen, GLM, MiniMax, Seed, LongCat, EXAONE
+	`(?i:</?(?:[\w-]{1,20}[:_])?` + thought + `(?:\s[^<>\n]{0,80})?>)`,
+	// Mistral
+	`\[/?(?:THINK(?:ING)?|THOUGHTS?|REASONING)\]`,
+	// Cohere, Sky-T1, OpenThinker
+	`(?i:</?[|｜]/?(?:(?:begin|start|end)[_▁ ]?(?:of[_▁ ])?)?` + thought + `(?:[_▁ ]?(?:begin|start|end))?[|｜]>)`,
 	`◁/?think▷`,                                               // Kimi-VL
 	`<\|(?:open|close)\|>think<\|sep\|>`,                      // Kimi K3
 	`<unused9[45]>|\[unused1[67]\]`,                           // MedGemma, Pangu
@@ -48,7 +51,8 @@ func markAt(s string, at int) (mark, int) {
 	return kindOf(m), len(m)
 }
 
-var closes = lazy.Regexp(`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
+var closes = lazy.Regexp(
+	`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
 
 func kindOf(m string) mark {
 	switch {
@@ -59,7 +63,8 @@ func kindOf(m string) mark {
 			return markOpen
 		}
 		return markClose
-	case m == "<|eom|>", strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"), m == "<|im_start|>answer", closes().MatchString(m):
+	case m == "<|eom|>", strings.HasPrefix(m, "<|content_text"), strings.HasPrefix(m, "<|content_invoke"),
+		m == "<|im_start|>answer", closes().MatchString(m):
 		return markClose
 	}
 	return markOpen
@@ -74,12 +79,14 @@ func countMarks(s string) int { return len(marks().FindAllStringIndex(s, -1)) }
 func quotedMark(s string, at, end int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:at])
 	after, _ := utf8.DecodeRuneInString(s[end:])
-	if before == after && strings.ContainsRune("`\"'", before) && !strings.HasSuffix(s[:at], "```") || before == '“' && after == '”' {
+	if before == after && strings.ContainsRune("`\"'", before) && !strings.HasSuffix(s[:at], "```") || before == '“' &&
+		after == '”' {
 		return true
 	}
 	rest, _, _ := strings.Cut(s[end:min(len(s), end+maxLine)], "\n")
 	line := lineBefore(s, at)
-	return strings.Count(line, "`")%2 == 1 && strings.Contains(rest, "`") && !strings.HasPrefix(strings.TrimSpace(line), "```")
+	return strings.Count(line, "`")%2 == 1 && strings.Contains(rest, "`") &&
+		!strings.HasPrefix(strings.TrimSpace(line), "```")
 }
 
 // maxLine is how much of a line is looked at, on each side of a mark, in bytes: a line may hold many marks.

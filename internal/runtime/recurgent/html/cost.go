@@ -11,7 +11,8 @@ import (
 // maxCost bounds the nodes and pieces of text that matching a selector may look at: some seconds.
 const maxCost = 1 << 32
 
-var errCost = errors.New("costs too much on a page of this size: find its elements by a simpler selector, and go on with Eq, Next, Children or Each")
+var errCost = errors.New(
+	"costs too much on a page of this size: find its elements by a simpler selector, and go on with Eq, Next, Children or Each")
 
 // A measure is what selectors cost on a page.
 type measure struct {

@@ -20,17 +20,19 @@ func TestHostilePages(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ page, want string }{
 		"attributes compared again and again": {attributes.String(), "too much work"},
-		"formatting that is repeated":         {"<p>" + formatting.String() + strings.Repeat("</p><p>x", 20_000), "too much work"},
-		"nested templates":                    {strings.Repeat("<template>", 100_000), "512"},
-		"nested tables":                       {strings.Repeat("<table><tr><td>", 200), "512"},
-		"comments that never end":             {strings.Repeat("<!--", 10_000), ""},
-		"scripts within comments":             {"<script>" + strings.Repeat("<!--<script>", 10_000), ""},
-		"entities":                            {strings.Repeat("&amp", 100_000) + strings.Repeat("&", 100_000), ""},
-		"foreign content":                     {"<svg>" + strings.Repeat("<![CDATA[", 10_000) + strings.Repeat("<desc><math><mi>", 100), ""},
-		"foster parents":                      {"<table>" + strings.Repeat("x<b>", 300), ""},
-		"nothing but NUL":                     {strings.Repeat("\x00", 100_000), ""},
-		"not UTF-8":                           {"<p title='\xff\xfe'>\xc3\x28\xed\xa0\x80</p \xff>", ""},
-		"UTF-16":                              {"\xff\xfe<\x00p\x00>\x00x\x00", ""},
+		"formatting that is repeated": {"<p>" + formatting.String() + strings.Repeat("</p><p>x", 20_000),
+			"too much work"},
+		"nested templates":        {strings.Repeat("<template>", 100_000), "512"},
+		"nested tables":           {strings.Repeat("<table><tr><td>", 200), "512"},
+		"comments that never end": {strings.Repeat("<!--", 10_000), ""},
+		"scripts within comments": {"<script>" + strings.Repeat("<!--<script>", 10_000), ""},
+		"entities":                {strings.Repeat("&amp", 100_000) + strings.Repeat("&", 100_000), ""},
+		"foreign content": {"<svg>" + strings.Repeat("<![CDATA[", 10_000) +
+			strings.Repeat("<desc><math><mi>", 100), ""},
+		"foster parents":  {"<table>" + strings.Repeat("x<b>", 300), ""},
+		"nothing but NUL": {strings.Repeat("\x00", 100_000), ""},
+		"not UTF-8":       {"<p title='\xff\xfe'>\xc3\x28\xed\xa0\x80</p \xff>", ""},
+		"UTF-16":          {"\xff\xfe<\x00p\x00>\x00x\x00", ""},
 	} {
 		doc, err := html.Parse(c.page)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -92,7 +94,8 @@ func FuzzPages(f *testing.F) {
 		}
 		defer func() {
 			if r := recover(); r != nil {
-				if text := fmt.Sprint(r); !strings.Contains(text, "costs too much") && !strings.Contains(text, "cells") {
+				if text := fmt.Sprint(r); !strings.Contains(text, "costs too much") &&
+					!strings.Contains(text, "cells") {
 					panic(r)
 				}
 			}

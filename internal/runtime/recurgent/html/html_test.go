@@ -39,33 +39,38 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, shop)
 	for name, c := range map[string]struct{ got, want any }{
-		"text of a title":        {doc.Find("title").Text(), "Shop & co"},
-		"text by lines":          {doc.Find("h1 + p").Text(), "All prices in euro. Tax included."},
-		"text of several":        {doc.Find("li").Text(), "1 2 3"},
-		"text without scripts":   {strings.Contains(doc.Text(), "script") || strings.Contains(doc.Text(), "var a"), false},
-		"text of a script":       {doc.Find("script").Text(), `var a = "<b>";`},
-		"text of a pre":          {doc.Find("pre").Text(), "  two\n lines"},
-		"texts":                  {doc.Find("li").Texts(), []string{"1", "2", "3"}},
-		"class":                  {doc.Find("li.one").Length(), 2},
-		"noscript":               {doc.Find("noscript img").AttrOr("src", ""), "lazy.png"},
-		"attribute in any case":  {doc.Find("table").AttrOr("Class", ""), "prices other"},
-		"attribute of nothing":   {doc.Find("video").AttrOr("src", "none"), "none"},
-		"first":                  {doc.Find("li").First().Text(), "1"},
-		"last":                   {doc.Find("li").Last().Text(), "3"},
-		"eq":                     {doc.Find("li").Eq(-2).Text(), "2"},
-		"eq of none":             {doc.Find("li").Eq(3).Len(), 0},
-		"slice":                  {doc.Find("li").Slice(1, 3).Texts(), []string{"2", "3"}},
-		"children":               {doc.Find("ul").Children(".one").Length(), 2},
-		"parent":                 {doc.Find("li").Parent().Name(), "ul"},
-		"closest":                {doc.Find("tr#a a").Closest("table").HasClass("prices"), true},
-		"next":                   {doc.Find("h2").Next().Texts(), []string{"a", "c"}},
-		"previous":               {doc.Find("ul").Prev("table").Length(), 1},
-		"next until":             {doc.Find("h2").First().NextUntil("h2").Texts(), []string{"a", "b"}},
-		"next all":               {doc.Find("h2").First().NextAll("p").Length(), 3},
-		"siblings":               {doc.Find("li").First().Siblings().Texts(), []string{"2", "3"}},
-		"has":                    {doc.Find("tr").Has("a").Length(), 2},
-		"filter function":        {doc.Find("li").FilterFunction(func(i int, s *html.Selection) bool { return i > 0 && s.Text() != "2" }).Text(), "3"},
-		"contents":               {doc.Find("h1 + p").Contents().Eq(0).Name() + doc.Find("h1 + p").Contents().Eq(1).Name(), "#textb"},
+		"text of a title": {doc.Find("title").Text(), "Shop & co"},
+		"text by lines":   {doc.Find("h1 + p").Text(), "All prices in euro. Tax included."},
+		"text of several": {doc.Find("li").Text(), "1 2 3"},
+		"text without scripts": {strings.Contains(doc.Text(), "script") || strings.Contains(doc.Text(), "var a"),
+			false},
+		"text of a script":      {doc.Find("script").Text(), `var a = "<b>";`},
+		"text of a pre":         {doc.Find("pre").Text(), "  two\n lines"},
+		"texts":                 {doc.Find("li").Texts(), []string{"1", "2", "3"}},
+		"class":                 {doc.Find("li.one").Length(), 2},
+		"noscript":              {doc.Find("noscript img").AttrOr("src", ""), "lazy.png"},
+		"attribute in any case": {doc.Find("table").AttrOr("Class", ""), "prices other"},
+		"attribute of nothing":  {doc.Find("video").AttrOr("src", "none"), "none"},
+		"first":                 {doc.Find("li").First().Text(), "1"},
+		"last":                  {doc.Find("li").Last().Text(), "3"},
+		"eq":                    {doc.Find("li").Eq(-2).Text(), "2"},
+		"eq of none":            {doc.Find("li").Eq(3).Len(), 0},
+		"slice":                 {doc.Find("li").Slice(1, 3).Texts(), []string{"2", "3"}},
+		"children":              {doc.Find("ul").Children(".one").Length(), 2},
+		"parent":                {doc.Find("li").Parent().Name(), "ul"},
+		"closest":               {doc.Find("tr#a a").Closest("table").HasClass("prices"), true},
+		"next":                  {doc.Find("h2").Next().Texts(), []string{"a", "c"}},
+		"previous":              {doc.Find("ul").Prev("table").Length(), 1},
+		"next until":            {doc.Find("h2").First().NextUntil("h2").Texts(), []string{"a", "b"}},
+		"next all":              {doc.Find("h2").First().NextAll("p").Length(), 3},
+		"siblings":              {doc.Find("li").First().Siblings().Texts(), []string{"2", "3"}},
+		"has":                   {doc.Find("tr").Has("a").Length(), 2},
+		"filter function": {doc.Find("li").FilterFunction(func(i int, s *html.Selection) bool {
+			return i > 0 &&
+				s.Text() != "2"
+		}).Text(), "3"},
+		"contents": {doc.Find("h1 + p").Contents().Eq(0).Name() +
+			doc.Find("h1 + p").Contents().Eq(1).Name(), "#textb"},
 		"text of contents":       {doc.Find("h1 + p").Contents().First().Text(), "All"},
 		"parents":                {doc.Find("tr#a a").Parents("tr, table").Length(), 2},
 		"remove":                 {parse(t, "<p>a<sup>1</sup>b<sup>2</sup>").Find("sup").Remove().Length(), 2},
@@ -84,7 +89,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	var walked []string
-	doc.Find("li").Each(func(i int, s *html.Selection) { walked = append(walked, s.Text()) }).EachWithBreak(func(i int, s *html.Selection) bool {
+	doc.Find("li").Each(func(i int, s *html.Selection) { walked = append(walked, s.Text()) }).EachWithBreak(func(i int,
+		s *html.Selection) bool {
 		walked = append(walked, s.Text())
 		return i < 1
 	})
@@ -106,11 +112,13 @@ func TestFind(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, shop)
-	rows := [][]string{{"Name", "Price", ""}, {"Pear", "1.20", "new"}, {"Fig", "2.50", ""}, {"Sold out", "Sold out", "x"}, {"Nut", "3", "x"}}
+	rows := [][]string{{"Name", "Price", ""}, {"Pear", "1.20", "new"}, {"Fig", "2.50", ""},
+		{"Sold out", "Sold out", "x"}, {"Nut", "3", "x"}}
 	if diff := cmp.Diff(rows, doc.Table()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
-	records := []map[string]string{{"Name": "Pear", "Price": "1.20", "column 3": "new"}, {"Name": "Fig", "Price": "2.50", "column 3": ""},
+	records := []map[string]string{{"Name": "Pear", "Price": "1.20", "column 3": "new"},
+		{"Name": "Fig", "Price": "2.50", "column 3": ""},
 		{"Name": "Sold out", "Price": "Sold out", "column 3": "x"}, {"Name": "Nut", "Price": "3", "column 3": "x"}}
 	if diff := cmp.Diff(records, doc.Find("table.prices").Records()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
@@ -123,12 +131,19 @@ func TestTable(t *testing.T) {
 		rows       [][]string
 		records    []map[string]string
 	}{
-		{"spans end with their section", "<table><tbody><tr><td rowspan=9>a<td>b</tbody><tbody><tr><td>c</table>", [][]string{{"a", "b"}, {"c", ""}}, []map[string]string{{"a": "c", "b": ""}}},
-		{"rowspan 0", "<table><tr><td rowspan=0>a<td>b<tr><td>c<tr><td>d</table>", [][]string{{"a", "b"}, {"a", "c"}, {"a", "d"}}, []map[string]string{{"a": "a", "b": "c"}, {"a": "a", "b": "d"}}},
-		{"two rows of head, one again", "<table><tr><th colspan=2>All<tr><th>a<th>a<tr><th>r<td>1<tr><th>a<th>a<tr><th>s<td>2</table>",
-			[][]string{{"All", "All"}, {"a", "a"}, {"r", "1"}, {"a", "a"}, {"s", "2"}}, []map[string]string{{"a": "r", "a 2": "1"}, {"a": "s", "a 2": "2"}}},
-		{"a table in a cell", "<table><tr><td>a<td><table><tr><td>x<td>y</table></table>", [][]string{{"a", "x y"}}, []map[string]string{}},
-		{"spans that are no numbers", "<table><tr><td colspan=-1>a<td rowspan=x colspan='2;'>b</table>", [][]string{{"a", "b", "b"}}, []map[string]string{}},
+		{"spans end with their section", "<table><tbody><tr><td rowspan=9>a<td>b</tbody><tbody><tr><td>c</table>",
+			[][]string{{"a", "b"}, {"c", ""}}, []map[string]string{{"a": "c", "b": ""}}},
+		{"rowspan 0", "<table><tr><td rowspan=0>a<td>b<tr><td>c<tr><td>d</table>",
+			[][]string{{"a", "b"}, {"a", "c"}, {"a", "d"}}, []map[string]string{{"a": "a", "b": "c"},
+				{"a": "a", "b": "d"}}},
+		{"two rows of head, one again",
+			"<table><tr><th colspan=2>All<tr><th>a<th>a<tr><th>r<td>1<tr><th>a<th>a<tr><th>s<td>2</table>",
+			[][]string{{"All", "All"}, {"a", "a"}, {"r", "1"}, {"a", "a"}, {"s", "2"}},
+			[]map[string]string{{"a": "r", "a 2": "1"}, {"a": "s", "a 2": "2"}}},
+		{"a table in a cell", "<table><tr><td>a<td><table><tr><td>x<td>y</table></table>", [][]string{{"a", "x y"}},
+			[]map[string]string{}},
+		{"spans that are no numbers", "<table><tr><td colspan=-1>a<td rowspan=x colspan='2;'>b</table>",
+			[][]string{{"a", "b", "b"}}, []map[string]string{}},
 		{"no rows", "<table></table>", [][]string{}, nil},
 	} {
 		doc := parse(t, c.page)
@@ -141,7 +156,8 @@ func TestTable(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, shop)
-	want := []html.Link{{"Pear", "https://shop.example/en/pear?x=1&y=2"}, {"Fig", "https://else.example/fig"}, {"up", "https://shop.example/up"}}
+	want := []html.Link{{"Pear", "https://shop.example/en/pear?x=1&y=2"}, {"Fig", "https://else.example/fig"},
+		{"up", "https://shop.example/up"}}
 	if diff := cmp.Diff(want, doc.Links("https://shop.example/de/index.html")); diff != "" {
 		t.Errorf("links (-want +got):\n%s", diff)
 	}

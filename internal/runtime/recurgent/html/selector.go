@@ -91,7 +91,8 @@ func parseSelector(text string) (s *selector, err error) {
 			if err != nil {
 				return nil, err
 			}
-			s.parts = append(s.parts, part{match: sel, child: p.joined == '>', first: i == 0, last: i == len(alternative)-1})
+			s.parts = append(s.parts, part{match: sel, child: p.joined == '>', first: i == 0,
+				last: i == len(alternative)-1})
 		}
 	}
 	if len(s.parts) > maxParts {
@@ -102,7 +103,8 @@ func parseSelector(text string) (s *selector, err error) {
 
 // selectorHint names the method for what jQuery has in selectors.
 func selectorHint(text string) string {
-	for _, h := range [][2]string{{":first", "; use First()"}, {":last", "; use Last()"}, {":eq(", "; use Eq(i)"}, {":gt(", "; use Slice(start, end)"}, {":lt(", "; use Slice(start, end)"}, {":text", "; use Text()"}} {
+	for _, h := range [][2]string{{":first", "; use First()"}, {":last", "; use Last()"}, {":eq(", "; use Eq(i)"},
+		{":gt(", "; use Slice(start, end)"}, {":lt(", "; use Slice(start, end)"}, {":text", "; use Text()"}} {
 		if i := strings.Index(text, h[0]); i >= 0 && !strings.HasPrefix(text[i+len(h[0]):], "-") {
 			return h[1]
 		}

@@ -80,7 +80,10 @@ func TestCostIsBounded(t *testing.T) {
 		parse(t, strings.Repeat("<!---->", 100_000)+strings.Repeat("<i></i>", 100_000)): {"i:first-child"},
 	} {
 		for _, selector := range selectors {
-			if got := panicOf(func() { doc.Find(selector) }); !strings.Contains(got, "costs too much") && doc != deep || doc == deep && got != "" {
+			if got := panicOf(func() {
+				doc.Find(
+					selector)
+			}); !strings.Contains(got, "costs too much") && doc != deep || doc == deep && got != "" {
 				t.Errorf("Find(%q) panics with %q", selector, got)
 			}
 		}
@@ -89,7 +92,10 @@ func TestCostIsBounded(t *testing.T) {
 	if got := panicOf(func() { bomb.Table() }); !strings.Contains(got, "cells") {
 		t.Errorf("a table of two million cells panics with %q", got)
 	}
-	if got := panicOf(func() { parse(t, "<table><tr><td rowspan=99999 colspan=99999999999>x</table>").Table() }); got != "" {
+	if got := panicOf(func() {
+		parse(t,
+			"<table><tr><td rowspan=99999 colspan=99999999999>x</table>").Table()
+	}); got != "" {
 		t.Errorf("spans beyond the table panic with %q", got)
 	}
 }
@@ -161,7 +167,9 @@ func randomPage(r *rand.Rand) string {
 		case 1:
 			b.WriteString(pick(r, "x| one |two &amp; |&eacute;|&notit;|<!-- c -->|a'b"))
 		default:
-			fmt.Fprintf(&b, "<%s class='%s %s' id=%s title=\"%s\">", pick(r, "div|p|b|ul|li|table|tr|td|a href=x|br|svg|my-el"), pick(r, "a|b|c"), pick(r, "a|x y|"), pick(r, "i|j"), pick(r, "a b|a-b|q>w, e"))
+			fmt.Fprintf(&b, "<%s class='%s %s' id=%s title=\"%s\">",
+				pick(r, "div|p|b|ul|li|table|tr|td|a href=x|br|svg|my-el"), pick(r, "a|b|c"), pick(r, "a|x y|"),
+				pick(r, "i|j"), pick(r, "a b|a-b|q>w, e"))
 		}
 	}
 	return b.String()

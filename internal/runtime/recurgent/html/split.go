@@ -43,7 +43,8 @@ func split(text string) [][]piece {
 func besideSibling(text string, start, i int) bool {
 	before, after := trimBlanks(text[start:i]), strings.TrimLeft(text[i:], " \t\r\n\f")
 	return strings.HasPrefix(after, "+") || strings.HasPrefix(after, "~") ||
-		(strings.HasSuffix(before, "+") || strings.HasSuffix(before, "~")) && !strings.HasSuffix(before, `\+`) && !strings.HasSuffix(before, `\~`)
+		(strings.HasSuffix(before, "+") || strings.HasSuffix(before, "~")) && !strings.HasSuffix(before, `\+`) &&
+			!strings.HasSuffix(before, `\~`)
 }
 
 func blank(c byte) bool { return strings.IndexByte(" \t\r\n\f", c) >= 0 }
@@ -111,7 +112,8 @@ func nesting(text string) int {
 // hasPattern reports whether the selector holds a regular expression, which cascadia would take.
 func hasPattern(text string) (found bool) {
 	scan(text, func(i, _ int) {
-		found = found || strings.HasPrefix(text[i:], "#=") || len(text) > i+8 && strings.EqualFold(text[i:i+8], ":matches")
+		found = found || strings.HasPrefix(text[i:], "#=") || len(text) > i+8 &&
+			strings.EqualFold(text[i:i+8], ":matches")
 	})
 	return found
 }

@@ -207,7 +207,8 @@ func (s *Selection) Links(base string) []Link {
 		list.Each(func(_ int, a *Selection) {
 			href := strings.TrimSpace(a.AttrOr("href", ""))
 			u, err := at.Parse(href)
-			if err != nil || seen[a.nodes[0]] || strings.HasPrefix(href, "#") || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			if err != nil || seen[a.nodes[0]] || strings.HasPrefix(href, "#") || u.Host == "" || u.Scheme != "http" &&
+				u.Scheme != "https" {
 				return
 			}
 			seen[a.nodes[0]] = true

@@ -27,7 +27,8 @@ func Everything() (rules *wire.Ruleset, state string) {
 	if abi < 1 {
 		return nil, "off (disabled)"
 	}
-	fs := map[int]uint64{1: 1<<13 - 1, 2: 1<<14 - 1, 3: 1<<15 - 1, 4: 1<<15 - 1, 5: 1<<16 - 1, 6: 1<<16 - 1, 7: 1<<16 - 1, 8: 1<<16 - 1, 9: 1<<17 - 1}
+	fs := map[int]uint64{1: 1<<13 - 1, 2: 1<<14 - 1, 3: 1<<15 - 1, 4: 1<<15 - 1, 5: 1<<16 - 1, 6: 1<<16 - 1,
+		7: 1<<16 - 1, 8: 1<<16 - 1, 9: 1<<17 - 1}
 	rules = &wire.Ruleset{ABI: abi, FS: fs[min(abi, 9)]}
 	if abi >= 4 {
 		rules.Net = landsys.AccessNetBindTCP | landsys.AccessNetConnectTCP
@@ -54,13 +55,15 @@ func Landlock(c *wire.Confinement, scope Scope) (state string) {
 }
 
 func landlock(r *wire.Ruleset, scope Scope) error {
-	fd, err := landsys.LandlockCreateRuleset(&landsys.RulesetAttr{HandledAccessFS: r.FS, HandledAccessNet: r.Net, Scoped: r.Scoped}, 0)
+	fd, err := landsys.LandlockCreateRuleset(&landsys.RulesetAttr{HandledAccessFS: r.FS, HandledAccessNet: r.Net,
+		Scoped: r.Scoped}, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	for _, rule := range r.Rules {
-		err := landsys.LandlockAddPathBeneathRule(fd, &landsys.PathBeneathAttr{AllowedAccess: rule.Access & r.FS, ParentFd: rule.FD}, 0)
+		err := landsys.LandlockAddPathBeneathRule(fd, &landsys.PathBeneathAttr{AllowedAccess: rule.Access & r.FS,
+			ParentFd: rule.FD}, 0)
 		if err != nil && err != unix.EBADFD { // a file in memory, which landlock does not concern
 			return err
 		}

@@ -19,7 +19,8 @@ func Seccomp(c *wire.Confinement, scope Scope) (state string) {
 	filter := make([]unix.SockFilter, len(c.Filter)/8)
 	for i := range filter {
 		b := c.Filter[8*i:]
-		filter[i] = unix.SockFilter{Code: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3], K: binary.NativeEndian.Uint32(b[4:])}
+		filter[i] = unix.SockFilter{Code: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3],
+			K: binary.NativeEndian.Uint32(b[4:])}
 		if c.PID != 0 && filter[i].K == c.PID {
 			filter[i].K = uint32(syscall.Getpid())
 		}
@@ -30,7 +31,8 @@ func Seccomp(c *wire.Confinement, scope Scope) (state string) {
 		flags = unix.SECCOMP_FILTER_FLAG_TSYNC
 	}
 	// Where threads cannot be synchronised the result is the number of one of them.
-	if thread, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(program))); errno != 0 {
+	if thread, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(program))); errno != 0 {
 		return off(errno)
 	} else if thread != 0 {
 		return fmt.Sprintf("off (thread %d cannot have it)", thread)

@@ -105,7 +105,8 @@ func expand(body string) string {
 			n, _ = strconv.Atoi(count)
 			text = strings.TrimSuffix(t, "\n")
 			for i := range n {
-				b.WriteString(strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, "$I", fmt.Sprint(i)), "$J", fmt.Sprint(i+1)), `\n`, "\n"))
+				b.WriteString(strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(text, "$I", fmt.Sprint(i)), "$J",
+					fmt.Sprint(i+1)), `\n`, "\n"))
 			}
 			b.WriteString("\n")
 			continue

@@ -17,7 +17,8 @@ func TestPrograms(t *testing.T) {
 	if len(all) < 150 {
 		t.Errorf("%d programs, want 150 at least", len(all))
 	}
-	for _, c := range []string{"cpu", "mem", "fs", "net", "proc", "escape", "output", "panic", "race", "leak", "poison"} {
+	for _, c := range []string{"cpu", "mem", "fs", "net", "proc", "escape", "output", "panic", "race", "leak",
+		"poison"} {
 		if classes[c] == 0 {
 			t.Errorf("no program of class %s", c)
 		}

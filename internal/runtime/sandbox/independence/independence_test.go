@@ -42,8 +42,10 @@ func TestMain(m *testing.M) {
 		os.Exit(worker.Serve(func(string) (worker.Engine, error) { return &engine{}, nil }))
 	}
 	if os.Getenv(withoutLandlock) != "" {
-		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
-			Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"landlock_create_ruleset"}}}}}); err != nil {
+		if err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
+			Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
+				Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
+					Names: []string{"landlock_create_ruleset"}}}}}); err != nil {
 			panic(err)
 		}
 	}
@@ -73,10 +75,14 @@ type engine struct {
 
 func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	i := interp.New(interp.Options{Unrestricted: true})
-	for _, symbols := range []interp.Exports{stdlib.Symbols, syscallsymbols.Symbols, unsafesymbols.Symbols, unrestricted.Symbols, {"recurgent/recurgent": {
-		"Call": reflect.ValueOf((*recurgent.Call)(nil)), "Tool": reflect.ValueOf((*recurgent.Tool)(nil)), "Request": reflect.ValueOf((*recurgent.Request)(nil)),
-		"Contract": reflect.ValueOf((*recurgent.Contract)(nil)), "Outcome": reflect.ValueOf((*recurgent.Outcome)(nil)), "Fail": reflect.ValueOf(recurgent.Fail),
-	}}} {
+	for _, symbols := range []interp.Exports{stdlib.Symbols, syscallsymbols.Symbols, unsafesymbols.Symbols,
+		unrestricted.Symbols, {"recurgent/recurgent": {
+			"Call": reflect.ValueOf((*recurgent.Call)(nil)), "Tool": reflect.ValueOf((*recurgent.Tool)(nil)),
+			"Request":  reflect.ValueOf((*recurgent.Request)(nil)),
+			"Contract": reflect.ValueOf((*recurgent.Contract)(nil)),
+			"Outcome":  reflect.ValueOf((*recurgent.Outcome)(nil)),
+			"Fail":     reflect.ValueOf(recurgent.Fail),
+		}}} {
 		if err := i.Use(symbols); err != nil {
 			return nil, nil, err
 		}
@@ -157,8 +163,10 @@ func TestNothingGetsOut(t *testing.T) {
 		default:
 			continue
 		}
-		r := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: prog.Source, Checksum: agent.Checksum(prog.Source)}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: prog.Name,
-			Args: []json.RawMessage{json.RawMessage("7")}, Now: time.Unix(0, 0), Timeout: time.Second}, host{})
+		r := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: prog.Source,
+			Checksum: agent.Checksum(prog.Source)}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m",
+			CallID: prog.Name,
+			Args:   []json.RawMessage{json.RawMessage("7")}, Now: time.Unix(0, 0), Timeout: time.Second}, host{})
 		if r.Failure == nil || r.Failure.Type != agent.ErrInvalidCode {
 			ran++
 		}
@@ -171,7 +179,9 @@ func TestNothingGetsOut(t *testing.T) {
 		if prog.Class == "aimed" && r.Failure == nil && r.Authored == nil {
 			t.Errorf("%s got through: %.300s", prog.Name, said)
 		}
-		control := p.Run(t.Context(), sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"}, Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: "c", Timeout: time.Minute}, host{})
+		control := p.Run(t.Context(),
+			sandbox.Request{Program: sandbox.Program{Source: control, Checksum: "sha256:control"},
+				Owner: agent.Owner{Name: "local"}, Role: "r", Method: "m", CallID: "c", Timeout: time.Minute}, host{})
 		if string(control.Value) != `"aGVsbG8="` {
 			t.Fatalf("after %s the control call says %s %+v", prog.Name, control.Value, control.Failure)
 		}
@@ -215,18 +225,22 @@ func stray(t *testing.T) string {
 func aimed(dir string, port int) []hostile.Program {
 	var out []hostile.Program
 	for name, body := range map[string][2]string{
-		"write":     {"os", `return 1, os.WriteFile("` + dir + `/made", []byte("x"), 0o666)`},
-		"mkdir":     {"os", `return 1, os.Mkdir("` + dir + `/made", 0o777)`},
-		"symlink":   {"os", `return 1, os.Symlink("/etc/passwd", "` + dir + `/made")`},
-		"dial":      {"net", fmt.Sprintf(`c, err := net.Dial("tcp", "127.0.0.1:%d"); return c != nil, err`, port)},
-		"http":      {"net/http", fmt.Sprintf(`r, err := http.Get("http://127.0.0.1:%d/"); return r != nil, err`, port)},
-		"listen":    {"net", `l, err := net.Listen("tcp", "127.0.0.1:0"); return l != nil, err`},
-		"unix":      {"net", `l, err := net.Listen("unix", "` + dir + `/made"); return l != nil, err`},
-		"environ":   {"os", fmt.Sprintf(`b, err := os.ReadFile("/proc/%d/environ"); return string(b), err`, os.Getpid())},
-		"memory":    {"os", fmt.Sprintf(`f, err := os.OpenFile("/proc/%d/mem", os.O_RDWR, 0); return f != nil, err`, os.Getpid())},
-		"signal":    {"syscall", fmt.Sprintf(`return 1, syscall.Kill(%d, syscall.SIGTERM)`, os.Getpid())},
-		"ptrace":    {"syscall", fmt.Sprintf(`return 1, syscall.PtraceAttach(%d)`, os.Getpid())},
-		"exec":      {"os/exec", `b, err := exec.Command("/bin/sh", "-c", "touch ` + dir + `/made").CombinedOutput(); return string(b), err`},
+		"write":   {"os", `return 1, os.WriteFile("` + dir + `/made", []byte("x"), 0o666)`},
+		"mkdir":   {"os", `return 1, os.Mkdir("` + dir + `/made", 0o777)`},
+		"symlink": {"os", `return 1, os.Symlink("/etc/passwd", "` + dir + `/made")`},
+		"dial":    {"net", fmt.Sprintf(`c, err := net.Dial("tcp", "127.0.0.1:%d"); return c != nil, err`, port)},
+		"http": {"net/http", fmt.Sprintf(`r, err := http.Get("http://127.0.0.1:%d/"); return r != nil, err`,
+			port)},
+		"listen": {"net", `l, err := net.Listen("tcp", "127.0.0.1:0"); return l != nil, err`},
+		"unix":   {"net", `l, err := net.Listen("unix", "` + dir + `/made"); return l != nil, err`},
+		"environ": {"os", fmt.Sprintf(`b, err := os.ReadFile("/proc/%d/environ"); return string(b), err`,
+			os.Getpid())},
+		"memory": {"os", fmt.Sprintf(`f, err := os.OpenFile("/proc/%d/mem", os.O_RDWR, 0); return f != nil, err`,
+			os.Getpid())},
+		"signal": {"syscall", fmt.Sprintf(`return 1, syscall.Kill(%d, syscall.SIGTERM)`, os.Getpid())},
+		"ptrace": {"syscall", fmt.Sprintf(`return 1, syscall.PtraceAttach(%d)`, os.Getpid())},
+		"exec": {"os/exec", `b, err := exec.Command("/bin/sh", "-c", "touch ` + dir +
+			`/made").CombinedOutput(); return string(b), err`},
 		"forkexec":  {"syscall", `pid, err := syscall.ForkExec("/bin/true", nil, nil); return pid, err`},
 		"rawsocket": {"syscall", `_, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, 2, 1, 0); if e != 0 { return nil, e }; return 1, nil`},
 		"rawthread": {"syscall", `_, _, e := syscall.RawSyscall(syscall.SYS_CLONE, 0x10900|0x20200, 0, 0); if e != 0 { return nil, e }; return 1, nil`},
@@ -236,7 +250,8 @@ func aimed(dir string, port int) []hostile.Program {
 		"threads":   {"runtime", `made := make(chan int); for range 600 { go func() { runtime.LockOSThread(); made <- 1; select {} }() }; for range 600 { <-made }; return 1, nil`},
 		"rawopen":   {"syscall", `fd, err := syscall.Open("/etc/passwd", 0, 0); return fd, err`},
 	} {
-		source := "package tool\n\nimport (\n\t\"" + body[0] + "\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body[1] + "\n}\n"
+		source := "package tool\n\nimport (\n\t\"" + body[0] +
+			"\"\n\n\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body[1] + "\n}\n"
 		out = append(out, hostile.Program{Name: "aimed-" + name, Class: "aimed", Source: source})
 	}
 	return out

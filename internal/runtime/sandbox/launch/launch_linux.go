@@ -44,7 +44,8 @@ func prepare(l *wire.Launch) (*execution, error) {
 	for fd := l.Keep; fd < wire.ExecutableFD+l.Files; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	at, _, errno := syscall.RawSyscall6(unix.SYS_MMAP, wire.EmptyPath, wire.EmptyPathSize, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
+	at, _, errno := syscall.RawSyscall6(unix.SYS_MMAP, wire.EmptyPath, wire.EmptyPathSize, unix.PROT_READ,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, ^uintptr(0), 0)
 	if errno != 0 {
 		return nil, errno
 	}
@@ -57,7 +58,8 @@ func prepare(l *wire.Launch) (*execution, error) {
 // execute does not return where it succeeds. A process that the daemon was just starting when the file was written may have it open for writing, until it executes its own.
 func (e *execution) execute() error {
 	for wait := time.Millisecond; ; wait *= 2 {
-		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, wire.ExecutableFD, wire.EmptyPath, uintptr(unsafe.Pointer(&e.args[0])), uintptr(unsafe.Pointer(&e.env[0])), unix.AT_EMPTY_PATH, 0)
+		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, wire.ExecutableFD, wire.EmptyPath,
+			uintptr(unsafe.Pointer(&e.args[0])), uintptr(unsafe.Pointer(&e.env[0])), unix.AT_EMPTY_PATH, 0)
 		if errno != unix.ETXTBSY || wait > time.Second {
 			return errno
 		}

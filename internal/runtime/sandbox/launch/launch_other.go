@@ -49,7 +49,8 @@ func (e *execution) execute() error {
 	}
 	for wait := time.Millisecond; ; wait *= 2 {
 		err := syscall.Exec(e.path, e.args, e.env)
-		if err != syscall.ETXTBSY || wait > time.Second { // a process that the daemon was just starting when the file was written may have it open for writing
+		// a process that the daemon was just starting when the file was written may have it open for writing
+		if err != syscall.ETXTBSY || wait > time.Second {
 			return os.NewSyscallError("execve", err)
 		}
 		time.Sleep(wait)

@@ -33,7 +33,8 @@ func only(argument uint32, bits uint64) seccomp.Condition {
 }
 
 // noClone3 is for the C library, which tries this call first and takes another way only when there is no such call.
-var noClone3 = seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}}
+var noClone3 = seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
+	Names: []string{"clone3"}}
 
 // runner is an allow-list: memory, threads of this process, time, the pipes that are open. The list belongs to
 // the Go version of go.mod; the whole corpus runs with otherwise = kill too, so that a newer runtime's needs show. A process may signal
@@ -42,14 +43,17 @@ func runner(otherwise seccomp.Action, pid uint64) seccomp.Policy {
 	names, conditional := running(pid, wire.RaceBuild)
 	names = append(names, "brk") // of the C library
 	conditional = append(conditional, argument("mmap", only(2, readWrite), only(3, mapFlags)))
-	return seccomp.Policy{DefaultAction: otherwise, Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional}, noClone3}}
+	return seccomp.Policy{DefaultAction: otherwise,
+		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional},
+			noClone3}}
 }
 
 // running is what a program needs that has started, but for what makes memory.
 func running(pid uint64, race bool) (names []string, conditional []seccomp.NameWithConditions) {
 	names = []string{
 		"read", "write", "close", "pread64",
-		"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "restart_syscall", "sched_yield", "sched_getaffinity", "getcpu",
+		"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "restart_syscall",
+		"sched_yield", "sched_getaffinity", "getcpu",
 		"munmap", "madvise", "mincore",
 		"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
 		"gettid", "getpid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "getrandom",
@@ -84,7 +88,8 @@ func program(pid uint64) seccomp.Policy {
 		argument("execveat", theDescriptor()...),
 		// Nothing is mapped at or around wire.EmptyPath, so that this was the one execution: mappings begin at their address and go up.
 		argument("mmap", is(0, 0), only(2, readWrite), only(3, mapFlags)),
-		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan, Value: wire.EmptyPath + wire.EmptyPathSize - 1}, only(2, readWrite), only(3, mapFlags)),
+		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan,
+			Value: wire.EmptyPath + wire.EmptyPathSize - 1}, only(2, readWrite), only(3, mapFlags)),
 		argument("clone", is(0, goThread)),
 		argument("fcntl", is(1, unix.F_GETFD)),
 		argument("prctl", is(0, unix.PR_SET_DUMPABLE), is(1, 0)),
@@ -92,9 +97,12 @@ func program(pid uint64) seccomp.Policy {
 		argument("seccomp", is(0, unix.SECCOMP_SET_MODE_FILTER), is(1, unix.SECCOMP_FILTER_FLAG_TSYNC)),
 	)
 	if runtime.GOARCH == "amd64" {
-		conditional = append(conditional, argument("clone", is(0, goThread|unix.CLONE_SETTLS)), argument("arch_prctl", is(0, setFS)))
+		conditional = append(conditional, argument("clone", is(0, goThread|unix.CLONE_SETTLS)),
+			argument("arch_prctl", is(0, setFS)))
 	}
-	return seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional}, noClone3}}
+	return seccomp.Policy{DefaultAction: seccomp.ActionErrno,
+		Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names, NamesWithCondtions: conditional},
+			noClone3}}
 }
 
 // map32bit is MAP_32BIT, which amd64 alone has.
@@ -110,7 +118,8 @@ func theDescriptor() []seccomp.Condition {
 func tool() seccomp.Policy {
 	denied := []seccomp.NameWithConditions{
 		argument("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}),
-		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan, Value: 0}, seccomp.Condition{Argument: 0, Operation: seccomp.LessThan, Value: wire.EmptyPath + wire.EmptyPathSize}),
+		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan, Value: 0},
+			seccomp.Condition{Argument: 0, Operation: seccomp.LessThan, Value: wire.EmptyPath + wire.EmptyPathSize}),
 		argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet, Value: unix.MAP_GROWSDOWN}),
 	}
 	for _, c := range theDescriptor() {
@@ -118,17 +127,27 @@ func tool() seccomp.Policy {
 	}
 	names := []string{
 		"execve", "shmat", "mremap", "brk", // a mapping that grows could reach wire.EmptyPath
-		"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
-		"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
-		"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr", "open_by_handle_at",
-		"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "memfd_create", "memfd_secret", "init_module", "finit_module", "delete_module", "kexec_load",
-		"fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "mknodat", "symlinkat", "linkat", "setxattr", "lsetxattr", "fsetxattr",
-		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality", "reboot", "swapon", "swapoff", "syslog",
-		"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday", "sethostname", "setdomainname", "quotactl", "acct",
+		"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "sendto", "sendmsg", "recvfrom",
+		"recvmsg", "io_uring_setup", "io_uring_enter", "io_uring_register",
+		"ptrace", "kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_vm_readv", "process_vm_writev",
+		"pidfd_open", "pidfd_getfd", "pidfd_send_signal", "setns", "unshare", "kcmp",
+		"mount", "umount2", "pivot_root", "chroot", "move_mount", "fsopen", "fsmount", "open_tree", "mount_setattr",
+		"open_by_handle_at",
+		"bpf", "perf_event_open", "keyctl", "add_key", "request_key", "userfaultfd", "memfd_create", "memfd_secret",
+		"init_module", "finit_module", "delete_module", "kexec_load",
+		"fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "mknodat", "symlinkat", "linkat", "setxattr",
+		"lsetxattr", "fsetxattr",
+		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setgroups", "capset", "personality",
+		"reboot", "swapon", "swapoff", "syslog",
+		"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday",
+		"sethostname", "setdomainname", "quotactl", "acct",
 	}
-	if runtime.GOARCH == "amd64" { // the calls of before, which the generic table has no more, and the mappings around wire.EmptyPath that need no address
-		denied = append(denied, argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet, Value: map32bit}))
+	// the calls of before, which the generic table has no more, and the mappings around wire.EmptyPath that need no address
+	if runtime.GOARCH == "amd64" {
+		denied = append(denied, argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet,
+			Value: map32bit}))
 		names = append(names, "fork", "vfork", "chmod", "chown", "lchown", "mknod", "symlink", "link")
 	}
-	return seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{noClone3, {Action: seccomp.ActionErrno, Names: names, NamesWithCondtions: denied}}}
+	return seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{noClone3,
+		{Action: seccomp.ActionErrno, Names: names, NamesWithCondtions: denied}}}
 }

@@ -10,5 +10,6 @@ import (
 
 // common are the limits that every system has.
 func common(cpu int64) []wire.Limit {
-	return []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(cpu)}, {Resource: syscall.RLIMIT_NOFILE, Value: 16}, {Resource: syscall.RLIMIT_FSIZE}, {Resource: syscall.RLIMIT_CORE}}
+	return []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(cpu)},
+		{Resource: syscall.RLIMIT_NOFILE, Value: 16}, {Resource: syscall.RLIMIT_FSIZE}, {Resource: syscall.RLIMIT_CORE}}
 }

@@ -36,12 +36,15 @@ func Program(memory, cpu int64) (*wire.Confinement, error) {
 // Tool returns what a launcher puts on a compiler or linker: it may use files and memory, and threads where tasks is not 0 only so many. The launcher has the descriptors of
 // package wire.
 func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
-	of := []wire.Limit{{Resource: unix.RLIMIT_CPU, Value: uint64(t.CPU)}, {Resource: unix.RLIMIT_FSIZE, Value: uint64(t.File)}, {Resource: unix.RLIMIT_NOFILE, Value: 64}, {Resource: unix.RLIMIT_CORE}}
+	of := []wire.Limit{{Resource: unix.RLIMIT_CPU, Value: uint64(t.CPU)},
+		{Resource: unix.RLIMIT_FSIZE, Value: uint64(t.File)}, {Resource: unix.RLIMIT_NOFILE, Value: 64},
+		{Resource: unix.RLIMIT_CORE}}
 	if tasks > 0 {
 		of = append(of, wire.Limit{Resource: unix.RLIMIT_NPROC, Value: uint64(tasks)})
 	}
 	if !wire.RaceBuild { // the launcher has it too
-		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)}, wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*t.Memory)})
+		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)},
+			wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*t.Memory)})
 	}
 	c, err := confinement(of, tool())
 	if err != nil {
@@ -87,13 +90,15 @@ const untouched = 64 << 20
 
 // limits are those of a process in which a program runs. A race build has none of memory, as its detector maps terabytes.
 func limits(memory, cpu int64, race bool) []wire.Limit {
-	all := append(common(cpu), wire.Limit{Resource: unix.RLIMIT_STACK, Value: confine.ThreadStack}) // the first thread's stack grows by itself, and does not count as data
+	// the first thread's stack grows by itself, and does not count as data
+	all := append(common(cpu), wire.Limit{Resource: unix.RLIMIT_STACK, Value: confine.ThreadStack})
 	if race {
 		return all
 	}
 	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
 	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
-	return append(all, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(memory + untouched)}, wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*memory)})
+	return append(all, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(memory + untouched)},
+		wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*memory)})
 }
 
 // assemble returns the filter as the kernel takes it.

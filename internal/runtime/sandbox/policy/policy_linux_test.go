@@ -28,7 +28,8 @@ func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
 	t.Helper()
 	var raw []bpf.RawInstruction
 	for b := filter; len(b) > 0; b = b[8:] {
-		raw = append(raw, bpf.RawInstruction{Op: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3], K: binary.NativeEndian.Uint32(b[4:])})
+		raw = append(raw, bpf.RawInstruction{Op: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3],
+			K: binary.NativeEndian.Uint32(b[4:])})
 	}
 	program, ok := bpf.Disassemble(raw)
 	if !ok {
@@ -116,7 +117,9 @@ func holds(t *testing.T, all []seccomp.Condition, c filtered) bool {
 // A filter says of every call what its policy says, whatever stands in the arguments: numbers of other calls, above all.
 func TestFilterMeansPolicy(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID), "runner that is killed": runner(seccomp.ActionKillProcess, markedPID), "program": program(markedPID), "tool": tool()} {
+	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID),
+		"runner that is killed": runner(seccomp.ActionKillProcess, markedPID), "program": program(markedPID),
+		"tool": tool()} {
 		filter, err := assemble(p)
 		if err != nil {
 			t.Fatal(err)
@@ -164,9 +167,11 @@ func TestNarrowedProgramIsARunner(t *testing.T) {
 		narrowing = append(binary.NativeEndian.AppendUint16(narrowing, in.Code), in.Jt, in.Jf)
 		narrowing = binary.NativeEndian.AppendUint32(narrowing, in.K)
 	}
-	first, second, whole := assembled(program(markedPID)), ask(t, narrowing), assembled(runner(seccomp.ActionErrno, markedPID))
+	first, second, whole := assembled(program(markedPID)), ask(t, narrowing),
+		assembled(runner(seccomp.ActionErrno, markedPID))
 	random := rand.New(rand.NewPCG(3, 4))
-	values := []uint64{0, 1, 3, 4, 7, 15, markedPID, wire.EmptyPath, wire.ExecutableFD, unix.AT_EMPTY_PATH, goThread, goThread | unix.CLONE_SETTLS, setFS, unix.PR_SET_VMA, mapFlags, 1 << 40}
+	values := []uint64{0, 1, 3, 4, 7, 15, markedPID, wire.EmptyPath, wire.ExecutableFD, unix.AT_EMPTY_PATH, goThread,
+		goThread | unix.CLONE_SETTLS, setFS, unix.PR_SET_VMA, mapFlags, 1 << 40}
 	narrowed := 0
 	for nr := range uint32(470) {
 		for range 120 {
@@ -174,8 +179,10 @@ func TestNarrowedProgramIsARunner(t *testing.T) {
 			for i := range c.args {
 				c.args[i] = values[random.IntN(len(values))]
 			}
-			started, left, want := first(c) == seccomp.ActionAllow, second(c) == seccomp.ActionAllow, whole(c) == seccomp.ActionAllow
-			if nr == unix.SYS_BRK || nr == unix.SYS_MMAP && c.args[0] > 0 && c.args[0] < wire.EmptyPath+wire.EmptyPathSize {
+			started, left, want := first(c) == seccomp.ActionAllow, second(c) == seccomp.ActionAllow,
+				whole(c) == seccomp.ActionAllow
+			if nr == unix.SYS_BRK || nr == unix.SYS_MMAP && c.args[0] > 0 &&
+				c.args[0] < wire.EmptyPath+wire.EmptyPathSize {
 				want = false
 			}
 			if got := started && left; got != want {
@@ -197,7 +204,8 @@ func TestForeignNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID), "program": program(markedPID), "tool": tool()} {
+	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID),
+		"program": program(markedPID), "tool": tool()} {
 		filter, err := assemble(p)
 		if err != nil {
 			t.Fatal(err)
@@ -224,10 +232,12 @@ func TestToolKeepsTheEmptyPathEmpty(t *testing.T) {
 	}
 	says, anonymous := ask(t, filter), uint64(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	for name, c := range map[string]filtered{
-		"a mapping there":           {nr: unix.SYS_MMAP, args: [6]uint64{wire.EmptyPath, 4096, readWrite, anonymous}},
-		"a mapping below":           {nr: unix.SYS_MMAP, args: [6]uint64{4096, 1 << 31, readWrite, anonymous}},
-		"one that grows downwards":  {nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous | unix.MAP_GROWSDOWN}},
-		"one that is moved":         {nr: unix.SYS_MREMAP, args: [6]uint64{1 << 40, 4096, 4096, unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED, wire.EmptyPath}},
+		"a mapping there": {nr: unix.SYS_MMAP, args: [6]uint64{wire.EmptyPath, 4096, readWrite, anonymous}},
+		"a mapping below": {nr: unix.SYS_MMAP, args: [6]uint64{4096, 1 << 31, readWrite, anonymous}},
+		"one that grows downwards": {nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite,
+			anonymous | unix.MAP_GROWSDOWN}},
+		"one that is moved": {nr: unix.SYS_MREMAP, args: [6]uint64{1 << 40, 4096, 4096,
+			unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED, wire.EmptyPath}},
 		"one that grows":            {nr: unix.SYS_MREMAP, args: [6]uint64{1 << 22, 4096, 1 << 31}},
 		"the end of the data moves": {nr: unix.SYS_BRK, args: [6]uint64{wire.EmptyPath + 4096}},
 	} {
@@ -235,7 +245,8 @@ func TestToolKeepsTheEmptyPathEmpty(t *testing.T) {
 			t.Errorf("%s is allowed", name)
 		}
 	}
-	if low := (filtered{nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous | 0x40}}); runtime.GOARCH == "amd64" && says(low) == seccomp.ActionAllow {
+	if low := (filtered{nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite,
+		anonymous | 0x40}}); runtime.GOARCH == "amd64" && says(low) == seccomp.ActionAllow {
 		t.Error("a mapping in the first two gigabytes is allowed")
 	}
 	if says(filtered{nr: unix.SYS_MMAP, args: [6]uint64{0, 4096, readWrite, anonymous}}) != seccomp.ActionAllow {

@@ -18,7 +18,8 @@ func Program(memory, cpu int64) (*wire.Confinement, error) { return Runner(memor
 
 // Tool returns the limits of a compiler or linker, which writes files.
 func Tool(t *wire.Tools, _ int64) (*wire.Confinement, error) {
-	c := &wire.Confinement{User: wire.Nobody, Limits: []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(t.CPU)}, {Resource: syscall.RLIMIT_FSIZE, Value: uint64(t.File)},
+	c := &wire.Confinement{User: wire.Nobody, Limits: []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(t.CPU)},
+		{Resource: syscall.RLIMIT_FSIZE, Value: uint64(t.File)},
 		{Resource: syscall.RLIMIT_NOFILE, Value: 64}, {Resource: syscall.RLIMIT_CORE}}}
 	return c, nil
 }

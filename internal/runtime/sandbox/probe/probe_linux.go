@@ -106,9 +106,11 @@ func All(b Bounds) map[string]string {
 	probes := map[string]string{}
 	scratch := new([512]byte) // on the heap: a stack moves when it grows
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
-	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(b.Parent), self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
+	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(b.Parent),
+		self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
 		buf: uintptr(unsafe.Pointer(scratch)), lim: uintptr(unsafe.Pointer(limit))}
-	a.passwd, a.tmp, a.nowhere = a.str("/etc/passwd"), a.str("/nonexistent-recurgentd/x"), a.str("/nonexistent-recurgentd")
+	a.passwd, a.tmp, a.nowhere = a.str("/etc/passwd"), a.str("/nonexistent-recurgentd/x"),
+		a.str("/nonexistent-recurgentd")
 	for _, p := range slices.Concat(a.files(), a.network(), a.processes(), a.memory(), a.kernel()) {
 		probes[p.name] = outcome(call(p.nr, p.args...))
 	}
@@ -127,12 +129,15 @@ const Again = "proc: execute the descriptor again"
 func Launched(b Bounds) map[string]string {
 	probes := All(b)
 	page := uintptr(os.Getpagesize())
-	probes["mem: mapping of the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath, page, readWrite, unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
-	probes["mem: mapping over the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath-2*wire.EmptyPathSize, 4*wire.EmptyPathSize, readWrite, unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
+	probes["mem: mapping of the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath, page, readWrite,
+		unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
+	probes["mem: mapping over the empty path"] = outcome(call(unix.SYS_MMAP, wire.EmptyPath-2*wire.EmptyPathSize,
+		4*wire.EmptyPathSize, readWrite, unix.MAP_PRIVATE|unix.MAP_FIXED|anonymous, none, 0))
 	paths := &texts{}
 	for name, at := range map[string][2]uintptr{
-		"proc: execute another descriptor": {wire.AnswerFD, wire.EmptyPath}, "proc: execute the descriptor beside a text": {wire.ExecutableFD, paths.str("")},
-		"proc: execute a path": {wire.ExecutableFD, paths.str("/nonexistent-recurgentd")},
+		"proc: execute another descriptor":           {wire.AnswerFD, wire.EmptyPath},
+		"proc: execute the descriptor beside a text": {wire.ExecutableFD, paths.str("")},
+		"proc: execute a path":                       {wire.ExecutableFD, paths.str("/nonexistent-recurgentd")},
 	} {
 		probes[name] = outcome(call(unix.SYS_EXECVEAT, at[0], at[1], 0, 0, unix.AT_EMPTY_PATH))
 	}
@@ -151,7 +156,8 @@ func Launched(b Bounds) map[string]string {
 func (a *aims) files() []probe {
 	return []probe{
 		{"file: read", unix.SYS_OPENAT, []uintptr{a.at, a.passwd, unix.O_RDONLY}},
-		{"file: environment of the daemon", unix.SYS_OPENAT, []uintptr{a.at, a.str(fmt.Sprintf("/proc/%d/environ", a.parent)), unix.O_RDONLY}},
+		{"file: environment of the daemon", unix.SYS_OPENAT, []uintptr{a.at,
+			a.str(fmt.Sprintf("/proc/%d/environ", a.parent)), unix.O_RDONLY}},
 		{"file: own memory", unix.SYS_OPENAT, []uintptr{a.at, a.str("/proc/self/mem"), unix.O_RDWR}},
 		{"file: create", unix.SYS_OPENAT, []uintptr{a.at, a.tmp, unix.O_CREAT | unix.O_WRONLY, 0o600}},
 		{"file: open how", unix.SYS_OPENAT2, []uintptr{a.at, a.passwd, a.buf, 24}},
@@ -220,7 +226,8 @@ func (a *aims) processes() []probe {
 		{"proc: leave the group", unix.SYS_SETPGID, []uintptr{0, 0}},
 		{"proc: new session", unix.SYS_SETSID, nil},
 		{"proc: priority", unix.SYS_SETPRIORITY, []uintptr{99, a.parent, 0}},
-		{"proc: thread", unix.SYS_CLONE, []uintptr{unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_FS | unix.CLONE_NEWNS}},
+		{"proc: thread", unix.SYS_CLONE,
+			[]uintptr{unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_FS | unix.CLONE_NEWNS}},
 		{"proc: thread by the newer call", unix.SYS_CLONE3, []uintptr{0, 0}},
 		{"proc: scheduler", unix.SYS_SCHED_SETAFFINITY, []uintptr{a.self, 8, a.buf}},
 	}
@@ -229,20 +236,29 @@ func (a *aims) processes() []probe {
 // memory asks for memory that no limit counts, or that can be executed.
 func (a *aims) memory() []probe {
 	return []probe{
-		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
-		{"mem: executable mapping beside a call's number", unix.SYS_MMAP, []uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | unix.PROT_READ | unix.PROT_EXEC, unix.MAP_PRIVATE | anonymous, none, 0}},
-		{"mem: shared mapping beside a call's number", unix.SYS_MMAP, []uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | readWrite, unix.MAP_SHARED | anonymous, none, 0}},
+		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ | unix.PROT_EXEC,
+			unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: executable mapping beside a call's number", unix.SYS_MMAP,
+			[]uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | unix.PROT_READ | unix.PROT_EXEC,
+				unix.MAP_PRIVATE | anonymous, none, 0}},
+		{"mem: shared mapping beside a call's number", unix.SYS_MMAP,
+			[]uintptr{a.self, a.page, unix.SYS_TGKILL<<32 | readWrite, unix.MAP_SHARED | anonymous, none, 0}},
 		{"mem: shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED | anonymous, none, 0}},
-		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
-		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},
-		{"mem: mapping of huge pages", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_HUGETLB | anonymous, none, 0}},
-		{"mem: locked mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite, unix.MAP_PRIVATE | unix.MAP_LOCKED | anonymous, none, 0}},
+		{"mem: validated shared mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite,
+			unix.MAP_SHARED_VALIDATE | anonymous, none, 0}},
+		{"mem: mapping that grows", unix.SYS_MMAP, []uintptr{0, a.page, readWrite,
+			unix.MAP_PRIVATE | unix.MAP_GROWSDOWN | anonymous, none, 0}},
+		{"mem: mapping of huge pages", unix.SYS_MMAP, []uintptr{0, a.page, readWrite,
+			unix.MAP_PRIVATE | unix.MAP_HUGETLB | anonymous, none, 0}},
+		{"mem: locked mapping", unix.SYS_MMAP, []uintptr{0, a.page, readWrite,
+			unix.MAP_PRIVATE | unix.MAP_LOCKED | anonymous, none, 0}},
 		{"mem: mapping of a file", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ, unix.MAP_SHARED, 0, 0}},
 		{"mem: move a mapping", unix.SYS_MREMAP, []uintptr{1, 0, 0, 0, 0}},
 		{"mem: lock", unix.SYS_MLOCK, []uintptr{a.buf &^ (a.page - 1), a.page}},
 		{"mem: lock all", unix.SYS_MLOCKALL, []uintptr{0}},
 		{"mem: attach shared", unix.SYS_SHMAT, []uintptr{none, 0, 0}},
-		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{a.buf &^ (a.page - 1), a.page, unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
+		{"mem: make executable", unix.SYS_MPROTECT, []uintptr{a.buf &^ (a.page - 1), a.page,
+			unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC}},
 		{"mem: protection keys", unix.SYS_PKEY_MPROTECT, []uintptr{0, 0, 0, 0}},
 		{"mem: faults", unix.SYS_USERFAULTFD, []uintptr{0}},
 		{"mem: shared", unix.SYS_SHMGET, []uintptr{0x7265637, a.page, 0}},

@@ -35,7 +35,8 @@ func withoutForm(v reflect.Value, depth int) reflect.Type {
 	case reflect.Interface, reflect.Pointer:
 		return withoutForm(v.Elem(), depth-1)
 	case reflect.Slice, reflect.Array:
-		if k := v.Type().Elem().Kind(); k != reflect.Interface && k != reflect.Pointer && k != reflect.Struct && k != reflect.Map && k != reflect.Slice && k != reflect.Array {
+		if k := v.Type().Elem().Kind(); k != reflect.Interface && k != reflect.Pointer && k != reflect.Struct &&
+			k != reflect.Map && k != reflect.Slice && k != reflect.Array {
 			return nil
 		}
 		parts = items(v)

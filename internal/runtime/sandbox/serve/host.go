@@ -65,18 +65,23 @@ func (h *host) encode(op string, params any) (json.RawMessage, error) {
 	if fault, ok := errors.AsType[*rt.Failure](err); ok {
 		panic(fault) // the engine ends the run
 	}
-	if call, nested := params.(callParams); nested && (err != nil || wire.CheckValue(raw, h.server.cfg.MaxDepth) != nil) {
+	if call, nested := params.(callParams); nested && (err != nil ||
+		wire.CheckValue(raw, h.server.cfg.MaxDepth) != nil) {
 		within := func(raw json.RawMessage) error { return wire.CheckValue(raw, h.server.cfg.MaxDepth-2) }
 		raw, err = h.server.encode(refuse(call, h.server.encode, within))
 	}
 	if err != nil {
-		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable,
+			Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	if len(raw) > wire.MaxAskParam {
-		return nil, &recurgent.Failure{Type: wire.ErrDenied, Message: fmt.Sprintf("%s: the arguments take %d bytes, at most %d are allowed", op, len(raw), wire.MaxAskParam)}
+		return nil, &recurgent.Failure{Type: wire.ErrDenied,
+			Message: fmt.Sprintf("%s: the arguments take %d bytes, at most %d are allowed", op, len(raw),
+				wire.MaxAskParam)}
 	}
 	if err := wire.CheckValue(raw, h.server.cfg.MaxDepth); err != nil {
-		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable, Message: op + ": the arguments have no JSON form: " + err.Error()}
+		return nil, &recurgent.Failure{Type: wire.ErrNonSerializable,
+			Message: op + ": the arguments have no JSON form: " + err.Error()}
 	}
 	return raw, nil
 }

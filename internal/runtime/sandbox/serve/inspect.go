@@ -33,7 +33,8 @@ type refusedCall struct {
 
 // refuse makes the refused call of params, field by field. fits says why a value's JSON form is none that may pass.
 func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(json.RawMessage) error) refusedCall {
-	r := refusedCall{Role: p.Role, Method: p.Method, Args: make([]json.RawMessage, len(p.Args)), Kwargs: make(map[string]json.RawMessage, len(p.Kwargs))}
+	r := refusedCall{Role: p.Role, Method: p.Method, Args: make([]json.RawMessage, len(p.Args)),
+		Kwargs: make(map[string]json.RawMessage, len(p.Kwargs))}
 	safe := func(at string, v any) json.RawMessage {
 		raw, err := encode(v)
 		if err == nil {
@@ -52,7 +53,8 @@ func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(j
 		r.Args[i] = safe("argument "+strconv.Itoa(i+1), v)
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.Kwargs)) {
-		r.Kwargs[wire.ValidText([]byte(k))] = safe("argument "+strconv.Quote(wire.BoundText([]byte(k), 40)), p.Kwargs[k])
+		r.Kwargs[wire.ValidText([]byte(k))] = safe("argument "+strconv.Quote(wire.BoundText([]byte(k), 40)),
+			p.Kwargs[k])
 	}
 	if r.Unsafe == "" {
 		r.Unsafe = "the arguments together have no JSON form"

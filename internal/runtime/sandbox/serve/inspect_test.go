@@ -68,24 +68,30 @@ func TestUnsafeArguments(t *testing.T) {
 	within := func(raw json.RawMessage) error { return wire.CheckValue(raw, 100) }
 	plainly := func(v any) (json.RawMessage, error) { return json.Marshal(v) }
 	for _, tt := range tests {
-		got := refuse(callParams{"r", "m", []any{"before", tt.v, "after"}, map[string]any{"bad": tt.v, "good": true}}, plainly, within)
-		if again := refuse(callParams{"r", "m", []any{"before", tt.v, "after"}, map[string]any{"bad": tt.v, "good": true}}, plainly, within); mustEncode(t, again) != mustEncode(t, got) {
+		got := refuse(callParams{"r", "m", []any{"before", tt.v, "after"}, map[string]any{"bad": tt.v, "good": true}},
+			plainly, within)
+		if again := refuse(callParams{"r", "m", []any{"before", tt.v, "after"},
+			map[string]any{"bad": tt.v, "good": true}}, plainly, within); mustEncode(t, again) != mustEncode(t, got) {
 			t.Errorf("%s: two texts: %s and %s", tt.name, mustEncode(t, got), mustEncode(t, again))
 		}
-		if string(got.Args[0]) != `"before"` || string(got.Args[2]) != `"after"` || string(got.Kwargs["good"]) != "true" {
+		if string(got.Args[0]) != `"before"` || string(got.Args[2]) != `"after"` ||
+			string(got.Kwargs["good"]) != "true" {
 			t.Errorf("%s: the other fields are %s", tt.name, mustEncode(t, got))
 		}
 		if want := tt.want; want != "" && (!sameText(got.Args[1], want) || !sameText(got.Kwargs["bad"], want)) {
 			t.Errorf("%s: got %s and %s, want %s", tt.name, got.Args[1], got.Kwargs["bad"], want)
 		}
-		if strings.HasPrefix(got.Unsafe, "argument 2: ") == tt.safe || strings.Contains(mustEncode(t, got), "0xc") || wire.CheckValue([]byte(mustEncode(t, got)), 200) != nil {
+		if strings.HasPrefix(got.Unsafe, "argument 2: ") == tt.safe || strings.Contains(mustEncode(t, got), "0xc") ||
+			wire.CheckValue([]byte(mustEncode(t, got)), 200) != nil {
 			t.Errorf("%s: %s", tt.name, mustEncode(t, got))
 		}
 	}
 	if text := inspect(wide); len(text) > inspectBytes+10 || !strings.Contains(text, `"k": 0`) {
 		t.Errorf("a wide map is %s", text)
 	}
-	if got := refuse(callParams{Kwargs: map[string]any{"b\xff": math.NaN(), "a": 1}}, plainly, within); mustEncode(t, got) != `{"role":"","method":"","args":[],"kwargs":{"a":1,"b`+"\ufffd"+`":"NaN"},"unsafe":"argument \"b`+"\ufffd"+`\": json: unsupported value: NaN"}` {
+	if got := refuse(callParams{Kwargs: map[string]any{"b\xff": math.NaN(), "a": 1}}, plainly,
+		within); mustEncode(t, got) != `{"role":"","method":"","args":[],"kwargs":{"a":1,"b`+"\ufffd"+
+		`":"NaN"},"unsafe":"argument \"b`+"\ufffd"+`\": json: unsupported value: NaN"}` {
 		t.Errorf("got %s", mustEncode(t, got))
 	}
 }

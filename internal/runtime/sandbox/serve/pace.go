@@ -24,7 +24,8 @@ type Pace struct {
 
 // NewPace returns a Pace for a process that may use memory bytes.
 func NewPace(memory int64) *Pace {
-	return &Pace{heap: uint64(memory / 8), garbage: usualGarbage, figures: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}}
+	return &Pace{heap: uint64(memory / 8), garbage: usualGarbage,
+		figures: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}}
 }
 
 // Ran is called after each run.
@@ -36,7 +37,8 @@ func (p *Pace) Ran() {
 		want = int(min(max(100*(p.heap-alive)/alive, usualGarbage), mostGarbage))
 	}
 	p.made = made
-	if change := want - p.garbage; change < -usualGarbage/4 || change > usualGarbage/4 { // to set it stops the program for a moment
+	// to set it stops the program for a moment
+	if change := want - p.garbage; change < -usualGarbage/4 || change > usualGarbage/4 {
 		p.garbage = want
 		debug.SetGCPercent(want)
 	}

@@ -39,7 +39,8 @@ func TestPace(t *testing.T) {
 		got := debug.SetGCPercent(usualGarbage)
 		debug.SetGCPercent(got)
 		if got != p.garbage || got > step.most || got > usualGarbage != step.more {
-			t.Errorf("%s: %d %% of garbage, noted %d, want at most %d, more than usual: %v", step.what, got, p.garbage, step.most, step.more)
+			t.Errorf("%s: %d %% of garbage, noted %d, want at most %d, more than usual: %v", step.what, got, p.garbage,
+				step.most, step.more)
 		}
 	}
 }

@@ -54,8 +54,10 @@ type input struct {
 
 func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
-	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID, TraceID: run.TraceID, Args: run.Args,
-		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Floats: run.Floats, Decode: plain.Decode}
+	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID,
+		TraceID: run.TraceID, Args: run.Args,
+		Context: make(map[string]any, len(run.Context)), InputHistory: run.InputHistory, Floats: run.Floats,
+		Decode: plain.Decode}
 	if len(run.Kwargs) > len("{}") {
 		if err := json.Unmarshal(run.Kwargs, &o.in.Kwargs); err != nil {
 			return nil, fmt.Errorf("kwargs: %w", err)
@@ -98,7 +100,8 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 		if f.Retriable {
 			end = wire.EndRetriable
 		}
-		return &wire.Answer{End: end, Type: wire.BoundText([]byte(f.Type), 64), Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
+		return &wire.Answer{End: end, Type: wire.BoundText([]byte(f.Type), 64),
+			Message: wire.BoundText([]byte(f.Message), wire.MaxMessage-8)}
 	}
 	if err = formless; err == nil {
 		err = s.fits(raw)
@@ -107,7 +110,8 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 		return faulty(fault.Why)
 	}
 	if err != nil {
-		return failed(wire.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(), "Return plain data: maps, slices, strings, numbers, booleans, nil.")
+		return failed(wire.ErrNonSerializable, "", "the result has no JSON form: "+err.Error(),
+			"Return plain data: maps, slices, strings, numbers, booleans, nil.")
 	}
 	a = &wire.Answer{End: wire.EndValue, Value: raw}
 	if f := s.diff(o, call.Context, a); f != nil {
@@ -122,7 +126,8 @@ func panicked(p *rt.Panic) *wire.Answer {
 		return faulty(p.Message)
 	}
 	if p.Class == rt.ClassInput {
-		return &wire.Answer{End: wire.EndAuthored, Type: wire.ErrInvalidInput, Message: wire.BoundText([]byte(p.Message), wire.MaxMessage-8)}
+		return &wire.Answer{End: wire.EndAuthored, Type: wire.ErrInvalidInput,
+			Message: wire.BoundText([]byte(p.Message), wire.MaxMessage-8)}
 	}
 	message := "panic: " + wire.BoundText([]byte(p.Message), wire.MaxMessage-64) // with room for the line
 	if p.Line > 0 {
@@ -159,7 +164,8 @@ func faulty(why string) *wire.Answer {
 }
 
 func failed(errType, detail, message, hint string) *wire.Answer {
-	return &wire.Answer{End: wire.EndFailure, Type: errType, Message: wire.BoundText([]byte(message), wire.MaxMessage-8), Detail: detail, Hint: hint}
+	return &wire.Answer{End: wire.EndFailure, Type: errType, Message: wire.BoundText([]byte(message),
+		wire.MaxMessage-8), Detail: detail, Hint: hint}
 }
 
 // leftovers reports whether the run left anything behind: goroutines, much memory, or what the program may have put into the state of packages.
@@ -184,7 +190,8 @@ func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 			return faulty(fault.Why)
 		}
 		if err != nil {
-			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k, err), "Keep only plain data in the context.")
+			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q has no JSON form: %v", k,
+				err), "Keep only plain data in the context.")
 		}
 		before, had := o.context[k]
 		if had && (string(before) == string(raw) || s.same(before, raw)) {
@@ -192,7 +199,8 @@ func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 		}
 		total += len(k) + len(raw)
 		if err := s.cfg.Limits().CheckContext([]byte(k), raw, total); err != nil {
-			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q: %v", k, err), "Keep little in the context.")
+			return failed(wire.ErrNonSerializable, "context", fmt.Sprintf("context key %.100q: %v", k, err),
+				"Keep little in the context.")
 		}
 		if change.Set == nil {
 			change.Set = map[string]json.RawMessage{}

@@ -68,8 +68,9 @@ func Launched(engine Engine) int {
 
 // Serve serves the daemon until the pipe closes, which is io.EOF.
 func Serve(r Runner) error {
-	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines, memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}},
-		pace: NewPace(r.Config.Memory)}
+	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines,
+		memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}},
+		pace:   NewPace(r.Config.Memory)}
 	for {
 		kind, payload, err := s.in.Next(maxFrame)
 		if err != nil {
@@ -166,7 +167,8 @@ func (s *server) text(payload []byte) error {
 func check(source string, by Checker) (c *wire.Checked) {
 	defer func() {
 		if v := recover(); v != nil {
-			c = &wire.Checked{Loaded: wire.Loaded{Fault: wire.BoundText([]byte(fmt.Sprintf("rewriting: %v", v)), wire.MaxMessage)}}
+			c = &wire.Checked{Loaded: wire.Loaded{Fault: wire.BoundText([]byte(fmt.Sprintf("rewriting: %v", v)),
+				wire.MaxMessage)}}
 		}
 	}()
 	c = &wire.Checked{}

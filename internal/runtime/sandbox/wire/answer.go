@@ -96,7 +96,8 @@ func (a *Answer) Put(f *Builder) {
 // ParseAnswer takes an answer apart and checks it: the nonce, the form of every value, the bounds.
 func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	p := Parse(payload)
-	a := Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(), Randomness: p.TakeUint()}
+	a := Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(),
+		Randomness: p.TakeUint()}
 	if p.bad {
 		return Answer{}, ErrFrame
 	}
@@ -115,7 +116,8 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	case EndAuthored, EndRetriable:
 		a.Type, a.Message = p.TakeText(MaxMessage), p.TakeText(MaxMessage)
 	case EndFailure:
-		a.Type, a.Message, a.Detail, a.Hint = p.TakeText(64), p.TakeText(MaxMessage), p.TakeText(64), p.TakeText(MaxMessage)
+		a.Type, a.Message, a.Detail, a.Hint = p.TakeText(64), p.TakeText(MaxMessage), p.TakeText(64),
+			p.TakeText(MaxMessage)
 	case EndFault:
 		a.Message = p.TakeText(MaxMessage)
 	default:

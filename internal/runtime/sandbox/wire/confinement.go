@@ -7,9 +7,11 @@ type Confinement struct {
 	User       int               // that the process must have for layer uid
 	Namespaces map[string]string // the daemon's own, for comparison: what Namespaces returns there
 	Landlock   *Ruleset
-	Given      string // the layer's state where Landlock is nil: why there is none, or that the process was started under it
-	Filter     []byte // of seccomp, instructions as the kernel takes them, 8 bytes each; empty where the system has none
-	PID        uint32 // stands in Filter for the process's own number
+	// the layer's state where Landlock is nil: why there is none, or that the process was started under it
+	Given string
+	// of seccomp, instructions as the kernel takes them, 8 bytes each; empty where the system has none
+	Filter []byte
+	PID    uint32 // stands in Filter for the process's own number
 }
 
 // A Limit is a resource limit of the process, soft and hard.

@@ -51,7 +51,8 @@ func (l *Launch) Put(f *Builder) {
 // ParseLaunch returns the launch, which shares memory with the payload.
 func ParseLaunch(payload []byte) (*Launch, error) {
 	p := Parse(payload)
-	l := &Launch{Confine: *takeConfinement(&p), Require: p.TakeStrings(), Path: p.TakeString(), Args: p.TakeStrings(), Env: p.TakeStrings()}
+	l := &Launch{Confine: *takeConfinement(&p), Require: p.TakeStrings(), Path: p.TakeString(), Args: p.TakeStrings(),
+		Env: p.TakeStrings()}
 	l.Dir, l.Keep, l.Files = int(p.TakeUint()), int(p.TakeUint()), int(p.TakeUint())
 	if !p.End() {
 		return nil, ErrFrame

@@ -131,11 +131,13 @@ func takeFacts(p *Parser) *report.Facts {
 }
 
 func factLists(x *report.Facts) []*[]string {
-	return []*[]string{&x.Imports, &x.HistoryPatterns, &x.CapabilityPatterns, &x.Literals, &x.ContextReads, &x.ContextWrites, &x.Hosts, &x.Writes, &x.Tools}
+	return []*[]string{&x.Imports, &x.HistoryPatterns, &x.CapabilityPatterns, &x.Literals, &x.ContextReads,
+		&x.ContextWrites, &x.Hosts, &x.Writes, &x.Tools}
 }
 
 func factFlags(x *report.Facts) []*bool {
-	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock, &x.UsesRandomness, &x.UsesContent, &x.Prints, &x.TakesForZero, &x.DigitsByBind}
+	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock,
+		&x.UsesRandomness, &x.UsesContent, &x.Prints, &x.TakesForZero, &x.DigitsByBind}
 }
 
 func putRefusal(f *Builder, r *report.Refusal) {

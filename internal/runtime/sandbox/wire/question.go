@@ -73,7 +73,8 @@ func (q *Question) Put(f *Builder) {
 // ParseQuestion takes a question of the run with this nonce apart. Its parameters are compact JSON of at most depth levels.
 func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
 	p := Parse(payload)
-	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint(), Data: p.TakeBytes()}
+	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint(),
+		Data: p.TakeBytes()}
 	if !p.End() || q.Nonce != nonce {
 		return q, errors.New("a question that is none")
 	}

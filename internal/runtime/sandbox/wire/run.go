@@ -50,7 +50,8 @@ func (r *Run) Put(f *Builder) {
 // ParseRun takes a run apart. The result shares no memory with the payload: a program reads its arguments later, when the frame is gone.
 func ParseRun(payload []byte) (*Run, error) {
 	p := Parse(payload)
-	r := &Run{Nonce: p.TakeFixed(), Now: time.Unix(0, int64(p.TakeFixed())).UTC(), Seed: p.TakeFixed(), Depth: int(p.TakeUint())}
+	r := &Run{Nonce: p.TakeFixed(), Now: time.Unix(0, int64(p.TakeFixed())).UTC(), Seed: p.TakeFixed(),
+		Depth: int(p.TakeUint())}
 	r.Role, r.Method, r.CallID, r.TraceID = p.TakeString(), p.TakeString(), p.TakeString(), p.TakeString()
 	r.Args = make([]json.RawMessage, p.TakeCount())
 	for i := range r.Args {

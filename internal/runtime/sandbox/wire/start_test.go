@@ -63,7 +63,8 @@ func TestMessagesOfAStartArriveWhole(t *testing.T) {
 	filled(reflect.ValueOf(&facts).Elem())
 	filled(reflect.ValueOf(&refusal).Elem())
 	facts.Fixes = nil // the daemon knows that from another message
-	for _, l := range []Loaded{{Facts: &facts}, {Facts: &report.Facts{}}, {Refusal: &refusal}, {Refusal: &report.Refusal{}}, {Error: "x"}, {Fault: "y"}} {
+	for _, l := range []Loaded{{Facts: &facts}, {Facts: &report.Facts{}}, {Refusal: &refusal},
+		{Refusal: &report.Refusal{}}, {Error: "x"}, {Fault: "y"}} {
 		l.Put(&b)
 		if got, err := ParseLoaded(b.Finish()[frameHead:]); err != nil || !reflect.DeepEqual(*got, l) {
 			t.Errorf("%v: got %+v, want %+v", err, got, l)
@@ -91,7 +92,8 @@ func TestFactsAreBounded(t *testing.T) {
 
 func FuzzParseLoaded(f *testing.F) {
 	var b Builder
-	for _, l := range []Loaded{{Facts: &report.Facts{Imports: []string{"sort"}, UsesArgs: true, Literals: []string{"1"}, Interface: "{}"}},
+	for _, l := range []Loaded{{Facts: &report.Facts{Imports: []string{"sort"}, UsesArgs: true, Literals: []string{"1"},
+		Interface: "{}"}},
 		{Refusal: &report.Refusal{Type: "invalid_code", Line: 3, Errors: []string{"x"}}}, {Error: "x"}, {Fault: "y"}} {
 		l.Put(&b)
 		f.Add(append([]byte(nil), b.Finish()[frameHead:]...))

@@ -38,7 +38,8 @@ type ToolLimit struct {
 }
 
 func (e *ToolLimit) Error() string {
-	return fmt.Sprintf("the program is too large to %s: that needs more %s than the %s that a build may have", e.Tool, e.Bound, e.Most)
+	return fmt.Sprintf("the program is too large to %s: that needs more %s than the %s that a build may have", e.Tool,
+		e.Bound, e.Most)
 }
 
 // MaxNativeText bounds the text of a program's native form, in bytes.

@@ -10,7 +10,8 @@ import (
 func BenchmarkCheckValue(b *testing.B) {
 	var rows []string
 	for i := range 14_000 {
-		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"row number %d","tags":["a","b"],"x":%.1f}`, i, i, 1.5*float64(i)))
+		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"row number %d","tags":["a","b"],"x":%.1f}`, i, i,
+			1.5*float64(i)))
 	}
 	value := []byte("[" + strings.Join(rows, ",") + "]")
 	b.SetBytes(int64(len(value)))

@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzCheckValue(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2.5e3,"x\u00e9",true,null]}`, `1 2`, `[`, `"\ud800"`, `-0`, `01`, `1e999`, "\"\x01\""} {
+	for _, s := range []string{`{"a":[1,2.5e3,"x\u00e9",true,null]}`, `1 2`, `[`, `"\ud800"`, `-0`, `01`, `1e999`,
+		"\"\x01\""} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -23,13 +24,18 @@ func FuzzCheckValue(f *testing.F) {
 
 func TestCheckValue(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{`null`, `true`, `false`, `0`, `-1.5e-3`, `""`, `"é\n\u0041"`, `[]`, `{}`, `[1,[2,{"a":[]}]]`, `{"a":{"b":null}}`, `9007199254740993`} {
+	for _, good := range []string{`null`, `true`, `false`, `0`, `-1.5e-3`, `""`, `"é\n\u0041"`, `[]`, `{}`,
+		`[1,[2,{"a":[]}]]`, `{"a":{"b":null}}`, `9007199254740993`} {
 		if err := CheckValue([]byte(good), 8); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for bad, want := range map[string]error{``: ErrNotJSON, ` 1`: ErrNotCompact, `1 `: ErrNotJSON, `[1, 2]`: ErrNotCompact, `{"a" :1}`: ErrNotJSON, `[1,]`: ErrNotJSON, `{"a":1,}`: ErrNotJSON, `{a:1}`: ErrNotJSON, `nul`: ErrNotJSON, `truex`: ErrNotJSON,
-		`"a`: ErrNotJSON, "\"\n\"": ErrNotJSON, `"\x"`: ErrNotJSON, `"\u12g4"`: ErrNotJSON, "\"\xff\"": ErrNotUTF8, `01`: ErrNotJSON, `1.`: ErrNotJSON, `.5`: ErrNotJSON, `1e`: ErrNotJSON, `+1`: ErrNotJSON, `1e999`: ErrBigNumber, `NaN`: ErrNotJSON,
+	for bad, want := range map[string]error{``: ErrNotJSON, ` 1`: ErrNotCompact, `1 `: ErrNotJSON,
+		`[1, 2]`: ErrNotCompact, `{"a" :1}`: ErrNotJSON, `[1,]`: ErrNotJSON, `{"a":1,}`: ErrNotJSON,
+		`{a:1}`: ErrNotJSON, `nul`: ErrNotJSON, `truex`: ErrNotJSON,
+		`"a`: ErrNotJSON, "\"\n\"": ErrNotJSON, `"\x"`: ErrNotJSON, `"\u12g4"`: ErrNotJSON, "\"\xff\"": ErrNotUTF8,
+		`01`: ErrNotJSON, `1.`: ErrNotJSON, `.5`: ErrNotJSON, `1e`: ErrNotJSON, `+1`: ErrNotJSON, `1e999`: ErrBigNumber,
+		`NaN`:                 ErrNotJSON,
 		`[[[[[[[[[1]]]]]]]]]`: ErrTooDeep, `]`: ErrNotJSON, `{"a"}`: ErrNotJSON, `[1 2]`: ErrNotJSON} {
 		if err := CheckValue([]byte(bad), 8); err != want {
 			t.Errorf("%q: %v, want %v", bad, err, want)

@@ -44,5 +44,6 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 
 // bounds are what a process with that confinement must not get past.
 func bounds(parent int, c *wire.Confinement) probe.Bounds {
-	return probe.Bounds{Parent: parent, Data: uintptr(c.Limit(unix.RLIMIT_DATA)), Mapped: uintptr(c.Limit(unix.RLIMIT_AS))}
+	return probe.Bounds{Parent: parent, Data: uintptr(c.Limit(unix.RLIMIT_DATA)),
+		Mapped: uintptr(c.Limit(unix.RLIMIT_AS))}
 }

@@ -68,8 +68,11 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 
 // needsCompiler is the refusal of a program that no interpreter runs, with what to do about it: nothing is wrong with the program.
 func needsCompiler(why string) *report.Refusal {
-	remedy := "Run a daemon that `make build` has built, or put the Go toolchain of " + runtime.Version() + " on its PATH, and start it without --engine yaegi. `recurgentd doctor` shows what is missing."
-	return &report.Refusal{Type: report.Unsupported, Message: "the program has to be compiled, and there is no Go compiler for it: " + why + ". " + remedy, Hint: remedy}
+	remedy := "Run a daemon that `make build` has built, or put the Go toolchain of " + runtime.Version() +
+		" on its PATH, and start it without --engine yaegi. `recurgentd doctor` shows what is missing."
+	return &report.Refusal{Type: report.Unsupported,
+		Message: "the program has to be compiled, and there is no Go compiler for it: " + why + ". " + remedy,
+		Hint:    remedy}
 }
 
 // Fix repairs what has one reading in a source.

@@ -45,7 +45,8 @@ func TestPlainProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, refusal, err := e.Load(head + "func Run(call *recurgent.Call) (any, error) {\n\tlist := []int{3, 4}\n\treturn list[len(call.Args)], nil\n}\n")
+	facts, refusal, err := e.Load(head +
+		"func Run(call *recurgent.Call) (any, error) {\n\tlist := []int{3, 4}\n\treturn list[len(call.Args)], nil\n}\n")
 	if err != nil || refusal != nil || !strings.HasPrefix(facts.Engine, "yaegi v") {
 		t.Fatalf("got %+v, %+v, %v", facts, refusal, err)
 	}
@@ -64,18 +65,22 @@ func TestPlainProgram(t *testing.T) {
 // Programs that yaegi does not run are refused with the remedy, and so is every program where runners only check. Under each setting the gate makes a text to compile.
 func TestNeedsCompiler(t *testing.T) {
 	t.Parallel()
-	const plain, other = head + "func Run(call *recurgent.Call) (any, error) { return 1, nil }\n", head + "func Run(call *recurgent.Call) (any, error) { f := func() int { return 1 }; return f(), nil }\n"
-	for setting, refused := range map[string][]string{report.EngineYaegi: {other}, report.EngineAuto: {other}, report.EngineGo: {plain, other}} {
+	const plain, other = head + "func Run(call *recurgent.Call) (any, error) { return 1, nil }\n",
+		head + "func Run(call *recurgent.Call) (any, error) { f := func() int { return 1 }; return f(), nil }\n"
+	for setting, refused := range map[string][]string{report.EngineYaegi: {other}, report.EngineAuto: {other},
+		report.EngineGo: {plain, other}} {
 		for _, source := range refused {
 			e, err := NewEngine(setting)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, refusal, err := e.Load(source)
-			if err != nil || refusal == nil || refusal.Type != report.Unsupported || !strings.Contains(refusal.Message, "make build") || !strings.Contains(refusal.Hint, runtime.Version()) {
+			if err != nil || refusal == nil || refusal.Type != report.Unsupported ||
+				!strings.Contains(refusal.Message, "make build") || !strings.Contains(refusal.Hint, runtime.Version()) {
 				t.Errorf("%s: got %+v, %v", setting, refusal, err)
 			}
-			if text, _, refusal, err := e.(*gateEngine).Check(source); err != nil || refusal != nil || !strings.Contains(text, "RecurgentNativeProgram") {
+			if text, _, refusal, err := e.(*gateEngine).Check(
+				source); err != nil || refusal != nil || !strings.Contains(text, "RecurgentNativeProgram") {
 				t.Errorf("%s: got %q, %+v, %v", setting, text, refusal, err)
 			}
 		}

@@ -46,7 +46,8 @@ func restrictThread() error {
 	if c.Landlock == nil {
 		return fmt.Errorf("landlock is %s", c.Given)
 	}
-	allowed := []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"}
+	allowed := []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
+		"/etc/ld.so.cache"}
 	if wire.RaceBuild {
 		allowed = append(allowed, "/proc") // the detector reads its own memory map
 	}

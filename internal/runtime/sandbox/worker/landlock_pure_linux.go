@@ -18,7 +18,8 @@ func landlockFirst() {}
 // that started the process.
 func landlockLayer(c *wire.Confinement, noNewPrivs bool) string {
 	if !noNewPrivs {
-		if _, _, errno := syscall.AllThreadsSyscall6(syscall.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
+		if _, _, errno := syscall.AllThreadsSyscall6(syscall.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0,
+			0); errno != 0 {
 			return "off (" + errno.Error() + ")"
 		}
 	}

@@ -48,7 +48,8 @@ func Open() (in *wire.Reader, out io.Writer) {
 
 // Confine reads the configuration, confines the process, and reports to the daemon that it is ready. The engine is made before, since
 // it may need what confinement forbids.
-func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine, error)) (*wire.Config, Engine, error) {
+func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine,
+	error)) (*wire.Config, Engine, error) {
 	cfg, err := serve.Configure(in)
 	if err != nil {
 		return nil, nil, err

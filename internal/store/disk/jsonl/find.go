@@ -61,7 +61,8 @@ func (l *Log) FindWithin(key uint64, since, until time.Time, visit func(line []b
 		return err
 	}
 	for i, seg := range slices.Backward(l.closed) {
-		if !seg.Newest.IsZero() && seg.Newest.Before(since) || !until.IsZero() && i > 0 && l.closed[i-1].Newest.After(until) {
+		if !seg.Newest.IsZero() && seg.Newest.Before(since) || !until.IsZero() && i > 0 &&
+			l.closed[i-1].Newest.After(until) {
 			continue
 		}
 		offsets, err := l.offsetsOf(seg, key)

@@ -16,7 +16,11 @@ func FuzzLines(f *testing.F) {
 		r := bytes.NewReader(data)
 		whole := int64(bytes.LastIndexByte(data, '\n') + 1)
 		var forward, backward []string
-		if _, err := Forward(t.Context(), r, 0, whole, func(line []byte) (bool, error) { forward = append(forward, string(line)); return false, nil }); err != nil {
+		if _, err := Forward(t.Context(), r, 0, whole, func(line []byte) (bool,
+			error) {
+			forward = append(forward, string(line))
+			return false, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Backward(t.Context(), r, whole, func(line []byte, off int64) (bool, error) {
@@ -32,7 +36,10 @@ func FuzzLines(f *testing.F) {
 		if !slices.Equal(forward, backward) {
 			t.Fatalf("forward %q, backward %q", forward, backward)
 		}
-		if off, err := Bisect(r, whole, func(line []byte) (bool, bool) { return len(line) > 3, len(line) > 0 }); err != nil || off < 0 || off > whole {
+		if off, err := Bisect(r, whole, func(line []byte) (bool, bool) {
+			return len(line) > 3,
+				len(line) > 0
+		}); err != nil || off < 0 || off > whole {
 			t.Fatalf("bisect: %d of %d, %v", off, whole, err)
 		}
 	})

@@ -101,7 +101,8 @@ func LineAt(f io.ReaderAt, off, size int64) ([]byte, error) {
 }
 
 // Forward visits the lines in [off, end) until visit reports that it is done. A line is valid until visit returns.
-func Forward(ctx context.Context, f io.ReaderAt, off, end int64, visit func(line []byte) (bool, error)) (done bool, err error) {
+func Forward(ctx context.Context, f io.ReaderAt, off, end int64,
+	visit func(line []byte) (bool, error)) (done bool, err error) {
 	const chunk = 64 << 10
 	rest := []byte{}
 	buf := make([]byte, chunk)
@@ -136,7 +137,8 @@ func Forward(ctx context.Context, f io.ReaderAt, off, end int64, visit func(line
 
 // Backward visits the lines that end before end, the last first, with their offsets, until visit reports that it is
 // done.
-func Backward(ctx context.Context, f io.ReaderAt, end int64, visit func(line []byte, off int64) (bool, error)) (done bool, err error) {
+func Backward(ctx context.Context, f io.ReaderAt, end int64,
+	visit func(line []byte, off int64) (bool, error)) (done bool, err error) {
 	chunk := int64(32 << 10)
 	var tail []byte // the bytes from off on that belong to a line whose start was not seen yet
 	off := end

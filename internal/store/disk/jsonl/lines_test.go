@@ -16,7 +16,8 @@ func texts() map[string][]string {
 	for i := range 5000 {
 		numbered = append(numbered, fmt.Sprintf("line %04d %s", i, strings.Repeat("y", i%60)))
 	}
-	return map[string][]string{"none": nil, "one": {"one"}, "empty lines": {"", "a", "", "", "b"}, "long": {"a", long, "b", long + long, "c"}, "many": numbered}
+	return map[string][]string{"none": nil, "one": {"one"}, "empty lines": {"", "a", "", "", "b"},
+		"long": {"a", long, "b", long + long, "c"}, "many": numbered}
 }
 
 func file(lines []string) *strings.Reader {
@@ -32,7 +33,8 @@ func TestForwardAndBackwardVisitEachLine(t *testing.T) {
 		f := file(lines)
 		got := []string{}
 		visit := func(line []byte) (bool, error) { got = append(got, string(line)); return false, nil }
-		if done, err := Forward(t.Context(), f, 0, f.Size(), visit); done || err != nil || !slices.Equal(got, append([]string{}, lines...)) {
+		if done, err := Forward(t.Context(), f, 0, f.Size(),
+			visit); done || err != nil || !slices.Equal(got, append([]string{}, lines...)) {
 			t.Errorf("%s forward: got %d lines, done %v, %v, want %d", name, len(got), done, err, len(lines))
 		}
 		got = []string{}
@@ -69,13 +71,20 @@ func TestWalksEndEarly(t *testing.T) {
 		},
 	} {
 		n := 0
-		if done, err := walk(t.Context(), func([]byte) (bool, error) { n++; return n == 3, nil }); !done || err != nil || n != 3 {
+		if done, err := walk(t.Context(), func([]byte) (bool, error) {
+			n++
+			return n == 3,
+				nil
+		}); !done || err != nil || n != 3 {
 			t.Errorf("%s: got done %v, %v after %d lines, want true after 3", name, done, err, n)
 		}
 		if _, err := walk(t.Context(), func([]byte) (bool, error) { return false, fault }); !errors.Is(err, fault) {
 			t.Errorf("%s: got %v, want the visitor's error", name, err)
 		}
-		if _, err := walk(canceled, func([]byte) (bool, error) { return false, nil }); !errors.Is(err, context.Canceled) {
+		if _, err := walk(canceled, func([]byte) (bool, error) {
+			return false,
+				nil
+		}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want that the context has ended", name, err)
 		}
 	}
@@ -85,15 +94,27 @@ func TestWalksStayWithinTheirBounds(t *testing.T) {
 	t.Parallel()
 	f := strings.NewReader("one\ntwo\nthree\nfo")
 	got := []string{}
-	if _, err := Forward(t.Context(), f, 4, 14, func(line []byte) (bool, error) { got = append(got, string(line)); return false, nil }); err != nil || fmt.Sprint(got) != "[two three]" {
+	if _, err := Forward(t.Context(), f, 4, 14, func(line []byte) (bool,
+		error) {
+		got = append(got, string(line))
+		return false, nil
+	}); err != nil || fmt.Sprint(got) != "[two three]" {
 		t.Errorf("forward: got %v, %v, want [two three]", got, err)
 	}
 	got = nil
-	if _, err := Backward(t.Context(), f, 8, func(line []byte, _ int64) (bool, error) { got = append(got, string(line)); return false, nil }); err != nil || fmt.Sprint(got) != "[two one]" {
+	if _, err := Backward(t.Context(), f, 8, func(line []byte, _ int64) (bool,
+		error) {
+		got = append(got, string(line))
+		return false, nil
+	}); err != nil || fmt.Sprint(got) != "[two one]" {
 		t.Errorf("backward: got %v, %v, want [two one]", got, err)
 	}
 	got = nil
-	if _, err := Forward(t.Context(), f, 0, f.Size(), func(line []byte) (bool, error) { got = append(got, string(line)); return false, nil }); err != nil || fmt.Sprint(got) != "[one two three]" {
+	if _, err := Forward(t.Context(), f, 0, f.Size(), func(line []byte) (bool,
+		error) {
+		got = append(got, string(line))
+		return false, nil
+	}); err != nil || fmt.Sprint(got) != "[one two three]" {
 		t.Errorf("a torn last line: got %v, %v, want that it is left out", got, err)
 	}
 }
@@ -115,7 +136,8 @@ func ordered(n, bytes, damaged int) (lines []string, offsets []int64) {
 // Every line is found, or the damaged ones right before it.
 func TestBisectFindsEachLine(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ n, bytes, damaged int }{{500, 30, 0}, {500, 30, 3}, {500, 30, 7}, {40, 9000, 0}, {40, 9000, 3}, {1, 3, 0}, {2, 3, 0}} {
+	for _, c := range []struct{ n, bytes, damaged int }{{500, 30, 0}, {500, 30, 3}, {500, 30, 7}, {40, 9000, 0},
+		{40, 9000, 3}, {1, 3, 0}, {2, 3, 0}} {
 		lines, offsets := ordered(c.n, c.bytes, c.damaged)
 		f := file(lines)
 		readable := func(l []byte) bool { return len(l) > 0 && l[0] != '?' }
@@ -123,7 +145,10 @@ func TestBisectFindsEachLine(t *testing.T) {
 			if !readable([]byte(line)) {
 				continue
 			}
-			got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) { return readable(l) && string(l) >= line, readable(l) })
+			got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) {
+				return readable(l) && string(l) >= line,
+					readable(l)
+			})
 			first := i
 			for first > 0 && !readable([]byte(lines[first-1])) {
 				first--
@@ -132,11 +157,17 @@ func TestBisectFindsEachLine(t *testing.T) {
 				t.Fatalf("%+v, line %d: got %d, %v, want %d to %d", c, i, got, err, offsets[first], offsets[i])
 			}
 		}
-		if got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) { return false, readable(l) }); err != nil || got != f.Size() && c.damaged == 0 {
+		if got, err := Bisect(f, f.Size(), func(l []byte) (bool, bool) {
+			return false,
+				readable(l)
+		}); err != nil || got != f.Size() && c.damaged == 0 {
 			t.Errorf("%+v, behind the end: got %d, %v, want %d", c, got, err, f.Size())
 		}
 	}
-	if got, err := Bisect(strings.NewReader(""), 0, func([]byte) (bool, bool) { return true, true }); got != 0 || err != nil {
+	if got, err := Bisect(strings.NewReader(""), 0, func([]byte) (bool, bool) {
+		return true,
+			true
+	}); got != 0 || err != nil {
 		t.Errorf("empty: got %d, %v", got, err)
 	}
 }
@@ -169,13 +200,20 @@ func TestWalksReportFailedReads(t *testing.T) {
 	if line, err := LineAt(f, 0, size); err != nil || string(line) != lines[0] {
 		t.Errorf("a line before it: got %d bytes, %v", len(line), err)
 	}
-	if _, err := Forward(t.Context(), f, 0, size, func([]byte) (bool, error) { return false, nil }); !errors.Is(err, errRead) {
+	if _, err := Forward(t.Context(), f, 0, size, func([]byte) (bool, error) {
+		return false,
+			nil
+	}); !errors.Is(err, errRead) {
 		t.Errorf("forward: got %v", err)
 	}
-	if _, err := Backward(t.Context(), f, size, func([]byte, int64) (bool, error) { return false, nil }); !errors.Is(err, errRead) {
+	if _, err := Backward(t.Context(), f, size, func([]byte, int64) (bool, error) {
+		return false,
+			nil
+	}); !errors.Is(err, errRead) {
 		t.Errorf("backward: got %v", err)
 	}
-	for _, at := range []int64{100_000, 182_000, 190_000} { // before the middle of the file, in the line there, behind it
+	// before the middle of the file, in the line there, behind it
+	for _, at := range []int64{100_000, 182_000, 190_000} {
 		f.at = at
 		if _, err := Bisect(f, size, func([]byte) (bool, bool) { return false, true }); !errors.Is(err, errRead) {
 			t.Errorf("bisect, readable up to %d of %d: got %v", at, size, err)

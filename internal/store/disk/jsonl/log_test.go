@@ -164,7 +164,8 @@ func TestLogPages(t *testing.T) {
 		l := openLog(t, vfstest.New(), current, nil)
 		l.add(upTo(12)...)
 		for id := range 12 {
-			at, err := l.Locate(Key(fmt.Sprint(id)), func(line []byte) bool { return Member(line, "id") == fmt.Sprint(id) })
+			at, err := l.Locate(Key(fmt.Sprint(id)),
+				func(line []byte) bool { return Member(line, "id") == fmt.Sprint(id) })
 			if err != nil || at == nil {
 				t.Fatalf("%d: got %v, %v", id, at, err)
 			}
@@ -219,7 +220,8 @@ func TestFindWithinSkipsOtherTimes(t *testing.T) {
 			"far later": {start.Add(100 * time.Hour), time.Time{}, id >= 9}, // the current segment is always read
 		} {
 			found := false
-			if err := l.FindWithin(Key(fmt.Sprint(id)), c.since, c.until, func([]byte) bool { found = true; return true }); err != nil || found != c.found {
+			if err := l.FindWithin(Key(fmt.Sprint(id)), c.since, c.until,
+				func([]byte) bool { found = true; return true }); err != nil || found != c.found {
 				t.Errorf("%d %s: got found %v, %v, want %v", id, name, found, err, c.found)
 			}
 		}
@@ -236,19 +238,23 @@ func TestLogDropsItsOldest(t *testing.T) {
 		closed := len(l.closed)
 		var gone []string
 		took := func(line []byte) { gone = append(gone, Member(line, "id")) }
-		if err := l.Drop(func(seg Segment, total int64) bool { return total > 300 && !seg.Newest.IsZero() }, took); err != nil {
+		if err := l.Drop(func(seg Segment, total int64) bool { return total > 300 && !seg.Newest.IsZero() },
+			took); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.closed) == closed || len(l.closed) == 0 {
 			t.Fatalf("got %d of %d closed segments, want fewer but some", len(l.closed), closed)
 		}
 		left := l.ids()
-		if slices.Sort(gone); len(gone)+len(left) != 12 || slices.ContainsFunc(gone, func(id string) bool { return slices.Contains(left, id) }) {
+		if slices.Sort(gone); len(gone)+len(left) != 12 || slices.ContainsFunc(gone,
+			func(id string) bool { return slices.Contains(left, id) }) {
 			t.Errorf("reported %v, %v are left", gone, left)
 		}
 		defer func() {
-			if err := l.Drop(func(Segment, int64) bool { return true }, nil); err != nil || len(l.closed) > 0 || l.find(11) == "" {
-				t.Errorf("got %d closed segments, %v after all were dropped, want none, and the current one", len(l.closed), err)
+			if err := l.Drop(func(Segment, int64) bool { return true },
+				nil); err != nil || len(l.closed) > 0 || l.find(11) == "" {
+				t.Errorf("got %d closed segments, %v after all were dropped, want none, and the current one",
+					len(l.closed), err)
 			}
 		}()
 		oldest, err := l.Oldest()
@@ -275,7 +281,8 @@ func TestEraseKeepsTheOffsets(t *testing.T) {
 		}
 		for id := range 12 {
 			got := l.find(id)
-			if erased := odd([]byte(line(id))); erased && strings.TrimRight(got, " ") != `{"id":""}` || !erased && got != line(id) {
+			if erased := odd([]byte(line(id))); erased && strings.TrimRight(got, " ") != `{"id":""}` || !erased &&
+				got != line(id) {
 				t.Errorf("%d: got %q", id, got)
 			}
 		}
@@ -287,7 +294,8 @@ func TestEraseKeepsTheOffsets(t *testing.T) {
 			t.Errorf("a line as long: got %q", got)
 		}
 		even := func(line []byte) bool { return Member(line, "id") == "2" }
-		if err := l.Erase(even, func(line []byte) []byte { return append(slices.Clone(line), "too long"...) }, time.Time{}); err != nil {
+		if err := l.Erase(even, func(line []byte) []byte { return append(slices.Clone(line), "too long"...) },
+			time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.TrimRight(l.find(2), " "); got != "{}" {

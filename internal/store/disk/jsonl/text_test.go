@@ -11,7 +11,10 @@ func TestTextKeepsItsBuffer(t *testing.T) {
 	var x Text
 	add := func(n int) {
 		t.Helper()
-		if err := x.Add(func(b []byte) ([]byte, error) { return append(b, bytes.Repeat([]byte("x"), n)...), nil }); err != nil {
+		if err := x.Add(func(b []byte) ([]byte, error) {
+			return append(b, bytes.Repeat([]byte("x"), n)...),
+				nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -76,8 +76,10 @@ func TestLock(t *testing.T) {
 			return asked < 3
 		})
 		var locked *LockedError
-		if (err == nil) != tt.locked || asked != tt.asked || err != nil && (!errors.As(err, &locked) || locked.Holder != tt.holder) {
-			t.Errorf("%s: got %v, asked %d times, want locked %v, asked %d times", tt.name, err, asked, tt.locked, tt.asked)
+		if (err == nil) != tt.locked || asked != tt.asked || err != nil &&
+			(!errors.As(err, &locked) || locked.Holder != tt.holder) {
+			t.Errorf("%s: got %v, asked %d times, want locked %v, asked %d times", tt.name, err, asked, tt.locked,
+				tt.asked)
 		}
 		if err == nil {
 			text, readErr := os.ReadFile(f.Name())

@@ -35,7 +35,8 @@ func TestTheSearchIsBounded(t *testing.T) {
 	if _, found := search.next(data, 1); found || search.work >= 0 {
 		t.Errorf("found %v, with %d bytes of work left: the lures cost less than their bound", found, search.work)
 	}
-	if next, _, err := read(append(frame(1, 1, "\x01a"), data...), 1, 0, func(uint64, []byte) error { return nil }); next != 2 || err != nil {
+	if next, _, err := read(append(frame(1, 1, "\x01a"), data...), 1, 0,
+		func(uint64, []byte) error { return nil }); next != 2 || err != nil {
 		t.Errorf("the frame before them: next is %d, %v", next, err)
 	}
 }

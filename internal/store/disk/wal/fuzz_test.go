@@ -54,7 +54,8 @@ func FuzzFrame(f *testing.F) {
 		x.Add(b)
 		frame, lsn, size, ok := readFrame(slices.Concat(x.seal(first), a))
 		entries := listed(frame)
-		if !ok || lsn != first || len(entries) != 2 || !bytes.Equal(entries[0], slices.Concat(a, b)) || !bytes.Equal(entries[1], b) || size != x.Size() {
+		if !ok || lsn != first || len(entries) != 2 || !bytes.Equal(entries[0], slices.Concat(a, b)) ||
+			!bytes.Equal(entries[1], b) || size != x.Size() {
 			t.Fatalf("got %q at %d, %v", entries, lsn, ok)
 		}
 	})

@@ -20,9 +20,10 @@ type Log struct {
 	dir  string
 	size int64 // of a segment
 
-	mu      sync.Mutex
-	idle    sync.Cond  // signals that no Sync is under way
-	syncing bool       // Sync waits for the disk without mu; active stays the same meanwhile; guarded by mu, as all below
+	mu   sync.Mutex
+	idle sync.Cond // signals that no Sync is under way
+	// Sync waits for the disk without mu; active stays the same meanwhile; guarded by mu, as all below
+	syncing bool
 	active  *active    // nil after a failure, until Rotate has opened a new segment
 	old     []inactive // closed segments that were not cut yet, oldest first
 	next    uint64     // lsn of the next entry

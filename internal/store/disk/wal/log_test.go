@@ -110,12 +110,14 @@ func TestLogRotatesAndCuts(t *testing.T) {
 	}
 	dropped := l.Cut(2)
 	if names(dropped) != "1 2" || names(l.Closed()) != "3" || l.Bytes() >= before {
-		t.Errorf("got dropped %s, closed %s, %d of %d bytes, want 1 2, 3 and fewer", names(dropped), names(l.Closed()), l.Bytes(), before)
+		t.Errorf("got dropped %s, closed %s, %d of %d bytes, want 1 2, 3 and fewer", names(dropped), names(l.Closed()),
+			l.Bytes(), before)
 	}
 	if err := Remove(fs, dir, dropped); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := first(contents(t, fs)), numbered(3, "entry 2 with some length", "entry 3 with some length"); !slices.Equal(got, want) {
+	if got, want := first(contents(t, fs)), numbered(3, "entry 2 with some length",
+		"entry 3 with some length"); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if dropped := l.Cut(3); names(dropped) != "3" {
@@ -160,7 +162,8 @@ func TestZerosStandAhead(t *testing.T) {
 		}
 		size, err := f.Size()
 		if err != nil || size <= l.active.bytes || size > room || size > l.active.bytes+zeroAhead {
-			t.Fatalf("got a file of %d bytes, %v, with frames of %d: want zeros behind them, up to %d bytes and to %d", size, err, l.active.bytes, zeroAhead, room)
+			t.Fatalf("got a file of %d bytes, %v, with frames of %d: want zeros behind them, up to %d bytes and to %d",
+				size, err, l.active.bytes, zeroAhead, room)
 		}
 		behind := make([]byte, size-l.active.bytes)
 		if _, err := f.ReadAt(behind, l.active.bytes); err != nil || bytes.Count(behind, []byte{0}) != len(behind) {
@@ -226,7 +229,8 @@ func TestLogRefusesWhatFailed(t *testing.T) {
 				t.Fatalf("got %v, want the injected error", err)
 			}
 			if l.Writable() || l.Next() != 2 || names(l.Closed()) != "1" {
-				t.Errorf("got writable %v, next %d, closed %s, want false, 2 and 1", l.Writable(), l.Next(), names(l.Closed()))
+				t.Errorf("got writable %v, next %d, closed %s, want false, 2 and 1", l.Writable(), l.Next(),
+					names(l.Closed()))
 			}
 			if err := l.Write(batch("refused too"), true); err == nil {
 				t.Error("it took a batch before a new segment was there")
@@ -290,7 +294,8 @@ func TestLogAfterPowerCuts(t *testing.T) {
 			}
 			got := first(contents(t, left))
 			if !slices.Equal(got, all[:prefixes[accepted]]) && !slices.Equal(got, all[:prefixes[began]]) {
-				t.Fatalf("after %v, way %d: got %q, want the first %d or %d entries", op, way, got, prefixes[accepted], prefixes[began])
+				t.Fatalf("after %v, way %d: got %q, want the first %d or %d entries", op, way, got, prefixes[accepted],
+					prefixes[began])
 			}
 		}
 	}
@@ -315,8 +320,9 @@ func TestDamageLeavesAGap(t *testing.T) {
 		entries []string
 		gap     Gap
 	}{
-		"two":   {slices.Concat(numbered(1, "one"), numbered(3, "three"), numbered(4, "four")), Gap{2, 3}},
-		"three": {slices.Concat(numbered(1, "one", "two"), numbered(4, "four")), Gap{3, 4}}, // with nothing behind it but the next segment
+		"two": {slices.Concat(numbered(1, "one"), numbered(3, "three"), numbered(4, "four")), Gap{2, 3}},
+		// with nothing behind it but the next segment
+		"three": {slices.Concat(numbered(1, "one", "two"), numbered(4, "four")), Gap{3, 4}},
 	} {
 		damaged := slices.Clone(data)
 		damaged[strings.Index(string(data), at)] ^= 1
@@ -382,8 +388,9 @@ func (f smallFile) Preallocate(size int64) error {
 func TestSegmentNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
-		"00000000000000000034.wal": true, "checkpoint.json": false, "34.wal": false, "00000000000000000034.wal.corrupt-1": false,
-		"0000000000000000003x.wal": false, "99999999999999999999.wal": false,
+		"00000000000000000034.wal": true, "checkpoint.json": false, "34.wal": false,
+		"00000000000000000034.wal.corrupt-1": false,
+		"0000000000000000003x.wal":           false, "99999999999999999999.wal": false,
 	} {
 		if got := IsSegment(name); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)

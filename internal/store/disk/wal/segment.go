@@ -95,7 +95,8 @@ func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) 
 
 // read gives the entries of a segment's bytes to visit, in order, until limit (0: none). It returns the lsn after the
 // last of them, and the gaps before it.
-func read(data []byte, first, limit uint64, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
+func read(data []byte, first, limit uint64, visit func(lsn uint64,
+	entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next = first
 	search := finder{work: 1<<20 + 16*int64(len(data))}
 	for off := 0; ; {

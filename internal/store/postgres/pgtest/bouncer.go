@@ -22,8 +22,10 @@ func (c *Cluster) Pool(tb testing.TB, database string) string {
 		tb.Fatal(err)
 	}
 	config := strings.Join([]string{"[databases]", "* = host=" + c.primary.dir + " user=" + superuser,
-		"[pgbouncer]", "pool_mode=transaction", "auth_type=any", "listen_port=6432", "unix_socket_dir=" + dir, "unix_socket_mode=0777",
-		"default_pool_size=4", "max_client_conn=500", "server_lifetime=5", "ignore_startup_parameters=extra_float_digits", ""}, "\n")
+		"[pgbouncer]", "pool_mode=transaction", "auth_type=any", "listen_port=6432", "unix_socket_dir=" + dir,
+		"unix_socket_mode=0777",
+		"default_pool_size=4", "max_client_conn=500", "server_lifetime=5",
+		"ignore_startup_parameters=extra_float_digits", ""}, "\n")
 	file := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		tb.Fatal(err)
@@ -44,7 +46,8 @@ func (c *Cluster) Pool(tb testing.TB, database string) string {
 	if err := process.await(ready); err != nil {
 		tb.Fatalf("pgbouncer did not start: %v\n%s", err, out)
 	}
-	return "postgres:///" + database + "?" + url.Values{"user": {superuser}, "host": {dir}, "port": {"6432"}, "sslmode": {"disable"}}.Encode()
+	return "postgres:///" + database + "?" + url.Values{"user": {superuser}, "host": {dir}, "port": {"6432"},
+		"sslmode": {"disable"}}.Encode()
 }
 
 // NewPool is NewDatabase with pgbouncer between, and returns both URLs: the pool's, and the direct one for what a pool in

@@ -131,8 +131,10 @@ func start(o Options) (*Cluster, error) {
 }
 
 func settings(fsync bool) []string {
-	s := []string{"listen_addresses=", "unix_socket_permissions=0777", "max_connections=200", "shared_buffers=32MB", "dynamic_shared_memory_type=mmap",
-		"wal_level=replica", "wal_keep_size=256MB", "hot_standby=on", "log_min_messages=warning", "lc_messages=C", "timezone=UTC"}
+	s := []string{"listen_addresses=", "unix_socket_permissions=0777", "max_connections=200", "shared_buffers=32MB",
+		"dynamic_shared_memory_type=mmap",
+		"wal_level=replica", "wal_keep_size=256MB", "hot_standby=on", "log_min_messages=warning", "lc_messages=C",
+		"timezone=UTC"}
 	if !fsync {
 		s = append(s, "fsync=off", "full_page_writes=off")
 	}
@@ -277,7 +279,8 @@ func (c *Cluster) addStandby() error {
 	}
 	if err == nil {
 		// On the primary alone: a copy that is promoted has no standby that it could wait for.
-		_, err = c.primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'", "SELECT pg_reload_conf()")
+		_, err = c.primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'",
+			"SELECT pg_reload_conf()")
 	}
 	if err == nil {
 		err = c.primary.untilSynchronous()

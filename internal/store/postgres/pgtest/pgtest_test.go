@@ -34,7 +34,8 @@ func psql(t *testing.T, url, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.command("psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql).CombinedOutput()
+	out, err := p.command("psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c",
+		sql).CombinedOutput()
 	if err != nil {
 		t.Fatalf("psql %s: %v\n%s", sql, err, out)
 	}
@@ -113,7 +114,8 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Fatalf("the child wrote %q", out)
 	}
 	// The watcher's last step removes the directory.
-	wait := exec.CommandContext(t.Context(), "/bin/sh", "-c", `while [ -e "$1" ]; do sleep 0.1; done`, "wait", string(dir))
+	wait := exec.CommandContext(t.Context(), "/bin/sh", "-c", `while [ -e "$1" ]; do sleep 0.1; done`, "wait",
+		string(dir))
 	if err := wait.Run(); err != nil {
 		t.Error(err)
 	}
@@ -122,7 +124,8 @@ func TestNothingIsLeft(t *testing.T) {
 // Where the programs lack, the message says what to do.
 func TestMissingPrograms(t *testing.T) {
 	_, err := find("initdb", "no-such-program")
-	if err == nil || !strings.Contains(err.Error(), "no-such-program") || !strings.Contains(err.Error(), "make test-all STEPS=postgres") {
+	if err == nil || !strings.Contains(err.Error(), "no-such-program") ||
+		!strings.Contains(err.Error(), "make test-all STEPS=postgres") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -116,7 +116,8 @@ func (p programs) start(dir string, out io.Writer, stop syscall.Signal, argv ...
 	if err != nil {
 		return nil, errors.Join(err, numberRead.Close(), numberWrite.Close())
 	}
-	cmd := p.prepare(exec.Command("/bin/sh", append([]string{"-c", keep, "keeper", dir, strconv.Itoa(int(stop)), p.paths[argv[0]]}, argv[1:]...)...))
+	cmd := p.prepare(exec.Command("/bin/sh",
+		append([]string{"-c", keep, "keeper", dir, strconv.Itoa(int(stop)), p.paths[argv[0]]}, argv[1:]...)...))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = lifeRead, out, out, []*os.File{numberWrite}
 	err = cmd.Start()
 	_, _ = numberWrite.Close(), lifeRead.Close() // the keeper has its own

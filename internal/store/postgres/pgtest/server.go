@@ -39,7 +39,8 @@ func (s *server) data() string   { return filepath.Join(s.dir, "data") }
 func (s *server) socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
 func (s *server) initialize() error {
-	return s.programs.run("initdb", "-D", s.data(), "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	return s.programs.run("initdb", "-D", s.data(), "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C",
+		"--no-sync", "--no-instructions")
 }
 
 // copyOf makes it a standby of the primary. What it had before is gone.

@@ -141,7 +141,8 @@ func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refus
 // Run runs a program that was built. The request needs neither program nor owner, and has a role and a method of its own where it names none.
 func (b *Bench) Run(ctx context.Context, source string, req sandbox.Request, host sandbox.Host) sandbox.Result {
 	req.Program = sandbox.Program{Source: source, Checksum: agent.Checksum(source)}
-	req.Owner, req.Role, req.Method, req.CallID = agent.Owner{Name: "o"}, cmp.Or(req.Role, "tester"), cmp.Or(req.Method, "run"), "c"
+	req.Owner, req.Role, req.Method, req.CallID = agent.Owner{Name: "o"}, cmp.Or(req.Role, "tester"),
+		cmp.Or(req.Method, "run"), "c"
 	res := b.Pool.Run(ctx, req, host)
 	res.Value = manyAsOne.ReplaceAll(res.Value, []byte("tool."))
 	if res.Failure != nil {

@@ -18,7 +18,8 @@ func (Host) Call(context.Context, string, string, []json.RawMessage, json.RawMes
 	return agent.Outcome{Status: agent.StatusError, ErrorType: "denied", ErrorMessage: "no call here"}
 }
 
-func (Host) Refuse(_ context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage, reason string) agent.Outcome {
+func (Host) Refuse(_ context.Context, _, _ string, _ []json.RawMessage, _ json.RawMessage,
+	reason string) agent.Outcome {
 	return agent.Outcome{Status: agent.StatusError, ErrorType: agent.ErrNonSerializable, ErrorMessage: reason}
 }
 

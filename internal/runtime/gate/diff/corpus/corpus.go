@@ -85,7 +85,8 @@ func Head(text string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
 	for _, p := range allow.Packages() {
-		if p.Path != allow.Host && p.Path != allow.Page && p.Path != "math/rand" && p.Path != "crypto/rand" && regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
+		if p.Path != allow.Host && p.Path != allow.Page && p.Path != "math/rand" && p.Path != "crypto/rand" &&
+			regexp.MustCompile(`\b`+p.Name()+`\.[A-Z]`).MatchString(text) {
 			fmt.Fprintf(&b, "\t%q\n", p.Path)
 		}
 	}

@@ -23,8 +23,10 @@ func init() {
 		{name: "Error", sig: "() string", bodies: text},
 		{name: "Error", sig: "() string", bodies: text},
 		{name: "GoString", sig: "() string", bodies: text},
-		{name: "Format", sig: "(s fmt.State, verb rune)", library: true, bodies: []string{formatBody, "\tfmt.Fprintf(s, fmt.FormatString(s, verb), len(SELF))\n"}},
-		{name: "Scan", sig: "(s fmt.ScanState, verb rune) error", changes: true, library: true, bodies: []string{scanBody, scanRunesBody}},
+		{name: "Format", sig: "(s fmt.State, verb rune)", library: true,
+			bodies: []string{formatBody, "\tfmt.Fprintf(s, fmt.FormatString(s, verb), len(SELF))\n"}},
+		{name: "Scan", sig: "(s fmt.ScanState, verb rune) error", changes: true, library: true,
+			bodies: []string{scanBody, scanRunesBody}},
 		{name: "MarshalJSON", sig: "() ([]byte, error)", bodies: []string{
 			"\treturn []byte(strconv.QuoteToGraphic(fmt.Sprint(len(SELF)))), nil\n",
 			"\treturn []byte(`{\"b\": [1, {}], \"a\":  null}`), nil\n",
@@ -35,18 +37,26 @@ func init() {
 		{name: "AppendText", sig: "(b []byte) ([]byte, error)", bodies: []string{"\treturn append(b, SELF...), nil\n"}},
 		{name: "UnmarshalJSON", sig: "(b []byte) error", changes: true, bodies: []string{unmarshalBody}},
 		{name: "UnmarshalText", sig: "(b []byte) error", changes: true, bodies: []string{unmarshalBody}},
-		{name: "MarshalXML", sig: "(e *xml.Encoder, start xml.StartElement) error", library: true, bodies: []string{marshalXMLBody, "\treturn e.EncodeElement(len(SELF), start)\n", "\treturn nil\n"}},
-		{name: "UnmarshalXML", sig: "(d *xml.Decoder, start xml.StartElement) error", changes: true, library: true, bodies: []string{unmarshalXMLBody, "\tlogø(NAME, start.Name.Local)\n\treturn d.Skip()\n"}},
+		{name: "MarshalXML", sig: "(e *xml.Encoder, start xml.StartElement) error", library: true,
+			bodies: []string{marshalXMLBody, "\treturn e.EncodeElement(len(SELF), start)\n", "\treturn nil\n"}},
+		{name: "UnmarshalXML", sig: "(d *xml.Decoder, start xml.StartElement) error", changes: true, library: true,
+			bodies: []string{unmarshalXMLBody, "\tlogø(NAME, start.Name.Local)\n\treturn d.Skip()\n"}},
 		{name: "MarshalXMLAttr", sig: "(name xml.Name) (xml.Attr, error)", bodies: []string{
 			"\treturn xml.Attr{Name: name, Value: SELF}, nil\n", "\treturn xml.Attr{}, nil\n"}},
-		{name: "UnmarshalXMLAttr", sig: "(attr xml.Attr) error", changes: true, bodies: []string{"\tlogø(NAME, attr.Name.Local, attr.Value)\n\t*v = MADE(attr.Value)\n\treturn nil\n"}},
+		{name: "UnmarshalXMLAttr", sig: "(attr xml.Attr) error", changes: true,
+			bodies: []string{"\tlogø(NAME, attr.Name.Local, attr.Value)\n\t*v = MADE(attr.Value)\n\treturn nil\n"}},
 		{name: "IsZero", sig: "() bool", bodies: []string{"\treturn len(SELF)%2 == 0\n"}},
-		{name: "Is", sig: "(target error) bool", bodies: []string{"\treturn target != nil && len(SELF)%2 == 0\n", "\t_, ok := target.(fmt.Stringer)\n\treturn ok\n"}},
+		{name: "Is", sig: "(target error) bool", bodies: []string{"\treturn target != nil && len(SELF)%2 == 0\n",
+			"\t_, ok := target.(fmt.Stringer)\n\treturn ok\n"}},
 		{name: "As", sig: "(target any) bool", bodies: []string{asBody}},
-		{name: "Unwrap", sig: "() error", bodies: []string{"\treturn nil\n", "\treturn errors.ErrUnsupported\n", "\treturn fmt.Errorf(\"inner\")\n"}},
-		{name: "Unwrap", sig: "() []error", bodies: []string{"\treturn nil\n", "\treturn []error{errors.New(\"one\"), nil, fmt.Errorf(\"two: %w\", errors.ErrUnsupported)}\n"}},
-		{name: "Write", sig: "(b []byte) (int, error)", bodies: []string{"\tlogø(NAME, strconv.Itoa(len(b)), string(b[:min(len(b), 9)]))\n\tif len(b)%7 == 6 {\n\t\treturn len(b) / 2, errors.New(\"no room\")\n\t}\n\treturn len(b), nil\n"}},
-		{name: "Read", sig: "(b []byte) (int, error)", bodies: []string{"\tn := copy(b, NAME+\"\\n\"+SELF)\n\tif n%3 == 0 {\n\t\treturn n, io.EOF\n\t}\n\treturn n, nil\n"}},
+		{name: "Unwrap", sig: "() error", bodies: []string{"\treturn nil\n", "\treturn errors.ErrUnsupported\n",
+			"\treturn fmt.Errorf(\"inner\")\n"}},
+		{name: "Unwrap", sig: "() []error", bodies: []string{"\treturn nil\n",
+			"\treturn []error{errors.New(\"one\"), nil, fmt.Errorf(\"two: %w\", errors.ErrUnsupported)}\n"}},
+		{name: "Write", sig: "(b []byte) (int, error)",
+			bodies: []string{"\tlogø(NAME, strconv.Itoa(len(b)), string(b[:min(len(b), 9)]))\n\tif len(b)%7 == 6 {\n\t\treturn len(b) / 2, errors.New(\"no room\")\n\t}\n\treturn len(b), nil\n"}},
+		{name: "Read", sig: "(b []byte) (int, error)",
+			bodies: []string{"\tn := copy(b, NAME+\"\\n\"+SELF)\n\tif n%3 == 0 {\n\t\treturn n, io.EOF\n\t}\n\treturn n, nil\n"}},
 	}
 }
 
@@ -131,7 +141,8 @@ func (g *gen) calledBody(d *declaration, m *method, self, made string) string {
 	if i < 0 {
 		return ""
 	}
-	return strings.NewReplacer("SELF", self, "NAME", `"`+d.name+"."+m.name+`"`, "MADE", made, "TYPE", d.self).Replace(pick(g, called[i].bodies...))
+	return strings.NewReplacer("SELF", self, "NAME", `"`+d.name+"."+m.name+`"`, "MADE", made, "TYPE",
+		d.self).Replace(pick(g, called[i].bodies...))
 }
 
 // ofLibrary reports whether only the library can make a method's arguments.

@@ -29,7 +29,8 @@ func literals(g *gen, t types.Type) string {
 	logø(@shT(fixed[2]))
 `, "FIRST", first)
 	bare := types.NewStruct(fieldsOf(st), nil)
-	return body + fmt.Sprintf("\ttype bare %s\n\tv := bare(@mkT)\n\tw := (@T)(v)\n\tp := (*bare)(&w)\n\t*p = bare(@mkT)\n\tlogø(@shT((@T)(v)), @shT(w), fmt.Sprintf(\"%%T %%T\", v, p))\n", typeText(bare))
+	return body + fmt.Sprintf(
+		"\ttype bare %s\n\tv := bare(@mkT)\n\tw := (@T)(v)\n\tp := (*bare)(&w)\n\t*p = bare(@mkT)\n\tlogø(@shT((@T)(v)), @shT(w), fmt.Sprintf(\"%%T %%T\", v, p))\n", typeText(bare))
 }
 
 func fieldsOf(st *types.Struct) []*types.Var {
@@ -45,7 +46,8 @@ func constraints(g *gen, t types.Type) string {
 	body := "\tv := @mkT\n"
 	if text := coreConstraint(t); text != "" {
 		name := g.fresh("core") + mark
-		g.add("%s", g.fill("func "+name+"[X "+text+"](x X, more ...X) (out @T, list []X) {\n\tvar z X\n\tfor _, m := range append(more, x) {\n\t\tz = m\n\t\tlist = append(list, X(z))\n\t}\n"+
+		g.add("%s", g.fill("func "+name+"[X "+text+
+			"](x X, more ...X) (out @T, list []X) {\n\tvar z X\n\tfor _, m := range append(more, x) {\n\t\tz = m\n\t\tlist = append(list, X(z))\n\t}\n"+
 			"\tlogø(fmt.Sprintf(\"%T %T\", z, list))\n\treturn (@T)(z), list\n}\n", map[string]types.Type{"T": t}))
 		body += "\to, list := " + name + "(v, @mkT)\n\tlogø(@shT(o), strconv.Itoa(len(list)), @shT(list[0]))\n"
 	}
@@ -63,7 +65,8 @@ func constraints(g *gen, t types.Type) string {
 		if types.IsInterface(t) {
 			head, call = "[X interface{ "+m.Obj().Name()+signatureText(sig)+" }](x X)", "x."+m.Obj().Name()
 		}
-		g.add("func %s%s {\n\tr := new%s(5, 60)\n\tr.n(2)\n\tf := %s\n\ttry%[3]s(%[5]q, func() {\n%s\t})\n\t%s\n}\n", name, head, mark, call, m.Obj().Name(), g.logCall("f("+join(g.arguments(sig))+")", sig),
+		g.add("func %s%s {\n\tr := new%s(5, 60)\n\tr.n(2)\n\tf := %s\n\ttry%[3]s(%[5]q, func() {\n%s\t})\n\t%s\n}\n",
+			name, head, mark, call, m.Obj().Name(), g.logCall("f("+join(g.arguments(sig))+")", sig),
 			pick(g, "log"+mark+"(fmt.Sprintf(\"%T\", x))", "sink"+mark+" = x", "churn"+mark+"(3)"))
 		body += "\ttryø(\"with\", func() { " + use + " })\n"
 	}

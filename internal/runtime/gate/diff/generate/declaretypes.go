@@ -59,7 +59,8 @@ func (g *gen) structure(params []string, depth int) string {
 		typ := g.typ(params, depth)
 		tag := ""
 		if name[0] == 'F' && g.percent(25) {
-			tag = " `" + pick(g, `json:"a%d"`, `json:"b%d,omitempty"`, `json:",omitzero"`, `json:"-"`, `json:"c%d,string"`, `xml:"d%d,attr"`, `xml:"e>f%d"`, `json:"x" xml:"y%d,omitempty"`) + "`"
+			tag = " `" + pick(g, `json:"a%d"`, `json:"b%d,omitempty"`, `json:",omitzero"`, `json:"-"`,
+				`json:"c%d,string"`, `xml:"d%d,attr"`, `xml:"e>f%d"`, `json:"x" xml:"y%d,omitempty"`) + "`"
 			tag = strings.ReplaceAll(tag, "%d", fmt.Sprint(i))
 		}
 		switch {
@@ -86,17 +87,20 @@ func (g *gen) reference(params []string) string {
 		return d.name + "[" + strings.Join(params, ", ") + "]"
 	}
 	if len(params) > 0 {
-		return pick(g, g.named[0].name, g.named[len(g.named)/2].text()[len("type "):len("type ")+len(g.named[len(g.named)/2].name)])
+		return pick(g, g.named[0].name,
+			g.named[len(g.named)/2].text()[len("type "):len("type ")+len(g.named[len(g.named)/2].name)])
 	}
 	args := []string{g.leaf(nil)}
 	if strings.HasPrefix(d.params, "[K") {
-		args = append([]string{pick(g, "string", "int", "bool", "[2]int8", g.named[g.IntN(len(g.named))].name)}, args...)
+		args = append([]string{pick(g, "string", "int", "bool", "[2]int8", g.named[g.IntN(len(g.named))].name)},
+			args...)
 	}
 	return d.name + "[" + strings.Join(args, ", ") + "]"
 }
 
 func (g *gen) basic() string {
-	return pick(g, "int", "int", "string", "string", "string", "bool", "float64", "byte", "rune", "int8", "uint16", "int64", "uint64", "float32", "complex128", "uint", "complex64", "uintptr")
+	return pick(g, "int", "int", "string", "string", "string", "bool", "float64", "byte", "rune", "int8", "uint16",
+		"int64", "uint64", "float32", "complex128", "uint", "complex64", "uintptr")
 }
 
 func (g *gen) leaf(params []string) string {

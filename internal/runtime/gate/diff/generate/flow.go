@@ -26,7 +26,9 @@ type flow struct {
 // flowFunction adds a function and returns its name.
 func (g *gen) flowFunction(calls []string) string {
 	name := g.fresh("flow") + mark
-	f := &flow{gen: g, budget: 12 + g.IntN(25), used: map[string]bool{}, vars: []string{"x", "y", "arr[1]", "st.n", "pp.n", "*ip"}, fixed: []string{"p", "len(fs)", "m[1]"}, calls: calls, result: "x"}
+	f := &flow{gen: g, budget: 12 + g.IntN(25), used: map[string]bool{},
+		vars: []string{"x", "y", "arr[1]", "st.n", "pp.n", "*ip"}, fixed: []string{"p", "len(fs)", "m[1]"},
+		calls: calls, result: "x"}
 	f.result = pick(g, "", "x + y", "p", pick(g, append(calls, "neg"+mark)...)+"(x)")
 	fmt.Fprintf(&f.b, "func %s(p int) (x int) {\n\ty, arr, fs, m := p+1, [3]int{1, 2, 3}, []func() int(nil), map[int]int{1: p}\n\tst := struct{ n, k int }{p, 2}\n\tpp := &st\n\tip := &arr[2]\n\t_, _ = pp, ip\n", name)
 	f.line("step%s()", mark)
@@ -55,7 +57,8 @@ func (f *flow) block() {
 
 func (f *flow) expr(depth int) string {
 	if depth <= 0 || f.percent(30) {
-		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...), fmt.Sprint(f.IntN(9)))
+		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...),
+			fmt.Sprint(f.IntN(9)))
 	}
 	a, b := f.expr(depth-1), f.expr(depth-1)
 	switch f.IntN(12) {
@@ -85,7 +88,8 @@ func (f *flow) expr(depth int) string {
 
 func (f *flow) cond() string {
 	a, b := f.expr(1), f.expr(1)
-	return pick(f.gen, a+"%2 == 0", a+" < "+b, a+" != "+b, a+" > 3 && "+b+"%3 != 1", a+"&1 == 0 || "+b+" < 5", "!("+a+" >= "+b+")")
+	return pick(f.gen, a+"%2 == 0", a+" < "+b, a+" != "+b, a+" > 3 && "+b+"%3 != 1", a+"&1 == 0 || "+b+" < 5",
+		"!("+a+" >= "+b+")")
 }
 
 func (f *flow) statement() {
@@ -93,7 +97,8 @@ func (f *flow) statement() {
 		f.line("log%s(fmt.Sprint(%s))", mark, pick(f.gen, f.vars...))
 		return
 	}
-	statements := []func(){f.assign, f.assign, f.assign, f.declare, f.ifElse, f.ifElse, f.loop, f.loop, f.loop, f.rangeFunc, f.rangeFunc, f.switches, f.switches,
+	statements := []func(){f.assign, f.assign, f.assign, f.declare, f.ifElse, f.ifElse, f.loop, f.loop, f.loop,
+		f.rangeFunc, f.rangeFunc, f.switches, f.switches,
 		f.deferred, f.literal, f.attempted, f.jump, f.jump, f.gotos, f.closure, f.selects, f.parallel}
 	pick(f.gen, statements...)()
 }
@@ -217,7 +222,9 @@ func (f *flow) attempted() {
 	f.line("try%s(\"flow\", func() {", mark)
 	f.inLiteral(func() {
 		f.block()
-		f.line("if %s {\n\t\t%s\n\t}", f.cond(), pick(f.gen, "panic(fmt.Sprint(\"p\", x))", "panic(errors.New(\"e\"))", "arr[x&3+1]++", "x /= y & 1", "var none map[string]int\n\t\tnone[\"a\"] = x", "pp := (*struct{ n int })(nil)\n\t\tpp.n = y", "sink"+mark+" = any(x).(string)", "fs[x&1+len(fs)]()"))
+		f.line("if %s {\n\t\t%s\n\t}", f.cond(), pick(f.gen, "panic(fmt.Sprint(\"p\", x))", "panic(errors.New(\"e\"))",
+			"arr[x&3+1]++", "x /= y & 1", "var none map[string]int\n\t\tnone[\"a\"] = x",
+			"pp := (*struct{ n int })(nil)\n\t\tpp.n = y", "sink"+mark+" = any(x).(string)", "fs[x&1+len(fs)]()"))
 	})
 	f.line("})")
 }

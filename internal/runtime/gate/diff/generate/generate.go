@@ -111,7 +111,8 @@ func typeText(t types.Type) string {
 		return p.Name()
 	})
 	// Aliases since Go 1.27, of packages that programs do not import.
-	return strings.NewReplacer("jsontext.Value", "json.RawMessage", "jsontext.Options", "json.Options", "jsonopts.Options", "json.Options").Replace(text)
+	return strings.NewReplacer("jsontext.Value", "json.RawMessage", "jsontext.Options", "json.Options",
+		"jsonopts.Options", "json.Options").Replace(text)
 }
 
 func (g *gen) finish(seed uint64) Program {
@@ -150,5 +151,7 @@ func imports(text string) string {
 func notOfName(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // importable are the packages that generated programs use.
-var importable = []string{"recurgent", "bufio", "bytes", "cmp", "container/heap", "container/list", "container/ring", "encoding/binary", "encoding/json", "encoding/xml", "errors",
-	"fmt", "io", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8"}
+var importable = []string{"recurgent", "bufio", "bytes", "cmp", "container/heap", "container/list", "container/ring",
+	"encoding/binary", "encoding/json", "encoding/xml", "errors",
+	"fmt", "io", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort",
+	"strconv", "strings", "time", "unicode", "unicode/utf8"}

@@ -28,8 +28,10 @@ var hosts = sync.OnceValue(func() []host {
 		return pkg.Scope().Lookup(name).Type()
 	}
 	return []host{
-		{find("time", "Time"), "time.Unix(r.int()%4e9, int64(r.n(2))*5e8).UTC()", "time.Time(v).Format(time.RFC3339Nano)"},
-		{find("net/netip", "Addr"), "netip.AddrFrom4([4]byte{10, 0, byte(r.n(2)), byte(r.n(4))})", "netip.Addr(v).String()"},
+		{find("time", "Time"), "time.Unix(r.int()%4e9, int64(r.n(2))*5e8).UTC()",
+			"time.Time(v).Format(time.RFC3339Nano)"},
+		{find("net/netip", "Addr"), "netip.AddrFrom4([4]byte{10, 0, byte(r.n(2)), byte(r.n(4))})",
+			"netip.Addr(v).String()"},
 	}
 })
 
@@ -50,15 +52,20 @@ func isStruct(t types.Type) bool {
 }
 
 var (
-	heldHosts     = []string{"time.Time", "time.Duration", "netip.Addr", "json.Number", "json.RawMessage", "xml.Name", "fmt.Stringer", "sort.StringSlice", "error", "any"}
-	embeddedHosts = []string{"time.Time", "*time.Time", "time.Duration", "netip.Addr", "json.RawMessage", "fmt.Stringer", "sort.StringSlice", "error", "sort.Interface"}
+	heldHosts = []string{"time.Time", "time.Duration", "netip.Addr", "json.Number", "json.RawMessage", "xml.Name",
+		"fmt.Stringer", "sort.StringSlice", "error", "any"}
+	embeddedHosts = []string{"time.Time", "*time.Time", "time.Duration", "netip.Addr", "json.RawMessage",
+		"fmt.Stringer", "sort.StringSlice", "error", "sort.Interface"}
 )
 
 // callable reports whether programs call a method: one of their own, or one of the standard library whose parameters and results they
 // have.
 func callable(m types.Object) bool {
-	return m.Pkg() == nil || m.Pkg().Path() == "tool" && !ofLibrary(m) || slices.Contains([]string{"Unix", "IsZero", "Year", "Add", "Equal", "After", "Sub", "Compare", "Weekday", "String",
-		"MarshalJSON", "MarshalText", "Seconds", "Round", "Abs", "Is4", "Next", "IsValid", "Less", "Int64", "Len", "Swap", "Sort"}, m.Name())
+	return m.Pkg() == nil || m.Pkg().Path() == "tool" && !ofLibrary(m) ||
+		slices.Contains([]string{"Unix", "IsZero", "Year", "Add", "Equal", "After", "Sub", "Compare", "Weekday",
+			"String",
+			"MarshalJSON", "MarshalText", "Seconds", "Round", "Abs", "Is4", "Next", "IsValid", "Less", "Int64", "Len",
+			"Swap", "Sort"}, m.Name())
 }
 
 // reach visits t and every type that values of t lead to, until visit returns false.

@@ -104,7 +104,8 @@ func (g *gen) methodCalls(t types.Type) string {
 	for range min(4, len(methods)) {
 		sel := pick(g, methods...)
 		byValue := set.Lookup(sel.Obj().Pkg(), sel.Obj().Name()) != nil
-		fmt.Fprintf(&b, "\ttry%s(%q, func() {\n%s\t})\n", mark, sel.Obj().Name(), g.methodCall(t, sel.Obj().Name(), sel.Obj().Type().(*types.Signature), byValue))
+		fmt.Fprintf(&b, "\ttry%s(%q, func() {\n%s\t})\n", mark, sel.Obj().Name(),
+			g.methodCall(t, sel.Obj().Name(), sel.Obj().Type().(*types.Signature), byValue))
 	}
 	b.WriteString(g.fill("\tlog"+mark+"(@shT(v))\n", map[string]types.Type{"T": t}))
 	return b.String()
@@ -154,7 +155,8 @@ func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValu
 	case 4:
 		return "\t\tdefer v." + name + "(" + list + ")\n\t\t" + change + "\n\t\tchurn" + mark + "(9)\n"
 	case 5:
-		return "\t\tfor range 2 {\n\t\t\tdefer func() { _ = recover() }()\n\t\t\tdefer v." + name + "(" + list + ")\n\t\t\t" + change + "\n\t\t}\n"
+		return "\t\tfor range 2 {\n\t\t\tdefer func() { _ = recover() }()\n\t\t\tdefer v." + name + "(" + list +
+			")\n\t\t\t" + change + "\n\t\t}\n"
 	}
 	return before + g.logCall(pick(g, ways...), sig)
 }
@@ -184,5 +186,6 @@ func (g *gen) logCall(call string, sig *types.Signature) string {
 		names = append(names, name)
 		shows = append(shows, g.show(sig.Results().At(i).Type())+"("+name+")")
 	}
-	return "\t\t" + strings.Join(names, ", ") + " := " + call + "\n\t\tlog" + mark + "(" + strings.Join(shows, ", ") + ")\n"
+	return "\t\t" + strings.Join(names, ", ") + " := " + call + "\n\t\tlog" + mark + "(" + strings.Join(shows, ", ") +
+		")\n"
 }

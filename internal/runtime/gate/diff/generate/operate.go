@@ -67,7 +67,8 @@ func kind[T types.Type](t types.Type) bool {
 func concrete(t types.Type) bool { return !types.IsInterface(t) }
 
 func hasMethods(t types.Type) bool {
-	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) && types.NewMethodSet(types.NewPointer(t)).Len() > 0
+	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) &&
+		types.NewMethodSet(types.NewPointer(t)).Len() > 0
 }
 
 // streams reports whether values of t, or pointers to them, write or read.
@@ -91,9 +92,12 @@ func (g *gen) signatureCalls(sig *types.Signature, text string) string {
 	if text != "" {
 		return text
 	}
-	body := "\tf := @mkT\n\ttry" + mark + "(\"call\", func() {\n" + g.logCall("f("+join(g.arguments(sig))+")", sig) + "\t})\n"
-	body += "\tg := f\n\tlist := []@T{f, nil, g}\n\tfor _, h := range list {\n\t\ttry" + mark + "(\"call\", func() {\n" + g.logCall("h("+join(g.arguments(sig))+")", sig) + "\t\t})\n\t}\n"
-	body += "\ttry" + mark + "(\"defer\", func() {\n\t\tvar none @T\n\t\tdefer none(" + join(g.arguments(sig)) + ")\n\t\tlog" + mark + "(\"before\")\n\t})\n"
+	body := "\tf := @mkT\n\ttry" + mark + "(\"call\", func() {\n" + g.logCall("f("+join(g.arguments(sig))+")", sig) +
+		"\t})\n"
+	body += "\tg := f\n\tlist := []@T{f, nil, g}\n\tfor _, h := range list {\n\t\ttry" + mark +
+		"(\"call\", func() {\n" + g.logCall("h("+join(g.arguments(sig))+")", sig) + "\t\t})\n\t}\n"
+	body += "\ttry" + mark + "(\"defer\", func() {\n\t\tvar none @T\n\t\tdefer none(" + join(g.arguments(sig)) +
+		")\n\t\tlog" + mark + "(\"before\")\n\t})\n"
 	return body
 }
 
@@ -132,7 +136,9 @@ func typeSwitch(g *gen, t types.Type) string {
 	for range 2 {
 		values += ", " + g.maker(pick(g, g.pool...)) + "(r, 1)"
 	}
-	return "\tfor _, v := range []any{" + values + "} {\n\t\tswitch x := v.(type) {\n" + cases + "\t\tcase nil:\n\t\t\tlog" + mark + "(\"nil\")\n\t\tdefault:\n\t\t\tlog" + mark + "(fmt.Sprintf(\"other %T\", x))\n\t\t}\n\t}\n"
+	return "\tfor _, v := range []any{" + values + "} {\n\t\tswitch x := v.(type) {\n" + cases +
+		"\t\tcase nil:\n\t\t\tlog" + mark + "(\"nil\")\n\t\tdefault:\n\t\t\tlog" + mark +
+		"(fmt.Sprintf(\"other %T\", x))\n\t\t}\n\t}\n"
 }
 
 // assertions writes assertions of interfaces to types and interfaces.
@@ -141,7 +147,8 @@ func assertions(g *gen, t types.Type) string {
 	for range 3 {
 		c := pick(g, g.pool...)
 		body += fmt.Sprintf("\tif x, ok := v.(%s); ok {\n\t\tlog%s(\"is\", %s(x))\n\t} else {\n\t\tlog%s(\"is not\", %s(x))\n\t}\n", typeText(c), mark, g.show(c), mark, g.show(c))
-		body += fmt.Sprintf("\ttry%s(\"assertion\", func() { log%s(%s(v.(%s))) })\n", mark, mark, g.show(c), typeText(c))
+		body += fmt.Sprintf("\ttry%s(\"assertion\", func() { log%s(%s(v.(%s))) })\n", mark, mark, g.show(c),
+			typeText(c))
 	}
 	return body
 }
@@ -149,13 +156,16 @@ func assertions(g *gen, t types.Type) string {
 // conversions writes conversions between t and types of the pool.
 func conversions(g *gen, t types.Type) string {
 	body := ""
-	for _, u := range append(g.pool, t.Underlying(), types.NewSlice(types.Typ[types.Byte]), types.NewSlice(types.Typ[types.Rune]), types.Typ[types.String], types.Typ[types.Uint8], types.Typ[types.Int]) {
-		if _, hidden := hostOf(u); hidden && u == t.Underlying() || types.Identical(t, u) || !types.ConvertibleTo(t, u) {
+	for _, u := range append(g.pool, t.Underlying(), types.NewSlice(types.Typ[types.Byte]),
+		types.NewSlice(types.Typ[types.Rune]), types.Typ[types.String], types.Typ[types.Uint8], types.Typ[types.Int]) {
+		if _, hidden := hostOf(u); hidden && u == t.Underlying() || types.Identical(t, u) ||
+			!types.ConvertibleTo(t, u) {
 			continue
 		}
 		body += fmt.Sprintf("\ttry%s(\"conversion\", func() {\n\t\tv := @mkT\n\t\tlog%s(%s((%s)(v)))\n\t\tvar x any = (%s)(v)\n\t\tlog%s(fmt.Sprintf(\"%%T\", x))\n\t})\n", mark, mark, g.show(u), typeText(u), typeText(u), mark)
 		if types.ConvertibleTo(u, t) {
-			body += fmt.Sprintf("\ttry%s(\"and back\", func() { log%s(@shT((@T)((%s)(@mkT)))) })\n", mark, mark, typeText(u))
+			body += fmt.Sprintf("\ttry%s(\"and back\", func() { log%s(@shT((@T)((%s)(@mkT)))) })\n", mark, mark,
+				typeText(u))
 		}
 	}
 	return body
@@ -181,7 +191,8 @@ func fields(g *gen, t types.Type) string {
 	if n == 0 {
 		return ""
 	}
-	return body + "\tchurn" + mark + "(9)\n\tlog" + mark + "(@shT(v), @shT(list[0]), @shT(list[1]), @shT(m[\"a\"]), @shT(*mp[\"a\"]))\n"
+	return body + "\tchurn" + mark + "(9)\n\tlog" + mark +
+		"(@shT(v), @shT(list[0]), @shT(list[1]), @shT(m[\"a\"]), @shT(*mp[\"a\"]))\n"
 }
 
 // promoted writes selections of fields and methods of what a struct embeds, through every path that is short enough.
@@ -206,7 +217,8 @@ func promoted(g *gen, t types.Type) string {
 // errorChains writes uses of package errors on a type that is an error.
 func errorChains(g *gen, t types.Type) string {
 	body := "\tvar err error = @mkT\n\tchain := fmt.Errorf(\"a: %w, %w\", err, errors.New(\"x\"))\n\tjoined := errors.Join(nil, chain, err)\n"
-	body += "\ttry" + mark + "(\"text\", func() { log" + mark + "(scrub" + mark + "(fmt.Sprintf(\"%v|%s|%q\", chain, joined, err))) })\n"
+	body += "\ttry" + mark + "(\"text\", func() { log" + mark + "(scrub" + mark +
+		"(fmt.Sprintf(\"%v|%s|%q\", chain, joined, err))) })\n"
 	for _, c := range g.pool {
 		if types.Implements(c, errorType) || types.IsInterface(c) {
 			body += fmt.Sprintf("\ttry%s(\"as\", func() {\n\t\tvar x %s\n\t\tok := errors.As(joined, &x)\n\t\tlog%[1]s(strconv.FormatBool(ok), %[3]s(x))\n\t})\n", mark, typeText(c), g.show(c))
@@ -216,7 +228,8 @@ func errorChains(g *gen, t types.Type) string {
 		}
 	}
 	body += "\ttry" + mark + "(\"as other\", func() {\n\t\tvar e error\n\t\tvar i interface{ Is(error) bool }\n\t\tvar u interface{ Unwrap() []error }\n\t\tlog" + mark + "(fmt.Sprint(errors.As(err, &i), errors.As(joined, &e), errors.As(err, &u)), fmt.Sprintf(\"%T\", e))\n\t})\n"
-	return body + "\ttry" + mark + "(\"is\", func() { log" + mark + "(strconv.FormatBool(errors.Is(joined, err)), strconv.FormatBool(errors.Is(err, errors.ErrUnsupported))) })\n"
+	return body + "\ttry" + mark + "(\"is\", func() { log" + mark +
+		"(strconv.FormatBool(errors.Is(joined, err)), strconv.FormatBool(errors.Is(err, errors.ErrUnsupported))) })\n"
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
@@ -239,6 +252,7 @@ func (h *`+name+`) Pop() any {
 	return v
 }
 `, map[string]types.Type{"T": t}))
-	return "\th := &" + name + "{@mkT, @mkT}\n\theap.Init(h)\n\tfor range 8 {\n\t\theap.Push(h, @mkT)\n\t}\n\tchurnø(30)\n\t(*h)[3] = @mkT\n\theap.Fix(h, 3)\n\tlogø(@shT(heap.Pop(h).(@T)), @shT(heap.Remove(h, 2).(@T)))\n" +
+	return "\th := &" + name +
+		"{@mkT, @mkT}\n\theap.Init(h)\n\tfor range 8 {\n\t\theap.Push(h, @mkT)\n\t}\n\tchurnø(30)\n\t(*h)[3] = @mkT\n\theap.Fix(h, 3)\n\tlogø(@shT(heap.Pop(h).(@T)), @shT(heap.Remove(h, 2).(@T)))\n" +
 		"\tsort.Sort(sort.Reverse(h))\n\tfor _, v := range *h {\n\t\tlogø(@shT(v))\n\t}\n\tsort.Stable(h)\n\tlogø(@shT((*h)[0]), strconv.FormatBool(sort.IsSorted(h)))\n"
 }

@@ -34,7 +34,11 @@ func init() {
 		{name: "many keys", on: isKey, text: manyKeysText},
 		{name: "map", on: kind[*types.Map], text: mapText},
 		{name: "slice", on: kind[*types.Slice], text: sliceText},
-		{name: "array", on: func(t types.Type) bool { a, ok := t.Underlying().(*types.Array); return ok && a.Len() > 0 }, text: arrayText},
+		{name: "array", on: func(t types.Type) bool {
+			a, ok := t.Underlying().(*types.Array)
+			return ok &&
+				a.Len() > 0
+		}, text: arrayText},
 		{name: "pointer", on: kind[*types.Pointer], text: pointerText},
 		{name: "channel", on: kind[*types.Chan], text: chanText},
 		{name: "function", on: kind[*types.Signature]},

@@ -85,10 +85,13 @@ const orderState = `
 // slices of int (l), assignable ints (p), reads of maps (m), and keys (k). A form that begins with . contains no other forms.
 var orderForms = map[byte][]string{
 	'S': {
-		"logø(noteø($v, $v, $v, $v))", "logø(noteø($v, $v))", "logø(noteø([]any{$v, $v}...))", "logø(noteø(append([]any{$v}, $v)...))",
+		"logø(noteø($v, $v, $v, $v))", "logø(noteø($v, $v))", "logø(noteø([]any{$v, $v}...))",
+		"logø(noteø(append([]any{$v}, $v)...))",
 		"$p = $i", "$p, $p = $i, $i", "$p += $i", "$p ^= $i", "$p++", "$p, s = p.Two()", "$p, ok = <-pickø(c, c, $i)",
-		"a, ok = $m; e, ok = $a.(int); logø(noteø(e))", "e, ok = $a.(string); e, ok = $a.(pairø)", "p.n, ok = $m; p.s, p.ok = $a.(string)",
-		"x, y := $i, $i; logø(noteø(x, y))", "var x, y any = $a, $v; logø(noteø(x, y))", "var ( x = $i; y = $i; z = $b ); logø(noteø(x, y, z))",
+		"a, ok = $m; e, ok = $a.(int); logø(noteø(e))", "e, ok = $a.(string); e, ok = $a.(pairø)",
+		"p.n, ok = $m; p.s, p.ok = $a.(string)",
+		"x, y := $i, $i; logø(noteø(x, y))", "var x, y any = $a, $v; logø(noteø(x, y))",
+		"var ( x = $i; y = $i; z = $b ); logø(noteø(x, y, z))",
 		"x, y, z := func() (any, int, string) { return $a, $i, $s }(); logø(noteø(x, y, z))",
 		"if x, y := $i, $i; $b { logø(noteø(x, y)) } else if z := $i; z > x || $b { logø(noteø(z)) } else { logø(s) }",
 		"switch x, y := $i, $i; $i%3 { case ($i)%3: logø(\"one\"); fallthrough; case 1, ($i)%3: logø(noteø(x, y)); default: logø(\"none\") }",
@@ -103,34 +106,47 @@ var orderForms = map[byte][]string{
 		"logø(noteø(map[string]int{$s: $i, \"l\": $i, $s: $i, \"k\": 7}))",
 		"logø(noteø(map[any]int{$k: $i, 1: $i, $k: $i}, map[pairø]bool{{$s, s}: $b, {\"k\", \"l\"}: true}))",
 		"logø(noteø(struct{ x, y any; z [2]int }{y: $a, z: [2]int{$i, $i}, x: $a}, &pairø{$s, $s}))",
-		"delete(mk, pairø{$s, s}); delete(m, $s); copy(xs[$i&1:], $l)", "x, y := p.Step, i.Step; logø(noteø(x($i), y($i), f($i)))",
+		"delete(mk, pairø{$s, s}); delete(m, $s); copy(xs[$i&1:], $l)",
+		"x, y := p.Step, i.Step; logø(noteø(x($i), y($i), f($i)))",
 	},
 	'i': {
-		".a", ".p.n", ".xs[a&1]", ".arr[1]", ".p.next.n", ".len(s)", ".len(p.xs)", ".m[s]", ".int(b8)", ".int(sm.b)", ".step(1)", ".p.Step(2)", "$m", "$m",
-		"$i + $i", "$i - $i", "$i * $i", "($i ^ $i)", "($i&3)<<($i&3)", "-($i)", "step($i&3)", "p.Step($i&3)", "p.fn($i)", "i.Step($i&3)", "f($i)", "addø($i, $i)",
-		"p.Value($i)", "bothø(p.Two())", "xs[$i&3]", "arr[$i&3]", "min($i, $i)", "len($s)", "pickø($i, $i, $i)", "(nodeø{n: $i}).Value($i)", "len($l)", "$l[0]",
+		".a", ".p.n", ".xs[a&1]", ".arr[1]", ".p.next.n", ".len(s)", ".len(p.xs)", ".m[s]", ".int(b8)", ".int(sm.b)",
+		".step(1)", ".p.Step(2)", "$m", "$m",
+		"$i + $i", "$i - $i", "$i * $i", "($i ^ $i)", "($i&3)<<($i&3)", "-($i)", "step($i&3)", "p.Step($i&3)",
+		"p.fn($i)", "i.Step($i&3)", "f($i)", "addø($i, $i)",
+		"p.Value($i)", "bothø(p.Two())", "xs[$i&3]", "arr[$i&3]", "min($i, $i)", "len($s)", "pickø($i, $i, $i)",
+		"(nodeø{n: $i}).Value($i)", "len($l)", "$l[0]",
 		"func(k int) int { return k + a }($i)", "7/($i|1)", "int(byte($i))", "cap(xs[:$i&1])",
 	},
-	'm': {".m[s]", ".mk[st]", ".mk[p.st]", ".mb[b8+1]", ".m[string(bs)]", ".m[s+\"l\"]", "m[$s]", "mk[pairø{$s, st.x}]", "mb[byte($i)]", "me[$k]", "p.m[$s]"},
+	'm': {".m[s]", ".mk[st]", ".mk[p.st]", ".mb[b8+1]", ".m[string(bs)]", ".m[s+\"l\"]", "m[$s]", "mk[pairø{$s, st.x}]",
+		"mb[byte($i)]", "me[$k]", "p.m[$s]"},
 	'k': {".a", ".s", ".!ok", ".a == 1", ".p.n", ".p.s", ".step(1)", ".text()", ".p.st", ".e"},
 	's': {
 		".s", ".p.s", ".st.y", ".p.st.x", ".string(bs)", ".text()", ".ms[smallø{sm.a, 2}]", ".ms[p.sm]", ".s[:a&1]",
 		"$s + $s", "strconv.Itoa($i)", "noteø($v, $v)", "pickø($s, $s, $i)", "string([]byte($s))", "(pairø{$s, s}).x",
 	},
 	'b': {
-		".ok", ".p.ok", ".!ok", ".flip()", ".e == 1", ".e == any(a)", ".st == p.st", ".sm == (smallø{1, 2})", ".p == p.next", ".i == stepperø(p)",
-		"($b && $b)", "($b || $b)", "!($b)", "($i < $i)", "($i == $i)", "($s == $s)", "((pairø{$s, s}) == st)", "($a == $a)",
+		".ok", ".p.ok", ".!ok", ".flip()", ".e == 1", ".e == any(a)", ".st == p.st", ".sm == (smallø{1, 2})",
+		".p == p.next", ".i == stepperø(p)",
+		"($b && $b)", "($b || $b)", "!($b)", "($i < $i)", "($i == $i)", "($s == $s)", "((pairø{$s, s}) == st)",
+		"($a == $a)",
 	},
 	'a': {
-		".any(a)", ".any(e)", ".any(!ok)", ".any(b8+1)", ".any(p.b)", ".any(p.st)", ".any(s)", ".any(step(1))", ".any(sm.a)", ".any(pairø{s, p.s})", ".any(p.sm)",
-		"any($i)", "any($s)", "any($b)", "any(byte($i))", "any(float32(int($i)))", "any(pairø{$s, $s})", "any([1]int{$i})", "any([2]int{a, $i})", "any(complex(float64(int($i)), 1))", "any(struct{ x any }{$a})", "any(1<<($i&7))",
+		".any(a)", ".any(e)", ".any(!ok)", ".any(b8+1)", ".any(p.b)", ".any(p.st)", ".any(s)", ".any(step(1))",
+		".any(sm.a)", ".any(pairø{s, p.s})", ".any(p.sm)",
+		"any($i)", "any($s)", "any($b)", "any(byte($i))", "any(float32(int($i)))", "any(pairø{$s, $s})",
+		"any([1]int{$i})", "any([2]int{a, $i})", "any(complex(float64(int($i)), 1))", "any(struct{ x any }{$a})",
+		"any(1<<($i&7))",
 	},
 	'v': {
-		".!ok", ".b8 + 1", ".p.st", ".p.b", ".pairø{s, p.s}", ".&pairø{p.s, s}", ".mb[b8+1]", ".xs[1:3]", ".p.sm", ".e", ".p.next == nil", ".[]byte(s)", ".ms[smallø{sm.a, 2}]", ".uint8(1<<(a&3))",
+		".!ok", ".b8 + 1", ".p.st", ".p.b", ".pairø{s, p.s}", ".&pairø{p.s, s}", ".mb[b8+1]", ".xs[1:3]", ".p.sm", ".e",
+		".p.next == nil", ".[]byte(s)", ".ms[smallø{sm.a, 2}]", ".uint8(1<<(a&3))",
 		"$i", "$i", "$s", "$b", "$a", "[]any{$v, $v}",
 	},
-	'l': {".xs", ".p.xs", ".xs[a&1:]", ".arr[:]", "append(xs[:1], $i, $i)", "[]int{$i, $i}", "pickø(xs, p.xs, $i)", "append([]int{a}, xs[$i&1:]...)"},
-	'p': {".a", ".p.n", ".p.next.n", ".mk[p.st]", ".mb[b8+1]", ".p.next.next.n", "xs[$i&3]", "arr[$i&3]", "p.xs[$i&1]", "m[$s]", "p.m[$s]", "mk[pairø{$s, s}]", "me[$k]"},
+	'l': {".xs", ".p.xs", ".xs[a&1:]", ".arr[:]", "append(xs[:1], $i, $i)", "[]int{$i, $i}", "pickø(xs, p.xs, $i)",
+		"append([]int{a}, xs[$i&1:]...)"},
+	'p': {".a", ".p.n", ".p.next.n", ".mk[p.st]", ".mb[b8+1]", ".p.next.next.n", "xs[$i&3]", "arr[$i&3]", "p.xs[$i&1]",
+		"m[$s]", "p.m[$s]", "mk[pairø{$s, s}]", "me[$k]"},
 }
 
 var orderPart = regexp.MustCompile(`\$[a-zA-Z]`)
@@ -140,7 +156,8 @@ func (g *gen) order() string {
 	var b strings.Builder
 	b.WriteString(orderState)
 	for range 7 + g.IntN(6) {
-		fmt.Fprintf(&b, "\tset()\n\ttryø(\"order\", func() {\n\t\t%s\n\t})\n\tlogø(state())\n", g.ordered('S', 2+g.IntN(2)))
+		fmt.Fprintf(&b, "\tset()\n\ttryø(\"order\", func() {\n\t\t%s\n\t})\n\tlogø(state())\n",
+			g.ordered('S', 2+g.IntN(2)))
 	}
 	b.WriteString("\t_, _, _ = flip, text, i\n")
 	return b.String()
@@ -152,5 +169,6 @@ func (g *gen) ordered(kind byte, depth int) string {
 	for depth <= 0 && form[0] != '.' {
 		form = pick(g, orderForms[kind]...)
 	}
-	return orderPart.ReplaceAllStringFunc(strings.TrimPrefix(form, "."), func(part string) string { return g.ordered(part[1], depth-1) })
+	return orderPart.ReplaceAllStringFunc(strings.TrimPrefix(form, "."),
+		func(part string) string { return g.ordered(part[1], depth-1) })
 }

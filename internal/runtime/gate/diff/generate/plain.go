@@ -42,7 +42,8 @@ func (g *gen) plain() {
 	}
 }
 
-var integerTypes = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "uintptr"}
+var integerTypes = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64",
+	"uintptr"}
 
 // integers writes every operation on an integer type, of its own name or not, with operands at the edges.
 func (g *gen) integers() string {
@@ -57,11 +58,14 @@ func (g *gen) integers() string {
 	b.WriteString("\tfor i, a := range vals {\n\t\tfor _, b := range vals[:i+1] {\n")
 	fmt.Fprintf(&b, "\t\t\tk := %s(b)\n", s)
 	for _, op := range ops {
-		text := []string{"a + b", "a - b", "a * b", "a / b", "a % b", "a & b", "a | b", "a ^ b", "a &^ b", "a << k", "a >> k", "-a ^ ^b", "min(a, b) - max(a, 3, b)", "a<<(k&15) | a>>(k&7)"}[op]
+		text := []string{"a + b", "a - b", "a * b", "a / b", "a % b", "a & b", "a | b", "a ^ b", "a &^ b", "a << k",
+			"a >> k", "-a ^ ^b", "min(a, b) - max(a, 3, b)", "a<<(k&15) | a>>(k&7)"}[op]
 		fmt.Fprintf(&b, "\t\t\ttry%s(%q, func() { log%[1]s(%[2]q, fmt.Sprint(a, b, %[2]s)) })\n", mark, text)
 	}
-	b.WriteString("\t\t\tc := a\n\t\t\tc += b\n\t\t\tc ^= a >> 1\n\t\t\tc++\n\t\t\tc *= c\n\t\t\tlog" + mark + "(fmt.Sprint(c, a < b, a >= b, a == b))\n")
-	b.WriteString("\t\t\ttry" + mark + "(\"assign\", func() { c /= b; c %= a; c <<= k; c &^= a; log" + mark + "(fmt.Sprint(c)) })\n")
+	b.WriteString("\t\t\tc := a\n\t\t\tc += b\n\t\t\tc ^= a >> 1\n\t\t\tc++\n\t\t\tc *= c\n\t\t\tlog" + mark +
+		"(fmt.Sprint(c, a < b, a >= b, a == b))\n")
+	b.WriteString("\t\t\ttry" + mark + "(\"assign\", func() { c /= b; c %= a; c <<= k; c &^= a; log" + mark +
+		"(fmt.Sprint(c)) })\n")
 	b.WriteString("\t\t}\n\t}\n\tlog" + mark + "(fmt.Sprintf(\"%T %d\", vals[0], bits.OnesCount64(uint64(vals[1]))))\n")
 	return b.String()
 }
@@ -74,14 +78,17 @@ func (g *gen) floats() string {
 	c := map[string]string{"float32": "complex64", "float64": "complex128"}[t]
 	var b strings.Builder
 	fmt.Fprintf(&b, "\ttype N %s\n\ttype C %s\n\tvals := %s\n\tfor i, a := range vals {\n\t\tfor _, b := range vals[:i+1] {\n", t, c, floatValues)
-	ops := []string{"a + b", "a - b", "a * b", "a / b", "-a", "a*b + a", "a - b*b", "min(a, b)", "max(b, a, 1)", "a / b / a"}
+	ops := []string{"a + b", "a - b", "a * b", "a / b", "-a", "a*b + a", "a - b*b", "min(a, b)", "max(b, a, 1)",
+		"a / b / a"}
 	for _, i := range g.Perm(len(ops))[:5] {
 		fmt.Fprintf(&b, "\t\t\tlog%s(%q, fmt.Sprint(a, b, %[2]s))\n", mark, ops[i])
 	}
-	b.WriteString("\t\t\tlog" + mark + "(fmt.Sprint(a < b, a <= b, a == b, a != b, !(a > b), a >= b), strconv.FormatUint(math.Float64bits(float64(a-b)), 16))\n")
+	b.WriteString("\t\t\tlog" + mark +
+		"(fmt.Sprint(a < b, a <= b, a == b, a != b, !(a > b), a >= b), strconv.FormatUint(math.Float64bits(float64(a-b)), 16))\n")
 	fmt.Fprintf(&b, "\t\t\tz := C(complex(a, b))\n\t\t\tw := C(complex(b, %s(1)))\n", t)
 	fmt.Fprintf(&b, "\t\t\tlog%s(fmt.Sprint(z*w, z/w, z+w, z == w, real(z), imag(-z), z != z))\n", mark)
-	b.WriteString("\t\t}\n\t\tm := map[N]int{}\n\t\tm[a]++\n\t\tm[a]++\n\t\tlog" + mark + "(strconv.Itoa(len(m)), fmt.Sprint(any(a) == any(a), [1]N{a} == [1]N{a}))\n\t}\n")
+	b.WriteString("\t\t}\n\t\tm := map[N]int{}\n\t\tm[a]++\n\t\tm[a]++\n\t\tlog" + mark +
+		"(strconv.Itoa(len(m)), fmt.Sprint(any(a) == any(a), [1]N{a} == [1]N{a}))\n\t}\n")
 	return strings.ReplaceAll(b.String(), "complex(b, "+t+"(1))", "complex(b, 1)")
 }
 
@@ -93,11 +100,14 @@ func (g *gen) numericConversions() string {
 	if strings.HasPrefix(from, "float") {
 		fmt.Fprintf(&b, "\ttype N %s\n\tvals := append(%s, -1, -129, 128.9, 255.5, 256, -0.9, 65536, 2147483648, -2147483649, 4294967296.5, 9.3e18, -9.3e18, 1.9e19, 1e20, -1e20)\n", from, floatValues)
 	} else {
-		fmt.Fprintf(&b, "\ttype N %s\n\tvar vals []N\n\tfor range 15 {\n\t\tvals = append(vals, N(r.int()))\n\t}\n", from)
+		fmt.Fprintf(&b, "\ttype N %s\n\tvar vals []N\n\tfor range 15 {\n\t\tvals = append(vals, N(r.int()))\n\t}\n",
+			from)
 	}
-	fmt.Fprintf(&b, "\ttype M %s\n\tfor _, a := range vals {\n\t\tlog%s(fmt.Sprint(a, M(a), %s(a), N(M(a)), %s(a)))\n", to, mark, to, pick(g, all...))
+	fmt.Fprintf(&b, "\ttype M %s\n\tfor _, a := range vals {\n\t\tlog%s(fmt.Sprint(a, M(a), %s(a), N(M(a)), %s(a)))\n",
+		to, mark, to, pick(g, all...))
 	if !strings.HasPrefix(from, "float") {
-		b.WriteString("\t\tlog" + mark + "(strconv.Quote(string(rune(a))), fmt.Sprintf(\"%T %v %x\", M(a), M(a), []byte(string(rune(a)))))\n")
+		b.WriteString("\t\tlog" + mark +
+			"(strconv.Quote(string(rune(a))), fmt.Sprintf(\"%T %v %x\", M(a), M(a), []byte(string(rune(a)))))\n")
 	}
 	b.WriteString("\t}\n")
 	return b.String()
@@ -108,15 +118,18 @@ func (g *gen) constants() string {
 	var b strings.Builder
 	b.WriteString("\tconst (\n")
 	t := pick(g, "", "int", "uint8", "float64", "rune", "time.Duration")
-	fmt.Fprintf(&b, "\t\tA %s = iota%s\n\t\tB\n\t\t_\n\t\tC, D = iota * 2, \"s\" + \"%s\"\n\t\tE, F\n", t, pick(g, "", " + 1", " * 3", " << 2"), pick(g, "x", "\\xff", "é"))
+	fmt.Fprintf(&b, "\t\tA %s = iota%s\n\t\tB\n\t\t_\n\t\tC, D = iota * 2, \"s\" + \"%s\"\n\t\tE, F\n", t,
+		pick(g, "", " + 1", " * 3", " << 2"), pick(g, "x", "\\xff", "é"))
 	b.WriteString("\t)\n")
-	big := []string{"1 << 100", "1<<62 - 1", "'a' * 3", "1e30", "0x1p-2", "math.MaxUint64", "1 << 3.0", "7.0 / 2", "7 / 2", "-7 % 3", "1_000_000 * 0b11", "0o17", "len(\"é\\xff\")", "math.Pi * 1e10"}
+	big := []string{"1 << 100", "1<<62 - 1", "'a' * 3", "1e30", "0x1p-2", "math.MaxUint64", "1 << 3.0", "7.0 / 2",
+		"7 / 2", "-7 % 3", "1_000_000 * 0b11", "0o17", "len(\"é\\xff\")", "math.Pi * 1e10"}
 	for i := range 6 {
 		fmt.Fprintf(&b, "\tconst k%d = %s\n", i, pick(g, big...))
 		fmt.Fprintf(&b, "\tlog%s(fmt.Sprint(float64(k%d), float32(k%[2]d/3), k%[2]d/(1<<60) > %d, complex64(k%[2]d)))\n", mark, i, g.IntN(3))
 	}
 	fmt.Fprintf(&b, "\tlog%s(fmt.Sprintf(\"%%T %%v %%v %%v %%v %%v %%v\", A, A, B, C, D, E, F))\n", mark)
-	b.WriteString("\tx := r.n(5)\n\tlog" + mark + "(fmt.Sprint(x<<1+1<<2, 1<<x, uint8(200)+uint8(x)*60, 'a'+rune(x), float32(x)/3, -5/2, -5%3, ^x&0xf, x&^1))\n")
+	b.WriteString("\tx := r.n(5)\n\tlog" + mark +
+		"(fmt.Sprint(x<<1+1<<2, 1<<x, uint8(200)+uint8(x)*60, 'a'+rune(x), float32(x)/3, -5/2, -5%3, ^x&0xf, x&^1))\n")
 	b.WriteString("\tvar s uint = uint(x)\n\tvar i = 1 << s\n\tvar j int32 = 1 << s\n\tvar w int64 = 1.0 << 33\n\tvar u = uint64(1<<s) << 62\n\tvar q float64 = float64(uint(1) << s)\n\tlog" + mark + "(fmt.Sprint(i, j, w, u, q, 1<<s == 2, [20]int{1 << 3: 4, 1}[9]))\n")
 	return b.String()
 }
@@ -124,7 +137,8 @@ func (g *gen) constants() string {
 // strings writes operations on strings that may not be UTF-8.
 func (g *gen) strings() string {
 	var b strings.Builder
-	b.WriteString("\ttype S string\n\ttype B []byte\n\ttype R []rune\n\ts := S(r.str() + " + pick(g, `"\xff"`, `"é\xc3"`, `"\xed\xa0\x80"`, `"日本"`, `"\xf4\x90\x80\x80"`, `""`) + " + r.str())\n")
+	b.WriteString("\ttype S string\n\ttype B []byte\n\ttype R []rune\n\ts := S(r.str() + " + pick(g, `"\xff"`,
+		`"é\xc3"`, `"\xed\xa0\x80"`, `"日本"`, `"\xf4\x90\x80\x80"`, `""`) + " + r.str())\n")
 	b.WriteString("\tfor i, c := range s {\n\t\tlog" + mark + "(strconv.Itoa(i), strconv.QuoteRune(c))\n\t}\n")
 	uses := []string{
 		`log(fmt.Sprintf("%q %x %+q %v %T", s, s, s, []byte(s), s))`,

@@ -15,7 +15,8 @@ func (g *gen) show(t types.Type) string {
 	name := g.fresh("show") + mark
 	g.shows.Set(t, name)
 	body := g.showBody(t)
-	g.add("func %s(v %s) string {\n\tif !deeper%s() {\n\t\treturn \"...\"\n\t}\n\tdefer func() { depth%s-- }()\n%s}\n", name, typeText(t), mark, mark, body)
+	g.add("func %s(v %s) string {\n\tif !deeper%s() {\n\t\treturn \"...\"\n\t}\n\tdefer func() { depth%s-- }()\n%s}\n",
+		name, typeText(t), mark, mark, body)
 	return name
 }
 
@@ -41,7 +42,8 @@ func (g *gen) showBody(t types.Type) string {
 	case *types.Slice:
 		return fmt.Sprintf("\tif v == nil {\n\t\treturn \"nil\"\n\t}\n\ts := \"[\"\n\tfor i, e := range v {\n\t\tif i == 6 {\n\t\t\ts += \" and more\"\n\t\t\tbreak\n\t\t}\n\t\ts += \" \" + %s(e)\n\t}\n\treturn s + \"]\" + strconv.Itoa(len(v))\n", g.show(u.Elem()))
 	case *types.Array:
-		return fmt.Sprintf("\ts := \"<\"\n\tfor _, e := range v {\n\t\ts += \" \" + %s(e)\n\t}\n\treturn s + \">\"\n", g.show(u.Elem()))
+		return fmt.Sprintf("\ts := \"<\"\n\tfor _, e := range v {\n\t\ts += \" \" + %s(e)\n\t}\n\treturn s + \">\"\n",
+			g.show(u.Elem()))
 	case *types.Map:
 		return fmt.Sprintf("\tif v == nil {\n\t\treturn \"nil\"\n\t}\n\tvar list []string\n\tfuel := fuel%s / (len(v) + 1)\n\tfor k, e := range v {\n\t\tfuel%s = fuel\n\t\ts := %s(k)\n\t\tlist = append(list, s+\":\"+%s(e))\n\t}\n\tfuel%s = fuel\n\tsort.Strings(list)\n\treturn \"map[\" + strings.Join(list, \" \") + \"]\"\n",
 			mark, mark, g.show(u.Key()), g.show(u.Elem()), mark)

@@ -14,7 +14,8 @@ func (g *gen) maker(t types.Type) string {
 	name := g.fresh("mk") + mark
 	g.makers.Set(t, name)
 	body := g.makerBody(t)
-	g.add("func %s(r *rng%s, d int) (v %s) {\n\tif r.spent() || d < 0 {\n\t\treturn\n\t}\n%s\treturn v\n}\n", name, mark, typeText(t), body)
+	g.add("func %s(r *rng%s, d int) (v %s) {\n\tif r.spent() || d < 0 {\n\t\treturn\n\t}\n%s\treturn v\n}\n", name,
+		mark, typeText(t), body)
 	return name
 }
 
@@ -35,7 +36,8 @@ func (g *gen) makerBody(t types.Type) string {
 		}
 		return b.String()
 	case *types.Pointer:
-		return fmt.Sprintf("\tif d == 0 || r.n(5) == 0 {\n\t\treturn\n\t}\n\tp := %s(r, d-1)\n\tv = &p\n", g.maker(u.Elem()))
+		return fmt.Sprintf("\tif d == 0 || r.n(5) == 0 {\n\t\treturn\n\t}\n\tp := %s(r, d-1)\n\tv = &p\n",
+			g.maker(u.Elem()))
 	case *types.Slice:
 		return fmt.Sprintf("\tif r.n(5) == 0 {\n\t\treturn %s{}\n\t}\n\tfor range r.n(4) {\n\t\tv = append(v, %s(r, d-1))\n\t}\n", text, g.maker(u.Elem()))
 	case *types.Array:

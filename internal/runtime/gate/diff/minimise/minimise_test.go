@@ -43,7 +43,8 @@ func TestProgram(t *testing.T) {
 		}
 		return out
 	})
-	if !strings.Contains(got, "x / y") || strings.Contains(got, "unused") || strings.Contains(got, "if x") || strings.Contains(got, "for range") {
+	if !strings.Contains(got, "x / y") || strings.Contains(got, "unused") || strings.Contains(got, "if x") ||
+		strings.Contains(got, "for range") {
 		t.Errorf("got\n%s", got)
 	}
 }

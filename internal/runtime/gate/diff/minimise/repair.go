@@ -27,7 +27,8 @@ func repair(source string, keep func(string) bool, imp types.Importer) string {
 			switch {
 			case !errors.As(err, &te):
 				bad = true
-			case strings.HasPrefix(te.Msg, "declared and not used"), strings.HasSuffix(te.Msg, "declared and not used"), strings.HasSuffix(te.Msg, "imported and not used"),
+			case strings.HasPrefix(te.Msg, "declared and not used"), strings.HasSuffix(te.Msg, "declared and not used"),
+				strings.HasSuffix(te.Msg, "imported and not used"),
 				strings.HasPrefix(te.Msg, "label ") && strings.HasSuffix(te.Msg, "declared and not used"):
 				unused[te.Pos] = true
 			default:
@@ -139,7 +140,8 @@ func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool
 	before := len(f.Decls)
 	f.Decls = filter(f.Decls, func(d ast.Decl) bool {
 		g, general := d.(*ast.GenDecl)
-		return !(general && g.Tok == token.IMPORT) && !slices.ContainsFunc(declared(d, info), func(obj types.Object) bool { return reached[obj] })
+		return !(general && g.Tok == token.IMPORT) && !slices.ContainsFunc(declared(d, info),
+			func(obj types.Object) bool { return reached[obj] })
 	})
 	return len(f.Decls) < before
 }

@@ -70,7 +70,8 @@ func buildEntries(dir, host string, entries []corpus.Entry) (binary string, err 
 				return "", err
 			}
 			if !strings.HasSuffix(name, "_test.go") {
-				write(strings.TrimPrefix(name, host+"/"), strings.ReplaceAll(string(text), `"`+allow.HostPath, `"`+allow.Host))
+				write(strings.TrimPrefix(name, host+"/"), strings.ReplaceAll(string(text), `"`+allow.HostPath,
+					`"`+allow.Host))
 			}
 		}
 	}
@@ -83,7 +84,8 @@ func buildEntries(dir, host string, entries []corpus.Entry) (binary string, err 
 			fmt.Fprintf(&table, "\t\t{%q, p%d.Run, %q},\n", fmt.Sprintf("%s#%d", e.Name, j), i, args)
 		}
 	}
-	write("driver/table.go", "package main\n\nimport (\n"+imports.String()+")\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n")
+	write("driver/table.go", "package main\n\nimport (\n"+imports.String()+
+		")\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n")
 	if err != nil {
 		return "", err
 	}

@@ -102,7 +102,8 @@ func build(dir string, programs []generate.Program) (string, error) {
 	}
 	b.compile("tool", files...)
 	b.compile("main", b.write("driver.go", Driver),
-		b.write("table.go", "package main\n\nimport \"tool\"\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+"\t}\n}\n"))
+		b.write("table.go", "package main\n\nimport \"tool\"\n\nfunc table() []job {\n\treturn []job{\n"+table.String()+
+			"\t}\n}\n"))
 	binary := filepath.Join(dir, "native")
 	b.run("link", "-s", "-w", "-importcfg", b.write("linkcfg", b.config), "-o", binary, filepath.Join(dir, "main.a"))
 	return binary, b.err
@@ -124,7 +125,8 @@ func (b *builder) write(name, text string) string {
 
 func (b *builder) compile(path string, files ...string) {
 	object := filepath.Join(b.dir, path+".a")
-	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg", b.write("importcfg", allow.ImportMap()+b.config), "-o", object}, files...)...)
+	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg",
+		b.write("importcfg", allow.ImportMap()+b.config), "-o", object}, files...)...)
 	b.config += "packagefile " + path + "=" + object + "\n"
 }
 

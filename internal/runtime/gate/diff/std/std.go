@@ -41,7 +41,10 @@ var Importer = sync.OnceValues(func() (types.Importer, error) {
 	for _, p := range allow.Packages() {
 		files[p.Path] = files[allow.TruePath(p.Path)]
 	}
-	gc := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	gc := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser,
+		error) {
+		return os.Open(files[path])
+	})
 	return &locked{gc: gc}, nil
 })
 

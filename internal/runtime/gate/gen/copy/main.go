@@ -40,12 +40,15 @@ const ourPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent/htm
 // byHand are the changes beside those of delayTables.
 var byHand = []struct{ old, new string }{
 	// A table that an init function makes.
-	{"var specialCharReplacer *strings.Replacer\n\nfunc init() {", "var specialCharReplacer = sync.OnceValue(func() *strings.Replacer {"},
+	{"var specialCharReplacer *strings.Replacer\n\nfunc init() {",
+		"var specialCharReplacer = sync.OnceValue(func() *strings.Replacer {"},
 	{"	specialCharReplacer = strings.NewReplacer(pairs...)\n}", "	return strings.NewReplacer(pairs...)\n})"},
 	{"specialCharReplacer.Replace(s)", "specialCharReplacer().Replace(s)"},
 	// The work of the parser.
-	{"	textNodes map[*Node][]byte\n", "	textNodes map[*Node][]byte\n	// work bounds what is looked at and made; see spend.\n	work int\n"},
-	{"func (p *parser) addChild(n *Node) {\n", `// maxWork and nodeWork bound pages that have the parser look through its stacks, or repeat formatting elements, again and again.
+	{"	textNodes map[*Node][]byte\n",
+		"	textNodes map[*Node][]byte\n	// work bounds what is looked at and made; see spend.\n	work int\n"},
+	{"func (p *parser) addChild(n *Node) {\n",
+		`// maxWork and nodeWork bound pages that have the parser look through its stacks, or repeat formatting elements, again and again.
 const maxWork, nodeWork = 1 << 27, 32
 
 // spend ends parsing when there was too much work.
@@ -69,7 +72,8 @@ func (p *parser) tokenWork() int {
 func (p *parser) addChild(n *Node) {
 	p.spend(nodeWork)
 `},
-	{"		p.parseCurrentToken()\n	}\n	for n, b", "		p.spend(p.tokenWork())\n		p.parseCurrentToken()\n	}\n	for n, b"},
+	{"		p.parseCurrentToken()\n	}\n	for n, b",
+		"		p.spend(p.tokenWork())\n		p.parseCurrentToken()\n	}\n	for n, b"},
 }
 
 func main() {
@@ -154,7 +158,8 @@ func copyLicense(root, to string) error {
 
 // finish gives a file its header and the imports of the copies.
 func finish(text []byte, version string) ([]byte, error) {
-	for _, p := range [][2]string{{`"golang.org/x/net/html"`, `"` + ourPath + `html"`}, {`"golang.org/x/net/html/atom"`, `"` + ourPath + `html/atom"`}} {
+	for _, p := range [][2]string{{`"golang.org/x/net/html"`, `"` + ourPath + `html"`},
+		{`"golang.org/x/net/html/atom"`, `"` + ourPath + `html/atom"`}} {
 		text = bytes.ReplaceAll(text, []byte(p[0]), []byte(p[1]))
 	}
 	if used, named := bytes.Contains(text, []byte("sync.")), bytes.Contains(text, []byte(`"sync"`)); used && !named {

@@ -36,9 +36,13 @@ func run(args []string) error {
 		return err
 	}
 	x.Go = strings.TrimSpace(version)
-	sources := []carried.Source{{File: carried.Compile, From: filepath.Join(args[2], carried.Compile)}, {File: carried.Link, From: filepath.Join(args[2], carried.Link)}}
+	sources := []carried.Source{{File: carried.Compile, From: filepath.Join(args[2], carried.Compile)},
+		{File: carried.Link, From: filepath.Join(args[2], carried.Link)}}
 	// As the daemon is built by scripts/build, so that most is compiled once for both.
-	list, err := goCommand(env, append([]string{"list", "-export", "-deps", "-trimpath", "-gcflags=all=" + strings.Join(append([]string{"-dwarf=false"}, carried.Flags(x.Processor)...), " "), "-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, carried.Packages()...)...)
+	list, err := goCommand(env,
+		append([]string{"list", "-export", "-deps", "-trimpath",
+			"-gcflags=all=" + strings.Join(append([]string{"-dwarf=false"}, carried.Flags(x.Processor)...), " "), "-f",
+			"{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}"}, carried.Packages()...)...)
 	if err != nil {
 		return err
 	}

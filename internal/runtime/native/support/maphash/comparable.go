@@ -55,7 +55,8 @@ func (h *Hash) addReflected(v reflect.Value) {
 		}
 	case reflect.Bool:
 		h.add(map[bool]string{true: "t", false: "f"}[v.Bool()])
-	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer: // an address differs from run to run; whether there is one does not
+	// an address differs from run to run; whether there is one does not
+	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer:
 		h.add(map[bool]string{true: "nil", false: "address"}[v.IsNil()])
 	default:
 		if v.CanInt() {

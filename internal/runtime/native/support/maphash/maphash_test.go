@@ -72,7 +72,8 @@ func TestHashes(t *testing.T) {
 	_ = copied.WriteByte('x')
 	zero, none, at := math.Copysign(0, -1), math.NaN(), &h
 	for name, same := range map[string]bool{
-		"a text and its bytes":  maphash.String(s, "a text") == maphash.Bytes(s, []byte("a text")) && h.Sum64() == maphash.String(s, "a text"),
+		"a text and its bytes": maphash.String(s, "a text") == maphash.Bytes(s, []byte("a text")) &&
+			h.Sum64() == maphash.String(s, "a text"),
 		"a copy":                copied.Sum64() == maphash.String(s, "a x"),
 		"both zeros":            maphash.Comparable(s, zero) == maphash.Comparable(s, 0.0),
 		"structs":               maphash.Comparable(s, pair{"a", 1, 0.0}) == maphash.Comparable(s, pair{"a", 2, zero}),

@@ -20,7 +20,8 @@ func init() {
 	}
 	_, out := wire.Pipe()
 	var wr wire.Builder
-	(&wire.Ready{Probes: probe.Launched(probe.Bounds{Parent: n[0], Data: uintptr(n[1]), Mapped: uintptr(n[2])})}).Put(&wr)
+	(&wire.Ready{Probes: probe.Launched(probe.Bounds{Parent: n[0], Data: uintptr(n[1]),
+		Mapped: uintptr(n[2])})}).Put(&wr)
 	_, err := out.Write(wr.Finish())
 	os.Exit(wire.ExitCode(err))
 }

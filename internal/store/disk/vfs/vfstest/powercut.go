@@ -35,7 +35,8 @@ type powerCut struct {
 }
 
 func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
-	c := powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(), content: map[int][]byte{}}
+	c := powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
+		content: map[int][]byte{}}
 	for i, op := range ops {
 		switch op.Kind {
 		case "sync":
@@ -132,7 +133,8 @@ func (f *FS) asOps() {
 	}
 	slices.SortFunc(f.ops, func(a, b Op) int { return strings.Compare(a.Name, b.Name) })
 	for name, x := range f.names {
-		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id}, Op{Kind: "write", Inode: x.id, Data: x.data}, Op{Kind: "sync", Inode: x.id})
+		f.ops = append(f.ops, Op{Kind: "create", Name: name, Inode: x.id}, Op{Kind: "write", Inode: x.id, Data: x.data},
+			Op{Kind: "sync", Inode: x.id})
 	}
 	for dir := range f.dirs {
 		f.ops = append(f.ops, Op{Kind: "syncdir", Name: dir})
