@@ -149,9 +149,13 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 func TestDocumentLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	decisions, err := filepath.Glob("../../docs/decisions/*.md")
-	if err != nil {
-		t.Fatal(err)
+	var decisions []string
+	for _, pattern := range []string{"../../docs/decisions/*.md", "../../docs/decisions/superseded/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatal(found, err)
+		}
+		decisions = append(decisions, found...)
 	}
 	for _, path := range append(documents(t), decisions...) {
 		data, err := os.ReadFile(path)
