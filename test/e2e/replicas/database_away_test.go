@@ -38,8 +38,8 @@ var bodies = map[string]string{
 
 // without are the operations that need no database, or are answered from what the daemon remembers.
 var without = []string{"healthz", "metrics", "openapi", "getDocs", "getProblem", "home", "enterConsole", "getConsole",
-	"getConsoleFile", "getMe", "getVersion", "getSystem",
-	"getPolicy", "getEvents"}
+	"getConsoleFile", "getMe", "getVersion", "getSystem", "getPolicy", "getEvents",
+	"getProtectedResource", "getProtectedResourceOfMCP"}
 
 // An operation is one of the document, as it is asked for.
 type operation struct {
@@ -103,7 +103,10 @@ func away(t *testing.T, o outage) {
 	source, gate := rig.NewSource(t, rig.ItemsBody), apptest.NewGate(t)
 	waiting := rig.Program("\tif _, err := call.Fetch(\"http://" + gate.Host +
 		"/\"); err != nil {\n\t\treturn nil, err\n\t}\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn n + 1, nil")
-	m := rig.NewModel(t, rig.Script{"clerk.fetched": {rig.ProgFetches}, "clerk.waiting": {waiting}})
+	delegates := rig.Program("\tcall.Delegate(\"finder\", recurgent.Contract{Deliverable: map[string]any{" +
+		"\"type\": \"array\", \"minItems\": 1}})\n\treturn true, nil")
+	m := rig.NewModel(t, rig.Script{"clerk.fetched": {rig.ProgFetches}, "clerk.waiting": {waiting},
+		"clerk.delegates": {delegates}})
 	m.Answer("", "", rig.Text(`{"a": "yes"}`))
 	d := on(t, m, url, keyFile(t), "--fetch-allow", source.Host()+","+gate.Host)
 	session, other := d.Session("clerk"), d.Session("clerk")
@@ -113,6 +116,10 @@ func away(t *testing.T, o outage) {
 	d.Do(http.StatusCreated, http.MethodPut, "/v1/signatures/qa",
 		map[string]any{"inputs": []any{map[string]any{"name": "q"}}, "outputs": []any{map[string]any{"name": "a"}}})
 	entry := fmt.Sprint(d.List("/v1/maintenance/audit")[0]["id"])
+	d.Do(http.StatusCreated, http.MethodPut, "/v1/tools/finder",
+		map[string]any{"purpose": "find things", "deliverable": map[string]any{"type": "array"}})
+	d.WantValue(d.Call(session, "delegates"), true, "generated")
+	proposal := proposed(d)
 	under := make(chan rig.Response, 1)
 	go func() {
 		r, err := d.Try(context.Background(), http.MethodPost, "/v1/sessions/"+other+"/calls",
@@ -132,7 +139,8 @@ func away(t *testing.T, o outage) {
 	})
 	var sent sync.WaitGroup
 	for _, op := range operations(t, "/v1/sessions/{id}", "/v1/sessions/"+session, "{call_id}", got.CallID,
-		"/v1/files/{id}", "/v1/files/"+file, "{role}", "clerk", "{method}", "fetched",
+		"/v1/files/{id}", "/v1/files/"+file,
+		"/v1/tools/{role}/proposals/{id}", "/v1/tools/finder/proposals/"+proposal, "{role}", "clerk", "{method}", "fetched",
 		"/examples/{id}", "/examples/ex_1", "/audit/{id}", "/audit/"+entry, "/recommendations/{id}",
 		"/recommendations/rec_1", "/connections/{name}", "/connections/news",
 		"/namespaces/{name}", "/namespaces/acme", "/signatures/{name}", "/signatures/qa", "/functions/{name}",
@@ -163,9 +171,20 @@ func away(t *testing.T, o outage) {
 		t.Errorf("it is counted %v times", n)
 	}
 	d.WantValue(d.Call(session, "fetched", source.URL), []any{"a", "b"}, "persisted")
-	if now := len(d.History(session)); now != 2 {
-		t.Errorf("%d records of two calls", now)
+	if now := len(d.History(session)); now != 3 {
+		t.Errorf("%d records of three calls", now)
 	}
+}
+
+// proposed returns the id of the one contract that waits for a person's decision.
+func proposed(d *rig.Daemon) string {
+	d.T.Helper()
+	waiting := d.List("/v1/inbox?kind=proposal")
+	if len(waiting) != 1 {
+		d.T.Fatalf("%d proposals wait, want one", len(waiting))
+	}
+	contract := waiting[0]["evidence"].(map[string]any)["contract"].(map[string]any)
+	return contract["id"].(string)
 }
 
 // refusedFor asks for the operation while the database is away.
