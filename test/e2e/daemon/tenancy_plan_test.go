@@ -22,11 +22,13 @@ func plan() map[string]matrixRow {
 		s.w.send(s.t, http.MethodDelete, s.fill("/v1/tools/{old}"), "", s.token, nil)
 	}
 	return map[string]matrixRow{
-		"createSession": {body: `{"role": "{clerk}"}`, elsewhere: 201},
-		"deleteSession": {fresh: (*side).session},
-		"patchContext":  {body: `{"a": 1}`, media: "application/merge-patch+json"},
-		"createCall":    {body: `{"method": "greet", "args": [1]}`},
-		"callFunction":  {body: `{"arguments": {"args": [1]}}`},
+		"createSession":             {body: `{"role": "{clerk}"}`, elsewhere: 201},
+		"getProtectedResource":      {status: http.StatusNotFound}, // there is no issuer
+		"getProtectedResourceOfMCP": {status: http.StatusNotFound},
+		"deleteSession":             {fresh: (*side).session},
+		"patchContext":              {body: `{"a": 1}`, media: "application/merge-patch+json"},
+		"createCall":                {body: `{"method": "greet", "args": [1]}`},
+		"callFunction":              {body: `{"arguments": {"args": [1]}}`},
 		"mcp": {body: `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`,
 			accept: "application/json, text/event-stream", elsewhere: 200},
 		"listExamples":     {elsewhere: 200},
