@@ -156,9 +156,8 @@ func Backward(ctx context.Context, f io.ReaderAt, end int64,
 		}
 		off -= n
 		tail = append(buf, tail...)
-		// Larger chunks avoid copying a long line again for each part of it.
 		if !bytes.Contains(buf, []byte("\n")) {
-			chunk *= 2 // a long line is not copied for each part of it
+			chunk *= 2 // avoids copying a long line again for each part of it
 		}
 		for {
 			body := bytes.TrimSuffix(tail, []byte("\n"))

@@ -23,14 +23,14 @@ type FS interface {
 	// Open opens a file for reading and writing. If the file is missing, it is created if create is set; otherwise the
 	// error matches fs.ErrNotExist.
 	Open(name string, create bool) (File, error)
-	ReadFile(name string) ([]byte, error)
-	Rename(from, to string) error
-	Remove(name string) error
-	RemoveAll(name string) error
-	Mkdir(name string) error           // creates missing parents; succeeds if it exists
-	List(dir string) ([]string, error) // sorted names; fs.ErrNotExist
-	Stat(name string) (Info, error)    // fs.ErrNotExist
-	SyncDir(dir string) error          // makes creations, renames and removals in it durable
+	ReadFile(name string) ([]byte, error) // fs.ErrNotExist
+	Rename(from, to string) error         // atomic; replaces a file named to
+	Remove(name string) error             // of a file or an empty directory; fs.ErrNotExist
+	RemoveAll(name string) error          // of a file or a directory with its content; a missing one is fine
+	Mkdir(name string) error              // creates missing parents; succeeds if it exists
+	List(dir string) ([]string, error)    // sorted names; fs.ErrNotExist
+	Stat(name string) (Info, error)       // fs.ErrNotExist
+	SyncDir(dir string) error             // makes creations, renames and removals in it durable
 	// SyncAll makes durable all that was written, created, renamed or removed before. It returns errors.ErrUnsupported
 	// if the system lacks such an operation or its operation does not report write errors.
 	SyncAll() error
