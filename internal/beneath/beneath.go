@@ -77,6 +77,7 @@ func (d *Dir) OpenDir(name string) (*os.File, error) {
 	return d.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.S_IFDIR)
 }
 
+// open opens a name that must be of the kind, an S_IF constant.
 func (d *Dir) open(name string, flag int, perm os.FileMode, kind uint32) (f *os.File, err error) {
 	err = d.in("open", name, func(dir int, base string) error {
 		// Without O_NONBLOCK a pipe in place of the file would block; without O_NOCTTY a terminal could become the
@@ -112,6 +113,8 @@ func (d *Dir) in(op, name string, do func(dir int, base string) error) error {
 	parts := strings.Split(name, "/")
 	last := len(parts) - 1
 	at, top := int(d.top.Fd()), true
+	// Each directory is opened relative to its parent and without following links. A link that replaces a directory
+	// meanwhile therefore has no effect.
 	for i, part := range parts[:last] {
 		next, err := openat(at, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {

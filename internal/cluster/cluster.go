@@ -115,6 +115,7 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// every calls do every d until ctx ends.
 func (c *Cluster) every(ctx context.Context, d time.Duration, do func(context.Context)) {
 	t := time.NewTicker(d)
 	defer t.Stop()
@@ -284,6 +285,7 @@ func (c *Cluster) forwarding(n int) {
 func (c *Cluster) Leave(ctx context.Context) error {
 	c.end()
 	c.ended.Wait()
+	// No session may be used here any more before the store frees them.
 	c.mu.Lock()
 	c.until = time.Time{}
 	clear(c.owned)

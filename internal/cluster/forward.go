@@ -153,6 +153,7 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 	return fmt.Errorf("%w: %w", ErrLost, failed)
 }
 
+// rewrite directs a proxied request to the replica at Address.
 func (q Request) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme, p.Out.URL.Host = "https", q.Address
 	p.Out.Host = p.In.Host

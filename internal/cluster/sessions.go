@@ -43,6 +43,7 @@ func (e *entry) wait() <-chan struct{} {
 	return e.changed
 }
 
+// wake wakes all goroutines that wait for a change. The caller holds Cluster.mu.
 func (e *entry) wake() {
 	if e.changed != nil {
 		close(e.changed)
