@@ -141,6 +141,7 @@ func (l *Log) Repair(moveAside func(file string) error) error {
 	return nil
 }
 
+// repairSegment repairs one segment. A missing one is ignored.
 func (l *Log) repairSegment(number int, moveAside func(file string) error) error {
 	name := l.file(number)
 	data, err := l.o.Files.ReadFile(name)

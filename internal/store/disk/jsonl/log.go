@@ -72,6 +72,7 @@ func (l *Log) file(number int) string {
 	return l.closedFile(number)
 }
 
+// closedFile returns the name of a closed segment's file.
 func (l *Log) closedFile(number int) string {
 	return path.Join(l.o.Dir, fmt.Sprintf("%08d.jsonl", number))
 }
@@ -140,6 +141,7 @@ func (l *Log) Rotate() error {
 	if l.bytes < l.o.Bytes {
 		return l.SyncNames()
 	}
+	// The lines and the index must be durable before the segment is closed. A closed segment is not synced again.
 	if _, err := l.Sync(); err != nil {
 		return err
 	}

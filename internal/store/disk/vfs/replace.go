@@ -32,6 +32,7 @@ func (r *Replacer) NewTemp() string { return fmt.Sprintf("%s/%d", TempDir, r.cou
 // directory once.
 func (r *Replacer) ReplaceUnsynced(name string, data []byte) error {
 	temp := r.NewTemp()
+	// The content must be on disk before the rename. Otherwise a power cut could leave the name with an empty file.
 	err := r.writeSynced(temp, data)
 	if err == nil {
 		err = r.Rename(temp, name)

@@ -74,6 +74,7 @@ func (a *active) write(frame []byte) (err error) {
 	return err
 }
 
+// sync syncs the file. It returns a panic as an error.
 func (a *active) sync() (err error) {
 	defer failed(&err)
 	return a.file.Sync()

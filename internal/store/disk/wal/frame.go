@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	frameMagic  = 0x31464a52 // "RJF1"
+	frameMagic = 0x31464a52 // "RJF1"
+	// bytes before the payload: magic, length, checksum, number of entries, number of the first entry
 	frameHeader = 24
 )
 

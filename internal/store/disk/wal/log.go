@@ -50,6 +50,7 @@ func (l *Log) lock() {
 	l.wait()
 }
 
+// wait waits until no Sync is in progress. The caller holds mu, which is released meanwhile.
 func (l *Log) wait() {
 	for l.syncing {
 		l.idle.Wait()
@@ -118,6 +119,7 @@ func (l *Log) Rotate() error {
 	return l.rotate()
 }
 
+// rotate is Rotate for callers that hold mu while no Sync is in progress.
 func (l *Log) rotate() error {
 	if l.active != nil && l.active.bytes == 0 && l.active.First == l.next {
 		return nil
@@ -137,6 +139,8 @@ func (l *Log) rotate() error {
 		l.old = append(l.old, l.active.inactive)
 		l.active = nil
 	}
+	// After a failed sync this is the number of the first pending entry. The new segment's name invalidates what the
+	// old segment has from there on.
 	a, err := l.create(l.durable + 1)
 	if err != nil {
 		return err

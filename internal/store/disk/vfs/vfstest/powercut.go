@@ -35,6 +35,7 @@ type powerCut struct {
 	content    map[int][]byte
 }
 
+// crashed replays the operations that survive. The first pass finds the last sync of each file and directory.
 func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 	c := powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
 		content: map[int][]byte{}}

@@ -87,6 +87,7 @@ func (f *FS) do(op Op) error {
 	return nil
 }
 
+// apply applies an operation to the current state. The caller holds mu.
 func (f *FS) apply(op Op) {
 	switch op.Kind {
 	case "write", "truncate":
