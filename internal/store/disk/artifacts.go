@@ -36,6 +36,7 @@ func (p *artifacts) get(k artifactKey) (*artifact, error) {
 	lock := p.n.stripe("artifact", string(k.namespace.name), k.role, k.method)
 	lock.Lock()
 	defer lock.Unlock()
+	// Another goroutine may have loaded it meanwhile.
 	if x := p.cached(k); x != nil {
 		return x.live()
 	}

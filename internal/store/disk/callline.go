@@ -117,6 +117,7 @@ func callTime(line []byte) (time.Time, bool) {
 	return v.Timestamp.Add(commitSlack), ok
 }
 
+// valueTime returns when a line of values was committed.
 func valueTime(line []byte) (time.Time, bool) {
 	v := struct {
 		At int64 `json:"at"`

@@ -113,6 +113,7 @@ func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error
 	if err := p.entries.Append(&text.entries); err != nil {
 		return err
 	}
+	// Under one lock, so readers find each call either among the pending ones or in the logs.
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	p.values.Publish(&text.values)

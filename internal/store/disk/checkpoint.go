@@ -45,6 +45,7 @@ func (f *flusher) checkpointLocked() error {
 	if err := f.syncLines(lsn, list); err != nil {
 		return err
 	}
+	// From here on the checkpoint is on disk, and what it makes obsolete can be removed.
 	for _, w := range list {
 		if err := w.n.archive.removeRestored(w.restored); err != nil {
 			return err

@@ -189,6 +189,7 @@ func (f *files) wrongKind(name string) string {
 	return name
 }
 
+// isCorruptName reports whether the name is one that moveAside gives.
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }
 
 // reportDamage logs, once for each file, that some of its lines cannot be read. Readers skip these lines. They stay in

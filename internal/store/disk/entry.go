@@ -67,12 +67,14 @@ type entry struct {
 	*planned `json:"-"`
 }
 
+// replyKey is the idempotency key of a call, with what is needed to answer a repeated request.
 type replyKey struct {
 	Key      string `json:"k"`
 	BodyHash string `json:"h,omitempty"`
 	CallID   string `json:"c,omitempty"`
 }
 
+// created is a new session with its context.
 type created struct {
 	Session agent.Session              `json:"session"`
 	Context map[string]json.RawMessage `json:"context,omitempty"`

@@ -26,6 +26,7 @@ import (
 // manifestFile is the last file of an export. It lists the other files with their checksums.
 const manifestFile = "MANIFEST.json"
 
+// manifest is the content of manifestFile.
 type manifest struct {
 	SchemaVersion int               `json:"schema_version"`
 	CreatedAt     time.Time         `json:"created_at"`
@@ -230,6 +231,7 @@ func (x *exporter) lateFiles() error {
 	return nil
 }
 
+// file exports a file up to its current size. A missing file is skipped, because the journal has its deletion.
 func (x *exporter) file(name string) error {
 	f, err := x.fs.Open(name, false)
 	if vfs.NotExist(err) {
@@ -250,6 +252,7 @@ func (x *exporter) text(name string, text []byte) error {
 	return x.copy(name, bytes.NewReader(text), int64(len(text)))
 }
 
+// copy writes a file to the archive and records its checksum.
 func (x *exporter) copy(name string, r io.Reader, size int64) error {
 	if err := x.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: x.at,
 		Format: tar.FormatPAX}); err != nil {

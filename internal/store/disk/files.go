@@ -269,6 +269,7 @@ func (p *streams) DeleteFile(ctx context.Context, id string, audit *agent.AuditE
 	})
 }
 
+// deleteFiles deletes files and removes their bytes. check may be nil.
 func (p *streams) deleteFiles(ctx context.Context, ids []string, audit *agent.AuditEntry, check func() error) error {
 	e := p.n.newEntry()
 	e.FilesGone, e.Audit = ids, audit

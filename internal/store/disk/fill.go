@@ -50,6 +50,7 @@ func whole(fs vfs.FS, fill func() error) error {
 	return errors.Join(fs.Remove(unfinishedFile), fs.SyncDir("."))
 }
 
+// markUnfinished durably creates unfinishedFile.
 func markUnfinished(fs vfs.FS) error {
 	f, err := fs.Open(unfinishedFile, true)
 	if err != nil {

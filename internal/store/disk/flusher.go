@@ -224,6 +224,7 @@ type work struct {
 	stored    *store.Sums // nil unless the round is full and the sums are certain
 }
 
+// gather returns what must be written of the namespace. The caller holds shared.mu.
 func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending),
 		restored: slices.Clone(n.archive.restored),
@@ -264,6 +265,7 @@ func (w *work) write(text *callText, full, exporting bool) error {
 	return nil
 }
 
+// writeDocs writes the documents and leaves those in docs that could not be written.
 func (w *work) writeDocs() error {
 	for len(w.docs) > 0 {
 		d := w.docs[0]

@@ -57,6 +57,7 @@ func (g *giver) item(x store.Item) error {
 	return g.give(&x)
 }
 
+// all passes on all items in an order that Fill accepts: the namespace first, and each session before its records.
 func (g *giver) all() error {
 	n := g.n
 	n.mu.RLock()

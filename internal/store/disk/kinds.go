@@ -122,6 +122,7 @@ func (f *files) current(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
+// isArtifact returns an error if the document is not the artifact of its file.
 func isArtifact(name string, d *artifactDoc) error {
 	if d.Artifact == nil {
 		return errors.New("holds no artifact")
@@ -143,6 +144,7 @@ func isArchivedTool(name string, d *toolDoc) error {
 	return isArchivedAt(name, archived{tool: &d.Tool})
 }
 
+// isArchivedAt returns an error if what the document holds is archived under another name.
 func isArchivedAt(name string, x archived) error {
 	if place, _, _ := strings.Cut(name, "."); place != archivePlace(x.target()) {
 		return fmt.Errorf("holds %.80q, which belongs in %s", x.target().String(), archivePlace(x.target()))
@@ -150,6 +152,7 @@ func isArchivedAt(name string, x archived) error {
 	return nil
 }
 
+// isSession returns an error if the document is not the session of its directory.
 func isSession(name string, d *sessionDoc) error {
 	if !validID(d.ID) || sessionFile(d.ID) != name {
 		return fmt.Errorf("holds the session %.80q", d.ID)
@@ -157,6 +160,7 @@ func isSession(name string, d *sessionDoc) error {
 	return nil
 }
 
+// isProgram returns an error if the text does not have the checksum in the file's name.
 func isProgram(f *files, name string) error {
 	data, err := f.ReadFile(name)
 	if err != nil {
@@ -194,6 +198,7 @@ func checkLSN(lsn uint64) error {
 	return nil
 }
 
+// checkCheckpoint returns an error if a checkpoint has impossible numbers, or names that are not valid.
 func checkCheckpoint(d *checkpointDoc) error {
 	if err := errors.Join(checkLSN(d.LSN), checkArchived(d.Unarchived)); err != nil {
 		return err

@@ -32,6 +32,7 @@ type plannedContext struct {
 	change  *agent.ContextChange
 }
 
+// reset empties the batch and keeps its buffers. It clears those that would keep sessions from being freed.
 func (b *batch) reset() {
 	clear(b.sessions)
 	clear(b.contexts)

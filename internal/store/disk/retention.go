@@ -49,6 +49,7 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	}
 	p.n.flusher.mu.Lock()
 	defer p.n.flusher.mu.Unlock()
+	// An export needs the segments and the programs, so they are left to the next run.
 	if p.n.flusher.exporting > 0 {
 		return len(gone), nil
 	}

@@ -74,6 +74,7 @@ func (s *sequencer) process(batch []*commit) {
 		return
 	}
 	sync := slices.ContainsFunc(batch, func(c *commit) bool { return c.err == nil && !c.late })
+	// Readers must not see an entry that the journal refused, so the journal comes before apply.
 	if err := s.journal.Write(&s.frame, sync); err != nil {
 		s.health.fail(err)
 		for _, c := range batch {
@@ -107,6 +108,7 @@ func (s *sequencer) process(batch []*commit) {
 func (s *sequencer) settle() error {
 	s.mu.Lock()
 	s.stopTimer()
+	// Commits go on while the sync waits for the disk without mu.
 	last := s.journal.Next() - 1
 	s.mu.Unlock()
 	return s.await(last)
@@ -189,6 +191,8 @@ func (s *sequencer) prepare(c *commit) (err error) {
 	if err := n.broken(); err != nil {
 		return err
 	}
+	// check comes first, because it may complete the entry. Encoding comes last, because planning assigns figures and
+	// links the audit entry.
 	if c.check != nil {
 		if err := c.check(); err != nil {
 			return err

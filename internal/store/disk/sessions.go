@@ -50,6 +50,7 @@ func (p *sessions) get(id string) (*session, error) {
 	if err := p.lookUp(id); err != nil {
 		return nil, err
 	}
+	// lookUp or another goroutine may have put it into memory.
 	if x := p.cached(id); x != nil {
 		return x, nil
 	}
@@ -111,6 +112,7 @@ func (p *sessions) applyChange(e *entry) {
 	x := e.planned.session
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	// A replay also brings records and changes that the files have already.
 	if e.record != nil && e.Seq == x.size+1 {
 		x.size++
 		x.pending = append(x.pending, e.record)
@@ -222,6 +224,8 @@ func (p *sessions) DeleteSession(ctx context.Context, id string, audit *agent.Au
 	return p.delete(ctx, []string{id}, audit)
 }
 
+// delete deletes sessions in one commit, which is alone in its batch, and then erases their files. It returns
+// store.ErrNotFound if one of them does not exist.
 func (p *sessions) delete(ctx context.Context, ids []string, audit *agent.AuditEntry) error {
 	e := p.n.newEntry()
 	e.Delete, e.Audit = ids, audit

@@ -109,6 +109,7 @@ type health struct {
 	broken  atomic.Pointer[trouble] // set after a panic left memory in doubt, until the process ends
 }
 
+// trouble holds an error for an atomic pointer.
 type trouble struct{ err error }
 
 // ready returns nil, or the reason why the store accepts no writes.

@@ -58,6 +58,7 @@ func (s *Store) namespace(name agent.Namespace) *namespace {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// The namespace may have been created meanwhile.
 	if n = s.spaces.loaded[name]; n == nil && s.spaces.idle[name] == nil {
 		n = newNamespace(s, name)
 		n.stored.totaled = true

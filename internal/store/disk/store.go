@@ -178,6 +178,8 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 }
 
+// close stops the parts in order: commits, members, the flusher, the journal. The journal is removed only after a
+// complete checkpoint; otherwise the next start replays it.
 func (s *Store) close() error {
 	if !s.sequencer.close() {
 		return nil

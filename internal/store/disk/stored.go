@@ -70,6 +70,7 @@ func (p *stored) create(c *created) {
 	p.add(c.Session.Owner, store.Bytes{Contexts: store.SessionBytes(c.Session) + store.ContextBytes(c.Context)})
 }
 
+// add adds growth to the owner's sums and to the total of the store. The caller holds shared.mu.
 func (p *stored) add(owner string, b store.Bytes) {
 	p.kept.Add(owner, b)
 	p.n.shared.total.Add(b)
@@ -94,6 +95,7 @@ func (p *stored) published(list []*pendingCall) {
 // freed sums the bytes of value lines that are dropped or erased.
 type freed struct{ store.Sums }
 
+// line adds the bytes of a line. It ignores lines that do not parse.
 func (f *freed) line(line []byte) {
 	var v valueLine
 	if json.Unmarshal(line, &v) == nil {
@@ -263,6 +265,7 @@ func (p *stored) Stored(_ context.Context, owner string) (s store.Stored, err er
 	return s, nil
 }
 
+// sums returns all sums of the namespace, including those of files.
 func (p *stored) sums() [3]*store.Sums {
 	return [3]*store.Sums{&p.kept, &p.values, &p.n.streams.owners}
 }

@@ -70,6 +70,7 @@ func (v *verifier) problem(name, format string, args ...any) {
 	v.r.Problems = append(v.r.Problems, name+": "+fmt.Sprintf(format, args...))
 }
 
+// all starts with the journal, because entries to be replayed mean that files may lag.
 func (v *verifier) all() error {
 	if err := v.journal(); err != nil {
 		return err

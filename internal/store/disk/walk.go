@@ -40,6 +40,8 @@ func (v view) forward(ctx context.Context, fs vfs.FS, c *pager) error {
 	return nil
 }
 
+// fileForward collects the part of the page that is in the file. The file is ordered by seq and, within commitSlack, by
+// time.
 func (v view) fileForward(ctx context.Context, fs vfs.FS, c *pager) (full bool, err error) {
 	f, err := fs.Open(historyFile(v.id), false)
 	if err != nil {
@@ -82,6 +84,7 @@ func (v view) backward(ctx context.Context, fs vfs.FS, c *pager) error {
 	return v.fileBackward(ctx, fs, to, c)
 }
 
+// fileBackward collects the part of the page that is in the file, up to seq to.
 func (v view) fileBackward(ctx context.Context, fs vfs.FS, to int, c *pager) error {
 	f, err := fs.Open(historyFile(v.id), false)
 	if err != nil {
