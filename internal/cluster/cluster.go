@@ -244,8 +244,8 @@ func (c *Cluster) Stats() Stats {
 		c.lost.Load()}
 }
 
-// Drain stops taking sessions. A session in use stays until its last user leaves; then the store may give it to another
-// replica.
+// Drain stops taking sessions. A session in use stays until its last user leaves. It is given back when it is requested
+// here again, or by Leave.
 func (c *Cluster) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

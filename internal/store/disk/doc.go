@@ -2,11 +2,11 @@
 // readable files (JSON documents, and JSON lines by package jsonl), which are written afterwards.
 //
 // An acknowledged commit survives a kill and a power cut: its journal entry is on disk first and is replayed onto the
-// files when the store is opened again. Commits that wait at the same time share one fsync. Readers see a call before
-// its entry is synced; whatever follows from that call comes after it in the journal. They see any other change only
-// after its sync. The files lag by at most a second (usage figures by a minute) and are complete after Close. A file
-// that cannot be read is renamed to <name>.corrupt-<time> and counted, and the store opens without it. Only one process
-// can use the directory at a time.
+// files when the store is opened again. Commits that wait at the same time share one fsync. Readers see a call, or the
+// cost of a model request, before its entry is synced; whatever follows from it comes later in the journal. They see
+// any other change only after its sync. The files lag by at most a second (usage figures by a minute) and are complete
+// after Close. A file that cannot be read is renamed to <name>.corrupt-<time> and counted, and the store opens without
+// it. Only one process can use the directory at a time.
 //
 // Costs do not grow with the amount of stored data: sessions, histories and artifacts are read on demand and kept in
 // bounded caches. A start opens no file of a namespace that the journal does not name, except the default one; such a

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// finishErasing waits until neither the files nor the journal hold anything of an erased namespace with that name. The
-// caller holds flusher.archive.
+// finishErasing writes a checkpoint if the files or the journal may still hold data of an erased namespace with that
+// name. The caller holds flusher.archive.
 func (f *flusher) finishErasing(name agent.Namespace) error {
 	f.shared.mu.RLock()
 	_, erased := f.spaces.erased[name]

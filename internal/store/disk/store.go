@@ -114,7 +114,7 @@ func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }
 // Ready is part of store.Store.
 func (s *Store) Ready() error { return s.health.ready() }
 
-// Settled is part of store.Store. With an interval it does not wait: a call's commit does not promise more than that.
+// Settled is part of store.Store. With an interval it does not wait, because a call's commit promises no sync then.
 func (s *Store) Settled() error {
 	if s.o.Interval > 0 {
 		return nil

@@ -91,7 +91,7 @@ func (l *Log) Bytes() int64 {
 	return l.bytes
 }
 
-// Writable reports whether a segment is open, that is, whether the last write and the last Rotate succeeded.
+// Writable reports whether a segment is open, that is, whether the last write, sync and Rotate succeeded.
 func (l *Log) Writable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
