@@ -37,7 +37,7 @@ func New[K comparable, V any](most int) Cache[K, V] {
 	return otter.Must(&otter.Options[K, V]{MaximumSize: most})
 }
 
-// NewWeighed returns a cache whose values have a total weight of at most most.
+// NewWeighed returns a cache that bounds the total weight of its values by most.
 func NewWeighed[K comparable, V any](most uint64, weigh func(K, V) uint32) (Cache[K, V], error) {
 	return otter.New(&otter.Options[K, V]{MaximumWeight: most, Weigher: weigh})
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
-// Encoders of log entries. fullLog writes all members; shortLog leaves out zero members.
+// fullLog and shortLog encode log entries. shortLog leaves out zero members.
 var fullLog, shortLog = jsonenc.For[agent.LogEntry](), jsonenc.Sparse[agent.LogEntry]()
 
 // appendLog appends the line of a log entry for calls.jsonl, without a newline.

@@ -57,8 +57,8 @@ func unsureOf(text []byte) (lsn uint64) {
 	return lsn
 }
 
-// Every entry that deletes sessions or erases a namespace contains one of these texts. The first pass decodes only
-// entries that do.
+// deleteKey and eraseKey are in the text of every entry that deletes sessions or erases a namespace. The first pass
+// decodes only entries that contain one of them.
 var deleteKey, eraseKey = []byte(`"delete":[`), []byte(`"erase_namespace":"`)
 
 // readDeletions records the sessions that a segment deletes and the namespaces that it erases.
