@@ -1,16 +1,17 @@
-// Package bell wakes everybody who waits for something, in this process. It does not say what has happened, and a ring that nobody waits for is forgotten:
-// who waits takes the channel first, looks then, and waits if there is nothing new.
+// Package bell wakes all goroutines of this process that wait for something to happen. A ring carries no information,
+// and it is lost if nobody waits. A waiter therefore calls Wait first, then looks for news, and receives from the
+// channel only if there is none.
 package bell
 
 import "sync"
 
-// Bell is ready as it is. Its methods may be called concurrently.
+// Bell wakes its waiters at each ring. The zero value is ready to use. Its methods may be called concurrently.
 type Bell struct {
 	mu   sync.Mutex
 	rung chan struct{} // nil while nobody waits; guarded by mu
 }
 
-// Wait returns a channel that is closed at the next ring.
+// Wait returns a channel that is closed by the next Ring.
 func (b *Bell) Wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,7 +21,7 @@ func (b *Bell) Wait() <-chan struct{} {
 	return b.rung
 }
 
-// Ring wakes all who wait.
+// Ring wakes all waiters.
 func (b *Bell) Ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,7 +2,7 @@ package bell
 
 import "testing"
 
-// A ring wakes all who wait, and nobody who begins to wait after it.
+// A ring wakes all current waiters and none that begin to wait later.
 func TestBell(t *testing.T) {
 	t.Parallel()
 	var b Bell

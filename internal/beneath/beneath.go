@@ -1,8 +1,8 @@
-// Package beneath works on what lies below one directory. It follows no symbolic link there, and opens regular files and directories alone:
-// whoever put something below the directory cannot thereby have a file elsewhere read, written or removed, or a pipe waited for. The
-// directory itself may be named by a link.
+// Package beneath restricts file operations to one directory tree. It follows no symbolic links below the directory and
+// opens only regular files and directories. Whoever can write below the directory therefore cannot make the daemon
+// read, write or remove a file elsewhere, or block on a pipe. The directory itself may be named by a link.
 //
-// It knows nothing of what the files hold.
+// The package knows nothing about the content of files.
 package beneath
 
 import (
@@ -21,12 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Dir is an open directory. Names are relative to it, with slashes, as io/fs has them; "." is the directory itself. It is safe for
-// concurrent use.
+// A Dir is an open directory. Names are relative to it and slash-separated, as in io/fs; "." is the directory itself. A
+// Dir may be used concurrently.
 type Dir struct {
 	path string
 	root *os.Root
-	top  *os.File
+	top  *os.File // the directory itself, where lookups of names start
 }
 
 // Info describes a file or a directory.
@@ -36,17 +36,18 @@ type Info struct {
 	Dir     bool
 }
 
-// A KindError says that something else than a file, or a directory, has the name of one.
+// A KindError means that a name belongs to something other than the expected file or directory.
 type KindError struct {
 	Path string
-	Is   string // a symbolic link, a named pipe, a directory and so on
+	Is   string // such as "a symbolic link" or "a named pipe"
 }
 
 func (e *KindError) Error() string {
 	return fmt.Sprintf("%s is %s, and recurgentd uses no such thing in its place: put the file or directory itself there, or remove it", e.Path, e.Is)
 }
 
-// Open opens the directory, which must exist. It is closed by Close, or when nobody refers to it any more.
+// Open opens the directory, which must exist. The caller closes it; a Dir that is no longer referenced is closed by the
+// garbage collector.
 func Open(dir string) (*Dir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -59,25 +60,28 @@ func Open(dir string) (*Dir, error) {
 	return &Dir{dir, root, top}, nil
 }
 
-// Close closes the directory. Files that were opened in it stay open.
+// Close closes the directory. Files opened through it stay open.
 func (d *Dir) Close() error { return errors.Join(d.top.Close(), d.root.Close()) }
 
-// Path is the path of a name.
+// Path returns the name joined to the path of the directory.
 func (d *Dir) Path(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
 
-// Open opens a regular file.
+// Open opens a regular file; flag and perm are those of os.OpenFile. It returns a *KindError if the name belongs to
+// something else, and a *fs.PathError for other errors.
 func (d *Dir) Open(name string, flag int, perm os.FileMode) (*os.File, error) {
 	return d.open(name, flag, perm, unix.S_IFREG)
 }
 
-// OpenDir opens a directory.
+// OpenDir opens a directory for reading and syncing.
 func (d *Dir) OpenDir(name string) (*os.File, error) {
 	return d.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0, unix.S_IFDIR)
 }
 
+// open opens a name that must be of the kind, an S_IF constant.
 func (d *Dir) open(name string, flag int, perm os.FileMode, kind uint32) (f *os.File, err error) {
 	err = d.in("open", name, func(dir int, base string) error {
-		// A pipe in the place of a file would block, and a terminal become the process's own.
+		// Without O_NONBLOCK a pipe in place of the file would block; without O_NOCTTY a terminal could become the
+		// controlling one.
 		fd, err := openat(dir, base, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, uint32(perm.Perm()))
 		if err != nil {
 			return d.orKind(dir, base, name, kind, err)
@@ -87,7 +91,8 @@ func (d *Dir) open(name string, flag int, perm os.FileMode, kind uint32) (f *os.
 			err = &KindError{d.Path(name), kindOf(uint32(st.Mode))}
 		}
 		if err == nil {
-			err = unix.SetNonblock(fd, false) // which spares the Go runtime a try to wait for the file
+			// Blocking mode keeps os.NewFile from trying to register the file with the runtime's poller.
+			err = unix.SetNonblock(fd, false)
 		}
 		if err != nil {
 			return errors.Join(err, unix.Close(fd))
@@ -98,7 +103,8 @@ func (d *Dir) open(name string, flag int, perm os.FileMode, kind uint32) (f *os.
 	return f, err
 }
 
-// in calls do with the open directory that holds the name, and the name's last element.
+// in opens the parent directory of the name and calls do with it and the last element of the name. The descriptor is
+// valid until do returns.
 func (d *Dir) in(op, name string, do func(dir int, base string) error) error {
 	if !fs.ValidPath(name) {
 		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -107,13 +113,15 @@ func (d *Dir) in(op, name string, do func(dir int, base string) error) error {
 	parts := strings.Split(name, "/")
 	last := len(parts) - 1
 	at, top := int(d.top.Fd()), true
+	// Each directory is opened relative to its parent and without following links. A link that replaces a directory
+	// meanwhile therefore has no effect.
 	for i, part := range parts[:last] {
 		next, err := openat(at, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			err = d.orKind(at, part, path.Join(parts[:i+1]...), unix.S_IFDIR, err)
 		}
 		if !top {
-			_ = unix.Close(at) // it was only read
+			_ = unix.Close(at) // it was only used for lookups
 		}
 		if err != nil {
 			return d.wrap(op, name, err)
@@ -126,6 +134,7 @@ func (d *Dir) in(op, name string, do func(dir int, base string) error) error {
 	return d.wrap(op, name, do(at, parts[last]))
 }
 
+// wrap returns a *KindError as it is and puts other errors into a *fs.PathError.
 func (d *Dir) wrap(op, name string, err error) error {
 	if _, is := errors.AsType[*KindError](err); err == nil || is {
 		return err
@@ -133,7 +142,7 @@ func (d *Dir) wrap(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: d.Path(name), Err: err}
 }
 
-// orKind returns a KindError where what has the name is of another kind, else the error.
+// orKind returns a *KindError if the name belongs to something of another kind, and err otherwise.
 func (d *Dir) orKind(dir int, base, name string, kind uint32, err error) error {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || uint32(st.Mode)&unix.S_IFMT == kind {
@@ -158,7 +167,7 @@ func kindOf(mode uint32) string {
 	return "a device"
 }
 
-// openat retries what a signal interrupts. Nothing that it opens is inherited.
+// openat retries after EINTR. Child processes do not inherit the descriptor.
 func openat(dir int, name string, flag int, perm uint32) (fd int, err error) {
 	for {
 		fd, err = unix.Openat(dir, name, flag|unix.O_CLOEXEC, perm)
@@ -168,7 +177,7 @@ func openat(dir int, name string, flag int, perm uint32) (fd int, err error) {
 	}
 }
 
-// ReadFile reads a file.
+// ReadFile returns the content of a regular file.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	f, err := d.Open(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -185,7 +194,7 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return data.Bytes(), err
 }
 
-// Stat describes a file or a directory.
+// Stat describes a file or a directory. It returns a *KindError for anything else.
 func (d *Dir) Stat(name string) (info Info, err error) {
 	err = d.in("stat", name, func(dir int, base string) error {
 		var st unix.Stat_t
@@ -202,7 +211,7 @@ func (d *Dir) Stat(name string) (info Info, err error) {
 	return info, err
 }
 
-// List lists what a directory holds, sorted.
+// List returns the names in a directory, sorted.
 func (d *Dir) List(name string) ([]string, error) {
 	f, err := d.OpenDir(name)
 	if err != nil {
@@ -214,7 +223,7 @@ func (d *Dir) List(name string) ([]string, error) {
 	return names, err
 }
 
-// SyncDir makes durable what was created, renamed and removed in a directory.
+// SyncDir makes creations, renames and removals in a directory durable.
 func (d *Dir) SyncDir(name string) error {
 	f, err := d.OpenDir(name)
 	if err != nil {
@@ -223,7 +232,7 @@ func (d *Dir) SyncDir(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Mkdir makes a directory, with its parents. One that exists is fine.
+// Mkdir creates a directory and its missing parents. It succeeds if the directory exists.
 func (d *Dir) Mkdir(name string, perm os.FileMode) error {
 	info, err := d.Stat(name)
 	if err == nil && info.Dir {
@@ -239,13 +248,13 @@ func (d *Dir) Mkdir(name string, perm os.FileMode) error {
 		return err
 	}
 	err = d.in("mkdir", name, func(dir int, base string) error { return unix.Mkdirat(dir, base, uint32(perm.Perm())) })
-	if errors.Is(err, fs.ErrExist) { // meanwhile
+	if errors.Is(err, fs.ErrExist) { // created concurrently
 		return d.Mkdir(name, perm)
 	}
 	return err
 }
 
-// Rename renames a file or a directory, or whatever else has the name.
+// Rename renames a file or a directory, or anything else with that name.
 func (d *Dir) Rename(from, to string) error {
 	return d.in("rename", from, func(fromDir int, fromBase string) error {
 		return d.in("rename", to, func(toDir int, toBase string) error {
@@ -254,7 +263,7 @@ func (d *Dir) Rename(from, to string) error {
 	})
 }
 
-// Remove removes a file or an empty directory, or whatever else has the name.
+// Remove removes a file or an empty directory, or anything else with that name.
 func (d *Dir) Remove(name string) error {
 	return d.in("remove", name, func(dir int, base string) error {
 		err := unix.Unlinkat(dir, base, 0)
@@ -267,9 +276,10 @@ func (d *Dir) Remove(name string) error {
 	})
 }
 
-// RemoveAll removes what has the name, with all that it holds. It is fine when there is nothing.
+// RemoveAll removes a file or a directory with its content. It succeeds if there is nothing to remove.
 func (d *Dir) RemoveAll(name string) error {
-	err := d.in("remove", name, func(int, string) error { return nil }) // os.Root would follow links that stay below it
+	// in refuses parents that are symbolic links; os.Root follows links whose targets lie below the directory.
+	err := d.in("remove", name, func(int, string) error { return nil })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile is a directory with something of each wrong kind, and a directory elsewhere that the links in it lead to.
+// hostile returns a directory with something of each wrong kind, and a directory elsewhere that its links point to.
 func hostile(t *testing.T) (d *Dir, elsewhere string) {
 	t.Helper()
 	top, elsewhere := t.TempDir(), t.TempDir()
@@ -33,7 +33,8 @@ func hostile(t *testing.T) (d *Dir, elsewhere string) {
 	return d, elsewhere
 }
 
-// Nothing is read, written, made or removed by way of a link, whether it leads out of the directory or stays in it, and a pipe is not waited for.
+// Links are never followed to read, write, create or remove something, no matter whether they lead out of the
+// directory. Pipes do not block.
 func TestWrongKinds(t *testing.T) {
 	t.Parallel()
 	d, elsewhere := hostile(t)
@@ -83,7 +84,7 @@ func TestWrongKinds(t *testing.T) {
 	}
 }
 
-// What has a wrong kind can be moved and removed, itself and not what it leads to.
+// Something of a wrong kind can be renamed and removed. This affects the thing itself and not what it links to.
 func TestWrongKindsGo(t *testing.T) {
 	t.Parallel()
 	d, elsewhere := hostile(t)
@@ -102,7 +103,7 @@ func TestWrongKindsGo(t *testing.T) {
 	}
 }
 
-// Names lead downwards, in one form.
+// Names must be clean relative paths that do not lead out of the directory.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	d, _ := hostile(t)

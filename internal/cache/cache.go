@@ -1,6 +1,6 @@
-// Package cache keeps values in memory within a bound and drops those that are used least. It is otter behind an interface: the compiler
-// writes otter's generic code anew in each package that embeds one of its caches, however deep: some ten seconds of the processor
-// for each.
+// Package cache keeps values in memory up to a bound and evicts those that are used least. It hides otter behind an
+// interface to save build time: the compiler instantiates otter's generic code again in each package that embeds one of
+// its caches, even indirectly, which takes some ten seconds of processor time each.
 package cache
 
 import (
@@ -9,34 +9,35 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// A Cache holds values by key. It may be used concurrently.
+// A Cache holds values by key. It may be used concurrently. The bound is enforced shortly after Set, not by it.
 type Cache[K comparable, V any] interface {
-	// GetIfPresent returns the value of the key, and whether it is there.
+	// GetIfPresent returns the value of the key and whether the key is present.
 	GetIfPresent(K) (V, bool)
-	// Set stores the value. It returns the one that was there before, or the new one and true.
+	// Set stores the value. It returns the previous value and false, or the new value and true if there was none.
 	Set(K, V) (V, bool)
-	// Invalidate removes the key. It returns the value that was there, and whether there was one.
+	// Invalidate removes the key. It returns the removed value and whether the key was present.
 	Invalidate(K) (V, bool)
 	// InvalidateAll removes all keys.
 	InvalidateAll()
-	// All iterates over what is there, in no order; what is added or removed meanwhile may or may not be seen.
+	// All iterates over the entries in no particular order. Concurrent additions and removals may or may not be seen.
 	All() iter.Seq2[K, V]
 	// Keys is All without the values.
 	Keys() iter.Seq[K]
-	// CleanUp drops at once what is over the bound.
+	// CleanUp evicts at once what exceeds the bound.
 	CleanUp()
-	// EstimatedSize returns how many keys there are, those to be dropped included.
+	// EstimatedSize returns the number of keys, including those that are about to be evicted.
 	EstimatedSize() int
-	// StopAllGoroutines ends what the cache does by itself; it reports whether there was such a thing.
+	// StopAllGoroutines stops the cache's background goroutines and reports whether there were any.
 	StopAllGoroutines() bool
 }
 
-// New returns a cache of at most so many values; fewer than one is a mistake of the caller's, at which it panics.
+// New returns a cache of up to most values. The bound must be at least 1: New panics if it is negative, and otter takes
+// 0 for no bound.
 func New[K comparable, V any](most int) Cache[K, V] {
 	return otter.Must(&otter.Options[K, V]{MaximumSize: most})
 }
 
-// NewWeighed returns a cache of values that weigh at most so much together.
+// NewWeighed returns a cache that bounds the total weight of its values by most.
 func NewWeighed[K comparable, V any](most uint64, weigh func(K, V) uint32) (Cache[K, V], error) {
 	return otter.New(&otter.Options[K, V]{MaximumWeight: most, Weigher: weigh})
 }

@@ -7,18 +7,19 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds an answer to Ask, in bytes.
+// maxAnswer bounds an answer to Ask, in bytes. A longer one counts as ErrLost.
 const maxAnswer = 8 << 20
 
-// An Answer is what another replica said. Err is nil unless it did not answer in time and with 200.
+// An Answer is the reply of another replica to Ask. Err is nil if the replica replied with 200 in time; otherwise it
+// wraps ErrUnreachable or ErrLost.
 type Answer struct {
 	Replica string // its id
 	Body    []byte
 	Err     error
 }
 
-// Ask sends GET of the path to all other replicas, as Header says, and returns their answers by their ids. It waits for none longer than
-// for a connection.
+// Ask sends a GET of the path with the header to all other replicas and returns their answers in the order of their
+// ids. It waits at most Options.Dial for all of them together.
 func (c *Cluster) Ask(ctx context.Context, path string, header http.Header) ([]Answer, error) {
 	all, err := c.Replicas(ctx)
 	if err != nil {
@@ -40,12 +41,12 @@ func (c *Cluster) Ask(ctx context.Context, path string, header http.Header) ([]A
 		}()
 	}
 	for _, answer := range asked {
-		answers = append(answers, <-answer) // its context ends
+		answers = append(answers, <-answer) // the context bounds the wait
 	}
 	return answers, nil
 }
 
-// get reads what the replica at the address answers.
+// get returns the body of the reply of the replica at the address.
 func (c *Cluster) get(ctx context.Context, address, path string, header http.Header) ([]byte, error) {
 	if address == "" || c.peers == nil {
 		return nil, fmt.Errorf("%w: replicas without --advertise cannot be asked", ErrUnreachable)

@@ -1,12 +1,15 @@
-// Package cluster has several daemons, replicas, share one store. A replica keeps itself alive in the store with one heartbeat, owns the
-// sessions whose calls it runs, and forwards requests for sessions of others to their owners over HTTP/2 with mutual TLS.
+// Package cluster lets several daemons, called replicas, share one store. A replica keeps itself alive in the store
+// with a heartbeat, owns the sessions whose calls it runs, and forwards requests for other sessions to their owners
+// over HTTP/2 with mutual TLS.
 //
-// A replica that could not renew its heartbeat takes no calls before others may take its sessions: it measures that time with its own
-// monotonic clock, from before the request that renewed it was sent. What it had begun is fenced by the store: a commit names the epoch under
-// which its call ran. A session that is in memory here costs no request to the store.
+// A replica that cannot renew its heartbeat stops accepting calls before the store lets others take its sessions. It
+// measures that time with its own monotonic clock, starting before it sends the request that renews the heartbeat. The
+// store fences calls that had already begun: a commit names the epoch under which its call ran. Using a session that is
+// already in memory costs no request to the store.
 //
-// A request is forwarded at most once: a replica that is not the owner of what was forwarded to it answers so, and whoever sent it asks the
-// store again. The package knows nothing of calls or of what requests mean.
+// A request is forwarded at most once. A replica that receives a forwarded request for a session of another owner says
+// so in its reply, and the sender asks the store again. The package knows nothing about calls or the meaning of
+// requests.
 package cluster
 
 import (
@@ -26,22 +29,23 @@ import (
 // Options configures a Cluster. Start from DefaultOptions.
 type Options struct {
 	Store   store.Replicas // required
-	Address string         // HOST:PORT at which other replicas reach this one; "": they cannot
+	Address string         // HOST:PORT at which other replicas reach this one; "" means they cannot
 	Version string
 	TLS     *TLS // required with Address
 	Logger  zerolog.Logger
 
-	Calls func() int64 // in flight, for ListReplicas; nil: 0
+	Calls func() int64 // returns the calls in flight, for ListReplicas; nil counts as 0
 
-	// how long a replica outlives its last heartbeat, and its sessions stay where they are; above 0
+	// how long a replica, and its ownership of sessions, outlives its last heartbeat; above 0
 	TTL  time.Duration
-	Idle time.Duration // a session that nobody uses so long is given back; above 0
-	// another replica must take a connection in this time, answer Find and Ask, and pings where it is longer than theirs; above 0
+	Idle time.Duration // a session is given back after being unused for this long; above 0
+	// bounds connecting to another replica, Find and Ask; replaces the default ping interval if it is longer; above 0
 	Dial time.Duration
-	Now  func() time.Time // a clock with monotonic readings
+	Now  func() time.Time // a clock with monotonic readings; required
 }
 
-// DefaultOptions returns the defaults of everything that is not required. Sessions of a dead replica move within TTL.
+// DefaultOptions returns the defaults of all options that are not required. Sessions of a dead replica can move after
+// TTL.
 func DefaultOptions() Options {
 	return Options{Logger: zerolog.Nop(), TTL: 10 * time.Second, Idle: time.Minute, Dial: 2 * time.Second,
 		Now: time.Now}
@@ -59,10 +63,10 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// ErrCutOff is returned while the replica cannot renew its heartbeat: others may have taken its sessions.
+// ErrCutOff means that the replica cannot renew its heartbeat, so others may have taken its sessions.
 var ErrCutOff = errors.New("this replica has no heartbeat in the store")
 
-// ErrLeaving is returned for sessions of a replica that is leaving. Nothing was run.
+// ErrLeaving means that the replica is leaving and takes no more sessions. Nothing was run.
 var ErrLeaving = errors.New("this replica is leaving")
 
 // A Cluster is one replica among others. Its methods may be called concurrently.
@@ -70,27 +74,28 @@ type Cluster struct {
 	o     Options
 	peers *peers // nil without TLS
 
-	id atomic.Pointer[[]string] // as the values of a header
+	id atomic.Pointer[[]string] // the current id as header values, see Header; nil until join
 
-	seen atomic.Int64 // replicas
-	// session entries that found the session in memory; requests forwarded to others, and from others
+	seen atomic.Int64 // replicas alive at the last look
+	// uses of a session that was already in memory; requests forwarded to others; requests forwarded by others
 	here, out, in atomic.Int64
-	// changes that the store refused since another owned the session; times that the replica was counted as dead
+	// commits that the store refused because another replica owned the session; how often the replica was counted as
+	// dead
 	fenced, lost atomic.Int64
 
-	end   context.CancelFunc // of the goroutines
+	end   context.CancelFunc // of the goroutines that Join starts
 	ended sync.WaitGroup
 
 	mu       sync.Mutex
-	renewed  time.Time      // when the request began that last renewed the heartbeat; guarded by mu
-	until    time.Time      // sessions are used before this moment only; guarded by mu
+	renewed  time.Time      // start of the request that last renewed the heartbeat; guarded by mu
+	until    time.Time      // sessions may be used only before this moment; guarded by mu
 	owned    map[key]*entry // guarded by mu
 	leaving  bool           // guarded by mu
-	forwards int            // requests, other than streams, that others are answering; guarded by mu
-	quiet    chan struct{}  // closed when there are none; nil while nobody waits; guarded by mu
+	forwards int            // requests other than streams that other replicas are answering; guarded by mu
+	quiet    chan struct{}  // closed when forwards reaches 0; nil while nobody waits; guarded by mu
 }
 
-// Join makes the process a replica, and keeps it one until Leave.
+// Join registers the process as a replica and keeps it alive until Leave. The end of ctx does not end the membership.
 func Join(ctx context.Context, o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -110,6 +115,7 @@ func Join(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// every calls do every d until ctx ends.
 func (c *Cluster) every(ctx context.Context, d time.Duration, do func(context.Context)) {
 	t := time.NewTicker(d)
 	defer t.Stop()
@@ -123,7 +129,7 @@ func (c *Cluster) every(ctx context.Context, d time.Duration, do func(context.Co
 	}
 }
 
-// join enters the store under a new id.
+// join registers the replica in the store under a new id.
 func (c *Cluster) join(ctx context.Context) error {
 	began, id := c.o.Now(), ids.New("rep")
 	r := c.self()
@@ -138,10 +144,12 @@ func (c *Cluster) join(ctx context.Context) error {
 	return nil
 }
 
-// lasts is how long a heartbeat counts here: less than in the store, for what two clocks may differ by in that time.
+// lasts returns how long a heartbeat counts here. It is a tenth less than in the store, to allow for the drift of two
+// clocks.
 func (c *Cluster) lasts() time.Duration { return c.o.TTL - c.o.TTL/10 }
 
-// renew keeps the replica alive. One that the store counts as dead joins anew: its sessions may be another's by now.
+// renew renews the heartbeat. A replica that the store counts as dead joins again under a new id, because others may
+// own its sessions by now.
 func (c *Cluster) renew(ctx context.Context) {
 	began := c.o.Now()
 	ctx, cancel := context.WithTimeout(ctx, c.o.TTL/3)
@@ -165,7 +173,7 @@ func (c *Cluster) renew(ctx context.Context) {
 	}
 }
 
-// look counts the replicas, for metrics.
+// look counts the live replicas, for metrics.
 func (c *Cluster) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.TTL/3)
 	defer cancel()
@@ -174,13 +182,13 @@ func (c *Cluster) look(ctx context.Context) {
 	}
 }
 
-// ID is the replica's id. It is another one after the replica was counted as dead.
+// ID returns the replica's id. It changes if the store counted the replica as dead and it joined again.
 func (c *Cluster) ID() string { return (*c.id.Load())[0] }
 
-// Header is the id as the values of a header, which must not be changed.
+// Header returns the id as header values, ready to be put into a header map. The caller must not change the slice.
 func (c *Cluster) Header() []string { return *c.id.Load() }
 
-// self is the replica with its figures.
+// self returns this replica's entry for the store, with its current figures.
 func (c *Cluster) self() store.Replica {
 	r := store.Replica{Address: c.o.Address, Version: c.o.Version, ForwardedIn: c.in.Load(), ForwardedOut: c.out.Load()}
 	if id := c.id.Load(); id != nil {
@@ -195,19 +203,19 @@ func (c *Cluster) self() store.Replica {
 	return r
 }
 
-// Replicas returns those that are alive, by id.
+// Replicas returns the live replicas, sorted by id.
 func (c *Cluster) Replicas(ctx context.Context) ([]store.Replica, error) {
 	return c.o.Store.ListReplicas(ctx)
 }
 
-// Ready returns nil when sessions can be used, else why not.
+// Ready returns nil if sessions can be used, and ErrCutOff otherwise. It is cheap: it asks only the clock.
 func (c *Cluster) Ready() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ready()
 }
 
-// ready is called with mu held.
+// ready is Ready with mu held.
 func (c *Cluster) ready() error {
 	if c.o.Now().Before(c.until) {
 		return nil
@@ -215,18 +223,18 @@ func (c *Cluster) ready() error {
 	return ErrCutOff
 }
 
-// Stats are figures since the start, except for the first three, which are of now.
+// Stats are counters since the start, except for Replicas, Sessions and Age, which are current.
 type Stats struct {
-	Replicas int64         // alive, as of the last TTL
+	Replicas int64         // alive when last counted, at most one TTL ago
 	Sessions int64         // owned
-	Age      time.Duration // of the heartbeat
-	Here     int64         // times that a session was used which was in memory
-	In, Out  int64         // requests that others forwarded, and that were forwarded to others
-	Fenced   int64         // changes that the store refused, since another replica owned the session
-	Lost     int64         // times that the replica was counted as dead
+	Age      time.Duration // of the last successful heartbeat
+	Here     int64         // uses of a session that was already in memory
+	In, Out  int64         // requests forwarded by others, and to others
+	Fenced   int64         // commits refused because another replica owned the session
+	Lost     int64         // how often the replica was counted as dead
 }
 
-// Stats returns the figures.
+// Stats returns the current statistics.
 func (c *Cluster) Stats() Stats {
 	r := c.self()
 	c.mu.Lock()
@@ -236,14 +244,16 @@ func (c *Cluster) Stats() Stats {
 		c.lost.Load()}
 }
 
-// Drain takes no more sessions. Those that are in use stay until they are not; then they go to who asks for them.
+// Drain stops taking sessions. A session in use stays until its last user leaves. It is given back when it is requested
+// here again, or by Leave.
 func (c *Cluster) Drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving = true
 }
 
-// AwaitForwards waits until others have answered what was forwarded to them, other than streams, or until ctx ends.
+// AwaitForwards waits until other replicas have answered all requests that were forwarded to them, except streams, or
+// until ctx ends.
 func (c *Cluster) AwaitForwards(ctx context.Context) {
 	c.mu.Lock()
 	if c.forwards == 0 {
@@ -261,7 +271,7 @@ func (c *Cluster) AwaitForwards(ctx context.Context) {
 	}
 }
 
-// forwarding counts n more requests that others are answering.
+// forwarding adds n to the number of requests that other replicas are answering.
 func (c *Cluster) forwarding(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,10 +281,11 @@ func (c *Cluster) forwarding(n int) {
 	}
 }
 
-// Leave gives back what the replica has. It is not a replica any more, and may not be used.
+// Leave ends the replica's membership and gives its sessions back. The Cluster must not be used afterwards.
 func (c *Cluster) Leave(ctx context.Context) error {
 	c.end()
 	c.ended.Wait()
+	// No session may be used here any more before the store frees them.
 	c.mu.Lock()
 	c.until = time.Time{}
 	clear(c.owned)

@@ -15,23 +15,24 @@ import (
 	"time"
 )
 
-// Times of connections between replicas.
+// Timeouts of connections between replicas.
 const (
-	pingTime = 5 * time.Second // at least: without a frame of the peer, and again for the answer to a ping
+	pingTime = 5 * time.Second // minimum silence before a ping is sent, and minimum wait for its answer
 	idleTime = 90 * time.Second
 )
 
-// movedHeader marks the answer of a replica that does not own what was forwarded to it. Its value is not used.
+// movedHeader marks the reply of a replica that does not own the session of a forwarded request. Only its presence
+// counts.
 const movedHeader = "Recurgent-Moved"
 
 // Errors of Forward.
 var (
 	ErrMoved       = errors.New("the session belongs to another replica by now") // nothing was run
 	ErrUnreachable = errors.New("the replica cannot be reached")                 // nothing was run
-	ErrLost        = errors.New("the replica did not answer")                    // it may have run what was asked of it
+	ErrLost        = errors.New("the replica did not answer")                    // it may have run the request
 )
 
-// peers are the connections to other replicas.
+// peers holds the connections to other replicas.
 type peers struct {
 	tls       *TLS
 	timeout   time.Duration // of dialing
@@ -44,19 +45,21 @@ func newPeers(t *TLS, timeout time.Duration) *peers {
 		HTTP2: pings(timeout)}}
 	p.transport.DialTLSContext = p.dial
 	p.transport.Protocols.SetHTTP2(true)
-	// Go 1.26 takes a connection that is not a *tls.Conn for one without encryption
+	// Go 1.26 takes any connection that is not a *tls.Conn, such as heard, for an unencrypted one.
 	p.transport.Protocols.SetUnencryptedHTTP2(true)
 	return p
 }
 
-// pings finds out that a peer has gone. One that may take longer to answer when it is dialed may take as long afterwards.
+// pings configures the health checks that detect a dead peer. The times are at least the dial timeout: a peer that may
+// take that long to accept a connection may take as long to answer a ping.
 func pings(dial time.Duration) *http.HTTP2Config {
 	every := max(pingTime, dial)
 	return &http.HTTP2Config{SendPingTimeout: every, PingTimeout: every}
 }
 
-// dial connects to a replica and waits for its first byte. In TLS 1.3 a client's handshake ends before the server has verified the client's
-// certificate. A request that is sent then, and refused with the certificate, would count as one that may have been run.
+// dial connects to a replica and waits for its first byte. In TLS 1.3 a client's handshake ends before the server has
+// verified the client's certificate. If the server refused the certificate after the request was sent, the request
+// would count as one that may have been run.
 func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := (&net.Dialer{Timeout: p.timeout}).DialContext(ctx, network, address)
 	if err != nil {
@@ -76,10 +79,10 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 	return c, nil
 }
 
-// heard is a connection whose peer has said something.
+// heard is a connection whose first byte has already been read.
 type heard struct {
 	*tls.Conn
-	first []byte // of what it said; not read again so far
+	first []byte // the byte, until Read returns it
 }
 
 func (c *heard) Read(p []byte) (int, error) {
@@ -93,17 +96,18 @@ func (c *heard) Read(p []byte) (int, error) {
 
 func (p *peers) close() { p.transport.CloseIdleConnections() }
 
-// A Request is forwarded to the replica at Address. Header are set in the place of what the client sent under those names; Authorization is
-// not passed on, since Header says who sends the request.
+// A Request describes how to forward a request. Address is that of the replica. Header replaces the client's values of
+// the same names. Authorization is dropped, because Header already identifies the principal.
 type Request struct {
 	Address string
 	Header  http.Header
-	Body    []byte // all of it
-	Stream  bool   // lasts as long as its client listens
+	Body    []byte // the whole body; the original one has been read
+	Stream  bool   // lasts as long as its client listens; AwaitForwards ignores it
 }
 
-// Forward has another replica answer the request. It returns nil once a reply has begun: what breaks it afterwards panics with
-// http.ErrAbortHandler. Otherwise nothing was written, and the error is one of the above or the context's.
+// Forward lets another replica answer the request. It returns nil once the reply has begun; a failure after that panics
+// with http.ErrAbortHandler. Otherwise nothing was written to w, and the error is ErrMoved, ErrUnreachable, ErrLost or
+// the cause of the context's end.
 func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) error {
 	if q.Address == "" || c.peers == nil {
 		return fmt.Errorf("%w: replicas without --advertise forward nothing to each other", ErrUnreachable)
@@ -113,7 +117,8 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 		defer c.forwarding(-1)
 	}
 	var failed error
-	// in the last attempt: another is made only where the one before it was not begun there, as by a peer that shuts down
+	// connected refers to the last attempt. The transport retries only if the peer did not process the previous
+	// attempt, for example because it was shutting down.
 	connected := false
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GetConn: func(string) { connected = false },
@@ -129,7 +134,7 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 			if res.Header.Get(movedHeader) != "" {
 				return ErrMoved
 			}
-			for name := range res.Header { // the owner's own, not both
+			for name := range res.Header { // the owner's values replace ours instead of being added
 				w.Header().Del(name)
 			}
 			c.out.Add(1)
@@ -148,6 +153,7 @@ func (c *Cluster) Forward(w http.ResponseWriter, r *http.Request, q Request) err
 	return fmt.Errorf("%w: %w", ErrLost, failed)
 }
 
+// rewrite directs a proxied request to the replica at Address.
 func (q Request) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme, p.Out.URL.Host = "https", q.Address
 	p.Out.Host = p.In.Host
@@ -157,7 +163,8 @@ func (q Request) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// Find returns the address of the replica other than this one that answers HEAD of the path, as Header says, with 200; "" when none does.
+// Find returns the address of another replica that replies to a HEAD of the path with 200, and "" if none does. It
+// waits at most Options.Dial.
 func (c *Cluster) Find(ctx context.Context, path string, header http.Header) (address string, err error) {
 	all, err := c.Replicas(ctx)
 	if err != nil || c.peers == nil {
@@ -182,7 +189,7 @@ func (c *Cluster) Find(ctx context.Context, path string, header http.Header) (ad
 	return "", nil
 }
 
-// has returns the address if the replica there answers HEAD of the path with 200.
+// has returns the address if the replica there replies to a HEAD of the path with 200, and "" otherwise.
 func (p *peers) has(ctx context.Context, address, path string, header http.Header) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, "https://"+address+path, http.NoBody)
 	if err != nil {
@@ -202,13 +209,14 @@ func (p *peers) has(ctx context.Context, address, path string, header http.Heade
 
 type forwardedKey struct{}
 
-// Forwarded reports whether the request of that context was forwarded by another replica.
+// Forwarded reports whether another replica forwarded the request of this context.
 func Forwarded(ctx context.Context) bool { return ctx.Value(forwardedKey{}) != nil }
 
-// Moved marks a reply to the replica that forwarded a request: it belongs elsewhere.
+// Moved marks the reply to a forwarded request: the sender must ask the store for the owner again.
 func Moved(h http.Header) { h.Set(movedHeader, "1") }
 
-// Listen makes the server for requests of other replicas, which is to serve TLS. Its handler answers them as Forwarded. Contexts of requests end with base.
+// Listen returns a server for requests of other replicas, to be started with ServeTLS. Its handler sees requests for
+// which Forwarded reports true. Their contexts end with base. The Cluster must have been configured with TLS.
 func (c *Cluster) Listen(base context.Context, handler http.Handler) *http.Server {
 	base = context.WithValue(base, forwardedKey{}, true)
 	s := &http.Server{TLSConfig: c.peers.tls.server(), ReadHeaderTimeout: c.o.Dial, IdleTimeout: 2 * idleTime,

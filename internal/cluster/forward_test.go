@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
-// identity is the TLS of a replica whose certificate the authority signed. trusts is whom it trusts.
+// identity returns the TLS of a replica with the certificate signed, which trusts the given authority.
 func identity(t *testing.T, signed apptest.Pair, trusts *apptest.Authority) *TLS {
 	t.Helper()
 	own, err := tls.X509KeyPair(signed.Cert, signed.Key)
@@ -32,7 +32,7 @@ func identity(t *testing.T, signed apptest.Pair, trusts *apptest.Authority) *TLS
 		Authorities: func() *x509.CertPool { return pool }}
 }
 
-// peer joins and serves the handler for other replicas, for which it waits as long as a busy machine may take.
+// peer joins a replica and serves the handler for other replicas. Its timeouts allow for a busy machine.
 func peer(t *testing.T, s *shared, id *TLS, h http.HandlerFunc) *Cluster {
 	t.Helper()
 	return peerThatWaits(t, time.Minute, s, id, h)
@@ -64,7 +64,7 @@ func peerThatWaits(t *testing.T, dial time.Duration, s *shared, id *TLS, h http.
 	return c
 }
 
-// front is a server for clients which forwards everything to the address. What Forward returned is in errs.
+// front returns a server for clients that forwards everything to the address. errs receives the results of Forward.
 func front(t *testing.T, c *Cluster, q Request) (s *httptest.Server, errs chan error) {
 	t.Helper()
 	errs = make(chan error, 10)
@@ -82,7 +82,7 @@ func front(t *testing.T, c *Cluster, q Request) (s *httptest.Server, errs chan e
 	return s, errs
 }
 
-// two are two replicas of one authority; the second answers with h.
+// two returns two replicas of one authority; the second one answers with h.
 func two(t *testing.T, h http.HandlerFunc) (first, second *Cluster) {
 	t.Helper()
 	ca, s := apptest.NewAuthority(t), newShared(t)
@@ -93,8 +93,9 @@ func two(t *testing.T, h http.HandlerFunc) (first, second *Cluster) {
 	return first, peer(t, s, identity(t, ca.Pair(t, 2), ca), h)
 }
 
-// A request arrives as its client sent it, over HTTP/2, without what is for the connection only and without the token; what the first
-// replica says replaces what the client claims. The reply comes back whole, with its trailers, and each header once.
+// A forwarded request arrives over HTTP/2 as its client sent it, without connection headers and the token. Headers of
+// the forwarding replica replace those of the client. The reply comes back complete, with its trailers and with each
+// header once.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +108,7 @@ func TestForward(t *testing.T) {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Trailer", "X-Sum")
 		w.WriteHeader(http.StatusAccepted)
-		_ = http.NewResponseController(w).Flush() // of a length that is not known: only then there are trailers
+		_ = http.NewResponseController(w).Flush() // trailers require a reply of unknown length
 		_, _ = io.WriteString(w, got)
 		w.Header().Set("X-Sum", "42")
 	})
@@ -144,7 +145,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// Each event of a stream arrives when it is sent, and the owner notices when the client goes.
+// Each event of a stream arrives when it is sent. The owner notices when the client disconnects.
 func TestForwardStreams(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan struct{}), make(chan struct{})
@@ -179,11 +180,12 @@ func TestForwardStreams(t *testing.T) {
 	select {
 	case err := <-errs:
 		t.Errorf("a stream whose client went returned %v", err)
-	default: // net/http has its panic
+	default: // net/http panics with this itself
 	}
 }
 
-// Only replicas of the authority are answered, and only such answer. What a peer refuses with the certificate counts as not run.
+// Only replicas with a certificate of the authority are accepted, on both sides. A request counts as not run if the
+// peer refused the certificate.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := apptest.NewAuthority(t), apptest.NewAuthority(t)
@@ -205,7 +207,7 @@ func TestCertificates(t *testing.T) {
 			identity(t, ours.PairFor(t, 6, "replica", "billing.example"), ours), count)},
 	} {
 		server, errs := front(t, c.from, Request{Address: c.to.o.Address})
-		for range 10 { // a refusal may come before, while and after a client sends
+		for range 10 { // the refusal may come before, during and after sending the request
 			res, err := http.Post(server.URL, "text/plain", strings.NewReader("x"))
 			if err != nil {
 				t.Fatal(err)
@@ -236,7 +238,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A certificate is read for each connection: one that was replaced is shown from then on.
+// The certificate is read for each connection, so a replaced one is used from then on.
 func TestCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
 	ca, s := apptest.NewAuthority(t), newShared(t)
@@ -262,7 +264,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	}
 }
 
-// One name that two certificates have in common is enough; common names count where there is nothing else.
+// One common name in two certificates is enough. The common name of the subject counts only if there are no others.
 func TestNamesInCommon(t *testing.T) {
 	t.Parallel()
 	ca, s := apptest.NewAuthority(t), newShared(t)
@@ -285,8 +287,8 @@ func TestNamesInCommon(t *testing.T) {
 	}
 }
 
-// What was not run is distinguished from what may have been: nobody there; a reply that says that the session has moved; a connection that
-// breaks before the reply.
+// Errors distinguish requests that were not run from those that may have been run: there is no peer; the reply says
+// that the session has moved; the connection breaks before the reply.
 func TestForwardFailures(t *testing.T) {
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {
@@ -325,7 +327,7 @@ func TestForwardFailures(t *testing.T) {
 	}
 }
 
-// A request that reaches a peer as that shuts down, and is not begun there, was not run: the peer says so, and takes no other connection.
+// A request that reaches a peer during its shutdown and is not processed counts as not run.
 func TestForwardToLeavingPeer(t *testing.T) {
 	t.Parallel()
 	ca, s := apptest.NewAuthority(t), newShared(t)
@@ -355,9 +357,10 @@ func TestForwardToLeavingPeer(t *testing.T) {
 	}
 }
 
-// leave takes one connection of HTTP/2 (RFC 9113). At its first request it listens no more, and answers that it begins none.
+// leave accepts one HTTP/2 connection (RFC 9113). At its first request it stops listening and answers with GOAWAY,
+// without processing the request.
 func leave(l net.Listener) error {
-	const headers = 1 // a type of frames
+	const headers = 1 // frame type
 	settings, goAway := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}, []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	conn, err := l.Accept()
 	if err != nil {
@@ -393,7 +396,7 @@ func leave(l net.Listener) error {
 	return nil
 }
 
-// A peer that takes connections and says nothing holds nobody up for longer than a handshake may take.
+// A peer that accepts connections and stays silent delays callers by at most the dial timeout.
 func TestForwardToSilentPeer(t *testing.T) {
 	t.Parallel()
 	ca := apptest.NewAuthority(t)
@@ -415,7 +418,7 @@ func TestForwardToSilentPeer(t *testing.T) {
 	}
 }
 
-// A call is found at the replica that has it, and only there.
+// Find returns the replica that has the call, and no other.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	first, second := two(t, func(w http.ResponseWriter, r *http.Request) {

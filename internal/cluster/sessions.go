@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An ElsewhereError says that another replica owns the session. Nothing was run.
+// An ElsewhereError means that another replica owns the session. Nothing was run.
 type ElsewhereError struct{ Owner store.Ownership }
 
 func (e *ElsewhereError) Error() string {
@@ -23,13 +23,14 @@ type key struct {
 	session   string
 }
 
-// An entry is a session that the replica owns, or asks the store for. Its fields are guarded by Cluster.mu.
+// An entry is a session that the replica owns or is requesting from the store. Its fields are guarded by Cluster.mu.
 type entry struct {
-	of      store.Owners
-	replica string // the id under which it is owned; another than the replica's now: it is lost
+	of store.Owners
+	// the replica id under which the session is owned; if it differs from the current id, ownership is lost
+	replica string
 	epoch   int64
 	users   int
-	busy    bool          // somebody asks the store for it, or gives it back
+	busy    bool          // a goroutine is requesting the session from the store or giving it back
 	since   time.Time     // when its last user left
 	changed chan struct{} // closed at the next change; nil while nobody waits
 }
@@ -42,6 +43,7 @@ func (e *entry) wait() <-chan struct{} {
 	return e.changed
 }
 
+// wake wakes all goroutines that wait for a change. The caller holds Cluster.mu.
 func (e *entry) wake() {
 	if e.changed != nil {
 		close(e.changed)
@@ -49,20 +51,22 @@ func (e *entry) wake() {
 	}
 }
 
-// Sessions are those of one namespace.
+// Sessions manages the ownership of the sessions of one namespace. Its methods may be called concurrently.
 type Sessions struct {
 	c     *Cluster
 	name  agent.Namespace
 	store store.Owners
 }
 
-// Sessions returns those of the namespace, whose owners the store knows.
+// Sessions returns the sessions of the namespace, whose owners are kept in the given store.
 func (c *Cluster) Sessions(name agent.Namespace, of store.Owners) *Sessions {
 	return &Sessions{c: c, name: name, store: of}
 }
 
-// Enter has the replica own the session until Leave, and returns the epoch that commits name. An *ElsewhereError names another owner.
-// store.ErrNotFound: there is no such session. ErrCutOff and ErrLeaving: this replica takes none now.
+// Enter claims the session for this replica and returns the epoch that commits must name. Each successful Enter needs
+// one Leave. It waits while another goroutine claims or gives back the session. An *ElsewhereError names another owner;
+// store.ErrNotFound means that the session does not exist; ErrCutOff and ErrLeaving mean that this replica takes no
+// sessions now.
 func (s *Sessions) Enter(ctx context.Context, session string) (epoch int64, err error) {
 	k := key{s.name, session}
 	for {
@@ -81,7 +85,8 @@ func (s *Sessions) Enter(ctx context.Context, session string) (epoch int64, err 
 	}
 }
 
-// enter counts one more user of a session that is in memory. Else it returns what to wait for; nil: the caller is to ask the store.
+// enter counts one more user of a session that is already owned and returns its epoch. Otherwise epoch is 0: the caller
+// waits for the channel and tries again, or asks the store if the channel is nil.
 func (c *Cluster) enter(k key, of store.Owners) (epoch int64, wait <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,14 +106,16 @@ func (c *Cluster) enter(k key, of store.Owners) (epoch int64, wait <-chan struct
 		e.users++
 		c.here.Add(1)
 		return e.epoch, nil, nil
-	case e.users > 0: // lost, or to be given back: not before its calls have ended, so that they stay in order
+	// Ownership is lost or is to be given back. The calls in progress end first, to keep the session's calls in order.
+	case e.users > 0:
 		return 0, e.wait(), nil
 	}
 	e.busy = true
 	return 0, nil, nil
 }
 
-// Create makes a session that the replica owns until Leave, and returns the epoch that commits name. Errors are as in Enter; store.ErrExists.
+// Create creates a session that this replica owns and uses until Leave, and returns the epoch that commits must name.
+// It returns store.ErrExists if the session exists; other errors are those of Enter.
 func (s *Sessions) Create(ctx context.Context, session agent.Session,
 	sessionContext map[string]json.RawMessage) (epoch int64, err error) {
 	c, k, e := s.c, key{s.name, session.ID}, &entry{of: s.store, busy: true}
@@ -135,7 +142,8 @@ func (s *Sessions) Create(ctx context.Context, session agent.Session,
 	return got.Epoch, err
 }
 
-// ask takes the session in the store, or gives it back where the replica is leaving. The caller has made the entry busy.
+// ask claims the session in the store, or gives it back if the replica is leaving. The caller has set the entry busy;
+// ask resets it.
 func (s *Sessions) ask(ctx context.Context, k key) (int64, error) {
 	c, id := s.c, s.c.ID()
 	c.mu.Lock()
@@ -154,7 +162,7 @@ func (s *Sessions) ask(ctx context.Context, k key) (int64, error) {
 	}
 	got, err := s.store.Own(ctx, k.session, id)
 	switch {
-	case errors.Is(err, store.ErrFenced): // the next heartbeat joins anew
+	case errors.Is(err, store.ErrFenced): // the next heartbeat joins again
 		err = ErrCutOff
 	case err == nil && got.Replica != id:
 		err = &ElsewhereError{got}
@@ -166,7 +174,8 @@ func (s *Sessions) ask(ctx context.Context, k key) (int64, error) {
 	return got.Epoch, err
 }
 
-// settle ends what made the entry busy: its caller uses the session now, or, without an owner, the entry goes.
+// settle ends the busy state of the entry. If the session is owned now, the caller counts as its first user; otherwise
+// the entry is removed.
 func (c *Cluster) settle(k key, e *entry, got store.Ownership) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +188,7 @@ func (c *Cluster) settle(k key, e *entry, got store.Ownership) {
 	e.wake()
 }
 
-// giveBackIdle gives back the sessions that nobody used for a while, so that they move to the replica that is asked for them next.
+// giveBackIdle gives back sessions that were unused for Options.Idle. The replica that is asked for one next takes it.
 func (c *Cluster) giveBackIdle(ctx context.Context) {
 	for _, g := range c.idle() {
 		ctx, cancel := context.WithTimeout(ctx, c.o.TTL)
@@ -195,14 +204,14 @@ func (c *Cluster) giveBackIdle(ctx context.Context) {
 	}
 }
 
-// given are sessions of one namespace that are given back.
+// given groups sessions of one namespace that are being given back together.
 type given struct {
 	of      store.Owners
 	owned   map[string]store.Ownership
 	entries map[key]*entry
 }
 
-// idle makes the entries busy that are idle, and returns them by their namespaces.
+// idle marks the idle entries busy and returns them by namespace. The caller must settle each of them.
 func (c *Cluster) idle() map[agent.Namespace]*given {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +231,7 @@ func (c *Cluster) idle() map[agent.Namespace]*given {
 	return all
 }
 
-// Leave ends a use of the session that Enter began.
+// Leave ends one use of the session that Enter or Create began.
 func (s *Sessions) Leave(session string) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -236,7 +245,8 @@ func (s *Sessions) Leave(session string) {
 	}
 }
 
-// Fenced is called when the store refused a commit under the session's epoch: the next Enter asks the store.
+// Fenced records that the store refused a commit under the session's epoch. The next Enter asks the store for the
+// owner.
 func (s *Sessions) Fenced(session string) {
 	s.c.fenced.Add(1)
 	s.c.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// shared is a store of which single replicas can be cut off, and whose requests are counted.
+// shared is a store that counts requests and that single replicas can be cut off from.
 type shared struct {
 	*store.Memory
 	of store.Namespace
@@ -41,7 +41,7 @@ type member struct {
 	*shared
 	mu    sync.Mutex
 	away  bool // guarded by mu
-	asked int  // Own and Disown; guarded by mu
+	asked int  // calls of Own and Disown; guarded by mu
 }
 
 func (m *member) cutOff(yes bool) {
@@ -102,12 +102,12 @@ func (m *member) Disown(ctx context.Context, owned map[string]store.Ownership) e
 	return m.of.Disown(ctx, owned)
 }
 
-// join makes a replica of the store, and its sessions.
+// join adds a replica to the store and returns it with its sessions.
 func join(t *testing.T, s *shared) (*Cluster, *Sessions, *member) {
 	t.Helper()
 	m := &member{shared: s}
 	o := DefaultOptions()
-	// nothing is forwarded there; without an address it would yield to the next one
+	// Nothing is forwarded there. Without an address, the replica would yield to the next one.
 	o.Store, o.Address, o.TLS = m, "127.0.0.1:1", &TLS{}
 	c, err := Join(t.Context(), o)
 	if err != nil {
@@ -117,7 +117,7 @@ func join(t *testing.T, s *shared) (*Cluster, *Sessions, *member) {
 	return c, c.Sessions(agent.DefaultNamespace, m), m
 }
 
-// enter enters and leaves, and returns the epoch.
+// enter enters the session, leaves it again and returns the epoch.
 func enter(t *testing.T, s *Sessions, id string) int64 {
 	t.Helper()
 	epoch, err := s.Enter(t.Context(), id)
@@ -128,7 +128,7 @@ func enter(t *testing.T, s *Sessions, id string) int64 {
 	return epoch
 }
 
-// owner returns whose session it is said to be.
+// owner returns the owner of the session as Enter reports it.
 func owner(s *Sessions, id string) string {
 	_, err := s.Enter(context.Background(), id)
 	var away *ElsewhereError
@@ -142,7 +142,7 @@ func owner(s *Sessions, id string) string {
 	return err.Error()
 }
 
-// A session is asked for once; afterwards it is in memory, whoever uses it how often. Another replica learns whose it is.
+// The store is asked for a session only once; afterwards the session is in memory. Another replica learns who owns it.
 func TestOwnersAskOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestEnterAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A session that nobody uses is given back after Idle, and not one in use; then another replica has it under a larger epoch.
+// An unused session is given back after Idle, one in use is not. Another replica then gets it under a higher epoch.
 func TestIdleSessionsMove(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestIdleSessionsMove(t *testing.T) {
 	})
 }
 
-// Sessions that were made here are owned from the start, without asking for them, and all that are idle are given back at once.
+// Sessions created here are owned without asking the store. All idle ones are given back in one request.
 func TestMadeSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestMadeSessions(t *testing.T) {
 	})
 }
 
-// A replica that cannot renew its heartbeat stops before others may take its sessions, which they do within 15 s. When it can again, it
-// is another replica, and takes nothing that others have.
+// A replica that cannot renew its heartbeat stops before others may take its sessions, which they do within 15 s.
+// Afterwards it joins as a new replica and takes nothing that others own.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// A call that was under way when its replica was counted as dead ends before the next one of its session begins there.
+// A call that was running when its replica was counted as dead ends before the session's next call starts there.
 func TestCallsStayInOrderAfterCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -317,7 +317,8 @@ func TestCallsStayInOrderAfterCutOff(t *testing.T) {
 	})
 }
 
-// A replica that leaves takes no new sessions, gives one back to who asks for it as soon as it is not in use, and the rest at its end.
+// A leaving replica takes no new sessions. It gives a requested session back as soon as the session is unused, and the
+// rest when it leaves.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -332,7 +333,7 @@ func TestHandOver(t *testing.T) {
 		if got := owner(mine, "sess_3"); got != ErrLeaving.Error() {
 			t.Errorf("a new session: %q, want that the replica is leaving", got)
 		}
-		// as the replica is asked that the other forwards to
+		// as if the other replica had forwarded a request here
 		if got := owner(mine, "sess_1"); got != ErrLeaving.Error() {
 			t.Errorf("an idle session: %q, want that the replica is leaving", got)
 		}
@@ -361,7 +362,7 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// After a commit was refused, the store is asked again.
+// After a refused commit the store is asked again.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

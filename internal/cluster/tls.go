@@ -8,14 +8,15 @@ import (
 	"slices"
 )
 
-// TLS is what a replica shows to the others and what it accepts of them. The functions are asked for each connection, so that files may
-// change. A replica is whoever has a certificate of the authorities that has a name in common with this one's: see Names.
+// TLS holds the certificate a replica presents and the authorities it trusts. The functions are called for each
+// connection, which allows the files to be replaced while the daemon runs. A peer counts as a replica if its
+// certificate is issued by these authorities and shares a name with our own: see Names.
 type TLS struct {
 	Certificate func() *tls.Certificate
 	Authorities func() *x509.CertPool
 }
 
-// server is the configuration for connections of other replicas.
+// server returns the configuration for connections from other replicas.
 func (t *TLS) server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config,
 		error) {
@@ -27,8 +28,9 @@ func (t *TLS) server() *tls.Config {
 	}}
 }
 
-// client is the configuration for connections to other replicas. Their addresses are those of pods or machines that come and go, which no
-// certificate names: the authority and the name that replicas share say that the peer is one.
+// client returns the configuration for connections to other replicas. Certificates do not name the peers' addresses,
+// which belong to pods or machines that come and go. The peer is verified by its authority and by the name that
+// replicas share.
 func (t *TLS) client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -40,6 +42,8 @@ func (t *TLS) client() *tls.Config {
 	}
 }
 
+// verify does what InsecureSkipVerify turned off, except for the host name: it verifies the peer's chain, then calls
+// verifyName.
 func (t *TLS) verify(s tls.ConnectionState) error {
 	if len(s.PeerCertificates) == 0 {
 		return errors.New("the peer shows no certificate")
@@ -55,7 +59,8 @@ func (t *TLS) verify(s tls.ConnectionState) error {
 	return t.verifyName(s)
 }
 
-// verifyName refuses a peer whose certificate, which was verified, has no name in common with this replica's.
+// verifyName refuses a peer whose certificate has no name in common with our own. The certificate's chain has been
+// verified already.
 func (t *TLS) verifyName(s tls.ConnectionState) error {
 	own, theirs := Names(t.Certificate().Leaf), Names(s.PeerCertificates[0])
 	if slices.ContainsFunc(own, func(name string) bool { return slices.Contains(theirs, name) }) {
@@ -64,7 +69,8 @@ func (t *TLS) verifyName(s tls.ConnectionState) error {
 	return fmt.Errorf("the peer's certificate is for %q, replicas' are for %q", theirs, own)
 }
 
-// Names are the names of a certificate: DNS names and URIs or, where it has none of either, the common name of its subject.
+// Names returns the DNS names and URIs of a certificate. If there are none, it returns the common name of the subject,
+// if any.
 func Names(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, u := range c.URIs {

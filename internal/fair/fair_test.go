@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// One owner alone gets what was promised, and however much it asks for, others find room.
+// An owner that is alone gets its full share. However much it requests, there is room for others.
 func TestShareLeavesRoom(t *testing.T) {
 	t.Parallel()
 	for alone := int64(1); alone <= 2000; alone++ {
@@ -42,7 +42,7 @@ func TestShareLeavesRoom(t *testing.T) {
 	}
 }
 
-// A request for more than one owner may have counts as that much, in Enter; Try refuses it.
+// Enter reduces requests for more than one owner may have. Try refuses them.
 func TestShareOfLargeRequests(t *testing.T) {
 	t.Parallel()
 	s := NewShare[string](64)
@@ -65,10 +65,11 @@ func TestShareOfLargeRequests(t *testing.T) {
 	}
 }
 
-// Ten thousand requests of one owner wait; another's are granted at once while it is within its part, and after that by turns.
+// While ten thousand requests of one owner wait, another owner's requests are granted at once within its share, and in
+// turn after that.
 func TestShareByTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := NewShare[string](6) // 8 units
+		s := NewShare[string](6) // 8 units in total
 		var mu sync.Mutex
 		var order []string
 		ask := func(owner string) {
@@ -109,7 +110,7 @@ func TestShareByTurns(t *testing.T) {
 			defer s.mu.Unlock()
 			return s.held[owner]
 		}
-		for range 20_000 { // all of them are served in the end
+		for range 20_000 { // all are granted eventually
 			owner := "flood"
 			if held(owner) == 0 {
 				owner = "other"
@@ -126,8 +127,8 @@ func TestShareByTurns(t *testing.T) {
 	})
 }
 
-// Whatever owners do: no bound is ever passed, each owner's requests are granted in their order, what fits does not wait, nobody who
-// waits for one unit starves while units are given back, and nothing is left over.
+// Random operations violate no rule: bounds hold, each owner's requests are granted in order, requests that fit do not
+// wait, requests for one unit do not starve while units are given back, and no state is left at the end.
 func TestShareKeepsItsRules(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -197,7 +198,7 @@ func (m *model) leave(owner int) {
 	}
 }
 
-// settle notes what was granted and checks the rules.
+// settle records what was granted and checks the rules.
 func (m *model) settle() {
 	synctest.Wait()
 	for owner, w := range m.waiting {
@@ -243,7 +244,7 @@ func granted(a ask) bool {
 	}
 }
 
-// end gives everything back: then nobody waits.
+// end gives everything back and checks that nobody waits any more.
 func (m *model) end() {
 	for range 10_000 {
 		busy := false
@@ -261,8 +262,8 @@ func (m *model) end() {
 	}
 }
 
-// Callers over the number of their places wait in order; a new number holds for those who wait; owners are apart; who gives up
-// leaves nothing behind.
+// Callers above the limit wait in order. A new limit applies to those who wait. Owners do not affect each other.
+// Callers that give up leave no state.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Lines[string]
@@ -303,7 +304,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%v have had places", order)
 		}
 		enter(6, 4)
-		slices.Sort(order[3:]) // two at once
+		slices.Sort(order[3:]) // both at once
 		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
 			t.Errorf("with four places %v", order)
 		}
@@ -329,7 +330,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// A thousand callers of one owner, many of whom give up: never more than its places are taken.
+// With a thousand callers of one owner, many of whom give up, the limit is never exceeded.
 func TestLinesUnderRace(t *testing.T) {
 	t.Parallel()
 	var l Lines[string]
@@ -373,7 +374,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("request %d: %+v, want %+v", i, q, want)
 		}
 	}
-	for range 3 { // what is refused counts for nothing
+	for range 3 { // refused requests do not count
 		if q := r.Take("a", 5); q.OK || q.Left != 0 || q.Reset != time.Second/5 {
 			t.Errorf("over the rate: %+v", q)
 		}
@@ -409,7 +410,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// However many send at once: no second grants more than the rate and its burst.
+// With any number of concurrent callers, no second grants more than the rate and the burst.
 func TestRatesUnderRace(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -441,7 +442,7 @@ func BenchmarkShare(b *testing.B) {
 	}
 }
 
-// Late entries are served in order when nothing else that could be served waits, whichever owner holds less.
+// EnterLast requests are granted in order, and only if no other request can be, no matter how little their owner holds.
 func TestShareServesTheLastLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShare[string](1)

@@ -2,20 +2,22 @@ package fair
 
 import "context"
 
-// Heavy holds work that keeps a processor busy for long to a number of places, which owners share. Short work needs none.
+// Heavy limits how many pieces of long-running work keep the processors busy at once, and shares the places among
+// owners. Short work needs no place. Its methods may be called concurrently.
 type Heavy[K comparable] struct {
 	places *Share[K]
-	from   int
+	from   int // work over at least this many bytes is long
 }
 
-// NewHeavy returns a Heavy in which one owner alone may have so many works under way at once; a third more is there for others. Work over fewer
-// bytes than from is short.
+// NewHeavy returns a Heavy in which an owner that is alone may run that many pieces of work at once; a third more is
+// reserved for others. Work over fewer than from bytes is short.
 func NewHeavy[K comparable](alone int64, from int) *Heavy[K] {
 	return &Heavy[K]{NewShare[K](alone), from}
 }
 
-// Enter waits for a place for the owner's work over so many bytes, which Leave gives back; short work needs none, and to a nil Heavy all work is
-// short. It returns the cause of ctx's end when that comes first, and has taken nothing then.
+// Enter waits until the owner has a place for work over that many bytes. Leave must be called with the same arguments.
+// Short work needs no place, and all work is short to a nil Heavy. If ctx ends first, Enter returns its cause and has
+// taken nothing.
 func (h *Heavy[K]) Enter(ctx context.Context, owner K, bytes int) error {
 	if h.short(bytes) {
 		return nil
@@ -23,7 +25,7 @@ func (h *Heavy[K]) Enter(ctx context.Context, owner K, bytes int) error {
 	return h.places.Enter(ctx, owner, 1)
 }
 
-// Leave ends the work and frees its place.
+// Leave ends work that Enter admitted and frees its place.
 func (h *Heavy[K]) Leave(owner K, bytes int) {
 	if !h.short(bytes) {
 		h.places.Leave(owner, 1)

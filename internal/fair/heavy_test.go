@@ -8,7 +8,8 @@ import (
 	"testing/synctest"
 )
 
-// A bounded number of one owner's heavy works run at once; another owner's run at the same time, and short work never waits.
+// The number of one owner's heavy pieces of work is bounded. Another owner's run at the same time, and short work never
+// waits.
 func TestHeavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHeavy[string](1, 100)

@@ -6,21 +6,22 @@ import (
 	"sync"
 )
 
-// Lines hold owners to a number of places each: whoever comes when all of them are taken waits, in the order of arrival.
-// Owners do not wait for each other. Its methods may be called concurrently; the zero value is ready.
+// Lines limits each owner to a number of places. An owner that has all its places waits, in order of arrival. Owners do
+// not wait for each other. The methods may be called concurrently; the zero value is ready to use.
 type Lines[K comparable] struct {
 	mu sync.Mutex
-	by map[K]*line // of owners that have a place; guarded by mu
+	by map[K]*line // owners that hold or wait for a place; guarded by mu
 }
 
 type line struct {
-	most    int // as the latest Enter said
+	most    int // set by the latest Enter
 	taken   int
 	waiting []chan struct{} // closed when their turn comes
 }
 
-// Enter takes a place of the owner, who may have most of them, at least 1. Another number than before holds from now on, for
-// those who wait too. It returns the cause of ctx's end when that comes first, and has taken nothing then.
+// Enter takes a place for the owner, who may hold up to most places; less than 1 counts as 1. A changed limit applies
+// at once, also to those who wait. Leave must be called for each successful Enter. If ctx ends first, Enter returns its
+// cause and has taken nothing.
 func (l *Lines[K]) Enter(ctx context.Context, owner K, most int) error {
 	l.mu.Lock()
 	if l.by == nil {
@@ -35,6 +36,7 @@ func (l *Lines[K]) Enter(ctx context.Context, owner K, most int) error {
 	q.most, q.waiting = max(1, most), append(q.waiting, turn)
 	q.wake()
 	l.mu.Unlock()
+	// wake may have granted the place already. That counts even if ctx has ended.
 	select {
 	case <-turn:
 		return nil
@@ -49,13 +51,13 @@ func (l *Lines[K]) Enter(ctx context.Context, owner K, most int) error {
 	defer l.mu.Unlock()
 	if i := slices.Index(q.waiting, turn); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
-	} else { // its turn came at the same moment
+	} else { // the place was granted as ctx ended
 		l.leave(owner, q)
 	}
 	return context.Cause(ctx)
 }
 
-// Leave gives a place of the owner back.
+// Leave gives back one place of the owner.
 func (l *Lines[K]) Leave(owner K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

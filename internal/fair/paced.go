@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Paced does heavy work of one owner after another, and has the owner rest after each as long as rest says of the time that it took. It
-// returns the error of the work, or the cause of ctx's end when that comes before the owner's turn.
+// Paced runs an owner's heavy work one piece at a time. After each piece the owner's place stays taken for as long as
+// rest returns for the time that the work took. Paced itself does not wait for the rest. It returns the error of work,
+// or the cause of ctx's end if ctx ends before the owner's turn.
 func (l *Lines[K]) Paced(ctx context.Context, owner K, rest func(took time.Duration) time.Duration,
 	work func() error) error {
 	if err := l.Enter(ctx, owner, 1); err != nil {

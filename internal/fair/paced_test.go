@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// One owner's work is done one after another, with the rest that was asked for in between; its error is passed on.
+// Work of one owner runs one at a time, with the requested rest in between. Its error is returned.
 func TestPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Lines[string]

@@ -8,35 +8,35 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// forgetEvery is how often Rates look for owners whose state says nothing any more.
+// forgetEvery is how often Take looks for owners whose state can be dropped.
 const forgetEvery = time.Minute
 
-// Rates hold owners to a number of requests a second each. An owner may send those of one second at once, at least one.
-// Its methods may be called concurrently.
+// Rates limits each owner to a number of requests per second. An owner may send the requests of one second in a burst,
+// but always at least one. The methods may be called concurrently.
 type Rates[K comparable] struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	by     map[K]*rate.Limiter // guarded by mu
-	looked time.Time           // for owners to forget; guarded by mu
+	looked time.Time           // when forget last ran; guarded by mu
 }
 
-// NewRates returns rates that measure time by the clock.
+// NewRates returns Rates that read the time from now.
 func NewRates[K comparable](now func() time.Time) *Rates[K] {
 	return &Rates[K]{now: now, by: map[K]*rate.Limiter{}}
 }
 
-// A Quota is what a request found of its owner's rate.
+// A Quota is the result of Take, for the headers of a reply.
 type Quota struct {
 	OK     bool          // the request is within the rate
-	Burst  int           // requests in a window
-	Window time.Duration // in which an unused quota fills
-	Left   int           // requests that may follow at once
-	Reset  time.Duration // until the quota is full again; where the request is not OK, until one more is
+	Burst  int           // the most requests the owner may send at once
+	Window time.Duration // time in which an exhausted quota refills
+	Left   int           // requests that may follow now
+	Reset  time.Duration // time until the quota is full again or, if OK is false, until one more request is allowed
 }
 
-// Take counts a request of the owner, whose rate is perSecond, greater than 0. Another rate than before holds from now on. A
-// request beyond the rate counts for nothing.
+// Take counts a request of the owner, whose rate is perSecond, above 0. A changed rate applies at once. A refused
+// request does not count.
 func (r *Rates[K]) Take(owner K, perSecond float64) Quota {
 	now, limit := r.now(), rate.Limit(perSecond)
 	burst := max(1, int(math.Ceil(perSecond)))
@@ -62,9 +62,10 @@ func (r *Rates[K]) Take(owner K, perSecond float64) Quota {
 	return q
 }
 
+// seconds converts to a Duration, capped at 1e9 seconds to avoid overflow at very low rates.
 func seconds(s float64) time.Duration { return time.Duration(min(s, 1e9) * float64(time.Second)) }
 
-// forget drops the owners whose quota is full: a new one is the same. The caller holds mu.
+// forget drops owners whose quota is full, since a new limiter starts full as well. The caller holds mu.
 func (r *Rates[K]) forget(now time.Time) {
 	if now.Sub(r.looked) < forgetEvery {
 		return

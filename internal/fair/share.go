@@ -1,8 +1,9 @@
-// Package fair divides what a daemon has among those who use it. A Share is a number of units, such as bytes or places, of
-// which no owner can take so much that the others find none; Heavy divides places for long work so. Rates and Lines hold single owners to limits of their own.
+// Package fair divides a daemon's resources among those who use it. A Share is a number of units, such as bytes or
+// places; it keeps any one owner from taking so much that others find none. Heavy uses a Share to divide places for
+// long work. Rates and Lines limit each owner on its own.
 //
-// Owners are named by any comparable key. What is known of an owner that holds nothing and waits for nothing is dropped.
-// The package knows nothing of HTTP, of calls, or of what the units are.
+// Owners are identified by any comparable key. The state of an owner that holds nothing and waits for nothing is
+// dropped. The package knows nothing about HTTP, calls, or the meaning of the units.
 package fair
 
 import (
@@ -13,24 +14,26 @@ import (
 
 // A Share divides a number of units among owners. Its methods may be called concurrently.
 //
-// An owner may hold at most three times what is left free, so that whoever comes next finds room, and how much each may
-// hold follows from how many take part: one owner alone holds three quarters at most, each of two three sevenths. An owner
-// that holds nothing may take whatever is free.
+// An owner may hold at most three times the units that remain free, which leaves room for the next owner. The limit
+// therefore depends on how many take part: an owner that is alone holds at most three quarters, each of two at most
+// three sevenths. An owner that holds nothing may take whatever is free.
 //
-// Requests of one owner are served in the order of their arrival. Among owners the one that holds least is served first,
-// then the one whose request is oldest; requests of EnterLast come behind all others. As long as units are given back, each request for one unit is served in the end; one
-// for many units may wait for as long as others take the units that it would need, piece by piece.
+// Requests of one owner are granted in order of arrival. Among owners, the one that holds least comes first, then the
+// one whose request is oldest. Requests of EnterLast come after all others. As long as units are given back, each
+// request for one unit is granted eventually. A request for many units may wait for as long as others take the free
+// units piece by piece.
 type Share[K comparable] struct {
+	// the most that one owner may hold; all units
 	alone, total int64 // set once by NewShare
 
 	mu      sync.Mutex
 	used    int64                  // guarded by mu
-	held    map[K]int64            // by owners that hold any; guarded by mu
-	waiting map[lane[K]][]*request // of owners that wait, in order of arrival; guarded by mu
-	last    uint64                 // number of the latest request that had to wait; guarded by mu
+	held    map[K]int64            // units by owner; only owners that hold any; guarded by mu
+	waiting map[lane[K]][]*request // in order of arrival; no empty lanes; guarded by mu
+	last    uint64                 // number of the latest waiting request; guarded by mu
 }
 
-// A lane has an owner's requests that are served in order. Those of EnterLast have their own.
+// A lane is a queue of one owner's requests that are granted in order. Requests of EnterLast have a lane of their own.
 type lane[K comparable] struct {
 	owner K
 	last  bool
@@ -38,17 +41,19 @@ type lane[K comparable] struct {
 
 type request struct {
 	units   int64
-	number  uint64
-	granted chan struct{} // closed when it was granted
+	number  uint64        // order of arrival among all owners
+	granted chan struct{} // closed when the units are granted
 }
 
-// NewShare returns a share of which one owner alone may hold that many units, at least 1. A third more is there for others.
+// NewShare returns a Share in which an owner that is alone may hold that many units; less than 1 counts as 1. A third
+// more is reserved for others.
 func NewShare[K comparable](alone int64) *Share[K] {
 	alone = max(1, alone)
 	return &Share[K]{alone: alone, total: alone + (alone+2)/3, held: map[K]int64{}, waiting: map[lane[K]][]*request{}}
 }
 
-// Try takes n units for the owner if it may have them now. It takes none while an earlier request of the owner waits.
+// Try takes n units for the owner if they are available now, and reports whether it did. It takes none while an earlier
+// request of the owner waits.
 func (s *Share[K]) Try(owner K, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,13 +68,14 @@ func (s *Share[K]) try(in lane[K], n int64) bool {
 	return true
 }
 
-// Enter takes n units for the owner and waits for them where it must. More than one owner alone may hold count as that
-// many; Leave counts them the same way. It returns the cause of ctx's end when that comes first, and has taken nothing then.
+// Enter takes n units for the owner, waiting for them if necessary. A number above the most that one owner may hold
+// counts as that most, in Leave as well. If ctx ends first, Enter returns its cause and has taken nothing.
 func (s *Share[K]) Enter(ctx context.Context, owner K, n int64) error {
 	return s.enter(ctx, lane[K]{owner: owner}, n)
 }
 
-// EnterLast is Enter for a request that comes behind those of Enter, of all owners, as long as one of these can be served.
+// EnterLast is Enter with the lowest priority: it is granted only if no waiting request of Enter, of any owner, can be
+// granted.
 func (s *Share[K]) EnterLast(ctx context.Context, owner K, n int64) error {
 	return s.enter(ctx, lane[K]{owner, true}, n)
 }
@@ -94,14 +100,15 @@ func (s *Share[K]) enter(ctx context.Context, in lane[K], n int64) error {
 	defer s.mu.Unlock()
 	if i := slices.Index(s.waiting[in], r); i >= 0 {
 		s.setWaiting(in, slices.Delete(s.waiting[in], i, i+1))
-	} else { // granted at the same moment
+	} else { // granted as ctx ended
 		s.take(in.owner, -n)
 	}
-	s.wake() // whoever waited behind it
+	// Requests that waited behind this one may fit now.
+	s.wake()
 	return context.Cause(ctx)
 }
 
-// Leave gives n units of the owner back.
+// Leave gives back n units of the owner.
 func (s *Share[K]) Leave(owner K, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +116,7 @@ func (s *Share[K]) Leave(owner K, n int64) {
 	s.wake()
 }
 
-// Used returns how many units all owners hold together, and how many requests wait.
+// Used returns how many units are held, and how many requests wait.
 func (s *Share[K]) Used() (units int64, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,18 +126,19 @@ func (s *Share[K]) Used() (units int64, waiting int) {
 	return s.used, waiting
 }
 
-// Fits reports whether an owner that holds so many of the used units may take n more of the total: see Share.
+// Fits reports whether an owner that holds held of the used units may take n more, where total is the number of all
+// units. See Share for the rule.
 func Fits(total, used, held, n int64) bool {
 	free := total - used - n
 	return free >= 0 && (held == 0 || held+n <= 3*free)
 }
 
-// fits reports whether the owner may take n more. The caller holds mu.
+// fits reports whether the owner may take n more units. The caller holds mu.
 func (s *Share[K]) fits(owner K, n int64) bool {
 	return n <= s.alone && Fits(s.total, s.used, s.held[owner], n)
 }
 
-// take adds n to what the owner holds. The caller holds mu.
+// take adds n, which may be negative, to the units that the owner holds. The caller holds mu.
 func (s *Share[K]) take(owner K, n int64) {
 	s.used += n
 	if s.held[owner] += n; s.held[owner] == 0 {
@@ -138,7 +146,7 @@ func (s *Share[K]) take(owner K, n int64) {
 	}
 }
 
-// setWaiting sets who waits in the lane. The caller holds mu.
+// setWaiting sets the requests that wait in a lane. The caller holds mu.
 func (s *Share[K]) setWaiting(in lane[K], requests []*request) {
 	if len(requests) == 0 {
 		delete(s.waiting, in)
@@ -147,7 +155,7 @@ func (s *Share[K]) setWaiting(in lane[K], requests []*request) {
 	s.waiting[in] = requests
 }
 
-// wake grants what fits. The caller holds mu.
+// wake grants all waiting requests that fit. The caller holds mu.
 func (s *Share[K]) wake() {
 	for {
 		var best *request

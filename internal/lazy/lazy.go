@@ -1,4 +1,5 @@
-// Package lazy has what is made when it is first used. Commands and runners start in milliseconds, and use few of the patterns that they hold.
+// Package lazy creates values on first use. Commands and runners must start within milliseconds and use few of the
+// patterns they declare.
 package lazy
 
 import (
@@ -6,7 +7,8 @@ import (
 	"sync"
 )
 
-// Regexp returns a function that returns the pattern's regular expression. The function may be called concurrently, and panics if the pattern does not compile.
+// Regexp returns a function that compiles the pattern on its first call and returns the result from then on. The
+// function may be called concurrently. It panics if the pattern does not compile.
 func Regexp(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -1,8 +1,10 @@
-// Package seal authenticates what a daemon has derived and keeps in its data directory to execute it later: compiled programs and packages, and what is known of them. A
-// seal is made with a key of the installation. The key is of random bytes in a file, and of where this file is: its inode, and when that changed. So what an archive
-// holds, or a copy of the directory, has no seal that counts: nobody knows beforehand what the file's inode will be, and no copy has the time of another file.
+// Package seal authenticates files that a daemon has derived and will execute later: compiled programs and packages,
+// and their metadata. A seal is made with a key of the installation. The key is derived from random bytes in a file and
+// from that file's inode number and change time. Seals in an archive or in a copy of the data directory are therefore
+// invalid: the inode number of a new file cannot be predicted, and a copy cannot have the change time of the original.
 //
-// A seal says that this installation wrote these bytes to this place. It knows nothing of what they are.
+// A seal proves that this installation wrote these bytes under this name. The package knows nothing about the meaning
+// of the bytes.
 package seal
 
 import (
@@ -24,16 +26,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
-// File is the key's file.
+// File is the name of the key's file in the data directory.
 const File = "installation.key"
 
-// A Key seals. It is safe for concurrent use.
+// A Key makes seals. It may be used concurrently.
 type Key struct{ mac []byte }
 
-// errUnfit reports that this installation did not make the file as a key.
+// errUnfit means that the file cannot be a key that this installation made.
 var errUnfit = errors.New(File + " is no key of this installation")
 
-// Open reads the key of the directory. One that is missing or cannot be this installation's is made anew, and no earlier seal counts then.
+// Open reads the key of the directory. A key that is missing or unusable is replaced by a new one, which invalidates
+// all earlier seals.
 func Open(dir *beneath.Dir) (*Key, error) {
 	k, err := Read(dir)
 	if err == nil {
@@ -55,7 +58,8 @@ func Open(dir *beneath.Dir) (*Key, error) {
 	return Read(dir)
 }
 
-// Read reads the key of the directory.
+// Read reads the key of the directory. It returns an error matching fs.ErrNotExist if there is none, and an error if
+// the file's size, owner, mode or link count show that this installation did not write it.
 func Read(dir *beneath.Dir) (*Key, error) {
 	f, err := dir.Open(File, os.O_RDONLY, 0)
 	if err != nil {
@@ -79,7 +83,8 @@ func Read(dir *beneath.Dir) (*Key, error) {
 	return &Key{mac}, err
 }
 
-// Seal returns the seal of what is kept under the name, of its kind: hexadecimal digits.
+// Seal returns the seal of a kind of content kept under the name, as hexadecimal digits; size and sum are those of the
+// content.
 func (k *Key) Seal(kind, name string, size int64, sum [sha256.Size]byte) string {
 	h := hmac.New(sha256.New, k.mac)
 	fmt.Fprintf(h, "%s\x00%s\x00%d\x00", kind, name, size)
@@ -87,22 +92,23 @@ func (k *Key) Seal(kind, name string, size int64, sum [sha256.Size]byte) string 
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SealText is Seal of a text.
+// SealText is Seal of content in memory.
 func (k *Key) SealText(kind, name string, text []byte) string {
 	return k.Seal(kind, name, int64(len(text)), sha256.Sum256(text))
 }
 
-// Fits reports whether the two seals are the same.
+// Fits reports whether the two seals are equal. The comparison takes constant time.
 func Fits(seal, want string) bool { return hmac.Equal([]byte(seal), []byte(want)) }
 
-// A Place is what changes when a file or a directory is replaced or changed.
+// A Place identifies a state of a file or directory. It changes when the file is replaced or modified.
 type Place struct {
 	inode   uint64
-	changed int64
+	changed int64 // change time in nanoseconds since 1970
 	size    int64
 }
 
-// PlaceOf returns the place of an open file or directory. It must be the daemon's own, and nobody else's to write to.
+// PlaceOf returns the place of an open file or directory. It returns an error if the file belongs to another user or is
+// writable by others.
 func PlaceOf(f *os.File) (Place, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -111,7 +117,7 @@ func PlaceOf(f *os.File) (Place, error) {
 	return placeOf(&st, f.Name())
 }
 
-// PlaceIn is PlaceOf for the file of that name in an open directory. Where the name leads to a link, the place is the link's.
+// PlaceIn is PlaceOf for a name in an open directory. If the name is a symbolic link, the place is that of the link.
 func PlaceIn(dir *os.File, name string) (Place, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -128,10 +134,11 @@ func placeOf(st *unix.Stat_t, name string) (Place, error) {
 	return Place{st.Ino, st.Ctim.Nano(), st.Size}, nil
 }
 
-// buffers are what files are read into: a start sums up hundreds of them.
+// buffers are reused because a start hashes hundreds of files.
 var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// SumOf sums up an open file from its start, at most so many bytes.
+// SumOf returns the number of bytes and the SHA-256 of an open file from its start, reading at most as many bytes as
+// most.
 func SumOf(f *os.File, most int64) (size int64, sum [sha256.Size]byte, err error) {
 	buffer := buffers.Get().(*[64 << 10]byte)
 	defer buffers.Put(buffer)

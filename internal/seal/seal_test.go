@@ -32,7 +32,8 @@ func sealIn(t *testing.T, path string) string {
 	return k.SealText("kind", "name", []byte("text"))
 }
 
-// The key stays the same where it is, and is another one wherever its file was put, copied or changed: also with the same bytes.
+// The key stays the same while its file stays in place. It changes if the file is moved, copied or modified, even with
+// the same bytes.
 func TestKeyIsOfItsPlace(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -88,7 +89,7 @@ func TestKeyIsOfItsPlace(t *testing.T) {
 	}
 }
 
-// Whoever only looks makes no key.
+// Read does not create a key.
 func TestReadMakesNone(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -100,7 +101,7 @@ func TestReadMakesNone(t *testing.T) {
 	}
 }
 
-// A seal is of its kind, name, length and bytes, and no two of them run into each other.
+// A seal depends on kind, name, size and content, and their encodings cannot be confused with each other.
 func TestSeals(t *testing.T) {
 	t.Parallel()
 	k, err := Open(dirOf(t, t.TempDir()))

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// apply shows readers what a planned entry changes. The caller holds sequencer.mu and shared.mu.
+// apply shows readers the changes of a planned entry. The caller holds sequencer.mu and shared.mu.
 func (n *namespace) apply(e *entry) {
 	n.applied = e.lsn
 	n.life.Due = nil
@@ -18,6 +18,7 @@ func (n *namespace) apply(e *entry) {
 	if e.planned.session != nil {
 		n.sessions.applyChange(e)
 	}
+	// See store.Change: only ChangeArtifact commits an audit entry with exactly one change of an artifact.
 	operated := e.Audit != nil && len(e.Artifacts) == 1 && e.Artifacts[0].Renews() && len(e.Delete) == 0
 	for _, x := range e.artifacts {
 		n.applyArtifact(x, operated)
@@ -63,12 +64,13 @@ func (n *namespace) apply(e *entry) {
 	n.applySpaces(e)
 }
 
-// changed adds a change to the feed.
+// changed adds a change of the namespace to the feed.
 func (n *namespace) changed(c store.Change) {
 	c.Namespace = n.name
 	n.feed.add(c)
 }
 
+// applyArtifact shows readers the next state of an artifact, or its removal if x.a is nil.
 func (n *namespace) applyArtifact(x *artifact, operated bool) {
 	n.artifacts.changed[x.key] = x
 	c := store.Change{Kind: store.ChangedArtifact, Role: x.key.role, Method: x.key.method}
@@ -81,7 +83,7 @@ func (n *namespace) applyArtifact(x *artifact, operated bool) {
 	n.changed(c)
 }
 
-// applyDelete erases a session from memory; the flusher erases it from the files.
+// applyDelete removes a session from memory. The flusher erases it from the files.
 func (n *namespace) applyDelete(id string) {
 	n.sessions.applyDelete(id)
 	n.members.Forget(n.name, id)
@@ -92,10 +94,10 @@ func (n *namespace) applyDelete(id string) {
 	n.streams.forget(id)
 }
 
-// applyMove takes away, or brings back, what planAway or planRestore found.
+// applyMove removes from use what planAway found, or puts back what planRestore found.
 func (n *namespace) applyMove(e *entry) {
 	for _, x := range e.away {
-		if e.Move.Kind == "archive" { // an earlier version left "remove" in its journal
+		if e.Move.Kind == "archive" { // earlier versions wrote "remove", too
 			n.archive.pending = append(n.archive.pending, x)
 		}
 		if x.tool == nil {
@@ -117,8 +119,8 @@ func (n *namespace) applyMove(e *entry) {
 	}
 }
 
-// sameContract reports whether only usage figures differ, without comparing texts: a contract that was not set anew
-// shares its bytes.
+// sameContract reports whether two versions of a tool differ only in usage figures. It compares slices by address
+// instead of content, because a contract that was not set again shares its bytes.
 func sameContract(a, b *agent.Tool) bool {
 	same := func(x, y json.RawMessage) bool {
 		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0])

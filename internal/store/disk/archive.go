@@ -24,25 +24,26 @@ const (
 type archive struct {
 	n *namespace
 
-	pending  []archived // without a file yet; guarded by shared.mu, as the other
-	restored []string   // files of the archive that were restored, and are to go
+	pending  []archived // archived items without a file yet; guarded by shared.mu, as is restored
+	restored []string   // files of the archive that were restored and must be removed
 }
 
-// archived is an artifact or a tool with its file in the archive.
+// archived is an artifact or a tool, with the name of its file in the archive. One of tool and artifact is set.
 type archived struct {
 	name     string
 	tool     *agent.Tool
 	artifact *artifact
 }
 
-// toolDoc is an archived tool.
+// toolDoc is the document of an archived tool.
 type toolDoc struct {
 	SchemaVersion int `json:"schema_version"`
 	agent.Tool
 }
 
-// find lists the archive's files of a target: the newest of each artifact and of the tool, or, with an audit id, those that
-// this operation moved.
+// find returns the archive's files of a target: the newest file of each artifact and of the tool. With an audit id it
+// considers only files that this operation moved. Files that are restored already or can no longer be restored are left
+// out.
 func (p *archive) find(t store.Target, auditID string) ([]string, error) {
 	newest := map[string]string{} // by slug, or "" for the tool
 	p.n.mu.RLock()
@@ -101,7 +102,7 @@ func (p *archive) read(name string) (archived, error) {
 		lsn: doc.LSN, text: text}}, nil
 }
 
-// write writes the files of what was archived.
+// write writes the files of archived items.
 func (p *archive) write(list []archived) error {
 	for _, x := range list {
 		text, err := x.encode()
@@ -123,6 +124,7 @@ func (p *archive) write(list []archived) error {
 	return nil
 }
 
+// encode returns the bytes of the item's file.
 func (x archived) encode() ([]byte, error) {
 	if x.tool != nil {
 		return json.MarshalIndent(toolDoc{agent.SchemaVersion, *x.tool}, "", "  ")
@@ -130,8 +132,9 @@ func (x archived) encode() ([]byte, error) {
 	return x.artifact.encode()
 }
 
-// removeRestored removes the archive's files of what was restored. They stay until a checkpoint has the entry that
-// restored it: before that, replaying the entry needs them, as what was restored has the lsn that it was archived with.
+// removeRestored removes the archive's files of restored items. They must stay until a checkpoint includes the entry
+// that restored them. Until then a replay of that entry needs them, because a restored item keeps the lsn that it was
+// archived with.
 func (p *archive) removeRestored(names []string) error {
 	if err := p.n.files.removeAll(names); err != nil {
 		return err
@@ -159,6 +162,7 @@ func (p *archive) Remove(ctx context.Context, targets []store.Target, audit agen
 	return p.takeAway(ctx, targets, audit, true)
 }
 
+// takeAway archives the targets. deleted marks their files to be removed for good after store.DeletedLife.
 func (p *archive) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, deleted bool) error {
 	if err := p.n.make(); err != nil {
 		return err
@@ -180,7 +184,7 @@ func (p *archive) takeAway(ctx context.Context, targets []store.Target, audit ag
 	}})
 }
 
-// planUnrestored works out what goes again of what was restored below newer programs.
+// planUnrestored plans the removal of programs that an earlier operation restored below newer ones.
 func (p *archive) planUnrestored(e *entry, targets []store.Target) error {
 	for _, t := range targets {
 		if t.Restored == "" {
@@ -199,7 +203,7 @@ func (p *archive) planUnrestored(e *entry, targets []store.Target) error {
 	return nil
 }
 
-// resolve names each artifact and each tool that the targets mean.
+// resolve returns each artifact and each tool that the targets name.
 func (p *archive) resolve(targets []store.Target) []store.Target {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
@@ -207,7 +211,8 @@ func (p *archive) resolve(targets []store.Target) []store.Target {
 	out := []store.Target{}
 	for _, t := range targets {
 		if t.Restored != "" {
-			continue // what answers stays
+			// The program in use stays; see planUnrestored.
+			continue
 		}
 		if t.Method != "" {
 			out = append(out, store.Target{Role: t.Role, Method: t.Method})
@@ -226,7 +231,8 @@ func (p *archive) resolve(targets []store.Target) []store.Target {
 	return out
 }
 
-// planAway works out what is archived or removed. On recovery it leaves out what changed after the entry.
+// planAway finds what the entry archives or removes. During a replay it leaves out artifacts that changed after the
+// entry.
 func (p *archive) planAway(e *entry) error {
 	for _, t := range e.Move.Targets {
 		name := archiveFile(t, e.Move.Stamp)

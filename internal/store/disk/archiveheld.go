@@ -16,7 +16,7 @@ func (p *archive) Archived(_ context.Context, targets []store.Target, auditID st
 	pending, back := slices.Clone(p.pending), slices.Clone(p.restored)
 	p.n.mu.RUnlock()
 	now := p.n.now()
-	held := map[string][]string{} // files by directory
+	held := map[string][]string{} // names of files by directory
 	for _, x := range pending {
 		held[path.Dir(x.name)] = append(held[path.Dir(x.name)], x.name)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A file of the archive belongs to the operation that its name has; one of an earlier version, which names none, to the
-// operation of its time.
+// A file of the archive belongs to the operation in its name. Files of earlier versions name none and belong to the
+// operation at their time.
 func TestMovedBy(t *testing.T) {
 	t.Parallel()
 	id := ids.New("aud")

@@ -20,7 +20,8 @@ func (p *archive) Restore(ctx context.Context, targets []store.Target, audit age
 	}
 	p.n.flusher.archive.Lock()
 	defer p.n.flusher.archive.Unlock()
-	if err := p.n.flusher.sync(); err != nil { // what was archived just now is in its files then
+	// What was just archived must be in its files.
+	if err := p.n.flusher.sync(); err != nil {
 		return err
 	}
 	e := p.n.newEntry()
@@ -39,7 +40,7 @@ func (p *archive) Restore(ctx context.Context, targets []store.Target, audit age
 	}})
 }
 
-// planRestore works out what a target brings back; seen are the files that earlier targets do.
+// planRestore plans what a target restores. seen holds the files that earlier targets restore.
 func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool, r *store.Restoring) error {
 	names, err := p.find(t, cmp.Or(t.From, e.Audit.Undoes))
 	if err != nil {
@@ -77,14 +78,16 @@ func (p *archive) planRestore(e *entry, t store.Target, seen map[string]bool, r 
 	return r.End(t)
 }
 
-// endDeleted removes the files of what was deleted and can be restored no more. It reports whether there is something that can be.
+// endDeleted removes the files of deleted items that can no longer be restored. waits reports whether there are deleted
+// items that still can be.
 func (p *archive) endDeleted(now time.Time) (waits bool, err error) {
 	p.n.flusher.archive.Lock() // nothing is restored meanwhile
 	defer p.n.flusher.archive.Unlock()
 	p.n.mu.RLock()
 	pending := slices.ContainsFunc(p.pending, func(x archived) bool { return readStamp(x.name).deleted })
 	p.n.mu.RUnlock()
-	if pending { // it is in its files then
+	// Their files must exist before they are listed.
+	if pending {
 		if err := p.n.flusher.sync(); err != nil {
 			return true, err
 		}
@@ -99,7 +102,8 @@ func (p *archive) endDeleted(now time.Time) (waits bool, err error) {
 			at := path.Join(dir, name)
 			switch {
 			case !readStamp(name).deleted || isCorruptName(name):
-			case slices.Contains(back, at): // a replay may need it until the next checkpoint, which removes it
+			// A replay may need the file until the next checkpoint, which removes it.
+			case slices.Contains(back, at):
 			case pastRestore(name, now):
 				gone = append(gone, at)
 			default:
@@ -111,7 +115,7 @@ func (p *archive) endDeleted(now time.Time) (waits bool, err error) {
 	return waits, errors.Join(err, p.n.files.removeAll(gone))
 }
 
-// target names what an archived file holds.
+// target returns the name of an archived item.
 func (x archived) target() store.Target {
 	if x.tool != nil {
 		return store.Target{Role: x.tool.Role}
@@ -119,7 +123,7 @@ func (x archived) target() store.Target {
 	return store.Target{Role: x.artifact.key.role, Method: x.artifact.key.method}
 }
 
-// inUse returns the tool or the artifact of that name that is in use, nil for none.
+// inUse returns the tool or artifact that is in use under the name of x, or nil if there is none.
 func (p *archive) inUse(x archived) *archived {
 	if x.tool != nil {
 		if tool := p.n.catalog.tool(x.tool.Role); tool != nil {

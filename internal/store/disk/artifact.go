@@ -9,15 +9,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// artifact is a stored program at one moment; it never changes. a is nil for one that was archived or removed.
+// artifact is a stored program at one moment. It never changes. a is nil if the artifact was archived or removed.
 type artifact struct {
 	a    *agent.Artifact
 	key  artifactKey
-	lsn  uint64
-	text []byte // the document's bytes where they must come back as they were; nil: they are encoded from a
+	lsn  uint64 // of the last entry that changed it
+	text []byte // the document's bytes if they must be restored exactly; nil means that they are encoded from a
 }
 
-// artifactKey is an artifact's key in memory.
+// artifactKey identifies an artifact in memory.
 type artifactKey struct {
 	namespace    *namespace
 	role, method string
@@ -38,15 +38,15 @@ func (d *artifactDoc) check() error {
 	return checkArtifact(d.Artifact, artifactKey{role: d.Role, method: d.MethodName})
 }
 
-// checkArtifact refuses what cannot be trusted to be run, and takes over what a person changed in the fields of the
-// artifact. Code whose checksum is wrong was tampered with or torn: it is never run.
+// checkArtifact returns an error for artifacts that must not be run, and adopts what a person changed in the artifact's
+// own fields. Code with a wrong checksum was tampered with or torn and is never run.
 func checkArtifact(a *agent.Artifact, k artifactKey) error {
 	if a == nil || a.Role != k.role || a.MethodName != k.method {
 		return fmt.Errorf("is not the artifact %s.%s", k.role, k.method)
 	}
 	cur := a.Current()
 	if cur == nil && len(a.Generations) == 0 && len(a.Examples) > 0 {
-		return nil // what people expect stands before there is a program
+		return nil // examples can exist before there is a program
 	}
 	if cur == nil {
 		return errors.New("has no current generation")
@@ -70,8 +70,8 @@ func checkArtifact(a *agent.Artifact, k artifactKey) error {
 	return nil
 }
 
-// compactFixture removes the indentation that a document gives to the JSON in it: fixtures are compared and counted by
-// their bytes.
+// compactFixture removes insignificant whitespace that the document's indentation added. Fixtures are compared and
+// counted by their bytes.
 func compactFixture(f *agent.Fixture) {
 	for i := range f.Args {
 		f.Args[i] = compact(f.Args[i])
@@ -80,7 +80,7 @@ func compactFixture(f *agent.Fixture) {
 		compact(f.Effects)
 }
 
-// live returns the artifact, or store.ErrNotFound for one that was archived or removed.
+// live returns the artifact, or store.ErrNotFound if it was archived or removed.
 func (x *artifact) live() (*artifact, error) {
 	if x.a == nil {
 		return nil, store.ErrNotFound
@@ -88,7 +88,7 @@ func (x *artifact) live() (*artifact, error) {
 	return x, nil
 }
 
-// weight is roughly the size of an artifact in the cache.
+// weight returns the approximate size of the artifact in the cache, in bytes.
 func (x *artifact) weight() uint32 {
 	const fixed = 1024
 	n := fixed
@@ -103,6 +103,7 @@ func (x *artifact) weight() uint32 {
 	return uint32(min(n, 1<<30))
 }
 
+// encode returns the bytes of the artifact's document.
 func (x *artifact) encode() ([]byte, error) {
 	if x.text != nil {
 		return x.text, nil

@@ -16,15 +16,16 @@ import (
 type artifacts struct {
 	n *namespace
 
-	changed  map[artifactKey]*artifact // since their files were written; guarded by shared.mu, as all below
-	programs map[string]string         // texts without a file yet, by checksum
+	// artifacts that changed since their files were written; guarded by shared.mu, as all below
+	changed  map[artifactKey]*artifact
+	programs map[string]string // texts without a file yet, by checksum
 }
 
 func (n *namespace) artifactKey(role, method string) artifactKey {
 	return artifactKey{n, role, method}
 }
 
-// get returns the live artifact, from memory or from its file. store.ErrNotFound.
+// get returns the live artifact from memory or from its file, or store.ErrNotFound.
 func (p *artifacts) get(k artifactKey) (*artifact, error) {
 	if err := p.n.broken(); err != nil {
 		return nil, err
@@ -35,6 +36,7 @@ func (p *artifacts) get(k artifactKey) (*artifact, error) {
 	lock := p.n.stripe("artifact", string(k.namespace.name), k.role, k.method)
 	lock.Lock()
 	defer lock.Unlock()
+	// Another goroutine may have loaded it meanwhile.
 	if x := p.cached(k); x != nil {
 		return x.live()
 	}
@@ -46,6 +48,7 @@ func (p *artifacts) get(k artifactKey) (*artifact, error) {
 	return x, nil
 }
 
+// cached returns the artifact if it is in memory, and nil otherwise. It may be one that was archived or removed.
 func (p *artifacts) cached(k artifactKey) *artifact {
 	p.n.mu.RLock()
 	x := p.changed[k]
@@ -59,11 +62,14 @@ func (p *artifacts) cached(k artifactKey) *artifact {
 	return nil
 }
 
+// load reads the artifact from its file. If the file cannot be used, load returns store.ErrNotFound and removes the
+// artifact from the index.
 func (p *artifacts) load(k artifactKey) (*artifact, error) {
 	doc := artifactDoc{}
 	err := p.n.files.read(k.file(), &doc, func() error { return checkArtifact(doc.Artifact, k) })
 	var newer *newerError
-	if errors.As(err, &newer) { // an artifact can be forged again: it does not keep the daemon from working
+	// An artifact can be forged again, so a newer version must not keep the daemon from working.
+	if errors.As(err, &newer) {
 		err = p.n.files.reject(k.file(), err)
 	}
 	switch {
@@ -81,7 +87,7 @@ func (p *artifacts) load(k artifactKey) (*artifact, error) {
 	return nil, err
 }
 
-// withText returns the artifact with the bytes that its file has, or would have.
+// withText returns the artifact with text set to the bytes that its file has or would have.
 func (p *artifacts) withText(x *artifact) (*artifact, error) {
 	p.n.mu.RLock()
 	changed := p.changed[x.key] != nil
@@ -96,7 +102,7 @@ func (p *artifacts) withText(x *artifact) (*artifact, error) {
 	return &out, err
 }
 
-// write writes the files of changed artifacts, and removes those of artifacts that were archived or removed.
+// write writes the files of changed artifacts and removes those of archived or removed ones.
 func (p *artifacts) write(list []*artifact) error {
 	dirs := map[string]bool{}
 	for _, x := range list {
@@ -119,7 +125,7 @@ func (p *artifacts) write(list []*artifact) error {
 	return nil
 }
 
-// writeOne returns the directory to sync; "" when there is none.
+// writeOne writes or removes one file and returns the directory to sync, or "" if there is none.
 func (p *artifacts) writeOne(x *artifact) (dir string, err error) {
 	f := p.n.files
 	name := x.key.file()
@@ -143,7 +149,7 @@ func (p *artifacts) writeOne(x *artifact) (dir string, err error) {
 	return dir, f.ReplaceUnsynced(name, text)
 }
 
-// handToCache moves an artifact whose file has it to the cache, unless it changed again.
+// handToCache moves an artifact whose file is written to the cache, unless it has changed again.
 func (p *artifacts) handToCache(x *artifact) {
 	lock := p.n.stripe("artifact", string(x.key.namespace.name), x.key.role, x.key.method)
 	lock.Lock()
@@ -200,7 +206,7 @@ func (p *artifacts) ListArtifacts(_ context.Context, role string) ([]*agent.Arti
 	for _, m := range p.n.catalog.methods(role) {
 		x, err := p.get(p.n.artifactKey(role, m))
 		if errors.Is(err, store.ErrNotFound) {
-			continue // archived meanwhile, or moved aside
+			continue // archived or moved aside meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -210,7 +216,8 @@ func (p *artifacts) ListArtifacts(_ context.Context, role string) ([]*agent.Arti
 	return out, nil
 }
 
-// gather lists what is to be written. The caller holds shared.mu.
+// gather returns what must be written: the changed artifacts, and the program texts by checksum. The caller holds
+// shared.mu.
 func (p *artifacts) gather() ([]*artifact, map[string]string) {
 	return slices.Collect(maps.Values(p.changed)), maps.Clone(p.programs)
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// auditTrail is the part that holds the audit trail: audit.jsonl and the entries that it does not have yet.
+// auditTrail is the part that holds the audit trail: audit.jsonl and the entries that the file does not have yet.
 type auditTrail struct {
 	n *namespace
 
-	pending []*agent.AuditEntry // without a line yet; guarded by shared.mu, as the next two
-	bytes   int64               // of the file, visible to readers
-	// of the chain, with the pending entries; it has not begun before the first linked entry
+	pending []*agent.AuditEntry // entries without a line yet; guarded by shared.mu, as are bytes and chainHead
+	bytes   int64               // size of the file as readers see it
+	// end of the chain, pending entries included; it has not begun before the first linked entry
 	chainHead chain.Head
 
-	synced  int64      // of the file, known to be on disk; used by the holder of flusher.mu, as the next
-	written chain.Head // of the chain in the file
+	synced  int64      // bytes of the file known to be on disk; guarded by flusher.mu, as is written
+	written chain.Head // end of the chain in the file
 }
 
-// open finds the ends of the file and of the chain. at is what the last checkpoint says of them; nil when there was none.
+// open finds the ends of the file and of the chain. at is what the last checkpoint recorded; nil means that there is
+// none.
 func (p *auditTrail) open(at *checkpointed) error {
 	info, err := p.n.files.Stat(auditFile)
 	if err != nil && !vfs.NotExist(err) {
@@ -35,7 +36,8 @@ func (p *auditTrail) open(at *checkpointed) error {
 		p.n.files.reportLost(auditFile, at.Audit-info.Size)
 	}
 	if at != nil && at.Audit < info.Size {
-		p.bytes = at.Audit // what is behind comes again from the journal
+		// The entries after it come again from the journal.
+		p.bytes = at.Audit
 	} else if p.bytes, err = jsonl.EndLine(p.n.files, auditFile, info.Size); err != nil {
 		return err
 	}
@@ -49,13 +51,14 @@ func (p *auditTrail) open(at *checkpointed) error {
 			p.n.log.Error().Str("file", p.n.files.path(auditFile)).Int64("entry", at.AuditHead.Seq).
 				Msg("the audit trail does not end as the last checkpoint left it; recurgentd store verify says what is wrong with it")
 		}
-		p.chainHead = *at.AuditHead // so that what is missing stays visible
+		// With the recorded end, missing entries remain detectable.
+		p.chainHead = *at.AuditHead
 	}
 	p.written = p.chainHead
 	return nil
 }
 
-// last returns the file's last entry; the zero value when there is none, or when it cannot be read.
+// last returns the last entry of the file. It returns the zero value if there is none or the line cannot be read.
 func (p *auditTrail) last() (e agent.AuditEntry, err error) {
 	if p.bytes == 0 {
 		return e, nil
@@ -100,7 +103,7 @@ func (p *auditTrail) write(entries []*agent.AuditEntry) error {
 	return nil
 }
 
-// sync makes the file durable, and says in at where it and its chain end.
+// sync makes the file durable and sets in at where it and its chain end.
 func (p *auditTrail) sync(at *checkpointed) error {
 	p.n.mu.RLock()
 	at.Audit = p.bytes
@@ -119,7 +122,7 @@ func (p *auditTrail) sync(at *checkpointed) error {
 	return err
 }
 
-// repair drops the lines that do not parse, and keeps the file as it was aside. The caller holds flusher.mu.
+// repair removes the lines that do not parse, after moving the damaged file aside. The caller holds flusher.mu.
 func (p *auditTrail) repair() error {
 	data, err := p.n.files.ReadFile(auditFile)
 	if vfs.NotExist(err) {

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// stoppedTrail makes a store with n audit entries, the second of them erased, and stops it.
+// stoppedTrail returns a stopped store with n audit entries, the second of which is erased.
 func stoppedTrail(t *testing.T, n int) (dir string, head chain.Head) {
 	t.Helper()
 	dir = t.TempDir()
@@ -56,7 +56,7 @@ func verify(t *testing.T, dir string, noted ...NotedHead) Report {
 	return r
 }
 
-// TestVerifyAudit checks that verify reads the whole chain of a sound trail, and says its head.
+// TestVerifyAudit checks that verify reads the whole chain of a sound trail and reports its head.
 func TestVerifyAudit(t *testing.T) {
 	t.Parallel()
 	dir, head := stoppedTrail(t, 4)
@@ -71,8 +71,8 @@ func TestVerifyAudit(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsTampering changes random bytes of a trail, cuts it and adds to it: verify finds each change, but for spaces behind an
-// erased entry, which mean nothing.
+// TestVerifyFindsTampering changes random bytes of a trail, truncates it and appends to it. Verify finds each change,
+// except for spaces after an erased entry, which have no meaning.
 func TestVerifyFindsTampering(t *testing.T) {
 	t.Parallel()
 	dir, _ := stoppedTrail(t, 5)
@@ -123,7 +123,8 @@ func TestVerifyFindsTampering(t *testing.T) {
 	try("a line more", append(bytes.Clone(whole), `{"id":"aud_x"}`+"\n"...))
 }
 
-// TestTrailGoesOnBehindLoss opens a store whose trail lost its end: the chain goes on from the last checkpoint, so the gap stays visible.
+// TestTrailGoesOnBehindLoss opens a store whose trail lost its end. The chain continues from the last checkpoint, so
+// the gap remains visible.
 func TestTrailGoesOnBehindLoss(t *testing.T) {
 	t.Parallel()
 	dir, head := stoppedTrail(t, 3)
@@ -150,7 +151,7 @@ func TestTrailGoesOnBehindLoss(t *testing.T) {
 	}
 }
 
-// TestVerifyAuditOfAKill verifies a store that was killed: the end of the chain is in the journal. Then it is changed there.
+// TestVerifyAuditOfAKill verifies a killed store, whose chain ends in the journal, and then tampers with the journal.
 func TestVerifyAuditOfAKill(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), testOptions(t)
@@ -187,8 +188,8 @@ func TestVerifyAuditOfAKill(t *testing.T) {
 	}
 }
 
-// TestChainBehindEarlierEntries opens a trail without hashes, as an earlier version left it, in the file and in the journal: the chain begins behind
-// it, and covers it.
+// TestChainBehindEarlierEntries opens a trail without hashes, in the file and in the journal, as an earlier version
+// left it. The chain begins after these entries and covers them.
 func TestChainBehindEarlierEntries(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"v1-stopped", "v1-killed"} {
@@ -229,7 +230,8 @@ func TestChainBehindEarlierEntries(t *testing.T) {
 	}
 }
 
-// TestVerifyNames checks that verify names what an earlier version stored in another form of Unicode, without calling the store unsound.
+// TestVerifyNames checks that verify reports names that an earlier version stored in another Unicode form, but not as
+// problems.
 func TestVerifyNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

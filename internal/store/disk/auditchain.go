@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// plan links an entry behind those before it in the order of commits. The caller holds sequencer.mu.
+// plan links an entry to the one before it in commit order. The caller holds sequencer.mu.
 func (p *auditTrail) plan(e *entry) error {
 	if e.Audit == nil {
 		return nil
@@ -32,7 +32,8 @@ func (p *auditTrail) plan(e *entry) error {
 	return nil
 }
 
-// start returns the head that the first entry of a batch links to. A chain that has not begun begins behind what an earlier version wrote.
+// start returns the head that the first entry of a batch links to. If the chain has not begun, it begins after the
+// lines of an earlier version.
 func (p *auditTrail) start() (chain.Head, error) {
 	p.n.mu.RLock()
 	head, pending, size := p.chainHead, p.pending, p.bytes
@@ -70,7 +71,8 @@ func (p *auditTrail) read(size int64) ([]byte, error) {
 // apply adds an entry. The caller holds sequencer.mu and shared.mu.
 func (p *auditTrail) apply(a *agent.AuditEntry) {
 	if a.Hash != "" && a.Seq <= p.chainHead.Seq {
-		return // of a journal whose checkpoint is lost: the file has it
+		// The entry was replayed because the checkpoint is lost; the file has it already.
+		return
 	}
 	p.pending = append(p.pending, a)
 	if a.Hash != "" {
@@ -88,11 +90,12 @@ func (p *auditTrail) forget(session string) {
 	}
 }
 
-// erase erases the bodies of entries about deleted sessions from the file. Each line stays as long as it was: spaces fill it, so that whoever
-// reads it meanwhile finds the others in their places. The caller holds flusher.mu.
+// erase erases the bodies of entries about deleted sessions from the file. Each line is padded with spaces to its old
+// length, so concurrent readers find the other lines in their places. The caller holds flusher.mu.
 func (p *auditTrail) erase(match func(session string) bool) error {
 	if any, err := p.hasAny(match); err != nil || !any {
-		return err // most sessions have none: the file is not written anew for them
+		// Most sessions have no entries, and the file is not rewritten for them.
+		return err
 	}
 	data, err := p.n.files.ReadFile(auditFile)
 	if err != nil {
@@ -114,7 +117,7 @@ func (p *auditTrail) erase(match func(session string) bool) error {
 	return p.n.files.Replace(auditFile, out)
 }
 
-// about reads a line's entry, and reports whether it is about one of the sessions and can be erased.
+// about decodes a line and reports whether its entry is about one of the sessions and can be erased.
 func about(line []byte, match func(session string) bool) (a agent.AuditEntry, about bool) {
 	about = bytes.Contains(line, []byte(`"session_id":"`)) && json.Unmarshal(line, &a) == nil && a.SessionID != "" &&
 		a.Hash != "" && match(a.SessionID)

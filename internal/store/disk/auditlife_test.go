@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A trailLife is a store with an audit trail, and the heads that somebody noted of it.
+// A trailLife is a store with an audit trail, and the heads of it that were noted.
 type trailLife struct {
 	*testing.T
 	dir   string
@@ -31,7 +31,7 @@ func (l *trailLife) ok(err error) {
 	}
 }
 
-// add appends an entry about the session, "" for none, and notes the head.
+// add appends an entry about the session and notes the head. "" means no session.
 func (l *trailLife) add(session string) {
 	l.Helper()
 	l.n++
@@ -43,7 +43,7 @@ func (l *trailLife) add(session string) {
 	l.noted = append(l.noted, NotedHead{Namespace: agent.DefaultNamespace, Hash: head.Hash})
 }
 
-// forged is an entry that somebody who knows how a chain is made puts behind another.
+// forged returns an entry that is correctly linked to the line, as an attacker who knows the format can make it.
 func (l *trailLife) forged(line []byte) []byte {
 	var e agent.AuditEntry
 	l.ok(json.Unmarshal(line, &e))
@@ -55,14 +55,15 @@ func (l *trailLife) forged(line []byte) []byte {
 	return append(out, '\n')
 }
 
-// rewritten is the trail as somebody makes it who can write everything and computes each hash anew, with another principal in the middle.
+// rewritten returns the trail as an attacker with full write access can make it: with another principal in the middle
+// and all hashes computed again.
 func (l *trailLife) rewritten(lines [][]byte) (out []byte, head chain.Head) {
 	head = chain.Start(agent.DefaultNamespace, 0, "")
 	for i, line := range lines {
 		var e agent.AuditEntry
 		l.ok(json.Unmarshal(line, &e))
 		if i == len(lines)/2 {
-			e.Actor, e.Principal = "eve", "eve" // as long as ann
+			e.Actor, e.Principal = "eve", "eve" // same length as ann
 		}
 		var err error
 		head, err = chain.Link(head, &e)
@@ -74,7 +75,8 @@ func (l *trailLife) rewritten(lines [][]byte) (out []byte, head chain.Head) {
 	return out, head
 }
 
-// sound verifies the stopped store against all noted heads, and then finds each way in which its trail may be tampered with.
+// sound verifies the stopped store against all noted heads. It then tampers with the trail in each way and checks that
+// verify finds it.
 func (l *trailLife) sound(stage string) {
 	l.Helper()
 	if r := verify(l.T, l.dir, l.noted...); len(r.Problems) > 0 {
@@ -110,8 +112,8 @@ func (l *trailLife) sound(stage string) {
 	l.ok(os.WriteFile(name, whole, 0o600))
 }
 
-// TestTrailThroughItsLife takes a trail through everything that happens to a store. After each it is sound, has every head that was noted before, and
-// shows whatever was done to its bytes.
+// TestTrailThroughItsLife takes a trail through everything that happens to a store. After each step the trail is sound,
+// has every noted head, and tampering is found.
 func TestTrailThroughItsLife(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -196,8 +198,8 @@ func TestTrailThroughItsLife(t *testing.T) {
 	}
 }
 
-// TestNotedHeadShowsATrailMadeAnew has somebody who can write the whole directory compute the chain anew, the checkpoint's copy of the head included. The
-// store has nothing that could show that; a head that was noted before does.
+// TestNotedHeadShowsATrailMadeAnew rewrites the whole chain, including the head in the checkpoint. Nothing in the store
+// can reveal that; a noted head does.
 func TestNotedHeadShowsATrailMadeAnew(t *testing.T) {
 	t.Parallel()
 	l := &trailLife{T: t, dir: t.TempDir()}

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// Audit is part of store.Namespace. Where the query's cursor has the number of an entry, the file is not read from its end: the place is found by
-// bisection.
+// Audit is part of store.Namespace. If the query's cursor has the number of an entry, the start of the page is found by
+// bisection instead of reading the file from its end.
 func (p *auditTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.AuditEntry, error) {
 	p.n.mu.RLock()
 	pending, end := slices.Clone(p.pending), p.bytes
@@ -54,7 +54,7 @@ func (p *auditTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.Aud
 	return page.Entries, err
 }
 
-// endBefore returns where the line of the entry with that number begins, of a file of that size.
+// endBefore returns the offset of the line with the entry number seq in a file of that size.
 func endBefore(f io.ReaderAt, size, seq int64) (int64, error) {
 	return jsonl.Bisect(f, size, func(line []byte) (reached, readable bool) {
 		var e struct{ Seq int64 }
@@ -63,13 +63,14 @@ func endBefore(f io.ReaderAt, size, seq int64) (int64, error) {
 	})
 }
 
+// cursorOf returns the cursor of a line's entry.
 func cursorOf(line []byte) string {
 	var e agent.AuditEntry
-	_ = json.Unmarshal(line, &e) // a damaged line has no cursor: the page is the last
+	_ = json.Unmarshal(line, &e) // a damaged line has no cursor and ends the paging
 	return store.AuditCursor(&e)
 }
 
-// auditFilter finds most of the lines that a query does not select without decoding them.
+// auditFilter excludes most of the lines that a query does not select without decoding them.
 type auditFilter struct {
 	principal []byte
 	actions   [][]byte

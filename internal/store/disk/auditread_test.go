@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// meteredFS counts the bytes that are read of the audit trail.
+// meteredFS counts the bytes read from the audit trail.
 type meteredFS struct {
 	vfs.FS
 	read *atomic.Int64
@@ -47,7 +47,7 @@ func (f meteredFile) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// longTrail opens a store whose trail has n entries, the first tenth of them ann's, the others bob's.
+// longTrail opens a store with n audit entries. The first tenth are ann's, the others bob's.
 func longTrail(t testing.TB, n int) (*testStore, *atomic.Int64) {
 	t.Helper()
 	var trail bytes.Buffer
@@ -81,7 +81,8 @@ func longTrail(t testing.TB, n int) (*testStore, *atomic.Int64) {
 	return open(t, dir, o), read
 }
 
-// TestAuditReadsTheSameOfALongTrail compares what pages of a short trail and of one twenty times as long read from the disk.
+// TestAuditReadsTheSameOfALongTrail compares how much is read for a page of a short trail and of one twenty times as
+// long.
 func TestAuditReadsTheSameOfALongTrail(t *testing.T) {
 	t.Parallel()
 	const short, long = 2000, 40_000
@@ -110,7 +111,7 @@ func TestAuditReadsTheSameOfALongTrail(t *testing.T) {
 		}
 		cost[n]["append"] = read.Load() - before
 	}
-	const lines = 64 << 10 // what bisection reads more of a longer file
+	const lines = 64 << 10 // what bisection reads in addition in a longer file
 	for what, of := range cost[short] {
 		if got := cost[long][what]; got > of+lines {
 			t.Errorf("%s: %d bytes are read of a trail of %d entries, %d of one of %d", what, of, short, got, long)
@@ -118,7 +119,7 @@ func TestAuditReadsTheSameOfALongTrail(t *testing.T) {
 	}
 }
 
-// BenchmarkAudit asks for pages of a trail of 100,000 entries; the principal's are the oldest tenth.
+// BenchmarkAudit reads pages of a trail of 100,000 entries. The principal's entries are the oldest tenth.
 func BenchmarkAudit(b *testing.B) {
 	s, _ := longTrail(b, 100_000)
 	for name, q := range map[string]store.AuditQuery{

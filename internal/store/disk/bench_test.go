@@ -20,8 +20,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// slowFS is a directory whose journal takes a millisecond more for every sync, as a good disk does, and which counts
-// what is written.
+// slowFS is a directory in which a sync of the journal takes a millisecond longer, as on a good disk. It counts what is
+// written.
 type slowFS struct {
 	vfs.FS
 	delay   time.Duration
@@ -67,7 +67,7 @@ func benchStore(b *testing.B, dir string, delay time.Duration) (*testStore, *slo
 	return open(b, dir, o), f
 }
 
-// warm makes the commit of a warm call as the runtime does: one result of the artifact, one use of the tool.
+// warm returns the commit of a warm call as the runtime makes it: one result of the artifact, one use of the tool.
 func warm(session string, n int64, at time.Time) *store.CallCommit {
 	c := storetest.NewCommit(session, fmt.Sprintf("call_%026d", n), at)
 	c.Effects = nil
@@ -102,8 +102,8 @@ func prepareWarm(b *testing.B, s *testStore, sessions int) {
 	}
 }
 
-// BenchmarkCommit reports commits a second, fsyncs and journal bytes a commit, with 1, 16 and 64 writers, when an
-// fsync takes a millisecond more. At most 1, 0.25 and 0.1 fsyncs are wanted.
+// BenchmarkCommit reports commits per second, and fsyncs and journal bytes per commit, for 1, 16 and 64 writers when an
+// fsync takes a millisecond longer. The goals are at most 1, 0.25 and 0.1 fsyncs.
 func BenchmarkCommit(b *testing.B) {
 	for _, writers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("fsync=1ms/writers=%d", writers),
@@ -114,7 +114,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkNamespaces reports what a namespace costs in memory whose one session was called once, when its files are written.
+// BenchmarkNamespaces reports the memory that a namespace with one session and one call takes after its files were
+// written.
 func BenchmarkNamespaces(b *testing.B) {
 	s, _ := benchStore(b, b.TempDir(), 0)
 	live := func() uint64 {
@@ -182,7 +183,7 @@ func benchCommit(b *testing.B, writers int, delay time.Duration) {
 	b.ReportMetric(float64(f.written.Load()-written)/commits, "all-B/commit")
 }
 
-// BenchmarkEncode is what a commit costs before it waits for the disk.
+// BenchmarkEncode measures the work of a commit before it waits for the disk.
 func BenchmarkEncode(b *testing.B) {
 	c := warm("sess_w000", 1, time.Now())
 	b.ReportAllocs()
@@ -195,8 +196,8 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkFlat reports a commit, the reads of a warm call and the prompt's known tools, with few and with many records,
-// tools and sessions: ratios near 1 say that nothing grows.
+// BenchmarkFlat measures a commit, the reads of a warm call and the prompt's known tools, with few and with many
+// records, tools and sessions. Ratios near 1 mean that no cost grows.
 func BenchmarkFlat(b *testing.B) {
 	for _, size := range []struct{ records, tools, sessions int }{{10, 10, 10}, {1_000_000, 10_000, 100_000}} {
 		dir := b.TempDir()
@@ -267,7 +268,7 @@ func readWarm(b *testing.B, s *testStore, id string) {
 	}
 }
 
-// seed makes a store of that size, through its files: a stopped store is its files.
+// seed writes the files of a stopped store of that size.
 func seed(b testing.TB, dir string, records, tools, sessions int) {
 	b.Helper()
 	s := open(b, dir, DefaultOptions())
@@ -310,7 +311,7 @@ func seed(b testing.TB, dir string, records, tools, sessions int) {
 	if err := s.close(); err != nil {
 		b.Fatal(err)
 	}
-	// Artifacts and sessions as the store leaves them, without a fsync for each: this is a seed.
+	// Artifacts and sessions are written as the store would, but without an fsync for each.
 	index := indexDoc{}
 	mustRead(b, dir+"/"+indexFile, &index)
 	artifact, err := os.ReadFile(dir + "/tools/calculator/add.json")
@@ -360,7 +361,7 @@ func mustWrite(b testing.TB, dir, name string, doc any) {
 	}
 }
 
-// BenchmarkOpen is a start on what a clean stop left; under a second is wanted with the larger one.
+// BenchmarkOpen measures a start after a clean stop. The goal is less than a second for the larger store.
 func BenchmarkOpen(b *testing.B) {
 	for _, size := range []struct{ tools, sessions int }{{10, 10}, {10_000, 100_000}} {
 		b.Run(fmt.Sprintf("tools=%d/sessions=%d", size.tools, size.sessions), func(b *testing.B) {

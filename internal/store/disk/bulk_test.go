@@ -12,12 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The files of one owner are synced one after another, with a rest in between while others commit, and in the order in which they came.
-// Another owner waits for none of them.
+// Files of one owner are synced one at a time, in order of arrival, with a rest in between while others commit. Other
+// owners do not wait for them.
 func TestBulk(t *testing.T) {
 	for name, tt := range map[string]struct {
 		took   time.Duration
-		others bool // commit meanwhile
+		others bool // whether others commit meanwhile
 		want   []time.Duration
 	}{
 		"alone":       {10, false, []time.Duration{0, 10, 20, 30}},
@@ -65,7 +65,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// Who gives up while waiting takes nothing, and a sync that fails keeps nobody waiting.
+// A caller that gives up takes nothing, and a failed sync blocks nobody.
 func TestBulkGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bulk

@@ -9,20 +9,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// valueLine is a line of values/: what a call answered, kept for as long as the policy keeps values.
+// valueLine is a line of values/: the results of a call, kept for as long as the policy keeps values.
 type valueLine struct {
 	CallID    string          `json:"call_id"`
 	SessionID string          `json:"session_id"`
-	Owner     string          `json:"owner,omitempty"` // left out for "local", and by earlier versions
+	Owner     string          `json:"owner,omitempty"` // missing for "local" and in lines of earlier versions
 	At        int64           `json:"at"`              // Unix milliseconds
 	Outcome   json.RawMessage `json:"outcome,omitempty"`
 	Effects   json.RawMessage `json:"effects,omitempty"`
 	Key       *replyKey       `json:"key,omitempty"`
 	Reply     json.RawMessage `json:"reply,omitempty"`
-	Debug     int64           `json:"debug,omitempty"` // bytes of the log entry that go with it: prompts, the context
+	// bytes of debug data in the log entry that expire together with the value: prompts and the context
+	Debug int64 `json:"debug,omitempty"`
 }
 
-// size is what it takes.
+// size returns the bytes that the stored value takes.
 func (v *valueLine) size() int64 {
 	if v.empty() {
 		return 0
@@ -30,9 +31,10 @@ func (v *valueLine) size() int64 {
 	return int64(len(v.Outcome)+len(v.Effects)+len(v.Reply)) + v.Debug
 }
 
+// empty reports whether there is nothing to write.
 func (v *valueLine) empty() bool { return v.Outcome == nil && v.Effects == nil && v.Key == nil }
 
-// append appends the line. Its JSON was compacted before.
+// append appends the line without a newline. Its JSON members are compact already.
 func (v *valueLine) append(b []byte) ([]byte, error) {
 	w := jsonenc.Writer{Buf: append(b, '{')}
 	w.String("call_id", v.CallID)
@@ -59,23 +61,24 @@ func (v *valueLine) append(b []byte) ([]byte, error) {
 	return append(w.Buf, '}'), w.Err
 }
 
-// correction is what the line of a re-ask says of the call that it corrects. The log is only ever appended to, so this
-// is the one place where the pair stands: the line is indexed under both ids, and whoever reads the corrected call meets
-// it meanwhile.
+// correction is the pair of calls in the line of a re-ask. The log is append-only, so the corrected call's own line
+// cannot name the re-ask. The re-ask's line is therefore indexed under both ids, and a reader who looks for the
+// corrected call finds the re-ask first.
 type correction struct {
 	CallID    string `json:"call_id"`
 	Corrected string `json:"user_correction_reference_call_id"`
 }
 
-// correctionIn reads the correction out of a line of the call log; ok is false for the many that hold none.
+// correctionIn returns the correction in a line of the call log. ok is false for lines without one.
 func correctionIn(line []byte) (c correction, ok bool) {
 	if !bytes.Contains(line, []byte(`"user_correction_reference_call_id":"`)) {
 		return c, false
 	}
-	// A call's arguments may name the same member: only the decoded line decides.
+	// Arguments of a call may contain such a member, so the decoded line decides.
 	return c, json.Unmarshal(line, &c) == nil && c.CallID != "" && c.Corrected != ""
 }
 
+// callKeys returns the keys of a line of the call log: its id and that of the call it corrects.
 func callKeys(line []byte) []uint64 {
 	keys := idKeys(line)
 	if c, ok := correctionIn(line); ok {
@@ -84,6 +87,7 @@ func callKeys(line []byte) []uint64 {
 	return keys
 }
 
+// idKeys returns the key of the line's call id, if it has one.
 func idKeys(line []byte) []uint64 {
 	if id := jsonl.Member(line, "call_id"); id != "" {
 		return []uint64{jsonl.Key(id)}
@@ -91,6 +95,7 @@ func idKeys(line []byte) []uint64 {
 	return nil
 }
 
+// valueKeys returns the keys of a line of values: its call id and its idempotency key.
 func valueKeys(line []byte) []uint64 {
 	keys := idKeys(line)
 	if bytes.Contains(line, []byte(`,"key":{"k":`)) {
@@ -102,7 +107,8 @@ func valueKeys(line []byte) []uint64 {
 	return keys
 }
 
-// callTime reads out of a line of the call log when it was there: calls take at most commitSlack.
+// callTime returns a time by which a line of the call log had been appended: its timestamp is the start of the call,
+// and no call lasts longer than commitSlack.
 func callTime(line []byte) (time.Time, bool) {
 	v := struct {
 		Timestamp time.Time `json:"timestamp"`
@@ -111,6 +117,7 @@ func callTime(line []byte) (time.Time, bool) {
 	return v.Timestamp.Add(commitSlack), ok
 }
 
+// valueTime returns when a line of values was committed.
 func valueTime(line []byte) (time.Time, bool) {
 	v := struct {
 		At int64 `json:"at"`

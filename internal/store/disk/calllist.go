@@ -14,14 +14,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// callList collects a page of the call log.
+// callList collects a page of the call log, in either direction.
 type callList struct {
 	q           store.CallQuery
 	out         []agent.LogEntry
-	corrections map[string]string // corrected call → re-ask, of the re-asks that were met
-	end         jsonl.Place       // of the lines that are left to read
+	corrections map[string]string // corrected call to re-ask, for the re-asks that were read
+	end         jsonl.Place       // end of the lines that are left to read
 	inFiles     bool              // the page begins in the files
-	newest      bool              // the page begins at the log's end: all re-asks of its calls are met
+	newest      bool              // the page begins at the end of the log, so all re-asks of its calls were read
 	last        string            // id of the last call that was read
 }
 
@@ -33,7 +33,7 @@ func (p *calls) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 		q.Limit = store.DefaultLimit
 	}
 	if q.Owner != "" && q.Scan == nil {
-		q.Scan = &store.Scan{Most: math.MaxInt} // owned may have the page end early
+		q.Scan = &store.Scan{Most: math.MaxInt} // owned may shorten the page; Scan.Next says where the next one begins
 	}
 	l := p.startList(q)
 	if l.full() || q.Scan != nil && q.Scan.Next != "" {
@@ -83,7 +83,7 @@ func (p *calls) CallsAfter(ctx context.Context, after string, limit int) ([]agen
 	return p.linked(l)
 }
 
-// fileAfter adds what the files have behind the call after, up to the page's end.
+// fileAfter adds the calls after a given one from the files, up to the page's end.
 func (p *calls) fileAfter(ctx context.Context, l *callList, after string) error {
 	var from jsonl.Place
 	if after != "" {
@@ -108,7 +108,7 @@ func (p *calls) fileAfter(ctx context.Context, l *callList, after string) error 
 	})
 }
 
-// startList begins a page with what pending calls it has.
+// startList starts a page with pending calls.
 func (p *calls) startList(q store.CallQuery) *callList {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
@@ -131,7 +131,7 @@ func (p *calls) startList(q store.CallQuery) *callList {
 	return l
 }
 
-// add takes a line of the call log. It reports false for one that cannot be read.
+// add adds a line of the call log if it belongs on the page. It returns false if the line cannot be read.
 func (l *callList) add(line []byte) bool {
 	if c, ok := correctionIn(line); ok {
 		l.corrections[c.Corrected] = c.CallID
@@ -155,13 +155,13 @@ func (l *callList) add(line []byte) bool {
 	return true
 }
 
-// takes reports whether the entry belongs on the page; owned decides about those that name no owner.
+// takes reports whether the entry belongs on the page. Entries without an owner are left to owned.
 func (l *callList) takes(e *agent.LogEntry) bool {
 	return l.q.Match(e) && (l.q.Owner == "" || e.Owner == "" || e.Owner == l.q.Owner)
 }
 
-// owned takes out of the page what turns out to be another's, among the calls that name no owner: the session says whose they are. It is not
-// looked up while the log is held, which would be against the lock order.
+// owned removes calls without an owner from the page if their session belongs to another owner. It runs after the log
+// is released, because looking up a session while holding the log would violate the lock order.
 func (p *calls) owned(l *callList) {
 	mine := map[string]bool{}
 	full := l.full()
@@ -186,15 +186,16 @@ func (p *calls) owned(l *callList) {
 	}
 }
 
-// anothers reports whether the line certainly names another owner, without decoding it. Before the trace's id stand values of ours only.
+// anothers reports whether the line certainly names another owner, without decoding it. It looks only before the trace
+// id, where no client data can imitate the member.
 func anothers(line []byte, owner string) bool {
 	head, _, _ := bytes.Cut(line, []byte(`"trace_id"`))
 	named := jsonl.Member(head, "owner")
 	return named != "" && named != owner
 }
 
-// linked puts into the entries which call corrected them. On a page that is not the first, a re-ask may stand before the
-// page's first entry, where only the index knows it.
+// linked sets in the entries which call corrected them. If the page is not the first, a re-ask may come before the
+// first entry of the page and is found only through the index.
 func (p *calls) linked(l *callList) ([]agent.LogEntry, error) {
 	p.owned(l)
 	window := time.Duration(p.n.policies.current().UserCorrection.WindowSeconds)*time.Second + commitSlack
@@ -208,7 +209,8 @@ func (p *calls) linked(l *callList) ([]agent.LogEntry, error) {
 		}
 		at, err := time.Parse(time.RFC3339, e.Timestamp)
 		if err != nil {
-			continue // damaged: the log is no source of truth
+			// The timestamp is damaged; the log is not the source of truth.
+			continue
 		}
 		if err := p.entries.FindWithin(jsonl.Key(e.CallID), at, at.Add(window), func(line []byte) bool {
 			c, ok := correctionIn(line)

@@ -14,26 +14,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
 
-// calls is the part that takes calls and holds the call log and the values. A call is pending until the flusher has
+// calls is the part that commits calls and holds the call log and the values. A call is pending until the flusher has
 // written its lines.
 type calls struct {
 	n *namespace
 
 	entries *jsonl.Log // calls.jsonl
-	values  *jsonl.Log
+	values  *jsonl.Log // values/: outcomes, effects and replies
 
-	pending     []*pendingCall // in order; guarded by shared.mu, as all below
+	pending     []*pendingCall // in order of commits; guarded by shared.mu, as all below
 	byID        map[string]*pendingCall
 	byKey       map[string]*pendingCall // by idempotency key
-	corrections map[string]string       // corrected call → re-ask, of pending re-asks
+	corrections map[string]string       // corrected call to re-ask, for pending re-asks
 }
 
 const callLogFile = "calls.jsonl"
 
-// callText is the lines of the calls that are being written, in buffers that the namespaces share: one writes at a time.
+// callText holds the lines of calls that are being written. The namespaces share its buffers, because only one writes
+// at a time.
 type callText struct{ entries, values jsonl.Text }
 
-// pendingCall is a call whose lines are not in the files yet. It does not change once it is applied.
+// pendingCall is a call whose lines are not in the files yet. It does not change after it was applied.
 type pendingCall struct {
 	log   agent.LogEntry
 	value valueLine
@@ -70,7 +71,7 @@ func (p *calls) apply(e *entry) {
 	}
 }
 
-// erase erases what pending calls of a deleted session say. The caller holds shared.mu.
+// erase erases the arguments and values of pending calls of a deleted session. The caller holds shared.mu.
 func (p *calls) erase(session string) {
 	for i, c := range p.pending {
 		if c.log.SessionID == session {
@@ -82,14 +83,14 @@ func (p *calls) erase(session string) {
 	maps.DeleteFunc(p.byKey, func(_ string, c *pendingCall) bool { return c.log.SessionID == session })
 }
 
-// erased returns the call without what it says of a deleted session's arguments and values.
+// erased returns the call without arguments and values.
 func (c *pendingCall) erased() *pendingCall {
 	next := &pendingCall{log: c.log, value: valueLine{CallID: c.value.CallID, At: c.value.At}}
 	store.EraseLog(&next.log)
 	return next
 }
 
-// write appends the lines of pending calls. While an export reads the files no segment is closed.
+// write appends the lines of pending calls. During an export it closes no segment.
 func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error {
 	if len(list) == 0 {
 		return nil
@@ -112,6 +113,7 @@ func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error
 	if err := p.entries.Append(&text.entries); err != nil {
 		return err
 	}
+	// Under one lock, so readers find each call either among the pending ones or in the logs.
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	p.values.Publish(&text.values)
@@ -121,7 +123,7 @@ func (p *calls) write(text *callText, list []*pendingCall, exporting bool) error
 	return nil
 }
 
-// encode makes the lines of calls.
+// encode encodes the lines of calls.
 func (t *callText) encode(list []*pendingCall) error {
 	t.entries.Reset(len(list))
 	t.values.Reset(len(list))
@@ -139,10 +141,12 @@ func (t *callText) encode(list []*pendingCall) error {
 	return nil
 }
 
-// written forgets calls that have their lines. The caller holds shared.mu.
+// written drops calls whose lines were written from the pending ones. The caller holds shared.mu.
 func (p *calls) written(list []*pendingCall) {
 	for i, c := range list {
-		if p.pending[i] != c { // erased since the list was made; its line is erased in a moment
+		// The call was erased after the list was made. Its line was written in full and is erased next, which subtracts
+		// it.
+		if p.pending[i] != c {
 			p.n.stored.addValue(&c.value, 1)
 		}
 	}
@@ -172,7 +176,7 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 		return p.repeat(ctx, e, c, w.Buf)
 	}
 	if e.Record != nil || e.Context != nil {
-		// read here, so that the batch need not wait for a file
+		// Read the session's file here instead of in the batch, which other commits wait for.
 		if _, err := p.n.sessions.get(c.SessionID); err != nil {
 			return err
 		}
@@ -197,7 +201,7 @@ func (p *calls) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	return nil
 }
 
-// assign sets in a commit what its entry was assigned.
+// assign copies the values that the store assigned to the entry into the commit.
 func (p *calls) assign(c *store.CallCommit, e *entry) {
 	if e.Record != nil {
 		c.Record.Seq = e.Seq
@@ -206,7 +210,7 @@ func (p *calls) assign(c *store.CallCommit, e *entry) {
 	setCounters(&c.Log, e.Counters)
 }
 
-// adopts reports whether the call brings a program or a tool.
+// adopts reports whether the call adopts a new program or registers a tool.
 func adopts(c *store.CallCommit) bool {
 	return slices.ContainsFunc(c.Artifacts, func(a agent.ArtifactChange) bool { return a.Generation != nil }) ||
 		slices.ContainsFunc(c.Tools, func(t store.ToolChange) bool { return t.Register != nil })
@@ -235,13 +239,14 @@ func (p *calls) Call(_ context.Context, callID string) (store.Call, error) {
 	return p.withValue(out, &v)
 }
 
-// findCall reads a call's line, and who corrected it, from the call log. store.ErrNotFound.
+// findCall reads a call's line from the call log, and the id of the call that corrected it. It returns
+// store.ErrNotFound if there is no such line.
 func (p *calls) findCall(callID string, entry *agent.LogEntry, correctedBy *string) error {
 	found := false
 	err := p.entries.Find(jsonl.Key(callID), func(line []byte) bool {
 		if c, ok := correctionIn(line); ok && c.Corrected == callID {
 			*correctedBy = c.CallID
-			return false // the call itself stands before it
+			return false // the call itself comes before its correction
 		}
 		found = jsonl.Member(line, "call_id") == callID && json.Unmarshal(line, entry) == nil
 		return found

@@ -39,20 +39,20 @@ func (p *calls) Previews(ctx context.Context, callIDs []string) (map[string]stri
 	return out, nil
 }
 
-// findValue reads what is kept of a call, and leaves v as it is where nothing is.
+// findValue reads the stored value of a call. It leaves v unchanged if there is none.
 func (p *calls) findValue(callID string, v *valueLine) error {
 	return p.values.Find(jsonl.Key(callID), func(line []byte) bool {
 		return jsonl.Member(line, "call_id") == callID && json.Unmarshal(line, v) == nil
 	})
 }
 
-// expired reports whether what was kept of a call is no longer to be read.
+// expired reports whether the policy no longer allows the value to be read.
 func (p *calls) expired(v *valueLine) bool {
 	hours := p.n.policies.current().Retention.ValueHours
 	return hours > 0 && p.n.now().Sub(time.UnixMilli(v.At)) >= time.Duration(hours)*time.Hour
 }
 
-// withValue adds the outcome and the effects while they are kept.
+// withValue adds the outcome and the effects to the call, unless they have expired.
 func (p *calls) withValue(c store.Call, v *valueLine) (store.Call, error) {
 	hours := p.n.policies.current().Retention.ValueHours
 	store.ForgetDebug(&c.Log, hours, p.n.now())

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// catalog is the part that holds the registered tools, and of each artifact the figures that rank it.
+// catalog is the part that holds the registered tools, and the figures by which artifacts are ranked.
 type catalog struct {
 	n *namespace
 
@@ -32,8 +32,8 @@ type registryDoc struct {
 	Tools map[string]*agent.Tool `json:"tools"`
 }
 
-// indexDoc is tools/index.json: the artifacts' figures, so that neither the ranking nor the start reads every
-// artifact. It is derived: when it is missing or corrupt, it is built again from the artifacts.
+// indexDoc is tools/index.json. It holds the artifacts' figures, so neither the ranking nor a start reads every
+// artifact. It is derived from the artifacts and rebuilt if it is missing or corrupt.
 type indexDoc struct {
 	head
 	Artifacts map[string]map[string]store.Figures `json:"artifacts"` // by role and method
@@ -61,6 +61,7 @@ func (p *catalog) load() (corrupt bool, err error) {
 	return corrupt, p.loadIndex()
 }
 
+// checkRegistry returns an error if a role has no tool. It sets the roles of the tools.
 func checkRegistry(reg *registryDoc) error {
 	for role, t := range reg.Tools {
 		if t == nil {
@@ -71,6 +72,7 @@ func checkRegistry(reg *registryDoc) error {
 	return nil
 }
 
+// compactTool removes insignificant whitespace from the contracts of a tool.
 func compactTool(t *agent.Tool) *agent.Tool {
 	compactContract(&t.Contract)
 	for k, c := range t.Methods {
@@ -90,7 +92,8 @@ func compactContract(c *agent.Contract) {
 	c.FailurePolicy, c.Signature = compact(c.FailurePolicy), compact(c.Signature)
 }
 
-// compact removes the indentation that a document gives to the JSON in it. It returns what is not JSON as it is.
+// compact removes the whitespace that the indentation of a document adds to nested JSON. It returns invalid JSON
+// unchanged.
 func compact(v json.RawMessage) json.RawMessage {
 	if !bytes.ContainsAny(v, " \n") {
 		return v
@@ -102,6 +105,7 @@ func compact(v json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
+// loadIndex reads the index, or rebuilds it.
 func (p *catalog) loadIndex() error {
 	var index indexDoc
 	err := p.n.files.read(indexFile, &index, nil)
@@ -119,7 +123,7 @@ func (p *catalog) loadIndex() error {
 	return nil
 }
 
-// rebuildIndex reads every artifact for its figures. The caller holds shared.mu, or has not shared the store yet.
+// rebuildIndex reads the figures of every artifact. The caller holds shared.mu or has not shared the store yet.
 func (p *catalog) rebuildIndex() error {
 	p.index.lags = true
 	return eachArtifactFile(p.n.files, func(name string) error {
@@ -137,7 +141,7 @@ func (p *catalog) rebuildIndex() error {
 	})
 }
 
-// eachArtifactFile visits the names of all artifacts' documents.
+// eachArtifactFile calls visit with the names of all artifacts' documents, except archived ones.
 func eachArtifactFile(f *files, visit func(name string) error) error {
 	return f.eachDir("tools", func(dir string) error {
 		if dir == archiveDir {
@@ -158,7 +162,7 @@ func eachArtifactFile(f *files, visit func(name string) error) error {
 	})
 }
 
-// renderRegistry and renderIndex render the documents. The caller holds shared.mu.
+// renderRegistry returns the registry's document. The caller holds shared.mu.
 func (p *catalog) renderRegistry(h head) (any, error) {
 	doc := registryDoc{head: h, Tools: make(map[string]*agent.Tool, len(p.roles))}
 	for _, role := range p.roles {
@@ -167,6 +171,7 @@ func (p *catalog) renderRegistry(h head) (any, error) {
 	return doc, nil
 }
 
+// renderIndex returns the index's document. The caller holds shared.mu.
 func (p *catalog) renderIndex(h head) (any, error) {
 	doc := indexDoc{head: h, Artifacts: map[string]map[string]store.Figures{}}
 	for _, role := range p.ranking.Roles() {
@@ -181,7 +186,7 @@ func (p *catalog) renderIndex(h head) (any, error) {
 	return doc, nil
 }
 
-// applyTool applies a change of a tool. The caller holds shared.mu, as of the next four methods.
+// applyTool applies a change of a tool. The caller holds shared.mu, as in the next four methods.
 func (p *catalog) applyTool(t *agent.Tool) {
 	if old := p.ranking.Tool(t.Role); old != nil && sameContract(old, t) {
 		p.registry.lags = true
@@ -256,7 +261,8 @@ func (p *catalog) ListTools(_ context.Context, after string, limit int) ([]agent
 
 // RankTools is part of store.Namespace.
 func (p *catalog) RankTools(_ context.Context, now time.Time, limit int) ([]store.RankedTool, error) {
-	p.n.mu.Lock() // the ranking moves what has grown stale when it is asked
+	// Asking for the ranking updates it for what has become stale.
+	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	return p.ranking.Top(now, limit), nil
 }

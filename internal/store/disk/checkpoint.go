@@ -9,13 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// writeCheckpoint brings all files up to the journal, durably, and cuts the journal.
+// writeCheckpoint durably brings all files up to the journal, and cuts the journal.
 func (f *flusher) writeCheckpoint() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.checkpointLocked()
 }
 
+// checkpointLocked is writeCheckpoint with mu held. During an export it only writes the files.
 func (f *flusher) checkpointLocked() error {
 	if f.exporting > 0 {
 		_, _, err := f.flush(false)
@@ -31,7 +32,9 @@ func (f *flusher) checkpointLocked() error {
 	if err := f.layOut(); err != nil {
 		return err
 	}
-	rotated := f.sequencer.rotate() // a full disk must not keep the files behind: see below
+	// Even if rotating fails because of a full disk, the files must follow the journal. The error is returned at the
+	// end.
+	rotated := f.sequencer.rotate()
 	lsn, list, err := f.flush(true)
 	if err != nil {
 		return errors.Join(err, rotated)
@@ -42,6 +45,7 @@ func (f *flusher) checkpointLocked() error {
 	if err := f.syncLines(lsn, list); err != nil {
 		return err
 	}
+	// From here on the checkpoint is on disk, and what it makes obsolete can be removed.
 	for _, w := range list {
 		if err := w.n.archive.removeRestored(w.restored); err != nil {
 			return err
@@ -52,7 +56,7 @@ func (f *flusher) checkpointLocked() error {
 	return errors.Join(rotated, wal.Remove(f.root, journalDir, f.sequencer.cut(lsn)))
 }
 
-// syncInherited makes durable what a killed process wrote and did not sync: the replay left out what it found in files.
+// syncInherited makes durable what a killed process wrote without a sync. The replay skipped what it found in files.
 func (f *flusher) syncInherited() error {
 	if !f.inherited {
 		return nil
@@ -65,7 +69,8 @@ func (f *flusher) syncInherited() error {
 	return err
 }
 
-// syncDirs syncs a directory and those in it. A document is synced before it gets its name, so only its name can be lost.
+// syncDirs syncs a directory and all directories below it. A document is synced before it gets its name, so only the
+// name can be lost.
 func (f *files) syncDirs(dir string) error {
 	names, err := f.List(dir)
 	if err != nil {
@@ -74,7 +79,7 @@ func (f *files) syncDirs(dir string) error {
 	for _, name := range names {
 		name = path.Join(dir, name)
 		if info, err := f.Stat(name); err != nil || !info.Dir {
-			continue // a file, or gone meanwhile
+			continue // a file, or removed meanwhile
 		}
 		if err := f.syncDirs(name); err != nil {
 			return err
@@ -83,18 +88,18 @@ func (f *files) syncDirs(dir string) error {
 	return f.SyncDir(dir)
 }
 
-// namespacesVersion is the schema version of a checkpoint that names namespaces beside the default one. A recurgentd
-// that does not know namespaces refuses it: it would take their journal entries for its own.
+// namespacesVersion is the schema version of a checkpoint that names namespaces other than the default one. A
+// recurgentd without support for namespaces must refuse it, because it would take their journal entries for its own.
 const namespacesVersion = 2
 
-// checkpointDoc is journal/checkpoint.json: the files have everything up to its lsn.
+// checkpointDoc is journal/checkpoint.json. The files include all entries up to its lsn.
 type checkpointDoc struct {
 	head
 	checkpointed                                   // of the default namespace
-	Namespaces   map[agent.Namespace]*checkpointed `json:"namespaces,omitempty"` // the others
+	Namespaces   map[agent.Namespace]*checkpointed `json:"namespaces,omitempty"` // without the default one
 }
 
-// of returns what the checkpoint says of a namespace; nil when it does not know it.
+// of returns what the checkpoint records of a namespace, or nil if it does not know the namespace.
 func (d *checkpointDoc) of(name agent.Namespace) *checkpointed {
 	switch {
 	case d.SchemaVersion == 0: // there is no checkpoint
@@ -105,7 +110,7 @@ func (d *checkpointDoc) of(name agent.Namespace) *checkpointed {
 	return d.Namespaces[name]
 }
 
-// syncLines makes the logs of lines durable and writes down where they end.
+// syncLines makes the line logs durable and writes a checkpoint with their ends.
 func (f *flusher) syncLines(lsn uint64, list []*work) error {
 	doc := checkpointDoc{head: head{agent.SchemaVersion, lsn}}
 	put := func(name agent.Namespace, at *checkpointed) {
@@ -120,7 +125,7 @@ func (f *flusher) syncLines(lsn uint64, list []*work) error {
 	for _, w := range list {
 		at, err := w.n.syncLines()
 		if w.n.gone.Load() {
-			continue // erased meanwhile, by an entry behind the checkpoint
+			continue // erased meanwhile, by an entry after the checkpoint
 		}
 		if err != nil {
 			return err
@@ -136,6 +141,7 @@ func (f *flusher) syncLines(lsn uint64, list []*work) error {
 	return f.root.writeDoc(checkpointFile, doc)
 }
 
+// syncLines makes the logs of a namespace durable and returns their ends.
 func (n *namespace) syncLines() (at checkpointed, err error) {
 	if at.Calls, err = n.calls.entries.Sync(); err != nil {
 		return at, err

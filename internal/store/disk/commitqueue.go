@@ -8,18 +8,19 @@ import (
 // commit is an entry that waits for its place in the journal.
 type commit struct {
 	entry *entry
-	tail  []byte // of a call: its encoded entry behind the assigned figures
-	alone bool   // must not share its batch
-	late  bool   // is applied before it is synced
-	// check sees the state just before the entry, in its turn. It may refuse, and complete the entry.
+	tail  []byte // encoded entry of a call without the assigned figures; nil for other entries
+	alone bool   // the batch holds this entry only
+	late  bool   // applied before it is synced
+	// check runs in the entry's turn and sees the state just before it. It may refuse the entry or complete it. It may
+	// be nil.
 	check func() error
 
 	err    error
-	signal chan bool  // true: lead a batch; false: done
-	room   [4]*commit // for the batch that it leads
+	signal chan bool  // true means that this commit leads the next batch, false that its outcome is known
+	room   [4]*commit // for the batch that it leads, to save an allocation
 }
 
-// enter puts the commit into the queue and waits until it leads or its outcome is known.
+// enter queues the commit and waits until it leads a batch or its outcome is known.
 func (s *sequencer) enter(ctx context.Context, c *commit) (lead bool, err error) {
 	s.waiting.Lock()
 	s.queue = append(s.queue, c)
@@ -42,7 +43,7 @@ func (s *sequencer) enter(ctx context.Context, c *commit) (lead bool, err error)
 	return lead, c.err
 }
 
-// withdraw takes a commit out of the queue, unless it is in a batch already or was chosen to lead.
+// withdraw removes a commit from the queue. It returns false if the commit is in a batch already or was chosen to lead.
 func (s *sequencer) withdraw(c *commit) bool {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -54,7 +55,8 @@ func (s *sequencer) withdraw(c *commit) bool {
 	return true
 }
 
-// handOver ends the leadership of c: the next one in the queue leads, and those whose batch it was learn their result.
+// handOver ends the leadership of c: the next commit in the queue leads, and the others of the batch learn their
+// results.
 func (s *sequencer) handOver(c *commit, batch []*commit) {
 	s.waiting.Lock()
 	if len(s.queue) > 0 {
@@ -70,7 +72,8 @@ func (s *sequencer) handOver(c *commit, batch []*commit) {
 	}
 }
 
-// take removes the next batch from the queue: all that wait, or up to one that must be alone.
+// take removes the next batch from the queue: the first commit and those after it, up to one that must be alone. The
+// caller holds waiting.
 func (s *sequencer) take() []*commit {
 	n := 1
 	if !s.queue[0].alone {

@@ -12,11 +12,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// connections is the part that holds the connections. Their secrets are sealed before they come here.
+// connections is the part that holds the connections. Their secrets are sealed before they get here.
 type connections struct {
 	n *namespace
 
-	changing sync.Mutex // held by a change from its check to its end; taken before all ranked locks
+	changing sync.Mutex // held from the check of a change to its end; taken before all ranked locks
 
 	all map[string]agent.Connection // by name; guarded by shared.mu, as all below
 	doc held
@@ -44,8 +44,8 @@ func (p *connections) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// StoredConnections returns the connections that the files of the directory hold, which may be a second behind. It opens no store, so that
-// a daemon may hold the directory.
+// StoredConnections returns the connections in the files of the directory, which may lag by a second. It returns nil if
+// there are none. It opens no store, so a daemon may be using the directory.
 func StoredConnections(dir string) ([]agent.Connection, error) {
 	at, err := beneath.Open(dir)
 	var data []byte
@@ -66,6 +66,7 @@ func StoredConnections(dir string) ([]agent.Connection, error) {
 	return doc.Connections, err
 }
 
+// checkConnections returns an error if names are missing or not unique.
 func checkConnections(doc *connectionsDoc) error {
 	seen := map[string]bool{}
 	for _, c := range doc.Connections {
@@ -77,7 +78,7 @@ func checkConnections(doc *connectionsDoc) error {
 	return nil
 }
 
-// sealed counts the connections whose secrets are kept sealed.
+// sealed returns the number of connections with sealed secrets.
 func (p *connections) sealed() (n int) {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
@@ -93,7 +94,7 @@ func (p *connections) render(h head) (any, error) {
 	return connectionsDoc{h, store.SortedConnections(p.all)}, nil
 }
 
-// applyConnection puts or drops a connection. The caller holds shared.mu.
+// applyConnection stores or deletes a connection. The caller holds shared.mu.
 func (n *namespace) applyConnection(e *entry) {
 	p := n.connections
 	c := store.Change{Kind: store.ChangedConnection, Name: e.Disconnect}
@@ -114,7 +115,7 @@ func (p *connections) ListConnections(context.Context) ([]agent.Connection, erro
 	return store.SortedConnections(p.all), nil
 }
 
-// stored returns the connection of that name, and whether there may be one more beside those there are.
+// stored returns the connection with that name, and whether there is room for one more.
 func (p *connections) stored(name string) (c agent.Connection, found, room bool) {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()

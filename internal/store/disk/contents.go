@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// contents is the part that holds the results kept for follow-ups.
+// contents is the part that keeps results for follow-up calls.
 type contents struct {
 	n *namespace
 
-	kept store.Contents // guarded by shared.mu, as the other
+	kept store.Contents // guarded by shared.mu, as is doc
 	doc  held
 }
 
@@ -25,7 +25,7 @@ type contentDoc struct {
 	Entries []store.Kept `json:"entries"` // least recently used first
 }
 
-// text writes each entry on one line: indenting megabytes of results costs more than keeping them.
+// text encodes the document with one entry per line. Indenting megabytes of results would cost more than storing them.
 func (d contentDoc) text() ([]byte, error) {
 	size := 64
 	for i := range d.Entries {
@@ -67,7 +67,7 @@ func (p *contents) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// put keeps a result. The caller holds shared.mu, as of forget.
+// put keeps a result. The caller holds shared.mu, as in forget.
 func (p *contents) put(c store.Content, session string, limit agent.RetentionPolicy) {
 	p.kept.Put(c, session, limit)
 	p.doc.lags = true
@@ -80,7 +80,7 @@ func (p *contents) forget(session string) {
 
 // Content is part of store.Namespace.
 func (p *contents) Content(_ context.Context, ref string) (json.RawMessage, error) {
-	p.n.mu.Lock() // a result that is read becomes the most recently used one
+	p.n.mu.Lock() // reading a result makes it the most recently used one
 	defer p.n.mu.Unlock()
 	if v, ok := p.kept.Get(ref); ok {
 		return v, nil

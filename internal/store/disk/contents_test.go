@@ -22,7 +22,7 @@ func contentsOf(values ...string) contentDoc {
 	return doc
 }
 
-// The document holds what an indented one would, and no value that is not JSON gets into it.
+// The document equals an indented one in content. Values that are not valid JSON are refused.
 func TestContentDocument(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{{}, {`null`}, {`1`, `"<a> & \u2028 \u00e4"`, "\"\u2028 ü \U0001F600\"",
@@ -47,7 +47,7 @@ func TestContentDocument(t *testing.T) {
 			want.Entries[i].Value = compact(want.Entries[i].Value)
 		}
 		if len(want.Entries) == 0 {
-			want.Entries = []store.Kept{} // null without one
+			want.Entries = []store.Kept{} // would be null without it
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got %s, want what is in %s", text, indented)

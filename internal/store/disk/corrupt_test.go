@@ -17,8 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// Each file that is torn, tampered with or of another version is moved aside and
-// counted; the store opens and works.
+// Files that are torn, tampered with or of another version are moved aside and counted. The store opens and works.
 func TestCorruptFiles(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -137,7 +136,7 @@ func noArtifact(t *testing.T, s *testStore) {
 	}
 }
 
-// Verify finds what is wrong, repair fixes what can be fixed.
+// Verify finds all problems, and repair fixes those that can be fixed.
 func TestVerifyAndRepair(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -182,7 +181,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			t.Errorf("%s: not fixed: %v, %v", c.file, r.Problems, err)
 		}
 	}
-	// A program text that is gone comes back from its artifact.
+	// A lost program text is restored from its artifact.
 	names, _ := filepath.Glob(filepath.Join(dir, "programs/*.go"))
 	for _, name := range names {
 		if err := os.Remove(name); err != nil {
@@ -194,7 +193,7 @@ func TestVerifyAndRepair(t *testing.T) {
 	}
 }
 
-// Verify reads the bytes of files: others of the same number are found.
+// Verify reads the bytes of files and finds changes that keep the size.
 func TestVerifyReadsFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,7 +218,8 @@ func TestVerifyReadsFiles(t *testing.T) {
 	}
 }
 
-// A damaged journal entry in the middle: what depends on it is not replayed, the rest is, and the segment is kept.
+// After damage to an entry in the middle of the journal, entries that depend on it are not replayed, all others are,
+// and the segment is kept.
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -21,32 +21,32 @@ var simStart = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 func simOptions(t testing.TB, f *vfstest.FS, now func() time.Time) Options {
 	o := testOptions(t)
 	o.FS, o.Flush, o.Now = f, -1, now
-	o.order = nil                          // checking costs more than the rest, and other tests do
-	o.Segment, o.LogSegment = 1<<12, 4<<10 // segments turn within the script
+	o.order = nil                          // the check takes most of the time, and other tests do it
+	o.Segment, o.LogSegment = 1<<12, 4<<10 // rotates segments within the script
 	o.Sessions, o.Artifacts = 1, 1
 	return o
 }
 
-// both is what is compared: the namespaces that scriptOfTwo uses.
+// both renders the namespaces that scriptOfTwo uses, for comparison.
 func both(t testing.TB, s store.Store) string {
 	t.Helper()
 	return storetest.Dump(t, s, simStart, agent.DefaultNamespace, other)
 }
 
-// A play is a script with what is compared of the stores that it is done to.
+// A play is a script and a function that renders a store for comparison.
 type play struct {
 	script func(now func() time.Time) []step
 	dump   func(t testing.TB, s store.Store) string
 }
 
-// run does the script to the store, with mark 2i before step i and 2i+1 after it, and to a twin in memory. It
-// returns the twin's states: state i is that after i steps.
+// run applies the script to the store, with mark 2i before step i and 2i+1 after it, and to a twin in memory. It
+// returns the twin's states; state i is the one after i steps.
 func (p play) run(t *testing.T, f *vfstest.FS) (states []string) {
 	t.Helper()
 	return p.with(t, f, simOptions)
 }
 
-// with is run with options of its own.
+// with is run with other options.
 func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstest.FS,
 	func() time.Time) Options) (states []string) {
 	t.Helper()
@@ -79,15 +79,16 @@ func (p play) with(t *testing.T, f *vfstest.FS, options func(testing.TB, *vfstes
 	return states
 }
 
-// TestCrashPowerCut cuts the power after every operation on the file system, in several ways, and opens what is left.
-// The store is as it was after the steps that were acknowledged, or after the step under way as well. Nothing is moved
+// TestCrashPowerCut cuts the power after every operation on the file system, in several modes, and opens what is left.
+// The store is in the state after the acknowledged steps, or after the step in progress as well. Nothing is moved
 // aside.
 func TestCrashPowerCut(t *testing.T) {
 	t.Parallel()
 	play{scriptOfTwo, both}.cuts(t)
 }
 
-// leftOut reports whether a short run leaves out the case of an operation and a way: it takes one in 40, all of them over the ways.
+// leftOut reports whether a short run skips the combination of an operation and a mode. It runs one in 40; the modes
+// together cover all operations.
 func leftOut(operation, way int) bool { return testing.Short() && (operation+7*way)%40 != 0 }
 
 // cuts is TestCrashPowerCut for one script.
@@ -125,7 +126,7 @@ type cutTest struct {
 	states []string
 }
 
-// cut is a power cut after the first n operations, and the two states of which the store may be in one.
+// cut is a power cut after the first n operations, and the two states in one of which the store must be.
 type cut struct {
 	n, way     int
 	mode       vfstest.Mode
@@ -149,7 +150,7 @@ func (c *cutTest) cut(t *testing.T, x cut) {
 	if x.way != 2 {
 		return
 	}
-	// And once more, in the middle of the recovery.
+	// Cut the power again, in the middle of the recovery.
 	at := len(left.Ops()) * 2 / 3
 	if at < baseOps(left) {
 		return
@@ -160,7 +161,7 @@ func (c *cutTest) cut(t *testing.T, x cut) {
 	}
 }
 
-// baseOps counts the operations that stand for what the power cut before left.
+// baseOps counts the operations that stand for what the previous power cut left.
 func baseOps(f *vfstest.FS) int {
 	ops := f.Ops()
 	for i, op := range ops {
@@ -178,7 +179,7 @@ func opText(ops []vfstest.Op, n int) string {
 	return ops[n-1].String()
 }
 
-// open opens the store on a file system and renders it.
+// open opens the store on a file system, renders it and kills it.
 func (p play) open(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
 	t.Helper()
 	f.Mark(-1)
@@ -191,9 +192,9 @@ func (p play) open(t *testing.T, f *vfstest.FS) (string, *testStore, error) {
 	return got, s, nil
 }
 
-// TestCrashFaults fails each operation on the file system once, or it and the next few, with an error or a short write.
-// What returned an error changed nothing, the rest is there, also after a power cut at the end; the store recovers by
-// itself.
+// TestCrashFaults makes each operation on the file system fail once, alone or with the next few, with an error or a
+// short write. Steps that returned an error changed nothing; all others are kept, even after a power cut at the end.
+// The store recovers by itself.
 func TestCrashFaults(t *testing.T) {
 	t.Parallel()
 	probe := vfstest.New()
@@ -202,7 +203,7 @@ func TestCrashFaults(t *testing.T) {
 	p.faults(t, probe)
 }
 
-// faults is TestCrashFaults for one script, which was done to probe.
+// faults is TestCrashFaults for one script. probe is a file system on which it ran without faults.
 func (p play) faults(t *testing.T, probe *vfstest.FS) {
 	ops := slices.DeleteFunc(probe.Ops(), func(op vfstest.Op) bool { return op.Kind == "mark" }) // marks cannot fail
 	for way, row := range []int{1, 1, 4} {
@@ -226,15 +227,15 @@ func (p play) faults(t *testing.T, probe *vfstest.FS) {
 	}
 }
 
-// A faultyRun is a script that is done to a store whose operations on the file system fail.
+// A faultyRun is a script that is applied to a store whose file operations fail.
 type faultyRun struct {
 	play
-	interval time.Duration  // of the store
-	cuts     []vfstest.Mode // of the power, at the end
+	interval time.Duration  // of the store's options
+	cuts     []vfstest.Mode // modes of the power cut at the end
 }
 
-// check does the script to the store, and each step that succeeds to a twin in memory. What returned an error changed nothing, the rest is
-// there, also after a power cut; the store recovers by itself.
+// check applies the script to the store, and each successful step to a twin in memory. Steps that returned an error
+// changed nothing; all others are kept, even after a power cut. The store recovers by itself.
 func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 	t.Helper()
 	at := simStart
@@ -290,7 +291,7 @@ func (r faultyRun) check(t *testing.T, f *vfstest.FS, what string) {
 	}
 }
 
-// openFaulty opens a store as a daemon does that is started again when it could not start.
+// openFaulty opens a store and tries again after an error, as a restarted daemon does.
 func openFaulty(t *testing.T, o Options, what string) *testStore {
 	t.Helper()
 	for try := 0; ; try++ {
@@ -304,8 +305,8 @@ func openFaulty(t *testing.T, o Options, what string) *testStore {
 	}
 }
 
-// TestCrashPowerCutConcurrent cuts the power at random moments of a run of many writers, whose commits share batches: what
-// was acknowledged is there, histories are gapless, counters are the sum of what is there.
+// TestCrashPowerCutConcurrent cuts the power at random moments while many writers share batches. Acknowledged commits
+// are kept, histories have no gaps, and counters equal the sum of the calls.
 func TestCrashPowerCutConcurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the order of goroutines")

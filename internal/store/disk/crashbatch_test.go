@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// manySessions creates so many sessions that a checkpoint writes them as a batch, and gives every third a call.
+// manySessions creates enough sessions for a checkpoint to write them as a batch, and a call in every third one.
 func manySessions(t testing.TB, s *testStore) {
 	t.Helper()
 	ctx := context.Background()
@@ -33,8 +33,8 @@ func manySessions(t testing.TB, s *testStore) {
 	}
 }
 
-// TestCrashInBatch cuts the power after each operation of a checkpoint that writes many sessions at once: nothing is lost, and nothing
-// is moved aside.
+// TestCrashInBatch cuts the power after each operation of a checkpoint that writes many sessions. Nothing is lost and
+// nothing is moved aside.
 func TestCrashInBatch(t *testing.T) {
 	t.Parallel()
 	f := vfstest.New()
@@ -74,7 +74,7 @@ func TestCrashInBatch(t *testing.T) {
 	}
 }
 
-// TestFaultInBatch fails each operation of such a checkpoint: the next one writes what this one did not.
+// TestFaultInBatch makes each operation of such a checkpoint fail. The next checkpoint writes what this one did not.
 func TestFaultInBatch(t *testing.T) {
 	t.Parallel()
 	fault := 0
@@ -108,19 +108,19 @@ func TestFaultInBatch(t *testing.T) {
 		if got, _, err := dumpOf(t, f.Crash(len(f.Ops()), vfstest.LoseAll, nil)); err != nil || got != want {
 			t.Fatalf("after operation %d failed: %v, %s", fault+1, err, storetest.Difference(got, want))
 		}
-		fault += 7 // a prime: each kind of operation comes up, of files that differ
+		fault += 7 // a prime, so each kind of operation fails for different files
 	}
 	if fault == 0 {
 		t.Error("nothing failed")
 	}
 }
 
-// noSyncAll is a file system that cannot sync all of it.
+// noSyncAll is a file system without SyncAll.
 type noSyncAll struct{ *vfstest.FS }
 
 func (noSyncAll) SyncAll() error { return errors.ErrUnsupported }
 
-// Where the system cannot sync everything at once, sessions are written one by one.
+// Without SyncAll, sessions are written one by one.
 func TestBatchWithoutSyncAll(t *testing.T) {
 	t.Parallel()
 	f := vfstest.New()
@@ -141,8 +141,8 @@ func TestBatchWithoutSyncAll(t *testing.T) {
 	}
 }
 
-// TestCrashBeforeTheFilesFollow opens a store that was killed, commits to it before its files hold the journal's entries, and cuts the power at
-// every moment: all commits from before the kill survive, and those after it that were acknowledged.
+// TestCrashBeforeTheFilesFollow opens a killed store, commits to it before its files include the journal's entries, and
+// cuts the power at every moment. All commits before the kill and all acknowledged ones after it survive.
 func TestCrashBeforeTheFilesFollow(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return simStart }

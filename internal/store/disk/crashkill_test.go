@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// TestPowerCutAfterKill kills a store at each operation of a checkpoint, opens it again, and cuts the power after the next checkpoint: what the
-// first process wrote and did not sync is on disk before the journal is cut.
+// TestPowerCutAfterKill kills a store at each operation of a checkpoint, opens it again, and cuts the power after the
+// next checkpoint. What the first process wrote without a sync is on disk before the journal is cut.
 func TestPowerCutAfterKill(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Options, *vfstest.FS){
@@ -30,7 +30,7 @@ func TestPowerCutAfterKill(t *testing.T) {
 	}
 }
 
-// killAndCut kills the store at that operation of the checkpoint. It reports whether there is one.
+// killAndCut kills the store at that operation of the checkpoint. It returns false if there are fewer operations.
 func killAndCut(t *testing.T, at int, change func(*Options, *vfstest.FS)) bool {
 	t.Helper()
 	f := vfstest.New()

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// erasureScript makes namespaces, fills them and erases them, one while it is in use and two of the same name after each other. Everything that
-// is in the first of them says so.
+// erasureScript creates namespaces, fills them and erases them: one while it is in use, and two of the same name in
+// succession. All data of the first one contains its mark.
 func erasureScript(now func() time.Time) []step {
 	w := &scripter{in: agent.DefaultNamespace, now: now}
 	whole := func(name string, do func(store.Store, *agent.AuditEntry) error) {
@@ -75,8 +75,8 @@ func dumpSpaces(t testing.TB, s store.Store) string {
 	return fmt.Sprint(names, both(t, s))
 }
 
-// TestCrashErasure cuts the power after every operation of a run that makes and erases namespaces: one is there whole or not at all, and what
-// an erased one held is in no file once the store has been opened.
+// TestCrashErasure cuts the power after every operation of a run that creates and erases namespaces. A namespace exists
+// completely or not at all, and after opening the store no file holds data of an erased one.
 func TestCrashErasure(t *testing.T) {
 	t.Parallel()
 	dump := func(t testing.TB, s store.Store) string {
@@ -91,7 +91,7 @@ func TestCrashErasure(t *testing.T) {
 	play{erasureScript, dump}.cuts(t)
 }
 
-// TestErasureFaults fails each operation of such a run.
+// TestErasureFaults makes each operation of such a run fail.
 func TestErasureFaults(t *testing.T) {
 	t.Parallel()
 	probe := vfstest.New()
@@ -100,7 +100,7 @@ func TestErasureFaults(t *testing.T) {
 	p.faults(t, probe)
 }
 
-// fileWith returns the name of a file of the store that holds the text; "" if none does.
+// fileWith returns the name of a file of the store that contains the text, or "".
 func fileWith(t testing.TB, s *Store, text string) string {
 	t.Helper()
 	var search func(dir string) string
@@ -133,8 +133,9 @@ func fileWith(t testing.TB, s *Store, text string) string {
 	return search(".")
 }
 
-// TestIdleNamespaces opens a store of which nobody uses one namespace: its files are not read, its figures count, and it is as it was when it
-// is used, also after a checkpoint that left it alone, and after an erasure that did.
+// TestIdleNamespaces opens a store with a namespace that is not used. Its files are not read and its figures count.
+// When it is used, it is unchanged, also after a checkpoint and an erasure that did
+// not touch it.
 func TestIdleNamespaces(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), testOptions(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// decodeCreation reads an entry that creates a session and says nothing that is not said of most sessions, in the order in which it is
-// written. After a crash such entries are most of a journal, and package json takes five times as long for one. It returns nil for any other
-// entry.
+// decodeCreation decodes an entry that creates a session and has only the usual members, in the order in which they are
+// written. After a crash most entries of a journal are of this kind, and package json takes five times as long for one.
+// decodeCreation returns nil for any other entry.
 func decodeCreation(text []byte) *entry {
 	c := cursor{rest: text}
 	both := &struct {
@@ -18,7 +18,8 @@ func decodeCreation(text []byte) *entry {
 		planned
 	}{}
 	e := &both.entry
-	e.planned, e.Create = &both.planned, &created{} // which is kept
+	// Create is kept after decoding, so it is allocated on its own.
+	e.planned, e.Create = &both.planned, &created{}
 	s := &e.Create.Session
 	c.take(`{"t":`)
 	e.At = c.number()
@@ -58,12 +59,14 @@ func decodeCreation(text []byte) *entry {
 	return e
 }
 
-// A cursor reads JSON whose members are known beforehand. What is not as expected, or not in its plainest form, sets bad.
+// A cursor reads JSON with known members. It sets bad if the text differs from what is expected, even in a way that is
+// valid JSON.
 type cursor struct {
 	rest []byte
 	bad  bool
 }
 
+// has reports whether the text goes on with want, and skips it if so.
 func (c *cursor) has(want string) bool {
 	if len(c.rest) < len(want) || string(c.rest[:len(want)]) != want {
 		return false
@@ -72,6 +75,7 @@ func (c *cursor) has(want string) bool {
 	return true
 }
 
+// take skips want, or sets bad.
 func (c *cursor) take(want string) { c.bad = c.bad || !c.has(want) }
 
 // quoted returns a string of printable ASCII without escapes.
@@ -95,7 +99,7 @@ func (c *cursor) quoted() []byte {
 
 func (c *cursor) text() string { return string(c.quoted()) }
 
-// number returns a number that is not negative and has no fraction.
+// number reads a non-negative integer.
 func (c *cursor) number() int64 {
 	end := 0
 	for end < len(c.rest) && c.rest[end] >= '0' && c.rest[end] <= '9' {

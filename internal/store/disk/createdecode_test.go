@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// decodePlainly is decodeEntry by package json alone.
+// decodePlainly decodes an entry with package json only.
 func decodePlainly(text []byte) (*entry, error) {
 	e := &entry{planned: &planned{}}
 	return e, json.Unmarshal(text, e)
@@ -28,7 +28,7 @@ func creation(change func(*entry)) []byte {
 	return text
 }
 
-// Entries as they are written are read by decodeCreation, or by package json where they say more than most.
+// Entries with the usual members are decoded by decodeCreation, and others by package json.
 func TestDecodeCreation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestDecodeCreation(t *testing.T) {
 	}
 }
 
-// Whatever decodeCreation takes, package json reads as the same entry.
+// For every text that decodeCreation accepts, package json yields the same entry.
 func FuzzDecodeCreation(f *testing.F) {
 	for _, change := range []func(*entry){func(*entry) {}, func(e *entry) { e.NS = "team" },
 		func(e *entry) { e.Create.Session.Debug, e.Create.Session.Ephemeral = true, true }} {

@@ -35,8 +35,7 @@ func changeFile(t *testing.T, dir, name string, change func(string) string) {
 	}
 }
 
-// A line that was damaged in place, which nothing shows before it is read, hides no other one, is
-// reported, and is moved aside by a repair.
+// A damaged line is found only when it is read. It hides no other line, is reported, and a repair moves it aside.
 func TestDamagedHistoryLine(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -107,7 +106,7 @@ func TestDamagedHistoryLine(t *testing.T) {
 	}
 }
 
-// New data after a torn end begins on a new line, and the torn end is reported.
+// After a torn end, new data begins on a new line, and the torn end is reported.
 func TestTornLogs(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -154,7 +153,7 @@ func TestTornLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := Repair(ctx, dir, testOptions(t), nil)
-			if file == auditFile { // no repair hides that an entry is gone
+			if file == auditFile { // a repair must not hide that an entry is missing
 				if err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0],
 					"1 entries are missing before entry") {
 					t.Errorf("got %v, %v, want that one audit entry is missing", r.Problems, err)
@@ -169,7 +168,7 @@ func TestTornLogs(t *testing.T) {
 	}
 }
 
-// A directory in the place of a document is moved aside, too.
+// A directory in place of a document is moved aside, too.
 func TestDirectoryInTheWay(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{policyFile, contentFile, "sessions/sess_1/session.json",
@@ -196,7 +195,7 @@ func TestDirectoryInTheWay(t *testing.T) {
 	}
 }
 
-// noSpaceFS is a directory on a disk that takes no new file while it is full.
+// noSpaceFS is a directory on a disk that takes no new files while it is full.
 type noSpaceFS struct{ *fullFS }
 
 func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
@@ -206,7 +205,7 @@ func (f noSpaceFS) Open(name string, create bool) (vfs.File, error) {
 	return f.fullFS.Open(name, create)
 }
 
-// A store on a disk that is full already opens: reads go on, commits are refused, and it recovers by itself.
+// A store on a full disk opens: reads work, commits are refused, and it recovers by itself.
 func TestOpenOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -230,7 +229,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 			}
 			full := &fullFS{FS: inner}
 			o := testOptions(t)
-			o.FS, o.Flush = noSpaceFS{full}, -1 // ticks are the test's
+			o.FS, o.Flush = noSpaceFS{full}, -1 // the test triggers the rounds
 			s = open(t, dir, o)
 			if got := storetest.Records(t, s, "sess_1"); len(got) != 1 {
 				t.Errorf("got %d records", len(got))

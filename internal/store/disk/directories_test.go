@@ -17,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the data directories hold to their golden files")
 
-// TestDirectoriesOfEarlierVersions opens data directories as earlier releases left them, stopped and killed, and compares
-// all that they hold with what the release that wrote them read. Each release that changes a file's shape adds a
-// directory here; none is ever changed.
+// TestDirectoriesOfEarlierVersions opens data directories of earlier releases, stopped and killed, and compares the
+// content with what the release that wrote them read. Each release that changes a file's schema adds a directory here.
+// Existing ones are never changed.
 func TestDirectoriesOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	const root = "testdata/directories"
@@ -69,7 +69,7 @@ var (
 	programSums = regexp.MustCompile(`"code_checksum":"(sha256:[0-9a-f]{64})"`)
 )
 
-// everything renders all that can be read of a store. The results that it asks for are those of content.json in source.
+// everything renders all readable data of a store. The results that it requests are those in content.json of source.
 func everything(t *testing.T, s *testStore, source string) string {
 	t.Helper()
 	ctx := context.Background()

@@ -17,7 +17,7 @@ type testStore struct {
 	ns
 }
 
-type ns = store.Namespace // its name would hide the method of the store
+type ns = store.Namespace // an embedded Namespace would hide the method of the store
 
 // kill ends the store as SIGKILL does: nothing more is written.
 func (s *Store) kill() {
@@ -37,7 +37,7 @@ func (s *Store) checkpoint() error { return s.flusher.writeCheckpoint() }
 
 func testOptions(t testing.TB) Options {
 	o := DefaultOptions()
-	if !testing.Short() { // a quarter of the tests' processor time; make race checks it too
+	if !testing.Short() { // takes a quarter of the tests' processor time; make race checks it, too
 		o.order = newOrder()
 	}
 	if testing.Verbose() {
@@ -56,7 +56,7 @@ func open(t testing.TB, dir string, o Options) *testStore {
 	return s
 }
 
-// openStore is open for a store that may refuse.
+// openStore is open for a store that may fail to open.
 func openStore(t testing.TB, dir string, o Options) (*testStore, error) {
 	s, err := Open(dir, o)
 	if err != nil {
@@ -65,8 +65,8 @@ func openStore(t testing.TB, dir string, o Options) (*testStore, error) {
 	return &testStore{s, storetest.Default(t, s)}, nil
 }
 
-// TestStore holds the store to the suite: as a daemon opens it, with files that follow only when they must, and with
-// everything small, so that segments turn and caches evict all the time.
+// TestStore runs the suite of all stores: with a daemon's options, with files that are written as late as possible, and
+// with small limits that rotate segments and evict cached values constantly.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 			o.Segment, o.LogSegment, o.Sessions, o.Artifacts = 1<<12, 4<<10, 1, 1
 		}},
 	} {
-		if testing.Short() && c.name == "lazy" { // tiny does more of all that it does
+		if testing.Short() && c.name == "lazy" { // tiny covers the same and more
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -13,19 +13,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// head is the start of each document: a JSON file that is replaced as a whole. It says which schema the document has,
-// and the lsn of the last journal entry that it includes, so that replaying entries onto it is idempotent.
+// head is the start of each document, a JSON file that is always replaced as a whole. It has the version of the
+// document's schema and the lsn of the last journal entry that the document includes. The lsn makes replaying entries
+// onto it idempotent.
 type head struct {
 	SchemaVersion int    `json:"schema_version"`
 	LSN           uint64 `json:"lsn"`
 }
 
-// errCorrupt is returned for a document that was moved aside because it could not be read.
+// errCorrupt means that a document could not be read and was moved aside.
 var errCorrupt = errors.New("corrupt, moved aside")
 
-// newerError says that a file was written by a newer recurgentd.
+// newerError means that a newer recurgentd wrote the file.
 type newerError struct {
-	name    string
+	name string
+	// version is that of the file; reads is the newest one that this recurgentd reads.
 	version int
 	reads   int
 }
@@ -34,21 +36,21 @@ func (e *newerError) Error() string {
 	return fmt.Sprintf("%s has schema version %d, this recurgentd reads up to %d: use the newer one, or restore a backup", e.name, e.version, e.reads)
 }
 
-// files reads and writes the files of a namespace. Names are relative to its directory.
+// files reads and writes the files of a namespace or, at the top, of the store. Names are relative to its directory.
 type files struct {
 	vfs.Replacer
 	shared *shared
-	dir    string // of the namespace, for messages
+	dir    string // relative to that of the store, for messages
 
-	damaged sync.Map        // names of files with damaged lines that were reported
-	made    map[string]bool // directories known to be on disk; used by the holder of flusher.mu
+	damaged sync.Map        // names of files whose damaged lines were reported
+	made    map[string]bool // directories known to be on disk; guarded by flusher.mu
 }
 
 func newFiles(s *shared, dir string) *files {
 	return &files{Replacer: vfs.Replacer{FS: vfs.Sub(s.o.FS, dir)}, shared: s, dir: dir, made: map[string]bool{}}
 }
 
-// drop removes a file, or whatever has the name of one.
+// drop removes a file or anything else that has its name.
 func (f *files) drop(name string) error {
 	err := f.Remove(name)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
@@ -57,10 +59,10 @@ func (f *files) drop(name string) error {
 	return err
 }
 
-// path is the name of a file in messages.
+// path returns the name of a file relative to the store, for messages.
 func (f *files) path(name string) string { return path.Join(f.dir, name) }
 
-// writeDoc writes a document, indented for people unless it has a text of its own.
+// writeDoc durably writes a document, indented for people unless it encodes itself.
 func (f *files) writeDoc(name string, doc any) error {
 	data, err := encodeDoc(doc)
 	if err != nil {
@@ -77,9 +79,9 @@ func encodeDoc(doc any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// read reads a document into doc. One of an older schema version is migrated, after a backup. One that does not parse,
-// or does not pass check, is moved aside: errCorrupt. A newer one stays where it is: *newerError. fs.ErrNotExist when
-// there is no file.
+// read reads a document into doc. A document of an older schema version is backed up and migrated. If it does not parse
+// or fails check, it is moved aside, and the error matches errCorrupt. A newer one stays in place, and the error is a
+// *newerError. If there is no file, the error matches fs.ErrNotExist.
 func (f *files) read(name string, doc any, check func() error) error {
 	data, err := f.ReadFile(name)
 	if vfs.WrongKind(err) {
@@ -91,6 +93,7 @@ func (f *files) read(name string, doc any, check func() error) error {
 	return f.decode(name, data, doc, check)
 }
 
+// decode is read for a document whose data was read already.
 func (f *files) decode(name string, data []byte, doc any, check func() error) error {
 	h := head{}
 	err := json.Unmarshal(data, &h)
@@ -101,7 +104,7 @@ func (f *files) decode(name string, data []byte, doc any, check func() error) er
 		data, err = f.migrate(name, data, h.SchemaVersion)
 		var refused *migrationError
 		if err != nil && !errors.As(err, &refused) {
-			return err // the disk, not the file
+			return err // the disk failed, not the file
 		}
 	}
 	if err == nil {
@@ -124,7 +127,7 @@ func versionOf(name string) int {
 	return agent.SchemaVersion
 }
 
-// readOptional is read for a document that may be missing or corrupt: doc is empty then. It reports whether the
+// readOptional is read for a document that may be missing or corrupt; it leaves doc empty then. It reports whether the
 // document was corrupt.
 func readOptional[D any](f *files, name string, doc *D, check func() error) (corrupt bool, err error) {
 	err = f.read(name, doc, check)
@@ -132,14 +135,14 @@ func readOptional[D any](f *files, name string, doc *D, check func() error) (cor
 	case err == nil, vfs.NotExist(err):
 		return false, nil
 	case errors.Is(err, errCorrupt):
-		var empty D // the file may have filled half of it
+		var empty D // a corrupt file may have filled part of it
 		*doc = empty
 		return true, nil
 	}
 	return false, err
 }
 
-// reject is moveAside for a reader of the file: on success it returns errCorrupt with the cause.
+// reject is moveAside for readers of the file: on success it returns errCorrupt with the cause.
 func (f *files) reject(name string, cause error) error {
 	if err := f.moveAside(name, cause); err != nil {
 		return err
@@ -147,7 +150,8 @@ func (f *files) reject(name string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", f.path(name), errCorrupt, cause)
 }
 
-// moveAside renames a corrupt file, in its directory, and counts it. Where a link or a file has the name of its directory, that is renamed.
+// moveAside renames a corrupt file within its directory and counts it. If the name of a directory on its path belongs
+// to a link or a file, it renames that instead.
 func (f *files) moveAside(name string, cause error) error {
 	name = f.wrongKind(name)
 	aside := fmt.Sprintf("%s.corrupt-%s", name, f.stamp())
@@ -163,15 +167,16 @@ func (f *files) moveAside(name string, cause error) error {
 	return nil
 }
 
-// stampFormat is a time in the name of a file.
+// stampFormat is the format of times in file names.
 const stampFormat = "20060102T150405.000Z"
 
-// stamp returns the time for the name of a file; a counter distinguishes those of the same moment.
+// stamp returns the current time for a file name. A counter makes it unique.
 func (f *files) stamp() string {
 	return fmt.Sprintf("%s-%d", f.shared.now().UTC().Format(stampFormat), f.shared.aside.Add(1))
 }
 
-// wrongKind returns the part of a name that is of a wrong kind: the name itself, or a directory on it that is none.
+// wrongKind returns the part of a name that is of the wrong kind: a directory on the path that is not one, or else the
+// whole name.
 func (f *files) wrongKind(name string) string {
 	for i, c := range name {
 		if c != '/' {
@@ -184,10 +189,11 @@ func (f *files) wrongKind(name string) string {
 	return name
 }
 
+// isCorruptName reports whether the name is one that moveAside gives.
 func isCorruptName(name string) bool { return strings.Contains(name, ".corrupt-") }
 
-// reportDamage logs, once for each file, that lines of it cannot be read. They are left out of what is read, and stay
-// where they are until a repair.
+// reportDamage logs, once for each file, that some of its lines cannot be read. Readers skip these lines. They stay in
+// the file until a repair.
 func (f *files) reportDamage(name string) {
 	if _, reported := f.damaged.LoadOrStore(name, true); reported {
 		return
@@ -197,13 +203,13 @@ func (f *files) reportDamage(name string) {
 		f.path(name)).Msg("lines of a file are damaged and left out; recurgentd store repair moves them aside")
 }
 
-// reportLost logs that a file is shorter than it was.
+// reportLost logs that a file is shorter than it must be.
 func (f *files) reportLost(name string, bytes int64) {
 	f.shared.quarantined.Add(1)
 	f.shared.log.Error().Str("file", f.path(name)).Int64("bytes", bytes).Msg("the end of a file is lost")
 }
 
-// makeDir makes a directory, durably, once. The caller holds flusher.mu.
+// makeDir durably creates a directory and its parents, unless it did so before. The caller holds flusher.mu.
 func (f *files) makeDir(dir string) error {
 	if f.made[dir] {
 		return nil
@@ -216,14 +222,15 @@ func (f *files) makeDir(dir string) error {
 			return err
 		}
 	}
-	if len(f.made) > 10_000 { // only what is written to again and again is worth remembering
+	// Only directories that are written repeatedly are worth remembering.
+	if len(f.made) > 10_000 {
 		clear(f.made)
 	}
 	f.made[dir] = true
 	return nil
 }
 
-// removeAll removes a list of files, and syncs their directories. Those that are missing are no error.
+// removeAll durably removes files. Missing files are ignored.
 func (f *files) removeAll(names []string) error {
 	for _, name := range names {
 		if err := f.drop(name); err != nil && !vfs.NotExist(err) {
@@ -236,7 +243,7 @@ func (f *files) removeAll(names []string) error {
 	return nil
 }
 
-// list is List, empty for a directory that is missing.
+// list is List, but returns nil for a missing directory.
 func (f *files) list(dir string) ([]string, error) {
 	names, err := f.List(dir)
 	if vfs.NotExist(err) {
@@ -245,7 +252,7 @@ func (f *files) list(dir string) ([]string, error) {
 	return names, err
 }
 
-// eachDir visits the directories in a directory.
+// eachDir calls visit with the directories in a directory.
 func (f *files) eachDir(parent string, visit func(dir string) error) error {
 	names, err := f.list(parent)
 	if err != nil {

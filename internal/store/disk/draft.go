@@ -12,13 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// draft is a store.Draft in a temporary file.
+// draft is a store.Draft in a temporary file. It must not be used concurrently.
 type draft struct {
 	p    *streams
 	temp string
-	file vfs.File // nil once it is sealed or discarded
-	size int64
-	room int64 // bytes that may be written before the space on disk is looked at again
+	file vfs.File // nil once it was sealed or discarded
+	size int64    // bytes written so far
+	room int64    // bytes that may be written before the free space is checked again
 }
 
 // NewDraft is part of store.Namespace.
@@ -38,7 +38,7 @@ func (p *streams) NewDraft() (store.Draft, error) {
 	return d, nil
 }
 
-// fullError marks a lack of space as store.ErrFull.
+// fullError makes a lack of space match store.ErrFull.
 func fullError(err error) error {
 	if isFull(err) {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
@@ -46,6 +46,7 @@ func fullError(err error) error {
 	return err
 }
 
+// Write is part of store.Draft. It returns store.ErrFull if the disk has too little space.
 func (d *draft) Write(data []byte) (int, error) {
 	if d.file == nil {
 		return 0, fs.ErrClosed
@@ -68,7 +69,7 @@ func (d *draft) ReadAt(p []byte, off int64) (int, error) {
 	return d.file.ReadAt(p, off)
 }
 
-// checkSpace refuses what would leave less free than the store needs for itself.
+// checkSpace returns store.ErrFull if writing size bytes would leave less space than the store needs for itself.
 func (d *draft) checkSpace(size int64) error {
 	const step = 8 << 20
 	o := &d.p.n.o
@@ -90,10 +91,11 @@ func (d *draft) Discard() {
 	}
 	_ = d.file.Close()
 	d.file = nil
-	_ = d.p.n.files.Remove(d.temp) // else the next start removes it
+	_ = d.p.n.files.Remove(d.temp) // otherwise the next start removes it
 }
 
-// seal brings the bytes of an owner's file durably to their place.
+// seal durably moves the bytes to the place of the owner's file. The caller syncs the directory. The draft cannot be
+// used afterwards, even after an error.
 func (d *draft) seal(ctx context.Context, owner, id string) error {
 	if d.file == nil || !validID(id) {
 		return fs.ErrClosed

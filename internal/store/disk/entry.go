@@ -11,23 +11,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// entry is one commit in the journal: what was asked for, and the few figures that the store assigned. Replaying
-// entries in order onto the files gives what the files would be. The keys are short because every call writes them.
+// entry is one commit in the journal: the requested change, and a few figures that the store assigned. Replaying
+// entries in order onto the files yields the files as they would have been. The keys are short because every call
+// writes them.
 type entry struct {
-	// Assigned when the entry is planned.
-	// first lsn that was not known to be on disk when this was written; 0: all before it were
-	Unsure    uint64   `json:"w,omitempty"`
-	Seq       int      `json:"q,omitempty"` // of the record
-	Counters  [5]int64 `json:"n,omitzero"`  // the log's artifact counters
-	Revisions []int64  `json:"v,omitempty"` // of each changed artifact, afterwards
-	Grown     []grown  `json:"g,omitempty"`
+	// The fields up to Grown are assigned when the entry is planned.
+	//
+	// Unsure is the first lsn that was not known to be durable when this entry was written. 0 means that all earlier
+	// entries were.
+	Unsure   uint64   `json:"w,omitempty"`
+	Seq      int      `json:"q,omitempty"` // of the record
+	Counters [5]int64 `json:"n,omitzero"`  // the log entry's counters of the artifact
+	// revision of each changed artifact after the change; 0 means that it was gone
+	Revisions []int64 `json:"v,omitempty"`
+	// growth that a replay cannot compute; see grow
+	Grown []grown `json:"g,omitempty"`
 
 	At      int64                `json:"t"`            // Unix milliseconds
 	NS      agent.Namespace      `json:"ns,omitempty"` // "" for the default one
 	Session string               `json:"s,omitempty"`
 	Record  json.RawMessage      `json:"r,omitempty"` // with "seq":0
 	Context *agent.ContextChange `json:"c,omitempty"`
-	Log     json.RawMessage      `json:"l,omitempty"` // compact: see appendLog
+	Log     json.RawMessage      `json:"l,omitempty"` // compact JSON: see encodeShortLog
 	Outcome json.RawMessage      `json:"o,omitempty"`
 	Effects json.RawMessage      `json:"e,omitempty"`
 	Reply   json.RawMessage      `json:"y,omitempty"`
@@ -39,8 +44,8 @@ type entry struct {
 	Pattern   *agent.PatternEvent    `json:"p,omitempty"`
 
 	Create *created          `json:"create,omitempty"`
-	Delete []string          `json:"delete,omitempty"` // sessions
-	Put    *agent.Tool       `json:"tool,omitempty"`   // as it is from now on
+	Delete []string          `json:"delete,omitempty"` // ids of sessions
+	Put    *agent.Tool       `json:"tool,omitempty"`   // the whole tool as it is from now on
 	Policy *agent.Policy     `json:"policy,omitempty"`
 	Audit  *agent.AuditEntry `json:"audit,omitempty"`
 	Move   *move             `json:"move,omitempty"`
@@ -48,54 +53,56 @@ type entry struct {
 	Files     []agent.File `json:"files,omitempty"`
 	FilesGone []string     `json:"files_gone,omitempty"` // ids
 
-	Connect    *agent.Connection `json:"connection,omitempty"` // as it is from now on
-	Disconnect string            `json:"disconnect,omitempty"` // the name of a connection that is deleted
+	Connect    *agent.Connection `json:"connection,omitempty"` // the whole connection as it is from now on
+	Disconnect string            `json:"disconnect,omitempty"` // name of a deleted connection
 
 	Make  agent.Namespace `json:"create_namespace,omitempty"`
 	Erase agent.Namespace `json:"erase_namespace,omitempty"`
-	// with Erase: what that one used and had reserved on the same day
+	// tokens that the erased namespace used or had reserved on that day; set with Erase
 	Spent int64 `json:"erased_tokens,omitempty"`
 
-	Reserve *agent.Spend `json:"reserve,omitempty"` // what a model request costs at most
-	Settle  *agent.Spend `json:"settle,omitempty"`  // what it cost
+	Reserve *agent.Spend `json:"reserve,omitempty"` // the most that a model request can cost
+	Settle  *agent.Spend `json:"settle,omitempty"`  // the actual cost of a model request
 
 	*planned `json:"-"`
 }
 
+// replyKey is the idempotency key of a call, with what is needed to answer a repeated request.
 type replyKey struct {
 	Key      string `json:"k"`
 	BodyHash string `json:"h,omitempty"`
 	CallID   string `json:"c,omitempty"`
 }
 
+// created is a new session with its context.
 type created struct {
 	Session agent.Session              `json:"session"`
 	Context map[string]json.RawMessage `json:"context,omitempty"`
 }
 
-// move takes tools and artifacts away, or back.
+// move moves tools and artifacts to the archive or back.
 type move struct {
-	Kind    string         `json:"kind"` // archive, restore; remove, for good, of earlier versions
+	Kind    string         `json:"kind"` // archive or restore; earlier versions also wrote remove, for good
 	Targets []store.Target `json:"targets"`
-	Stamp   string         `json:"stamp,omitempty"` // of the archive's files
-	Files   []string       `json:"files,omitempty"` // of the archive, that come back
+	Stamp   string         `json:"stamp,omitempty"` // ends the names of the archive's files
+	Files   []string       `json:"files,omitempty"` // files of the archive that are restored
 }
 
-// planned is what is worked out for an entry before it is written, and applied afterwards.
+// planned holds what was computed for an entry before it is written, and what is applied afterwards.
 type planned struct {
 	namespace *namespace
 	lsn       uint64
 	session   *session
-	record    []byte // the line of history.jsonl, without its end
+	record    []byte // the line of history.jsonl, without a newline
 	meta      recordMeta
 	call      *pendingCall // nil for an entry without a call
 	artifacts []*artifact
 	tools     []*agent.Tool
 	restored  []archived
 	away      []archived
-	skipLog   bool // on recovery: the session is deleted further on
+	skipLog   bool // during replay: the log has the call already
 
-	// Of a call: what waits for its place, and room for what most calls change.
+	// For calls: the commit to wait for, and room for what most calls change.
 	waits commit
 	room  struct {
 		artifacts [1]*artifact
@@ -104,7 +111,7 @@ type planned struct {
 	}
 }
 
-// recordMeta is the part of a record that queries look at.
+// recordMeta holds the members of a record that queries look at.
 type recordMeta struct {
 	CallID         string `json:"call_id"`
 	Seq            int    `json:"seq"`
@@ -123,7 +130,7 @@ func (m *recordMeta) match(q *store.HistoryQuery) bool {
 	return q.Match(&r)
 }
 
-// name is the namespace of the entry.
+// name returns the namespace of the entry.
 func (e *entry) name() agent.Namespace {
 	if e.NS == "" {
 		return agent.DefaultNamespace
@@ -135,8 +142,8 @@ func (e *entry) at() time.Time { return time.UnixMilli(e.At).UTC() }
 
 var seqZero = []byte(`"seq":0,`)
 
-// withSeq returns the record's line with its seq in place. The record was encoded with seq 0; the first match is the
-// key, as only the call id stands before it and an id's quotes are escaped.
+// withSeq returns the line of a record with its seq set. The record was encoded with seq 0. The first match is the key:
+// only the call id precedes it, and quotes in an id are escaped.
 func withSeq(record []byte, seq int) ([]byte, error) {
 	i := bytes.Index(record, seqZero)
 	if i < 0 {
@@ -155,7 +162,7 @@ func metaOf(r *agent.Record) recordMeta {
 	return m
 }
 
-// decodeEntry reads an entry of the journal. What it returns shares data.
+// decodeEntry decodes an entry of the journal. The result refers to data. It refuses names and ids that no store gives.
 func decodeEntry(data []byte) (*entry, error) {
 	if e := decodeCreation(data); e != nil {
 		return e, e.checkNames()

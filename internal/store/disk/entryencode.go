@@ -12,12 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// encoders holds the buffers that calls are encoded into.
+// encoders holds buffers for encoding calls.
 var encoders = sync.Pool{New: func() any { return new(jsonenc.Writer) }}
 
-// keptEncoder is the largest buffer that is used again.
+// keptEncoder is the largest buffer that is reused, in bytes.
 const keptEncoder = 64 << 10
 
+// release returns a buffer to encoders, unless it has grown too large.
 func release(w *jsonenc.Writer) {
 	if cap(w.Buf) > keptEncoder {
 		return
@@ -35,9 +36,9 @@ var (
 	replyKeyCode = jsonenc.For[replyKey]()
 )
 
-// encodeCall makes the entry of a call. w receives its bytes without the assigned figures, which stand before them; the entry keeps none
-// of w's memory but Record, which is read before the commit returns. It fails, before anything is changed, when something in c is not
-// JSON.
+// encodeCall returns the entry of a call and encodes it into w, except for the assigned figures and the opening brace,
+// which come first: see appendHead. Of w's memory the entry refers only to Record, which is not used after the commit
+// has returned. If something in c is not valid JSON, encodeCall returns an error; nothing has been changed then.
 func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, now time.Time) (*entry, error) {
 	both := &struct {
 		entry
@@ -88,8 +89,8 @@ func encodeCall(w *jsonenc.Writer, name agent.Namespace, c *store.CallCommit, no
 	return e, nil
 }
 
-// entrySize estimates the size of a call's entry in bytes: a fixed part, and its arguments, value and effects, which occur once or
-// twice.
+// entrySize estimates the size of a call's entry in bytes: a fixed part plus the arguments, the value and the effects,
+// some of which occur twice.
 func entrySize(c *store.CallCommit) int {
 	n := 2560 + 2*(len(c.Outcome.Value)+len(c.Record.Kwargs)) + len(c.Effects) + len(c.Reply)
 	for _, a := range c.Record.Args {
@@ -98,7 +99,7 @@ func entrySize(c *store.CallCommit) int {
 	return n
 }
 
-// encodeLog appends the log entry with what it brings: the outcome and the effects.
+// encodeLog encodes the log entry, the outcome and the effects.
 func (e *entry) encodeLog(w *jsonenc.Writer, c *store.CallCommit) {
 	e.call = &pendingCall{log: c.Log}
 	w.Key("l")
@@ -111,7 +112,7 @@ func (e *entry) encodeLog(w *jsonenc.Writer, c *store.CallCommit) {
 	e.Effects = rawMember(w, "e", c.Effects)
 }
 
-// encodeChanges appends what the call changes beside its session and the log.
+// encodeChanges encodes what the call changes apart from its session and the log.
 func (e *entry) encodeChanges(w *jsonenc.Writer, c *store.CallCommit) {
 	if c.Content != nil {
 		w.Key("d")
@@ -135,7 +136,7 @@ func (e *entry) encodeChanges(w *jsonenc.Writer, c *store.CallCommit) {
 	}
 }
 
-// member appends a member and returns its JSON, which lies in w.
+// member encodes a member and returns its JSON, which refers to w's buffer.
 func member(w *jsonenc.Writer, name string, v jsonenc.Appender) json.RawMessage {
 	w.Key(name)
 	from := len(w.Buf)
@@ -143,7 +144,8 @@ func member(w *jsonenc.Writer, name string, v jsonenc.Appender) json.RawMessage 
 	return w.Buf[from:len(w.Buf):len(w.Buf)]
 }
 
-// rawMember appends JSON without insignificant whitespace and returns it. Nil is left out.
+// rawMember encodes JSON without insignificant whitespace and returns the result, which does not refer to w's buffer.
+// It does nothing if v is nil.
 func rawMember(w *jsonenc.Writer, name string, v json.RawMessage) json.RawMessage {
 	if v == nil {
 		return nil
@@ -159,11 +161,12 @@ func rawMember(w *jsonenc.Writer, name string, v json.RawMessage) json.RawMessag
 	return v
 }
 
-// appendHead appends the assigned part of a call's entry, with the opening brace and a comma behind it.
+// appendHead appends the opening brace and the assigned members of a call's entry, followed by a comma if there are
+// any.
 func (e *entry) appendHead(b []byte) []byte {
 	w := jsonenc.Writer{Buf: append(b, '{')}
 	if e.Unsure > 0 {
-		w.Int("w", int64(e.Unsure)) // first: see unsureOf
+		w.Int("w", int64(e.Unsure)) // must be first: see unsureOf
 	}
 	if e.Seq > 0 {
 		w.Int("q", int64(e.Seq))

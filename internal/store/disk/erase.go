@@ -13,9 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// erase erases from the files what deleted sessions left: in the logs, the archive, files moved aside and backups.
-// Their own directories go last, so that a crash in between finds them and erases again. gone is when each session was
-// created, or zero.
+// erase erases from the files what deleted sessions left: in the logs, the archive, files moved aside and backups. The
+// sessions' own directories go last, so that the next start after a crash finds them and erases again. gone holds when
+// each session was created, or zero.
 func (n *namespace) erase(gone map[string]time.Time) error {
 	if len(gone) == 0 {
 		return nil
@@ -55,7 +55,8 @@ func (n *namespace) erase(gone map[string]time.Time) error {
 	return nil
 }
 
-// eraseLines erases the lines of the call log and of the values.
+// eraseLines erases the lines of the sessions' calls from the call log and the values. Segments that ended before the
+// oldest session was created are not read.
 func (n *namespace) eraseLines(gone map[string]time.Time) error {
 	since := time.Time{}
 	for _, created := range gone {
@@ -63,7 +64,7 @@ func (n *namespace) eraseLines(gone map[string]time.Time) error {
 			since = created
 		}
 	}
-	const slack = time.Minute // the clock of the files is not the daemon's
+	const slack = time.Minute // times of files come from another clock than the daemon's
 	since = since.Add(-slack)
 	match := func(line []byte) bool {
 		_, gone := gone[jsonl.Member(line, "session_id")]
@@ -82,7 +83,7 @@ func (n *namespace) eraseLines(gone map[string]time.Time) error {
 	return nil
 }
 
-// eraseLogLine keeps of a call what says nothing of its arguments and values.
+// eraseLogLine returns the line of a call without its arguments and values.
 func eraseLogLine(line []byte) []byte {
 	var e agent.LogEntry
 	if json.Unmarshal(line, &e) != nil {
@@ -96,8 +97,8 @@ func eraseLogLine(line []byte) []byte {
 	return out
 }
 
-// filesWithFixtures lists the files that may hold a fixture of a deleted session beside its artifact: those of the
-// archive, those that were moved aside, and backups.
+// filesWithFixtures returns the files, other than artifacts in use, that may hold a fixture of a deleted session: those
+// of the archive, those that were moved aside, and backups.
 func (n *namespace) filesWithFixtures() (names []string, err error) {
 	list := func(dir string, pick func(name string) bool) error {
 		found, err := n.files.list(dir)
@@ -127,7 +128,7 @@ func (n *namespace) filesWithFixtures() (names []string, err error) {
 	return names, err
 }
 
-// eraseJournal removes segments of the journal that were moved aside and name a deleted session.
+// eraseJournal removes journal segments that were moved aside and name a deleted session.
 func (n *namespace) eraseJournal(gone map[string]time.Time) error {
 	names, err := n.root.list(journalDir)
 	if err != nil {
@@ -143,11 +144,11 @@ func (n *namespace) eraseJournal(gone map[string]time.Time) error {
 	return nil
 }
 
-// eraseFile makes an archived artifact forget deleted sessions. Any other file that names one is removed.
+// eraseFile removes deleted sessions from an archived artifact. Any other file that names one is removed.
 func (n *namespace) eraseFile(f *files, name string, gone map[string]time.Time) error {
 	data, err := f.ReadFile(name)
 	if vfs.WrongKind(err) {
-		return nil // moved aside for that: it holds nothing of ours
+		return nil // it was moved aside for its kind and holds no data
 	}
 	if err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// finishErasing returns when the files and the journal hold nothing of an erased namespace of that name. The caller holds flusher.archive.
+// finishErasing writes a checkpoint if the files or the journal may still hold data of an erased namespace with that
+// name. The caller holds flusher.archive.
 func (f *flusher) finishErasing(name agent.Namespace) error {
 	f.shared.mu.RLock()
 	_, erased := f.spaces.erased[name]
@@ -21,8 +22,8 @@ func (f *flusher) finishErasing(name agent.Namespace) error {
 	return f.writeCheckpoint()
 }
 
-// removeErased removes the files of erased namespaces. A directory is renamed first: so what has the name of a namespace is whole. The caller
-// holds mu.
+// removeErased removes the files of erased namespaces. A directory is renamed first, so a directory with the name of a
+// namespace is always complete. The caller holds mu.
 func (f *flusher) removeErased() error {
 	f.shared.mu.RLock()
 	names := slices.Sorted(maps.Keys(f.spaces.erased))
@@ -43,7 +44,7 @@ func (f *flusher) removeErased() error {
 	return nil
 }
 
-// removeAside removes segments of the journal that were moved aside and hold the mark.
+// removeAside removes journal segments that were moved aside and contain the mark.
 func (f *flusher) removeAside(mark []byte) error {
 	names, err := f.root.list(journalDir)
 	if err != nil {
@@ -55,7 +56,7 @@ func (f *flusher) removeAside(mark []byte) error {
 		}
 		data, err := f.root.ReadFile(path.Join(journalDir, name))
 		if vfs.WrongKind(err) {
-			continue // moved aside for that
+			continue // it was moved aside for its kind
 		}
 		if err != nil {
 			return err
@@ -69,8 +70,7 @@ func (f *flusher) removeAside(mark []byte) error {
 	return nil
 }
 
-// removeTree removes a directory below another one, durably on both sides: after a power cut it is there with its content, without, or not at
-// all.
+// removeTree durably removes a directory. After a power cut it is complete, partly empty or gone.
 func (f *files) removeTree(dir string) error {
 	if _, err := f.Stat(dir); vfs.NotExist(err) {
 		return nil
@@ -84,7 +84,7 @@ func (f *files) removeTree(dir string) error {
 	return f.SyncDir(path.Dir(dir))
 }
 
-// forgetErased forgets the namespaces of which the checkpoint at lsn took the last bytes. The caller holds mu.
+// forgetErased forgets the erased namespaces whose last bytes the checkpoint at lsn has removed. The caller holds mu.
 func (f *flusher) forgetErased(lsn uint64) {
 	f.shared.mu.Lock()
 	defer f.shared.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rebuildCalls is the number of calls, the newest of the log, from which missing evidence is rebuilt.
+// rebuildCalls bounds the calls from which missing evidence is rebuilt: the newest ones in the log that are evidence.
 const rebuildCalls = 20_000
 
-// evidence is the part that aggregates the outcomes of each method's calls. The aggregates come from the call log and outlive
-// it.
+// evidence is the part that aggregates the outcomes of each method's calls. The aggregates are derived from the call
+// log and outlive it.
 type evidence struct {
 	n *namespace
 
@@ -33,7 +33,7 @@ func newEvidence(n *namespace) *evidence {
 	return p
 }
 
-// load reads evidence.json. If it is missing, as in a directory of an earlier version, rebuild has to follow.
+// load reads evidence.json. If it is missing, as in directories of earlier versions, rebuild must follow.
 func (p *evidence) load() (corrupt bool, err error) {
 	var doc evidenceDoc
 	corrupt, err = readOptional(p.n.files, evidenceFile, &doc, nil)
@@ -42,8 +42,8 @@ func (p *evidence) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// rebuild makes the evidence from the newest calls of the log if none was stored. It runs after the log is opened and before
-// the journal is replayed.
+// rebuild derives the evidence from the newest calls in the log if none was stored. It must run after the log is opened
+// and before the journal is replayed.
 func (p *evidence) rebuild() error {
 	if p.doc.lsn > 0 {
 		return nil
@@ -65,14 +65,15 @@ func (p *evidence) rebuild() error {
 	}
 	for _, role := range p.n.catalog.ranking.Roles() {
 		for _, method := range p.n.catalog.ranking.Methods(role) {
-			p.all.Judge(role, method) // nothing says whether a person did
+			// Verdicts are not in the log, so each method counts as judged.
+			p.all.Judge(role, method)
 		}
 	}
 	p.doc.lags = len(newest) > 0
 	return nil
 }
 
-// add adds the calls and verdicts of a journal entry. The caller holds shared.mu.
+// add adds the call and the verdicts of a journal entry. The caller holds shared.mu.
 func (p *evidence) add(e *entry) {
 	if e.lsn <= p.doc.lsn {
 		return

@@ -23,18 +23,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// manifestFile is the last file of an export: what is in it, with checksums.
+// manifestFile is the last file of an export. It lists the other files with their checksums.
 const manifestFile = "MANIFEST.json"
 
+// manifest is the content of manifestFile.
 type manifest struct {
 	SchemaVersion int               `json:"schema_version"`
 	CreatedAt     time.Time         `json:"created_at"`
-	Files         map[string]string `json:"files"` // name to sha256
+	Files         map[string]string `json:"files"` // SHA-256 in hexadecimal digits, by name
 }
 
-// Export writes an archive (tar, gzip) of everything, or of one namespace, while the store is in use. It copies the files as they are,
-// then the journal since they were last whole: opening the archive's content replays the one onto the other, so the
-// archive is of the moment when the export ended. Archiving and restoring tools waits for it; calls do not.
+// Export writes an archive (tar, gzip) of everything while the store is in use, or of one namespace if only is not "".
+// It copies the files as they are, and then the journal since the last checkpoint. Opening the content replays the
+// journal onto the files, so the archive shows the state at the end of the export. Archiving and restoring tools waits
+// for an export; calls do not.
 func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) error {
 	s.flusher.archive.RLock()
 	defer s.flusher.archive.RUnlock()
@@ -76,7 +78,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) e
 	return errors.Join(x.tar.Close(), zip.Close())
 }
 
-// beginExport brings all files up to the journal, which is kept from then on until endExport.
+// beginExport writes a checkpoint and keeps the journal from then on until endExport.
 func (f *flusher) beginExport() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +95,7 @@ func (f *flusher) endExport() {
 	f.exporting--
 }
 
-// closeSegment has later entries go to a new segment, and lists those that are complete.
+// closeSegment starts a new segment of the journal and returns the complete ones.
 func (s *sequencer) closeSegment() ([]wal.Segment, error) {
 	if err := s.rotate(); err != nil {
 		return nil, err
@@ -103,17 +105,18 @@ func (s *sequencer) closeSegment() ([]wal.Segment, error) {
 	return s.journal.Closed(), nil
 }
 
+// exporter is the state of one export.
 type exporter struct {
-	ctx  context.Context // of one export, which this is all the state of
+	ctx  context.Context // of the export
 	fs   *files
-	only agent.Namespace // "" for all
+	only agent.Namespace // "" for all namespaces
 	tar  *tar.Writer
-	at   time.Time
-	sums map[string]string
+	at   time.Time         // time of the export
+	sums map[string]string // checksums of the exported files, by name
 	left leftOuts
 }
 
-// exported reports whether a file belongs to an export, before the journal, which comes at the end.
+// exported reports whether a file belongs in the export before the journal's segments, which come last.
 func (x *exporter) exported(name string) bool {
 	k, _, within := kindOf(name)
 	if k != nil {
@@ -126,14 +129,14 @@ func (x *exporter) exported(name string) bool {
 	return false
 }
 
-// leave notes what is left out, unless that is so of every store.
+// leave records a file that is left out, unless every store has such files.
 func (x *exporter) leave(name string) {
 	if why := whyLeft(name); why == leftUnknown || why == leftAside {
 		x.left.add(why, name)
 	}
 }
 
-// holdsPrimary reports whether a name is in a directory of primary files, or of one.
+// holdsPrimary reports whether a name is in a directory of primary files, or is such a directory.
 func holdsPrimary(name string) bool {
 	_, _, within := kindOf(name)
 	top, _, _ := strings.Cut(within, "/")
@@ -142,7 +145,8 @@ func holdsPrimary(name string) bool {
 			namespacesDir}, top)
 }
 
-// passed reports whether a directory holds nothing that belongs to an export: what is made anew, what is being written, and an erased namespace.
+// passed reports whether a directory is skipped because nothing in it belongs in an export: derived files, temporary
+// files and erased namespaces.
 func passed(name string) bool {
 	if strings.HasSuffix(name, erasedSuffix) && path.Dir(name) == namespacesDir {
 		return true
@@ -151,15 +155,17 @@ func passed(name string) bool {
 		path.Dir(path.Dir(name)) == namespacesDir
 }
 
+// tree exports a directory.
 func (x *exporter) tree(dir string) error {
 	names, err := x.fs.List(dir)
 	if vfs.NotExist(err) {
-		return nil // deleted meanwhile, which the journal knows
+		return nil // deleted meanwhile; the journal has the deletion
 	}
 	if err != nil {
 		return err
 	}
-	// A session's document before its history: the history only grows, so it has what the document counts on.
+	// A session's document must come before its history. The history only grows, so it includes what the document
+	// refers to.
 	if i := slices.Index(names, "session.json"); i > 0 {
 		names = append([]string{"session.json"}, slices.Delete(names, i, i+1)...)
 	}
@@ -178,7 +184,7 @@ func (x *exporter) tree(dir string) error {
 	return nil
 }
 
-// one exports a file, or a directory with what is in it.
+// one exports a file, or a directory with its content.
 func (x *exporter) one(name string) error {
 	info, err := x.fs.Stat(name)
 	k, _, _ := kindOf(name)
@@ -188,7 +194,7 @@ func (x *exporter) one(name string) error {
 	case err == nil && info.Dir && k != nil:
 		return fmt.Errorf("%s: %w", name, errNoFile)
 	case err == nil && info.Dir && !holdsPrimary(name) && path.Dir(name) != namespacesDir:
-		x.leave(name + "/") // such as what a file system keeps at its top
+		x.leave(name + "/") // such as lost+found, which a file system keeps at its top
 		return nil
 	case err == nil && info.Dir:
 		return x.tree(name)
@@ -202,7 +208,7 @@ func (x *exporter) one(name string) error {
 	return x.file(name)
 }
 
-// lateFiles exports the files that the journal names and that were added after their directory was read.
+// lateFiles exports files that the journal names and that were added after their directory was read.
 func (x *exporter) lateFiles() error {
 	dirs, err := x.fileDirs()
 	if err != nil {
@@ -225,6 +231,7 @@ func (x *exporter) lateFiles() error {
 	return nil
 }
 
+// file exports a file up to its current size. A missing file is skipped, because the journal has its deletion.
 func (x *exporter) file(name string) error {
 	f, err := x.fs.Open(name, false)
 	if vfs.NotExist(err) {
@@ -245,6 +252,7 @@ func (x *exporter) text(name string, text []byte) error {
 	return x.copy(name, bytes.NewReader(text), int64(len(text)))
 }
 
+// copy writes a file to the archive and records its checksum.
 func (x *exporter) copy(name string, r io.Reader, size int64) error {
 	if err := x.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: x.at,
 		Format: tar.FormatPAX}); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// An export taken while calls go on is, imported, a store that keeps every promise, with at least what was
-// acknowledged before it began.
+// An export that was taken during calls can be imported. The imported store keeps all promises and has at least what
+// was acknowledged before the export began.
 func TestExportImport(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)
@@ -45,7 +45,7 @@ func TestExportImport(t *testing.T) {
 		})
 	}
 	var archive bytes.Buffer
-	for range 3 { // the files follow meanwhile
+	for range 3 { // the files are written meanwhile
 		archive.Reset()
 		if err := s.Export(ctx, &archive, ""); err != nil {
 			t.Fatal(err)

@@ -9,10 +9,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// An export of one namespace has the form of any other: its files where they always are, a checkpoint that knows no other namespace, and the
-// journal with each entry of another one emptied, so that the numbers of entries have no gaps.
+// An export of one namespace has the same layout as any other: the files in their usual places, a checkpoint that names
+// no other namespace, and the journal, in which entries of other namespaces are emptied. This keeps the numbers of
+// entries without gaps.
 
-// content exports the files, and the checkpoint that says how far they go.
+// content exports the files, and the checkpoint that records how far they go.
 func (x *exporter) content() error {
 	if x.only == "" {
 		return x.tree(".")
@@ -23,12 +24,12 @@ func (x *exporter) content() error {
 	return x.checkpoint()
 }
 
-// others reports whether a file or directory of the top is not the namespace's that is exported alone.
+// others reports whether a file or directory at the top does not belong to the namespace that is exported alone.
 func (x *exporter) others(name string) bool {
 	return x.only != "" && (name == journalDir || name == namespacesDir)
 }
 
-// checkpoint exports the checkpoint with what it says of the namespace.
+// checkpoint exports the checkpoint reduced to the namespace.
 func (x *exporter) checkpoint() error {
 	var all checkpointDoc
 	if _, err := readOptional(x.fs, checkpointFile, &all, nil); err != nil {
@@ -63,7 +64,7 @@ func (x *exporter) segment(seg wal.Segment) error {
 	return x.text(seg.Name, data)
 }
 
-// own returns an entry of the journal if it is the namespace's, else one that does nothing.
+// own returns the journal entry unchanged if it belongs to the namespace, and otherwise an entry that does nothing.
 func (x *exporter) own(text []byte) []byte {
 	var e struct {
 		At int64           `json:"t"`
@@ -73,11 +74,11 @@ func (x *exporter) own(text []byte) []byte {
 		return text
 	}
 	e.NS = journalName(x.only)
-	empty, _ := json.Marshal(e) // a number and a name
+	empty, _ := json.Marshal(e) // a number and a name always encode
 	return empty
 }
 
-// fileDirs lists the directories of files that people made.
+// fileDirs returns the directories that hold the bytes of files.
 func (x *exporter) fileDirs() ([]string, error) {
 	if x.only != "" {
 		return []string{path.Join(namespaceDir(x.only), filesDir)}, nil

@@ -19,12 +19,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// spacesOfExports are filled alike, each with a canary of its own.
+// spacesOfExports are filled in the same way, each with a canary text of its own.
 var spacesOfExports = []agent.Namespace{agent.DefaultNamespace, "acme", "beta"}
 
 func canary(name agent.Namespace) string { return "canary-of-" + string(name) }
 
-// threeSpaces is a store whose namespaces hold something of every kind.
+// threeSpaces returns a store whose namespaces hold data of every kind.
 func threeSpaces(t *testing.T, dir string) *testStore {
 	t.Helper()
 	s := open(t, dir, testOptions(t))
@@ -51,7 +51,7 @@ func threeSpaces(t *testing.T, dir string) *testStore {
 	return s
 }
 
-// say commits a call with the canary in its arguments.
+// say commits a call with the canary text in its arguments.
 func say(t *testing.T, s *testStore, name agent.Namespace, when string) {
 	t.Helper()
 	n, err := s.Store.Namespace(name)
@@ -76,13 +76,13 @@ type onceWritten struct {
 func (w *onceWritten) Write(p []byte) (int, error) {
 	w.once.Do(func() {
 		done := make(chan struct{})
-		go func() { defer close(done); w.do() }() // the export holds locks
+		go func() { defer close(done); w.do() }() // in a goroutine, because the export holds locks
 		<-done
 	})
 	return w.Buffer.Write(p)
 }
 
-// itemsOf lists what a namespace of a stopped store holds.
+// itemsOf renders the items of a namespace of a stopped store.
 func itemsOf(t *testing.T, dir string, name agent.Namespace) string {
 	t.Helper()
 	var out []string
@@ -131,7 +131,8 @@ func inArchive(t *testing.T, archive []byte) map[string][]byte {
 	}
 }
 
-// An archive of one namespace, taken while calls of all go on, holds what that one holds and no byte of another. Imported it is the same.
+// An export of one namespace, taken during calls in all of them, holds the data of that namespace and no byte of
+// another. Imported, it is the same.
 func TestExportOfANamespace(t *testing.T) {
 	t.Parallel()
 	for _, name := range spacesOfExports {
@@ -140,7 +141,7 @@ func TestExportOfANamespace(t *testing.T) {
 			dir := t.TempDir()
 			s := threeSpaces(t, dir)
 			archive := &onceWritten{do: func() {
-				for _, n := range spacesOfExports { // behind the checkpoint that the export begins with
+				for _, n := range spacesOfExports { // after the checkpoint with which the export begins
 					say(t, s, n, "meanwhile")
 				}
 			}}
@@ -188,7 +189,8 @@ func TestExportOfANamespace(t *testing.T) {
 	}
 }
 
-// A namespace of an archive, of it alone or of everything, is added to a store that has others, which stay as they are. It goes on there.
+// A namespace from an archive of it alone or of everything is added to a store with other namespaces, which do not
+// change. It works there.
 func TestImportOfANamespace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -206,7 +208,7 @@ func TestImportOfANamespace(t *testing.T) {
 	for kind, archive := range archives {
 		into := t.TempDir()
 		target := threeSpaces(t, into)
-		for i := range 30 { // its journal is further than that of the archive
+		for i := range 30 { // makes its journal longer than that of the archive
 			say(t, target, "beta", fmt.Sprint("more-", i))
 		}
 		if err := errors.Join(target.EraseNamespace(t.Context(), "acme", nil), target.close()); err != nil {
@@ -254,7 +256,7 @@ func TestImportOfANamespace(t *testing.T) {
 	}
 }
 
-// importedGoesOn commits a call in the imported namespace, which a kill after it does not take.
+// importedGoesOn commits a call in the imported namespace and checks that the call survives a kill.
 func importedGoesOn(t *testing.T, dir string) {
 	t.Helper()
 	s := open(t, dir, testOptions(t))

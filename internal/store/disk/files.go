@@ -14,26 +14,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// filesDir has the bytes of the files, each under its id. They are on disk before the journal's entry that makes them a file, and go after
-// the one that deletes it.
+// filesDir holds the bytes of the files, each under its id. They are on disk before the journal entry that creates the
+// file, and are removed after the entry that deletes it.
 const filesDir = "files"
 
-// streams is the part that holds the files.
+// streams is the part that holds the files of clients and programs.
 type streams struct {
 	n *namespace
 
 	known map[string]agent.File // guarded by shared.mu, as all below
 	sums  store.FileSums        // of known
-	gone  map[string]bool       // ids of deleted files whose bytes may still be there
+	gone  map[string]bool       // ids of deleted files whose bytes may still be on disk
 	doc   held
 
-	owners store.Sums // of known, as shares count them
+	owners store.Sums // bytes of known by owner, as shares count them
 }
 
 // filesDoc is files.json.
 type filesDoc struct {
 	head
-	Files []agent.File `json:"files"` // by id
+	Files []agent.File `json:"files"` // sorted by id
 }
 
 func newStreams(n *namespace) *streams {
@@ -58,7 +58,7 @@ func (p *streams) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// put and drop keep the sums. The caller holds shared.mu.
+// put adds or replaces a file and keeps the sums. The caller holds shared.mu.
 func (p *streams) put(f agent.File) {
 	p.drop(f.ID)
 	p.known[f.ID] = f
@@ -66,6 +66,7 @@ func (p *streams) put(f agent.File) {
 	p.owners.Add(f.Owner, store.FileBytes(&f))
 }
 
+// drop removes a file, if it is known, and keeps the sums. The caller holds shared.mu.
 func (p *streams) drop(id string) {
 	if f, known := p.known[id]; known {
 		delete(p.known, id)
@@ -74,7 +75,7 @@ func (p *streams) drop(id string) {
 	}
 }
 
-// add, remove and forget apply an entry. The caller holds shared.mu.
+// add applies the files of an entry. The caller holds shared.mu.
 func (p *streams) add(files []agent.File) {
 	before := p.owners.All
 	for _, f := range files {
@@ -84,6 +85,7 @@ func (p *streams) add(files []agent.File) {
 	p.n.shared.total.Add(p.owners.All.Minus(before))
 }
 
+// remove applies the deletion of files; write removes their bytes. The caller holds shared.mu.
 func (p *streams) remove(ids []string) {
 	before := p.owners.All
 	defer func() { p.n.shared.total.Add(p.owners.All.Minus(before)) }()
@@ -94,7 +96,7 @@ func (p *streams) remove(ids []string) {
 	}
 }
 
-// forget removes the files of a deleted session.
+// forget removes the files of a deleted session. The caller holds shared.mu.
 func (p *streams) forget(session string) {
 	for id, f := range p.known {
 		if f.SessionID == session {
@@ -124,7 +126,8 @@ func (p *streams) write(gone []string) error {
 	return nil
 }
 
-// sweep removes bytes that no entry has made a file, after the journal has been replayed, and drops files without their bytes.
+// sweep runs after the journal was replayed. It marks bytes that belong to no file for removal, and drops files whose
+// bytes are missing.
 func (p *streams) sweep() error {
 	names, err := p.n.files.list(filesDir)
 	if err != nil {
@@ -148,7 +151,7 @@ func (p *streams) sweep() error {
 	return nil
 }
 
-// seal seals the drafts of files.
+// seal moves the drafts of files durably to their places.
 func (p *streams) seal(ctx context.Context, files []store.NewFile) (err error) {
 	for _, f := range files {
 		d, ok := f.Draft.(*draft)
@@ -162,7 +165,7 @@ func (p *streams) seal(ctx context.Context, files []store.NewFile) (err error) {
 	return p.n.files.SyncDir(filesDir)
 }
 
-// filesOf returns what is known of new files.
+// filesOf returns the metadata of new files.
 func filesOf(files []store.NewFile) (known []agent.File) {
 	for _, f := range files {
 		known = append(known, f.File)
@@ -170,11 +173,11 @@ func filesOf(files []store.NewFile) (known []agent.File) {
 	return known
 }
 
-// unseal removes what was sealed for an entry that was not written, and discards the rest.
+// unseal removes the bytes of files whose entry was not written, and discards drafts that are not sealed yet.
 func (p *streams) unseal(files []store.NewFile) {
 	for _, f := range files {
 		f.Draft.Discard()
-		_ = p.n.files.Remove(path.Join(filesDir, f.ID)) // else the next start removes it
+		_ = p.n.files.Remove(path.Join(filesDir, f.ID)) // otherwise the next start removes it
 	}
 }
 
@@ -182,7 +185,8 @@ func (p *streams) unseal(files []store.NewFile) {
 func (p *streams) AddFile(ctx context.Context, f store.NewFile) error {
 	e, files := p.n.newEntry(), []store.NewFile{f}
 	e.Files = filesOf(files)
-	check := func() error { // it is erased with its session, so it may not come behind it
+	// A file is erased with its session and must therefore not follow its deletion.
+	check := func() error {
 		if f.SessionID == "" {
 			return nil
 		}
@@ -192,7 +196,8 @@ func (p *streams) AddFile(ctx context.Context, f store.NewFile) error {
 	return p.commitFiles(ctx, files, func() error { return p.n.commit(ctx, &commit{entry: e, check: check}) })
 }
 
-// commitFiles seals the files before commit writes the entry that makes them files.
+// commitFiles seals the files and then calls commit, which writes the entry that creates them. If the entry cannot have
+// been written, it removes their bytes again.
 func (p *streams) commitFiles(ctx context.Context, files []store.NewFile, commit func() error) error {
 	if len(files) == 0 {
 		p.n.bulk.light.Add(1)
@@ -202,7 +207,7 @@ func (p *streams) commitFiles(ctx context.Context, files []store.NewFile, commit
 	if err == nil {
 		err = commit()
 	}
-	// then the entry was, or may have been, written
+	// With these errors the entry was written or may have been.
 	if err != nil && !errors.Is(err, store.ErrReadOnly) && !errors.Is(err, errRepeated) {
 		p.unseal(files)
 	}
@@ -256,7 +261,7 @@ func (p *streams) FileBytes(_ context.Context, owner, session string) (own, all 
 	return p.sums.Of(owner, session), all, nil
 }
 
-// DeleteFile is part of store.Namespace. The bytes are gone when it returns.
+// DeleteFile is part of store.Namespace. The bytes have been removed when it returns, unless the store cannot write.
 func (p *streams) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	return p.deleteFiles(ctx, []string{id}, audit, func() error {
 		_, err := p.File(ctx, id)
@@ -264,6 +269,7 @@ func (p *streams) DeleteFile(ctx context.Context, id string, audit *agent.AuditE
 	})
 }
 
+// deleteFiles deletes files and removes their bytes. check may be nil.
 func (p *streams) deleteFiles(ctx context.Context, ids []string, audit *agent.AuditEntry, check func() error) error {
 	e := p.n.newEntry()
 	e.FilesGone, e.Audit = ids, audit
@@ -276,7 +282,7 @@ func (p *streams) deleteFiles(ctx context.Context, ids []string, audit *agent.Au
 	return nil
 }
 
-// expire deletes the files whose time is over.
+// expire deletes the files that have expired.
 func (p *streams) expire(ctx context.Context, now time.Time) error {
 	p.n.mu.RLock()
 	old := []string{}

@@ -12,11 +12,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// filledLSN is that of documents which no journal stands behind.
+// filledLSN is the lsn of documents that no journal entry led to.
 const filledLSN = 1
 
-// Fill fills the directory, which must be empty or missing, with the items that each gives, and opens the store once, so that it is complete.
-// When it fails what was written is removed.
+// Fill fills the directory, which must be empty or missing, with the items that each passes to give. It then opens the
+// store once, which completes it. If filling fails, Fill removes what it wrote.
 func Fill(ctx context.Context, dir string, o Options, each func(give func(*store.Item) error) error) error {
 	fs, err := emptyDirectory(dir, o, "a copy")
 	if err != nil {
@@ -33,10 +33,12 @@ func Fill(ctx context.Context, dir string, o Options, each func(give func(*store
 	return errors.Join(s.loadAll(), s.close())
 }
 
-// unfinishedFile stands in a directory while it is filled, so that nobody takes a part for the whole, be it meanwhile or after a crash.
+// unfinishedFile marks a directory that is being filled. It keeps a partly filled directory from being used, also after
+// a crash.
 const unfinishedFile = "unfinished"
 
-// whole has fill fill an empty directory. When it fails what was written is removed.
+// whole calls fill for an empty directory, which is marked as unfinished meanwhile. If fill fails, whole removes what
+// was written.
 func whole(fs vfs.FS, fill func() error) error {
 	err := markUnfinished(fs)
 	if err == nil {
@@ -48,6 +50,7 @@ func whole(fs vfs.FS, fill func() error) error {
 	return errors.Join(fs.Remove(unfinishedFile), fs.SyncDir("."))
 }
 
+// markUnfinished durably creates unfinishedFile.
 func markUnfinished(fs vfs.FS) error {
 	f, err := fs.Open(unfinishedFile, true)
 	if err != nil {
@@ -56,7 +59,7 @@ func markUnfinished(fs vfs.FS) error {
 	return errors.Join(f.Sync(), f.Close(), fs.SyncDir("."))
 }
 
-// refuseUnfinished refuses a directory that somebody fills, or did when the machine or the process ended.
+// refuseUnfinished returns an error if the directory is being filled, or if filling it was interrupted.
 func refuseUnfinished(dir string, fs vfs.FS) error {
 	_, err := fs.Stat(unfinishedFile)
 	if vfs.NotExist(err) {
@@ -68,7 +71,7 @@ func refuseUnfinished(dir string, fs vfs.FS) error {
 	return err
 }
 
-// emptyDirectory opens a directory that must be empty or missing. what names what needs it, for the error.
+// emptyDirectory opens a directory that must be empty or missing. The error names what as the operation that needs it.
 func emptyDirectory(dir string, o Options, what string) (vfs.FS, error) {
 	fs, err := fileSystem(dir, o)
 	if err != nil {
@@ -84,7 +87,7 @@ func emptyDirectory(dir string, o Options, what string) (vfs.FS, error) {
 	return fs, nil
 }
 
-// fillFiles writes the files of all namespaces, and then the checkpoint that knows them.
+// fillFiles writes the files of all namespaces and then the checkpoint that names them.
 func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) error) error) error {
 	s, err := newStore(o)
 	if err != nil {
@@ -103,7 +106,7 @@ func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) 
 	if err := f.finish(); err != nil {
 		return err
 	}
-	// there may be no default namespace among the items
+	// The items may not include the default namespace, which creates these directories.
 	if err := errors.Join(s.root.makeDir(journalDir), s.root.Clean()); err != nil {
 		return err
 	}
@@ -113,12 +116,12 @@ func fillFiles(ctx context.Context, o Options, each func(give func(*store.Item) 
 	return s.root.syncDirs(".")
 }
 
-// filler writes the files of one namespace after another.
+// filler writes the files of namespaces, one namespace after another.
 type filler struct {
 	store      *Store
 	checkpoint checkpointDoc
 
-	n         *namespace // nil before the first
+	n         *namespace // nil before the first namespace
 	space     store.NamespaceInfo
 	registry  registryDoc
 	conns     connectionsDoc
@@ -126,18 +129,19 @@ type filler struct {
 	evidence  evidenceDoc
 	contents  contentDoc
 	files     filesDoc
-	sessions  int64
-	session   *sessionDoc // whose records come
-	history   vfs.File    // of session; nil before its first record
+	sessions  int64       // number of sessions
+	session   *sessionDoc // the session whose records come next; nil if there is none
+	history   vfs.File    // file of session's history; nil before its first record
 	text      callText
-	audit     int64 // bytes of the trail
+	audit     int64 // size of the audit trail in bytes
 	auditHead chain.Head
-	archived  uint64
+	archived  uint64 // number of archived items, for their file names
 }
 
-// docHead is the head of each document.
+// docHead returns the head of all filled documents.
 func docHead() head { return head{agent.SchemaVersion, filledLSN} }
 
+// take writes an item, or keeps it for finish.
 func (f *filler) take(x *store.Item) error {
 	if x.Record == nil {
 		if err := f.endSession(); err != nil {
@@ -176,7 +180,7 @@ func (f *filler) take(x *store.Item) error {
 	return nil
 }
 
-// line writes what is kept in lines and streams.
+// line writes an item that is stored in lines or as bytes.
 func (f *filler) line(x *store.Item) error {
 	switch {
 	case x.Session != nil:
@@ -208,7 +212,7 @@ func (f *filler) line(x *store.Item) error {
 	return errors.New("an item holds nothing that this version knows")
 }
 
-// write writes a document in a directory that may be missing.
+// write writes a document and creates its directory if necessary.
 func (f *filler) write(name string, doc any) error {
 	if err := f.n.files.Mkdir(path.Dir(name)); err != nil {
 		return err
@@ -216,7 +220,7 @@ func (f *filler) write(name string, doc any) error {
 	return f.n.files.writeDoc(name, doc)
 }
 
-// begin ends the namespace before and begins one.
+// begin finishes the previous namespace and begins the next one.
 func (f *filler) begin(info *store.NamespaceInfo) error {
 	if err := f.finish(); err != nil {
 		return err
@@ -233,7 +237,7 @@ func (f *filler) begin(info *store.NamespaceInfo) error {
 	return errors.Join(n.calls.entries.Open(nil), n.calls.values.Open(nil))
 }
 
-// finish writes the documents of the namespace, and what the checkpoint is to say of it.
+// finish writes the documents of the namespace and sets what the checkpoint records of it.
 func (f *filler) finish() error {
 	if f.n == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// halfway are the items of a namespace with sessions. at is called after so many of them.
+// halfway returns the items of a namespace with sessions. at is called after n of them.
 func halfway(t *testing.T, n int, at func() error) func(func(*store.Item) error) error {
 	return func(give func(*store.Item) error) error {
 		items := []*store.Item{{Namespace: agent.DefaultNamespace,
@@ -37,7 +37,7 @@ func halfway(t *testing.T, n int, at func() error) func(func(*store.Item) error)
 	}
 }
 
-// refused wants everything that opens the directory to refuse it.
+// refused checks that everything that opens the directory refuses it.
 func refused(t *testing.T, dir string) {
 	t.Helper()
 	o := testOptions(t)
@@ -56,7 +56,8 @@ func refused(t *testing.T, dir string) {
 	}
 }
 
-// A directory that is being filled, or was when the machine or the process ended, is refused by all. A copy that fails leaves nothing, and may be made again.
+// A directory that is being filled, or whose filling was interrupted, is refused. A copy that fails leaves nothing and
+// can be repeated.
 func TestHalfACopyIsRefused(t *testing.T) {
 	t.Parallel()
 	for n := range 4 {
@@ -64,7 +65,7 @@ func TestHalfACopyIsRefused(t *testing.T) {
 		broken := errors.New("broken")
 		err := Fill(t.Context(), dir, testOptions(t), halfway(t, n, func() error {
 			refused(t, dir)
-			if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil { // as a kill leaves it
+			if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil { // the state that a kill leaves
 				t.Error(err)
 			}
 			return broken
@@ -85,7 +86,7 @@ func TestHalfACopyIsRefused(t *testing.T) {
 	}
 }
 
-// So is one into which an export is being imported.
+// The same holds for a directory into which an export is being imported.
 func TestHalfAnImportIsRefused(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -110,7 +111,7 @@ func TestHalfAnImportIsRefused(t *testing.T) {
 		_, err := Import(context.Background(), dir, part, testOptions(t), nil)
 		ended <- err
 	}()
-	if _, err := rest.Write(archive.Bytes()[:20]); err != nil { // it is taken once the import has begun
+	if _, err := rest.Write(archive.Bytes()[:20]); err != nil { // accepted once the import has begun
 		t.Fatal(err)
 	}
 	refused(t, dir)

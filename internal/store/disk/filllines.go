@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
+// record appends a record to the history of the current session.
 func (f *filler) record(x *store.ItemRecord) (err error) {
 	if f.session == nil || f.session.ID != x.SessionID {
 		return fmt.Errorf("a record of session %s does not stand behind it", x.SessionID)
@@ -22,6 +23,7 @@ func (f *filler) record(x *store.ItemRecord) (err error) {
 			return err
 		}
 	}
+	// The capacity is limited so that append copies the record, which belongs to the giver.
 	line := append(x.Record[:len(x.Record):len(x.Record)], '\n')
 	_, err = f.history.WriteAt(line, f.session.SyncedBytes)
 	f.session.SyncedBytes += int64(len(line))
@@ -29,7 +31,7 @@ func (f *filler) record(x *store.ItemRecord) (err error) {
 	return err
 }
 
-// endSession writes the document of the session whose records have come.
+// endSession writes the document of the current session, if there is one.
 func (f *filler) endSession() (err error) {
 	doc := f.session
 	if doc == nil {
@@ -43,7 +45,7 @@ func (f *filler) endSession() (err error) {
 	return errors.Join(err, f.n.files.writeDoc(sessionFile(doc.ID), doc))
 }
 
-// append adds a line to a log.
+// append appends a line to a log.
 func (f *filler) append(log *jsonl.Log, text *jsonl.Text, line func([]byte) ([]byte, error)) error {
 	text.Reset(1)
 	if err := errors.Join(text.Add(line), log.Rotate()); err != nil {
@@ -87,7 +89,7 @@ func (f *filler) file(x *store.ItemFile) error {
 	return err
 }
 
-// trail appends a line of the audit trail as it is.
+// trail appends a line of the audit trail without changing it. The chain of hashes covers its bytes.
 func (f *filler) trail(line json.RawMessage) error {
 	var e agent.AuditEntry
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -13,32 +13,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
 
-// flusher writes the files behind the journal, and gets a store that cannot write going again.
+// flusher writes the files after the journal, and makes the store writable again when it can.
 type flusher struct {
 	*shared
 	root      *files
 	sequencer *sequencer
 
 	kick <-chan struct{}
-	stop context.CancelFunc
-	done chan struct{}
+	stop context.CancelFunc // ends run
+	done chan struct{}      // closed when run has ended
 
-	archive locks.RWMutex // see the package comment
+	archive locks.RWMutex // see the package comment for its use
 
 	mu locks.Mutex
-	// exports under way: the journal and the segments stay; guarded by mu, as all below
+	// exports in progress; journal and segments are kept meanwhile; guarded by mu, as all below
 	exporting  int
 	checkpoint uint64 // lsn of the last checkpoint
-	forced     bool   // the next checkpoint writes in any case
-	inherited  bool   // files that another process wrote may not be on disk
-	// the files lack entries that the journal had at the start; the first round writes them, when the daemon is ready as a rule
+	forced     bool   // the next checkpoint is written even if nothing changed
+	inherited  bool   // files written by another process may not be synced
+	// the files lack entries that were in the journal at the start; the first round writes them, usually when the
+	// daemon is ready
 	behind bool
-	last   time.Time                         // when the last checkpoint was
-	text   callText                          // of the namespace that is being written
-	idle   map[agent.Namespace]*checkpointed // the idle namespaces when the state was last gathered
+	last   time.Time                         // time of the last checkpoint
+	text   callText                          // buffers for the namespace that is being written
+	idle   map[agent.Namespace]*checkpointed // idle namespaces when the state was last gathered
 }
 
-// run writes the files until ctx ends.
+// run writes the files until ctx ends. With a negative Flush it does nothing.
 func (f *flusher) run(ctx context.Context) {
 	defer close(f.done)
 	if f.o.Flush < 0 {
@@ -53,7 +54,7 @@ func (f *flusher) run(ctx context.Context) {
 	})
 }
 
-// round writes the files once, and takes commits again when everything can be written.
+// round writes the files once. If everything can be written, the store accepts commits again.
 func (f *flusher) round(full bool) {
 	if f.health.doubt() != nil {
 		return
@@ -73,8 +74,8 @@ func (f *flusher) round(full bool) {
 	f.sequencer.recovered()
 }
 
-// checkSpace reports a disk with less than the reserve free, or a fiftieth of a small one: so that what is being
-// written can still be written to its end.
+// checkSpace returns an error if less space is free than the reserve, or than a fiftieth of a small disk. The reserve
+// lets writes in progress complete.
 func (f *flusher) checkSpace() error {
 	free, total, err := f.o.FS.Free()
 	if err != nil {
@@ -94,9 +95,11 @@ func (f *flusher) sync() error {
 	return err
 }
 
-// create makes the directories of a namespace, and has the checkpoint name it before the journal does.
+// create creates the directories of a namespace. It writes a checkpoint that names the namespace before the journal
+// does.
 func (f *flusher) create(n *namespace) error {
-	f.archive.Lock() // an export has no checkpoint under way, and would lack the namespace
+	// An export has no checkpoint in progress and would lack the namespace.
+	f.archive.Lock()
 	defer f.archive.Unlock()
 	if err := f.finishErasing(n.name); err != nil {
 		return err
@@ -104,7 +107,7 @@ func (f *flusher) create(n *namespace) error {
 	return f.createLocked(n)
 }
 
-// createLocked is create for who holds archive.
+// createLocked is create with archive held.
 func (f *flusher) createLocked(n *namespace) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +129,7 @@ func (f *flusher) createLocked(n *namespace) error {
 	return err
 }
 
-// begin makes the namespace one that exists, from now on if it was not made before, and returns what was known of it.
+// begin marks the namespace as existing, from now on if it is new, and returns its previous life.
 func (n *namespace) begin() (before life) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,7 +141,8 @@ func (n *namespace) begin() (before life) {
 	return before
 }
 
-// layOut makes the directories of namespaces that an entry made, when making them failed at first. The caller holds mu.
+// layOut creates missing directories of namespaces that exist by an entry of the journal, after creating them failed at
+// first. The caller holds mu.
 func (f *flusher) layOut() error {
 	for _, n := range f.all() {
 		f.shared.mu.RLock()
@@ -155,8 +159,8 @@ func (f *flusher) layOut() error {
 	return nil
 }
 
-// flush writes what changed in all namespaces. The caller holds mu. After an error all that was not written stays to be
-// written.
+// flush writes the changes of all namespaces and returns the lsn up to which they are included. What could not be
+// written stays pending. The caller holds mu.
 func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 	if err := f.removeErased(); err != nil {
 		return 0, nil, err
@@ -167,14 +171,16 @@ func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 		}
 	}
 	lsn, list = f.gather(full)
-	if err = f.health.doubt(); err == nil { // it is set before the lock that gather waits for is released
-		err = f.sequencer.settle() // the files are never ahead of the journal
+	// doubt is set before the lock that gather waits for is released.
+	if err = f.health.doubt(); err == nil {
+		// The files must not be ahead of the journal.
+		err = f.sequencer.settle()
 	}
 	for _, w := range list {
 		if err == nil {
 			err = w.write(&f.text, full, f.exporting > 0)
-			if w.n.gone.Load() {
-				err = nil // it was erased meanwhile
+			if w.n.gone.Load() { // it was erased meanwhile
+				err = nil
 			}
 		}
 		if err != nil {
@@ -184,8 +190,8 @@ func (f *flusher) flush(full bool) (lsn uint64, list []*work, err error) {
 	return lsn, list, err
 }
 
-// gather takes the state of all namespaces at one moment: what is archived, for one, is either in the archive's files
-// or in the registry, whenever the writing ends early.
+// gather takes the state of all namespaces at one moment. An archived artifact, for example, is then either in the
+// archive's files or in the registry, no matter where the writing stops.
 func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
 	all := f.all()
 	f.shared.mu.Lock()
@@ -199,25 +205,26 @@ func (f *flusher) gather(full bool) (lsn uint64, list []*work) {
 	return f.applied, list
 }
 
-// work is what the flusher writes of a namespace: its state at one moment.
+// work is what the flusher writes for one namespace: its state at one moment.
 type work struct {
 	n         *namespace
 	sessions  []sessionState
 	artifacts []*artifact
-	programs  map[string]string
+	programs  map[string]string // texts by checksum
 	archived  []archived
-	restored  []string
+	restored  []string // files of the archive to be removed
 	calls     []*pendingCall
 	audit     []*agent.AuditEntry
-	docs      []*heldDoc // that are not written yet
-	gone      map[string]time.Time
-	files     []string // deleted files
-	count     int64    // of sessions
+	docs      []*heldDoc           // documents that are not written yet
+	gone      map[string]time.Time // deleted sessions, with their time of creation
+	files     []string             // ids of deleted files
+	count     int64                // of sessions
 	life      life
-	figures   *figures    // nil unless all is written
-	stored    *store.Sums // likewise, and where they are sure
+	figures   *figures    // nil unless the round is full
+	stored    *store.Sums // nil unless the round is full and the sums are certain
 }
 
+// gather returns what must be written of the namespace. The caller holds shared.mu.
 func (n *namespace) gather(full bool) *work {
 	w := &work{n: n, sessions: n.sessions.gather(full), archived: slices.Clone(n.archive.pending),
 		restored: slices.Clone(n.archive.restored),
@@ -236,7 +243,7 @@ func (n *namespace) gather(full bool) *work {
 	return w
 }
 
-// write writes the files in an order in which none refers to one that is not there.
+// write writes the files in an order in which no file refers to one that is missing.
 func (w *work) write(text *callText, full, exporting bool) error {
 	n := w.n
 	for _, step := range []func() error{
@@ -258,6 +265,7 @@ func (w *work) write(text *callText, full, exporting bool) error {
 	return nil
 }
 
+// writeDocs writes the documents and leaves those in docs that could not be written.
 func (w *work) writeDocs() error {
 	for len(w.docs) > 0 {
 		d := w.docs[0]
@@ -269,7 +277,7 @@ func (w *work) writeDocs() error {
 	return nil
 }
 
-// giveBack has the documents that were not written written the next time.
+// giveBack marks the documents that were not written as pending again.
 func (w *work) giveBack() {
 	for _, d := range w.docs {
 		d.giveBack(w.n.shared)

@@ -15,18 +15,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// FuzzEntry decodes any bytes as an entry of the journal: no panic.
+// FuzzEntry decodes any bytes as a journal entry. It must not panic.
 func FuzzEntry(f *testing.F) {
 	f.Add([]byte(`{"q":1,"t":1,"s":"sess_1","r":{"call_id":"a","seq":0,"x":1},"l":{"call_id":"a"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if e, err := decodeEntry(data); err == nil && e.Record != nil {
-			_, _ = withSeq(e.Record, 7) // refuses what has no seq; must not panic
+			_, _ = withSeq(e.Record, 7) // returns an error if there is no seq; must not panic
 		}
 	})
 }
 
-// FuzzFiles opens a store in which one file holds any bytes, and uses it: no panic, and no error except for a newer
-// schema version. New calls work afterwards, whichever files were moved to corrupt/.
+// FuzzFiles opens a store in which one file holds any bytes, and uses it. It must not panic, and the only allowed error
+// is a newer schema version. New calls must work, no matter which files were moved aside.
 func FuzzFiles(f *testing.F) {
 	base := vfstest.New()
 	s, err := openStore(f, "sim", simOptions(f, base, func() time.Time { return simStart }))
@@ -111,7 +111,7 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-// FuzzHistory pages through a history of any lines: soundLines keeps what is sound, and bisection finds each record.
+// FuzzHistory pages through a history of any lines. soundLines keeps the sound lines, and bisection finds each record.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte("{\"call_id\":\"a\",\"seq\":1}\n{\"call_id\":\"b\",\"seq\":2}\n"), int64(10))
 	f.Add([]byte("{\"seq\":1}\nnonsense\n{\"seq\":3}\n"), int64(100))
@@ -122,7 +122,7 @@ func FuzzHistory(f *testing.F) {
 			t.Fatal("grows")
 		}
 		if size > 1000 {
-			return // gaps as large as that are no history of ours
+			return // no history of ours has gaps this large
 		}
 		r := bytes.NewReader(good)
 		for _, line := range bytes.Split(bytes.TrimSuffix(good, []byte("\n")), []byte("\n")) {

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// grown is by how much an entry makes what an owner has larger, or smaller.
+// grown is how many bytes an entry adds to what an owner has stored; negative numbers subtract.
 type grown struct {
 	Owner     string `json:"o,omitempty"`
 	Contexts  int64  `json:"c,omitempty"`
@@ -17,7 +17,7 @@ type grown struct {
 	Examples  int64  `json:"x,omitempty"`
 }
 
-// grow notes growth that a replay could not work out: its files may have the entry already.
+// grow records growth in the entry. A replay cannot compute it, because the files may already include the entry.
 func (e *entry) grow(owner string, b store.Bytes) {
 	for i := range e.Grown {
 		if g := &e.Grown[i]; g.Owner == owner {
@@ -29,10 +29,11 @@ func (e *entry) grow(owner string, b store.Bytes) {
 	e.Grown = append(e.Grown, grown{owner, b.Contexts, b.Histories, b.Tools, b.Examples})
 }
 
-// shrink is grow of the opposite.
+// shrink is grow with the opposite sign.
 func (e *entry) shrink(owner string, b store.Bytes) { e.grow(owner, store.Bytes{}.Minus(b)) }
 
-// growErased notes what the record of a session takes whose files are erased already: its deletion, further on, takes it away again.
+// growErased records the growth by a record whose session has been erased from the files already. The session's
+// deletion, a later entry, subtracts it again.
 func (e *entry) growErased() error {
 	if e.Record == nil {
 		return nil
@@ -46,7 +47,7 @@ func (e *entry) growErased() error {
 	return err
 }
 
-// growArtifact notes what an artifact takes more than before; nil takes nothing.
+// growArtifact records by how much an artifact grows; old or next may be nil.
 func (e *entry) growArtifact(old, next *agent.Artifact) {
 	if old != nil && next != nil && store.SameBody(old, next) {
 		return
@@ -55,7 +56,7 @@ func (e *entry) growArtifact(old, next *agent.Artifact) {
 	store.ArtifactBytes(next, e.grow)
 }
 
-// growTool notes what a registered role takes more than before; nil takes nothing.
+// growTool records by how much a registered tool grows; old or next may be nil.
 func (e *entry) growTool(old, next *agent.Tool) {
 	if old != nil && next != nil && old.Owner == next.Owner && sameContract(old, next) {
 		return
@@ -64,7 +65,8 @@ func (e *entry) growTool(old, next *agent.Tool) {
 	store.ToolBytes(next, e.grow)
 }
 
-// growContext notes what the context of the entry's session takes more than before. Earlier entries of the batch count.
+// growContext records by how much the context of the entry's session grows. It takes earlier entries of the batch into
+// account.
 func (b *batch) growContext(e *entry) {
 	x := e.planned.session
 	x.mu.RLock()
@@ -90,7 +92,7 @@ func (b *batch) growContext(e *entry) {
 	b.contexts = append(b.contexts, plannedContext{x, e.Context})
 }
 
-// growMoved notes what is archived or restored: only what is in use counts.
+// growMoved records what is archived or restored. Only what is in use counts.
 func (e *entry) growMoved() {
 	for _, x := range e.away {
 		x.each(e.shrink)
@@ -100,7 +102,7 @@ func (e *entry) growMoved() {
 	}
 }
 
-// each visits what it takes where it is in use.
+// each calls visit with the bytes that x takes while it is in use, by owner.
 func (x archived) each(visit func(owner string, b store.Bytes)) {
 	store.ToolBytes(x.tool, visit)
 	if x.artifact != nil {

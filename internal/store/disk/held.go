@@ -1,25 +1,25 @@
 package disk
 
-// held is a document whose content is held in memory whole.
+// held is a document whose content is held in memory in full.
 type held struct {
 	name   string
-	lsn    uint64                  // of the file when the store was opened: the file has the entries up to it
-	render func(head) (any, error) // the document; the caller holds shared.mu
+	lsn    uint64                  // of the file when the store was opened: the file includes the entries up to it
+	render func(head) (any, error) // returns the document; the caller holds shared.mu
 
 	behind bool // the file lacks something that people look at; guarded by shared.mu
 	lags   bool // the file lacks only figures, which wait for a checkpoint; guarded by shared.mu
 }
 
-// heldDoc is what is to be written of a held document.
+// heldDoc is a rendered document that is to be written.
 type heldDoc struct {
 	held         *held
 	doc          any
 	err          error // of rendering it
-	behind, lags bool  // before
+	behind, lags bool  // the flags of held before it was rendered
 }
 
-// gather renders the document if it is behind, or lags and all is to be written; else it returns nil. The caller holds
-// shared.mu.
+// gather renders the document if it is behind, or if it lags and full is set. Otherwise it returns nil. The caller
+// holds shared.mu.
 func (h *held) gather(at head, full bool) *heldDoc {
 	if !h.behind && !(full && h.lags) {
 		return nil
@@ -30,7 +30,7 @@ func (h *held) gather(at head, full bool) *heldDoc {
 	return d
 }
 
-// write writes the document. When it fails the document is behind as before.
+// write writes the document. If that fails, the document is pending again.
 func (d *heldDoc) write(f *files) error {
 	err := d.err
 	if err == nil {
@@ -42,14 +42,14 @@ func (d *heldDoc) write(f *files) error {
 	return err
 }
 
-// giveBack has the document written the next time.
+// giveBack marks the document as pending again.
 func (d *heldDoc) giveBack(s *shared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.held.behind, d.held.lags = d.held.behind || d.behind, d.held.lags || d.lags
 }
 
-// The documents that are held whole, and the checkpoint.
+// Names of the documents that are held in memory, the checkpoint and the audit trail.
 const (
 	registryFile    = "tools/registry.json"
 	indexFile       = "tools/index.json"

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// History is part of store.Namespace. It reads pages from the file, where bisection finds their start, and from the
+// History is part of store.Namespace. It reads the page from the file, whose start it finds by bisection, and from the
 // lines in memory that the file does not have yet.
 func (p *sessions) History(ctx context.Context, sessionID string, q store.HistoryQuery) (store.HistoryPage, error) {
 	x, err := p.get(sessionID)
@@ -39,7 +39,7 @@ func (p *sessions) History(ctx context.Context, sessionID string, q store.Histor
 	return page, err
 }
 
-// eachRecord visits all lines of a session's history.
+// eachRecord calls visit with all lines of a session's history. A line is valid until visit returns.
 func (p *sessions) eachRecord(ctx context.Context, x *session, visit func(line []byte)) error {
 	x.mu.RLock()
 	bytes, pending := x.bytes, x.pending
@@ -64,8 +64,8 @@ func (p *sessions) eachRecord(ctx context.Context, x *session, visit func(line [
 	return nil
 }
 
-// lastOf answers from memory what every warm call asks: the newest depth-0 record of a role and method. It reports
-// whether it could. The caller holds mu.
+// lastOf answers from memory the query of every warm call: the newest depth-0 record of a role and method. done is
+// false if it cannot. The caller holds mu.
 func (x *session) lastOf(q *store.HistoryQuery) (page store.HistoryPage, done bool) {
 	if !q.Desc || !q.Depth0 || q.Limit != 1 || q.After != 0 || q.Role == "" || q.Method == "" || q.Status != "" ||
 		!q.Until.IsZero() {
@@ -74,7 +74,7 @@ func (x *session) lastOf(q *store.HistoryQuery) (page store.HistoryPage, done bo
 	page = store.HistoryPage{Records: []json.RawMessage{}, Size: x.size}
 	r, known := x.last[q.Role+"\x00"+q.Method]
 	if !known {
-		// Records are in the order of their commits, their timestamps are those of the calls' starts.
+		// Records are in commit order, but their timestamps are the start times of the calls.
 		return page, x.size == 0 || x.since.IsZero() || !q.Since.IsZero() && !q.Since.Before(x.since)
 	}
 	if at, err := time.Parse(time.RFC3339, r.at); err == nil && !q.Since.IsZero() && at.Before(q.Since) {

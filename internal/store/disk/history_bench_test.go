@@ -14,11 +14,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// longAgo is when the first record of a history made by writeHistory began; one followed every second.
+// longAgo is the time of the first record of a history made by writeHistory. One record follows each second.
 var longAgo = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeHistory makes a stopped store with one session of that many records, straight in its files: every hundredth record is
-// an error, the tenth alone is of the method rare.
+// writeHistory writes the files of a stopped store with one session of that many records. Every hundredth record is an
+// error, and only the tenth is of the method rare.
 func writeHistory(b testing.TB, dir, id string, records int) {
 	b.Helper()
 	s := open(b, dir, DefaultOptions())
@@ -67,10 +67,10 @@ func writeHistory(b testing.TB, dir, id string, records int) {
 	mustWrite(b, dir+"/"+sessionDir(id), "session.json", doc)
 }
 
-// BenchmarkHistory is what a history costs with 10, 10,000 and 1,000,000 records: to append to, to page through, and to search.
-// Every row is to be flat.
+// BenchmarkHistory measures appending to, paging through and searching a history of 10, 10,000 and 1,000,000 records.
+// No cost should grow.
 func BenchmarkHistory(b *testing.B) {
-	const look = 20_000 // as the interface asks
+	const look = 20_000 // the limit that the interface uses
 	for _, records := range []int{10, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("records=%d", records), func(b *testing.B) {
 			dir, id := b.TempDir(), "sess_h"

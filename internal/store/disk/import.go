@@ -10,15 +10,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Imported is what came of an import.
+// Imported is the result of an import.
 type Imported struct {
-	LeftOut []LeftOut
-	Sealed  int // connections whose secrets only the key of the installation that the archive is of opens
+	LeftOut []LeftOut // files of the archive that were not imported
+	// connections whose secrets can be opened only with the key of the installation that wrote the archive
+	Sealed int
 }
 
-// Import fills the directory, which must be empty or missing, from an export, and opens the store once to replay what
-// the export's journal has. It takes primary files of the known kinds only. A checksum that is wrong, or a file too many or too few, fails it
-// (*ArchiveError); what was written is removed then. audit is the entry of the import in the audit trail of the default namespace, nil for none.
+// Import fills the directory, which must be empty or missing, from an export, and opens the store once to replay the
+// export's journal. It imports only primary files of known kinds. A wrong checksum, a missing file or a file that the
+// manifest does not list makes it fail with *ArchiveError; what was written is then removed. audit is the entry for the
+// audit trail of the default namespace; nil means none.
 func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agent.AuditEntry) (in Imported, err error) {
 	fs, err := emptyDirectory(dir, o, "an import")
 	if err != nil {
@@ -31,7 +33,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agen
 	}); err != nil {
 		return in, err
 	}
-	o.recount = true // sums in an archive are not trusted
+	o.recount = true // byte counts in an archive are not trusted
 	s, err := Open(dir, o)
 	if errors.Is(err, store.ErrInUse) {
 		return in, err
@@ -49,7 +51,7 @@ func Import(ctx context.Context, dir string, r io.Reader, o Options, audit *agen
 	return in, err
 }
 
-// note adds an entry to the audit trail of the default namespace.
+// note adds an entry to the audit trail of the default namespace, unless audit is nil.
 func (s *Store) note(ctx context.Context, audit *agent.AuditEntry) error {
 	if audit == nil {
 		return nil
@@ -61,6 +63,7 @@ func (s *Store) note(ctx context.Context, audit *agent.AuditEntry) error {
 	return n.AppendAudit(ctx, *audit)
 }
 
+// emptyOut removes the content of a directory. unfinishedFile goes last and marks the directory until then.
 func emptyOut(fs vfs.FS) error {
 	names, err := fs.List(".")
 	if err != nil {
@@ -71,5 +74,5 @@ func emptyOut(fs vfs.FS) error {
 			err = errors.Join(err, fs.RemoveAll(name))
 		}
 	}
-	return errors.Join(err, fs.RemoveAll(unfinishedFile)) // at last
+	return errors.Join(err, fs.RemoveAll(unfinishedFile)) // last
 }

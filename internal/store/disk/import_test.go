@@ -24,7 +24,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// packed is an archive of the files, as an export writes it. change may add entries and change the list, whose checksums are right.
+// packed returns an archive of the files, as an export writes it. change may add entries and change the list. Checksums
+// are correct.
 func packed(t testing.TB, files map[string][]byte, change func(w *tar.Writer, list map[string]string)) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -61,7 +62,7 @@ func addFile(t testing.TB, w *tar.Writer, list map[string]string, name string, d
 	list[name] = hex.EncodeToString(sum[:])
 }
 
-// exportOf is a store with three namespaces, and the files of an export of it.
+// exportOf returns a store with three namespaces, and the files of an export of it.
 func exportOf(t *testing.T) (dir string, files map[string][]byte) {
 	t.Helper()
 	dir = t.TempDir()
@@ -75,7 +76,7 @@ func exportOf(t *testing.T) (dir string, files map[string][]byte) {
 	return dir, files
 }
 
-// planted are files that an archive may hold and no import takes, by why.
+// planted holds files that an archive may contain and no import accepts, by reason.
 var planted = map[string][]string{
 	leftDerived: {"native/cache/packages-go1.26.8/support.a", "native/cache/exe/0000", "native/verdicts/x.json",
 		"native/installation.key", "native/x/y/z", "tools/index.json", "ns/acme/tools/index.json",
@@ -96,8 +97,8 @@ var planted = map[string][]string{
 		"values/00000099.jsonl", "tools/archive/x.json", "journal/00000000000000009999.wal"},
 }
 
-// An import takes primary files of the known kinds alone, whatever an archive holds with right checksums, and says what it left out. What it takes is
-// what the export holds.
+// An import accepts only primary files of known kinds, even if other files have correct checksums, and reports what it
+// left out. The accepted files equal those of the export.
 func TestImportTakesPrimaryFilesAlone(t *testing.T) {
 	t.Parallel()
 	dir, files := exportOf(t)
@@ -150,7 +151,7 @@ func TestImportTakesPrimaryFilesAlone(t *testing.T) {
 	}
 }
 
-// What no export writes refuses the archive, and nothing of it is kept. The error says what to do.
+// An archive with content that no export writes is refused, and nothing of it is kept. The error names a remedy.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`,
@@ -225,7 +226,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// withHoles is an archive with a file of one byte that claims to be longer. The writer of package tar makes no such file, so its records are renamed.
+// withHoles returns an archive with a file of one byte that claims to be longer. Package tar's writer cannot make such
+// a file, so its records are renamed.
 func withHoles(t *testing.T, files map[string][]byte) []byte {
 	t.Helper()
 	whole := unzipped(t, packed(t, files, func(w *tar.Writer, list map[string]string) {
@@ -270,7 +272,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// listFirst is an archive with a file behind its list.
+// listFirst returns an archive with a file after its list.
 func listFirst(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -290,7 +292,7 @@ func flipped(data []byte) []byte {
 	return out
 }
 
-// A size that the disk does not hold, or no file of the kind has, is refused by what the archive says of it.
+// A file larger than the disk or than its kind allows is refused on the basis of its header.
 func TestImportOfGreatFiles(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int64{"files/file_1": 1 << 60, "policy.json": 1 << 40,
@@ -313,7 +315,7 @@ func TestImportOfGreatFiles(t *testing.T) {
 	}
 }
 
-// An archive of a newer version is refused by each document that says so, and one of before there were versions is taken.
+// A document of a newer version makes the import fail. Documents from before versions existed are accepted.
 func TestImportOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	_, files := exportOf(t)
@@ -344,7 +346,7 @@ func TestImportOfOtherVersions(t *testing.T) {
 	}
 }
 
-// Names and ids that lead elsewhere below the directory do not, whatever document or entry has them.
+// Names and ids in documents and entries cannot refer to other files below the directory.
 func TestImportedNamesLeadNowhere(t *testing.T) {
 	t.Parallel()
 	_, files := exportOf(t)
@@ -376,7 +378,7 @@ func TestImportedNamesLeadNowhere(t *testing.T) {
 	}
 }
 
-// Sealed secrets come without their key: the import counts them.
+// Sealed secrets are imported without their key, and the import counts them.
 func TestImportCountsSealedSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -403,7 +405,8 @@ func TestImportCountsSealedSecrets(t *testing.T) {
 	}
 }
 
-// FuzzImport imports an archive of any files, with a right list: no panic; what it refuses leaves nothing, and what it takes is of a known kind and opens.
+// FuzzImport imports an archive of any files with a correct list. It must not panic. A refused archive leaves nothing;
+// an accepted one has only files of known kinds and opens.
 func FuzzImport(f *testing.F) {
 	base := vfstest.New()
 	s, err := openStore(f, "sim", simOptions(f, base, func() time.Time { return simStart }))
@@ -430,7 +433,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// FuzzImportBytes does so with whatever stands in the place of an archive.
+// FuzzImportBytes does the same with any bytes in place of an archive.
 func FuzzImportBytes(f *testing.F) {
 	files := map[string][]byte{policyFile: fmt.Appendf(nil, `{"schema_version":1,"policy":%s}`,
 		agent.Encoded(agent.DefaultPolicy())), "files/file_1": []byte("bytes"), "secrets.key": []byte("key")}
@@ -449,7 +452,7 @@ func FuzzImportBytes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, archive []byte) { importAny(t, zipped(t, summed(archive))) })
 }
 
-// summed has the right checksum in each header, so that changed ones are read.
+// summed corrects the checksum in each header, so modified headers are read.
 func summed(archive []byte) []byte {
 	archive = bytes.Clone(archive)
 	for block := range slices.Chunk(archive, 512) {
@@ -466,7 +469,7 @@ func summed(archive []byte) []byte {
 	return archive
 }
 
-// importAny imports an archive. It takes files of a store alone, which opens then, or keeps nothing.
+// importAny imports an archive. The directory must then be empty, or be a store that opens and has no other files.
 func importAny(t *testing.T, archive []byte) {
 	t.Helper()
 	sim := vfstest.New()
@@ -493,12 +496,12 @@ func importAny(t *testing.T, archive []byte) {
 	again.kill()
 }
 
-// fuzzNames are files of a store of each kind.
+// fuzzNames has a file name of each kind.
 var fuzzNames = []string{registryFile, policyFile, patternsFile, contentFile, evidenceFile, filesFile, connectionsFile,
 	spendFile, checkpointFile, auditFile, callLogFile, "values/00000001.jsonl", "tools/calculator/add.json",
 	"sessions/sess_1/session.json", "sessions/sess_1/history.jsonl", "journal/00000000000000000040.wal"}
 
-// packedAny is packed for names that need not fit into an archive.
+// packedAny is packed for names that may not be valid in an archive.
 func packedAny(t *testing.T, first string, one []byte, second string, two []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -17,25 +17,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// An importer takes the files of one archive.
+// An importer is the state of one import.
 type importer struct {
-	ctx    context.Context // of one import, which this is all the state of
-	files  *files          // at the top
-	sums   map[string]string
-	folded map[string]string // names by what a file system takes for the same
+	ctx    context.Context   // of the import
+	files  *files            // of the store
+	sums   map[string]string // checksums of the files that came, by name
+	folded map[string]string // names by their lower case, which some file systems treat as equal
 	left   leftOuts
-	waste  int64 // bytes of what was not written
-	wasted int   // files of it
+	waste  int64 // bytes of files that were left out
+	wasted int   // number of files that were left out
 }
 
-// Bounds of an archive in addition to those of each kind.
+// Bounds of an archive, in addition to those of each kind.
 const (
-	maxWaste = 16 << 30 // bytes of what is left out: of an earlier version, what it had compiled
+	maxWaste = 16 << 30 // bytes that are left out; archives of earlier versions contain compiled programs
 	maxLeft  = 1 << 20  // files that are left out
-	maxName  = 512
-	reserve  = 64 << 20 // bytes that stay free
+	maxName  = 512      // bytes of a name
+	reserve  = 64 << 20 // bytes that must stay free on the disk
 )
 
+// importInto writes the files of an archive and returns what was left out.
 func importInto(ctx context.Context, o Options, r io.Reader) ([]LeftOut, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
@@ -63,7 +64,7 @@ func importInto(ctx context.Context, o Options, r io.Reader) ([]LeftOut, error) 
 			return x.left, ended(archive, zip)
 		}
 		if header.Typeflag == tar.TypeDir && localName(strings.TrimSuffix(header.Name, "/")) {
-			continue // a file brings its directory
+			continue // directories are created with their files
 		}
 		if err := x.accept(header); err != nil {
 			return nil, err
@@ -74,14 +75,15 @@ func importInto(ctx context.Context, o Options, r io.Reader) ([]LeftOut, error) 
 	}
 }
 
-// accept refuses an entry that no export writes.
+// accept returns an error for entries that no export writes.
 func (x *importer) accept(h *tar.Header) error {
 	name := h.Name
 	if h.Typeflag != tar.TypeReg {
 		return strange("%.80q, which is not a regular file", name)
 	}
 	for record := range h.PAXRecords {
-		if strings.HasPrefix(record, "GNU.sparse.") { // a few bytes would be as many as the disk holds
+		// A few bytes of an archive could fill the disk.
+		if strings.HasPrefix(record, "GNU.sparse.") {
 			return strange("%.80q, which is a file with holes", name)
 		}
 	}
@@ -96,12 +98,12 @@ func (x *importer) accept(h *tar.Header) error {
 	return nil
 }
 
-// localName accepts what an export names: paths downwards, in one form.
+// localName reports whether a name is one that an export can contain: a clean path below the root.
 func localName(name string) bool {
 	return fs.ValidPath(name) && name != "." && !strings.ContainsAny(name, "\\\x00")
 }
 
-// take writes a file of a known kind, and leaves out any other and what is not of its kind's form.
+// take writes a file of a known kind. It leaves out other files and those whose content is not of their kind.
 func (x *importer) take(h *tar.Header, r io.Reader) error {
 	k, dir, within := kindOf(h.Name)
 	why := leftForm
@@ -134,13 +136,13 @@ func (x *importer) take(h *tar.Header, r io.Reader) error {
 	err = x.files.Remove(h.Name)
 	for at := path.Dir(h.Name); err == nil && at != "."; at = path.Dir(at) {
 		if x.files.Remove(at) != nil {
-			break // it holds something else
+			break // it is not empty
 		}
 	}
 	return err
 }
 
-// drain reads a file that is left out, for its checksum.
+// drain reads a file that is left out, because its checksum is needed.
 func (x *importer) drain(h *tar.Header, r io.Reader, why string) error {
 	x.left.add(why, h.Name)
 	x.waste += h.Size
@@ -155,7 +157,7 @@ func (x *importer) drain(h *tar.Header, r io.Reader, why string) error {
 	return nil
 }
 
-// cancelled is a reader that ends with the import's context.
+// cancelled returns a reader that fails when the import's context ends.
 func (x *importer) cancelled(r io.Reader) io.Reader {
 	return readFunc(func(p []byte) (int, error) {
 		if err := context.Cause(x.ctx); err != nil {
@@ -169,6 +171,8 @@ type readFunc func(p []byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
+// write durably writes a file and records its checksum. Errors of the archive become *ArchiveError; those of the disk
+// do not.
 func (x *importer) write(name string, r io.Reader) (err error) {
 	if err := x.files.Mkdir(path.Dir(name)); err != nil {
 		return err
@@ -197,7 +201,7 @@ func (x *importer) write(name string, r io.Reader) (err error) {
 	return x.files.SyncDir(path.Dir(name))
 }
 
-// manifest compares what came with what the archive's list says.
+// manifest compares the files that came with the archive's list.
 func (x *importer) manifest(r io.Reader, size int64) error {
 	if most := int64(len(x.sums)+64) << 10; size > most {
 		return strange("a list of %d bytes for %d files", size, len(x.sums))
@@ -223,7 +227,7 @@ func (x *importer) manifest(r io.Reader, size int64) error {
 	return nil
 }
 
-// ended checks that nothing stands behind the list, and the archive's own checksum.
+// ended verifies that nothing follows the list, and the checksum of the compressed archive.
 func ended(archive *tar.Reader, zip io.Reader) error {
 	h, err := archive.Next()
 	if err == nil {
@@ -237,7 +241,8 @@ func ended(archive *tar.Reader, zip io.Reader) error {
 	if err != nil {
 		return notWhole(err)
 	}
-	if len(rest) == most || len(bytes.Trim(rest, "\x00")) > 0 { // it is filled up with zeros
+	// tar pads archives with zeros.
+	if len(rest) == most || len(bytes.Trim(rest, "\x00")) > 0 {
 		return strange("something behind its end")
 	}
 	return nil

@@ -13,15 +13,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An Addition is a namespace of an export that is added to a store.
+// An Addition names a namespace of an export that is to be added to a store.
 type Addition struct {
 	Name  agent.Namespace
-	Audit *agent.AuditEntry // of the import, in the trail of the default namespace; nil for none
+	Audit *agent.AuditEntry // entry of the import for the audit trail of the default namespace; nil means none
 }
 
-// ImportNamespace adds one namespace of an export to the store in the directory, whose daemon is stopped. It is added whole, by the name that it
-// has, or not at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the export has none. The content of the export
-// is written to a directory of temporary files first.
+// ImportNamespace adds one namespace of an export to the store in the directory, whose daemon must be stopped. The
+// namespace keeps its name and is added completely or not at all. The error matches store.ErrExists if the store has a
+// namespace of that name, and store.ErrNotFound if the export has none. The content of the export is first written to a
+// temporary directory.
 func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, add Addition) (in Imported, err error) {
 	name := add.Name
 	if err := name.Validate(); err != nil {
@@ -44,7 +45,7 @@ func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, ad
 	if in, err = Import(ctx, from, r, o, nil); err != nil {
 		return in, err
 	}
-	// A start removes what has the name of an erased namespace.
+	// After a crash the next start removes the directory, because its name is that of an erased namespace.
 	aside := namespaceDir(name) + erasedSuffix
 	if err := Fill(ctx, filepath.Join(dir, aside), o,
 		func(give func(*store.Item) error) error { return Items(ctx, from, o, name, give) }); err != nil {
@@ -57,7 +58,8 @@ func ImportNamespace(ctx context.Context, dir string, r io.Reader, o Options, ad
 	return in, s.note(ctx, add.Audit)
 }
 
-// adopt makes the namespace of a store below the root one of this store. It is this store's from its renaming on; the checkpoint says the rest.
+// adopt moves a namespace from a store in the directory aside into this store. It belongs to this store from the rename
+// on; the checkpoint then records the rest.
 func (s *Store) adopt(aside string, name agent.Namespace) error {
 	var filled checkpointDoc
 	if _, err := readOptional(newFiles(s.shared, aside), checkpointFile, &filled, nil); err != nil {

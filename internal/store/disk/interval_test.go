@@ -18,14 +18,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// intervalOptions has calls synced after a second, which no test here takes, so that only the script syncs them.
+// intervalOptions sets an interval of a second. No test takes that long, so only the script syncs calls.
 func intervalOptions(t testing.TB, f *vfstest.FS, now func() time.Time) Options {
 	o := simOptions(t, f, now)
 	o.Interval = maxInterval
 	return o
 }
 
-// lateCall is a warm call: it brings no program and no tool.
+// lateCall commits a warm call, which adopts no program and registers no tool.
 func (w *scripter) lateCall(session string) {
 	w.calls++
 	id := fmt.Sprintf("call_%04d", w.calls)
@@ -81,7 +81,8 @@ func lateScript(now func() time.Time) []step {
 
 func isLate(s *step) bool { return strings.Contains(s.name, " late ") }
 
-// runLateScript does the script to a store with an interval, as play.run does. Floor i is the least state that a power cut after step i may leave.
+// runLateScript applies the script to a store with an interval, as play.run does. Floor i is the oldest state that a
+// power cut after step i may leave.
 func runLateScript(t *testing.T, f *vfstest.FS) (states []string, floor []int) {
 	t.Helper()
 	states, floor = play{lateScript, both}.with(t, f, intervalOptions), []int{0}
@@ -95,8 +96,8 @@ func runLateScript(t *testing.T, f *vfstest.FS) (states []string, floor []int) {
 	return states, floor
 }
 
-// TestIntervalPowerCut cuts the power after every operation: the store is as it was after some prefix of the steps, which lacks at most calls
-// since the last sync. It goes on from there without a gap, and what was lost never comes back.
+// TestIntervalPowerCut cuts the power after every operation. The store is in the state after some prefix of the steps,
+// without at most the calls since the last sync. It continues from there without a gap, and lost calls never reappear.
 func TestIntervalPowerCut(t *testing.T) {
 	t.Parallel()
 	f := vfstest.New()
@@ -143,7 +144,7 @@ func TestIntervalPowerCut(t *testing.T) {
 	}
 }
 
-// goesOn makes a call after a power cut, cuts the power again, and looks for it.
+// goesOn makes a call after a power cut, cuts the power again, and checks that the call is still there.
 func goesOn(t *testing.T, f *vfstest.FS, what string) {
 	t.Helper()
 	now := func() time.Time { return simStart.Add(time.Hour) }
@@ -164,8 +165,8 @@ func goesOn(t *testing.T, f *vfstest.FS, what string) {
 	}
 }
 
-// TestIntervalFaults fails each operation once, of every other one while calls wait for their syncs. The store recovers by itself, and then has everything that it acknowledged on disk, also
-// calls whose sync failed.
+// TestIntervalFaults makes each operation fail once, in half of the cases while calls wait for their sync. The store
+// recovers by itself and then has on disk all that it acknowledged, including calls whose sync failed.
 func TestIntervalFaults(t *testing.T) {
 	t.Parallel()
 	probe := vfstest.New()
@@ -188,8 +189,8 @@ func TestIntervalFaults(t *testing.T) {
 	}
 }
 
-// A call is acknowledged without a sync, which follows after the interval. An adoption is synced before it is acknowledged, and with it the
-// calls before it.
+// A call is acknowledged before its sync, which follows after the interval. An adoption is synced before it is
+// acknowledged, together with the calls before it.
 func TestIntervalSyncsLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

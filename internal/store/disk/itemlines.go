@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// lines visits the lines of files, but those that are erased as a whole.
+// lines calls visit with the lines of files, except for lines that were erased completely. Missing files are skipped.
 func (g *giver) lines(names []string, visit func(line []byte) error) error {
 	for _, name := range names {
 		f, err := g.n.files.Open(name, false)
@@ -39,7 +39,7 @@ func (g *giver) lines(names []string, visit func(line []byte) error) error {
 	return nil
 }
 
-// segments lists the files of a log, oldest first.
+// segments returns the names of a log's files, oldest first.
 func (g *giver) segments(dir, current string) ([]string, error) {
 	names, err := g.n.files.list(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func (g *giver) values() error {
 	return g.lines(names, func(line []byte) error {
 		var v valueLine
 		if json.Unmarshal(line, &v) != nil {
-			return nil // a damaged line, which readers leave out
+			return nil // readers skip a damaged line, too
 		}
 		x := store.ItemValue{CallID: v.CallID, SessionID: v.SessionID, Owner: v.Owner, Debug: v.Debug,
 			At: time.UnixMilli(v.At).UTC(), Outcome: v.Outcome, Effects: v.Effects}

@@ -16,8 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Items gives everything that the directory of a stopped store holds to give, which must not keep an item; where only names a namespace, what
-// that one holds. The journal is replayed first. store.ErrInUse when a daemon holds the directory.
+// Items passes everything that the stopped store in the directory holds to give, or the content of one namespace if
+// only is not "". It replays the journal first. give must not keep an item. Items returns store.ErrInUse if a daemon
+// uses the directory.
 func Items(ctx context.Context, dir string, o Options, only agent.Namespace, give func(*store.Item) error) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("there is no data directory %s", dir)
@@ -41,9 +42,9 @@ func Items(ctx context.Context, dir string, o Options, only agent.Namespace, giv
 	return errors.Join(err, s.close())
 }
 
-// giver gives the items of a namespace, whose files are complete.
+// giver passes on the items of a namespace whose files are complete.
 type giver struct {
-	ctx  context.Context // of one walk, which this is all the state of
+	ctx  context.Context // of the walk
 	n    *namespace
 	give func(*store.Item) error
 }
@@ -56,6 +57,7 @@ func (g *giver) item(x store.Item) error {
 	return g.give(&x)
 }
 
+// all passes on all items in an order that Fill accepts: the namespace first, and each session before its records.
 func (g *giver) all() error {
 	n := g.n
 	n.mu.RLock()
@@ -150,7 +152,7 @@ func (g *giver) archive() error {
 func (g *giver) programs() error {
 	return g.n.files.eachProgram(func(name, _ string, intact bool) error {
 		if !intact {
-			return nil // the text is nobody's
+			return nil // the text is not what an artifact refers to
 		}
 		data, err := g.n.files.ReadFile(name)
 		if err != nil {
@@ -190,7 +192,7 @@ func (g *giver) sessions() error {
 	return nil
 }
 
-// learned gives what was learned of calls: patterns, evidence, contents, spending.
+// learned passes on what was learned from calls: patterns, evidence, contents and spending.
 func (g *giver) learned() error {
 	n := g.n
 	var items []store.Item
@@ -239,7 +241,7 @@ func (g *giver) files() error {
 }
 
 func (g *giver) audit() error {
-	// Not trimmed: the chain covers the lines of an earlier version as they are, and knows those that were erased.
+	// Lines are not trimmed, because the chain covers the exact lines of earlier versions and recognizes erased ones.
 	data, err := g.n.files.ReadFile(auditFile)
 	if err != nil && !vfs.NotExist(err) {
 		return err

@@ -23,7 +23,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// fillStore does the script of the crash tests to a store, which is then as a short life leaves it.
+// fillStore applies the script of the crash tests to a store.
 func fillStore(t testing.TB, s *testStore) {
 	t.Helper()
 	for _, step := range script(func() time.Time { return simStart }) {
@@ -67,8 +67,8 @@ func tree(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-// The paths and shapes that people and tests rely on: after a clean stop everything is there,
-// parses, and nothing is left aside.
+// After a clean stop the documented files exist and parse, and nothing was moved aside. People and tests rely on these
+// paths and schemas.
 func TestFilesAfterCleanStop(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)
@@ -111,7 +111,7 @@ func TestFilesAfterCleanStop(t *testing.T) {
 	}
 }
 
-// A deleted session's arguments and values are in no file, of whatever kind.
+// No file of any kind contains a deleted session's arguments and values.
 func TestDeletedSessionIsInNoFile(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)
@@ -125,7 +125,8 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 		}
 	}
 	check("after a stop")
-	// And at once, in a running daemon, with an archived artifact and a damaged file that was moved aside, which know the session.
+	// The same holds at once in a running daemon. An archived artifact and a damaged file that was moved aside contain
+	// the session.
 	o := testOptions(t)
 	o.Flush = -1
 	s := open(t, dir, o)
@@ -166,7 +167,7 @@ func TestDeletedSessionIsInNoFile(t *testing.T) {
 	}
 }
 
-// The archive gives everything back byte for byte.
+// Restoring from the archive brings back the same bytes.
 func TestRestoreBringsBackTheBytes(t *testing.T) {
 	t.Parallel()
 	dir, _ := filled(t)
@@ -202,7 +203,7 @@ func TestRestoreBringsBackTheBytes(t *testing.T) {
 	}
 }
 
-// One process holds the directory; the second gets an error of one line.
+// Only one process can use the directory. The second one gets an error of one line.
 func TestSecondOpenIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -214,7 +215,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	}
 }
 
-// fullFS is a directory on a disk whose free space a test sets.
+// fullFS is a directory on a disk whose free space is set by a test.
 type fullFS struct {
 	vfs.FS
 	mu   sync.Mutex
@@ -233,7 +234,8 @@ func (f *fullFS) set(free uint64) {
 	f.free = free
 }
 
-// On a full disk commits are refused before anything is done, reads go on, and the flusher takes commits again by itself.
+// On a full disk commits are refused before anything is written, reads work, and the store accepts commits again by
+// itself.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,8 +287,8 @@ func (f *renameFS) Rename(from, to string) error {
 	return f.FS.Rename(from, to)
 }
 
-// A tool that is archived while the files are being written is in one of them when the daemon is killed then: in the
-// registry, or in the archive.
+// A tool that is archived while files are written is in the registry or in the archive, but not in neither, if the
+// daemon is killed then.
 func TestArchiveWhileFilesAreWritten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -322,8 +324,8 @@ func TestArchiveWhileFilesAreWritten(t *testing.T) {
 	}
 }
 
-// Prompts and contexts that a session with debug on left in the call log are removed from the files together with values; the rest of
-// the entries stays.
+// Prompts and contexts of sessions with debug are removed from the call log together with the values. The rest of the
+// entries stays.
 func TestDebugLeavesTheFiles(t *testing.T) {
 	dir, now := t.TempDir(), simStart
 	o := testOptions(t)

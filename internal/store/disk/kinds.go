@@ -13,31 +13,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// A kind is a kind of primary file: one of those that make up a store, and cannot be made anew of others. An export holds files of these kinds, an import takes
-// them, and neither any other.
+// A kind is a kind of primary file. Primary files make up a store and cannot be derived from other files. Exports and
+// imports contain only files of these kinds.
 type kind struct {
-	// names within the directory of a namespace; those of the journal stand at the top alone
+	// matches names within the directory of a namespace; files of the journal exist only at the top
 	named func() *regexp.Regexp
-	most  int64 // bytes; 0: as many as the disk holds
+	most  int64 // largest size in bytes that an import accepts; 0 means no bound
+	// returns an error if the content is not of this kind
 	check func(f *files, name string) error
 }
 
-// Bounds of what is read as a whole, and of what is read in lines.
+// Largest sizes in bytes of files that are read as a whole, of files that are read by line, and of program texts.
 const (
 	maxWhole = 512 << 20
 	maxLines = 16 << 30
 	maxText  = 16 << 20
 )
 
-// nameParts are parts of the names of files, as slug and validID give them.
+// nameParts replaces placeholders by patterns of the names that slug, validID and stampOf return.
 var nameParts = strings.NewReplacer("SLUG", `[a-z0-9_-]{1,64}`, "ID", `[A-Za-z0-9_-]{1,128}`, "STAMP",
 	`[0-9A-Za-z._-]{1,160}`)
 
+// namedLike returns a function that compiles the pattern, with placeholders of nameParts, on first use.
 func namedLike(pattern string) func() *regexp.Regexp {
 	return lazy.Regexp(`^(?:` + nameParts.Replace(pattern) + `)$`)
 }
 
-// kinds are all of them. Of those that match a name the first counts.
+// kinds lists all kinds. The first one whose pattern matches a name applies.
 var kinds = []kind{
 	{namedLike(`policy\.json`), maxWhole,
 		formOf(func(_ string, d *policyDoc) error { _, err := decodePolicy(d.Policy); return err })},
@@ -66,7 +68,8 @@ var kinds = []kind{
 	{namedLike(`journal/[0-9]{20}\.wal`), maxWhole, isJournal},
 }
 
-// kindOf returns the kind of a file by its name below the top; nil for one of no kind. dir is the directory of its namespace, and within its name there.
+// kindOf returns the kind of a file by its name relative to the store, or nil if the name is of no kind. dir is the
+// directory of its namespace, and within is its name relative to dir.
 func kindOf(name string) (k *kind, dir, within string) {
 	dir, within = ".", name
 	if rest, ok := strings.CutPrefix(name, namespacesDir+"/"); ok {
@@ -85,7 +88,8 @@ func kindOf(name string) (k *kind, dir, within string) {
 	return nil, dir, within
 }
 
-// formOf checks that a file is a document of the type, of this schema version or an earlier one. Of a later one: *newerError.
+// formOf returns a check that a file is a document of the type D, in this schema version or an earlier one. The check
+// returns *newerError for a later version.
 func formOf[D any](check func(name string, doc *D) error) func(*files, string) error {
 	return func(f *files, name string) error {
 		data, err := f.ReadFile(name)
@@ -103,7 +107,7 @@ func formOf[D any](check func(name string, doc *D) error) func(*files, string) e
 	}
 }
 
-// current returns a document as the current schema version has it.
+// current returns a document migrated to the current schema version. It writes nothing.
 func (f *files) current(name string, data []byte) ([]byte, error) {
 	h := head{}
 	if err := json.Unmarshal(data, &h); err != nil {
@@ -118,6 +122,7 @@ func (f *files) current(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
+// isArtifact returns an error if the document is not the artifact of its file.
 func isArtifact(name string, d *artifactDoc) error {
 	if d.Artifact == nil {
 		return errors.New("holds no artifact")
@@ -139,6 +144,7 @@ func isArchivedTool(name string, d *toolDoc) error {
 	return isArchivedAt(name, archived{tool: &d.Tool})
 }
 
+// isArchivedAt returns an error if what the document holds is archived under another name.
 func isArchivedAt(name string, x archived) error {
 	if place, _, _ := strings.Cut(name, "."); place != archivePlace(x.target()) {
 		return fmt.Errorf("holds %.80q, which belongs in %s", x.target().String(), archivePlace(x.target()))
@@ -146,6 +152,7 @@ func isArchivedAt(name string, x archived) error {
 	return nil
 }
 
+// isSession returns an error if the document is not the session of its directory.
 func isSession(name string, d *sessionDoc) error {
 	if !validID(d.ID) || sessionFile(d.ID) != name {
 		return fmt.Errorf("holds the session %.80q", d.ID)
@@ -153,6 +160,7 @@ func isSession(name string, d *sessionDoc) error {
 	return nil
 }
 
+// isProgram returns an error if the text does not have the checksum in the file's name.
 func isProgram(f *files, name string) error {
 	data, err := f.ReadFile(name)
 	if err != nil {
@@ -164,13 +172,14 @@ func isProgram(f *files, name string) error {
 	return nil
 }
 
-// isJournal checks that a file holds a sound batch, or none at all.
+// isJournal checks that a file holds at least one sound batch, or was never written to.
 func isJournal(f *files, name string) error {
 	data, err := f.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	sound := strings.Trim(string(data[:min(len(data), 4096)]), "\x00") == "" // nothing was written to it
+	// It was reserved, but nothing was written to it.
+	sound := strings.Trim(string(data[:min(len(data), 4096)]), "\x00") == ""
 	_, _, err = (wal.Segment{Name: name}).Visit(data, func(lsn uint64, _ []byte) error {
 		sound = true
 		return checkLSN(lsn)
@@ -181,7 +190,7 @@ func isJournal(f *files, name string) error {
 	return err
 }
 
-// checkLSN refuses numbers of entries behind which there would soon be no other.
+// checkLSN returns an error for numbers so high that entries would soon run out of them.
 func checkLSN(lsn uint64) error {
 	if lsn >= 1<<62 {
 		return fmt.Errorf("has an entry %d", lsn)
@@ -189,6 +198,7 @@ func checkLSN(lsn uint64) error {
 	return nil
 }
 
+// checkCheckpoint returns an error if a checkpoint has impossible numbers, or names that are not valid.
 func checkCheckpoint(d *checkpointDoc) error {
 	if err := errors.Join(checkLSN(d.LSN), checkArchived(d.Unarchived)); err != nil {
 		return err
@@ -204,7 +214,8 @@ func checkCheckpoint(d *checkpointDoc) error {
 	return nil
 }
 
-// linesOf checks that a file is JSON lines: one of them decodes as T, where there is any, and none is too long to be read.
+// linesOf returns a check that a file holds JSON lines: one of them must decode as T, unless the file is empty, and
+// none may be longer than maxLine.
 func linesOf[T any](f *files, name string) error {
 	file, err := f.Open(name, false)
 	if err != nil {

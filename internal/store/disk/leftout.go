@@ -9,14 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// LeftOut are files of an archive or a directory that are left out for one reason.
+// LeftOut lists files of an archive or a directory that were left out for the same reason.
 type LeftOut struct {
 	Why   string   `json:"why"`
 	Files int      `json:"files"`
 	Names []string `json:"names"` // the first few
 }
 
-// Reasons to leave a file out.
+// Reasons for leaving a file out.
 const (
 	leftDerived = "made anew where they are needed"
 	leftKey     = "keys, which no archive may bring: put the file there by hand, mode 0600"
@@ -25,7 +25,7 @@ const (
 	leftUnknown = "of no kind that this recurgentd knows"
 )
 
-// leftOuts collects what is left out, by reason.
+// leftOuts collects files that are left out, by reason.
 type leftOuts []LeftOut
 
 func (l *leftOuts) add(why, name string) {
@@ -41,7 +41,7 @@ func (l *leftOuts) add(why, name string) {
 	}
 }
 
-// whyLeft returns why a file of no kind is left out.
+// whyLeft returns the reason for leaving out a file that is of no kind.
 func whyLeft(name string) string {
 	_, _, within := kindOf(name)
 	base := path.Base(within)

@@ -8,15 +8,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// figures is what Stats say of an idle namespace.
+// figures is what Stats needs to know of an idle namespace.
 type figures struct {
 	Tools     int64          `json:"tools"`
 	Artifacts map[string]int `json:"artifacts,omitempty"` // by lifecycle state
 	FileBytes int64          `json:"file_bytes"`
-	Files     *store.Bytes   `json:"files,omitempty"` // what they count as; nil in a checkpoint of an earlier version
+	// bytes of the files as shares count them; nil in checkpoints of earlier versions
+	Files *store.Bytes `json:"files,omitempty"`
 }
 
-// taken is what an idle namespace takes; ok is false where its checkpoint does not say.
+// taken returns the bytes that an idle namespace takes. ok is false if its checkpoint does not record them.
 func (at *checkpointed) taken() (b store.Bytes, ok bool) {
 	if at == nil || at.Stored == nil || at.Figures == nil || at.Figures.Files == nil {
 		return b, false
@@ -26,7 +27,7 @@ func (at *checkpointed) taken() (b store.Bytes, ok bool) {
 	return b, true
 }
 
-// figures returns those of a namespace in use. The caller holds shared.mu.
+// figures returns the figures of a namespace in use. The caller holds shared.mu.
 func (n *namespace) figures() *figures {
 	files := n.streams.owners.All
 	f := &figures{Tools: int64(n.catalog.ranking.Tools()), Artifacts: map[string]int{}, FileBytes: n.streams.sums.All,
@@ -39,16 +40,17 @@ func (n *namespace) figures() *figures {
 	return f
 }
 
-// life is what is known of a namespace as a whole, whether it is in use or idle. Guarded by shared.mu.
+// life is what is recorded of a namespace as a whole, in use or idle. It is guarded by shared.mu.
 type life struct {
-	Created time.Time  `json:"created_at,omitzero"`
-	Due     *time.Time `json:"due,omitempty"` // see store.NamespaceInfo; nil: since it was last expired it changed
+	Created time.Time `json:"created_at,omitzero"`
+	// see store.NamespaceInfo; nil if the namespace has changed since it was last expired
+	Due *time.Time `json:"due,omitempty"`
 }
 
-// errErased is what an erased namespace answers.
+// errErased is returned by operations on an erased namespace.
 var errErased = fmt.Errorf("%w: the namespace was deleted", store.ErrGone)
 
-// broken returns errErased once the namespace is erased.
+// broken returns errErased if the namespace was erased, and nil otherwise.
 func (n *namespace) broken() error {
 	if n.gone.Load() {
 		return errErased
@@ -56,8 +58,8 @@ func (n *namespace) broken() error {
 	return nil
 }
 
-// forget empties an erased namespace, for those who hold it still: what is not in memory is refused by its files. The caller holds
-// sequencer.mu and shared.mu.
+// forget empties an erased namespace for callers that still hold it. Data that is not in memory cannot be read either,
+// because its files return errErased. The caller holds sequencer.mu and shared.mu.
 func (n *namespace) forget() {
 	n.gone.Store(true)
 	n.members.Erase(n.name)

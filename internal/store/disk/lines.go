@@ -7,10 +7,11 @@ import (
 	"io"
 )
 
-// maxLine is how long a line may be in a file that is imported: longer ones no call leaves.
+// maxLine is the longest line in bytes that an imported file may have. No call leaves longer ones.
 const maxLine = 256 << 20
 
-// eachLine visits the lines of a file in order, with their lengths. A line that is longer than maxLine comes cut off there.
+// eachLine calls visit with the lines of a file in order, and their lengths. Lines longer than maxLine are truncated. A
+// line is valid until visit returns.
 func eachLine(f io.ReaderAt, size int64, visit func(line []byte, length int64)) error {
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 256<<10)
 	var line []byte

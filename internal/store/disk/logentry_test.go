@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
-// fill sets every field that reflection reaches to something that is not zero.
+// fill sets every field that reflection can reach to a value other than zero.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -79,7 +79,7 @@ func TestAppendLog(t *testing.T) {
 	}
 }
 
-// A warm call's entry is encoded with few allocations: the entry, what waits for the call log, and the outcome.
+// Encoding a warm call's entry allocates little: the entry, what waits for the call log, and the outcome.
 func TestEncodeCallAllocations(t *testing.T) {
 	c := warm("sess_w000", 1, time.Now())
 	encode := func() {

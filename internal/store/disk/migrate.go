@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// migrationError says why a document of an older version cannot be brought up to date.
+// migrationError is the reason why a document of an older version cannot be migrated.
 type migrationError struct{ err error }
 
 func (e *migrationError) Error() string { return "migration: " + e.err.Error() }
 func (e *migrationError) Unwrap() error { return e.err }
 
-// migrate brings a document of an older schema version up to date. The old text is kept in backup/ first.
+// migrate migrates a document to the current schema version and replaces its file. The old text is kept in backup/.
 func (f *files) migrate(name string, data []byte, version int) ([]byte, error) {
 	next, err := migrateDocument(name, data, version)
 	if err != nil {
@@ -33,12 +33,12 @@ func (f *files) migrate(name string, data []byte, version int) ([]byte, error) {
 	return next, f.Replace(name, next)
 }
 
+// backupDir holds the old texts of migrated documents.
 const backupDir = "backup"
 
-// migrateDocument applies the steps from a version to the current one; step i leads from version i to i+1.
+// migrateDocument applies the steps from a version to the current one. Step i leads from version i to i+1.
 //
-// Documents of version 0 are those of seed 001: they have no schema_version, or 0, and artifacts have no code in their
-// generations.
+// Documents of version 0 have no schema_version, or 0, and their artifacts have no code in the generations.
 func migrateDocument(name string, data []byte, version int) ([]byte, error) {
 	migrations := []func(name string, doc map[string]json.RawMessage) error{migrate0}
 	if version < 0 {
@@ -57,7 +57,7 @@ func migrateDocument(name string, data []byte, version int) ([]byte, error) {
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// migrate0 puts the code of an artifact into its only generation.
+// migrate0 moves the code of an artifact into its only generation.
 func migrate0(name string, doc map[string]json.RawMessage) error {
 	if !strings.HasPrefix(name, "tools/") || doc["method_name"] == nil || doc["current_generation"] != nil {
 		return nil
@@ -88,7 +88,7 @@ func migrate0(name string, doc map[string]json.RawMessage) error {
 	return nil
 }
 
-// firstGeneration makes a generation of an artifact's own fields.
+// firstGeneration returns a generation with the artifact's own fields.
 func firstGeneration(a *agent.Artifact) agent.Generation {
 	g := agent.Generation{}
 	if len(a.Generations) > 0 && a.Generations[0] != nil {

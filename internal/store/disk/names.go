@@ -8,10 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Ids and names in documents and entries become names of files. An archive may hold any: those that no store gives are refused where they are
-// read, so that nothing else below the directory is opened or removed in the place of a file.
+// Ids and names in documents and entries become file names. An archive may contain anything. Names that no store gives
+// are refused when they are read, so that no other file below the directory is opened or removed.
 
-// checkNames refuses an entry that names a file which the store would not.
+// checkNames returns an error if the entry names a file that a store would not.
 func (e *entry) checkNames() error {
 	if e.Session != "" && !validID(e.Session) {
 		return badID(e.Session)
@@ -50,7 +50,7 @@ func (e *entry) checkNames() error {
 
 func badID(id string) error { return fmt.Errorf("%.80q cannot be an id", id) }
 
-// checkArchived refuses names of files that are not in the archive.
+// checkArchived returns an error if a name is not that of a file in the archive.
 func checkArchived(names []string) error {
 	for _, name := range names {
 		if !fs.ValidPath(name) || !strings.HasPrefix(name, archiveDir+"/") {
@@ -60,7 +60,7 @@ func checkArchived(names []string) error {
 	return nil
 }
 
-// checkFiles refuses a document of files with a file that has no name.
+// checkFiles returns an error if an id in the document cannot be a file name.
 func checkFiles(doc *filesDoc) error {
 	for i := range doc.Files {
 		if !validID(doc.Files[i].ID) {

@@ -14,19 +14,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// namespace is what one namespace holds. Each part implements its share of store.Namespace.
+// namespace holds the data of one namespace. Each part implements its share of store.Namespace.
 type namespace struct {
 	*shared
 	store     *Store
 	name      agent.Namespace
 	sequencer *sequencer
 	flusher   *flusher
-	root      *files // of the store
-	files     *files // of the namespace
+	root      *files // files of the store
+	files     *files // files of the namespace
 	batch     batch
 
-	exists atomic.Bool // its directories are there, and the checkpoint knows it
-	gone   atomic.Bool // it was erased
+	exists atomic.Bool // the directories exist and the checkpoint names the namespace
+	gone   atomic.Bool // the namespace was erased
 	life   life        // guarded by shared.mu
 
 	*sessions
@@ -46,10 +46,10 @@ type namespace struct {
 	*retention
 }
 
-// namespacesDir has the directories of the namespaces beside the default one.
+// namespacesDir holds the directories of the namespaces, except the default one.
 const namespacesDir = "ns"
 
-// namespaceDir is the directory of a namespace.
+// namespaceDir returns the directory of a namespace, relative to that of the store.
 func namespaceDir(name agent.Namespace) string {
 	if name == agent.DefaultNamespace {
 		return "."
@@ -57,7 +57,8 @@ func namespaceDir(name agent.Namespace) string {
 	return path.Join(namespacesDir, string(name))
 }
 
-// journalName is how a namespace is named in the journal: the default one as in journals of earlier versions.
+// journalName returns the name of a namespace as it is written to the journal: "" for the default one, as in earlier
+// versions.
 func journalName(name agent.Namespace) agent.Namespace {
 	if name == agent.DefaultNamespace {
 		return ""
@@ -65,6 +66,7 @@ func journalName(name agent.Namespace) agent.Namespace {
 	return name
 }
 
+// newNamespace creates the parts of a namespace. It reads nothing; see load.
 func newNamespace(s *Store, name agent.Namespace) *namespace {
 	n := &namespace{shared: s.shared, store: s, name: name, sequencer: s.sequencer, flusher: s.flusher, root: s.root,
 		files: s.root}
@@ -93,13 +95,13 @@ func newNamespace(s *Store, name agent.Namespace) *namespace {
 	return n
 }
 
-// held lists the documents that are held in memory whole.
+// held returns the documents that are held in memory in full.
 func (n *namespace) held() []*held {
 	return []*held{&n.policies.doc, &n.catalog.registry, &n.catalog.index, &n.patterns.doc, &n.evidence.doc,
 		&n.contents.doc, &n.streams.doc, &n.connections.doc, &n.spending.doc}
 }
 
-// layOut makes the directories, and removes what was being written when the store last stopped.
+// layOut creates the directories and removes temporary files that were left when the store last stopped.
 func (n *namespace) layOut() error {
 	if n.name != agent.DefaultNamespace {
 		if err := n.root.makeDir(namespaceDir(n.name)); err != nil {
@@ -117,24 +119,24 @@ func (n *namespace) layOut() error {
 	return n.files.Clean()
 }
 
-// checkpointed is what a checkpoint says of a namespace: the logs of lines have what entries behind the checkpoint
-// brought only beyond these places.
+// checkpointed is what a checkpoint records of a namespace. Lines after the recorded places come from entries after the
+// checkpoint.
 type checkpointed struct {
 	Calls     jsonl.Place `json:"calls"`
 	Values    jsonl.Place `json:"values"`
 	Audit     int64       `json:"audit_bytes"`
-	AuditHead *chain.Head `json:"audit_head,omitempty"` // of the chain at that place; nil: it has not begun
-	Sessions  int64       `json:"sessions"`             // how many there are; -1: not counted
+	AuditHead *chain.Head `json:"audit_head,omitempty"` // of the chain at that place; nil if it has not begun
+	Sessions  int64       `json:"sessions"`             // number of sessions; -1 if they were not counted
 
-	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that are to go
+	Unarchived []string `json:"unarchived,omitempty"` // files of the archive that must be removed
 
 	life
-	Figures *figures   `json:"figures,omitempty"` // nil in a checkpoint of an earlier version
-	Stored  *storedDoc `json:"stored,omitempty"`  // likewise, or where something was damaged
+	Figures *figures   `json:"figures,omitempty"` // nil in checkpoints of earlier versions
+	Stored  *storedDoc `json:"stored,omitempty"`  // nil in checkpoints of earlier versions and if something was damaged
 }
 
-// load reads what is held in memory whole, and opens the logs of lines. at is nil when there is no checkpoint. It
-// reports whether a document was corrupt.
+// load reads the documents that are held in memory and opens the line logs. at is nil if no checkpoint names the
+// namespace. load reports whether a document was corrupt.
 func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	for _, part := range []interface{ load() (bool, error) }{n.catalog, n.policies, n.patterns, n.evidence, n.contents,
 		n.streams, n.connections, n.spending} {
@@ -171,12 +173,12 @@ func (n *namespace) load(at *checkpointed) (corrupt bool, err error) {
 	return corrupt, n.files.removeAll(at.Unarchived)
 }
 
-// newEntry starts an entry of something else than a call.
+// newEntry returns an entry for a change other than a call.
 func (n *namespace) newEntry() *entry {
 	return &entry{NS: journalName(n.name), At: n.now().UnixMilli(), planned: &planned{namespace: n}}
 }
 
-// commit makes the entry durable and applies it. The first one of a namespace makes the namespace.
+// commit makes the entry durable and applies it. The first commit of a namespace creates the namespace.
 func (n *namespace) commit(ctx context.Context, c *commit) error {
 	if err := n.make(); err != nil {
 		return err
@@ -188,7 +190,8 @@ func (n *namespace) commit(ctx context.Context, c *commit) error {
 	return err
 }
 
-// make makes the namespace, if it does not exist.
+// make creates the namespace if it does not exist. It returns errErased if it was erased, and store.ErrReadOnly if the
+// directories cannot be created.
 func (n *namespace) make() error {
 	if err := n.broken(); err != nil {
 		return err

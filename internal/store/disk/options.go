@@ -12,28 +12,29 @@ import (
 
 // Options configures a Store. Start from DefaultOptions.
 type Options struct {
-	Now    func() time.Time // the clock of retention and expiry
-	Logger zerolog.Logger   // what a person should know: files moved aside, a full disk
-	FS     vfs.FS           // nil: the directory's own
+	Now    func() time.Time // the clock for retention and expiry; required
+	Logger zerolog.Logger   // receives what an operator should know, such as damaged files or a full disk
+	FS     vfs.FS           // nil means the file system of the directory
 
-	// Interval is how long the journal entry of a call may wait for its sync: a power cut takes at most the calls of the last interval, the
-	// newest ones. 0: each is synced before it is acknowledged, as adoptions and all other changes always are.
+	// Interval is how long the journal entry of a call may wait for its sync. A power cut loses at most the calls of
+	// the last interval. With 0, each call is synced before it is acknowledged. Adoptions and all other changes, except
+	// settlements of model requests, are always synced first.
 	Interval time.Duration
 
-	Flush      time.Duration // how far the files may be behind; negative: they follow only Sync and Close
-	Checkpoint time.Duration // how long the journal may keep entries, and usage figures be behind
-	Segment    int64         // bytes of a journal segment; two full ones cause a checkpoint
-	LogSegment int64         // bytes of a segment of the call log and of the values
-	LogBytes   int64         // bytes of the call log, above which its oldest segment is dropped
-	Reserve    uint64        // free bytes on disk below which the store takes no writes
-	Sessions   uint64        // bytes of sessions held in memory beside those in use
-	Artifacts  uint64        // bytes of artifacts held in memory beside those in use
+	Flush      time.Duration // how far the files may lag; negative means that only Sync and Close write them
+	Checkpoint time.Duration // how long the journal may keep entries, and usage figures may lag
+	Segment    int64         // size of a journal segment in bytes; two full ones trigger a checkpoint
+	LogSegment int64         // size of a segment of the call log or of the values, in bytes
+	LogBytes   int64         // bytes of the call log above which its oldest segments are dropped
+	Reserve    uint64        // free bytes on disk below which the store accepts no writes
+	Sessions   uint64        // bytes of sessions cached in memory in addition to those in use
+	Artifacts  uint64        // bytes of artifacts cached in memory in addition to those in use
 
-	recount bool         // ignore the sums in the checkpoint
-	order   *locks.Order // panics when locks are taken in the wrong order; nil checks nothing
+	recount bool         // ignore the byte counts in the checkpoint and count again
+	order   *locks.Order // panics on a wrong lock order; nil checks nothing
 }
 
-// DefaultOptions returns the options of a daemon.
+// DefaultOptions returns the options of a daemon. Builds with the race detector check the order of locks.
 func DefaultOptions() Options {
 	o := Options{
 		Now: time.Now, Logger: zerolog.Nop(), Flush: time.Second, Checkpoint: time.Minute, Segment: 8 << 20,
@@ -46,7 +47,7 @@ func DefaultOptions() Options {
 	return o
 }
 
-// maxInterval bounds Options.Interval: the files follow the journal after a second.
+// maxInterval bounds Options.Interval, because the files follow the journal after a second.
 const maxInterval = time.Second
 
 func (o *Options) validate() error {

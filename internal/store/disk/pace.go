@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// longestRest bounds how far the files can be behind, and what waits in memory to be written.
+// longestRest bounds how far the files can lag, and thus how much waits in memory.
 const longestRest = 10 * time.Second
 
-// pace makes rounds until ctx ends: one each interval, and one at each kick. After a round it rests three times as long as that took. The
-// disk is also that of the journal: without the rest the files of one owner's thousand busy sessions, which are never all written, made
-// every commit wait ten milliseconds or more.
+// pace calls round until ctx ends: once each interval, and at each kick. After a round it rests three times as long as
+// the round took, because the journal is on the same disk. Without the rest, the files of one owner's thousand busy
+// sessions, which never ran out of changes, made every commit wait ten milliseconds or more.
 func pace(ctx context.Context, interval time.Duration, kick <-chan struct{}, round func(kicked bool)) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Rounds begin at their interval, or at once when they are asked for; after a long one the disk is left to others three times as long,
-// whoever asks, but not for ever.
+// Rounds begin at the interval, or at once when requested. After a long round the disk is idle for three times as long,
+// up to a bound, even if another round is requested.
 func TestPace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		took   time.Duration
-		kicked bool // all the time
+		kicked bool // another round is always requested
 		want   []time.Duration
 	}{
 		"short":            {0, false, []time.Duration{1000, 2000, 3000}},

@@ -7,18 +7,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// pager collects a page.
+// pager collects a page of a history.
 type pager struct {
 	q       *store.HistoryQuery
 	page    *store.HistoryPage
 	last    int // seq of the last record in the page
 	seen    int // seq of the last record that was read
-	scanned int // records that were read
+	scanned int // number of records read
 	size    int // bytes of the records in the page
 
-	damaged int // lines that cannot be read; they do not hide the others
+	damaged int // number of lines that cannot be read; they are skipped
 
-	needles [][]byte // what a line must contain to be selected
+	needles [][]byte // texts that a selected line must contain
 }
 
 func newPager(q *store.HistoryQuery, page *store.HistoryPage) *pager {
@@ -32,8 +32,8 @@ func newPager(q *store.HistoryQuery, page *store.HistoryPage) *pager {
 	return p
 }
 
-// excludes reports whether the line is certainly not selected, without decoding it: a name is missing, and nothing could
-// spell it in another way, or its time is outside the query's.
+// excludes reports whether the line is certainly not selected, without decoding it: its time is outside the query's, or
+// it lacks a name and has no escapes that could spell the name.
 func (p *pager) excludes(line []byte) bool {
 	for _, needle := range p.needles {
 		if !bytes.Contains(line, needle) && !bytes.Contains(line, []byte(`\u`)) {
@@ -47,7 +47,7 @@ func (p *pager) excludes(line []byte) bool {
 	return ok && (at.Before(p.q.Since) || !p.q.Until.IsZero() && !at.Before(p.q.Until))
 }
 
-// add takes a line and reports whether the page is full and complete.
+// add adds a line if it is selected, and reports whether the page is complete.
 func (p *pager) add(line []byte) (full bool) {
 	if p.q.Scan > 0 && p.scanned == p.q.Scan {
 		p.page.Next = p.seen
@@ -80,8 +80,8 @@ func (p *pager) add(line []byte) (full bool) {
 	return false
 }
 
-// seqOf returns a record's seq, without decoding the record where it stands as the store writes it; 0 for a line that is
-// no record.
+// seqOf returns a record's seq, or 0 if the line is not a record. It does not decode the record if the seq is where the
+// store writes it.
 func seqOf(line []byte) int {
 	if i := bytes.Index(line, []byte(`"seq":`)); i >= 0 {
 		n, digits := 0, 0

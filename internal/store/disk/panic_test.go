@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// inBackground does what one client asks for. A panic that reaches the client comes back as an error.
+// inBackground calls do in a goroutine. A panic that reaches it is returned as an error.
 func inBackground(do func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -40,7 +40,7 @@ func answer(t *testing.T, done <-chan error) error {
 	}
 }
 
-// A panic in planning one commit refuses that one. Those that wait beside it are made durable.
+// A panic while planning one commit refuses only that commit. Others that wait are committed.
 func TestPanicInPlanningRefusesOneCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), testOptions(t))
@@ -84,8 +84,8 @@ func waiting(t *testing.T, s *testStore, n int) {
 	t.Fatalf("%d commits never waited", n)
 }
 
-// A panic in applying leaves memory in doubt: the store is no longer ready, everybody who waits gets an error, the
-// files stay as they were, and the next start has what the journal took.
+// A panic while applying a batch leaves memory in doubt. The store is no longer ready, all waiting commits fail, the
+// files do not change, and the next start has what the journal accepted.
 func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +128,8 @@ func TestPanicInApplyingMakesTheStoreUnready(t *testing.T) {
 	}
 }
 
-// A panic of the file system counts as a failed write: refused, and taken again once a new segment is there.
+// A panic of the file system counts as a failed write. The commit is refused, and commits are accepted again once there
+// is a new segment.
 func TestPanicInWritingIsAFailedWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A tool is written again when its contract was set anew in any part, and not when only its use was counted.
+// A tool's document is written again if any part of its contract was set again, but not if only its usage figures
+// changed.
 func TestSameContract(t *testing.T) {
 	t.Parallel()
 	text := func(s string) json.RawMessage { return json.RawMessage(s) }
@@ -41,7 +42,7 @@ func TestSameContract(t *testing.T) {
 	}
 }
 
-// The time of a line is an upper bound of when it was written; a line without a time has none.
+// The time of a line is an upper bound of when it was appended. A line without a time has none.
 func TestLineTimes(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -61,7 +62,7 @@ func TestLineTimes(t *testing.T) {
 	}
 }
 
-// An artifact counts in the cache with all that is stored of calls and programs.
+// An artifact's weight in the cache covers its programs and what is stored of calls.
 func TestArtifactWeight(t *testing.T) {
 	t.Parallel()
 	none := (&artifact{}).weight()
@@ -81,7 +82,7 @@ func TestArtifactWeight(t *testing.T) {
 	}
 }
 
-// The seq of a record is read from where the store writes it, and from anywhere else where that cannot be trusted.
+// The seq of a record is read from where the store writes it. If it cannot be trusted there, the record is decoded.
 func TestSeqOf(t *testing.T) {
 	t.Parallel()
 	far := strings.Repeat(" ", 300)
@@ -100,7 +101,7 @@ func TestSeqOf(t *testing.T) {
 	}
 }
 
-// Options that a store cannot work with are refused by name.
+// Options that a store cannot work with are refused, and the error names them.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

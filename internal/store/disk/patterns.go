@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxPatterns bounds the pattern events of all roles together; the roles that went longest without one lose theirs.
+// maxPatterns bounds the pattern events of all roles together. Above it, the roles without an event for the longest
+// time lose theirs.
 const maxPatterns = 20_000
 
 // patterns is the part that holds the pattern events.
@@ -18,7 +19,7 @@ type patterns struct {
 	n *namespace
 
 	roles map[string][]agent.PatternEvent // oldest first; guarded by shared.mu, as all below
-	count int
+	count int                             // number of events of all roles
 	doc   held
 }
 
@@ -50,7 +51,7 @@ func (p *patterns) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// add adds an event. The caller holds shared.mu, as of the next two methods.
+// add adds an event. The caller holds shared.mu, as in the next two methods.
 func (p *patterns) add(e *agent.PatternEvent) {
 	events := append(p.roles[e.Role], *e)
 	p.count++
@@ -65,7 +66,7 @@ func (p *patterns) add(e *agent.PatternEvent) {
 	}
 }
 
-// thin drops the roles that went longest without an event until a tenth of the room is free.
+// thin drops the events of the roles that went without one for the longest time, until a tenth of the room is free.
 func (p *patterns) thin() {
 	newest := func(role string) string { e := p.roles[role]; return e[len(e)-1].Timestamp }
 	roles := slices.SortedFunc(maps.Keys(p.roles), func(a, b string) int {
@@ -81,7 +82,7 @@ func (p *patterns) thin() {
 	}
 }
 
-// forget drops a session's events.
+// forget drops the events of a session.
 func (p *patterns) forget(session string) {
 	for role, events := range p.roles {
 		kept := slices.DeleteFunc(slices.Clone(events),

@@ -19,13 +19,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// pipelined opens a store with sessions and a program, for calls whose syncs nothing but the calls decides.
+// pipelined opens a store with sessions and a program. Nothing but its calls causes syncs.
 func pipelined(t *testing.T, f vfs.FS, sessions int) *testStore {
 	t.Helper()
 	o := simOptions(t, nil, time.Now)
 	o.FS = f
 	if _, gated := f.(*gatedFS); gated {
-		o.Segment = 1 << 20 // a new segment would wait for the gate
+		o.Segment = 1 << 20 // starting a new segment would wait for the gate
 	}
 	s, err := openStore(t, "sim", o)
 	if err != nil {
@@ -44,7 +44,7 @@ func pipelined(t *testing.T, f vfs.FS, sessions int) *testStore {
 	return s
 }
 
-// begin commits a warm call, and returns when it has its place in the order. done receives what CommitCall returns.
+// begin commits a warm call and returns when it has its place in the order. done receives the result of CommitCall.
 func begin(s *testStore, session, id string) (done <-chan error) {
 	ordered, result := make(chan struct{}), make(chan error, 1)
 	c := lateCommit(session, id, simStart)
@@ -59,8 +59,9 @@ func begin(s *testStore, session, id string) (done <-chan error) {
 	}
 }
 
-// TestPipelinedPowerCut cuts the power after every operation, while calls of a session follow each other before they are durable: each session
-// holds a beginning of its calls without gaps, with all that were acknowledged, its context is that after its last call, and counters agree.
+// TestPipelinedPowerCut cuts the power after every operation while calls of a session follow each other before they are
+// durable. Each session has a prefix of its calls without gaps and with all acknowledged ones, its context is that
+// after its last call, and counters agree.
 func TestPipelinedPowerCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the order of goroutines")
@@ -117,7 +118,8 @@ func TestPipelinedPowerCut(t *testing.T) {
 
 func callName(session, n int) string { return fmt.Sprintf("call_%02d_%02d", session, n) }
 
-// checkPipelined compares what a power cut left of the sessions' calls with each other, and with what was acknowledged.
+// checkPipelined compares what a power cut left of the sessions' calls with what was acknowledged, and checks that it
+// is consistent.
 func checkPipelined(t *testing.T, s *testStore, sessions int, acknowledged map[string]bool, what string) {
 	t.Helper()
 	total := int64(0)
@@ -125,7 +127,7 @@ func checkPipelined(t *testing.T, s *testStore, sessions int, acknowledged map[s
 		id := fmt.Sprint("sess_", i)
 		records := storetest.Records(t, s, id)
 		if i == 0 {
-			records = records[1:] // the one that brought the program
+			records = records[1:] // the call that brought the program
 		}
 		last := ""
 		for n, r := range records {
@@ -156,8 +158,8 @@ func checkPipelined(t *testing.T, s *testStore, sessions int, acknowledged map[s
 	}
 }
 
-// The files hold nothing of a call that came while they were being written, and whose entry is not durable: a power cut would leave its session
-// with a call that the rest of the store does not know.
+// The files contain nothing of a call that is committed while they are written and is not durable. Otherwise a power
+// cut could leave a session with a call that the rest of the store does not know.
 func TestFilesWaitForTheJournal(t *testing.T) {
 	t.Parallel()
 	f := newGated()
@@ -169,11 +171,11 @@ func TestFilesWaitForTheJournal(t *testing.T) {
 	open, late := func() {}, (<-chan error)(nil)
 	f.renamed = func(to string) {
 		switch to {
-		case "tools/calculator/add.json": // the session is next
+		case "tools/calculator/add.json": // the session is written next
 			open = f.close()
 			late = begin(s, "sess_0", callName(0, 1))
 		case checkpointFile:
-			open() // else the journal could not be cut
+			open() // otherwise the journal could not be cut
 		}
 	}
 	if err := s.checkpoint(); err != nil {
@@ -197,7 +199,7 @@ func TestFilesWaitForTheJournal(t *testing.T) {
 		}
 		acknowledged := map[string]bool{callName(0, 0): true}
 		if n == len(f.Ops()) {
-			acknowledged[callName(0, 1)] = true // the second checkpoint has it
+			acknowledged[callName(0, 1)] = true // the second checkpoint includes it
 		}
 		checkPipelined(t, left, 1, acknowledged, fmt.Sprintf("power cut after operation %d (%s)", n,
 			opText(f.Ops(), n)))
@@ -205,11 +207,11 @@ func TestFilesWaitForTheJournal(t *testing.T) {
 	}
 }
 
-// gatedFS holds syncs of the journal back while it is closed.
+// gatedFS blocks syncs of the journal while it is closed.
 type gatedFS struct {
 	*vfstest.FS
 	gate    *atomic.Pointer[chan struct{}]
-	renamed func(to string) // is called after a file got its name
+	renamed func(to string) // called after a file got its name
 }
 
 func newGated() *gatedFS { return &gatedFS{FS: vfstest.New(), gate: &atomic.Pointer[chan struct{}]{}} }
@@ -248,8 +250,8 @@ func (f *gatedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// Calls that follow each other in one session share a sync: each has its place in the order while the first one's sync is under way. None
-// returns before it is durable, and who shows others what it reads waits as long.
+// Successive calls of one session share a sync: each gets its place in the order while the first one's sync is in
+// progress. None of them returns before it is durable, and Settled waits as long.
 func TestPipelinedCallsShareASync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,7 +262,7 @@ func TestPipelinedCallsShareASync(t *testing.T) {
 		var calls []<-chan error
 		for n := range 5 {
 			calls = append(calls, begin(s, "sess_0", callName(0, n)))
-			synctest.Wait() // for the first one's sync to be under way
+			synctest.Wait() // until the first one's sync is in progress
 		}
 		if values, err := s.Context(t.Context(), "sess_0"); err != nil || string(values["last"]) != `"call_00_04"` {
 			t.Errorf("the next call would see the context %s, %v", values["last"], err)
@@ -292,8 +294,9 @@ func TestPipelinedCallsShareASync(t *testing.T) {
 	})
 }
 
-// A sync that fails once costs nothing: what it was for is written to a new segment. While syncs go on failing each call whose entry is not
-// durable fails, also those that follow, and nobody is shown what they did. The store recovers by itself, and then has what it held.
+// A single failed sync has no consequences: its entries are written to a new segment. While syncs keep failing, each
+// call that is not durable fails, including later ones, and Settled returns an error. The store recovers by itself and
+// has all that it had.
 func TestPipelinedSyncFails(t *testing.T) {
 	t.Parallel()
 	f := vfstest.New()

@@ -9,18 +9,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// batch is what the entries of a batch before the one in turn change in a namespace, which readers do not see yet. It
-// is guarded by sequencer.mu.
+// batch holds what earlier entries of the current batch change in a namespace and readers do not see yet. It is guarded
+// by sequencer.mu.
 type batch struct {
 	sessions  []sessionSize
 	artifacts []*artifact
 	tools     []*agent.Tool
-	contexts  []plannedContext
-	created   []string   // ids of sessions
-	head      chain.Head // of the audit trail; it has not begun while the batch has no entry
+	contexts  []plannedContext // changes of session contexts
+	created   []string         // ids of the sessions that the batch creates
+	head      chain.Head       // of the audit trail; it has not begun while no entry of the batch is linked
 }
 
-// sessionSize is a session with the number of records that it has after what is planned.
+// sessionSize is a session and the number of its records, planned ones included.
 type sessionSize struct {
 	session *session
 	records int
@@ -32,6 +32,7 @@ type plannedContext struct {
 	change  *agent.ContextChange
 }
 
+// reset empties the batch and keeps its buffers. It clears those that would keep sessions from being freed.
 func (b *batch) reset() {
 	clear(b.sessions)
 	clear(b.contexts)
@@ -39,7 +40,7 @@ func (b *batch) reset() {
 		created: b.created[:0]}
 }
 
-// batchMark is how much a batch held at a moment.
+// batchMark records how much a batch held at some point.
 type batchMark struct {
 	artifacts, tools, contexts int
 	head                       chain.Head
@@ -49,14 +50,15 @@ func (b *batch) mark() batchMark {
 	return batchMark{len(b.artifacts), len(b.tools), len(b.contexts), b.head}
 }
 
-// undo takes back what was planned since the mark. Sessions that are held since stay: that changes nothing.
+// undo removes what was planned since the mark. Sessions held since then stay, which is harmless.
 func (b *batch) undo(to batchMark) {
 	b.artifacts, b.tools, b.contexts, b.head = b.artifacts[:to.artifacts], b.tools[:to.tools], b.contexts[:to.contexts],
 		to.head
 }
 
-// session returns the session that earlier entries of the batch change, or nil. It must be that very one: a checkpoint
-// may have handed it to the cache, and the cache may have dropped it, so that another lookup would read its file.
+// session returns the session that earlier entries of the batch change, or nil. Later entries must change the same
+// value: a checkpoint may have handed it to the cache and the cache may have dropped it, and another lookup would read
+// its file.
 func (b *batch) session(id string) *session {
 	for i := range b.sessions {
 		if b.sessions[i].session.id == id {
@@ -66,24 +68,25 @@ func (b *batch) session(id string) *session {
 	return nil
 }
 
-// hold keeps a session for the rest of the batch.
+// hold keeps a session in the batch.
 func (b *batch) hold(x *session) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	b.sessions = append(b.sessions, sessionSize{x, x.size})
 }
 
-// records points to the number of records that a held session has after what is planned.
+// records returns a pointer to the number of records of a held session, planned ones included.
 func (b *batch) records(x *session) *int {
 	for i := range b.sessions {
 		if b.sessions[i].session == x {
 			return &b.sessions[i].records
 		}
 	}
-	panic("a session that the batch does not hold") // plan holds each session before it plans a record of it
+	// It cannot happen: planSession holds each session before a record is planned.
+	panic("a session that the batch does not hold")
 }
 
-// artifact returns the last planned state of an artifact, or nil.
+// artifact returns the last planned state of an artifact, or nil if none is planned.
 func (b *batch) artifact(k artifactKey) *artifact {
 	for _, x := range slices.Backward(b.artifacts) {
 		if x.key == k {
@@ -93,7 +96,7 @@ func (b *batch) artifact(k artifactKey) *artifact {
 	return nil
 }
 
-// plannedArtifact returns the artifact as it is after what is planned, or nil.
+// plannedArtifact returns the artifact with the planned changes, or nil if there is none.
 func (n *namespace) plannedArtifact(k artifactKey) (*agent.Artifact, error) {
 	var err error
 	x := n.batch.artifact(k)
@@ -111,7 +114,7 @@ func (n *namespace) plannedArtifact(k artifactKey) (*agent.Artifact, error) {
 	return x.a, nil
 }
 
-// plannedTool returns the tool as it is after what is planned, or nil.
+// plannedTool returns the tool with the planned changes, or nil if there is none.
 func (n *namespace) plannedTool(role string) *agent.Tool {
 	for _, t := range slices.Backward(n.batch.tools) {
 		if t.Role == role {
@@ -123,7 +126,7 @@ func (n *namespace) plannedTool(role string) *agent.Tool {
 	return n.catalog.ranking.Tool(role)
 }
 
-// plan works out what an entry changes, without changing it.
+// plan computes the changes of an entry without applying them.
 func (n *namespace) plan(e *entry) error {
 	if e.Create == nil && (e.Record != nil || e.Context != nil) {
 		if err := n.planSession(e); err != nil {
@@ -170,6 +173,7 @@ func (n *namespace) plan(e *entry) error {
 	return nil
 }
 
+// planSession finds the session of an entry and keeps it for the rest of the batch.
 func (n *namespace) planSession(e *entry) error {
 	x := n.batch.session(e.Session)
 	if x == nil {
@@ -186,7 +190,7 @@ func (n *namespace) planSession(e *entry) error {
 	return nil
 }
 
-// planDecided refuses an entry with a change that was decided on another state of its artifact.
+// planDecided returns store.ErrConflict if a change was decided on another state of its artifact.
 func (n *namespace) planDecided(e *entry) error {
 	for i := range e.Artifacts {
 		change := &e.Artifacts[i]
@@ -204,6 +208,7 @@ func (n *namespace) planDecided(e *entry) error {
 	return nil
 }
 
+// planArtifacts computes the next state of each changed artifact.
 func (n *namespace) planArtifacts(e *entry) error {
 	for _, change := range e.Artifacts {
 		k := n.artifactKey(change.Role, change.MethodName)
@@ -211,7 +216,7 @@ func (n *namespace) planArtifacts(e *entry) error {
 		if err != nil {
 			return err
 		}
-		if old == nil && !change.Creates() { // deleted meanwhile: it counts nothing
+		if old == nil && !change.Creates() { // it was deleted meanwhile, so nothing is counted
 			e.Revisions = append(e.Revisions, 0)
 			continue
 		}
@@ -240,7 +245,7 @@ func (n *namespace) planCounters(e *entry) error {
 	return nil
 }
 
-// countedArtifact returns the artifact whose counters the log entry holds; nil when there is none.
+// countedArtifact returns the artifact whose counters the log entry holds, or nil if there is none.
 func (n *namespace) countedArtifact(e *entry) (*agent.Artifact, error) {
 	k := n.artifactKey(e.call.log.Role, e.call.log.Method)
 	for _, x := range slices.Backward(e.artifacts) {
@@ -249,7 +254,7 @@ func (n *namespace) countedArtifact(e *entry) (*agent.Artifact, error) {
 		}
 	}
 	if e.call.log.ProgramSource == agent.SourceNone {
-		return nil, nil // a setter: nothing is stored under its name
+		return nil, nil // a setter has no program
 	}
 	return n.plannedArtifact(k)
 }

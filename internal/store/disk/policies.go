@@ -14,7 +14,7 @@ import (
 type policies struct {
 	n *namespace
 
-	changing locks.Mutex // held while the policy is compared and changed
+	changing locks.Mutex // held while a change is checked and committed
 
 	policy   *agent.Policy // never changed in place; guarded by shared.mu, as all below
 	revision int64
@@ -34,7 +34,7 @@ func newPolicies(n *namespace) *policies {
 	return p
 }
 
-// load reads the policy; one that is missing or corrupt is the default. It reports whether it was corrupt.
+// load reads the policy. If it is missing or corrupt, the default policy applies. load reports whether it was corrupt.
 func (p *policies) load() (corrupt bool, err error) {
 	var doc policyDoc
 	policy := agent.DefaultPolicy()
@@ -49,10 +49,10 @@ func (p *policies) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// decodePolicy reads a policy over the defaults, so that one of an older daemon has values for what that did not know.
+// decodePolicy decodes a policy over the defaults, which supply settings that an older daemon did not know.
 func decodePolicy(data []byte) (agent.Policy, error) {
 	p := agent.DefaultPolicy()
-	p.RedactVersion = 0 // which an older daemon did not store
+	p.RedactVersion = 0 // older daemons did not store it
 	if len(data) == 0 {
 		return p, errors.New("holds no policy")
 	}
@@ -71,13 +71,13 @@ func (p *policies) render(h head) (any, error) {
 // apply applies a change. The caller holds shared.mu.
 func (p *policies) apply(policy *agent.Policy) {
 	upgraded := *policy
-	upgraded.Upgrade() // it may be of a journal that an older daemon left
+	upgraded.Upgrade() // it may come from the journal of an older daemon
 	p.policy = &upgraded
 	p.revision++
 	p.doc.behind = true
 }
 
-// current returns the policy.
+// current returns the policy, which must not be changed.
 func (p *policies) current() *agent.Policy {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// A policy of an older daemon gains the patterns of secret names that were added since. What a person took out of it stays out, and so does
-// what is taken out of a policy of today.
+// A policy of an older daemon gains the patterns of secret names that were added later. Patterns that a person removed
+// stay removed, also from a current policy.
 func TestStoredPolicyGainsPatterns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -37,7 +37,7 @@ func TestStoredPolicyGainsPatterns(t *testing.T) {
 		}
 	}
 	var held policies
-	held.apply(&agent.Policy{RedactKeys: []string{"password"}}) // as the journal of an older daemon has it
+	held.apply(&agent.Policy{RedactKeys: []string{"password"}}) // as in the journal of an older daemon
 	if !slices.Contains(held.policy.RedactKeys, "passwd") {
 		t.Errorf("a policy of a journal became %q", held.policy.RedactKeys)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// keepPrograms keeps the texts of new generations until they have files. The caller holds shared.mu.
+// keepPrograms keeps the texts of new generations until they are written. The caller holds shared.mu.
 func (p *artifacts) keepPrograms(changes []agent.ArtifactChange) {
 	for _, c := range changes {
 		for _, g := range []*agent.Generation{c.Generation, c.Restore} {
@@ -21,7 +21,8 @@ func (p *artifacts) keepPrograms(changes []agent.ArtifactChange) {
 	}
 }
 
-// program reads a program text and checks it against its name.
+// program returns the program text with that checksum, or store.ErrNotFound. A file with a wrong checksum is moved
+// aside.
 func (p *artifacts) program(checksum string) (string, error) {
 	name, ok := programFile(checksum)
 	if !ok {
@@ -51,7 +52,8 @@ func (p *artifacts) program(checksum string) (string, error) {
 
 var errWrongChecksum = errors.New("the checksum is wrong")
 
-// programFile returns the name of a program's file; ok is false for a checksum of another kind, which has none.
+// programFile returns the name of a program's file. ok is false for a checksum of another kind; such a program has no
+// file.
 func programFile(checksum string) (name string, ok bool) {
 	sum, ok := strings.CutPrefix(checksum, "sha256:")
 	if !ok || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "" {
@@ -60,7 +62,8 @@ func programFile(checksum string) (name string, ok bool) {
 	return "programs/" + sum + ".go", true
 }
 
-// eachProgram visits the files of programs; intact is whether the text has the checksum that the file's name says.
+// eachProgram calls visit with the files of programs. intact reports whether the text has the checksum in the file's
+// name.
 func (f *files) eachProgram(visit func(name, checksum string, intact bool) error) error {
 	names, err := f.list("programs")
 	if err != nil {

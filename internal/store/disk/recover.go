@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// recover reads what is held in memory whole, replays the journal onto the files, and has the journal go on.
+// recover reads the documents that are held in memory, replays the journal onto the files and continues the journal.
 func (s *Store) recover() error {
 	if err := errors.Join(s.root.Mkdir(journalDir), s.root.SyncDir(".")); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Store) recover() error {
 	// Deleted data must be erased before the first read.
 	s.flusher.behind = known && !corrupt && !r.damaged && len(r.deleted)+len(r.erased) == 0
 	err = s.startJournal(segments)
-	if isFull(err) { // what is there can be read, and the flusher gets it going again
+	if isFull(err) { // stored data can be read meanwhile; the flusher tries again
 		s.flusher.forced = true
 		s.health.fail(err)
 		return nil
@@ -60,24 +60,26 @@ func (s *Store) recover() error {
 	return err
 }
 
-// recovered removes what a replay left over, and counts what it leaves unsure.
+// recovered removes what a replay made obsolete and counts again what it left unsure.
 func (n *namespace) recovered(r *replay, cp *checkpointDoc, corrupt bool) error {
-	if !corrupt && !r.damaged { // else what is known of files may be lost, and their bytes are not
+	// Otherwise the metadata of files may be lost while their bytes are not.
+	if !corrupt && !r.damaged {
 		if err := n.streams.sweep(); err != nil {
 			return err
 		}
 	}
-	if n.sessions.count < 0 || cp.of(n.name) == nil { // nobody has counted them
+	if n.sessions.count < 0 || cp.of(n.name) == nil { // they were never counted
 		if err := n.sessions.loadIDs(); err != nil {
 			return err
 		}
 	}
 	n.stored.anew.all = n.stored.anew.all || corrupt || r.damaged || len(r.broken) > 0
-	n.stored.anew.values = n.stored.anew.values || r.deletes(n.name) // their lines may be erased already
+	n.stored.anew.values = n.stored.anew.values || r.deletes(n.name) // their lines may have been erased already
 	return n.stored.count(context.Background())
 }
 
-// loadUnsure loads the default namespace, and those of which the checkpoint does not say all that must be known of an idle one.
+// loadUnsure loads the default namespace and those whose checkpoint lacks something that must be known of an idle
+// namespace.
 func (s *Store) loadUnsure(cp *checkpointDoc, names []agent.Namespace) (corrupt bool, err error) {
 	for _, name := range names {
 		at := cp.of(name)
@@ -87,7 +89,7 @@ func (s *Store) loadUnsure(cp *checkpointDoc, names []agent.Namespace) (corrupt 
 			s.total.Add(taken)
 		}
 		if name != agent.DefaultNamespace && known && at.Sessions >= 0 && !s.o.recount {
-			continue // it is loaded when somebody needs it
+			continue // it is loaded on first use
 		}
 		_, bad, err := s.load(name)
 		if err != nil {
@@ -98,13 +100,14 @@ func (s *Store) loadUnsure(cp *checkpointDoc, names []agent.Namespace) (corrupt 
 	return corrupt, nil
 }
 
-// startJournal begins a new segment, and writes a checkpoint if one is needed at once. If the journal has everything that the files lack, the
-// checkpoint waits until the store serves: after a crash the same entries are replayed again.
+// startJournal starts a new segment and writes a checkpoint if one is needed at once. If the journal has everything
+// that the files lack, the checkpoint can wait until the store serves: after another crash the same entries would be
+// replayed again.
 func (s *Store) startJournal(segments []wal.Segment) error {
 	if err := s.sequencer.journal.Continue(s.applied+1, segments); err != nil {
 		return err
 	}
-	// What the last checkpoint was about to cut: it may be of what was erased.
+	// Remove what the last checkpoint was about to remove. It may belong to erased data.
 	if err := wal.Remove(s.root, journalDir, s.sequencer.cut(s.flusher.checkpoint)); err != nil {
 		return err
 	}
@@ -114,7 +117,8 @@ func (s *Store) startJournal(segments []wal.Segment) error {
 	return s.flusher.writeCheckpoint()
 }
 
-// namespaceNames lists the namespaces: the default one first.
+// namespaceNames returns the names of all namespaces, the default one first. It removes directories of erased
+// namespaces.
 func (s *Store) namespaceNames(cp *checkpointDoc) ([]agent.Namespace, error) {
 	found, err := s.root.list(namespacesDir)
 	if err != nil {
@@ -145,7 +149,7 @@ func (s *Store) namespaceNames(cp *checkpointDoc) ([]agent.Namespace, error) {
 	return append([]agent.Namespace{agent.DefaultNamespace}, names...), nil
 }
 
-// open makes the namespace's directories and reads its files; see load.
+// open creates the missing directories of the namespace and reads its files; see load.
 func (n *namespace) open(at *checkpointed) (corrupt bool, err error) {
 	if err := n.layOut(); err != nil {
 		return false, err
@@ -154,5 +158,5 @@ func (n *namespace) open(at *checkpointed) (corrupt bool, err error) {
 	return n.load(at)
 }
 
-// isFull reports whether err is a lack of space, which may end by itself.
+// isFull reports whether err means a lack of space, which may pass without action by the store.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

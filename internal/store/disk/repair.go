@@ -10,9 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Repair opens a stopped store, which replays its journal, moves aside what cannot be read, and builds again what is
-// derived: the index of the artifacts, the texts of their programs, the indexes of the logs. Then it verifies. audit is the entry of the repair in
-// the audit trail of the default namespace, nil for none.
+// Repair opens a stopped store, which replays its journal, moves aside what cannot be read, and rebuilds what is
+// derived: the index of artifacts, the program texts and the indexes of the logs. Then it verifies the store. audit is
+// the entry for the audit trail of the default namespace; nil means none.
 func Repair(ctx context.Context, dir string, o Options, audit *agent.AuditEntry) (Report, error) {
 	s, err := Open(dir, o)
 	if err != nil {
@@ -41,6 +41,7 @@ func (n *namespace) repair(ctx context.Context) error {
 	return nil
 }
 
+// repairIndex rebuilds the index of artifacts from their files.
 func (n *namespace) repairIndex(context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +54,7 @@ func (n *namespace) repairIndex(context.Context) error {
 	return n.catalog.rebuildIndex()
 }
 
-// repairPrograms has the texts of all artifacts written, and moves wrong texts aside.
+// repairPrograms marks the program texts of all artifacts to be written, and moves aside files with a wrong checksum.
 func (n *namespace) repairPrograms(ctx context.Context) error {
 	n.mu.RLock()
 	roles := n.catalog.ranking.Roles()
@@ -79,6 +80,7 @@ func (n *namespace) repairPrograms(ctx context.Context) error {
 	})
 }
 
+// repairSessions repairs all sessions.
 func (n *namespace) repairSessions(ctx context.Context) error {
 	ids, err := n.sessions.allIDs()
 	if err != nil {
@@ -95,7 +97,8 @@ func (n *namespace) repairSessions(ctx context.Context) error {
 	return nil
 }
 
-// repair reads a session as recovery does, line by line, and has its document written again.
+// repair checks the history of a session line by line, as recovery does, and marks its document to be written if
+// something was wrong.
 func (p *sessions) repair(id string) error {
 	x, err := p.get(id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -123,27 +126,28 @@ func (p *sessions) repair(id string) error {
 	return nil
 }
 
-// repairEnd checks all lines of a history. It reports whether the session's document is to be written. The caller holds
+// repairEnd checks all lines of a history. It reports whether the session's document must be written. The caller holds
 // the session's lock.
 func (p *sessions) repairEnd(x *session, fileSize int64) (changed bool, err error) {
 	if len(x.pending) > 0 {
 		return false, nil
 	}
 	size, bytes := x.size, x.bytes
-	x.synced = fileSize // each line is checked as one that was known to be on disk
+	// Check each line as if it were known to be on disk, so damage is not taken for a torn end.
+	x.synced = fileSize
 	err = p.findEnd(x, fileSize)
 	if x.size != size || x.bytes != bytes {
 		x.behind = true
 	}
 	if x.behind {
-		x.synced, x.syncedRecords = 0, 0 // synced anew
+		x.synced, x.syncedRecords = 0, 0 // sync all of it again
 		x.meta.HistorySize = x.size
 	}
 	return x.behind, err
 }
 
-// repairLines drops the lines of the logs that do not parse, keeps the files as they were aside, and drops the logs'
-// indexes, which are built again when they are asked for.
+// repairLines replaces lines of the logs that do not parse, after moving the damaged files aside. It also drops the
+// logs' indexes, which are rebuilt when needed.
 func (n *namespace) repairLines(context.Context) error {
 	n.flusher.mu.Lock()
 	defer n.flusher.mu.Unlock()

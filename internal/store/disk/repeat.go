@@ -8,10 +8,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// errRepeated ends the second commit of a call.
+// errRepeated means that the call was committed before.
 var errRepeated = errors.New("committed already")
 
-// repeat commits a call that may be committed already. It is alone in its batch, so that it sees those before it.
+// repeat commits a call that may have been committed already. It is alone in its batch, so its check sees all earlier
+// commits.
 func (p *calls) repeat(ctx context.Context, e *entry, c *store.CallCommit, tail []byte) error {
 	var was agent.LogEntry
 	committed := func() error {
@@ -51,7 +52,7 @@ func (p *calls) repeat(ctx context.Context, e *entry, c *store.CallCommit, tail 
 	return nil
 }
 
-// logged reads the log entry of a call. store.ErrNotFound.
+// logged reads the log entry of a call. It returns store.ErrNotFound if there is none.
 func (p *calls) logged(callID string, was *agent.LogEntry) error {
 	p.n.mu.RLock()
 	c := p.byID[callID]

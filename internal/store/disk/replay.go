@@ -11,18 +11,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// replay replays the journal onto the files. What the files have of an entry already is left out of it.
+// replay replays the journal onto the files. It skips what the files already have of an entry.
 type replay struct {
 	s          *Store
 	checkpoint checkpointDoc
-	entries    int // how many were replayed
-	// a part of the journal was moved to corrupt/, where the next start does not look
+	entries    int // how many entries were replayed
+	// a segment of the journal was moved aside, where the next start does not look
 	damaged bool
-	deleted map[namedSession]bool      // sessions that the journal deletes somewhere
-	erased  map[agent.Namespace]uint64 // namespaces that the journal erases, by the lsn of the last entry that does
-	corrupt bool                       // a document of a namespace that the journal names is
-	broken  map[string]bool            // sessions and artifacts that an entry is missing for
-	// the file that was read last: three passes read the newest one, which is most of a journal as a rule
+	deleted map[namedSession]bool      // sessions that any entry of the journal deletes
+	erased  map[agent.Namespace]uint64 // namespaces that the journal erases, with the lsn of the last entry that does
+	corrupt bool                       // a document of a namespace that the journal names was corrupt
+	// sessions and artifacts that cannot be replayed any further because an entry is lost
+	broken map[string]bool
+	// the segment that was read last; three passes read the newest one, which usually is most of the journal
 	held struct {
 		name string
 		data []byte
@@ -34,13 +35,13 @@ func newReplay(s *Store, cp checkpointDoc) *replay {
 		broken: map[string]bool{}}
 }
 
-// namedSession is a session of a namespace that may not be loaded.
+// namedSession identifies a session of a namespace that may not be loaded.
 type namedSession struct {
 	namespace agent.Namespace
 	id        string
 }
 
-// run replays all segments. The first pass only looks for deletions.
+// run replays all segments and returns them. The first pass only looks for deletions.
 func (r *replay) run() ([]wal.Segment, error) {
 	segments, err := wal.Segments(r.s.root, journalDir)
 	if err != nil {
@@ -72,13 +73,13 @@ func (r *replay) run() ([]wal.Segment, error) {
 	return segments, nil
 }
 
-// segment replays one segment. A damaged one is moved aside.
+// segment replays one segment and moves it aside if it is damaged. It returns the lsn after its last entry.
 func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	var damage error
 	apply := func(c *encoded) error {
 		e, err := c.entry, c.err
 		if err == nil && c.lsn < r.erased[e.name()] {
-			return nil // of a namespace that is erased further on
+			return nil // the namespace is erased by a later entry
 		}
 		if err == nil {
 			e.namespace, err = r.namespace(e.name())
@@ -121,7 +122,7 @@ func (r *replay) segment(seg wal.Segment) (next uint64, err error) {
 	return next, r.s.root.moveAside(seg.Name, damage)
 }
 
-// deletes reports whether the journal deletes sessions of the namespace.
+// deletes reports whether the journal deletes any session of the namespace.
 func (r *replay) deletes(name agent.Namespace) bool {
 	for x := range r.deleted {
 		if x.namespace == name {
@@ -131,7 +132,7 @@ func (r *replay) deletes(name agent.Namespace) bool {
 	return false
 }
 
-// namespace returns the namespace of an entry, loaded. One that has no directory is made.
+// namespace returns the namespace of an entry, and loads it if necessary. A missing directory is created.
 func (r *replay) namespace(name agent.Namespace) (*namespace, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
@@ -147,6 +148,7 @@ func (r *replay) namespace(name agent.Namespace) (*namespace, error) {
 	return n, err
 }
 
+// entry applies one entry, except for what the files already have.
 func (r *replay) entry(e *entry) error {
 	n := e.namespace
 	for _, part := range []func(*entry) error{r.session, r.artifacts, r.move} {
@@ -174,7 +176,7 @@ func (r *replay) entry(e *entry) error {
 		e.Content = nil
 	}
 	if e.lsn <= n.streams.doc.lsn {
-		e.Files = nil // FilesGone may still have bytes to remove
+		e.Files = nil // the bytes of FilesGone may not be removed yet
 	}
 	if e.lsn <= n.policies.doc.lsn {
 		e.Policy = nil
@@ -187,7 +189,7 @@ func (r *replay) entry(e *entry) error {
 	return nil
 }
 
-// session prepares what an entry does to a session and to the call log.
+// session prepares the changes of an entry to a session and to the call log.
 func (r *replay) session(e *entry) error {
 	if e.Create != nil {
 		r.create(e)
@@ -224,11 +226,12 @@ func (r *replay) session(e *entry) error {
 	return err
 }
 
-// create leaves the creation of a session out of the entry if its files may have it.
+// create records the creation of a session and leaves it out of the entry, because the session's files may exist
+// already: see unread.
 func (r *replay) create(e *entry) {
 	p := e.namespace.sessions
 	if p.isErased(e.Session) {
-		return // the file, if there is one, is of the earlier session of that id
+		return // the file, if there is one, belongs to an earlier session of that id
 	}
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
@@ -238,16 +241,17 @@ func (r *replay) create(e *entry) {
 	e.Create = nil
 }
 
-// call completes the log entry of a call, and leaves out what was erased or is in the log.
+// call completes the log entry of a call. It leaves out what was erased or is already in the log.
 func (r *replay) call(e *entry) {
 	e.call.log.ConversationHistorySize = e.Seq
 	setCounters(&e.call.log, e.Counters)
 	if r.deleted[namedSession{e.namespace.name, e.Session}] {
-		// Its lines may have been erased already, and the files that they would come from are gone.
+		// Its lines may have been erased already, and the files that held their content are gone.
 		store.EraseLog(&e.call.log)
 		e.Outcome, e.Effects, e.Reply, e.Key, e.Content = nil, nil, nil, nil, nil
 	}
-	if r.checkpoint.of(e.namespace.name) == nil { // nothing says where the log ends: it may have the call
+	// The end of the log is unknown, so it may already have the call.
+	if r.checkpoint.of(e.namespace.name) == nil {
 		if logged, err := e.namespace.calls.Call(context.Background(),
 			e.call.log.CallID); err == nil && logged.Log.CallID != "" {
 			e.skipLog = true

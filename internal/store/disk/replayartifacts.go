@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// artifacts prepares what an entry does to artifacts.
+// artifacts prepares the changes of an entry to artifacts.
 func (r *replay) artifacts(e *entry) error {
 	for i, change := range e.Artifacts {
 		k := e.namespace.artifactKey(change.Role, change.MethodName)
@@ -30,7 +30,7 @@ func (r *replay) artifacts(e *entry) error {
 			want = e.Revisions[i]
 		}
 		if want == 0 || old == nil && !change.Creates() {
-			continue // there was none then, or it was archived or removed since
+			continue // it did not exist then, or has been archived or removed since
 		}
 		next := old.Apply(change)
 		if next.Revision != want {
@@ -44,7 +44,7 @@ func (r *replay) artifacts(e *entry) error {
 	return nil
 }
 
-// artifactNow is the artifact with what the entry's earlier changes made of it.
+// artifactNow returns the artifact with the entry's earlier changes to it applied.
 func (r *replay) artifactNow(e *entry, k artifactKey) (*artifact, error) {
 	for _, x := range slices.Backward(e.artifacts) {
 		if x.key == k {
@@ -69,13 +69,13 @@ func (r *replay) move(e *entry) error {
 		}
 		return nil
 	}
-	if err := r.s.flusher.sync(); err != nil { // what was archived is in its files then
+	if err := r.s.flusher.sync(); err != nil { // the archive's files are then complete
 		return err
 	}
 	for _, name := range e.Move.Files {
 		x, err := p.read(name)
 		if vfs.NotExist(err) || errors.Is(err, errCorrupt) {
-			continue // moved aside, or restored from and gone: the checkpoint is lost
+			continue // moved aside, or restored and removed already because the checkpoint was lost
 		}
 		if err != nil {
 			return err
@@ -88,14 +88,14 @@ func (r *replay) move(e *entry) error {
 				}
 				r.index(now)
 			}
-			x.tool, x.artifact = nil, nil // it is in its place: only the archive's file is to go
+			x.tool, x.artifact = nil, nil // it is in use already; only the archive's file must be removed
 		}
 		e.restored = append(e.restored, x)
 	}
 	return nil
 }
 
-// index puts into the index the figures of an artifact's file, which the index, being written later, may lack.
+// index updates the index from an artifact's file. The index is written later than the file and may lack the artifact.
 func (r *replay) index(x *artifact) {
 	r.s.shared.mu.Lock()
 	defer r.s.shared.mu.Unlock()
@@ -103,7 +103,8 @@ func (r *replay) index(x *artifact) {
 	p.setArtifact(x.key, store.FiguresOf(x.a))
 }
 
-// miss logs, once, that something cannot be replayed because an entry before it is damaged.
+// miss logs, once for each session or artifact, that it cannot be replayed any further because an earlier entry is
+// damaged.
 func (r *replay) miss(what string, lsn uint64) {
 	if !r.broken[what] {
 		r.broken[what] = true

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// A decoder decodes entries, many at once, and has them applied in their order.
+// A decoder decodes entries in parallel, in chunks, and applies them in order.
 type decoder struct {
 	apply func(*encoded) error
 	chunk []encoded
 }
 
-// encoded is an entry of the journal and, when it was decoded, what it says.
+// encoded is an entry of the journal, with the result of decoding it.
 type encoded struct {
 	lsn   uint64
 	text  []byte
@@ -20,9 +20,9 @@ type encoded struct {
 	err   error // of decoding
 }
 
-const decodeChunk = 2048 // entries
+const decodeChunk = 2048 // entries decoded together
 
-// add decodes the entry and applies it, now or with a later one. The text stays unchanged until then.
+// add adds an entry. It is applied now or by a later add or flush; text must not change until then.
 func (d *decoder) add(lsn uint64, text []byte) error {
 	d.chunk = append(d.chunk, encoded{lsn: lsn, text: text})
 	if len(d.chunk) < decodeChunk {
@@ -31,7 +31,7 @@ func (d *decoder) add(lsn uint64, text []byte) error {
 	return d.flush()
 }
 
-// flush applies the entries that were added and not applied yet.
+// flush applies the entries that were added but not applied.
 func (d *decoder) flush() error {
 	var work sync.WaitGroup
 	var taken atomic.Int64
@@ -54,7 +54,7 @@ func (d *decoder) flush() error {
 	return nil
 }
 
-// decode decodes one entry. Nothing is applied meanwhile.
+// decode decodes one entry. It may run concurrently for several entries, because nothing is applied meanwhile.
 func (c *encoded) decode() {
 	if c.entry, c.err = decodeEntry(c.text); c.err == nil {
 		c.entry.lsn = c.lsn

@@ -6,7 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// read gives the segment's entries to visit, as wal.Segment.Read does.
+// read calls visit with the entries of a segment, as wal.Segment.Read does. It keeps the data of the segment for the
+// next pass.
 func (r *replay) read(seg wal.Segment, visit func(lsn uint64,
 	text []byte) error) (next uint64, gaps []wal.Gap, err error) {
 	if r.held.name != seg.Name {
@@ -19,8 +20,8 @@ func (r *replay) read(seg wal.Segment, visit func(lsn uint64,
 	return seg.Visit(r.held.data, visit)
 }
 
-// findEnd looks for where the newest segment ends if a power cut took entries that were not synced: of these any may be on disk, and none
-// counts behind the first that is missing. The segment then ends there.
+// findEnd finds the end of the newest segment after a power cut. Entries that were not synced may be missing, and none
+// after the first missing one counts. findEnd sets last.Limit accordingly.
 func (r *replay) findEnd(last *wal.Segment) error {
 	next, missing := last.First, uint64(0)
 	_, _, err := r.read(*last, func(lsn uint64, text []byte) error {
@@ -28,7 +29,7 @@ func (r *replay) findEnd(last *wal.Segment) error {
 			missing = next
 		}
 		if unsure := unsureOf(text); unsure == 0 || unsure > missing {
-			missing = 0 // what is missing was synced: it is damaged
+			missing = 0 // what is missing had been synced: it is damage, not a lost tail
 		}
 		next = lsn + 1
 		return nil
@@ -41,7 +42,7 @@ func (r *replay) findEnd(last *wal.Segment) error {
 	return err
 }
 
-// unsureOf reads entry.Unsure, which comes first in an entry's text.
+// unsureOf returns entry.Unsure without decoding the entry. It comes first in the text.
 func unsureOf(text []byte) (lsn uint64) {
 	digits, ok := bytes.CutPrefix(text, []byte(`{"w":`))
 	if !ok {
@@ -56,8 +57,11 @@ func unsureOf(text []byte) (lsn uint64) {
 	return lsn
 }
 
+// deleteKey and eraseKey are in the text of every entry that deletes sessions or erases a namespace. The first pass
+// decodes only entries that contain one of them.
 var deleteKey, eraseKey = []byte(`"delete":[`), []byte(`"erase_namespace":"`)
 
+// readDeletions records the sessions that a segment deletes and the namespaces that it erases.
 func (r *replay) readDeletions(seg wal.Segment) error {
 	_, _, err := r.read(seg, func(lsn uint64, text []byte) error {
 		if lsn <= r.checkpoint.LSN || !bytes.Contains(text, deleteKey) && !bytes.Contains(text, eraseKey) {

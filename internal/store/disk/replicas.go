@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Join is part of store.Store. One process holds the directory, so all replicas are in it.
+// Join is part of store.Store. Only one process uses the directory, so all replicas live in it.
 func (s *Store) Join(_ context.Context, r store.Replica, ttl time.Duration) error {
 	return s.members.Join(r, ttl)
 }
@@ -28,7 +28,7 @@ func (s *Store) Leave(_ context.Context, id string) error {
 // ListReplicas is part of store.Store.
 func (s *Store) ListReplicas(context.Context) ([]store.Replica, error) { return s.members.List(), nil }
 
-// Own is part of store.Namespace. The batch in turn ends first: the new owner sees every call of the one before.
+// Own is part of store.Namespace. It waits for the current batch, so the new owner sees every call of the previous one.
 func (n *namespace) Own(_ context.Context, sessionID, replica string) (store.Ownership, error) {
 	if _, err := n.sessions.get(sessionID); err != nil {
 		return store.Ownership{}, err

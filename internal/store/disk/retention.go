@@ -18,11 +18,11 @@ import (
 )
 
 // retention is the part that drops what the policy no longer keeps: sessions, values, segments of the call log, and
-// programs that nothing refers to.
+// programs without references.
 type retention struct {
 	n *namespace
 
-	forgotten time.Time // the files have no prompts of calls before this time; guarded by flusher.mu
+	forgotten time.Time // prompts of calls before this time were removed from the call log; guarded by flusher.mu
 }
 
 // Expire is part of store.Namespace.
@@ -34,7 +34,7 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	const together = 256 // erasing reads the logs once for all of them
+	const together = 256 // erasing reads the logs once per chunk
 	for part := range slices.Chunk(gone, together) {
 		if err := p.n.sessions.delete(ctx, part, nil); err != nil {
 			return 0, err
@@ -49,6 +49,7 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	}
 	p.n.flusher.mu.Lock()
 	defer p.n.flusher.mu.Unlock()
+	// An export needs the segments and the programs, so they are left to the next run.
 	if p.n.flusher.exporting > 0 {
 		return len(gone), nil
 	}
@@ -62,8 +63,8 @@ func (p *retention) Expire(ctx context.Context, now time.Time) (int, error) {
 	return len(gone), nil
 }
 
-// setDue sets when Expire may next have work; waits is true if a deleted item will expire. The next checkpoint keeps it. The caller
-// holds flusher.mu.
+// setDue sets when Expire may next have work. waits reports whether a deleted item can still be restored and will
+// expire. The next checkpoint stores the time. The caller holds flusher.mu.
 func (p *retention) setDue(now time.Time, waits bool) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
@@ -79,7 +80,7 @@ func (p *retention) setDue(now time.Time, waits bool) {
 	p.n.flusher.forced = true
 }
 
-// expired lists the sessions that the policy no longer keeps.
+// expired returns the sessions that the policy no longer keeps.
 func (p *retention) expired(ctx context.Context, now time.Time) ([]string, error) {
 	r := p.n.policies.current().Retention
 	if r.SessionDays == 0 && r.MaxSessions == 0 && r.ValueHours == 0 {
@@ -104,7 +105,7 @@ func (p *retention) expired(ctx context.Context, now time.Time) ([]string, error
 	return slices.Compact(gone), err
 }
 
-// idle returns those of the sessions that were not used for that many hours; none where hours is 0.
+// idle returns those of the sessions that were not used for that many hours. It returns none if hours is 0.
 func (p *retention) idle(ctx context.Context, sessions []string, hours int, now time.Time) (gone []string, err error) {
 	cutoff := now.Add(-time.Duration(hours) * time.Hour)
 	for _, id := range sessions {
@@ -122,14 +123,14 @@ func (p *retention) idle(ctx context.Context, sessions []string, hours int, now 
 		if meta.UpdatedAt.Before(cutoff) {
 			gone = append(gone, id)
 		} else if meta.CreatedAt.After(cutoff) {
-			break // ids are in the order of creation: the others are younger
+			break // ids are in order of creation, so the others are younger
 		}
 	}
 	return gone, nil
 }
 
-// dropSegments drops the segments above the log's bound, and those of values that are too old. The caller holds
-// flusher.mu, as of prunePrograms.
+// dropSegments drops segments of the call log above its bound, and segments of values that are too old. The caller
+// holds flusher.mu, as in prunePrograms.
 func (p *retention) dropSegments(now time.Time) error {
 	if err := p.n.calls.entries.Drop(func(_ jsonl.Segment, total int64) bool { return total > p.n.o.LogBytes },
 		nil); err != nil {
@@ -155,8 +156,8 @@ func (p *retention) dropSegments(now time.Time) error {
 	return nil
 }
 
-// forgetDebug removes prompts that are older than values may be from the call log. It reads the segments written since its last
-// run, and all of them after a start.
+// forgetDebug removes prompts older than the values' lifetime from the call log. It reads the segments written since
+// its last run, or all of them after a start.
 func (p *retention) forgetDebug(hours int, now time.Time) error {
 	var e agent.LogEntry
 	old := func(line []byte) bool {
@@ -181,16 +182,17 @@ func (p *retention) forgetDebug(hours int, now time.Time) error {
 	return nil
 }
 
-// prunedDoc is programs/unreferenced.json: since when nothing stored has referred to a program. A program goes when
-// the call log no longer reaches back to that time, as no entry can refer to it then.
+// prunedDoc is programs/unreferenced.json: since when programs have had no references. A program is removed when the
+// call log no longer reaches back to that time, because then no entry can refer to it.
 type prunedDoc struct {
 	head
 	Since map[string]time.Time `json:"since"`
 }
 
+// prunedFile is the name of prunedDoc.
 const prunedFile = "programs/unreferenced.json"
 
-// prunePrograms removes the texts that neither artifacts nor the call log refer to.
+// prunePrograms removes program texts that neither artifacts nor the call log refer to.
 func (p *retention) prunePrograms(ctx context.Context, now time.Time) error {
 	names, err := p.n.files.list("programs")
 	if err != nil || len(names) == 0 {
@@ -232,7 +234,7 @@ func (p *retention) prunePrograms(ctx context.Context, now time.Time) error {
 	return p.n.files.writeDoc(prunedFile, next)
 }
 
-// logReaches returns a time such that no line of the call log is of a call that ended before. Zero: it is not known.
+// logReaches returns a time before which no call in the call log ended, or the zero time if it is not known.
 func (p *retention) logReaches() (time.Time, error) {
 	line, err := p.n.calls.entries.Oldest()
 	if err != nil {
@@ -240,14 +242,15 @@ func (p *retention) logReaches() (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, jsonl.Member(line, "timestamp"))
 	if err != nil {
-		return time.Time{}, nil // an unreadable line says nothing: nothing is dropped for it
+		return time.Time{}, nil // an unreadable line proves nothing, so nothing is removed
 	}
 	return at.Add(-commitSlack), nil
 }
 
 var checksums = lazy.Regexp(`sha256:([0-9a-f]{64})`)
 
-// referenced collects the program texts that artifacts, in use or archived, refer to, by the digits of their sums.
+// referenced returns the program texts that artifacts in use or in the archive refer to, by the hexadecimal digits of
+// their checksums.
 func (p *retention) referenced(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	note := func(name string) error {

@@ -12,18 +12,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// step is one step of a script. One without do is the flusher's.
+// step is one step of a script. A step without do is a step of the flusher.
 type step struct {
 	name  string
 	in    agent.Namespace
 	do    func(store.Namespace) error
-	whole func(store.Store) error // instead of do, for what is done to the store as a whole
+	whole func(store.Store) error // instead of do, for operations on the whole store
 	files func(*Store) error
-	// a call that is applied before it is synced: where neither its sync nor a new segment succeeds, recovery decides whether it is kept
+	// whether the step is a call that is applied before it is synced; if neither its sync nor a new segment succeeds,
+	// recovery decides whether it is kept
 	late bool
 }
 
-// to does the step to a store.
+// to applies the step to a store.
 func (s *step) to(t testing.TB, whole store.Store) error {
 	t.Helper()
 	if s.whole != nil {
@@ -36,7 +37,7 @@ func (s *step) to(t testing.TB, whole store.Store) error {
 	return s.do(n)
 }
 
-// other is a namespace beside the default one.
+// other is a namespace other than the default one.
 const other = agent.Namespace("acme")
 
 // scripter writes a script.
@@ -59,7 +60,7 @@ func (w *scripter) checkpoint() {
 	w.steps = append(w.steps, step{name: "checkpoint", files: (*Store).checkpoint})
 }
 
-// ownerOf is whose a session is.
+// ownerOf returns the owner of a session.
 func ownerOf(session string) string {
 	if session == "sess_2" {
 		return "ann"
@@ -74,7 +75,7 @@ func (w *scripter) create(id string) {
 	})
 }
 
-// call runs a method of calculator; gen is the generation that is forged for it, "" for a warm call.
+// call runs a method of calculator. gen is the generation that is forged for it; "" means a warm call.
 func (w *scripter) call(session, method, gen string) {
 	w.calls++
 	id := fmt.Sprintf("call_%04d", w.calls)
@@ -98,7 +99,7 @@ func (w *scripter) call(session, method, gen string) {
 	})
 }
 
-// move archives, restores or removes a method of calculator, or all of it when the method is "".
+// move archives, restores or removes a method of calculator, or the whole role if method is "".
 func (w *scripter) move(kind, method string) {
 	w.audit++
 	targets, audit := []store.Target{{Role: "calculator", Method: method}},
@@ -114,7 +115,7 @@ func (w *scripter) move(kind, method string) {
 	})
 }
 
-// connect puts a connection with that sealed secret.
+// connect stores a connection with that sealed secret.
 func (w *scripter) connect(name, sealed string) {
 	w.add("connect "+name, func(ctx context.Context, n store.Namespace) error {
 		c := agent.Connection{Name: name, Hosts: []string{"api.example.org"},
@@ -124,7 +125,7 @@ func (w *scripter) connect(name, sealed string) {
 	})
 }
 
-// reserve keeps what a request to a model may cost; settle what it cost.
+// reserve reserves the cost of a model request; settle settles it.
 func (w *scripter) reserve(id string) {
 	w.add("reserve "+id, func(ctx context.Context, n store.Namespace) error {
 		return n.Reserve(ctx, agent.Spend{ID: id, Day: agent.DayOf(w.now()), Role: "calculator", Method: "add",
@@ -167,7 +168,7 @@ func (w *scripter) deleteFile(id string) {
 	w.add("delete "+id, func(ctx context.Context, n store.Namespace) error { return n.DeleteFile(ctx, id, nil) })
 }
 
-// script touches everything that a store writes.
+// script covers everything that a store writes.
 func script(now func() time.Time) []step {
 	w := &scripter{in: agent.DefaultNamespace, now: now}
 	w.create("sess_1")
@@ -236,7 +237,7 @@ func script(now func() time.Time) []step {
 	w.call("sess_1", "sub", "")
 	w.checkpoint()
 	w.call("sess_1", "add", "")
-	// An older program comes back in the place of a newer one that is gone.
+	// An older program is restored in place of a newer one that was archived.
 	w.move("archive", "add")
 	w.checkpoint()
 	w.call("sess_1", "add", "gen-1")
@@ -248,7 +249,7 @@ func script(now func() time.Time) []step {
 	return w.steps
 }
 
-// scriptOfTwo is script with steps in another namespace in between, in which all names are the same.
+// scriptOfTwo is script interleaved with steps in another namespace, in which all names are the same.
 func scriptOfTwo(now func() time.Time) []step {
 	w := &scripter{in: other, now: now}
 	w.create("sess_1")

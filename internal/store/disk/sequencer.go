@@ -15,32 +15,32 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// sequencer puts commits in order: one batch at a time is planned, written to the journal and applied.
+// sequencer puts commits in order. It plans, journals and applies one batch at a time.
 type sequencer struct {
 	*shared
 	kick chan<- struct{} // wakes the flusher
 
-	mu      locks.Mutex
-	closed  bool // guarded by mu, as all below
+	mu      locks.Mutex // guards the fields below and the batches of all namespaces
+	closed  bool        // guarded by mu, as all below
 	journal *wal.Log
 	frame   wal.Batch
-	head    []byte       // of the entry that is being put into the frame
-	changed []*namespace // by the batch in turn
-	timer   *time.Timer  // syncs entries that were acknowledged before; nil while there are none
+	head    []byte       // buffer for the head of the entry that is being added to the frame
+	changed []*namespace // namespaces that the current batch changes
+	timer   *time.Timer  // syncs entries that were acknowledged before their sync; nil if there are none
 
 	waiting locks.Mutex
 	queue   []*commit // guarded by waiting
 	leading bool      // guarded by waiting
 
-	commits, fsyncs, written atomic.Int64
+	commits, fsyncs, written atomic.Int64 // figures for Stats; written is in bytes
 }
 
-// commit gives the entry its place in the journal together with those that wait beside it, and applies it. One of those who wait leads:
-// it writes the batch of all while the next one gathers. The entry is durable then, unless it is late: see await. So a single client pays
-// one fsync and no switch of goroutines, and many share one.
+// commit journals the entry together with other entries that wait, and applies it. One of the waiting goroutines leads:
+// it writes a batch for all of them while the next batch gathers. A single client thus pays one fsync and no goroutine
+// switch, and many clients share an fsync. The entry is durable when commit returns, unless it is late: see await.
 //
-// When ctx ends while the entry waits for its batch, the entry is withdrawn. Once its batch is being written the
-// outcome is decided and commit waits for it.
+// If ctx ends while the entry waits for its batch, the entry is withdrawn. Once its batch is being written, commit
+// waits for the outcome.
 func (s *sequencer) commit(ctx context.Context, c *commit) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -52,7 +52,8 @@ func (s *sequencer) commit(ctx context.Context, c *commit) error {
 	if !lead {
 		return err
 	}
-	runtime.Gosched() // calls that are about to commit share the sync; where nothing else can run, this returns at once
+	// Calls that are about to commit can share the sync. Gosched returns at once if nothing else can run.
+	runtime.Gosched()
 	s.waiting.Lock()
 	s.leading = true
 	batch := s.take()
@@ -62,8 +63,8 @@ func (s *sequencer) commit(ctx context.Context, c *commit) error {
 	return c.err
 }
 
-// process plans, writes and applies a batch. It does not panic: the goroutine of one commit leads for all, so a panic
-// would leave the others waiting. See prepare, package wal and breakDown for what becomes of one.
+// process plans, writes and applies a batch. It does not panic: one goroutine leads for all, and a panic would leave
+// the others waiting. Panics are recovered by prepare, package wal and breakDown.
 func (s *sequencer) process(batch []*commit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,6 +74,7 @@ func (s *sequencer) process(batch []*commit) {
 		return
 	}
 	sync := slices.ContainsFunc(batch, func(c *commit) bool { return c.err == nil && !c.late })
+	// Readers must not see an entry that the journal refused, so the journal comes before apply.
 	if err := s.journal.Write(&s.frame, sync); err != nil {
 		s.health.fail(err)
 		for _, c := range batch {
@@ -97,22 +99,24 @@ func (s *sequencer) process(batch []*commit) {
 	if s.journal.Bytes() > 2*s.o.Segment {
 		select {
 		case s.kick <- struct{}{}:
-		default: // the flusher is awake
+		default: // the flusher is awake already
 		}
 	}
 }
 
-// settle syncs the entries of the journal that are not on disk yet.
+// settle makes all entries of the journal durable.
 func (s *sequencer) settle() error {
 	s.mu.Lock()
 	s.stopTimer()
+	// Commits go on while the sync waits for the disk without mu.
 	last := s.journal.Next() - 1
 	s.mu.Unlock()
 	return s.await(last)
 }
 
-// await returns when the entries up to lsn, which readers see already, are durable. When their sync fails a new segment is tried. When that
-// fails too the error is store.ErrReadOnly, and only the store's recovery decides whether they are kept.
+// await waits until the entries up to lsn are durable. Readers see them already, so they cannot be refused any more. If
+// the sync fails, await tries a new segment. If that fails as well, it returns store.ErrReadOnly, and the entries are
+// kept only if the store recovers.
 func (s *sequencer) await(lsn uint64) error {
 	err := s.sync(lsn)
 	if err == nil {
@@ -125,6 +129,7 @@ func (s *sequencer) await(lsn uint64) error {
 	return fmt.Errorf("%w: whether the change is kept is known when it can: %w", store.ErrReadOnly, err)
 }
 
+// sync waits until the entries up to lsn are durable and counts the sync if this call made it.
 func (s *sequencer) sync(lsn uint64) error {
 	synced, err := s.journal.Sync(lsn)
 	if synced {
@@ -133,6 +138,7 @@ func (s *sequencer) sync(lsn uint64) error {
 	return err
 }
 
+// stopTimer stops the pending sync, if any. The caller holds mu.
 func (s *sequencer) stopTimer() {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -140,7 +146,8 @@ func (s *sequencer) stopTimer() {
 	}
 }
 
-// plan puts the entries of a batch into the frame, and returns how many there are.
+// plan plans the commits of a batch, adds their entries to the frame, and returns how many there are. Refused commits
+// have err set.
 func (s *sequencer) plan(batch []*commit) (planned int) {
 	s.frame.Reset()
 	for _, n := range s.changed {
@@ -167,8 +174,8 @@ func (s *sequencer) plan(batch []*commit) (planned int) {
 	return planned
 }
 
-// prepare plans a commit and puts its bytes into the frame. What a refused one planned is taken back. A panic refuses
-// that one commit only: planning changes nothing that others see.
+// prepare plans a commit and adds its entry to the frame. If it refuses the commit, it takes back what was planned. A
+// panic refuses only this commit, because planning changes nothing that others see.
 func (s *sequencer) prepare(c *commit) (err error) {
 	n := c.entry.namespace
 	before := n.batch.mark()
@@ -184,6 +191,8 @@ func (s *sequencer) prepare(c *commit) (err error) {
 	if err := n.broken(); err != nil {
 		return err
 	}
+	// check comes first, because it may complete the entry. Encoding comes last, because planning assigns figures and
+	// links the audit entry.
 	if c.check != nil {
 		if err := c.check(); err != nil {
 			return err
@@ -208,7 +217,7 @@ func (s *sequencer) prepare(c *commit) (err error) {
 	return nil
 }
 
-// apply shows readers what a batch changed.
+// apply shows readers the changes of a batch.
 func (s *sequencer) apply(batch []*commit) {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
@@ -221,8 +230,9 @@ func (s *sequencer) apply(batch []*commit) {
 	s.feed.send()
 }
 
-// breakDown recovers from a panic behind the planning of a batch. Its entries may be durable while memory holds half of
-// one. So nothing in memory reaches the files any more, no commit is taken, and the next start replays the journal.
+// breakDown recovers from a panic after a batch was planned. The entries may be durable while memory holds only half of
+// one. It marks the store as broken: no commit is accepted, nothing in memory reaches the files any more, and the next
+// start replays the journal.
 func (s *sequencer) breakDown(batch []*commit) {
 	v := recover()
 	if v == nil {
@@ -239,7 +249,7 @@ func (s *sequencer) breakDown(batch []*commit) {
 	}
 }
 
-// close takes no more commits. It returns false when it was called before.
+// close stops accepting commits. It returns false if it was called before.
 func (s *sequencer) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +261,7 @@ func (s *sequencer) close() bool {
 	return true
 }
 
-// reopen gives the journal a new segment after a write or a sync failed.
+// reopen starts a new journal segment if a write or a sync failed.
 func (s *sequencer) reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +271,7 @@ func (s *sequencer) reopen() error {
 	return s.journal.Rotate()
 }
 
-// recovered takes commits again when the journal can be written.
+// recovered makes the store writable again if the journal is.
 func (s *sequencer) recovered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +280,7 @@ func (s *sequencer) recovered() {
 	}
 }
 
-// rotate has later entries go to a new segment. A journal that cannot be written is left alone.
+// rotate starts a new journal segment. It does nothing if the journal cannot be written.
 func (s *sequencer) rotate() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,14 +290,14 @@ func (s *sequencer) rotate() error {
 	return s.journal.Rotate()
 }
 
-// cut drops the segments that hold only entries up to lsn.
+// cut drops the segments that hold only entries up to lsn, and returns them. The caller removes their files.
 func (s *sequencer) cut(lsn uint64) []wal.Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.journal.Cut(lsn)
 }
 
-// closeJournal closes the journal's file.
+// closeJournal closes the journal's file and stops the timer.
 func (s *sequencer) closeJournal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,15 +8,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/jsonl"
 )
 
-// sessionState is what is to be written of a session: its state at one moment. What comes later may not be durable in the journal yet.
+// sessionState is the state of a session at one moment, to be written. Later changes may not be durable in the journal
+// yet.
 type sessionState struct {
 	*session
-	document sessionDoc // without what is known to be on disk
-	lines    [][]byte   // that the history's file lacks
+	document sessionDoc // without the synced bytes and records
+	lines    [][]byte   // lines that the history's file lacks
 }
 
-// gather returns the states of the sessions to write: those whose document lacks something, or all that changed. The caller holds
-// shared.mu.
+// gather returns the states of the sessions to write: those whose document lacks something, or all changed ones if full
+// is set. The caller holds shared.mu.
 func (p *sessions) gather(full bool) []sessionState {
 	out := make([]sessionState, 0, len(p.changed))
 	for _, x := range p.changed {
@@ -27,6 +28,7 @@ func (p *sessions) gather(full bool) []sessionState {
 	return out
 }
 
+// state returns the current state of the session and whether its document lacks something.
 func (x *session) state() (s sessionState, behind bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -34,7 +36,7 @@ func (x *session) state() (s sessionState, behind bool) {
 		x.pending}, x.behind
 }
 
-// doc renders the session's document.
+// doc returns the session's document with the current ends of its synced history.
 func (s *sessionState) doc() sessionDoc {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -42,20 +44,21 @@ func (s *sessionState) doc() sessionDoc {
 	return s.document
 }
 
-// written notes that the document was written. It lacks something all the same where the session has changed since.
+// written records that the document was written. The document still lacks something if the session has changed since.
 func (s *sessionState) written() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = s.behind && s.lsn != s.document.LSN
 }
 
-// write writes what sessions lacked. When it is full, their histories are synced too.
+// write writes what the files of sessions lack. If full is set, it also syncs their histories.
 func (p *sessions) write(list []sessionState, full bool) error {
 	list = slices.DeleteFunc(list, func(s sessionState) bool { return s.isGone() })
 	for len(list) >= leastBatch {
 		n := min(len(list), mostBatch)
 		if err := p.writeBatch(list[:n], full); errors.Is(err, errors.ErrUnsupported) {
-			break // the sessions are then written one by one
+			// The sessions that are left are written one by one.
+			break
 		} else if err != nil {
 			return err
 		}
@@ -72,13 +75,15 @@ func (p *sessions) write(list []sessionState, full bool) error {
 	return nil
 }
 
-// Bounds of writeBatch, in sessions. From leastBatch on, a few syncs of the whole file system are cheaper than some for each session.
+// Bounds of writeBatch, in sessions. From leastBatch sessions on, a few syncs of the whole file system are cheaper than
+// several for each session.
 const (
 	leastBatch = 32
 	mostBatch  = 4096
 )
 
-// writeBatch is writeOne for many sessions, with three syncs in all: after the histories, the documents, and the documents' renames.
+// writeBatch is writeOne for many sessions. It needs three syncs in all: after the histories, after the documents and
+// after renaming the documents.
 func (p *sessions) writeBatch(list []sessionState, full bool) error {
 	reached := make([]historyEnd, len(list))
 	for i := range list {
@@ -124,19 +129,20 @@ func (p *sessions) writeBatch(list []sessionState, full bool) error {
 	return nil
 }
 
-// historyEnd returns the size of a history's file.
+// historyEnd is the size of a history's file.
 type historyEnd struct {
 	bytes   int64
 	records int
 }
 
+// historyEnd returns the current size of the history's file.
 func (x *session) historyEnd() historyEnd {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return historyEnd{x.bytes, x.size - len(x.pending)}
 }
 
-// setSynced notes how much of the history's file is durable.
+// setSynced records how much of the history's file is durable.
 func (x *session) setSynced(at historyEnd) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -145,6 +151,7 @@ func (x *session) setSynced(at historyEnd) {
 	}
 }
 
+// writeOne writes what the files of one session lack.
 func (p *sessions) writeOne(s *sessionState, full bool) error {
 	if err := p.n.files.makeDir(sessionDir(s.id)); err != nil {
 		return err
@@ -167,7 +174,7 @@ func (p *sessions) writeOne(s *sessionState, full bool) error {
 	return nil
 }
 
-// handToCache moves a session whose files have all of it to the cache, unless it changed again.
+// handToCache moves a session whose files have all of it to the cache, unless it has changed again.
 func (p *sessions) handToCache(x *session) {
 	lock := p.n.stripe("session", string(p.n.name), x.id)
 	lock.Lock()
@@ -184,7 +191,7 @@ func (p *sessions) handToCache(x *session) {
 	}
 }
 
-// appendHistory writes the lines behind those that the file has.
+// appendHistory appends the lines that the file lacks.
 func (p *sessions) appendHistory(s *sessionState) error {
 	if len(s.lines) == 0 {
 		return nil
@@ -202,10 +209,11 @@ func (p *sessions) appendHistory(s *sessionState) error {
 		s.pending = nil
 	}
 	s.bytes += n
-	s.lines = nil // what cannot be synced as a batch is written one by one
+	s.lines = nil // writeOne must not append them again if SyncAll is not supported
 	return nil
 }
 
+// syncHistory makes the history's file durable, unless it is already.
 func (p *sessions) syncHistory(x *session) error {
 	end := x.historyEnd()
 	x.mu.RLock()

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// allIDs returns the ids of all sessions, sorted. It reads the directory once.
+// allIDs returns the ids of all sessions, sorted. Only the first call reads the directory.
 func (p *sessions) allIDs() ([]string, error) {
 	if err := p.loadIDs(); err != nil {
 		return nil, err
@@ -19,6 +19,7 @@ func (p *sessions) allIDs() ([]string, error) {
 	return slices.Clone(p.ids), nil
 }
 
+// loadIDs reads the ids of all sessions into p.ids, unless they are loaded.
 func (p *sessions) loadIDs() error {
 	p.n.mu.RLock()
 	loaded := p.ids != nil
@@ -26,7 +27,7 @@ func (p *sessions) loadIDs() error {
 	if loaded {
 		return nil
 	}
-	p.n.sequencer.mu.Lock() // so that none is created or deleted meanwhile
+	p.n.sequencer.mu.Lock() // no session is created or deleted meanwhile
 	defer p.n.sequencer.mu.Unlock()
 	names, err := p.n.files.list("sessions")
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *sessions) ListSessions(_ context.Context, after string, limit int) ([]a
 		for _, id := range slices.Backward(part) {
 			x, err := p.get(id)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // deleted meanwhile, or unreadable
+				continue // deleted meanwhile, or not readable
 			}
 			if err != nil {
 				return nil, err
@@ -83,7 +84,7 @@ func (p *sessions) ListSessions(_ context.Context, after string, limit int) ([]a
 	return out, nil
 }
 
-// idsBefore returns up to limit ids that come before an id, or the last ones when it is "".
+// idsBefore returns up to limit ids that come before id, or the last ones if id is "".
 func (p *sessions) idsBefore(id string, limit int) []string {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()

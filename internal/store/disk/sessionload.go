@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// load reads a session's document and finds the end of its history.
+// load reads a session's document and finds the end of its history. If the document is lost, load rebuilds the session
+// from its history. It returns store.ErrNotFound if there is neither.
 func (p *sessions) load(id string) (*session, error) {
 	doc := sessionDoc{}
 	err := p.n.files.read(sessionFile(id), &doc, func() error {
@@ -55,14 +56,15 @@ func (p *sessions) load(id string) (*session, error) {
 	if rebuilt || x.bytes < doc.SyncedBytes {
 		p.n.stored.unsure.Store(true)
 	}
-	x.behind = x.behind || rebuilt || x.size != doc.HistorySize // written when it is next in use, or repaired
+	// The document is written when the session next changes, or by a repair.
+	x.behind = x.behind || rebuilt || x.size != doc.HistorySize
 	x.meta.HistorySize = x.size
 	return x, nil
 }
 
 var errNoFile = errors.New("a directory has the name of a file")
 
-// holdsSession reports whether the text is a whole document of the session.
+// holdsSession reports whether the text is a complete document of the session.
 func holdsSession(text []byte, id string) bool {
 	var doc struct {
 		head
@@ -71,7 +73,7 @@ func holdsSession(text []byte, id string) bool {
 	return json.Unmarshal(text, &doc) == nil && doc.SchemaVersion == agent.SchemaVersion && doc.ID == id
 }
 
-// rebuild makes a session of what its history says, when its document is lost. Its context is lost.
+// rebuild returns a document made from the session's history after its own was lost. The context is lost.
 func (p *sessions) rebuild(id string) (sessionDoc, error) {
 	data, err := p.n.files.ReadFile(historyFile(id))
 	if vfs.WrongKind(err) {
@@ -85,7 +87,7 @@ func (p *sessions) rebuild(id string) (sessionDoc, error) {
 	}
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	var r agent.Record
-	_ = json.Unmarshal(line, &r) // an unreadable first record leaves the session without a role
+	_ = json.Unmarshal(line, &r) // if it cannot be read, the session has no role
 	at, err := time.Parse(time.RFC3339, r.Timestamp)
 	if err != nil {
 		at = p.n.now()
@@ -95,9 +97,9 @@ func (p *sessions) rebuild(id string) (sessionDoc, error) {
 		Revision: 1}, Context: map[string]json.RawMessage{}}, nil
 }
 
-// findEnd walks the part of history.jsonl that is not known to be on disk, keeps its sound lines and cuts off the
-// rest, which is a torn end after a crash. Lines that do not parse in the middle of what was known to be on disk are
-// damage: the file is moved aside and its sound lines are kept.
+// findEnd reads the history from its file. After a crash the part that was not synced may end with torn lines; findEnd
+// keeps its sound lines and cuts off the rest. If lines in the synced part do not parse, the file is damaged: findEnd
+// moves it aside and writes a new one with the sound lines.
 func (p *sessions) findEnd(x *session, size int64) error {
 	name := historyFile(x.id)
 	if size == 0 {
@@ -125,13 +127,13 @@ func (p *sessions) findEnd(x *session, size int64) error {
 	}
 	x.bytes, x.size = int64(len(good)), seq
 	if x.synced > x.bytes {
-		x.synced, x.syncedRecords = 0, 0 // all of it is synced anew
+		x.synced, x.syncedRecords = 0, 0 // sync all of it again
 	}
 	return nil
 }
 
-// soundLines returns the lines of a history that are records in order, the seq of the last, and whether something in
-// the first known bytes is no such line.
+// soundLines returns the lines of a history that are records in ascending order, and the seq of the last one. damaged
+// reports that a line within the first known bytes is not such a record.
 func soundLines(data []byte, known int64) (good []byte, seq int, damaged bool) {
 	off := 0
 	for off < len(data) {
@@ -144,7 +146,7 @@ func soundLines(data []byte, known int64) (good []byte, seq int, damaged bool) {
 		if !inOrder && !damaged {
 			damaged, good = true, bytes.Clone(data[:off])
 		}
-		if next > seq { // a gap stays a gap: what is readable is kept
+		if next > seq { // a gap is kept as a gap
 			seq = next
 			if damaged {
 				good = append(append(good, line...), '\n')
@@ -158,7 +160,7 @@ func soundLines(data []byte, known int64) (good []byte, seq int, damaged bool) {
 	return data[:off], seq, false
 }
 
-// recordSeq decodes the seq of a record; 0 for a line that is no record.
+// recordSeq returns the seq of a record, or 0 if the line is not a record.
 func recordSeq(line []byte) int {
 	m := recordMeta{}
 	if json.Unmarshal(line, &m) != nil {

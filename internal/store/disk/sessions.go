@@ -14,15 +14,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// sessions is the part that holds the sessions, with their contexts and histories.
+// sessions is the part that holds the sessions with their contexts and histories.
 type sessions struct {
 	n *namespace
 
-	changed map[string]*session  // since the last checkpoint; guarded by shared.mu, as all below
-	unread  map[string]unread    // of the replayed journal
-	gone    map[string]time.Time // deleted, with files that are not removed yet; when they were created, or zero
-	ids     []string             // of all sessions, sorted; nil until somebody lists them
-	count   int64                // of all sessions; -1 while it is not known
+	changed map[string]*session  // sessions that changed since the last checkpoint; guarded by shared.mu, as all below
+	unread  map[string]unread    // sessions that the replayed journal creates
+	gone    map[string]time.Time // deleted sessions whose files may still exist, with their time of creation or zero
+	ids     []string             // of all sessions, sorted; nil until they are listed
+	count   int64                // number of sessions; -1 if it is not known
 }
 
 // sessionKey is a session's key in the cache.
@@ -33,7 +33,7 @@ type sessionKey struct {
 
 func (p *sessions) key(id string) sessionKey { return sessionKey{p.n, id} }
 
-// get returns the live session, from memory or from its file. store.ErrNotFound.
+// get returns the live session from memory or from its file, or store.ErrNotFound.
 func (p *sessions) get(id string) (*session, error) {
 	if err := p.n.broken(); err != nil {
 		return nil, err
@@ -50,6 +50,7 @@ func (p *sessions) get(id string) (*session, error) {
 	if err := p.lookUp(id); err != nil {
 		return nil, err
 	}
+	// lookUp or another goroutine may have put it into memory.
 	if x := p.cached(id); x != nil {
 		return x, nil
 	}
@@ -64,7 +65,7 @@ func (p *sessions) get(id string) (*session, error) {
 	return x, nil
 }
 
-// isErased reports whether the session was deleted, and its files may still be there.
+// isErased reports whether the session was deleted and its files may still exist.
 func (p *sessions) isErased(id string) bool {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
@@ -72,6 +73,7 @@ func (p *sessions) isErased(id string) bool {
 	return gone
 }
 
+// cached returns the session if it is in memory, and nil otherwise.
 func (p *sessions) cached(id string) *session {
 	p.n.mu.RLock()
 	x := p.changed[id]
@@ -85,10 +87,12 @@ func (p *sessions) cached(id string) *session {
 	return nil
 }
 
-// applyCreate, applyChange and applyDelete apply an entry. The caller holds sequencer.mu and shared.mu.
+// applyCreate applies the creation of a session. The caller holds sequencer.mu and shared.mu, as in applyChange and
+// applyDelete.
 func (p *sessions) applyCreate(e *entry) {
 	p.addNew(e.Create, e.lsn)
 	p.count++
+	// ids stays nil until somebody lists the sessions.
 	if p.ids != nil {
 		if i, found := slices.BinarySearch(p.ids, e.Session); !found {
 			p.ids = slices.Insert(p.ids, i, e.Session)
@@ -96,17 +100,19 @@ func (p *sessions) applyCreate(e *entry) {
 	}
 }
 
-// addNew adds a session that has no files. The caller holds shared.mu.
+// addNew adds a session without files. The caller holds shared.mu.
 func (p *sessions) addNew(c *created, lsn uint64) {
 	x := newSession(p.n.shared, c.Session, c.Context)
 	x.lsn, x.behind = lsn, true
 	p.changed[x.id] = x
 }
 
+// applyChange applies a record and a change of the context, except for what the session has already.
 func (p *sessions) applyChange(e *entry) {
 	x := e.planned.session
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	// A replay also brings records and changes that the files have already.
 	if e.record != nil && e.Seq == x.size+1 {
 		x.size++
 		x.pending = append(x.pending, e.record)
@@ -127,6 +133,7 @@ func (p *sessions) applyChange(e *entry) {
 	p.changed[x.id] = x
 }
 
+// applyDelete removes a session from memory and marks its files to be erased.
 func (p *sessions) applyDelete(id string) {
 	x := p.changed[id]
 	if x == nil {
@@ -211,12 +218,14 @@ func (p *sessions) ChangeContext(ctx context.Context, sessionID string, fence in
 	return e.planned.session.values(), nil
 }
 
-// DeleteSession is part of store.Namespace. The deletion is durable before anything is erased, and everything is erased
-// when it returns; a crash in between erases the rest at the next start.
+// DeleteSession is part of store.Namespace. The deletion is durable before anything is erased. Everything has been
+// erased when DeleteSession returns, unless the files cannot be written. After a crash, the next start erases the rest.
 func (p *sessions) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	return p.delete(ctx, []string{id}, audit)
 }
 
+// delete deletes sessions in one commit, which is alone in its batch, and then erases their files. It returns
+// store.ErrNotFound if one of them does not exist.
 func (p *sessions) delete(ctx context.Context, ids []string, audit *agent.AuditEntry) error {
 	e := p.n.newEntry()
 	e.Delete, e.Audit = ids, audit
@@ -238,13 +247,15 @@ func (p *sessions) delete(ctx context.Context, ids []string, audit *agent.AuditE
 	if err != nil {
 		return err
 	}
-	if err := p.n.flusher.writeCheckpoint(); err != nil { // also takes the session out of the journal
+	// The checkpoint also removes the session from the journal.
+	if err := p.n.flusher.writeCheckpoint(); err != nil {
 		p.n.health.fail(err)
 	}
 	return nil
 }
 
-// forgetting returns the changes with which artifacts forget a session: those of the programs that its calls ran.
+// forgetting returns the changes that make artifacts forget a session. They affect artifacts whose programs ran for its
+// calls.
 func (p *sessions) forgetting(ctx context.Context, x *session, at time.Time) ([]agent.ArtifactChange, error) {
 	ran := map[artifactKey]bool{}
 	err := p.eachRecord(ctx, x, func(line []byte) {

@@ -7,15 +7,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// unread is a session that the replayed journal creates. Opening the files of many sessions takes long, so whether they have it is looked up
-// when it is first needed, and before files are written next.
+// unread is a session that the replayed journal creates. Its files may exist already. Opening the files of many
+// sessions takes long, so this is looked up when the session is first needed, or before files are next written.
 type unread struct {
 	*created
 	lsn uint64
 }
 
-// lookUp finds out where an unread session is: in its files, which may have later entries than the one that creates it, or in the journal
-// only. The caller holds the session's stripe.
+// lookUp finds out whether an unread session has files, which may include later entries, or exists only in the journal.
+// The caller holds the session's stripe.
 func (p *sessions) lookUp(id string) error {
 	p.n.mu.RLock()
 	u, waits := p.unread[id]
@@ -39,14 +39,15 @@ func (p *sessions) lookUp(id string) error {
 	return nil
 }
 
-// isStored reports whether a session has its files.
+// isStored reports whether the session's document exists.
 func (p *sessions) isStored(id string) (bool, error) {
 	data, err := p.n.files.ReadFile(sessionFile(id))
 	if err == nil && holdsSession(data, id) {
 		return true, nil
 	}
 	if vfs.NotExist(err) {
-		return false, nil // whatever else its directory has, also a history, comes again
+		// Anything else in its directory, such as a history, comes again from the journal.
+		return false, nil
 	}
 	x, err := p.load(id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -59,7 +60,7 @@ func (p *sessions) isStored(id string) (bool, error) {
 	return true, nil
 }
 
-// lookUpAll looks up all unread sessions, so that those without files are among the changed ones.
+// lookUpAll looks up all unread sessions. Those without files are among the changed ones afterwards.
 func (p *sessions) lookUpAll() error {
 	p.n.mu.RLock()
 	ids := make([]string, 0, len(p.unread))
@@ -75,6 +76,7 @@ func (p *sessions) lookUpAll() error {
 	return nil
 }
 
+// lookUpLocked calls lookUp with the session's stripe held.
 func (p *sessions) lookUpLocked(id string) error {
 	lock := p.n.stripe("session", string(p.n.name), id)
 	lock.Lock()

@@ -13,11 +13,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// TestUnreadSessions kills a store with sessions of which some have files, some have damaged ones and some none, and does something to them
-// before anything else looked for their files. What comes of it is what comes of it in a store that was not killed, now and after a power cut.
+// TestUnreadSessions kills a store whose sessions have files, damaged files or none, and does something with them
+// before anything else has looked for their files. The result is the same as in a store that was not killed, also after
+// a power cut.
 func TestUnreadSessions(t *testing.T) {
 	t.Parallel()
-	const written, damaged, bare = "sess_1", "sess_2", "sess_3" // bare: in the journal only
+	const written, damaged, bare = "sess_1", "sess_2", "sess_3" // bare exists in the journal only
 	all := []string{written, damaged, bare}
 	each := func(do func(s *testStore, id string) error) func(s *testStore) error {
 		return func(s *testStore) error {
@@ -86,8 +87,8 @@ func TestUnreadSessions(t *testing.T) {
 	}
 }
 
-// unreadStore returns a store with three sessions, and what its directory has after a kill: of the first the document, of the second a damaged
-// one, of the third none.
+// unreadStore returns a store with three sessions and its directory after a kill. The first session has a document, the
+// second a damaged one, the third none.
 func unreadStore(t *testing.T, written, damaged, bare string) (*testStore, *vfstest.FS) {
 	t.Helper()
 	f := vfstest.New()
@@ -118,7 +119,7 @@ func unreadStore(t *testing.T, written, damaged, bare string) (*testStore, *vfst
 	return s, left
 }
 
-// didTo does something to a store and returns what it then holds.
+// didTo calls do with a store and returns the content of the store afterwards.
 func didTo(t *testing.T, s *testStore, do func(s *testStore) error) string {
 	t.Helper()
 	if err := do(s); err != nil {
@@ -127,7 +128,7 @@ func didTo(t *testing.T, s *testStore, do func(s *testStore) error) string {
 	return both(t, s)
 }
 
-// A checkpoint takes the entries of unread sessions out of the journal, so it writes those that have no files.
+// A checkpoint removes the entries of unread sessions from the journal, so it must write the sessions without files.
 func TestCheckpointWritesUnreadSessions(t *testing.T) {
 	t.Parallel()
 	s, left := unreadStore(t, "sess_1", "sess_2", "sess_3")

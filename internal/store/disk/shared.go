@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/locks"
 )
 
-// The ranks of the locks: see the package comment.
+// Ranks of the locks: see the package comment.
 const (
 	rankArchive = iota
 	rankFlush
@@ -30,18 +30,20 @@ func newOrder() *locks.Order {
 	return locks.NewOrder("archive", "flush", "sequence", "stripe", "state", "session", "lines", "queue")
 }
 
-// shared is what the parts of all namespaces have in common.
+// shared is the state that the parts of all namespaces share.
 type shared struct {
 	o      Options
 	log    zerolog.Logger
 	now    func() time.Time
-	order  *locks.Order // nil: locks are not checked
+	order  *locks.Order // nil means that locks are not checked
 	health health
 	feed   feed
 	bulk   bulk
 
+	// replicas, session ownership, leases and candidates, all in memory
 	members *store.Members
 
+	// hashes a session or artifact to its stripe
 	seed    maphash.Seed
 	stripes [64]locks.Mutex
 
@@ -49,15 +51,15 @@ type shared struct {
 	artifactCache cache.Cache[artifactKey, *artifact]
 
 	quarantined atomic.Int64 // files moved aside, and files with damaged lines
-	aside       atomic.Int64 // numbers the names of files that are moved aside
+	aside       atomic.Int64 // the latest number used in the name of a file moved aside
 
-	recovering bool // the journal is being replayed; set before the store is shared, as the next
-	opened     bool // it was replayed
+	recovering bool // the journal is being replayed; it and opened are set before the store is shared
+	opened     bool // the journal has been replayed
 
 	mu      locks.RWMutex
 	applied uint64      // lsn of the last entry that readers see; guarded by mu
 	spaces  spaces      // guarded by mu
-	total   store.Bytes // of all namespaces; guarded by mu
+	total   store.Bytes // bytes of all namespaces; guarded by mu
 }
 
 func newShared(o Options) (*shared, error) {
@@ -79,14 +81,14 @@ func newShared(o Options) (*shared, error) {
 	return s, err
 }
 
-// close stops the caches.
+// close stops the caches' goroutines.
 func (s *shared) close() {
 	s.sessionCache.StopAllGoroutines()
 	s.artifactCache.StopAllGoroutines()
 }
 
-// stripe returns the lock under which the file of a session or artifact is read, and under which the session or
-// artifact is handed to the cache: so a slow reader does not put an old state into the cache.
+// stripe returns the lock of a session or artifact. It is held while the file is read and while the value is handed to
+// the cache. This prevents a slow reader from caching an outdated state.
 func (s *shared) stripe(parts ...string) *locks.Mutex {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
@@ -97,18 +99,20 @@ func (s *shared) stripe(parts ...string) *locks.Mutex {
 	return &s.stripes[h.Sum64()%uint64(len(s.stripes))]
 }
 
-// head returns the head of a document that is written now. The caller holds mu.
+// head returns the head for a document that is rendered now. The caller holds mu.
 func (s *shared) head() head { return head{agent.SchemaVersion, s.applied} }
 
-// health says whether the store can write.
+// health records whether the store can write.
 type health struct {
 	log     zerolog.Logger
-	trouble atomic.Pointer[trouble] // why the store takes no writes
-	broken  atomic.Pointer[trouble] // a panic left memory in doubt; until the process ends
+	trouble atomic.Pointer[trouble] // why the store accepts no writes; nil if it does
+	broken  atomic.Pointer[trouble] // set after a panic left memory in doubt, until the process ends
 }
 
+// trouble holds an error for an atomic pointer.
 type trouble struct{ err error }
 
+// ready returns nil, or the reason why the store accepts no writes.
 func (h *health) ready() error {
 	for _, t := range []*trouble{h.broken.Load(), h.trouble.Load()} {
 		if t != nil {
@@ -118,7 +122,7 @@ func (h *health) ready() error {
 	return nil
 }
 
-// fail marks the store read-only until recovered is called.
+// fail marks the store read-only until recovered is called. It logs only the first of several failures.
 func (h *health) fail(err error) {
 	t := &trouble{fmt.Errorf("%w: %w", store.ErrReadOnly, err)}
 	if h.trouble.Swap(t) == nil {
@@ -126,6 +130,7 @@ func (h *health) fail(err error) {
 	}
 }
 
+// recovered makes the store writable again, unless breakDown was called.
 func (h *health) recovered() {
 	if h.trouble.Swap(nil) != nil {
 		h.log.Info().Msg("the store can write again")
@@ -135,7 +140,7 @@ func (h *health) recovered() {
 // breakDown marks the store read-only until the process ends.
 func (h *health) breakDown(err error) { h.broken.Store(&trouble{err}) }
 
-// doubt returns why memory cannot be trusted any more; nil when it can.
+// doubt returns why memory cannot be trusted any more, or nil if it can.
 func (h *health) doubt() error {
 	if t := h.broken.Load(); t != nil {
 		return t.err
@@ -143,19 +148,20 @@ func (h *health) doubt() error {
 	return nil
 }
 
-// feed is the change feed. All of it is guarded by shared.mu.
+// feed is the change feed. It is guarded by shared.mu.
 type feed struct {
 	store.Feed
-	pending []store.Change // of the batch that is being applied
+	pending []store.Change // changes of the batch that is being applied
 }
 
+// add adds a change to the pending ones if anybody watches.
 func (f *feed) add(c store.Change) {
 	if f.Watched() {
 		f.pending = append(f.pending, c)
 	}
 }
 
-// send gives the batch's changes to the watchers, in order. The caller holds mu, so that a watcher which stops gets
+// send sends the batch's changes to the watchers, in order. The caller holds mu; a watcher that has stopped gets
 // nothing afterwards.
 func (f *feed) send() {
 	for _, c := range f.pending {

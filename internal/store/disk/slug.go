@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// slug returns the name of the file or directory for a role or method: the name itself when that is plain, else a
-// readable form of it and eight digits of its hash. Two names never share a slug but
-// for a collision of the hash; the true name stands inside the file and is compared.
+// slug returns the name of the file or directory for a role or method. A plain name stands for itself; any other
+// becomes a readable form of it and eight digits of its hash. Two names share a slug only if their hashes collide. The
+// file holds the true name, which readers compare.
 func slug(name string) string {
 	if plain(name) {
 		return name
@@ -29,8 +29,8 @@ func slug(name string) string {
 	return strings.Trim(b.String(), "-") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// plain reports whether the name can stand for itself: lower case, for file systems which ignore case,
-// none of the names that mean something else beside it, and not of the form that slug makes of others.
+// plain reports whether a name can be its own slug. It must be lower case, because some file systems ignore case; it
+// must not be a name with another meaning in the same directory; and it must not look like a slug of another name.
 func plain(name string) bool {
 	const longest, digits = 64, 8
 	if name == "" || len(name) > longest || name == "archive" || name[0] == '-' || name[0] == '_' {
@@ -45,7 +45,7 @@ func plain(name string) bool {
 	return i < 0 || len(name)-i-1 != digits || strings.Trim(name[i+1:], "0123456789abcdef") != ""
 }
 
-// validID reports whether the id of a session can be the name of a directory.
+// validID reports whether an id can be the name of a file or directory.
 func validID(id string) bool {
 	const longest = 128
 	if id == "" || len(id) > longest {

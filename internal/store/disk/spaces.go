@@ -12,18 +12,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// spaces are the namespaces. All of it is guarded by shared.mu.
+// spaces holds the namespaces. It is guarded by shared.mu.
 type spaces struct {
-	loaded map[agent.Namespace]*namespace // those in use, also one that nobody has written to
-	// whose files nobody has needed since the start; the last checkpoint has everything of them
-	idle   map[agent.Namespace]*checkpointed
-	erased map[agent.Namespace]uint64 // whose bytes may be on disk; the lsn of the entry that erased it
+	loaded map[agent.Namespace]*namespace // namespaces in use, including those that were never written to
+	// namespaces whose files were not needed since the start; the last checkpoint covers all their data
+	idle map[agent.Namespace]*checkpointed
+	// erased namespaces whose bytes may still be on disk, with the lsn of the entry that erased them
+	erased map[agent.Namespace]uint64
 }
 
-// erasedSuffix ends the name of the directory of an erased namespace until it is removed. No namespace has such a name.
+// erasedSuffix ends the directory name of an erased namespace until it is removed. It is not valid in a namespace name.
 const erasedSuffix = ".erased"
 
-// Namespace is part of store.Store. The first one reads the files of an idle namespace.
+// Namespace is part of store.Store. The first call for an idle namespace reads its files.
 func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
@@ -31,7 +32,8 @@ func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) {
 	if n := s.namespace(name); n != nil {
 		return n, nil
 	}
-	s.flusher.mu.Lock() // nothing is written meanwhile, and no other one loads it
+	// Nothing is written meanwhile, and no other goroutine loads the namespace.
+	s.flusher.mu.Lock()
 	defer s.flusher.mu.Unlock()
 	if n := s.namespace(name); n != nil {
 		return n, nil
@@ -46,7 +48,7 @@ func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) {
 	return n, err
 }
 
-// namespace returns the namespace if it is in use or does not exist; nil for one that is idle.
+// namespace returns the namespace if it is in use or does not exist, and nil if it is idle.
 func (s *Store) namespace(name agent.Namespace) *namespace {
 	s.mu.RLock()
 	n := s.spaces.loaded[name]
@@ -56,6 +58,7 @@ func (s *Store) namespace(name agent.Namespace) *namespace {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// The namespace may have been created meanwhile.
 	if n = s.spaces.loaded[name]; n == nil && s.spaces.idle[name] == nil {
 		n = newNamespace(s, name)
 		n.stored.totaled = true
@@ -64,7 +67,8 @@ func (s *Store) namespace(name agent.Namespace) *namespace {
 	return n
 }
 
-// load reads the files of a namespace. It reports whether a document was corrupt. The caller holds flusher.mu, or has not shared the store.
+// load reads the files of a namespace and puts it into use. It reports whether a document was corrupt. The caller holds
+// flusher.mu or has not shared the store yet.
 func (s *Store) load(name agent.Namespace) (n *namespace, corrupt bool, err error) {
 	s.mu.RLock()
 	at := s.spaces.idle[name]
@@ -81,7 +85,7 @@ func (s *Store) load(name agent.Namespace) (n *namespace, corrupt bool, err erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spaces.idle[name] != at {
-		return nil, false, errErased // meanwhile
+		return nil, false, errErased // erased meanwhile
 	}
 	idle, _ := at.taken()
 	s.total.Add(n.taken().Minus(idle))
@@ -91,7 +95,7 @@ func (s *Store) load(name agent.Namespace) (n *namespace, corrupt bool, err erro
 	return n, corrupt, nil
 }
 
-// loadAll reads the files of all idle namespaces.
+// loadAll loads all idle namespaces.
 func (s *Store) loadAll() (err error) {
 	s.mu.RLock()
 	names := slices.Sorted(maps.Keys(s.spaces.idle))
@@ -103,7 +107,7 @@ func (s *Store) loadAll() (err error) {
 	return err
 }
 
-// all returns the namespaces in use by name.
+// all returns the namespaces in use, sorted by name.
 func (s *shared) all() []*namespace {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -134,7 +138,7 @@ func (s *Store) ListNamespaces(_ context.Context, after agent.Namespace, limit i
 	return out, nil
 }
 
-// info returns what is known of a namespace that exists. The caller holds shared.mu.
+// info describes an existing namespace. The caller holds shared.mu.
 func (s *Store) info(name agent.Namespace) store.NamespaceInfo {
 	known := life{}
 	if at := s.spaces.idle[name]; at != nil {
@@ -168,7 +172,7 @@ func (x *spaces) have(name agent.Namespace) bool {
 	return x.idle[name] != nil || n != nil && n.there()
 }
 
-// CreateNamespace is part of store.Store. The entry that makes it is durable before its directory is there.
+// CreateNamespace is part of store.Store. The journal entry is durable before the directory exists.
 func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
 	audit *agent.AuditEntry) (store.NamespaceInfo, error) {
 	if err := name.Validate(); err != nil {
@@ -189,14 +193,16 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
 	if err != nil {
 		return store.NamespaceInfo{}, err
 	}
-	if err := s.flusher.createLocked(n); err != nil { // the next checkpoint makes its directory
+	// The next checkpoint creates the directory.
+	if err := s.flusher.createLocked(n); err != nil {
 		s.health.fail(err)
 	}
 	return s.NamespaceInfo(ctx, name)
 }
 
-// EraseNamespace is part of store.Store. The entry that erases it is durable before anything is removed; a crash in between removes the rest
-// at the next start. There is a checkpoint between it and the first entry of a namespace of the same name: see finishErasing.
+// EraseNamespace is part of store.Store. The journal entry is durable before anything is removed; after a crash the
+// next start removes the rest. A checkpoint always lies between the entry and the first entry of a new namespace with
+// the same name: see finishErasing.
 func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
 	if name == agent.DefaultNamespace {
 		return store.ErrDefault
@@ -204,7 +210,8 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	s.flusher.archive.Lock()
 	defer s.flusher.archive.Unlock()
 	if s.have(name) {
-		if _, err := s.Namespace(name); err != nil { // what it has spent is looked at
+		// The check below needs its spending.
+		if _, err := s.Namespace(name); err != nil {
 			return err
 		}
 	}
@@ -218,19 +225,21 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	if err != nil {
 		return err
 	}
-	if err := s.flusher.writeCheckpoint(); err != nil { // also takes it out of the journal
+	// The checkpoint also removes its entries from the journal.
+	if err := s.flusher.writeCheckpoint(); err != nil {
 		s.health.fail(err)
 	}
 	return nil
 }
 
+// have reports whether the namespace exists.
 func (s *Store) have(name agent.Namespace) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.spaces.have(name)
 }
 
-// commitFor commits a change of a namespace as a whole, which is an entry of the default one.
+// commitFor commits the creation or the erasure of a namespace, which is an entry of the default namespace.
 func (s *Store) commitFor(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry,
 	check func(*entry) error) error {
 	n := s.namespace(agent.DefaultNamespace)
@@ -239,7 +248,7 @@ func (s *Store) commitFor(ctx context.Context, name agent.Namespace, audit *agen
 	return n.commit(ctx, &commit{entry: e, alone: true, check: func() error { return check(e) }})
 }
 
-// applySpaces applies what an entry does to a namespace as a whole. The caller holds sequencer.mu and shared.mu.
+// applySpaces applies the creation or the erasure of a namespace. The caller holds sequencer.mu and shared.mu.
 func (s *shared) applySpaces(e *entry) {
 	if n := s.spaces.loaded[e.Make]; n != nil {
 		n.life.Created = e.at()

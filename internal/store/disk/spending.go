@@ -10,12 +10,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// spending is the part that aggregates calls and model requests by day.
+// spending is the part that sums up calls and model requests by day.
 type spending struct {
 	n *namespace
 
-	ledger *store.Ledger // guarded by shared.mu, as below
-	// tokens of namespaces that were erased on that day, the last one; of the default namespace only
+	ledger *store.Ledger // guarded by shared.mu, as all below
+	// tokens that erased namespaces used on the last day on which any was erased; kept for the default namespace only
 	erased map[agent.Day]int64
 	doc    held
 }
@@ -24,7 +24,7 @@ type spending struct {
 type spendDoc struct {
 	head
 	store.Spent
-	Erased map[agent.Day]int64 `json:"erased,omitempty"` // see spending
+	Erased map[agent.Day]int64 `json:"erased,omitempty"` // see spending.erased
 }
 
 func newSpending(n *namespace) *spending {
@@ -42,7 +42,7 @@ func (p *spending) load() (corrupt bool, err error) {
 	return corrupt, err
 }
 
-// checkSpend refuses figures below 0, which would open room below a cap.
+// checkSpend returns an error for negative figures, which would create room below a cap.
 func checkSpend(doc *spendDoc) error {
 	sound := func(t agent.Tokens) bool { return min(t.Requests, t.Prompt, t.Cached, t.Completion, t.Estimated) >= 0 }
 	for _, r := range doc.Rows {
@@ -65,7 +65,7 @@ func checkSpend(doc *spendDoc) error {
 	return nil
 }
 
-// add adds what a journal entry says of calls and model requests. The caller holds shared.mu.
+// add adds the calls and model requests of a journal entry. The caller holds shared.mu.
 func (p *spending) add(e *entry) {
 	if e.lsn <= p.doc.lsn {
 		return
@@ -96,7 +96,8 @@ func (p *spending) Reserve(ctx context.Context, s agent.Spend) error {
 	return p.n.commit(ctx, &commit{entry: e})
 }
 
-// Settle is part of store.Namespace. What cost nothing does not wait for the disk: the next sync of the journal makes it durable.
+// Settle is part of store.Namespace. With an interval, or if the request cost nothing, it does not wait for the disk;
+// the next sync of the journal makes it durable.
 func (p *spending) Settle(ctx context.Context, s agent.Spend) error {
 	e := p.n.newEntry()
 	e.Settle = &s
@@ -106,7 +107,7 @@ func (p *spending) Settle(ctx context.Context, s agent.Spend) error {
 	return p.n.sequencer.await(e.lsn)
 }
 
-// Forfeit is part of store.Namespace. One reservation is decided at a time, as in ReserveWithin.
+// Forfeit is part of store.Namespace. It does not run concurrently with ReserveWithin.
 func (p *spending) Forfeit(ctx context.Context, id string) error {
 	p.n.store.deciding.Lock()
 	defer p.n.store.deciding.Unlock()
@@ -126,7 +127,8 @@ func (p *spending) Spent(_ context.Context, first, last agent.Day) (store.Spent,
 	return p.ledger.Spent(first, last), nil
 }
 
-// ReserveWithin is part of store.Namespace. One reservation of the store is decided at a time: a disk has one daemon, which keeps its own sums.
+// ReserveWithin is part of store.Namespace. The store decides one reservation at a time. A directory has only one
+// daemon, so the sums in memory are complete.
 func (p *spending) ReserveWithin(ctx context.Context, s agent.Spend, _ string, caps []store.Cap) error {
 	p.n.store.deciding.Lock()
 	defer p.n.store.deciding.Unlock()
@@ -159,7 +161,7 @@ func (p *spending) UseOf(ctx context.Context, caps []store.Cap) ([]store.Use, er
 	return uses, nil
 }
 
-// usedOn is what was used and is reserved on a day, in tokens.
+// usedOn returns the tokens that were used or are reserved on a day.
 func (p *spending) usedOn(day agent.Day) int64 {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
@@ -167,7 +169,7 @@ func (p *spending) usedOn(day agent.Day) int64 {
 	return u.Used + u.Reserved
 }
 
-// useOfAll sums up what all namespaces used of a cap, those that were erased today among them.
+// useOfAll sums up what all namespaces used of a cap, including namespaces that were erased within its days.
 func (s *Store) useOfAll(ctx context.Context, c store.Cap) (sum store.Use, err error) {
 	c.Scope = store.ScopeNamespace
 	s.mu.RLock()

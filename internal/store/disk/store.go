@@ -17,7 +17,7 @@ const (
 	lockFile   = "lock"
 )
 
-// Store is a store.Store in a directory.
+// Store is a store.Store in a directory. Open returns one; Close ends it.
 type Store struct {
 	*shared
 	root      *files
@@ -25,12 +25,12 @@ type Store struct {
 	sequencer *sequencer
 	flusher   *flusher
 
-	deciding sync.Mutex // held while a reservation within caps is decided; taken before any other lock
+	deciding sync.Mutex // held while a reservation within caps is decided; taken before all other locks
 }
 
-// Open opens the store in the directory, which is made when it is missing. It replays what the journal has and the
-// files do not. The error names another process that holds the directory (store.ErrInUse), or a file of a newer
-// version. Close ends it.
+// Open opens the store in the directory, which is created if it is missing, and replays the part of the journal that
+// the files lack. It returns an error matching store.ErrInUse if another process uses the directory, and an error
+// naming the file if a newer version wrote one. The caller must call Close.
 func Open(dir string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// fileSystem is that of the options, or the directory's own.
+// fileSystem returns the file system of the options, or that of the directory if there is none.
 func fileSystem(dir string, o Options) (vfs.FS, error) {
 	if o.FS != nil {
 		return o.FS, nil
@@ -63,7 +63,7 @@ func fileSystem(dir string, o Options) (vfs.FS, error) {
 	return vfs.Dir(dir)
 }
 
-// newStore wires the parts.
+// newStore creates the parts of a store and connects them. It reads nothing.
 func newStore(o Options) (*Store, error) {
 	common, err := newShared(o)
 	if err != nil {
@@ -81,7 +81,7 @@ func newStore(o Options) (*Store, error) {
 	return s, nil
 }
 
-// lock takes the directory for this process. It refuses one that is not whole.
+// lock locks the directory for this process. It refuses a directory whose copy or import was not completed.
 func lock(dir string, fs vfs.FS) (unlock func() error, err error) {
 	unlock, err = fs.Lock(lockFile)
 	var held *vfs.LockedError
@@ -97,7 +97,7 @@ func lock(dir string, fs vfs.FS) (unlock func() error, err error) {
 	return unlock, nil
 }
 
-// inUseError is store.ErrInUse with what to do about it.
+// inUseError is a store.ErrInUse that says what a person can do about it.
 type inUseError struct{ dir, holder string }
 
 func (e *inUseError) Error() string {
@@ -114,7 +114,7 @@ func (e *inUseError) Is(err error) bool { return err == store.ErrInUse }
 // Ready is part of store.Store.
 func (s *Store) Ready() error { return s.health.ready() }
 
-// Settled is part of store.Store. With an interval it waits for nothing.
+// Settled is part of store.Store. With an interval it does not wait, because a call's commit promises no sync then.
 func (s *Store) Settled() error {
 	if s.o.Interval > 0 {
 		return nil
@@ -162,11 +162,11 @@ func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(
 	return s.feed.Watch(&s.mu, from, changed)
 }
 
-// Sync writes what people look at: histories, logs, sessions, artifacts, contracts and the policy.
+// Sync writes to the files what people look at: histories, logs, sessions, artifacts, contracts and the policy.
 func (s *Store) Sync() error { return s.flusher.sync() }
 
-// Close is part of store.Store: it takes no more commits, writes the files to the end and releases the directory. When
-// ctx ends first it returns why; what was begun goes on, and the directory stays locked meanwhile.
+// Close is part of store.Store. It accepts no more commits, writes all files and unlocks the directory. If ctx ends
+// first, Close returns its cause; the work goes on and the directory stays locked until it is done.
 func (s *Store) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- s.close() }()
@@ -178,6 +178,8 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 }
 
+// close stops the parts in order: commits, members, the flusher, the journal. The journal is removed only after a
+// complete checkpoint; otherwise the next start replays it.
 func (s *Store) close() error {
 	if !s.sequencer.close() {
 		return nil
@@ -194,7 +196,7 @@ func (s *Store) close() error {
 	return errors.Join(err, s.unlock())
 }
 
-// removeJournal leaves nothing to replay, after the last checkpoint.
+// removeJournal removes all segments. The last checkpoint must have been written: nothing is left to replay then.
 func (s *Store) removeJournal() error {
 	segments, err := wal.Segments(s.root, journalDir)
 	if err != nil {

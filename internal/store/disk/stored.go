@@ -13,22 +13,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// stored is the part that knows how many bytes things take, by owner. Sums follow the entries, which carry what cannot be seen in them alone.
-// The checkpoint has the sums as of its lsn, so that a start reads no files for them; where it has none, or they may be wrong, everything is
-// counted anew.
+// stored is the part that counts stored bytes by owner. The sums follow the entries, which record growth that cannot be
+// computed from them alone. A checkpoint holds the sums as of its lsn, so a start reads no files to obtain them. If
+// they are missing there or may be wrong, everything is counted again.
 type stored struct {
 	n *namespace
 
-	kept   store.Sums // of sessions, records, tools and examples; guarded by shared.mu, as the others but written
-	values store.Sums // of the calls' values, those that have no line yet included
+	kept   store.Sums // sessions, records, tools and examples; guarded by shared.mu, as are values and totaled
+	values store.Sums // values of calls, including those without a line yet
 
-	// bytes of the values that have lines, by owner; used by the holder of flusher.mu, or before the store is shared
+	// bytes of the values that have lines, by owner; guarded by flusher.mu once the store is shared, as is anew
 	written map[string]int64
 
-	anew   struct{ all, values bool } // what is to be counted; likewise
-	unsure atomic.Bool                // something was damaged: the next start counts all anew
+	anew   struct{ all, values bool } // what must be counted again
+	unsure atomic.Bool                // something was damaged, and the next start must count everything again
 
-	totaled bool // shared.total has it; guarded by shared.mu
+	totaled bool // shared.total includes the sums; guarded by shared.mu
 }
 
 func newStored(n *namespace) *stored { return &stored{n: n, written: map[string]int64{}} }
@@ -36,11 +36,11 @@ func newStored(n *namespace) *stored { return &stored{n: n, written: map[string]
 // storedDoc holds the sums in a checkpoint.
 type storedDoc struct {
 	Owners []store.OwnerBytes `json:"owners"`
-	Values map[string]int64   `json:"values"`       // by owner, of the lines up to the checkpoint's place
-	First  int                `json:"first_values"` // the oldest segment that these lines are in
+	Values map[string]int64   `json:"values"`       // by owner, of the lines before the checkpoint's place
+	First  int                `json:"first_values"` // number of the oldest segment that holds these lines
 }
 
-// taken is what a session takes, with its context and its history.
+// taken returns the bytes that a session takes with its context and its history.
 func (x *session) taken() store.Bytes {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -52,7 +52,7 @@ func (x *session) taken() store.Bytes {
 	return b
 }
 
-// apply adds what an entry brings. The caller holds shared.mu.
+// apply adds the growth by an entry. The caller holds shared.mu.
 func (p *stored) apply(e *entry) {
 	if e.Create != nil {
 		p.create(e.Create)
@@ -70,19 +70,20 @@ func (p *stored) create(c *created) {
 	p.add(c.Session.Owner, store.Bytes{Contexts: store.SessionBytes(c.Session) + store.ContextBytes(c.Context)})
 }
 
+// add adds growth to the owner's sums and to the total of the store. The caller holds shared.mu.
 func (p *stored) add(owner string, b store.Bytes) {
 	p.kept.Add(owner, b)
 	p.n.shared.total.Add(b)
 }
 
-// addValue adds what is kept of a call, or with sign -1 takes it away. The caller holds shared.mu.
+// addValue adds the stored value of a call; a sign of -1 subtracts it. The caller holds shared.mu.
 func (p *stored) addValue(v *valueLine, sign int64) {
 	b := store.Bytes{Values: sign * v.size()}
 	p.values.Add(v.Owner, b)
 	p.n.shared.total.Add(b)
 }
 
-// published counts the lines of values that were written. The caller holds flusher.mu.
+// published counts the values whose lines were written. The caller holds flusher.mu.
 func (p *stored) published(list []*pendingCall) {
 	for _, c := range list {
 		if n := c.value.size(); n > 0 {
@@ -91,9 +92,10 @@ func (p *stored) published(list []*pendingCall) {
 	}
 }
 
-// freed is what lines of values took that are dropped or erased.
+// freed sums the bytes of value lines that are dropped or erased.
 type freed struct{ store.Sums }
 
+// line adds the bytes of a line. It ignores lines that do not parse.
 func (f *freed) line(line []byte) {
 	var v valueLine
 	if json.Unmarshal(line, &v) == nil {
@@ -101,7 +103,7 @@ func (f *freed) line(line []byte) {
 	}
 }
 
-// drop takes away what lines took. The caller holds flusher.mu.
+// drop subtracts the bytes of removed lines. The caller holds flusher.mu.
 func (p *stored) drop(f *freed) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
@@ -116,7 +118,8 @@ func (p *stored) drop(f *freed) {
 	}
 }
 
-// doc renders the sums for a checkpoint; nil where they are not sure. kept is as it was at the checkpoint's lsn.
+// doc returns the sums for a checkpoint, or nil if kept is nil because they are uncertain. kept must be the sums as of
+// the checkpoint's lsn.
 func (p *stored) doc(kept *store.Sums) *storedDoc {
 	if kept == nil {
 		return nil
@@ -124,7 +127,7 @@ func (p *stored) doc(kept *store.Sums) *storedDoc {
 	return &storedDoc{kept.List(), maps.Clone(p.written), p.n.calls.values.First()}
 }
 
-// bytes is what the namespace takes, but for files.
+// bytes returns the bytes that the namespace takes, without files.
 func (d *storedDoc) bytes() (b store.Bytes) {
 	for _, o := range d.Owners {
 		b.Add(o.Bytes)
@@ -135,7 +138,7 @@ func (d *storedDoc) bytes() (b store.Bytes) {
 	return b
 }
 
-// gather returns the sums as they are. The caller holds shared.mu.
+// gather returns a copy of the sums, or nil if they are uncertain. The caller holds shared.mu.
 func (p *stored) gather() *store.Sums {
 	if p.unsure.Load() {
 		return nil
@@ -144,7 +147,7 @@ func (p *stored) gather() *store.Sums {
 	return &kept
 }
 
-// load reads the sums of a checkpoint.
+// load takes the sums from a checkpoint, or marks them to be counted.
 func (p *stored) load(at *checkpointed) {
 	if at == nil || at.Stored == nil || p.n.o.recount {
 		p.anew.all = true
@@ -157,10 +160,11 @@ func (p *stored) load(at *checkpointed) {
 		p.written[owner] = n
 		p.values.Add(owner, store.Bytes{Values: n})
 	}
-	p.anew.values = at.Stored.First != p.n.calls.values.First() // segments were dropped since
+	p.anew.values = at.Stored.First != p.n.calls.values.First() // segments were dropped after the checkpoint
 }
 
-// count counts anew what load, or a replay, could not be sure of. Nothing changes meanwhile: the store, or the namespace, is not shared yet.
+// count counts again what load or a replay marked. Nothing may change meanwhile: the store or the namespace is not
+// shared yet.
 func (p *stored) count(ctx context.Context) error {
 	if p.anew.all {
 		var kept store.Sums
@@ -176,7 +180,7 @@ func (p *stored) count(ctx context.Context) error {
 	return p.countValues()
 }
 
-// replace puts other sums in the place of these. The caller holds shared.mu.
+// replace replaces sums and adjusts the total of the store. The caller holds shared.mu.
 func (p *stored) replace(sums *store.Sums, with store.Sums) {
 	if p.totaled {
 		p.n.shared.total.Add(with.All.Minus(sums.All))
@@ -216,8 +220,8 @@ func (p *stored) countTools(ctx context.Context, kept *store.Sums) error {
 	return nil
 }
 
-// countValues counts the lines of values, and the values of calls without a line, where lines could not be erased, or dropped, whole. Lines of
-// earlier versions do not say whose they are. The caller holds flusher.mu, or has not shared the namespace.
+// countValues counts the values again if lines could not be completely erased or dropped. Lines of earlier versions do
+// not name an owner. The caller holds flusher.mu or has not shared the namespace yet.
 func (p *stored) countValues() error {
 	if !p.anew.values {
 		return nil
@@ -241,7 +245,7 @@ func (p *stored) countValues() error {
 	return nil
 }
 
-// taken is what the namespace takes. The caller holds shared.mu, or has not shared the namespace.
+// taken returns the bytes that the namespace takes. The caller holds shared.mu or has not shared the namespace yet.
 func (n *namespace) taken() store.Bytes {
 	b := n.stored.kept.All
 	b.Add(n.stored.values.All)
@@ -261,16 +265,17 @@ func (p *stored) Stored(_ context.Context, owner string) (s store.Stored, err er
 	return s, nil
 }
 
+// sums returns all sums of the namespace, including those of files.
 func (p *stored) sums() [3]*store.Sums {
 	return [3]*store.Sums{&p.kept, &p.values, &p.n.streams.owners}
 }
 
-// ListStored is part of store.Namespace. Commits wait for a look at each owner's name, and nothing else.
+// ListStored is part of store.Namespace. It blocks commits only while it looks at each owner's name once.
 func (p *stored) ListStored(_ context.Context, after string, limit int) ([]store.OwnerBytes, error) {
 	p.n.mu.RLock()
 	defer p.n.mu.RUnlock()
 	names := map[string]bool{}
-	last := "" // of names, where there are as many as are wanted
+	last := "" // the last name, once there are limit names
 	for _, sums := range p.sums() {
 		for owner := range sums.Owners() {
 			if owner <= after || names[owner] || len(names) >= limit && owner >= last {

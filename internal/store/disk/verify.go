@@ -14,22 +14,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/wal"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
-	Journal                                              int           // entries that the next start replays
-	Aside                                                []string      // files that were moved aside before
-	Problems                                             []string      // what breaks a promise, each with its file
-	Audit                                                []AuditReport // of each namespace with a trail
-	// roles and methods whose names are in another form than names are kept in
+	Journal                                              int      // number of entries that the next start replays
+	Aside                                                []string // files that were moved aside before
+	// broken promises, each with the name of its file
+	Problems []string
+	Audit    []AuditReport // of each namespace with an audit trail
+	// roles and methods whose names are not in the normal form
 	OtherForms []string
-	// files that do not belong to a store, and that no export holds
+	// files that do not belong to a store and are not exported
 	Unknown  LeftOut
-	Imported // before, by the same command
+	Imported // set by commands that imported the store before they verified it
 }
 
-// Verify reads all of a stopped store and reports what breaks its promises. It changes nothing. store.ErrInUse when a
-// daemon holds the directory. The audit trails must have the entries whose hashes were noted.
+// Verify reads all of a stopped store and reports what breaks its promises. It changes nothing. The error matches
+// store.ErrInUse if a daemon uses the directory. The audit trails must contain the noted hashes.
 func Verify(ctx context.Context, dir string, o Options, noted ...NotedHead) (r Report, err error) {
 	if o.FS, err = fileSystem(dir, o); err != nil {
 		return r, err
@@ -50,24 +51,26 @@ func Verify(ctx context.Context, dir string, o Options, noted ...NotedHead) (r R
 	return r, errors.Join(err, unlock())
 }
 
-// verifier walks a store.
+// verifier is the state of one verification.
 type verifier struct {
-	ctx      context.Context // of one walk, which this is all the state of
+	ctx      context.Context // of the verification
 	root     *files
 	r        *Report
-	replayed bool // the journal holds entries: files may be behind it
+	replayed bool // the journal holds entries, so files may lag behind it
 	noted    []NotedHead
 
 	checkpoint checkpointDoc
 	unknown    leftOuts
-	audits     map[agent.Namespace][]*agent.AuditEntry // of the journal
-	erased     map[agent.Namespace]uint64              // namespaces that the journal erases
+	audits     map[agent.Namespace][]*agent.AuditEntry // entries that are only in the journal
+	// namespaces that the journal erases, with the lsn of the last entry that does
+	erased map[agent.Namespace]uint64
 }
 
 func (v *verifier) problem(name, format string, args ...any) {
 	v.r.Problems = append(v.r.Problems, name+": "+fmt.Sprintf(format, args...))
 }
 
+// all starts with the journal, because entries to be replayed mean that files may lag.
 func (v *verifier) all() error {
 	if err := v.journal(); err != nil {
 		return err
@@ -76,7 +79,7 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
-	// the next start removes it
+	// The next start removes these directories.
 	names = slices.DeleteFunc(names, func(name string) bool { return v.erasedInJournal(name) })
 	for _, dir := range append([]string{"."}, prefixed(namespacesDir, names)...) {
 		n := namespaceVerifier{verifier: v, files: newFiles(v.root.shared, dir), referenced: map[string]bool{}}
@@ -92,7 +95,7 @@ func (v *verifier) all() error {
 	return err
 }
 
-// readFound is ReadFile for a file that may be missing, or of a wrong kind, which the walk reports.
+// readFound is ReadFile for a file that may be missing or of the wrong kind. walk reports the latter.
 func (f *files) readFound(name string) (data []byte, found bool, err error) {
 	data, err = f.ReadFile(name)
 	if vfs.NotExist(err) || vfs.WrongKind(err) {
@@ -101,6 +104,7 @@ func (f *files) readFound(name string) (data []byte, found bool, err error) {
 	return data, err == nil, err
 }
 
+// prefixed returns the names with the directory in front.
 func prefixed(dir string, names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
@@ -109,6 +113,7 @@ func prefixed(dir string, names []string) []string {
 	return out
 }
 
+// journal reads the checkpoint and all entries after it.
 func (v *verifier) journal() error {
 	if _, err := v.doc(v.root, checkpointFile, &v.checkpoint); err != nil {
 		return err
@@ -138,7 +143,7 @@ func (v *verifier) journal() error {
 			return nil
 		})
 		if vfs.WrongKind(err) {
-			continue // which the walk reports
+			continue // walk reports it
 		}
 		if err != nil {
 			return err
@@ -153,7 +158,7 @@ func (v *verifier) journal() error {
 	return nil
 }
 
-// doc reads a document; ok is false when there is none or it has a problem.
+// doc reads a document. ok is false if it is missing or has a problem, which is reported.
 func (v *verifier) doc(f *files, name string, doc any) (ok bool, err error) {
 	data, found, err := f.readFound(name)
 	if !found {
@@ -175,7 +180,7 @@ func (v *verifier) doc(f *files, name string, doc any) (ok bool, err error) {
 	return true, nil
 }
 
-// walk lists what was moved aside, and reports what is neither a file nor a directory.
+// walk lists files that were moved aside and reports entries that are neither files nor directories.
 func (v *verifier) walk(dir string) error {
 	names, err := v.root.list(dir)
 	if err != nil {

@@ -9,13 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
-// AuditReport is what Verify read of the audit trail of one namespace.
+// AuditReport is the result of verifying the audit trail of one namespace.
 type AuditReport struct {
 	Namespace agent.Namespace
-	Entries   int64 // that are linked
-	Earlier   int64 // of an earlier version, which stand before the chain
-	Erased    int64 // whose body is erased; also counted in Entries
-	// note its hash elsewhere: only against a noted one a trail that was cut off with its checkpoint is found
+	Entries   int64 // linked entries
+	Earlier   int64 // entries of an earlier version, which precede the chain
+	Erased    int64 // entries whose body was erased; they count as linked, too
+	// end of the chain. Somebody should note its hash elsewhere: a trail that was truncated together with its
+	// checkpoint is detected only against a noted hash.
 	Head chain.Head
 }
 
@@ -27,7 +28,7 @@ type NotedHead struct {
 	found bool
 }
 
-// notedHeads reports those that no trail has.
+// notedHeads reports the noted hashes that no trail has.
 func (v *verifier) notedHeads() {
 	for _, n := range v.noted {
 		if !n.found {
@@ -37,7 +38,7 @@ func (v *verifier) notedHeads() {
 	}
 }
 
-// name is the namespace of the directory.
+// name returns the namespace of the directory.
 func (v *namespaceVerifier) name() agent.Namespace {
 	if v.files.dir == "." {
 		return agent.DefaultNamespace
@@ -45,7 +46,8 @@ func (v *namespaceVerifier) name() agent.Namespace {
 	return agent.Namespace(path.Base(v.files.dir))
 }
 
-// audit checks the trail's chain: up to where the last checkpoint left the file, and then what the journal has.
+// audit verifies the chain of the trail: first up to where the last checkpoint left the file, then the entries in the
+// journal.
 func (v *namespaceVerifier) audit() error {
 	data, _, err := v.files.readFound(auditFile)
 	if err != nil {
@@ -60,7 +62,8 @@ func (v *namespaceVerifier) audit() error {
 	addLines(c, data)
 	for _, a := range v.audits[v.name()] {
 		if at == nil && hashes[a.Hash] {
-			continue // the checkpoint is lost, so the journal has what the file has
+			// The checkpoint is lost, so the journal repeats what the file has.
+			continue
 		}
 		line, err := chain.Line(a)
 		if err != nil {
@@ -82,7 +85,8 @@ func (v *namespaceVerifier) audit() error {
 	return nil
 }
 
-// toCheckpoint adds the lines that the last checkpoint knows, and returns the others: none where the journal has them, too.
+// toCheckpoint adds the lines that the last checkpoint covers and returns the rest, or nil if the journal has the same
+// entries.
 func (v *namespaceVerifier) toCheckpoint(c *chain.Verifier, data []byte, at *checkpointed) (rest []byte) {
 	known := min(at.Audit, int64(len(data)))
 	addLines(c, data[:known])

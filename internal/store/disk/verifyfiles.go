@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// streams checks that each file has its bytes, all of which it reads. While the journal has entries to replay, files.json may be behind it.
+// streams reads the bytes of all files and compares them with files.json. It does nothing while the journal has entries
+// to replay, because files.json may lag behind it.
 func (v *namespaceVerifier) streams() error {
 	var doc filesDoc
 	ok, err := v.doc(v.files, filesFile, &doc)
@@ -20,7 +21,7 @@ func (v *namespaceVerifier) streams() error {
 		name := path.Join(filesDir, f.ID)
 		info, err := v.files.Stat(name)
 		switch {
-		case vfs.WrongKind(err): // which the walk reports
+		case vfs.WrongKind(err): // walk reports it
 		case vfs.NotExist(err), info.Dir:
 			v.problem(name, "is missing")
 		case err != nil:
@@ -43,7 +44,7 @@ func (v *namespaceVerifier) streams() error {
 	return nil
 }
 
-// sum returns the SHA-256 digest of a file's bytes, in hexadecimal digits.
+// sum returns the SHA-256 of the first size bytes of a file, as hexadecimal digits.
 func (v *namespaceVerifier) sum(name string, size int64) (string, error) {
 	f, err := v.files.Open(name, false)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// namespaceVerifier walks a namespace.
+// namespaceVerifier verifies one namespace.
 type namespaceVerifier struct {
 	*verifier
 	files      *files
-	referenced map[string]bool // programs that artifacts refer to
-	names      []string        // of roles, and of methods behind theirs
+	referenced map[string]bool // programs that artifacts refer to and that were not found yet
+	names      []string        // names of roles and of methods, to compare their forms
 }
 
 func (v *namespaceVerifier) all() error {
@@ -202,7 +202,7 @@ func (v *namespaceVerifier) session(id string) error {
 	return nil
 }
 
-// lines checks that the lines of the logs parse.
+// lines verifies that the lines of the logs parse.
 func (v *namespaceVerifier) lines() error {
 	names := []string{callLogFile}
 	for _, dir := range []string{"calls", "values"} {

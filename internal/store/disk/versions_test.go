@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Newer forms are refused with a clear line; older ones are migrated, with a backup.
+// Newer schema versions are refused with a clear error. Older ones are migrated after a backup.
 func TestSchemaVersions(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{registryFile, policyFile, patternsFile, contentFile, connectionsFile, spendFile,

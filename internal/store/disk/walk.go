@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// view is a session's history at one moment: the file up to bytes, and the lines behind it.
+// view is a session's history at one moment: the file up to bytes, followed by the pending lines.
 type view struct {
 	id      string
 	size    int
@@ -21,7 +21,7 @@ type view struct {
 	pending [][]byte
 }
 
-// written is the seq of the file's last record.
+// written returns the seq of the last record in the file.
 func (v view) written() int { return v.size - len(v.pending) }
 
 // forward collects a page in ascending order.
@@ -40,6 +40,8 @@ func (v view) forward(ctx context.Context, fs vfs.FS, c *pager) error {
 	return nil
 }
 
+// fileForward collects the part of the page that is in the file. The file is ordered by seq and, within commitSlack, by
+// time.
 func (v view) fileForward(ctx context.Context, fs vfs.FS, c *pager) (full bool, err error) {
 	f, err := fs.Open(historyFile(v.id), false)
 	if err != nil {
@@ -67,7 +69,7 @@ func (v view) fileForward(ctx context.Context, fs vfs.FS, c *pager) (full bool, 
 
 // backward collects a page in descending order.
 func (v view) backward(ctx context.Context, fs vfs.FS, c *pager) error {
-	to := v.size // the seq of the newest that is asked for
+	to := v.size // seq of the newest record that is asked for
 	if c.q.After > 0 {
 		to = min(to, c.q.After-1)
 	}
@@ -82,6 +84,7 @@ func (v view) backward(ctx context.Context, fs vfs.FS, c *pager) error {
 	return v.fileBackward(ctx, fs, to, c)
 }
 
+// fileBackward collects the part of the page that is in the file, up to seq to.
 func (v view) fileBackward(ctx context.Context, fs vfs.FS, to int, c *pager) error {
 	f, err := fs.Open(historyFile(v.id), false)
 	if err != nil {
@@ -110,11 +113,12 @@ func (v view) fileBackward(ctx context.Context, fs vfs.FS, to int, c *pager) err
 	return err
 }
 
-// commitSlack is by how much a record's timestamp, which is the start of its call, may be older than those of the
-// records before it: no call lasts longer.
+// commitSlack is by how much a record's timestamp, the start of its call, may be older than that of an earlier record.
+// No call lasts longer.
 const commitSlack = 2 * time.Hour
 
-// writtenTime finds a record's timestamp without decoding the record, where it stands as the store writes it.
+// writtenTime returns a record's timestamp without decoding the record. ok is false if the timestamp is not in the
+// place and format that the store writes.
 func writtenTime(line []byte) (time.Time, bool) {
 	const key = `"timestamp":"`
 	head := line[:min(len(line), 256)]
@@ -126,7 +130,8 @@ func writtenTime(line []byte) (time.Time, bool) {
 	return at, err == nil
 }
 
-// timeOf returns a record's timestamp; for one that cannot be read the end of time, so that no search ends there.
+// timeOf returns a record's timestamp. If it cannot be read, timeOf returns a time in the far future, at which no
+// search ends.
 func timeOf(line []byte) time.Time {
 	if at, ok := writtenTime(line); ok {
 		return at
@@ -140,7 +145,7 @@ func timeOf(line []byte) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// findSeq returns the offset of the first line whose seq is at least seq, by bisection; size when there is none.
+// findSeq returns the offset of the first line whose seq is at least seq, or size if there is none. It bisects.
 func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
 	return jsonl.Bisect(f, size, func(line []byte) (reached, readable bool) {
 		n := seqOf(line)
@@ -148,8 +153,8 @@ func findSeq(f io.ReaderAt, size int64, seq int) (int64, error) {
 	})
 }
 
-// findTime returns the offset of a line such that no line before it was committed at or after at plus commitSlack, and
-// every line from it on was committed at or after at.
+// findTime returns the offset of a line. Lines before it were committed before at plus commitSlack, and lines from it
+// on were committed at or after at.
 func findTime(f io.ReaderAt, size int64, at time.Time) (int64, error) {
 	return jsonl.Bisect(f, size, func(line []byte) (reached, readable bool) {
 		return !timeOf(line).Before(at), seqOf(line) > 0

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Oldest returns the first line; nil when there is none.
+// Oldest returns the first line of the log, or nil if the log is empty.
 func (l *Log) Oldest() ([]byte, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -28,8 +28,8 @@ func (l *Log) Oldest() ([]byte, error) {
 	return LineAt(f, 0, size)
 }
 
-// Drop removes the oldest closed segment while unwanted reports true of it, given the bytes of all segments. gone is called with each line of one
-// before it is removed; nil: nobody asks.
+// Drop removes the oldest closed segments for as long as unwanted returns true; total is the size of all segments in
+// bytes. If gone is not nil, it is called with each line of a segment before the segment is removed.
 func (l *Log) Drop(unwanted func(seg Segment, total int64) bool, gone func(line []byte)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,6 +58,7 @@ func (l *Log) Drop(unwanted func(seg Segment, total int64) bool, gone func(line 
 	return l.o.Files.SyncDir(l.o.Dir)
 }
 
+// visit calls line with each line of a segment, unless line is nil. A missing file counts as empty.
 func (l *Log) visit(seg Segment, line func([]byte)) error {
 	if line == nil {
 		return nil
@@ -72,9 +73,9 @@ func (l *Log) visit(seg Segment, line func([]byte)) error {
 	return nil
 }
 
-// Erase replaces the lines which match by what change makes of them, padded with spaces to the old length, so that
-// offsets stay. Where change makes a line longer, {} takes its place. It skips segments whose last line is older than
-// newerThan. A segment is replaced as a whole: a crash leaves the old or the new one.
+// Erase replaces each line for which match returns true by the result of change, padded with spaces to the old length
+// to keep offsets valid. If the result is longer than the line, {} replaces the line. Segments whose last line is older
+// than newerThan are skipped. Each segment is replaced atomically, but not all of them together.
 func (l *Log) Erase(match func(line []byte) bool, change func(line []byte) []byte, newerThan time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +103,7 @@ func (l *Log) eraseIn(name string, size int64, match func([]byte) bool, change f
 	return l.o.Files.Replace(name, data)
 }
 
-// replaceLines replaces lines in place and reports whether there were any to replace.
+// replaceLines replaces the matching lines in place, as Erase does, and reports whether there were any.
 func replaceLines(data []byte, match func([]byte) bool, change func([]byte) []byte) (changed bool) {
 	for rest := data; len(rest) > 0; {
 		line, next, _ := bytes.Cut(rest, []byte("\n"))
@@ -122,8 +123,8 @@ func replaceLines(data []byte, match func([]byte) bool, change func([]byte) []by
 	return changed
 }
 
-// Repair replaces the lines that are not JSON, in all segments, after moveAside was called with the file's name, and
-// drops the indexes, which are built again when they are asked for.
+// Repair replaces lines that are not valid JSON by {} in all segments. It calls moveAside with the name of a damaged
+// file before replacing it. It also drops the indexes, which are rebuilt when needed.
 func (l *Log) Repair(moveAside func(file string) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,6 +141,7 @@ func (l *Log) Repair(moveAside func(file string) error) error {
 	return nil
 }
 
+// repairSegment repairs one segment. A missing one is ignored.
 func (l *Log) repairSegment(number int, moveAside func(file string) error) error {
 	name := l.file(number)
 	data, err := l.o.Files.ReadFile(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Append writes lines at off, where the file ends, and returns how many bytes they take. What an earlier attempt left
-// behind off is cut off. The file is created when it is missing.
+// Append writes lines at off, the end of the complete lines, and returns their size in bytes. It first truncates what
+// an earlier attempt left after off. The file is created if it is missing. Sync makes the lines durable.
 func Append(fs vfs.FS, name string, off int64, lines [][]byte) (int64, error) {
 	total := len(lines)
 	for _, line := range lines {
@@ -23,7 +23,7 @@ func Append(fs vfs.FS, name string, off int64, lines [][]byte) (int64, error) {
 	return write(fs, name, off, text)
 }
 
-// write writes text at off, where the file ends, as Append does.
+// write writes text at off, as Append does.
 func write(fs vfs.FS, name string, off int64, text []byte) (int64, error) {
 	f, err := fs.Open(name, true)
 	if err != nil {
@@ -39,7 +39,7 @@ func write(fs vfs.FS, name string, off int64, text []byte) (int64, error) {
 	return int64(len(text)), errors.Join(err, f.Close())
 }
 
-// Sync makes durable what was appended.
+// Sync makes the content of the file and its name durable.
 func Sync(fs vfs.FS, name string) error {
 	f, err := fs.Open(name, false)
 	if err != nil {
@@ -51,7 +51,7 @@ func Sync(fs vfs.FS, name string) error {
 	return fs.SyncDir(path.Dir(name))
 }
 
-// Cut cuts the file off behind size bytes, durably, when it is longer.
+// Cut durably truncates the file to size bytes if it is longer. A missing file is ignored.
 func Cut(fs vfs.FS, name string, size int64) error {
 	info, err := fs.Stat(name)
 	if vfs.NotExist(err) || err == nil && info.Size <= size {
@@ -67,8 +67,8 @@ func Cut(fs vfs.FS, name string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }
 
-// EndLine ends the last line of a file of that size, so that the next one which is appended stands on a line of its
-// own, whatever was done to the file. It returns the file's size.
+// EndLine adds a newline to a file of that size if its last line lacks one, so the next line does not continue a torn
+// one. It returns the file's new size.
 func EndLine(fs vfs.FS, name string, size int64) (int64, error) {
 	if size == 0 {
 		return 0, nil
@@ -85,8 +85,8 @@ func EndLine(fs vfs.FS, name string, size int64) (int64, error) {
 	return size, errors.Join(err, f.Close())
 }
 
-// Member returns a string member of a flat object, without decoding the whole where it stands as encoding/json writes
-// it. It returns "" when there is none.
+// Member returns a string member of a flat object that was encoded by encoding/json, usually without decoding it. It
+// returns "" if there is none.
 func Member(line []byte, name string) string {
 	i := bytes.Index(line, []byte(`"`+name+`":"`))
 	if i < 0 {
@@ -100,6 +100,7 @@ func Member(line []byte, name string) string {
 	if rest[end] == '"' {
 		return string(rest[:end])
 	}
+	// The value contains an escape.
 	doc := map[string]json.RawMessage{}
 	value := ""
 	if json.Unmarshal(line, &doc) != nil || json.Unmarshal(doc[name], &value) != nil {

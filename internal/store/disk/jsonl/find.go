@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// loadOffsets builds the index of the current segment, if nobody has asked for it yet.
+// loadOffsets builds the index of the current segment, unless it exists already.
 func (l *Log) loadOffsets() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,6 +23,7 @@ func (l *Log) loadOffsets() error {
 	return nil
 }
 
+// scan returns the offsets of the lines in a file by key.
 func (l *Log) scan(name string, size int64) (map[uint64][]int64, error) {
 	offsets := map[uint64][]int64{}
 	if size == 0 {
@@ -44,19 +45,20 @@ func (l *Log) scan(name string, size int64) (map[uint64][]int64, error) {
 	return offsets, err
 }
 
-// Find visits the lines under a key, newest first, until visit reports that it was the right one. Keys are hashes:
-// visit also sees lines of other keys.
+// Find calls visit with the lines under a key, newest first, until visit returns true. Keys are hashes, so visit must
+// expect lines of other keys.
 func (l *Log) Find(key uint64, visit func(line []byte) bool) error {
 	return l.FindWithin(key, time.Time{}, time.Time{}, visit)
 }
 
-// FindWithin is Find in the segments that may hold lines appended in that time; a zero time is no bound.
+// FindWithin is Find restricted to segments that may hold lines appended between since and until. A zero time is not a
+// bound.
 func (l *Log) FindWithin(key uint64, since, until time.Time, visit func(line []byte) bool) error {
 	if err := l.loadOffsets(); err != nil {
 		return err
 	}
 	l.mu.RLock()
-	defer l.mu.RUnlock() // keeps the segments where they are
+	defer l.mu.RUnlock() // Drop must not remove segments meanwhile
 	if done, err := l.findIn(l.file(l.number), l.bytes, l.offsets[key], visit); done || err != nil {
 		return err
 	}
@@ -76,6 +78,8 @@ func (l *Log) FindWithin(key uint64, since, until time.Time, visit func(line []b
 	return nil
 }
 
+// offsetsOf returns the offsets of the lines under a key in a closed segment. It rebuilds an index that is missing or
+// damaged.
 func (l *Log) offsetsOf(seg Segment, key uint64) ([]int64, error) {
 	name := l.indexFile(seg.number)
 	if f, err := l.o.Files.Open(name, false); err == nil {
@@ -88,13 +92,14 @@ func (l *Log) offsetsOf(seg Segment, key uint64) ([]int64, error) {
 	} else if !vfs.NotExist(err) {
 		return nil, err
 	}
-	all, err := l.scan(l.file(seg.number), seg.bytes) // the index is missing or damaged: it is built again
+	all, err := l.scan(l.file(seg.number), seg.bytes) // the index is missing or damaged
 	if err != nil {
 		return nil, err
 	}
 	return all[key], l.o.Files.Replace(name, encodeIndex(all))
 }
 
+// findIn calls visit with the lines at the offsets, the last first, until visit returns true.
 func (l *Log) findIn(name string, size int64, offsets []int64, visit func([]byte) bool) (bool, error) {
 	if len(offsets) == 0 {
 		return false, nil
@@ -119,8 +124,9 @@ func (l *Log) findIn(name string, size int64, offsets []int64, visit func([]byte
 	return false, nil
 }
 
-// Backward visits all lines that stand before a place, the last first, until visit reports that it is done. It reads
-// each segment as it is when the walk reaches it, and does not keep the log from growing meanwhile.
+// Backward calls visit with all lines before a place, the last first, until visit returns true. It reads each segment
+// as it is when the walk reaches it, and does not keep the log from growing meanwhile. Segments that are dropped
+// meanwhile are skipped.
 func (l *Log) Backward(ctx context.Context, before Place, visit func(line []byte) (bool, error)) error {
 	l.mu.RLock()
 	segments := append(slices.Clone(l.closed), Segment{number: l.number, bytes: l.bytes})
@@ -152,8 +158,8 @@ func (l *Log) Backward(ctx context.Context, before Place, visit func(line []byte
 	return nil
 }
 
-// Forward visits the lines from a place on up to another, the first first, until visit reports that it is done. It does not keep the log from
-// growing meanwhile.
+// Forward calls visit with the lines from one place up to another, in order, until visit returns true. It does not keep
+// the log from growing meanwhile.
 func (l *Log) Forward(ctx context.Context, from, end Place, visit func(line []byte) (bool, error)) error {
 	l.mu.RLock()
 	segments := append(slices.Clone(l.closed), Segment{number: l.number, bytes: l.bytes})
@@ -185,14 +191,14 @@ func (l *Log) Forward(ctx context.Context, from, end Place, visit func(line []by
 	return nil
 }
 
-// open opens a segment, wherever it is now.
+// open opens a segment under its current name, which changes when the segment is closed.
 func (l *Log) open(number int) (vfs.File, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.o.Files.Open(l.file(number), false)
 }
 
-// Locate returns where a line under a key starts: the newest for which is reports true. Nil when there is none.
+// Locate returns the place of the newest line under a key for which is returns true, or nil if there is none.
 func (l *Log) Locate(key uint64, is func(line []byte) bool) (*Place, error) {
 	if err := l.loadOffsets(); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzLines walks any bytes both ways: both visit the same lines, and each is where its offset says.
+// FuzzLines walks any bytes in both directions. Both walks visit the same lines, at the right offsets.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("one\ntwo\n\nthree\n"))
 	f.Add([]byte("\n\n"))
@@ -45,7 +45,8 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzMember reads a member out of any line: where the line is an object of strings, the member that encoding/json reads.
+// FuzzMember reads a member from any line. If the line is an object of strings, the result must equal that of
+// encoding/json.
 func FuzzMember(f *testing.F) {
 	f.Add([]byte(`{"id":"a"}`), "id")
 	f.Add([]byte(`{"id":"a\"b"}`), "id")

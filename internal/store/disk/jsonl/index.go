@@ -9,17 +9,17 @@ import (
 	"sort"
 )
 
-// Key hashes the parts of a key.
+// Key returns a hash of the parts of a key. Different keys may have the same hash.
 func Key(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
-		_, _ = h.Write([]byte(p)) // a hash takes everything
+		_, _ = h.Write([]byte(p)) // a hash never returns an error
 		_, _ = h.Write([]byte{0})
 	}
 	return h.Sum64()
 }
 
-// indexMagic starts an index file. Pairs of a key and an offset follow, 16 bytes each, little-endian, sorted.
+// indexMagic starts an index file. Pairs of a key and an offset follow, 16 bytes each, little-endian and sorted.
 const indexMagic = "RJX1\n\n\n\n"
 
 func encodeIndex(offsets map[uint64][]int64) []byte {
@@ -42,7 +42,7 @@ func encodeIndex(offsets map[uint64][]int64) []byte {
 	return out
 }
 
-// searchIndex returns the offsets of a key in an index file of that size; ok is false when the file is no index.
+// searchIndex returns the offsets of a key in an index file of that size. ok is false if the file is not a valid index.
 func searchIndex(f io.ReaderAt, size int64, key uint64) (offsets []int64, ok bool) {
 	const width = 16
 	magic := make([]byte, len(indexMagic))

@@ -6,17 +6,19 @@ import (
 	"io"
 )
 
-// Bisect returns the offset of a line that is reached while the one before it is not; size when none is. In place of a
-// line that is not readable the next readable one counts.
+// Bisect returns the offset of the first line for which at reports reached, or size if there is none. The lines must be
+// ordered: once one is reached, all later ones are. If their order has faults, Bisect returns the offset of some line
+// that is reached while the one before it is not. A line that is not readable is judged by the next readable one.
 func Bisect(f io.ReaderAt, size int64, at func(line []byte) (reached, readable bool)) (int64, error) {
-	lo, hi := int64(0), size // the line starts in [lo, hi]
+	lo, hi := int64(0), size // the result is in [lo, hi]
 	for lo < hi {
 		mid := lo + (hi-lo)/2
 		start, line, err := lineAfter(f, mid, hi, size)
 		if err != nil {
 			return 0, err
 		}
-		if line == nil || start >= hi { // no line starts in (mid, hi): the one at lo is left
+		// No line starts in (mid, hi), which leaves the one at lo.
+		if line == nil || start >= hi {
 			line, err := LineAt(f, lo, size)
 			if err != nil {
 				return 0, err
@@ -52,7 +54,8 @@ func Bisect(f io.ReaderAt, size int64, at func(line []byte) (reached, readable b
 	return lo, nil
 }
 
-// lineAfter returns the first line that starts after off, or at off when that is 0; nil when none starts before limit.
+// lineAfter returns the first line that starts after off, or at off if that is 0. The line is nil if none starts before
+// limit.
 func lineAfter(f io.ReaderAt, off, limit, size int64) (start int64, line []byte, err error) {
 	if off > 0 {
 		buf := make([]byte, 4096)
@@ -77,7 +80,7 @@ func lineAfter(f io.ReaderAt, off, limit, size int64) (start int64, line []byte,
 	return off, line, err
 }
 
-// LineAt returns the line that starts at off, without its end.
+// LineAt returns the line that starts at off, without its newline. A file of that size may end without one.
 func LineAt(f io.ReaderAt, off, size int64) ([]byte, error) {
 	line := []byte{}
 	chunk := int64(2048)
@@ -100,7 +103,8 @@ func LineAt(f io.ReaderAt, off, size int64) ([]byte, error) {
 	return line, nil
 }
 
-// Forward visits the lines in [off, end) until visit reports that it is done. A line is valid until visit returns.
+// Forward calls visit with the complete lines in [off, end) until visit returns true. A line is valid until visit
+// returns.
 func Forward(ctx context.Context, f io.ReaderAt, off, end int64,
 	visit func(line []byte) (bool, error)) (done bool, err error) {
 	const chunk = 64 << 10
@@ -135,12 +139,11 @@ func Forward(ctx context.Context, f io.ReaderAt, off, end int64,
 	return false, nil
 }
 
-// Backward visits the lines that end before end, the last first, with their offsets, until visit reports that it is
-// done.
+// Backward calls visit with the lines that end before end, the last first, and their offsets, until visit returns true.
 func Backward(ctx context.Context, f io.ReaderAt, end int64,
 	visit func(line []byte, off int64) (bool, error)) (done bool, err error) {
 	chunk := int64(32 << 10)
-	var tail []byte // the bytes from off on that belong to a line whose start was not seen yet
+	var tail []byte // the bytes from off on that belong to a line whose start has not been read yet
 	off := end
 	for off > 0 {
 		if err := ctx.Err(); err != nil {
@@ -154,7 +157,7 @@ func Backward(ctx context.Context, f io.ReaderAt, end int64,
 		off -= n
 		tail = append(buf, tail...)
 		if !bytes.Contains(buf, []byte("\n")) {
-			chunk *= 2 // a long line is not copied for each part of it
+			chunk *= 2 // avoids copying a long line again for each part of it
 		}
 		for {
 			body := bytes.TrimSuffix(tail, []byte("\n"))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// texts are files whose lines cross the chunks in which they are read.
+// texts returns files whose lines cross the boundaries of the chunks in which they are read.
 func texts() map[string][]string {
 	long := strings.Repeat("x", 100_000)
 	numbered := []string{}
@@ -119,7 +119,7 @@ func TestWalksStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// ordered are lines with that many bytes behind their number, every so many of them damaged (0: none).
+// ordered returns n lines, each a number followed by that many bytes. Every damaged-th line is damaged; 0 means none.
 func ordered(n, bytes, damaged int) (lines []string, offsets []int64) {
 	off := int64(0)
 	for i := range n {
@@ -133,7 +133,7 @@ func ordered(n, bytes, damaged int) (lines []string, offsets []int64) {
 	return lines, offsets
 }
 
-// Every line is found, or the damaged ones right before it.
+// Bisect finds every line, or the damaged lines just before it.
 func TestBisectFindsEachLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, bytes, damaged int }{{500, 30, 0}, {500, 30, 3}, {500, 30, 7}, {40, 9000, 0},
@@ -172,7 +172,7 @@ func TestBisectFindsEachLine(t *testing.T) {
 	}
 }
 
-// failing is a file that can be read up to a place, and from there on fails.
+// failing is a file that can be read up to some offset and fails after it.
 type failing struct {
 	*strings.Reader
 	at int64
@@ -188,7 +188,7 @@ func (f failing) ReadAt(p []byte, off int64) (int, error) {
 	return n, errRead
 }
 
-// A failed read is an error, and no shorter file.
+// A failed read is reported as an error and does not make the file look shorter.
 func TestWalksReportFailedReads(t *testing.T) {
 	t.Parallel()
 	lines, _ := ordered(40, 9000, 0)
@@ -212,7 +212,7 @@ func TestWalksReportFailedReads(t *testing.T) {
 	}); !errors.Is(err, errRead) {
 		t.Errorf("backward: got %v", err)
 	}
-	// before the middle of the file, in the line there, behind it
+	// before the middle of the file, in the line there, and after it
 	for _, at := range []int64{100_000, 182_000, 190_000} {
 		f.at = at
 		if _, err := Bisect(f, size, func([]byte) (bool, bool) { return false, true }); !errors.Is(err, errRead) {

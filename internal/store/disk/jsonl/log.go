@@ -12,48 +12,50 @@ import (
 // Options configures a Log.
 type Options struct {
 	Files   *vfs.Replacer
-	Dir     string // of closed segments, <number>.jsonl, with their indexes, <number>.idx
-	Current string // the file of the current segment; "" to keep it in Dir too
-	Bytes   int64  // at which a segment is closed
+	Dir     string // directory of the closed segments, <number>.jsonl, and their indexes, <number>.idx
+	Current string // file of the current segment; "" keeps it in Dir as well
+	Bytes   int64  // size at which a segment is closed
 
-	Keys func(line []byte) []uint64          // under which a line is found again; see Key
-	Time func(line []byte) (time.Time, bool) // a moment at which the line was there, if it says one
-	Now  func() time.Time                    // the clock
-	Lost func(file string, bytes int64)      // called by Open for a file that ends before its place
-	Lock func(*locks.RWMutex)                // ranks the log's lock
+	Keys func(line []byte) []uint64 // returns the keys under which Find finds the line; see Key
+	// returns a time from the line that is not before its append, if it has one
+	Time func(line []byte) (time.Time, bool)
+	Now  func() time.Time // the clock
+	// called by Open with a file that ends before its place, and the missing bytes; may be nil
+	Lost func(file string, bytes int64)
+	Lock func(*locks.RWMutex) // ranks the log's lock; may be nil
 }
 
-// Log is a log of lines in segments. The newest segment is current. One that is full is closed, with an index beside
-// it: its keys and their lines' offsets, sorted. So neither a lookup nor the start reads all lines.
+// Log is a log of lines in segments. The newest segment is the current one. When it is full, it is closed and gets an
+// index: its keys and the offsets of their lines, sorted. Neither a lookup nor a start therefore reads all lines.
 //
-// One goroutine at a time may change the log: Open, Append, Publish, Sync, Rotate, SyncNames, Drop, Erase, Repair. The
-// other methods may be called at any time.
+// Only one goroutine at a time may change the log, by Open, Append, Publish, Sync, Rotate, SyncNames, Drop, Erase or
+// Repair. The other methods may be called at any time.
 type Log struct {
 	o       Options
-	renamed bool // a segment was closed, and its name is not durable yet
+	renamed bool // a segment was closed and its name is not durable yet
 
 	mu      locks.RWMutex
 	closed  []Segment          // oldest first; guarded by mu, as all below
 	number  int                // of the current segment
-	bytes   int64              // of the current segment, visible to readers
-	offsets map[uint64][]int64 // the current segment's index; nil until it is asked for
+	bytes   int64              // of the current segment, as far as readers see it
+	offsets map[uint64][]int64 // index of the current segment; nil until it is needed
 }
 
-// Segment is a closed file of a log.
+// Segment is a closed segment of a log.
 type Segment struct {
-	Newest time.Time // when its last line was appended, or later; zero: not known
+	Newest time.Time // not before its last line was appended; zero if unknown
 
 	number int
 	bytes  int64
 }
 
-// Place is a position in a log.
+// Place is a position in a log: an offset in bytes in a segment.
 type Place struct {
 	Segment int   `json:"segment"`
 	Bytes   int64 `json:"bytes"`
 }
 
-// New returns a log without lines. Open reads those that are there.
+// New returns a log without lines. Open finds the existing ones.
 func New(o Options) *Log {
 	l := &Log{o: o, number: 1}
 	if o.Lock != nil {
@@ -62,6 +64,7 @@ func New(o Options) *Log {
 	return l
 }
 
+// file returns the name of a segment's file, which changes when the segment is closed if Current is set.
 func (l *Log) file(number int) string {
 	if number == l.number && l.o.Current != "" {
 		return l.o.Current
@@ -69,6 +72,7 @@ func (l *Log) file(number int) string {
 	return l.closedFile(number)
 }
 
+// closedFile returns the name of a closed segment's file.
 func (l *Log) closedFile(number int) string {
 	return path.Join(l.o.Dir, fmt.Sprintf("%08d.jsonl", number))
 }
@@ -76,7 +80,7 @@ func (l *Log) indexFile(number int) string {
 	return path.Join(l.o.Dir, fmt.Sprintf("%08d.idx", number))
 }
 
-// Append writes lines behind the last ones. Readers see them once Publish was called.
+// Append writes lines after the last ones. Readers see them after Publish. A failed Append may be repeated.
 func (l *Log) Append(lines *Text) error {
 	if len(lines.ends) == 0 {
 		return nil
@@ -85,7 +89,7 @@ func (l *Log) Append(lines *Text) error {
 	return err
 }
 
-// Publish shows readers what Append wrote.
+// Publish makes lines visible that Append wrote.
 func (l *Log) Publish(lines *Text) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,14 +103,14 @@ func (l *Log) Publish(lines *Text) {
 	l.bytes += int64(len(lines.buf))
 }
 
-// End is where the lines that readers see end.
+// End returns the place after the last line that readers see.
 func (l *Log) End() Place {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return Place{l.number, l.bytes}
 }
 
-// First is the number of the oldest segment.
+// First returns the number of the oldest segment.
 func (l *Log) First() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -123,7 +127,7 @@ func (l *Log) Empty() bool {
 	return len(l.closed) == 0 && l.bytes == 0
 }
 
-// Sync makes durable what was appended and returns where that ends.
+// Sync makes the appended lines durable and returns the place after them.
 func (l *Log) Sync() (Place, error) {
 	at := Place{l.number, l.bytes}
 	if l.bytes == 0 {
@@ -132,11 +136,12 @@ func (l *Log) Sync() (Place, error) {
 	return at, Sync(l.o.Files, l.file(l.number))
 }
 
-// Rotate closes the current segment when it is full.
+// Rotate closes the current segment if it is full.
 func (l *Log) Rotate() error {
 	if l.bytes < l.o.Bytes {
 		return l.SyncNames()
 	}
+	// The lines and the index must be durable before the segment is closed. A closed segment is not synced again.
 	if _, err := l.Sync(); err != nil {
 		return err
 	}
@@ -152,7 +157,8 @@ func (l *Log) Rotate() error {
 	return l.SyncNames()
 }
 
-// SyncNames makes a closed segment's name durable, which must be before anything is written to the next one.
+// SyncNames makes the name of a closed segment durable. This must happen before anything is written to the next
+// segment.
 func (l *Log) SyncNames() error {
 	if !l.renamed {
 		return nil
@@ -166,7 +172,7 @@ func (l *Log) SyncNames() error {
 	return nil
 }
 
-// startSegment gives the current segment its number and starts the next.
+// startSegment closes the current segment, gives it its numbered name and starts the next one.
 func (l *Log) startSegment() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

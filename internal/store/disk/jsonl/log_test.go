@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// logTest is a log of lines {"id":"<n>","at":<seconds>} and what was found missing when it was opened.
+// logTest is a log of lines {"id":"<n>","at":<seconds>}, with what Open found to be missing.
 type logTest struct {
 	*Log
 	t    *testing.T
@@ -107,7 +107,8 @@ func upTo(n int) []int {
 
 func same(got []string, want []int) bool { return fmt.Sprint(got) == fmt.Sprint(want) }
 
-// eachCurrent runs a test with the current segment beside the closed ones and in a file of its own.
+// eachCurrent runs a test twice: with the current segment in the directory of the closed ones, and in a file of its
+// own.
 func eachCurrent(t *testing.T, test func(t *testing.T, current string)) {
 	t.Parallel()
 	for _, current := range []string{"", "current.jsonl"} {
@@ -310,7 +311,8 @@ func TestEraseKeepsTheOffsets(t *testing.T) {
 	})
 }
 
-// openSynced opens a log of nine lines that was synced after each, with a mark in its operations, and returns these places.
+// openSynced opens a log of nine lines. It was synced after each line, with a mark among the operations. The places are
+// those of the syncs.
 func openSynced(t *testing.T, current string) (*logTest, []Place) {
 	t.Helper()
 	l := openLog(t, vfstest.New(), current, nil)
@@ -327,8 +329,8 @@ func openSynced(t *testing.T, current string) (*logTest, []Place) {
 	return l, places
 }
 
-// TestOpenTakesTheLogBack opens a log at each place where it was synced, with all that came later in its files: only
-// what was there at that place is.
+// TestOpenTakesTheLogBack opens a log at each place where it was synced, with all later data in its files. Only the
+// lines before that place remain.
 func TestOpenTakesTheLogBack(t *testing.T) {
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
@@ -372,8 +374,8 @@ func TestOpenWithATornEnd(t *testing.T) {
 	})
 }
 
-// TestLogAfterPowerCuts cuts the power after every operation of a log that is synced after each line: opened at the last
-// place that was synced, it holds every line up to there.
+// TestLogAfterPowerCuts cuts the power after every operation of a log that is synced after each line. Opened at the
+// last synced place, it has every line up to there.
 func TestLogAfterPowerCuts(t *testing.T) {
 	eachCurrent(t, func(t *testing.T, current string) {
 		l, places := openSynced(t, current)
@@ -431,7 +433,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// Bytes that a failed attempt left behind the end do not become part of the next one, even if they are more.
+// Bytes that a failed attempt left after the end do not become part of the next one, even if they are longer.
 func TestAppendCutsWhatIsBehind(t *testing.T) {
 	t.Parallel()
 	fs := vfstest.New()
@@ -444,7 +446,7 @@ func TestAppendCutsWhatIsBehind(t *testing.T) {
 	}
 }
 
-// Blank lines are no damage.
+// Blank lines do not count as damage.
 func TestRepairLeavesBlankLines(t *testing.T) {
 	t.Parallel()
 	l := openLog(t, vfstest.New(), "", nil)

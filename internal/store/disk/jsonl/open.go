@@ -11,8 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// Open finds the segments and takes the log back to the place where it is known to be whole; what stands behind it was
-// not synced and is dropped. Nil says that no place is known: a torn last line is dropped.
+// Open finds the segments and rolls the log back to the place up to which it is known to be complete; what follows was
+// not synced and is dropped. If at is nil, the place is unknown and Open drops only a torn last line. If at.Segment is
+// 0, Open drops nothing.
 func (l *Log) Open(at *Place) error {
 	numbers, err := l.segments()
 	if err != nil {
@@ -50,7 +51,7 @@ func (l *Log) Open(at *Place) error {
 	return err
 }
 
-// segments lists the numbers of the segments in Dir.
+// segments returns the numbers of the segments in Dir, sorted.
 func (l *Log) segments() ([]int, error) {
 	names, err := l.o.Files.List(l.o.Dir)
 	if err != nil && !vfs.NotExist(err) {
@@ -67,6 +68,7 @@ func (l *Log) segments() ([]int, error) {
 	return numbers, nil
 }
 
+// openClosed records the segments before the current one.
 func (l *Log) openClosed(numbers []int) error {
 	l.closed = nil
 	for _, n := range numbers {
@@ -86,8 +88,8 @@ func (l *Log) openClosed(numbers []int) error {
 	return nil
 }
 
-// newest reads out of a segment's last line since when it holds nothing new. Where the line does not say, the time of
-// the file does.
+// newest returns a time after which nothing was appended to a segment. It takes the time from the last line, or from
+// the file if the line has none.
 func (l *Log) newest(name string, info vfs.Info) (time.Time, error) {
 	f, err := l.o.Files.Open(name, false)
 	if err != nil {
@@ -104,7 +106,7 @@ func (l *Log) newest(name string, info vfs.Info) (time.Time, error) {
 	return at, err
 }
 
-// rollBack undoes what was appended and closed behind the place.
+// rollBack undoes all appends and rotations after the place.
 func (l *Log) rollBack(numbers []int, at *Place) error {
 	for _, n := range numbers {
 		if n > at.Segment {

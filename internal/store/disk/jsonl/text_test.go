@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A buffer is used again, and one long line does not have it made for a million of them.
+// The buffer is reused. One long line does not make it large enough for a million of them.
 func TestTextKeepsItsBuffer(t *testing.T) {
 	t.Parallel()
 	var x Text

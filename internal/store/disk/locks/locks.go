@@ -1,9 +1,10 @@
-// Package locks provides mutexes with a place in an order, which panic when a goroutine takes two of them in the wrong
-// order. Two goroutines that take the same locks in different orders deadlock, but only rarely; the check finds a wrong
-// order each time.
+// Package locks provides mutexes with ranks, which panic when a goroutine takes two of them in the wrong order. Two
+// goroutines that take the same locks in different orders deadlock, but only rarely; the check finds a wrong order
+// every time.
 //
-// Checking needs the goroutine's number, which is slow to get. So it is for tests and builds with the race detector. The
-// zero Mutex and one that was not given an Order check nothing and cost what those of package sync cost.
+// The check needs the goroutine's number, which is slow to obtain, and is therefore meant for tests and builds with the
+// race detector. A Mutex that was not given an Order checks nothing and costs as much as one of package sync. The zero
+// Mutex is ready to use.
 package locks
 
 import (
@@ -15,7 +16,7 @@ import (
 	"sync"
 )
 
-// Order checks that each goroutine takes locks by ascending rank, and none twice. Nil checks nothing.
+// Order checks that each goroutine takes locks in ascending rank and none of them twice. A nil Order checks nothing.
 type Order struct {
 	names []string
 
@@ -23,10 +24,10 @@ type Order struct {
 	held map[int64][]int // ranks by goroutine, in the order they were taken; guarded by mu
 }
 
-// NewOrder returns an order of the locks with these names: a lock's rank is its place among them.
+// NewOrder returns an order of locks with these names. The rank of a lock is its index among them.
 func NewOrder(names ...string) *Order { return &Order{names: names, held: map[int64][]int{}} }
 
-// take records that the goroutine is about to take a lock. It panics when that is against the order.
+// take records that the goroutine is about to take a lock. It panics if a held lock has the same rank or a higher one.
 func (o *Order) take(rank int) {
 	if o == nil {
 		return
@@ -42,7 +43,7 @@ func (o *Order) take(rank int) {
 	o.held[id] = append(o.held[id], rank)
 }
 
-// release records that the goroutine has released a lock.
+// release records that the goroutine has released a lock. It panics if the goroutine does not hold it.
 func (o *Order) release(rank int) {
 	if o == nil {
 		return
@@ -62,14 +63,15 @@ func (o *Order) release(rank int) {
 	o.held[id] = held
 }
 
-// goroutine returns the number of the running goroutine, which package runtime shows only in traces.
+// goroutine returns the number of the running goroutine, which package runtime exposes only in stack traces.
 func goroutine() int64 {
 	var buf [40]byte
 	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
 	digits, _, _ := bytes.Cut(text, []byte(" "))
 	id, err := strconv.ParseInt(string(digits), 10, 64)
 	if err != nil {
-		panic("a trace without the number of its goroutine: " + err.Error()) // it is the start of every trace
+		// Every stack trace starts with the number.
+		panic("a trace without the number of its goroutine: " + err.Error())
 	}
 	return id
 }
@@ -80,13 +82,13 @@ type ranked struct {
 	rank  int
 }
 
-// Rank gives the lock this rank in the order. It must be called before the lock is used.
+// Rank sets the lock's rank in the order. It must be called before the lock is used.
 func (r *ranked) Rank(o *Order, rank int) { r.order, r.rank = o, rank }
 
 func (r *ranked) take()    { r.order.take(r.rank) }
 func (r *ranked) release() { r.order.release(r.rank) }
 
-// Mutex is a sync.Mutex with a rank in an Order.
+// Mutex is a sync.Mutex with a rank in an Order. Unlock must run on the goroutine that called Lock.
 type Mutex struct {
 	ranked
 	mu sync.Mutex
@@ -104,7 +106,8 @@ func (m *Mutex) Unlock() {
 	m.release()
 }
 
-// RWMutex is a sync.RWMutex with a rank in an Order.
+// RWMutex is a sync.RWMutex with a rank in an Order. Unlike sync.RWMutex, nested read locks of one goroutine count as a
+// wrong order.
 type RWMutex struct {
 	ranked
 	mu sync.RWMutex

@@ -27,7 +27,7 @@ func TestOrder(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(*pair)
-		want string // in the panic; "" for none
+		want string // text in the panic; "" means no panic
 	}{
 		{"ascending", func(p *pair) { p.a.Lock(); p.b.Lock(); p.b.Unlock(); p.a.Unlock() }, ""},
 		{"ascending, to read", func(p *pair) { p.a.Lock(); p.b.RLock(); p.b.RUnlock(); p.a.Unlock() }, ""},
@@ -86,7 +86,7 @@ func panicOf(do func()) (text string) {
 	return ""
 }
 
-// TestOrderIsOfEachGoroutine has one goroutine hold b while another takes a and b.
+// TestOrderIsOfEachGoroutine lets one goroutine hold b while another takes a and b.
 func TestOrderIsOfEachGoroutine(t *testing.T) {
 	t.Parallel()
 	p := newPair()

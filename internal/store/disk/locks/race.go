@@ -2,5 +2,5 @@
 
 package locks
 
-// Race says whether this is a build with the race detector, in which locks are checked.
+// Race reports whether the race detector is built in; lock orders are checked then.
 const Race = true

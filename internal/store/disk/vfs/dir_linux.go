@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
-// Sync makes the content durable, but not the times of reading and writing, which nobody needs after a crash.
+// Sync makes the content durable, but not the times of access and modification, which are not needed after a crash.
 func (f osFile) Sync() error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
@@ -25,7 +25,8 @@ func (f osFile) Sync() error {
 	}
 }
 
-// Preallocate reserves space. On a file system that cannot, later writes may fail, which is handled too.
+// Preallocate reserves space. It does nothing on file systems that cannot; writes may then fail for lack of space,
+// which callers handle anyway.
 func (f osFile) Preallocate(size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
@@ -39,7 +40,7 @@ func (f osFile) Preallocate(size int64) error {
 	}
 }
 
-// SyncAll syncs the whole file system of the directory.
+// SyncAll syncs the whole file system that holds the directory.
 func (d dirFS) SyncAll() error {
 	if !syncfsReports() {
 		return errors.ErrUnsupported
@@ -57,7 +58,7 @@ func (d dirFS) SyncAll() error {
 	}
 }
 
-// syncfsReports reports whether syncfs returns write errors, as it does since Linux 5.8: see syncfs(2).
+// syncfsReports reports whether syncfs returns write errors. It does so since Linux 5.8: see syncfs(2).
 var syncfsReports = sync.OnceValue(func() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -76,7 +77,7 @@ func (d dirFS) Free() (free, total uint64, err error) {
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
 
-// Lock waits up to five seconds for the children of a holder that was killed.
+// Lock retries for up to five seconds while only children of a killed holder hold the lock.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	tries := 0
 	return lock(d.Dir, name, func() bool {
@@ -86,8 +87,8 @@ func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	})
 }
 
-// lock takes the lock file of that name. When a process is killed while it starts a child, that child keeps the lock until it
-// executes its own program. While only such a child holds the lock, lock tries again as long as again reports true.
+// lock locks the named file. If a process is killed while it starts a child, that child holds the lock until it
+// executes its own program. If only such a child can hold the lock, lock retries for as long as again returns true.
 func lock(dir *beneath.Dir, name string, again func() bool) (unlock func() error, err error) {
 	f, err := dir.Open(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,7 +110,8 @@ func lock(dir *beneath.Dir, name string, again func() bool) (unlock func() error
 		return nil, err
 	}
 	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for LockedError; the lock holds without it
+		// The id is for LockedError; the lock holds without it.
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return func() error {
 		// Closing alone would leave the lock to a child that is being started.
@@ -117,13 +119,13 @@ func lock(dir *beneath.Dir, name string, again func() bool) (unlock func() error
 	}, nil
 }
 
-// holderIn reads the id of the process that holds the lock file.
+// holderIn returns the process id in the lock file, or "" if there is none.
 func holderIn(f io.ReaderAt) string {
 	text, _ := io.ReadAll(io.NewSectionReader(f, 0, 32))
 	return strings.TrimSpace(string(text))
 }
 
-// ended reports whether the process has ended.
+// ended reports whether the process has ended. It returns false if pid is not a number.
 func ended(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err == nil && n > 0 && errors.Is(unix.Kill(n, 0), unix.ESRCH)

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
-// held is a lock file that is locked in the name of a process.
+// held returns a lock file that is locked and names the process.
 func held(t *testing.T, pid string) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "LOCK"))
@@ -41,7 +41,7 @@ func dirOf(t *testing.T, path string) *beneath.Dir {
 	return d
 }
 
-// endedProcess returns the id of a process that there was.
+// endedProcess returns the id of a process that has ended.
 func endedProcess(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^$")
@@ -51,13 +51,13 @@ func endedProcess(t *testing.T) string {
 	return strconv.Itoa(cmd.Process.Pid)
 }
 
-// A lock of a process that lives is refused at once. One that only a child of a killed process still holds is waited for.
+// If a living process holds the lock, Lock fails at once. If only a child of a killed process holds it, Lock waits.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	gone := endedProcess(t)
 	for _, tt := range []struct {
 		name, holder string
-		released     int // at which question whether to try again; 0: never
+		released     int // number of the retry before which the lock is released; 0 means never
 		asked        int
 		locked       bool
 	}{
@@ -90,7 +90,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A lock that was given back is free, although a child that is being started still has a copy of the descriptor.
+// A released lock is free even if a child that is being started still has a copy of the descriptor.
 func TestUnlockBesideACopy(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir()) // as the kernel names it
@@ -117,7 +117,8 @@ func TestUnlockBesideACopy(t *testing.T) {
 	}
 }
 
-// copyOf returns a copy of this process's descriptor of the file, as a child has it before it executes its program.
+// copyOf returns a duplicate of this process's descriptor of the file, such as a child has before it executes its
+// program.
 func copyOf(t *testing.T, path string) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")

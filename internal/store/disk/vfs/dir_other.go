@@ -10,16 +10,16 @@ import (
 // Sync makes the content durable.
 func (f osFile) Sync() error { return f.File.Sync() }
 
-// Preallocate does nothing: later writes may fail for lack of space, which is handled too.
+// Preallocate does nothing. Later writes may fail for lack of space, which callers handle anyway.
 func (f osFile) Preallocate(int64) error { return nil }
 
-// SyncAll is not supported on this system.
+// SyncAll is not supported on these systems.
 func (d dirFS) SyncAll() error { return errors.ErrUnsupported }
 
-// Free is not known here: the disk is full when a write fails.
+// Free returns a very large number, because the free space is not known. A full disk shows only in failing writes.
 func (d dirFS) Free() (free, total uint64, err error) { return 1 << 62, 1 << 62, nil }
 
-// Lock creates the lock file. It outlives a killed process; somebody has to remove it then.
+// Lock creates the lock file exclusively. The file outlives a killed process; a person has to remove it then.
 func (d dirFS) Lock(name string) (unlock func() error, err error) {
 	f, err := d.Dir.Open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {

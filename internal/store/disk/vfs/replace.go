@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// TempDir holds files that are being written, in each directory that a Replacer writes to.
+// TempDir is the directory of files that are being written, below the root of a Replacer.
 const TempDir = "tmp"
 
-// Replacer replaces whole files: a reader, or a start after a crash, sees the old content or the new one. It is safe for
-// concurrent use; two replacements of one file must not overlap.
+// Replacer replaces whole files: a reader, or a start after a crash, sees either the old or the new content. It may be
+// used concurrently, but two replacements of the same file must not overlap. Clean must be called first.
 type Replacer struct {
 	FS
-	count atomic.Int64
+	count atomic.Int64 // number of the latest temporary file
 }
 
-// Replace makes data the content of the file, durably.
+// Replace durably replaces the content of the file.
 func (r *Replacer) Replace(name string, data []byte) error {
 	if err := r.ReplaceUnsynced(name, data); err != nil {
 		return err
@@ -25,12 +25,14 @@ func (r *Replacer) Replace(name string, data []byte) error {
 	return r.SyncDir(path.Dir(name))
 }
 
-// NewTemp names a file to write and then rename.
+// NewTemp returns an unused name for a file that is written and then renamed.
 func (r *Replacer) NewTemp() string { return fmt.Sprintf("%s/%d", TempDir, r.count.Add(1)) }
 
-// ReplaceUnsynced is Replace for callers that replace several files of a directory and then sync the directory once.
+// ReplaceUnsynced is Replace without the sync of the directory. It lets callers replace several files and then sync the
+// directory once.
 func (r *Replacer) ReplaceUnsynced(name string, data []byte) error {
 	temp := r.NewTemp()
+	// The content must be on disk before the rename. Otherwise a power cut could leave the name with an empty file.
 	err := r.writeSynced(temp, data)
 	if err == nil {
 		err = r.Rename(temp, name)
@@ -54,8 +56,8 @@ func (r *Replacer) writeSynced(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// A Batch replaces many files with two syncs in all. Each file is replaced atomically, as by Replace, but the batch is not: after a
-// crash some files may be replaced and others not. A Batch is not safe for concurrent use.
+// A Batch replaces many files with two syncs in all. Each file is replaced atomically, as by Replace, but the batch is
+// not: after a crash some files may be replaced and others not. A Batch must not be used concurrently.
 type Batch struct {
 	r      *Replacer
 	staged []staged
@@ -66,7 +68,7 @@ type staged struct{ temp, name string }
 // NewBatch returns an empty batch.
 func (r *Replacer) NewBatch() *Batch { return &Batch{r: r} }
 
-// Add adds a file: Commit will replace its content by data.
+// Add writes data to a temporary file. Commit will replace the named file by it.
 func (b *Batch) Add(name string, data []byte) error {
 	temp := b.r.NewTemp()
 	b.staged = append(b.staged, staged{temp, name})
@@ -81,7 +83,7 @@ func (b *Batch) Add(name string, data []byte) error {
 	return nil
 }
 
-// Commit replaces the files durably. If it fails, files that were not replaced yet stay as they were.
+// Commit durably replaces the files. If it fails, the files that were not yet replaced keep their content.
 func (b *Batch) Commit() error {
 	if err := b.r.SyncAll(); err != nil {
 		return err
@@ -96,15 +98,15 @@ func (b *Batch) Commit() error {
 	return b.r.SyncAll()
 }
 
-// Discard removes the temporary files that Add wrote and Commit has not renamed.
+// Discard removes the temporary files that Commit has not renamed.
 func (b *Batch) Discard() {
 	for _, s := range b.staged {
-		_ = b.r.Remove(s.temp) // Clean removes it at the next start
+		_ = b.r.Remove(s.temp) // Clean removes what is left at the next start
 	}
 	b.staged = nil
 }
 
-// Clean creates the directory for files that are being written and removes those that a crash left in it.
+// Clean creates TempDir and removes files that a crash left in it.
 func (r *Replacer) Clean() error {
 	if err := r.Mkdir(TempDir); err != nil {
 		return err

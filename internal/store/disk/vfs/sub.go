@@ -5,7 +5,7 @@ import (
 	"path"
 )
 
-// Sub returns the file system below a directory of another one. Lock and Free are those of the other one.
+// Sub returns the file system below a directory of f. Lock, Free and SyncAll are those of f.
 func Sub(f FS, dir string) FS {
 	if dir == "." {
 		return f
@@ -18,7 +18,8 @@ type subFS struct {
 	dir string
 }
 
-// in is the name in the other file system: one that leads out of the directory is none there either.
+// in returns the name in the outer file system. A name that leads out of the directory becomes "", which the outer file
+// system rejects.
 func (s *subFS) in(name string) string {
 	if !fs.ValidPath(name) {
 		return ""

@@ -1,7 +1,7 @@
-// Package vfs is the file system below one directory as the store uses it. Tests can replace it by one that fails, tears
-// writes and forgets what was not synced, as power cuts do (package vfstest).
+// Package vfs is the file system below one directory, reduced to what the store needs. Tests can replace it by one that
+// fails, tears writes and loses unsynced data as power cuts do (package vfstest).
 //
-// It knows nothing of what the files hold.
+// The package knows nothing about the content of files.
 package vfs
 
 import (
@@ -16,31 +16,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
-// FS is the file system below one directory. Names are relative to the directory, with slashes; "." is the directory
-// itself. It is safe for concurrent use. No symbolic link is followed, and no pipe or device opened: *beneath.KindError.
+// FS is the file system below one directory. Names are relative to it and slash-separated; "." is the directory itself.
+// An FS may be used concurrently. It follows no symbolic links and opens no pipes or devices; it returns
+// *beneath.KindError for them.
 type FS interface {
-	// Open opens a file for reading and writing; create makes it when it is missing. fs.ErrNotExist.
+	// Open opens a file for reading and writing. If the file is missing, it is created if create is set; otherwise the
+	// error matches fs.ErrNotExist.
 	Open(name string, create bool) (File, error)
-	ReadFile(name string) ([]byte, error)
-	Rename(from, to string) error
-	Remove(name string) error
-	RemoveAll(name string) error
-	Mkdir(name string) error           // with its parents; one that exists is fine
-	List(dir string) ([]string, error) // names, sorted; fs.ErrNotExist
-	Stat(name string) (Info, error)    // fs.ErrNotExist
-	SyncDir(dir string) error          // makes durable what was created, renamed and removed in it
-	// SyncAll makes everything durable that was written, created, renamed or removed before. errors.ErrUnsupported if the system has no such
-	// operation, or one that does not return write errors.
+	ReadFile(name string) ([]byte, error) // fs.ErrNotExist
+	Rename(from, to string) error         // atomic; replaces a file named to
+	Remove(name string) error             // of a file or an empty directory; fs.ErrNotExist
+	RemoveAll(name string) error          // of a file or a directory with its content; a missing one is fine
+	Mkdir(name string) error              // creates missing parents; succeeds if it exists
+	List(dir string) ([]string, error)    // sorted names; fs.ErrNotExist
+	Stat(name string) (Info, error)       // fs.ErrNotExist
+	SyncDir(dir string) error             // makes creations, renames and removals in it durable
+	// SyncAll makes durable all that was written, created, renamed or removed before. It returns errors.ErrUnsupported
+	// if the system lacks such an operation or its operation does not report write errors.
 	SyncAll() error
-	// Lock takes the lock file for this process until unlock, or until the process ends. *LockedError.
+	// Lock locks the file for this process until unlock is called or the process ends. It returns *LockedError if
+	// another process holds the lock.
 	Lock(name string) (unlock func() error, err error)
 	Free() (free, total uint64, err error) // bytes
 }
 
-// LockedError says that another process holds the lock file.
+// LockedError means that another process holds the lock file.
 type LockedError struct {
 	Name   string // of the lock file
-	Holder string // the other process's id; "" when it is not known
+	Holder string // the other process's id; "" if it is not known
 }
 
 func (e *LockedError) Error() string {
@@ -53,7 +56,7 @@ type File interface {
 	io.WriterAt
 	io.Closer
 	Truncate(size int64) error
-	Preallocate(size int64) error // reserves space, so that later writes within size do not fail for lack of it
+	Preallocate(size int64) error // reserves space; later writes within size then do not fail for lack of it
 	Size() (int64, error)
 	Sync() error // makes the content durable
 }
@@ -61,7 +64,7 @@ type File interface {
 // Info describes a file or a directory.
 type Info = beneath.Info
 
-// Dir returns the file system below the directory, which is created when it is missing.
+// Dir returns the file system below the directory, which is created if it is missing.
 func Dir(dir string) (FS, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -96,7 +99,8 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-// Version changes with the content, and when another file takes its place: see store.Versioned.
+// Version returns a string that changes when the content changes or another file takes its place: see store.Versioned.
+// It returns "" if the file's state cannot be read.
 func (f osFile) Version() string {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
@@ -105,10 +109,10 @@ func (f osFile) Version() string {
 	return fmt.Sprintf("%x %x %x", st.Ino, st.Ctim.Nano(), st.Size)
 }
 
-// NotExist reports whether the error says that a file or directory is missing.
+// NotExist reports whether the error means that a file or directory is missing.
 func NotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// WrongKind reports whether the error says that something else than a file, or than a directory, has the name of one.
+// WrongKind reports whether the error means that a name belongs to something other than the expected file or directory.
 func WrongKind(err error) bool {
 	_, is := errors.AsType[*beneath.KindError](err)
 	return is

@@ -1,7 +1,7 @@
 package vfs
 
-// While returns f for as long as broken returns nil. From then on every operation on files and directories fails with what it returns; files
-// that are open stay so.
+// While returns f for as long as broken returns nil. While broken returns an error, operations on files and directories
+// fail with it. Files that are open are not affected, nor are Lock, Free and SyncAll.
 func While(f FS, broken func() error) FS { return &whileFS{f, broken} }
 
 type whileFS struct {

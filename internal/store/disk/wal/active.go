@@ -7,26 +7,29 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// active is the segment that is written to.
+// active is the segment that Write appends to.
 type active struct {
 	inactive
 	file   vfs.File
-	room   int64 // reserved bytes
-	zeroed int64 // bytes up to which something was written
+	room   int64 // bytes reserved for the file
+	zeroed int64 // end of the bytes that were ever written, zeros included
 }
 
-// zeroAhead is how far zeros are written ahead of the frames. To sync a block that was only reserved costs twice as much as to sync one that
-// was written before: the file system must note that it holds something now.
+// zeroAhead is how many bytes of zeros are written ahead of the frames. Syncing a block that was only reserved costs
+// twice as much as syncing one that was written before, because the file system must also record that the block is in
+// use.
 const zeroAhead = 256 << 10
 
 var zeros [zeroAhead]byte
 
+// inactive is a segment with the size of its frames.
 type inactive struct {
 	Segment
 	bytes int64
 }
 
-// create creates a segment's file, with space reserved for its entries while the disk has it.
+// create creates the file of a segment and reserves space for its entries. If the disk lacks the space, it reserves
+// less.
 func (l *Log) create(first uint64) (*active, error) {
 	name := segmentName(l.dir, first)
 	f, err := l.fs.Open(name, true)
@@ -40,7 +43,8 @@ func (l *Log) create(first uint64) (*active, error) {
 		if err = f.Preallocate(room); err == nil || room <= least {
 			break
 		}
-		room /= 4 // a small disk is no reason not to start
+		// A small disk must not prevent a start.
+		room /= 4
 		err = nil
 	}
 	if err == nil {
@@ -55,7 +59,7 @@ func (l *Log) create(first uint64) (*active, error) {
 	return &active{inactive: inactive{Segment: Segment{Name: name, First: first}}, file: f, room: room}, nil
 }
 
-// write writes a frame at the segment's end. A panic counts as a failed write: what reached the disk is unknown.
+// write appends a frame to the segment. It returns a panic as an error: what reached the disk is unknown in both cases.
 func (a *active) write(frame []byte) (err error) {
 	defer failed(&err)
 	if _, err = a.file.WriteAt(frame, a.bytes); err != nil {
@@ -70,19 +74,20 @@ func (a *active) write(frame []byte) (err error) {
 	return err
 }
 
+// sync syncs the file. It returns a panic as an error.
 func (a *active) sync() (err error) {
 	defer failed(&err)
 	return a.file.Sync()
 }
 
-// failed makes a panic an error.
+// failed turns a panic into an error.
 func failed(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("writing the journal panicked: %v", v)
 	}
 }
 
-// Remove removes the files of segments.
+// Remove durably removes the files of segments. Files that are already missing are ignored.
 func Remove(fs vfs.FS, dir string, segments []Segment) error {
 	if len(segments) == 0 {
 		return nil

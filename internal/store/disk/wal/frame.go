@@ -6,13 +6,15 @@ import (
 )
 
 const (
-	frameMagic  = 0x31464a52 // "RJF1"
+	frameMagic = 0x31464a52 // "RJF1"
+	// bytes before the payload: magic, length, checksum, number of entries, number of the first entry
 	frameHeader = 24
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Batch collects entries that are written together. Its buffer is reused; Reset comes first.
+// Batch collects entries that are written together. Reset must be called before the first Add; it keeps the buffer. A
+// Batch must not be used concurrently.
 type Batch struct {
 	buf   []byte
 	count uint32
@@ -24,10 +26,10 @@ func (b *Batch) Reset() {
 	b.count = 0
 }
 
-// Size is the number of bytes that the batch takes in the log.
+// Size returns the number of bytes that the batch takes in the log.
 func (b *Batch) Size() int { return len(b.buf) }
 
-// Add appends an entry, given in pieces.
+// Add appends one entry, the concatenation of the pieces.
 func (b *Batch) Add(pieces ...[]byte) {
 	n := 0
 	for _, p := range pieces {
@@ -40,7 +42,8 @@ func (b *Batch) Add(pieces ...[]byte) {
 	b.count++
 }
 
-// seal returns the frame's bytes, which are valid until Reset.
+// seal completes the header and returns the bytes of the frame, which are valid until Reset. The first entry gets the
+// number first.
 func (b *Batch) seal(first uint64) []byte {
 	out := b.buf
 	binary.LittleEndian.PutUint32(out[0:], frameMagic)
@@ -51,10 +54,10 @@ func (b *Batch) seal(first uint64) []byte {
 	return out
 }
 
-// entries are those of a sound frame, each behind its length.
+// entries holds the entries of a valid frame, each preceded by its length.
 type entries []byte
 
-// all yields the entries with their places in the frame.
+// all yields the entries with their indexes in the frame.
 func (e entries) all(yield func(i uint64, entry []byte) bool) {
 	for i := uint64(0); len(e) > 0; i++ {
 		n, w := binary.Uvarint(e)
@@ -65,7 +68,8 @@ func (e entries) all(yield func(i uint64, entry []byte) bool) {
 	}
 }
 
-// frameSize returns the bytes that the frame at the start of data takes, if it is one; 0 where there is none, or not all of it.
+// frameSize returns the size of the frame at the start of data, or 0 if there is no frame or only part of one. It does
+// not verify the checksum.
 func frameSize(data []byte) int {
 	if len(data) < frameHeader || binary.LittleEndian.Uint32(data) != frameMagic {
 		return 0
@@ -77,8 +81,9 @@ func frameSize(data []byte) int {
 	return frameHeader + int(length)
 }
 
-// readFrame reads the frame at the start of data: its entries, their first lsn and the bytes it takes. ok is false
-// when there is no whole, sound frame. It allocates nothing: a frame may hold as many entries as bytes.
+// readFrame decodes the frame at the start of data and returns its entries, their first lsn and the frame's size. ok is
+// false if there is no complete and valid frame. It does not allocate, because a damaged frame may claim as many
+// entries as bytes.
 func readFrame(data []byte) (e entries, first uint64, size int, ok bool) {
 	size = frameSize(data)
 	if size == 0 || crc32.Checksum(data[12:size], castagnoli) != binary.LittleEndian.Uint32(data[8:]) {

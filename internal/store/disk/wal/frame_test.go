@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// frame is a frame whose checksum is right, whatever its payload holds.
+// frame returns a frame with a correct checksum and any payload.
 func frame(first uint64, count uint32, payload string) []byte {
 	b := &Batch{}
 	b.Reset()
@@ -21,7 +21,8 @@ func listed(frame entries) (out [][]byte) {
 	return out
 }
 
-// Where every few bytes look like the start of a long frame, the search for a sound one ends: its work is bounded by the segment's size.
+// If every few bytes look like the start of a long frame, the search for a sound one still ends. Its work is bounded by
+// the segment's size.
 func TestTheSearchIsBounded(t *testing.T) {
 	t.Parallel()
 	const lures, each = 1 << 12, 16
@@ -41,13 +42,13 @@ func TestTheSearchIsBounded(t *testing.T) {
 	}
 }
 
-// A frame counts only when its entries are what its header says.
+// A frame is valid only if its entries match its header.
 func TestFramesAreWholeOrNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		data    []byte
-		entries string // as %q; "" when the frame is not sound
+		entries string // as %q; "" if the frame is not valid
 	}{
 		{"no entries", frame(1, 0, ""), "[]"},
 		{"empty entries", frame(1, 2, "\x00\x00"), `["" ""]`},
@@ -71,8 +72,8 @@ func TestFramesAreWholeOrNothing(t *testing.T) {
 	}
 }
 
-// Entries at or beyond the segment's limit are ignored and do not count as a gap, because the next segment holds them. Bytes inside
-// a damaged frame that look like the start of a frame are not one.
+// Entries at or beyond the segment's limit are ignored and do not count as a gap, because the next segment holds them.
+// Bytes inside a damaged frame that look like the start of a frame are not one.
 func TestReadEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	one, two, lure := frame(1, 2, "\x01a\x01b"), frame(3, 1, "\x01c"), frame(1, 1, "\x08RJF1 RJF")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRead reads segments of any bytes: no panic, entries in order and within the bounds; and a sound batch with
-// anything behind it still gives its entries.
+// FuzzRead reads segments of any bytes. It must not panic, and entries must be in order and within the bounds. A sound
+// batch must be read no matter what follows it.
 func FuzzRead(f *testing.F) {
 	sound := slices.Clone(batch(`{"t":1}tail`, "").seal(1))
 	second := slices.Clone(batch("next").seal(3))

@@ -9,64 +9,68 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// ErrLost says that an entry which Write accepted without sync may not be on disk. Rotate writes it anew.
+// ErrLost means that an entry which Write accepted without sync may not be on disk. Rotate writes such entries again.
 var ErrLost = errors.New("the journal's last entries could not be synced")
 
+// errClosed is returned by operations that need a segment, after Close or while none is open.
 var errClosed = errors.New("the journal is closed")
 
-// Log writes a log. It is safe for concurrent use; while Sync waits for the disk, Write goes on without sync.
+// Log writes a log. Calls of Write must not overlap; other than that its methods may be called concurrently. While Sync
+// waits for the disk, Write goes on without sync.
 type Log struct {
 	fs   vfs.FS
 	dir  string
-	size int64 // of a segment
+	size int64 // bytes at which a segment is full
 
 	mu   sync.Mutex
-	idle sync.Cond // signals that no Sync is under way
-	// Sync waits for the disk without mu; active stays the same meanwhile; guarded by mu, as all below
+	idle sync.Cond // signals that a Sync has ended
+	// set while Sync waits for the disk without mu; active does not change meanwhile; guarded by mu, as all below
 	syncing bool
-	active  *active    // nil after a failure, until Rotate has opened a new segment
-	old     []inactive // closed segments that were not cut yet, oldest first
+	active  *active    // nil after a failure until a new segment is opened, and after Close
+	old     []inactive // complete segments that were not cut yet, oldest first
 	next    uint64     // lsn of the next entry
-	bytes   int64      // of frames in old and active
-	durable uint64     // lsn up to which all entries are on disk
-	pending []byte     // the frames behind it, as they were written
-	lost    bool       // the pending frames cannot be synced any more
+	bytes   int64      // size of the frames in old and active
+	durable uint64     // lsn up to which all entries are synced
+	pending []byte     // frames of the entries after durable, kept for rewriting
+	lost    bool       // the pending frames can no longer be synced; Rotate must rewrite them
 	closed  bool
 }
 
-// New returns a log in the directory, which exists. It writes nothing before Continue.
+// New returns a log in an existing directory. It must not be written to before Continue.
 func New(fs vfs.FS, dir string, segmentBytes int64) *Log {
 	l := &Log{fs: fs, dir: dir, size: segmentBytes, next: 1}
 	l.idle.L = &l.mu
 	return l
 }
 
-// lock locks mu when no Sync is under way: two syncs of one file at a time could each take the other's error for its own success.
+// lock locks mu while no Sync is in progress. If two syncs of one file overlapped, an error might be reported to only
+// one of them.
 func (l *Log) lock() {
 	l.mu.Lock()
 	l.wait()
 }
 
+// wait waits until no Sync is in progress. The caller holds mu, which is released meanwhile.
 func (l *Log) wait() {
 	for l.syncing {
 		l.idle.Wait()
 	}
 }
 
-// Continue has the log go on with the entry next behind the segments that are there.
+// Continue starts a new segment whose first entry is number next, after the existing segments.
 func (l *Log) Continue(next uint64, segments []Segment) error {
 	l.lock()
 	defer l.mu.Unlock()
 	l.next, l.durable = next, next-1
 	for _, s := range segments {
-		if s.First != next { // an empty one gives its name to the next segment
+		if s.First != next { // the new segment reuses the name of an empty one
 			l.old = append(l.old, inactive{Segment: s})
 		}
 	}
 	return l.rotate()
 }
 
-// Durable returns the lsn up to which all entries are on disk.
+// Durable returns the lsn up to which all entries are synced.
 func (l *Log) Durable() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,21 +84,21 @@ func (l *Log) Next() uint64 {
 	return l.next
 }
 
-// Bytes returns how many bytes were written and not cut since New.
+// Bytes returns the size of the frames that were written since New and not cut.
 func (l *Log) Bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
 }
 
-// Writable reports whether the last write and the last Rotate succeeded.
+// Writable reports whether a segment is open, that is, whether the last write, sync and Rotate succeeded.
 func (l *Log) Writable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.active != nil
 }
 
-// Closed lists the segments that are complete and were not cut yet, oldest first.
+// Closed returns the complete segments that were not cut yet, oldest first.
 func (l *Log) Closed() []Segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,15 +109,17 @@ func (l *Log) Closed() []Segment {
 	return out
 }
 
-// Rotate starts a new segment, unless the active one is empty. When that fails the log takes no more entries until
-// Rotate succeeds: the new segment's file may be there, and would make void what the old one took from here on. After a failed sync the new
-// segment begins with the entries that were to be synced: on disk they are there whole, or missing from some entry on.
+// Rotate syncs and closes the active segment and starts a new one, unless the active one is empty. If it fails, the log
+// accepts no entries until Rotate succeeds, because the file of the new segment may exist and would invalidate later
+// entries of the old one. After a failed sync the new segment begins with the entries that are not durable yet. A crash
+// leaves all of them, or the first ones without a gap.
 func (l *Log) Rotate() error {
 	l.lock()
 	defer l.mu.Unlock()
 	return l.rotate()
 }
 
+// rotate is Rotate for callers that hold mu while no Sync is in progress.
 func (l *Log) rotate() error {
 	if l.active != nil && l.active.bytes == 0 && l.active.First == l.next {
 		return nil
@@ -133,6 +139,8 @@ func (l *Log) rotate() error {
 		l.old = append(l.old, l.active.inactive)
 		l.active = nil
 	}
+	// After a failed sync this is the number of the first pending entry. The new segment's name invalidates what the
+	// old segment has from there on.
 	a, err := l.create(l.durable + 1)
 	if err != nil {
 		return err
@@ -150,14 +158,15 @@ func (l *Log) rotate() error {
 	return nil
 }
 
-// synced notes that the entries up to lsn are on disk, which are the first n bytes of pending.
+// synced records that the entries up to lsn are durable. Their frames are the first n bytes of pending.
 func (l *Log) synced(lsn uint64, n int) {
 	l.durable = lsn
 	l.pending = append(l.pending[:0], l.pending[n:]...)
 }
 
-// Sync returns when the entries up to lsn are durable, and whether it synced them itself. Those who wait at the same time share a sync, of
-// all that was written before it. After an error, ErrLost or one of the disk, the entries since the last sync may be lost.
+// Sync waits until the entries up to lsn are durable, and reports whether it synced them itself. Concurrent callers
+// share one sync, which covers all entries written before it. After an error, which is ErrLost or comes from the disk,
+// the entries since the last successful sync may be lost.
 func (l *Log) Sync(lsn uint64) (synced bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +184,7 @@ func (l *Log) Sync(lsn uint64) (synced bool, err error) {
 	upTo, bytes := l.next-1, len(l.pending)
 	l.syncing = true
 	l.mu.Unlock()
-	err = l.active.sync() // does not panic
+	err = l.active.sync() // it returns panics as errors; active stays the same while syncing is set
 	l.mu.Lock()
 	l.syncing = false
 	l.idle.Broadcast()
@@ -187,11 +196,13 @@ func (l *Log) Sync(lsn uint64) (synced bool, err error) {
 	return true, nil
 }
 
-// abandon closes the active segment after an error. Its entries that were not synced are tried once more if it was not a sync that failed:
-// after that a second one says nothing, and they are lost until Rotate writes them anew.
+// abandon closes the active segment after an error. synced reports that the error did not come from a sync; then the
+// entries that are not durable yet are synced. After a failed sync, a second one would prove nothing: the entries count
+// as lost until Rotate rewrites them.
 func (l *Log) abandon(synced bool) {
 	a := l.active
-	_ = a.file.Truncate(a.bytes) // an attempt: the next segment's number is what counts
+	// This is only an attempt. The next segment's number invalidates the rest in any case.
+	_ = a.file.Truncate(a.bytes)
 	if l.durable < l.next-1 {
 		if synced && a.sync() == nil {
 			l.synced(l.next-1, len(l.pending))
@@ -200,7 +211,7 @@ func (l *Log) abandon(synced bool) {
 		}
 	}
 	_ = a.file.Close()
-	if a.First <= l.durable { // else it gives its name to the next
+	if a.First <= l.durable { // otherwise the next segment gets the same name
 		l.old = append(l.old, a.inactive)
 	} else {
 		l.bytes -= a.bytes
@@ -208,14 +219,16 @@ func (l *Log) abandon(synced bool) {
 	l.active = nil
 }
 
-// Write appends the batch, and makes it and all before it durable if sync is set; Sync does so later. After an error nothing of the batch
-// counts, and the log takes no more until Rotate has opened another segment, whose number makes void what may have reached the disk.
+// Write appends the batch. If sync is set, it also makes the batch and all entries before it durable; otherwise Sync
+// does so later. After an error nothing of the batch counts. A new segment, whose number invalidates what may have
+// reached the disk, must then be opened, by Rotate or, unless accepted entries are lost, by the next Write.
 func (l *Log) Write(b *Batch, sync bool) error {
 	if b.Size()-frameHeader > math.MaxUint32 {
 		return fmt.Errorf("a batch of %d bytes is too large for the log", b.Size())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// b.seal numbers the entries before wait releases mu, which is why calls of Write must not overlap.
 	text := b.seal(l.next)
 	if sync || !l.fits(len(text)) {
 		l.wait()
@@ -252,12 +265,13 @@ func (l *Log) Write(b *Batch, sync bool) error {
 	return nil
 }
 
-// fits reports whether the active segment has room for so many bytes.
+// fits reports whether the active segment has room for that many bytes. An empty one takes a batch of any size.
 func (l *Log) fits(n int) bool {
 	return l.active != nil && (l.active.bytes == 0 || l.active.bytes+int64(n) <= l.active.room)
 }
 
-// Cut drops the segments that hold only entries up to lsn. The caller removes their files, which Remove does.
+// Cut forgets the complete segments that hold only entries up to lsn, and returns them. The caller removes their files
+// with Remove.
 func (l *Log) Cut(lsn uint64) []Segment {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,7 +293,7 @@ func (l *Log) Cut(lsn uint64) []Segment {
 	return dropped
 }
 
-// Close closes the active segment without a sync; nothing can be written afterwards.
+// Close closes the active segment without a sync. Nothing can be written afterwards.
 func (l *Log) Close() {
 	l.lock()
 	defer l.mu.Unlock()

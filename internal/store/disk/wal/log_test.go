@@ -15,7 +15,7 @@ import (
 
 const dir = "journal"
 
-// newLog returns an empty log on a file system in memory.
+// newLog returns an empty log on an in-memory file system.
 func newLog(t *testing.T, segmentBytes int64) (*Log, *vfstest.FS) {
 	t.Helper()
 	fs := vfstest.New()
@@ -38,7 +38,7 @@ func batch(entries ...string) *Batch {
 	return b
 }
 
-// contents reads all entries of a log, each with its number, and the gaps.
+// contents reads all entries of a log with their numbers, and the gaps.
 func contents(t *testing.T, fs vfs.FS) (entries []string, gaps []Gap) {
 	t.Helper()
 	segments, err := Segments(fs, dir)
@@ -137,7 +137,7 @@ func TestLogRotatesAndCuts(t *testing.T) {
 	}
 }
 
-// A segment takes frames up to its last byte.
+// A segment is filled with frames up to its last byte.
 func TestSegmentsFillUp(t *testing.T) {
 	t.Parallel()
 	l, _ := newLog(t, 64)
@@ -149,7 +149,7 @@ func TestSegmentsFillUp(t *testing.T) {
 	}
 }
 
-// A segment holds zeros behind its frames, up to zeroAhead, so that a sync of the next frame changes no metadata.
+// A segment has zeros after its frames, up to zeroAhead, so that syncing the next frame changes no metadata.
 func TestZerosStandAhead(t *testing.T) {
 	t.Parallel()
 	const room = 3 * zeroAhead
@@ -210,8 +210,8 @@ func TestLogContinues(t *testing.T) {
 	}
 }
 
-// TestLogRefusesWhatFailed fails each operation of a write in turn: the batch is refused, the log takes no more until it
-// is rotated, and what was refused never comes back, also when it reached the disk.
+// TestLogRefusesWhatFailed makes each operation of a write fail. The batch is refused, the log accepts nothing until it
+// is rotated, and the refused batch never reappears, even if it reached the disk.
 func TestLogRefusesWhatFailed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"write", "sync"} {
@@ -267,8 +267,8 @@ func TestLogTakesAPanicForAFailedWrite(t *testing.T) {
 	}
 }
 
-// TestLogAfterPowerCuts cuts the power after every operation: what was accepted is there, and of the batch that was
-// being written all or nothing.
+// TestLogAfterPowerCuts cuts the power after every operation. Accepted batches are kept, and the batch being written is
+// kept completely or not at all.
 func TestLogAfterPowerCuts(t *testing.T) {
 	t.Parallel()
 	l, fs := newLog(t, 200)
@@ -321,7 +321,7 @@ func TestDamageLeavesAGap(t *testing.T) {
 		gap     Gap
 	}{
 		"two": {slices.Concat(numbered(1, "one"), numbered(3, "three"), numbered(4, "four")), Gap{2, 3}},
-		// with nothing behind it but the next segment
+		// only the next segment follows it
 		"three": {slices.Concat(numbered(1, "one", "two"), numbered(4, "four")), Gap{3, 4}},
 	} {
 		damaged := slices.Clone(data)
@@ -340,7 +340,7 @@ func TestDamageLeavesAGap(t *testing.T) {
 	}
 }
 
-// TestCreateWithLittleSpace starts a log on a disk that has no room for a whole segment.
+// TestCreateWithLittleSpace starts a log on a disk without room for a whole segment.
 func TestCreateWithLittleSpace(t *testing.T) {
 	t.Parallel()
 	fs := vfstest.New()
@@ -352,7 +352,7 @@ func TestCreateWithLittleSpace(t *testing.T) {
 		fits          bool
 	}{
 		{1 << 20, 8 << 20, true}, {64 << 10, 8 << 20, true}, {1 << 10, 8 << 20, false},
-		{32 << 10, 64 << 10, false}, // a segment that small is not made smaller
+		{32 << 10, 64 << 10, false}, // so small a segment is not reduced further
 	} {
 		l := New(smallFS{fs, c.free}, dir, c.segment)
 		if err := l.Continue(1, nil); (err == nil) != c.fits {

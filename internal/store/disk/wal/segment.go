@@ -13,15 +13,15 @@ import (
 
 // Segment is one file of a log.
 type Segment struct {
-	Name  string // of the file
+	Name  string // of the file, including its directory
 	First uint64 // lsn of its first entry
-	Limit uint64 // lsn of the next segment's first entry; 0 for the last one
+	Limit uint64 // lsn of the next segment's first entry; 0 for the last segment
 }
 
 // Gap is a range of entries that a damaged segment no longer holds.
-type Gap struct{ From, To uint64 } // To is the first lsn after it
+type Gap struct{ From, To uint64 } // To is the first lsn after the range
 
-// IsSegment reports whether a file in a log's directory is a segment, judging by its name.
+// IsSegment reports whether the name of a file in a log's directory is that of a segment.
 func IsSegment(name string) bool {
 	_, ok := firstOf(name)
 	return ok
@@ -31,7 +31,7 @@ func segmentName(dir string, first uint64) string {
 	return path.Join(dir, fmt.Sprintf("%020d.wal", first))
 }
 
-// firstOf reads the first lsn out of a segment's file name.
+// firstOf returns the first lsn from a segment's file name.
 func firstOf(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, ".wal")
 	if !ok || len(digits) != 20 {
@@ -41,7 +41,7 @@ func firstOf(name string) (uint64, bool) {
 	return n, err == nil
 }
 
-// Segments lists the segments in a directory, oldest first.
+// Segments returns the segments in a directory, oldest first.
 func Segments(fs vfs.FS, dir string) ([]Segment, error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -61,8 +61,9 @@ func Segments(fs vfs.FS, dir string) ([]Segment, error) {
 	return out, nil
 }
 
-// Read gives the segment's entries to visit, in order, and returns the lsn after the last of them and the gaps: entries
-// that are damaged or missing before that lsn, or before the segment's limit.
+// Read calls visit with each entry of the segment, in order. It returns the lsn after the last entry, or Limit if that
+// is higher, and the gaps: ranges of damaged or missing entries before that lsn. It stops at an error of visit and
+// returns it.
 func (s Segment) Read(fs vfs.FS, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
 	data, err := fs.ReadFile(s.Name)
 	if err != nil {
@@ -71,7 +72,7 @@ func (s Segment) Read(fs vfs.FS, visit func(lsn uint64, entry []byte) error) (ne
 	return s.Visit(data, visit)
 }
 
-// Rewrite returns the bytes of a segment with its sound entries as change makes them, under the same numbers.
+// Rewrite applies change to each sound entry of a segment's data and returns the new data. Entries keep their numbers.
 func (s Segment) Rewrite(data []byte, change func(entry []byte) []byte) (out []byte, err error) {
 	var b Batch
 	_, _, err = s.Visit(data, func(lsn uint64, entry []byte) error {
@@ -83,7 +84,7 @@ func (s Segment) Rewrite(data []byte, change func(entry []byte) []byte) (out []b
 	return out, err
 }
 
-// Visit is Read of a segment's file that has been read.
+// Visit is Read for data that was already read from the segment's file.
 func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next, gaps, err = read(data, s.First, s.Limit, visit)
 	if err == nil && next < s.Limit {
@@ -93,8 +94,8 @@ func (s Segment) Visit(data []byte, visit func(lsn uint64, entry []byte) error) 
 	return next, gaps, err
 }
 
-// read gives the entries of a segment's bytes to visit, in order, until limit (0: none). It returns the lsn after the
-// last of them, and the gaps before it.
+// read calls visit with the entries in a segment's data, in order, up to but not including limit; a limit of 0 means
+// none. It returns the lsn after the last of them and the gaps before it.
 func read(data []byte, first, limit uint64, visit func(lsn uint64,
 	entry []byte) error) (next uint64, gaps []Gap, err error) {
 	next = first
@@ -128,11 +129,11 @@ func read(data []byte, first, limit uint64, visit func(lsn uint64,
 	}
 }
 
-// A finder finds sound frames behind damage. What looks like a frame is summed up before it is known to be none, and bytes that somebody chose may look
-// like a long frame everywhere: so there is a bound on the work, beyond which there is no further frame.
+// A finder finds sound frames after damage. Each candidate costs a checksum, and crafted bytes can look like a long
+// frame at every offset. work bounds the bytes that are summed; beyond it, no further frame is found.
 type finder struct{ work int64 }
 
-// next finds a sound frame with an lsn of at least next behind the start of data.
+// next finds a sound frame after the start of data whose lsn is at least next, and returns its offset.
 func (f *finder) next(data []byte, next uint64) (off int, found bool) {
 	magic := binary.LittleEndian.AppendUint32(nil, frameMagic)
 	for off = 1; off < len(data); off++ {

@@ -7,33 +7,35 @@ import (
 	"strings"
 )
 
-// Mode says what becomes of what was not synced.
+// Mode is how a power cut treats operations that were not synced.
 type Mode int
 
 const (
-	LoseAll Mode = iota
-	KeepAll
-	AnyOf
+	LoseAll Mode = iota // drops all of them
+	KeepAll             // keeps all of them
+	AnyOf               // keeps a random selection and tears some writes
 )
 
-// Crash returns a file system as a power cut after the first n operations may have left it.
+// Crash returns a file system in a state that a power cut after the first n operations may have left. random is used by
+// AnyOf only.
 func (f *FS) Crash(n int, mode Mode, random *rand.Rand) *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return crashed(f.ops[:n], mode, random)
 }
 
-// powerCut works out what is left after one.
+// powerCut computes the state after a power cut.
 type powerCut struct {
 	mode       Mode
 	random     *rand.Rand
-	syncedFile map[int]int    // when each was last synced
-	syncedDir  map[string]int // when each was last synced
-	syncedAll  int            // when everything was last synced
+	syncedFile map[int]int    // index of each inode's last sync
+	syncedDir  map[string]int // index of each directory's last sync
+	syncedAll  int            // index of the last sync of everything
 	out        *FS
 	content    map[int][]byte
 }
 
+// crashed replays the operations that survive. The first pass finds the last sync of each file and directory.
 func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 	c := powerCut{mode: mode, random: random, syncedFile: map[int]int{}, syncedDir: map[string]int{}, out: New(),
 		content: map[int][]byte{}}
@@ -64,12 +66,12 @@ func crashed(ops []Op, mode Mode, random *rand.Rand) *FS {
 	return c.out
 }
 
-// stays decides about an operation: one that was synced stays.
+// stays decides whether an operation survives. A synced one always does.
 func (c *powerCut) stays(synced bool) bool {
 	return synced || c.mode == KeepAll || c.mode == AnyOf && c.random.IntN(2) == 0
 }
 
-// change replays a change of a file's content.
+// change replays a write or a truncation, if it survives.
 func (c *powerCut) change(i int, op Op) {
 	synced := max(c.syncedFile[op.Inode], c.syncedAll) > i
 	if !c.stays(synced) {
@@ -77,13 +79,14 @@ func (c *powerCut) change(i int, op Op) {
 	}
 	if !synced && c.mode == AnyOf && op.Kind == "write" && c.random.IntN(3) == 0 && len(op.Data) > 1 {
 		from := c.random.IntN(len(op.Data))
-		to := from + c.random.IntN(len(op.Data)-from) // a torn write: some of it, not always from its start
+		// A torn write keeps any part of the data, not always its start.
+		to := from + c.random.IntN(len(op.Data)-from)
 		op.Off, op.Data = op.Off+int64(from), op.Data[from:to]
 	}
 	c.content[op.Inode] = applyWrite(c.content[op.Inode], op)
 }
 
-// rename replays a change of a directory.
+// rename replays a change of a directory, if it survives.
 func (c *powerCut) rename(i int, op Op) {
 	out := c.out
 	synced := max(c.syncedDir[path.Dir(op.Name)], c.syncedAll) > i
@@ -99,7 +102,7 @@ func (c *powerCut) rename(i int, op Op) {
 	case "removeall":
 		if c.stays(synced) {
 			out.apply(op)
-		} else if c.mode == AnyOf { // some of what it holds may be gone
+		} else if c.mode == AnyOf { // part of the content may be gone
 			for name := range out.names {
 				if (name == op.Name || strings.HasPrefix(name, op.Name+"/")) && c.random.IntN(2) == 0 {
 					delete(out.names, name)
@@ -108,7 +111,7 @@ func (c *powerCut) rename(i int, op Op) {
 		}
 	case "rename":
 		if c.stays(c.syncedDir[path.Dir(op.To)] > i || synced) && out.dirs[path.Dir(op.To)] {
-			// It moves its file, also one whose creation in the other directory nobody synced.
+			// The rename carries its file along, even if the file's creation in the other directory was not synced.
 			if x := out.names[op.Name]; x != nil && x.id == op.Inode {
 				delete(out.names, op.Name)
 			}
@@ -125,8 +128,8 @@ func (c *powerCut) rename(i int, op Op) {
 	}
 }
 
-// asOps makes the operations those that lead to what is there: what a power cut left is on disk, and the next one
-// starts from it.
+// asOps replaces the recorded operations by some that lead to the current state. What a power cut left is on disk, and
+// the next power cut starts from it.
 func (f *FS) asOps() {
 	for dir := range f.dirs {
 		f.ops = append(f.ops, Op{Kind: "mkdir", Name: dir})

@@ -1,4 +1,5 @@
-// Package vfstest is an in-memory file system that loses data and fails as disks do, for crash tests.
+// Package vfstest provides an in-memory file system for crash tests. It loses unsynced data and fails operations as
+// disks do.
 package vfstest
 
 import (
@@ -16,22 +17,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
-// FS is a file system in memory that remembers every operation, so that a test can ask what a power cut after any of
-// them may have left: of each file what was synced and any part of what was not, written in any order, writes torn
-// anywhere; of each directory what was synced and any of the later creations, renames and removals. It can also fail
-// operations.
+// FS is an in-memory file system that records every operation. A test can ask what a power cut after any of them may
+// have left: of each file, what was synced and any part of what was not, written in any order and with writes torn
+// anywhere; of each directory, what was synced and any of the later creations, renames and removals. Fail makes
+// operations fail. An FS may be used concurrently.
 type FS struct {
-	// Fail, when set, is asked before operation n, counted from 1 (reads are not counted): an error fails it, and short
-	// keeps only half of a write's bytes.
+	// Fail, if set, is called before operation n, counted from 1; reads are not counted. An error makes the operation
+	// fail. If short is set as well, a write still writes the first half of its bytes.
 	Fail func(n int, op Op) (err error, short bool)
 
 	mu    sync.Mutex
 	ops   []Op
 	names map[string]*inode // files
 	dirs  map[string]bool
-	held  bool
-	inode int
-	n     int
+	held  bool // the lock of Lock
+	inode int  // id of the latest file
+	n     int  // operations counted for Fail
 }
 
 type inode struct {
@@ -39,11 +40,11 @@ type inode struct {
 	data []byte
 }
 
-// Op is one operation.
+// Op is a recorded operation. Only the fields that its kind needs are set.
 type Op struct {
 	Kind  string // write, truncate, sync, create, remove, removeall, rename, renamedir, mkdir, syncdir, syncall, mark
 	Name  string
-	To    string
+	To    string // of renames
 	Inode int
 	Off   int64
 	Data  []byte
@@ -55,7 +56,7 @@ func (op Op) String() string {
 	return fmt.Sprintf("%s %s%s inode %d, %d bytes at %d", op.Kind, op.Name, op.To, op.Inode, len(op.Data), op.Off)
 }
 
-// ErrInjected is the cause of failures that tests inject.
+// ErrInjected is an error for Fail to return.
 var ErrInjected = fmt.Errorf("injected: %w", syscall.EIO)
 
 // New returns an empty file system.
@@ -68,7 +69,7 @@ func (f *FS) Ops() []Op {
 	return slices.Clone(f.ops)
 }
 
-// do records and applies an operation, or fails it. The caller holds mu.
+// do records and applies an operation, unless Fail makes it fail. The caller holds mu.
 func (f *FS) do(op Op) error {
 	if f.Fail != nil && op.Kind != "mark" {
 		f.n++
@@ -86,6 +87,7 @@ func (f *FS) do(op Op) error {
 	return nil
 }
 
+// apply applies an operation to the current state. The caller holds mu.
 func (f *FS) apply(op Op) {
 	switch op.Kind {
 	case "write", "truncate":
@@ -119,7 +121,7 @@ func (f *FS) apply(op Op) {
 	}
 }
 
-// moveDir moves a directory with what is in it.
+// moveDir moves a directory and its content.
 func (f *FS) moveDir(from, to string) {
 	for name, x := range maps.Clone(f.names) {
 		if rest, ok := strings.CutPrefix(name, from+"/"); ok {
@@ -148,14 +150,14 @@ func applyWrite(data []byte, op Op) []byte {
 	return next
 }
 
-// Mark records a moment of the test among the operations.
+// Mark records n among the operations, as a point of the test to refer to. It is not counted for Fail.
 func (f *FS) Mark(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ops = append(f.ops, Op{Kind: "mark", Mark: n})
 }
 
-// Text lists the files with their sizes, for messages.
+// Text lists the files with their sizes, for test failures.
 func (f *FS) Text() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,7 +251,7 @@ func (f *FS) List(dir string) ([]string, error) {
 	return f.list(dir)
 }
 
-// list is List. The caller holds mu.
+// list is List with mu held.
 func (f *FS) list(dir string) ([]string, error) {
 	if !f.dirs[dir] {
 		return nil, &fs.PathError{Op: "list", Path: dir, Err: fs.ErrNotExist}
