@@ -38,7 +38,7 @@ func fillRecheck(r *Recheck, b bounds) *filledRecheck {
 	return f
 }
 
-// part renders a JSON part of a contract, or "" when it says nothing.
+// part renders a JSON part of a contract, or returns "" if it is absent or null.
 func part(raw json.RawMessage, most int) string {
 	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {
 		return ""
