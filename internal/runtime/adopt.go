@@ -109,11 +109,13 @@ func (a *answered) adopt() (CallResult, error) {
 	cand.mu.Lock()
 	defer cand.mu.Unlock()
 	change := a.adoptedResult()
+	// Another call that shares the candidate adopted it: only count this call's result.
 	if cand.adopted != "" {
 		change.ResultOf, a.generation = cand.adopted, cand.adopted
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
+	// Lock order: the candidate first, then its method.
 	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
 	defer unlock()
 	before, generation := len(a.changes), a.generation

@@ -73,6 +73,7 @@ const (
 	maxWarnings        = 8
 )
 
+// warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {
 	text = Clip(text, 400)
 	if len(t.warnings) < maxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
@@ -139,6 +140,8 @@ func Clip(s string, n int) string {
 	return s
 }
 
+// with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with
+// another attempt or call.
 func with(m map[string]any, key string, value any) map[string]any {
 	out := map[string]any{key: value}
 	for k, v := range m {

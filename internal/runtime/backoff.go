@@ -18,6 +18,7 @@ type backoffs struct {
 	all map[backoffKey]backoff // guarded by mu
 }
 
+// A backoffKey identifies what failed to be forged. Failures for one contract do not delay another contract's forge.
 type backoffKey struct {
 	methodKey
 	checked string // fingerprint of the contract's machine-checked parts
@@ -25,6 +26,7 @@ type backoffKey struct {
 	words agent.WordingDigest
 }
 
+// A backoff is the state of a method's delays under one contract.
 type backoff struct {
 	failures int
 	// newest revision of the artifact that was seen by a call that failed or that replaced the program; 0 if there was

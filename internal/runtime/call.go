@@ -88,6 +88,7 @@ func (c *opened) answer(ctx context.Context) *answered {
 	if err != nil {
 		return c.storeFailed(ctx, err)
 	}
+	// A warm call reports no progress, so it pays nothing for events.
 	if s.decision.Decision != agent.DecideRun {
 		c.progress.Add(progress.Selected, s.decision.selection())
 	}

@@ -56,6 +56,7 @@ func (s selected) of(a *agent.Artifact) selected {
 	return s
 }
 
+// input returns what Select needs to know about the call, with the given artifact.
 func (s *selected) input(a *agent.Artifact) SelectInput {
 	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs,
 		Artifact:           a,

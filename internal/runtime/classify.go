@@ -33,12 +33,14 @@ type Evidence struct {
 // classify returns the failure class of the evidence.
 func classify(e Evidence) agent.Class {
 	switch {
+	// The order matters. An interruption proves nothing, and an outage excuses the program, whatever error it ended in.
 	case e.Interrupted:
 		return agent.ClassNone
 	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.NoRoom, e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic
+	// The data arrived but does not fit the program: repair it for the new shape.
 	case e.ErrorType == agent.ErrParseFailed && goodFetch(e), !e.Authored && drifted(e):
 		return agent.ClassAdaptive
 	case Drifting(e) && e.Streak+1 >= max(1, cmp.Or(e.DriftAfter, defaultDriftAfter)):
@@ -80,6 +82,7 @@ func usedSource(e Evidence) bool {
 
 func goodFetch(e Evidence) bool { return slices.ContainsFunc(e.Fetches, good) }
 
+// good reports whether the fetch was answered with a 2xx status.
 func good(f sandbox.Fetch) bool { return f.Status >= 200 && f.Status < 300 }
 
 // outsideFailed reports whether the fetch got no answer, or a status of 429 or at least 500. A fetch that policy denied

@@ -24,6 +24,7 @@ func (c *opened) commit(a *answered) (CallResult, error) {
 		}
 	}()
 	defer func() { discard(c.drafts) }()
+	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
 	a.outcome = c.named(a.outcome)
 	if a.adopting != nil {
@@ -182,6 +183,7 @@ func (a *answered) doubted() bool {
 	return a.program != nil && a.source == agent.SourcePersisted && a.artifact.Doubted(a.program.ID)
 }
 
+// reply returns the call's reply, as the client and a later replay get it.
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
 		Selection: a.decision.selection()}
@@ -195,6 +197,7 @@ func (a *answered) reply(took float64) Reply {
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
 }
 
+// record returns the call's history record. It holds a summary of the outcome without its value.
 func (a *answered) record(took float64) agent.Record {
 	o := a.outcome
 	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role,

@@ -61,6 +61,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	return t, nil
 }
 
+// deliverable returns the contract's deliverable, or nil if there is none.
 func (t *terms) deliverable() json.RawMessage {
 	if t.contract == nil {
 		return nil

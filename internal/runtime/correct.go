@@ -26,6 +26,7 @@ type corrector struct {
 	pending map[methodKey]*pendingCorrection // guarded by mu
 }
 
+// A pendingCorrection is a method's correction that runs or waits. Its fields are guarded by corrector.mu.
 type pendingCorrection struct {
 	actor string
 	wake  chan struct{} // of capacity 1: a judgment or a change starts the next attempt at once
@@ -66,6 +67,8 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		return p.next
 	}
 	p := &pendingCorrection{actor: actor, wake: make(chan struct{}, 1), next: make(chan struct{})}
+	// A stopping Runtime starts nothing new. The artifact still has the correction as pending, which ResumeCorrections
+	// finds.
 	if r.life.Err() != nil {
 		close(p.next) // resumed after the restart
 		return p.next
@@ -217,6 +220,7 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 // program, and the current one holds every example. It returns nil if a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	g := rec.decision.Generation
+	// The judged answer came from this very program.
 	if rec.artifact.Doubted(g.ID) {
 		return nil
 	}
@@ -244,6 +248,8 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 			return nil, out
 		}
 		broken := rec.prove(ctx, cand, false, true)
+		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
+		// hosts.
 		if broken == nil && cand.beyond.Load() == nil {
 			broken = rec.namesUnapproved(&cand.generation)
 		}

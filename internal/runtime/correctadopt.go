@@ -63,6 +63,7 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 	return next
 }
 
+// setCorrection records the correction's state in the artifact.
 func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) error {
 	return r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
 }

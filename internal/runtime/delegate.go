@@ -191,6 +191,7 @@ func short(fingerprint string) string {
 	return fingerprint[max(0, len(fingerprint)-digits):]
 }
 
+// stricter reports whether the deliverable of k rejects more values than that of than.
 func stricter(k, than *agent.Contract) bool {
 	return !bytes.Equal(k.Deliverable, than.Deliverable) && contract.Stricter(k.Deliverable, than.Deliverable)
 }

@@ -54,6 +54,7 @@ func (g *manifestGuard) permitTool(role, method string) *fetch.Approval {
 	return g.deny("call "+role+"."+method, agent.Effects{Tools: []string{role + "." + method}})
 }
 
+// deny records what the run was denied and returns the approval that would allow it.
 func (g *manifestGuard) deny(what string, lacks agent.Effects) *fetch.Approval {
 	a := approvalOf(g.role, g.method, what, lacks)
 	g.denied = g.denied.With(&lacks)

@@ -53,6 +53,7 @@ func same(x, y any, tolerance *float64) bool {
 	return x == y
 }
 
+// whole reports whether the number is written as an integer.
 func whole(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
 
 // large reports whether an integer exceeds what a float64 holds exactly. Such an integer is an identifier, or is meant
@@ -105,6 +106,7 @@ func sameExact(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
+// decodeExact decodes JSON without converting numbers to float64, which would lose digits of large integers.
 func decodeExact(raw json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -59,6 +59,7 @@ type evidenceText struct {
 	parts []prompt.Part
 }
 
+// part begins a part of at most most bytes. Lines are added to the last part.
 func (e *evidenceText) part(most int) { e.parts = append(e.parts, prompt.Part{Most: most}) }
 
 func (e *evidenceText) add(q prompt.Quote) {
@@ -158,6 +159,8 @@ func (c *selected) heldBack(x *agent.Example) string {
 		c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
 }
 
+// failure adds a failed run: the error, and what the run fetched. Readers other than the owner see only types and
+// counts.
 func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int) {
 	in := fmt.Sprintf("%s ended in %s", what, e.c.namedType(f.ErrorType))
 	if len(f.Sources) > 0 {

@@ -60,6 +60,7 @@ func scalar(raw json.RawMessage) (v any) {
 	return v
 }
 
+// bakedValue searches nested arrays and objects down to a fixed depth.
 func bakedValue(literals map[any]bool, raw json.RawMessage, depth int) bool {
 	const deepest = 4
 	switch kind := agent.Kind(raw); {
@@ -105,6 +106,7 @@ type factsCache struct {
 	all map[string]*report.Facts // guarded by mu
 }
 
+// of returns the generation's facts. They are shared and must not be modified.
 func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	const most = 4096
 	c.mu.RLock()

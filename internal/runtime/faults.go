@@ -14,6 +14,7 @@ const maxRepeated = 1
 // faults is a set of failure lines, without their positions in the program's text.
 type faults map[string]bool
 
+// placeOfFault matches positions in error messages. The same fault moves to another line in the next program.
 var placeOfFault = lazy.Regexp(`\(?program\.go:\d+(:\d+)?\)?:? ?|\(also in line [\d, ]+\)`)
 
 // add adds a failure's lines and reports whether one of them is new.

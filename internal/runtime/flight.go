@@ -164,6 +164,8 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 	}
 	fl = f.all[key]
 	if fl == nil {
+		// The flight's context is the Runtime's, not the leader's: joined calls must get their result even if the
+		// leader is canceled.
 		ctx, cancel := context.WithCancelCause(store.Patient(life))
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
 		f.all[key] = fl
@@ -178,6 +180,7 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 	return fl, leader, sync.OnceFunc(func() { f.leave(key, fl) })
 }
 
+// leave removes a user. The last one also withdraws the candidate, outside the lock, because that writes to the store.
 func (f *flights) leave(key string, fl *flight) {
 	if f.left(key, fl) {
 		fl.withdraw()

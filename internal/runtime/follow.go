@@ -58,6 +58,7 @@ func (f *follower) note(c store.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	// Changes were lost: assume that everything changed.
 	case c.Kind == store.ChangedUnseen:
 		f.policy = true
 		f.r.feed.Lose()
@@ -85,6 +86,7 @@ func (f *follower) called(c store.Change) bool {
 		f.calls = append(f.calls, c)
 		return true
 	}
+	// The feed's position must not overtake calls that are queued or being announced.
 	if len(f.calls) == 0 && !f.busy {
 		f.r.feed.Passed(c.CallID)
 	}
@@ -92,6 +94,7 @@ func (f *follower) called(c store.Change) bool {
 	return spent
 }
 
+// run works off what note recorded, until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
 	var account <-chan time.Time // fires when the account is due; nil if nothing was spent since the last read

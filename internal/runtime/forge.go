@@ -238,6 +238,7 @@ func (s *selected) alone() bool {
 // predecessor.
 func (rec *recovery) askedByPerson() bool { return rec.personAsked() }
 
+// personAsked reports whether a person requested the program, by a regeneration or by a verdict.
 func (s *selected) personAsked() bool {
 	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
 }

@@ -10,6 +10,7 @@ func (r *Runtime) ForgetFailures(role, method string) {
 	r.backoffs.clearMethod(methodKey{role, method})
 }
 
+// backoffKey returns the key under which failures to forge for this call count.
 func (s *selected) backoffKey() backoffKey {
 	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
 	// with this key, a failure delays no repair, and no program for the method's next purpose
@@ -171,6 +172,7 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	return cand
 }
 
+// idOf returns the generation's ID, or "" for nil.
 func idOf(g *agent.Generation) string {
 	if g == nil {
 		return ""

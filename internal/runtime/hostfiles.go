@@ -94,6 +94,7 @@ func (r *readFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// readSeekCloser joins a draft's reader, which needs no closing, with a Closer.
 type readSeekCloser struct {
 	io.ReadSeeker
 	io.Closer

@@ -42,6 +42,7 @@ func (r *Runtime) claimKey(ctx context.Context, c *opened, ownSession bool) (Cal
 	return replayed(was), nil
 }
 
+// replayed returns the stored answer of a call as a CallResult.
 func replayed(was store.Idempotent) CallResult {
 	var reply struct {
 		TraceID string `json:"trace_id"`
@@ -53,6 +54,7 @@ func replayed(was store.Idempotent) CallResult {
 	return CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
 }
 
+// releaseKey gives up the call's claim on its idempotency key, if it has one. The stored answer stays.
 func (r *Runtime) releaseKey(c *opened) {
 	if c.key == nil {
 		return

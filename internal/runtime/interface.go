@@ -113,6 +113,7 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	return out, nil
 }
 
+// refusedInterface returns the gate's failure for an interface that does not fit.
 func refusedInterface(err error) *sandbox.Failure {
 	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint,
 		Detail: "interface"}

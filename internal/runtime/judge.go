@@ -98,6 +98,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
+	// A missing approval takes precedence over the program's own error, which is probably a consequence of it.
 	if missing := a.missing(); missing != nil && !e.Interrupted {
 		j.unapproved(missing)
 		return j
@@ -266,6 +267,7 @@ func refusal(errorType string) bool {
 		errorType == agent.ErrDependencyPolicy
 }
 
+// failed returns the outcome of a run that ended in a failure, rather than in a value or an authored error.
 func failed(f *sandbox.Failure) agent.Outcome {
 	o := agent.Failed(f.Type, f.Message)
 	if f.Detail != "" {

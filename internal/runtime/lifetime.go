@@ -47,6 +47,7 @@ func (l *lifetime) cancel(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = l.over || cause == nil
+	// Nobody waits, so there is nothing to cancel: watch will return an ended context.
 	if l.inner == nil && l.over {
 		return
 	}
@@ -112,6 +113,7 @@ func (l *lifetime) Err() error {
 	if l.Context == nil {
 		return nil // not begun: the zero call of a replay has no lifetime
 	}
+	// The common case of a warm call: decide without creating the inner context.
 	if l.inner == nil && !l.over && l.Context.Err() == nil && (l.until.IsZero() || time.Now().Before(l.until)) {
 		return nil
 	}

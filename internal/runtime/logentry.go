@@ -128,6 +128,7 @@ func (a *answered) replayable(e *agent.LogEntry) {
 	}
 }
 
+// debug adds prompts and the context, which the log keeps only for sessions with Debug set.
 func (a *answered) debug(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
 	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {

@@ -128,6 +128,8 @@ func (c *opened) refusal(o agent.Outcome) *answered {
 	return &answered{selected: selected{opened: c}, outcome: o}
 }
 
+// commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an
+// error in place of the answer.
 func (c *opened) commitNested(a *answered) agent.Outcome {
 	defer c.leaveRoom()
 	if _, err := c.commit(a); err != nil {

@@ -96,6 +96,8 @@ type tree struct {
 // registry of running calls.
 func (r *Runtime) open(ctx context.Context,
 	q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
+	// The steps that can reject the request come first, and those that have to be undone last. Each later failure
+	// undoes the earlier steps in reverse.
 	if err := r.o.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
@@ -124,6 +126,7 @@ func (r *Runtime) open(ctx context.Context,
 			return nil, nil, replay, err
 		}
 	}
+	// Reserve room before the call becomes visible: a call that runs must be able to leave a record.
 	if err := c.enterRoom(ctx); err != nil {
 		r.releaseKey(c)
 		r.disown(session.ID, c.fence)
@@ -141,6 +144,7 @@ func (r *Runtime) open(ctx context.Context,
 		return nil, nil, CallResult{}, err
 	}
 	c.life.begun = true
+	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
 	if c.place, err = r.sessions.join(session.ID, r.o.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err

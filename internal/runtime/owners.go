@@ -68,6 +68,7 @@ func (r *Runtime) Turn(ctx context.Context, sessionID string) (epoch int64, leav
 	return r.turn(ctx, sessionID, r.o.MaxQueue)
 }
 
+// turn is Turn with a queue of at most most calls.
 func (r *Runtime) turn(ctx context.Context, sessionID string, most int) (epoch int64, leave func(), err error) {
 	if epoch, err = r.own(ctx, sessionID); err != nil {
 		return 0, nil, err

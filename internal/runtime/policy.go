@@ -12,6 +12,7 @@ import (
 // Policy returns the policy in force. Settings that are left to the daemon have their effective values.
 func (r *Runtime) Policy() agent.Policy { return r.resolved(r.policy.Load()) }
 
+// resolved returns a copy of the policy in which settings left to the daemon have their effective values.
 func (r *Runtime) resolved(p *agent.Policy) agent.Policy {
 	whole := *p
 	whole.Storage.OwnerShare = r.o.Storage.OwnerShare(p)
@@ -41,6 +42,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 		case err != nil:
 			return agent.Policy{}, err
 		}
+		// followPolicy compares revisions, and so ignores this change when the store reports it.
 		r.policyRevision = revision + 1
 		r.enforce(&p)
 		return r.resolved(&p), nil

@@ -52,6 +52,8 @@ func (c *opened) shownFiles(ctx context.Context) (out []prompt.File) {
 	return out
 }
 
+// describeFile shows a text by its beginning and end, a compressed text by its beginning, and an archive by its
+// entries.
 func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
@@ -101,6 +103,7 @@ func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
 	return nil
 }
 
+// showBeginning fills in up to most bytes of decoded text, secrets masked.
 func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
 	text, err := charsets.NewReader(r, f.Encoding)
 	if err != nil {

@@ -65,6 +65,7 @@ func (c *opened) modelContext() int {
 	return c.r.o.ModelContext(c.model())
 }
 
+// contextShapes returns the shape of each value, so the prompt shows no content of the context.
 func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	out := make(map[string]string, len(memory))
 	for k, v := range memory {
@@ -176,6 +177,7 @@ func (c *selected) addresses(x *agent.Connection) []string {
 	return out
 }
 
+// promptTexts returns the system message and the last user message, for the log.
 func promptTexts(messages []provider.Message) (system, user string) {
 	for _, m := range messages {
 		switch m.Role {

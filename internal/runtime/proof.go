@@ -97,6 +97,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a
 	}
+	// Another call has made the proof while this one waited.
 	if p.done {
 		return c.ownProof(p.broken)
 	}
@@ -184,6 +185,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		}
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
+		// A person wants other answers, so a difference is recorded. A crash is still a fault.
 		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
 			if broken.result.Value != nil {

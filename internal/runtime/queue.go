@@ -112,6 +112,7 @@ type keyLocks struct {
 	locks map[methodKey]*keyLock // guarded by mu
 }
 
+// A keyLock exists while somebody holds or awaits it, so the map does not grow with the number of methods.
 type keyLock struct {
 	sync.Mutex
 	users int // guarded by keyLocks.mu
@@ -128,6 +129,7 @@ func (k *keyLocks) lock(key methodKey) (unlock func()) {
 		l = &keyLock{}
 		k.locks[key] = l
 	}
+	// Count the user before waiting for the lock, so the entry is not removed in between.
 	l.users++
 	k.mu.Unlock()
 	l.Lock()

@@ -29,6 +29,7 @@ type recentCalls struct {
 
 type recentKey struct{ session, role, method string }
 
+// A recentCall is what the detector of corrections needs to know about a call. Its arguments are masked and bounded.
 type recentCall struct {
 	id       string
 	at       time.Time

@@ -160,7 +160,9 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	j := rec.try(ctx, g, rec.guard())
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
+	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
 	rec.failed, rec.reached = j, j.effectsOfRun()
+	// An invalid_input counts as served, so a program that misses callers' names is widened before that check.
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
 	}

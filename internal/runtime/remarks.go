@@ -85,6 +85,7 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	}
 }
 
+// weakAnswer describes an answer that was a weak success.
 func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
@@ -92,6 +93,7 @@ func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
 }
 
+// askedAgain describes an answer after which the caller asked again.
 func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
 	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120),
 		Clip(next.args, 120)),

@@ -86,6 +86,7 @@ func (a *answered) boundValues() {
 	if !errors.As(a.hold(a.r.within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
+	// Without its effects the call is not replayable, and makes no fixture.
 	a.last.result.Effects.Truncated = true
 	if a.valueLost = true; a.outcome.OK() && (a.key != nil || a.unattended) {
 		a.takeBack(full.Outcome())

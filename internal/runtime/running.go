@@ -59,6 +59,7 @@ func (r *Runtime) CancelRunning(callID string) bool {
 	return c != nil
 }
 
+// runningCall returns the running call with that ID, or nil.
 func (r *Runtime) runningCall(callID string) *opened {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -130,6 +130,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+	// Flights end after the calls that wait for them: calls have ended by now, or have had their time.
 	r.end(interrupt.ErrShutdown)
 	if r.unfollow != nil {
 		r.unfollow()
@@ -209,6 +210,7 @@ func (r *Runtime) enter(c *opened) error {
 	return nil
 }
 
+// leave ends a call's registration and its progress events. The last call of a draining Runtime closes idle.
 func (r *Runtime) leave(c *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

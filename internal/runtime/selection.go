@@ -60,6 +60,7 @@ type SelectInput struct {
 	Intact        func(g *agent.Generation) bool // reports whether the text matches its checksum; nil: compute the hash
 }
 
+// intact reports whether the text of the generation's program matches its checksum.
 func (in *SelectInput) intact(g *agent.Generation) bool {
 	if in.Intact == nil {
 		return agent.Checksum(g.Code) == g.CodeChecksum
@@ -94,6 +95,8 @@ func Select(in SelectInput) Decision {
 	}
 	g := a.Current()
 	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
+	// The checks are ordered by precedence: what must never run, then what waits for a person, then a person's pin, and
+	// only then the contract and the generation's health.
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
 		d.Fallback = fallback(in, a, g, d.Reason)
 		if why := in.waits(a, g); why == ReasonNewReach || why == ReasonBreaksExamples {
@@ -284,6 +287,7 @@ func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
 	return row >= p.MinFailures || float64(failures)/float64(len(recent)) > p.Rate
 }
 
+// figures returns the numbers of the artifact and the generation. g may be nil.
 func figures(a *agent.Artifact, g *agent.Generation) Figures {
 	f := Figures{Repairs: a.RepairCountSinceRegen}
 	if g != nil {

@@ -56,6 +56,7 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 	return r.store.Session(ctx, s.ID)
 }
 
+// checkContext returns an *agent.InputError if the context is larger than Options.MaxContext.
 func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 	size := contextSize(memory)
 	if size <= r.o.MaxContext {
@@ -130,6 +131,8 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 	if err != nil {
 		return err
 	}
+	// Cancel first, then wait for the turn: the canceled calls commit before the session is erased. The queue's limit
+	// is raised by one, because a full queue must not prevent a deletion.
 	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
 	_, leave, err := r.turn(ctx, id, r.o.MaxQueue+1)
 	if err != nil {
@@ -171,6 +174,8 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 		return nil, err
 	}
 	shown, err := r.patchContext(ctx, &s, patch, actor)
+	// The store rejected the epoch, so another replica owned the session. The retry claims the session again or names
+	// that replica.
 	if errors.Is(err, store.ErrFenced) && r.o.Owners != nil {
 		r.o.Owners.Fenced(id)
 		return r.patchContext(ctx, &s, patch, actor)
@@ -178,6 +183,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	return shown, err
 }
 
+// patchContext is PatchContext without the retry after a lost session.
 func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage,
 	actor string) (map[string]json.RawMessage, error) {
 	id := s.ID

@@ -64,6 +64,7 @@ func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.R
 // weaknesses caches the weaknesses of at most maxWeakTools tools while a prompt is built.
 type weaknesses map[string]weakness
 
+// of returns the tool's weakness. Beyond maxWeakTools tools it returns the zero value.
 func (known weaknesses) of(ctx context.Context, c *opened, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {

@@ -16,6 +16,7 @@ const unknownStreak = 2
 // reasonUnknown is the reason in the trigger of a repair that widens an interface.
 const reasonUnknown = "unknown_keywords"
 
+// widening is the trigger of a repair that widens an interface.
 const widening = "repair:" + reasonUnknown
 
 // misnamed reports whether the program rejected the arguments and either does not read some keywords, or did not run

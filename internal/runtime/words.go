@@ -14,6 +14,7 @@ type wordsCache struct {
 	all map[string]map[string]bool // guarded by mu
 }
 
+// of returns the words of the generation's program. They are shared and must not be modified.
 func (c *wordsCache) of(g *agent.Generation) map[string]bool {
 	const most = 1024
 	c.mu.RLock()
@@ -62,6 +63,7 @@ func saysMessage(name string) bool {
 	return name == "Fail" || name == "FailRetriable" || name == "Errorf" || name == "New" || name == "panic"
 }
 
+// wordsIn adds the words of a string literal, as written and in lower case, unless the literal is a URL.
 func wordsIn(words map[string]bool, literal string) {
 	if text := strings.Trim(literal, "\"`"); strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
 		return

@@ -162,12 +162,14 @@ type writer struct {
 
 // write asks the model until a program compiles or the budgets are used up.
 func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
+	// A flight that just ended may have stored the program that this call needs.
 	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
 			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
 			return w.res
 		}
 	}
+	// Check for room before asking: a program that cannot be stored is not worth its tokens.
 	if full := w.roomForProgram(ctx); full != nil {
 		w.res.failure, w.res.class = full, agent.ClassExtrinsic
 		return w.res

@@ -62,6 +62,7 @@ func sameArguments(a, b Turn) bool {
 	return true
 }
 
+// orEmpty treats absent and null keyword arguments as an empty object.
 func orEmpty(kwargs json.RawMessage) json.RawMessage {
 	if len(kwargs) == 0 || string(kwargs) == "null" {
 		return json.RawMessage("{}")

@@ -141,6 +141,7 @@ func (t *tally) add(c Call) {
 	}
 }
 
+// evidence returns the newest calls' IDs, newest first, at most maxEvidence.
 func (t tally) evidence() []string {
 	out := slices.Clone(t.ids[max(0, len(t.ids)-maxEvidence):])
 	slices.Reverse(out)
@@ -222,10 +223,13 @@ func uncatchable(reasons []string) bool {
 	})
 }
 
+// notItsCallersFault reports whether an authored error of that type is evidence about the program: a rejected input and
+// a referral to another tool are not.
 func notItsCallersFault(errorType string) bool {
 	return errorType != agent.ErrInvalidInput && errorType != agent.ErrWrongToolBoundary
 }
 
+// inOrder returns the IDs in the order of the calls, without duplicates.
 func inOrder(calls []Call, ids []string) []string {
 	out := make([]string, 0, len(ids))
 	for _, c := range calls {

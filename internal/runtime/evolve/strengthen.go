@@ -136,6 +136,7 @@ func within(m map[string]any, key string) map[string]any {
 	return o
 }
 
+// atLeastOne reports whether a schema demands at least one item already, in either spelling.
 func atLeastOne(schema map[string]any) bool {
 	for _, name := range []string{"min_items", "minItems"} {
 		if n, ok := schema[name].(json.Number); ok && n != "0" && !strings.HasPrefix(string(n), "-") {

@@ -205,6 +205,8 @@ func sameWord(a []byte, b string) bool {
 	}
 }
 
+// hasEmptyArray reports whether the bytes contain an empty array. It may also match inside a string; callers check
+// further.
 func hasEmptyArray(value []byte) bool {
 	for {
 		i := bytes.IndexByte(value, '[')
@@ -242,6 +244,7 @@ func readShape(deliverable json.RawMessage) shape {
 	return s
 }
 
+// declaresArray reports whether the deliverable's type is array, or a list that includes array.
 func declaresArray(deliverable json.RawMessage) bool {
 	return bytes.Contains(bytes.ToLower(readShape(deliverable).Type), []byte(`"array"`))
 }

@@ -103,6 +103,7 @@ func elementDetail(reason string) string {
 	return "must be an object of inputs and outputs by name"
 }
 
+// parseTurn decodes an element. It returns a reason if the element is invalid, otherwise "".
 func parseTurn(raw json.RawMessage, sig *contract.Signature) (Turn, string) {
 	var all map[string]json.RawMessage
 	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &all) != nil {

@@ -47,6 +47,7 @@ type encoded struct {
 	err  error
 }
 
+// of encodes the entry on the first call, and returns the same result on later ones.
 func (e *encoded) of(entry func() agent.LogEntry) (json.RawMessage, error) {
 	e.once.Do(func() { e.raw, e.err = json.Marshal(entry()) })
 	return e.raw, e.err
@@ -79,6 +80,7 @@ func (f *Feed) Subscribe() (r *Reader, stop func(), err error) {
 	r = &Reader{feed: f, calls: make(chan *Call, feedKept), lost: make(chan struct{}, 1)}
 	f.subscribing.Lock()
 	defer f.subscribing.Unlock()
+	// Add the reader before following the store: a call that is committed in between is announced rather than missed.
 	f.add(r)
 	if f.subscribed == 0 && f.Follow != nil {
 		if f.unfollow, err = f.Follow(); err != nil {
@@ -90,6 +92,8 @@ func (f *Feed) Subscribe() (r *Reader, stop func(), err error) {
 	return r, func() { f.unsubscribe(r) }, nil
 }
 
+// unsubscribe removes the reader, and stops following the store if it was the last. The feed's position is unknown from
+// then on.
 func (f *Feed) unsubscribe(r *Reader) {
 	f.subscribing.Lock()
 	defer f.subscribing.Unlock()
@@ -160,6 +164,7 @@ func (f *Feed) Lose() {
 	}
 }
 
+// lose marks the reader as behind and wakes it.
 func (r *Reader) lose() {
 	r.behind.Store(true)
 	select {
@@ -205,6 +210,7 @@ func (r *Reader) Next(ctx context.Context) (calls []*Call, behind bool, err erro
 // Waiting returns how many calls Next would return now.
 func (r *Reader) Waiting() int { return len(r.calls) }
 
+// rest delays Next if there are more than restFree readers.
 func (r *Reader) rest(ctx context.Context) error {
 	others := time.Duration(r.feed.reading.Load()) - restFree
 	left := min(others*restEach, restsMost) - time.Since(r.taken)

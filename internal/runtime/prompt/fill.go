@@ -50,6 +50,7 @@ func (in *Input) shownTools() []Tool {
 	return in.KnownTools[:min(len(in.KnownTools), MaxTools)]
 }
 
+// fill renders the parts of the user message within the bounds.
 func fill(in Input, b bounds) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000),
 		Contract:     fillContract(in.Contract, b.contract),
@@ -175,6 +176,7 @@ func news(in *Input) []string {
 	return all
 }
 
+// fillFailure renders the failed program and what is known about its failure.
 func fillFailure(f *filled, in *Input, b bounds) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > b.code {

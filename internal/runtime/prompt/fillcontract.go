@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// The filled types hold rendered parts of the user message; an empty string is left out of it.
 type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
 
 type filledTool struct{ Role, Own, Purpose, Methods, Deliverable, Weak string }
@@ -62,6 +63,7 @@ func fillTool(t Tool) filledTool {
 	return f
 }
 
+// contextKeys lists the keys of the context with the shapes of their values, sorted by key.
 func contextKeys(shapes map[string]string) []string {
 	keys := make([]string, 0, len(shapes))
 	for k := range shapes {

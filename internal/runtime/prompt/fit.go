@@ -16,6 +16,7 @@ const smallContext = 8192
 // bounds are the sizes, in bytes, of the quoted parts of a request. Each bound applies to each part separately.
 type bounds struct{ data, code, contract int }
 
+// ordinary are the bounds of a request to a model whose context is large or unknown.
 var ordinary = bounds{data: MaxArgs, code: MaxFailedCode, contract: maxContract}
 
 // leastQuoted is the smallest value of a bound: less would be useless.
@@ -69,6 +70,8 @@ func tokens(messages []provider.Message) int {
 	return n
 }
 
+// tokensOf counts a token for each run of up to 7 ASCII letters, for each digit, line break and non-ASCII character, and
+// for each one or two adjacent punctuation characters.
 func tokensOf(text string) int {
 	n, letters := 0, 0
 	marks := false // the last character was punctuation that counted

@@ -197,6 +197,7 @@ func ProgramAndTools(in Input) (request []provider.Message, tools []string) {
 	return request, tools
 }
 
+// messages renders a request with the given system template and bounds.
 func messages(in Input, system string, b bounds) []provider.Message {
 	out := []provider.Message{{Role: "system", Content: render("system", system, struct {
 		Depth        int

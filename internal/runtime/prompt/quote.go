@@ -47,6 +47,7 @@ func (in *Input) shown(quotes []Quote) []string {
 	return out
 }
 
+// failureMessage returns the failure's quotes as the call's owner may read them, joined by line breaks.
 func (in *Input) failureMessage() string {
 	return strings.TrimSpace(strings.Join(in.shown(in.FailureMessage), "\n"))
 }

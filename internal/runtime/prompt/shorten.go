@@ -104,6 +104,7 @@ type shortener struct {
 	nodes int // values that may still be copied
 }
 
+// value copies v. Values beyond the bounds become "..." or a count of what is left out.
 func (s *shortener) value(v any, depth int) any {
 	if s.nodes--; s.nodes < 0 || depth > 32 {
 		return "..."

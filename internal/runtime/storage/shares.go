@@ -106,6 +106,7 @@ func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error
 		hidden: true}}, nil
 }
 
+// bounds returns the bounds of the owner and the namespace, given what the store holds.
 func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
 	most, others := s.o.Most.Of(kind), held.Others.Of(kind)
 	own = Bound{Share: ShareOwner, Used: held.Own.Of(kind), Limit: int64(s.OwnerShare(s.o.Policy()) * float64(most))}
