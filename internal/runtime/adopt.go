@@ -20,8 +20,9 @@ type adoption struct {
 	corrects  *correction    // what the call corrects; nil until the detector has run
 }
 
-// keepUnapproved adopts the candidate, which must not answer calls before a person approves it. The previous program
-// answers this call, even if with its failure. Without a previous program, the call fails.
+// keepUnapproved adopts the candidate, unless a person holds the artifact. It must not answer calls before a person
+// approves it. The previous program answers this call, even if with its failure. Without a previous program, the call
+// fails.
 func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 	rec.repairEnded(true)
 	if !rec.held() {

@@ -76,7 +76,7 @@ type forgeResult struct {
 	candidate  *candidate
 	failure    *agent.Outcome // set if there is no candidate
 	class      agent.Class
-	attempts   []agent.AttemptFailure // programs that were refused on the way
+	attempts   []agent.AttemptFailure // programs that the gate refused before
 	last       string                 // checksum of the last refused program
 	usage      agent.Usage
 	requested  int // programs requested

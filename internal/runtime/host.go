@@ -27,7 +27,7 @@ const (
 type host struct {
 	call     *opened // the call that the program runs for
 	attempt  string
-	program  *agent.Generation // nil if the program is not a generation's
+	program  *agent.Generation // nil in replays and dry runs
 	recorded bool              // the run is a replay and has no effects
 	dry      bool              // nothing is kept: nested calls run the stored programs
 	denied   bool              // in a dry run: fetches are denied

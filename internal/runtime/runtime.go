@@ -3,8 +3,8 @@
 // history record and one log entry. Start with Call in call.go, which names the five phases in order.
 //
 // Context changes of a failed attempt are dropped. An interrupted call does not lower any program's health. The package
-// knows nothing about HTTP or about operators' tools (package operator). Store, sandbox, provider, clock and metrics
-// are passed in.
+// knows nothing about HTTP or about people's operations on tools (package operator). Store, sandbox, provider, clock
+// and metrics are passed in.
 //
 // Work over the bytes of a call is linear in them, or n log n if it sorts keys: masking, checks, encoding, comparing,
 // and the search for weak answers and known tools. The part of the registry that it reads is bounded. From 64 KiB on,

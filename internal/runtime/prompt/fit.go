@@ -70,8 +70,8 @@ func tokens(messages []provider.Message) int {
 	return n
 }
 
-// tokensOf counts a token for each run of up to 7 ASCII letters, for each digit, line break and non-ASCII character, and
-// for each one or two adjacent punctuation characters.
+// tokensOf counts a token for each run of up to 7 ASCII letters, for each digit, line break and non-ASCII character,
+// and for each one or two adjacent punctuation characters.
 func tokensOf(text string) int {
 	n, letters := 0, 0
 	marks := false // the last character was punctuation that counted
