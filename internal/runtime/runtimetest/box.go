@@ -73,6 +73,7 @@ func (b *Box) Runs(source string) []sandbox.Request {
 	return slices.DeleteFunc(slices.Clone(b.runs), func(q sandbox.Request) bool { return q.Program.Source != source })
 }
 
+// Status reports a sandbox at the level of processes.
 func (b *Box) Status() sandbox.Status { return sandbox.Status{Level: sandbox.LevelProcess} }
 func (b *Box) Stats() sandbox.Stats   { return sandbox.Stats{} }
 func (b *Box) Close() error           { return nil }

@@ -56,6 +56,7 @@ func compilingOptions() sandbox.Options {
 	return o
 }
 
+// openShared starts the tools' pool and, if programs can be launched here, the builder.
 func openShared() {
 	o := compilingOptions()
 	o.Blank = 0

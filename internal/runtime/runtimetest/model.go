@@ -23,13 +23,17 @@ type Model struct {
 	Err      error
 }
 
+// Name implements provider.Provider.
 func (s *Model) Name() string { return "scripted" }
 
+// Chat always returns a provider error: scripted programs do not ask the model.
 func (s *Model) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
 	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer",
 		Message: "scripted: no chat"}
 }
 
+// Program returns the next program of the method. It waits for Block or Hang first, then returns Err if that is set, or
+// a provider error if the method has no programs.
 func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, q)
