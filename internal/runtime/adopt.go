@@ -11,17 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An adoption makes a candidate a generation of its artifact, together with the call that ran it.
+// An adoption is a candidate that becomes a generation of its artifact in the commit of the call that ran it.
 type adoption struct {
 	candidate *candidate
 	result    agent.Class
 	attempt   judged
-	fixture   *agent.Fixture // of the call; nil for none
-	corrects  *correction    // of the call; nil until it is looked for
+	fixture   *agent.Fixture // of the call; nil if it has none
+	corrects  *correction    // what the call corrects; nil until the detector has run
 }
 
-// keepUnapproved stores the candidate: a person has to approve it before it answers calls. Until then what ran before
-// answers, be it with its failure in this call.
+// keepUnapproved adopts the candidate, unless a person holds the artifact. It must not answer calls before a person
+// approves it. The previous program answers this call, even if with its failure. Without a previous program, the call
+// fails.
 func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 	rec.repairEnded(true)
 	if !rec.held() {
@@ -34,7 +35,8 @@ func (rec *recovery) keepUnapproved(cand *candidate) agent.Outcome {
 	return rec.announced(rec.keep(rec.failed), rec.adopting.beyond())
 }
 
-// beyond is what the candidate that waits reaches beyond its predecessor, nil for nothing, and where nothing is adopted.
+// beyond returns what the waiting candidate reaches beyond its predecessor. It returns nil if there is nothing, or if a
+// is nil because nothing is adopted.
 func (a *adoption) beyond() *agent.Effects {
 	if a == nil {
 		return nil
@@ -42,7 +44,8 @@ func (a *adoption) beyond() *agent.Effects {
 	return a.candidate.beyond.Load()
 }
 
-// waitsForApproval is the answer where no program may: the one that there is waits for a person, also because of what it reaches beyond its predecessor.
+// waitsForApproval returns the outcome of a call whose only program waits for a person's approval. beyond is what the
+// program reaches beyond its predecessor; nil means nothing.
 func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	rec.source = agent.SourceNone
 	o := agent.Failed(agent.ErrDenied, fmt.Sprintf("the program of %s.%s waits for a person's approval", rec.role,
@@ -56,22 +59,22 @@ func (rec *recovery) waitsForApproval(beyond *agent.Effects) agent.Outcome {
 	return o
 }
 
-// ToolPath is the path of an artifact in the REST interface.
+// ToolPath returns the path of an artifact in the REST API.
 func ToolPath(role, method string) string {
 	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
-// held reports whether a person holds the artifact as it is.
+// held reports whether a person has quarantined or pinned the artifact.
 func (rec *recovery) held() bool {
 	return rec.artifact != nil && (rec.artifact.Quarantined || rec.artifact.Pinned)
 }
 
-// adoptOrDrop answers the call with a candidate that served, and has the candidate adopted unless a person holds the
-// artifact or the attempt shows nothing of its worth.
+// adoptOrDrop answers the call with a candidate that served. It adopts the candidate unless a person holds the
+// artifact, or unless the attempt proves nothing about the candidate.
 func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged) agent.Outcome {
 	keepable := !rec.switchedOff() || !rec.held() && rec.reproduces(ctx, cand)
 	proven := len(cand.proof.kept) > 0
-	waits := j.unallowed && cand.predecessor == nil // it is as good as any: a person has to allow what it needs
+	waits := j.unallowed && cand.predecessor == nil // the program is sound: only a person's approval is missing
 	worth := waits || j.class == agent.ClassOK || j.passedOn || j.class == agent.ClassAuthored &&
 		(j.outcome.ErrorType == agent.ErrInvalidInput || proven)
 	switch {
@@ -87,29 +90,33 @@ func (rec *recovery) adoptOrDrop(ctx context.Context, cand *candidate, j judged)
 	case j.class == agent.ClassOK:
 		rec.countUnkept(rec.artifact)
 	}
-	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic { // which say nothing of the repair
+	// these two classes prove nothing about the repair
+	if j.class != agent.ClassNone && j.class != agent.ClassExtrinsic {
 		rec.repairEnded(j.class == agent.ClassOK || rec.adopting != nil)
 	}
 	return rec.keep(j)
 }
 
-// reproduces reports whether a program that was written without a look at what is stored answers as that did. Its answer goes out either way.
+// reproduces reports whether a program that was written without regard to the stored one gives the stored program's
+// answers. The candidate answers the call either way.
 func (rec *recovery) reproduces(ctx context.Context, cand *candidate) bool {
 	return rec.refreshed(ctx).proveFixtures(ctx, cand, false, false) == nil
 }
 
-// adopt commits the call with its candidate as the artifact's new generation. Of the calls that share a candidate, the
-// first to get here adopts it; the others count on it.
+// adopt commits the call with its candidate as the artifact's new generation. If several calls share a candidate, the
+// first to get here adopts it; the others only count their results on it.
 func (a *answered) adopt() (CallResult, error) {
 	cand := a.adopting.candidate
 	cand.mu.Lock()
 	defer cand.mu.Unlock()
 	change := a.adoptedResult()
+	// Another call that shares the candidate adopted it: only count this call's result.
 	if cand.adopted != "" {
 		change.ResultOf, a.generation = cand.adopted, cand.adopted
 		a.changes = append(a.changes, change)
 		return a.persist()
 	}
+	// Lock order: the candidate first, then its method.
 	unlock := a.r.lockAdoption(methodKey{a.role, a.method})
 	defer unlock()
 	before, generation := len(a.changes), a.generation
@@ -118,16 +125,18 @@ func (a *answered) adopt() (CallResult, error) {
 		if !errors.Is(err, store.ErrConflict) {
 			return res, err
 		}
-		// another replica changed the artifact since: decided again
+		// another replica changed the artifact: decide again on its current state
 		a.changes, a.generation = a.changes[:before], generation
 	}
 	return a.persistUnkept(a.artifact)
 }
 
-// adoptionTries bounds how often an adoption is decided while other replicas change the artifact. Then the call is kept without it.
+// adoptionTries bounds how often an adoption is decided again after another replica changed the artifact. After that
+// the call is committed without it.
 const adoptionTries = 4
 
-// persistUnkept commits the call without its candidate. now is the artifact as far as it is known, nil for none.
+// persistUnkept commits the call without its candidate. now is the newest known state of the artifact; nil if there is
+// none.
 func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 	if a.adopting.result == agent.ClassOK {
 		a.countUnkept(now)
@@ -135,8 +144,8 @@ func (a *answered) persistUnkept(now *agent.Artifact) (CallResult, error) {
 	return a.persist()
 }
 
-// countUnkept counts an answer of a program that becomes no generation: for the method alone, and where what is stored is switched off or, now, in
-// quarantine, apart.
+// countUnkept counts an answer by a program that does not become a generation. The answer counts for the method alone.
+// If stored programs are switched off, or the artifact in now is quarantined, it is counted separately as unkept.
 func (a *answered) countUnkept(now *agent.Artifact) {
 	if a.switchedOff() || now != nil && now.Quarantined {
 		a.unkept = true
@@ -148,7 +157,8 @@ func (a *answered) countUnkept(now *agent.Artifact) {
 		Result: agent.ClassOK, ResultOf: agent.NoGeneration})
 }
 
-// adoptOn decides the adoption on the artifact as it is stored now. store.ErrConflict: it has changed since, and nothing was kept.
+// adoptOn decides the adoption on the artifact's stored state. It returns store.ErrConflict if the artifact changed in
+// the meantime; then nothing was committed.
 func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	cand := a.adopting.candidate
 	now, err := a.r.store.Artifact(a.r.within(), a.role, a.method)
@@ -156,7 +166,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if err == nil {
 		decided = now.AdoptionRevision()
 	} else {
-		now = &agent.Artifact{} // the first generation, or that of an artifact whose file was damaged
+		now = &agent.Artifact{} // either the first generation, or the artifact's file was damaged
 	}
 	if g := cand.adoptedElsewhere(now); g != nil {
 		change.ResultOf, a.generation, cand.adopted = g.ID, g.ID, g.ID
@@ -164,11 +174,11 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 		return a.persist()
 	}
 	if heldMeanwhile(a.artifact, now) {
-		return a.persistUnkept(now) // a person's operation counts for more than a program that was being forged
+		return a.persistUnkept(now) // a person's operation takes precedence over a forged program
 	}
 	unlooked := a.underSwitch() && cand.predecessor == nil && now.Current() != nil
 	if unlooked || examplesDigest(now) != cand.proof.examples || cand.proof.unseen(cand.predecessor, now) {
-		return a.persistUnkept(now) // what people expect, or what was answered, has changed since the proof
+		return a.persistUnkept(now) // the examples or the recorded answers changed since the proof
 	}
 	g := cand.generation
 	g.ID = now.NextGenerationID()
@@ -180,7 +190,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	g.ForgeUsage = a.trail.usage
 	g.ForgeUsage.Add(cand.cost)
 	change.Decided = &decided
-	if change.Generation = &g; a.source != agent.SourcePersisted { // else what ran before answered, and this one waits
+	// else the previous program answered, and this one waits for approval
+	if change.Generation = &g; a.source != agent.SourcePersisted {
 		a.generation = g.ID
 	}
 	change.Aside = a.underSwitch()
@@ -190,7 +201,8 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	if a.drifted != nil {
 		change.Drifted = a.drifted
 	}
-	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 { // it holds what the correction was to hold
+	// the program holds what the correction must hold
+	if now.Correction.Pending() && !change.Aside && len(g.Breaks) == 0 {
 		change.Correction = corrected(now.Correction, &g, a.policy)
 	}
 	a.changes = append(a.changes, change)
@@ -201,7 +213,7 @@ func (a *answered) adoptOn(change agent.ArtifactChange) (CallResult, error) {
 	return res, err
 }
 
-// adoptedResult counts the candidate's attempt.
+// adoptedResult returns the change that counts the candidate's attempt.
 func (a *answered) adoptedResult() agent.ArtifactChange {
 	j := &a.adopting.attempt
 	change := agent.ArtifactChange{Role: a.role, MethodName: a.method, At: a.started, Result: a.adopting.result,
@@ -221,8 +233,8 @@ func (a *answered) adoptedResult() agent.ArtifactChange {
 	return change
 }
 
-// heldMeanwhile reports whether a person took hold of the artifact since the call looked at it: quarantined or pinned it,
-// went back to an older generation, or put in a program.
+// heldMeanwhile reports whether a person took control of the artifact after the call read it: by a quarantine, a pin, a
+// rollback to an older generation, or by storing a program.
 func heldMeanwhile(was, now *agent.Artifact) bool {
 	if was == nil {
 		was = &agent.Artifact{}

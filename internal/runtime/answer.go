@@ -9,70 +9,71 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// An answered call has its outcome and all that its commit needs.
+// An answered call has its outcome and everything that its commit needs.
 type answered struct {
 	selected
 	outcome agent.Outcome
-	class   agent.Class // of a failure, by evidence
-	weak    bool        // an ok outcome is a weak success; known from the commit on
+	class   agent.Class // failure class, derived from evidence
+	weak    bool        // the ok outcome is a weak success; set by the commit
 
 	source     string            // generated, persisted, repaired; "" when no program ran
-	program    *agent.Generation // the last one that ran; nil when none did
-	generation string            // its id; "" for a candidate until it is adopted
+	program    *agent.Generation // the last program that ran; nil if none did
+	generation string            // the program's ID; "" for a candidate until it is adopted
 	fresh      *candidate        // the program's candidate; nil for a stored program
 	facts      *report.Facts     // of the program
-	last       judged            // the program's attempt
-	kept       bool              // the attempt answers the call, so its effects count
-	valueLost  bool              // there is no room for what is kept of the answer
-	hidden     bool              // its effects are stored with secrets masked; known from the commit on
+	last       judged            // the attempt of program
+	kept       bool              // the attempt answers the call, so its effects are committed
+	valueLost  bool              // the storage share has no room for the recorded answer
+	hidden     bool              // the stored effects have secrets masked; set by the commit
 
 	context  *agent.ContextChange
 	changes  []agent.ArtifactChange
-	room     [1]agent.ArtifactChange // for changes: most calls make one
-	adopting *adoption               // nil when no candidate is to be adopted
-	// what is stored is switched off, and the candidate that answers becomes no generation
+	room     [1]agent.ArtifactChange // backs changes: most calls make one
+	adopting *adoption               // nil if no candidate is adopted
+	// stored programs are switched off, and the candidate that answers does not become a generation
 	unkept bool
 
-	attempts  int // programs run or refused, for attempt ids
+	attempts  int // programs run or refused; numbers the attempt IDs
 	trail     trail
-	predicted agent.Usage // by its programs
+	predicted agent.Usage // what its programs' questions to the model cost
 	stages    telemetry.Stages
-	leaves    []func() // flights to leave after the commit
+	leaves    []func() // leave the flights, after the commit
 
-	beyond   *agent.Effects // what its programs reached, or tried to, beyond the manifest; nil for nothing
+	beyond   *agent.Effects // what its programs reached, or tried to reach, beyond the manifest; nil if nothing
 	adaptive bool           // the stored program failed because an external response changed shape
 	drifted  []string       // the sources that changed
 }
 
-// A trail is what was tried for a call.
+// A trail records what was tried for a call.
 type trail struct {
 	failures         []agent.AttemptFailure
-	rolledBack       bool // a failed attempt ran, and its changes of the context were dropped
+	rolledBack       bool // a failed attempt ran, and its context changes were dropped
 	feedback         bool // the model was shown an earlier failure
 	repairAttempted  bool
 	repairSucceeded  bool
-	repairOpen       bool // the model was asked for a repair whose success is not known yet
+	repairOpen       bool // a repair was requested, and its success is not known yet
 	repairShared     bool // another call asked for the open repair, and counts it
-	guardrails       int  // recoveries used, as the next two
+	guardrails       int  // retries used, as in the next two fields
 	executionRepairs int
 	outcomeRepairs   int
-	repeated         int // programs asked for after a run that failed as the one before it
-	requested        int // programs asked of the model
+	repeated         int // programs requested after two runs in a row that failed the same way
+	requested        int // programs requested from the model
 	usage            agent.Usage
 	system, user     string   // the last prompt
-	tools            []string // roles of the known tools that it shows
+	tools            []string // roles of the known tools in the last prompt
 	warnings         []string
-	gated            time.Duration // of forging: the checks of what was written
-	built            time.Duration // waited for the compiler
+	gated            time.Duration // part of forging: parsing, checking and compiling programs
+	built            time.Duration // time spent waiting for the compiler
 	refused          string        // checksum of the last program that the gate refused
 }
 
-// Bounds of what a call's log entry holds of its trail.
+// Bounds of what a call's log entry keeps of its trail.
 const (
 	maxAttemptFailures = 8
 	maxWarnings        = 8
 )
 
+// warn adds a warning to the call's log entry, unless it is a duplicate or the entry is full.
 func (t *trail) warn(text string) {
 	text = Clip(text, 400)
 	if len(t.warnings) < maxWarnings && !slices.Contains(t.warnings, text) { // a contract may be resolved twice
@@ -80,7 +81,7 @@ func (t *trail) warn(text string) {
 	}
 }
 
-// ran notes the program that ran and how its attempt was judged.
+// ran records the program that ran and the judged attempt.
 func (a *answered) ran(source string, g *agent.Generation, j judged) {
 	a.source, a.program, a.generation, a.last, a.class, a.facts = source, g, g.ID, j, j.class, j.result.Facts
 	a.fresh, a.kept = nil, false
@@ -89,7 +90,7 @@ func (a *answered) ran(source string, g *agent.Generation, j judged) {
 	}
 }
 
-// ranCandidate notes a new program that ran.
+// ranCandidate records a new program that ran.
 func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 	a.ran(source, &cand.generation, j)
 	a.fresh = cand
@@ -98,7 +99,7 @@ func (a *answered) ranCandidate(source string, cand *candidate, j judged) {
 	}
 }
 
-// keep makes the attempt the one that answers the call, and returns its outcome.
+// keep makes the attempt the call's answer and returns its outcome.
 func (a *answered) keep(j judged) agent.Outcome {
 	a.last, a.class, a.kept = j, j.class, true
 	if j.result.Facts != nil {
@@ -110,7 +111,7 @@ func (a *answered) keep(j judged) agent.Outcome {
 	return j.outcome
 }
 
-// programSource is where the program came from; none when no program ran.
+// programSource returns where the program came from, or agent.SourceNone if no program ran.
 func (a *answered) programSource() string {
 	if a.source == "" {
 		return agent.SourceNone
@@ -118,7 +119,7 @@ func (a *answered) programSource() string {
 	return a.source
 }
 
-// named completes an outcome with the names under which it is reported.
+// named adds the names under which an outcome is reported, and bounds its message.
 func (c *opened) named(o agent.Outcome) agent.Outcome {
 	o.ToolRole, o.MethodName = c.role, c.method
 	if !o.OK() {
@@ -127,7 +128,7 @@ func (c *opened) named(o agent.Outcome) agent.Outcome {
 	return o
 }
 
-// Clip cuts text to at most n characters, and marks the cut with an ellipsis.
+// Clip cuts s to at most n characters. It marks a cut with an ellipsis, which comes on top of the n.
 func Clip(s string, n int) string {
 	count := 0
 	for i := range s {
@@ -139,6 +140,8 @@ func Clip(s string, n int) string {
 	return s
 }
 
+// with returns a copy of m with the key set. Callers need a copy, because an outcome's metadata may be shared with
+// another attempt or call.
 func with(m map[string]any, key string, value any) map[string]any {
 	out := map[string]any{key: value}
 	for k, v := range m {

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// placed reads at any place of what can be sought in, so many bytes in all.
+// placed is an io.ReaderAt over an io.ReadSeeker. It reads at most left bytes in all.
 type placed struct {
 	io.ReadSeeker
 	left int
@@ -17,7 +17,7 @@ type placed struct {
 
 var errMuchRead = errors.New("more of the archive would have to be read")
 
-// ReadAt implements io.ReaderAt. It is for one goroutine.
+// ReadAt implements io.ReaderAt. Unlike other implementations, it must not be called concurrently.
 func (p *placed) ReadAt(b []byte, at int64) (int, error) {
 	if p.left -= len(b); p.left < 0 {
 		return 0, errMuchRead
@@ -32,17 +32,18 @@ func (p *placed) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Of the records that end a zip archive: PKWARE's APPNOTE.TXT, 4.3.15 and 4.3.16.
+// Sizes and signatures of the records that end a zip archive: PKWARE's APPNOTE.TXT, 4.3.15 and 4.3.16.
 const (
 	endBytes     = 22
 	maxComment   = 1<<16 - 1
 	endMark      = "PK\x05\x06"
-	locatorBytes = 20 // before the end, of an archive whose directory has the 64-bit form
+	locatorBytes = 20 // precedes the end record if the archive has a ZIP64 directory
 	locatorMark  = "PK\x06\x07"
 )
 
-// smallDirectory reports whether the bytes are an archive whose directory says that it is small. The directory may lie: archive/zip reads entries for as long as there are some.
-// One in the 64-bit form is not small: archive/zip makes room for as many entries as that says.
+// smallDirectory reports whether the bytes are a zip archive whose end record declares a small directory. The record
+// may lie: archive/zip reads on while entries follow. A ZIP64 directory never counts as small, because archive/zip
+// allocates as many entries as the ZIP64 record declares.
 func smallDirectory(r io.ReaderAt, size int64) bool {
 	tail := make([]byte, min(size, locatorBytes+endBytes+maxComment))
 	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
@@ -62,7 +63,7 @@ const (
 	maxSheets   = 20
 )
 
-// sheetNames are those of a spreadsheet's workbook.
+// sheetNames returns the names of the sheets in a spreadsheet's workbook, or as many as could be read.
 func sheetNames(f *zip.File) (names []string) {
 	in, err := f.Open()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Bounds of what an outcome says of parameters and keywords.
+// Bounds of what an outcome lists about parameters and keywords.
 const (
 	maxUnknown       = 16
 	maxUnknownLength = 64
@@ -17,10 +17,11 @@ const (
 	maxSignature     = 400
 )
 
-// binds reports whether a call of the method has to fit the interface. The program of a dispatch method is written for the one call.
+// binds reports whether the call's arguments must fit the interface. They need not in a dispatch method, whose program
+// is written for a single call.
 func (c *opened) binds(f *agent.Interface) bool { return f.Binds() && !c.dispatch() }
 
-// fit compares the call's arguments with the interface. The history input of a signature does not count.
+// fit compares the call's arguments with the interface. It ignores the argument that holds the history input.
 func (c *opened) fit(f *agent.Interface) agent.Fit {
 	positional := len(c.args)
 	if c.historyArgument != "" && c.historyArgument == fmt.Sprint("/args/", positional-1) {
@@ -31,7 +32,7 @@ func (c *opened) fit(f *agent.Interface) agent.Fit {
 	return t
 }
 
-// clipKeywords bounds what is said of keywords, and leaves out the one that holds the history input.
+// clipKeywords bounds a list of keywords and leaves out the one that holds the history input. It returns nil for nil.
 func (c *opened) clipKeywords(names []string) []string {
 	if names == nil {
 		return nil
@@ -45,21 +46,21 @@ func (c *opened) clipKeywords(names []string) []string {
 	return out
 }
 
-// fitOf compares the input of a dry run with the interface, as fit does that of a call.
+// fitOf compares the input of a dry run with the interface, as fit does for a call.
 func (c *opened) fitOf(f *agent.Interface, args []json.RawMessage, kwargs json.RawMessage) agent.Fit {
 	t := f.Fit(len(args), kwargs)
 	t.Unknown = c.clipKeywords(t.Unknown)
 	return t
 }
 
-// misfits is the outcome of a call whose arguments do not fit what its program declares.
+// misfits returns the outcome of a call whose arguments do not fit the interface that its program declares.
 func misfits(fit *agent.Fit, takes *agent.Interface, method string) agent.Outcome {
 	return agent.Failed(agent.ErrInvalidInput, "the arguments do not fit "+Clip(takes.Signature(method), maxSignature)+
 		". "+fit.String())
 }
 
-// explain adds to the outcome what a caller needs in order to call the method right: what the program does not read of the call and, where it
-// could not work with the arguments, its parameters.
+// explain adds to the outcome's metadata what a caller needs in order to call the method correctly: the arguments that
+// the program does not read and, if it rejected the arguments, its parameters.
 func (j *judged) explain() {
 	if len(j.fit.Unknown) > 0 {
 		j.outcome.Metadata = with(j.outcome.Metadata, "unknown_keywords", j.fit.Unknown)
@@ -75,8 +76,9 @@ func (j *judged) explain() {
 	}
 }
 
-// suit makes the interface of a new program fit the call that it was written for, as far as the program does: it gives a parameter the call's name for it, and
-// what the call lacks and the program does without is optional.
+// suit adjusts the interface of a new program to the call that it was written for, as far as the program allows. A
+// parameter takes the name that the call uses for it. A parameter that the call lacks becomes optional if the program
+// can do without it.
 func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	fit := w.fit(out)
 	out.Adopt(len(w.args), w.kwargs, fit.Unknown)
@@ -86,8 +88,9 @@ func (w *writer) suit(out *agent.Interface, facts *report.Facts) {
 	}
 }
 
-// untaken describes the arguments of its own call that a new program does not declare. A successor is held to that where its predecessor takes the call. A
-// program that was asked for because of such arguments, or that answers one call only, may turn out not to need them.
+// untaken returns an error that describes the arguments of its own call that a new program does not declare, or nil. A
+// successor must declare them if its predecessor accepts the call. The check is skipped if the program was requested
+// because of such arguments, or answers one call only: it may turn out not to need them.
 func (w *writer) untaken(q forgeRequest, out *agent.Interface) error {
 	fit := w.fit(out)
 	if !fit.Beyond() || !w.binds(out) || q.predecessor != nil && !w.ranOn(q) {
@@ -112,7 +115,7 @@ func isAre(n int) string {
 	return "are"
 }
 
-// ranOn reports whether the predecessor of the program asked for answers calls with the arguments of this one.
+// ranOn reports whether the predecessor of the requested program accepts calls with this call's arguments.
 func (w *writer) ranOn(q forgeRequest) bool {
 	if q.trigger == widening || w.decision.Reason == ReasonArgsIgnored || w.decision.Reason == ReasonNotCacheable {
 		return false
@@ -121,8 +124,10 @@ func (w *writer) ranOn(q forgeRequest) bool {
 	return !w.binds(q.predecessor.Interface) || !fit.Beyond()
 }
 
-// ignoredAgain counts the answer of a program that was to read the call's arguments and does not. It displaces nothing: the stored one answers calls without them.
-// Where both answered alike before, such arguments are needless, and the model is not asked about them again. A program that holds the arguments themselves shows nothing.
+// ignoredAgain counts an answer by a program that was meant to read the call's arguments but does not. The program is
+// not adopted, since the stored one already answers such calls without them. If both answered earlier calls alike,
+// arguments of this shape are recorded as needless, and the model is not asked about them again. A program with the
+// arguments in its text proves nothing.
 func (rec *recovery) ignoredAgain(cand *candidate, j judged) {
 	if j.class == agent.ClassOK {
 		rec.countUnkept(rec.artifact)

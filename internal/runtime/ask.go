@@ -15,18 +15,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// maxAsked bounds what a program gives to the model at once, in bytes: a model reads text, not files.
+// maxAsked bounds the inputs of one question to the model, in bytes: a model reads text, not files.
 const maxAsked = 128 << 10
 
-// Types of the errors that a program gets in the place of the model's answer, beside provider, denied and
+// Types of the errors that a program gets instead of the model's answer, in addition to provider, denied and
 // resource_exhausted.
 const (
-	errSignature = "invalid_signature" // signature or inputs make no sense
-	errUnfitting = "unfitting_reply"   // the model's replies did not fit
+	errSignature = "invalid_signature" // the signature or the inputs are invalid
+	errUnfitting = "unfitting_reply"   // the model's replies did not match the signature
 )
 
-// Predict asks the model for the program, within the budget of its run. Values of secret keys are masked before they are
-// sent. Where nothing real may happen nothing is asked: a journal answers before it comes to this.
+// Predict asks the model on behalf of the program, within the budget of the program's run. Values of secret keys are
+// masked before they are sent. Replays and dry runs never ask: a replay's journal answers before Predict is called.
 func (h *host) Predict(ctx context.Context, signature,
 	inputs json.RawMessage) (json.RawMessage, *sandbox.AuthoredError) {
 	if h.recorded || h.dry {
@@ -55,8 +55,8 @@ func (h *host) Predict(ctx context.Context, signature,
 	return res.JSON, nil
 }
 
-// question decodes the program's question and deducts it from the budget of its run. Each run has its own budget, so that a
-// repaired program does not start with the budget of the failed one used up.
+// question decodes the program's question and deducts it from the budget of the run. Each run has a budget of its own,
+// because a repaired program must not start with the budget that the failed one used up.
 func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sandbox.AuthoredError) {
 	c := h.call
 	q := predict.Request{Model: c.model(), Limits: history.Limits{Elements: history.DefaultLimits().Elements,
@@ -86,13 +86,14 @@ func (h *host) question(signature, inputs json.RawMessage) (predict.Request, *sa
 	return q, nil
 }
 
-// isAsk reports whether the signature is the one of call.Ask: it gives a text for an input, and no labels.
+// isAsk reports whether the signature is that of call.Ask: one text answer to one input, without labels.
 func isAsk(s contract.Signature) bool {
 	return len(s.Inputs) == 1 && s.Inputs[0].Name == "input" && len(s.Outputs) == 1 && s.Outputs[0].Name == "answer" &&
 		s.Outputs[0].Type == contract.TypeString
 }
 
-// unasked is the error that the program gets for a question without an answer. That the model failed is nobody's fault here.
+// unasked returns the error that the program gets for a question without an answer. A failure of the model is not the
+// program's fault.
 func (h *host) unasked(err error) *sandbox.AuthoredError {
 	var bad *agent.InputError
 	var odd *predict.ReplyError
@@ -119,7 +120,8 @@ func (h *host) unasked(err error) *sandbox.AuthoredError {
 	return out
 }
 
-// excuse notes an error type that the program may pass on without being to blame for it, and whether what failed may pass.
+// excuse records an error type that the program may pass on without being to blame, and whether the failure may pass by
+// itself.
 func (h *host) excuse(errorType string, class agent.Class, retriable bool) {
 	if h.failed == nil {
 		h.failed = map[string]excused{}
@@ -127,7 +129,7 @@ func (h *host) excuse(errorType string, class agent.Class, retriable bool) {
 	h.failed[errorType] = excused{class, retriable}
 }
 
-// excused is a failure below a program that the program is not to blame for.
+// excused describes a failure below a program that the program is not to blame for.
 type excused struct {
 	class     agent.Class
 	retriable bool

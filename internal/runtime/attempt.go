@@ -11,50 +11,51 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Stages of an attempt: where it ended.
+// Stages at which an attempt can end.
 const (
 	stageValidation = "validation"     // the gate refused the program
 	stageExecution  = "execution"      // the program ran
 	stageOutcome    = "outcome_policy" // its value broke the contract
-	stageProof      = "proof"          // it answers an earlier call differently
+	stageProof      = "proof"          // the program answers an earlier call differently
 )
 
-// An attempted call is one run of one program for it.
+// An attempted call is one run of one program for the call.
 type attempted struct {
-	id      string // call id, dot, number; "" when nothing ran
+	id      string // call ID, dot, number; "" if nothing ran
 	program *agent.Generation
 	result  sandbox.Result
 	nested  map[string]string // shapes of nested values, by role.method
-	// failures that are not the program's fault, of nested calls and of the model, by error type
+	// failures of nested calls and of the model that are not the program's fault, by error type
 	failed    map[string]excused
 	authored  map[string]bool // types of the errors that programs of nested calls authored
 	warnings  []string
-	takes     *agent.Interface // what the program reads; nil where that is not known
-	fit       agent.Fit        // of the call's arguments to that
-	misfit    bool             // they do not fit what is declared, and the program did not run
+	takes     *agent.Interface // the program's interface; nil if it is not known
+	fit       agent.Fit        // how the call's arguments fit takes
+	misfit    bool             // the arguments do not fit, and the program did not run
 	tools     []string         // role.method of the nested calls
-	miscalled bool             // one of them did not fit what its program declares, by what this program wrote
-	made      []string         // media types of the files that it made
-	guard     *manifestGuard   // nil: nothing was enforced
+	miscalled bool             // a nested call did not fit the interface of its program, through this program's fault
+	made      []string         // media types of the files that the program made
+	guard     *manifestGuard   // nil: nothing is enforced
 
-	granted time.Duration // from the program's beginning to the end of the call's time
+	granted time.Duration // time from the program's start to the call's deadline
 
-	args   []json.RawMessage // in the form in which the program read them, where that is another than the caller's
+	args   []json.RawMessage // args and kwargs as the program read them; nil if that is how the caller sent them
 	kwargs json.RawMessage
 
 	predicted   agent.Usage // what the program's questions to the model cost
-	modelFailed bool        // one of them had no answer
-	modelFinal  bool        // and will have none before a person has changed something
-	overasked   bool        // one of them was over a limit
-	noRoom      bool        // what it wanted to keep, or a call below it, had no room
+	modelFailed bool        // one of the questions had no answer
+	modelFinal  bool        // and will have none until a person changes something
+	overasked   bool        // one of the questions was over a limit
+	noRoom      bool        // a storage share had no room for something the program, or a call below it, wanted to keep
 }
 
-// maxSleep bounds what the programs of a call may sleep in sum.
+// maxSleep bounds the time that all programs of a call may sleep in total.
 const maxSleep = 30 * time.Second
 
-// run runs the generation, a stored one or a candidate's, for the call, within what the guard permits.
+// run runs a stored generation or a candidate for the call, within the limits of the guard. If the arguments do not fit
+// the generation's interface, nothing runs and misfit is set.
 func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generation, guard *manifestGuard) attempted {
-	s.reveal(g.Interface) // before its program makes calls with what it was given
+	s.reveal(g.Interface) // before the program passes its arguments on to nested calls
 	a := attempted{id: attemptID, program: g, takes: g.Interface, fit: s.fit(g.Interface), guard: guard}
 	if a.misfit = s.binds(g.Interface) && !a.fit.OK(); a.misfit {
 		return a
@@ -98,7 +99,8 @@ func (s *selected) run(ctx context.Context, attemptID string, g *agent.Generatio
 	return a
 }
 
-// ranOn returns the engine that ran the attempt's program, which the facts name, and the tier; the engine is "" for a program that an engine ran before, and both where no program ran.
+// ranOn returns the engine and the tier that ran the attempt's program, according to the facts. The engine is "" if the
+// native program ran but the facts come from an engine; both are "" if no program ran.
 func (a *attempted) ranOn(f *report.Facts) (engine, tier string) {
 	engine, tier = engineOf(f)
 	if a.result.Tier == sandbox.TierNative && tier != sandbox.TierNative {
@@ -107,12 +109,12 @@ func (a *attempted) ranOn(f *report.Facts) (engine, tier string) {
 	return engine, tier
 }
 
-// programOf is the generation's program as a runner takes it.
+// programOf returns the generation's program in the form that a runner takes.
 func programOf(g *agent.Generation) sandbox.Program {
 	return sandbox.Program{Source: g.Code, Checksum: g.CodeChecksum}
 }
 
-// Seed derives a program's randomness from the call's id (FNV-1a), so that a replay has the same.
+// Seed derives a program's randomness from the call's ID (FNV-1a), which gives a replay the same randomness.
 func Seed(callID string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(callID) {

@@ -8,54 +8,60 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// backoffs bound the cost of failed forging. After a failure the same method is not forged again for the same contract until
-// a delay is over, which doubles with each further failure. The same applies to patches: after a few programs in a row that
-// replaced a failed one and did not last, each further one delays the next. Provider outages and interruptions do not count.
-// The delays are only in memory, so a restart costs one more attempt. The zero value is ready.
+// backoffs bound the cost of failed forging. After a failure, the method is not forged again for the same contract
+// until a delay is over; each further failure doubles the delay. Patches are delayed as well: after a few programs in a
+// row that each replaced a failed one and soon failed, each further one delays the next. Provider outages and
+// interruptions do not count. The delays are kept in memory only, so a restart costs one more attempt. The zero value
+// is ready.
 type backoffs struct {
 	mu  sync.Mutex
 	all map[backoffKey]backoff // guarded by mu
 }
 
+// A backoffKey identifies what failed to be forged. Failures for one contract do not delay another contract's forge.
 type backoffKey struct {
 	methodKey
 	checked string // fingerprint of the contract's machine-checked parts
-	// of what people have registered, where a program is looked at anew because they changed it; "" else
+	// digest of the registered wording, if a program is reviewed because people changed it; otherwise ""
 	words agent.WordingDigest
 }
 
+// A backoff is the state of a method's delays under one contract.
 type backoff struct {
 	failures int
-	// the newest revision of the artifact that a call saw which failed or replaced the program; 0: there was none
+	// newest revision of the artifact that was seen by a call that failed or that replaced the program; 0 if there was
+	// none
 	seen    int64
 	patches int // adopted programs in a row that each replaced one that soon failed
 	until   time.Time
 	lapse   // the last failure
 
-	// gave only an honest error, or met an outage, and runs until the delay is over; nil if there is none
+	// a program that gave only an honest error, or met an outage; it runs until the delay is over; nil if there is none
 	candidate *candidate
-	// the candidate said that the task is another tool's: that is the answer, and it runs after the delay, too, as long as there is room
+	// the candidate reported that the task belongs to another tool. That is the answer, and the candidate runs after
+	// the delay as well while there is room
 	answers bool
-	// the candidate needs a person's approval: it runs, and nothing is forged, until it serves or a person operates on the method
+	// the candidate needs a person's approval. It runs, and nothing is forged, until it serves or a person operates on
+	// the method
 	waits bool
 }
 
-// A lapse is what forging failed with.
+// A lapse describes how forging failed.
 type lapse struct {
 	errorType string
 	message   string        // never shown to callers, since it may contain another caller's text
 	owner     string        // of the call that failed
-	waited    time.Duration // for a model that gave nothing in that time; 0 for every other end
+	waited    time.Duration // how long a model was waited for that gave nothing; 0 for every other failure
 }
 
-// maxBackoffs bounds the remembered methods; beyond it those whose delay is over are dropped. maxHeld bounds the held
-// candidates, which have up to 64 KiB of code each.
+// maxBackoffs bounds the number of remembered methods; above it, entries whose delay is over are dropped. maxHeld
+// bounds the held candidates, each with up to 64 KiB of code.
 const (
 	maxBackoffs = 4096
 	maxHeld     = 256
 )
 
-// failed records that forging failed, and returns when it may be tried again. A failure that several calls shared counts
+// failed records that forging failed and returns when it may be tried again. A failure that several calls shared counts
 // once. cand is a candidate that may run during the delay, or nil.
 func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Time, p agent.BackoffPolicy) time.Time {
 	b.mu.Lock()
@@ -75,7 +81,7 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 		return f.until
 	}
 	if cand != nil && b.holding(now) >= maxHeld {
-		return now // no room to hold it: each call forges, rather than get the error of another input
+		return now // no room to hold it: let each call forge rather than get another input's error
 	}
 	f.candidate, f.waits, f.answers = cand, cand != nil && cand.unallowed.Load(), cand != nil && cand.answers.Load()
 	f.until, f.lapse = now.Add(delayOf(f.failures, p)), last
@@ -86,7 +92,8 @@ func (b *backoffs) failed(k backoffKey, last lapse, cand *candidate, now time.Ti
 	return f.until
 }
 
-// pause has nothing tried for the first delay, without a failure that would count: no model answered, and what is stored does meanwhile.
+// pause starts the first delay without counting a failure: no model answered, and the stored program serves in the
+// meantime.
 func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.BackoffPolicy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,9 +108,9 @@ func (b *backoffs) pause(k backoffKey, last lapse, now time.Time, p agent.Backof
 	b.all[k] = f
 }
 
-// patched records that a program replaced one that failed, and clears the failures before. The first few patches in a row
-// cause no delay, each further one delays the next. lasted says that the replaced program had served long enough to begin a
-// new row.
+// patched records that a program replaced a failed one, and clears the earlier failures. The first few patches in a row
+// cause no delay; each further one delays the next. lasted means that the replaced program served long enough to start
+// a new row.
 func (b *backoffs) patched(k backoffKey, last lapse, lasted bool, now time.Time, p *agent.Policy) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +130,8 @@ func (b *backoffs) patched(k backoffKey, last lapse, lasted bool, now time.Time,
 	}
 }
 
-// saw records which revision of the artifact a call saw that failed, or that replaced the program: what people had done by then does not end the delay.
+// saw records the artifact's revision at the call that failed or that replaced the program. People's changes up to that
+// revision do not end the delay.
 func (b *backoffs) saw(k backoffKey, a *agent.Artifact) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +141,8 @@ func (b *backoffs) saw(k backoffKey, a *agent.Artifact) {
 	}
 }
 
-// holding counts the held candidates, and drops those whose delay is over: of those whose error is the answer only for want of room.
+// holding returns the number of held candidates whose delay runs. It drops the others, except that candidates whose
+// error is the answer are dropped only for lack of room. The caller holds mu.
 func (b *backoffs) holding(now time.Time) int {
 	n, after := 0, 0
 	for _, f := range b.all {
@@ -154,7 +163,8 @@ func (b *backoffs) holding(now time.Time) int {
 	return n
 }
 
-// held returns the candidate that runs for a call with that contract, until the delay is over or as the answer of the contract that it was made for, or nil.
+// held returns the candidate that runs for a call with that contract, or nil. A candidate runs until its delay is over;
+// one whose error is the answer runs on for the contract that it was made for.
 func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candidate {
 	f, known := b.last(k)
 	if known && (f.delays(now) || f.answers && f.candidate != nil &&
@@ -164,13 +174,13 @@ func (b *backoffs) held(k backoffKey, fingerprint string, now time.Time) *candid
 	return nil
 }
 
-// delayOf is the delay after that many earlier failures.
+// delayOf returns the delay after the given number of earlier failures.
 func delayOf(failures int, p agent.BackoffPolicy) time.Duration {
 	most := time.Duration(p.MaxSeconds) * time.Second
 	return min(time.Duration(p.BaseSeconds)*time.Second<<min(failures, 16), most)
 }
 
-// waiting returns the failure whose delay is not over yet.
+// waiting returns the last failure, and whether its delay is still running.
 func (b *backoffs) waiting(k backoffKey, now time.Time) (backoff, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,7 +188,7 @@ func (b *backoffs) waiting(k backoffKey, now time.Time) (backoff, bool) {
 	return f, known && f.delays(now)
 }
 
-// delayed reports whether any delay is not over yet.
+// delayed reports whether any delay is still running.
 func (b *backoffs) delayed(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,10 +200,10 @@ func (b *backoffs) delayed(now time.Time) bool {
 	return false
 }
 
-// delays reports whether the delay is not over yet.
+// delays reports whether the delay is still running.
 func (f *backoff) delays(now time.Time) bool { return f.waits || now.Before(f.until) }
 
-// last returns the last failure, whether its delay is over or not.
+// last returns the last failure, whether or not its delay is over.
 func (b *backoffs) last(k backoffKey) (backoff, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -201,16 +211,17 @@ func (b *backoffs) last(k backoffKey) (backoff, bool) {
 	return f, known
 }
 
-// clear forgets the failures of the contract, or of all contracts of the method.
+// clear forgets the failures of the method with that contract.
 func (b *backoffs) clear(k backoffKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.all, k)
 }
 
+// clearMethod forgets the failures of the method with every contract.
 func (b *backoffs) clearMethod(m methodKey) { b.clearBefore(m, math.MaxInt64) }
 
-// clearBefore forgets the failures of the method's calls that saw the artifact before it had that revision.
+// clearBefore forgets the method's failures in calls that saw the artifact before the given revision.
 func (b *backoffs) clearBefore(m methodKey, revision int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

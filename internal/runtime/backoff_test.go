@@ -109,7 +109,8 @@ func TestHeldCandidates(t *testing.T) {
 	}
 }
 
-// A candidate whose error is the answer is held after the delay, too, for calls with the contract that it was made for, as long as there is room.
+// A candidate whose error is the answer is held after the delay as well, for calls with the contract that it was made
+// for, while there is room.
 func TestHeldAnswers(t *testing.T) {
 	t.Parallel()
 	var b backoffs
@@ -167,8 +168,8 @@ func TestBackoffsAreBounded(t *testing.T) {
 	}
 }
 
-// Patches cause no delay for one round of repairs and one regeneration; then each delays the next. A program that lasted begins a
-// new row.
+// Patches cause no delay for one round of repairs and one regeneration; then each delays the next. A program that
+// lasted begins a new row.
 func TestPatchesBackOff(t *testing.T) {
 	t.Parallel()
 	var b backoffs

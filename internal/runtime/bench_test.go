@@ -77,7 +77,7 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-// A warm call allocates little. The rest of its allocations are those of net/http, of the runner's answer and of the journal.
+// A warm call allocates little. The remaining allocations come from net/http, the runner's answer and the journal.
 func TestWarmCallAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(200, warmCall(t)); n > 45 {
 		t.Errorf("got %v allocations, want at most 45", n)
@@ -100,8 +100,8 @@ func (o *owner) Create(ctx context.Context, s agent.Session, values map[string]j
 	return got.Epoch, err
 }
 
-// A warm call by the owner of its session allocates no more than one of a daemon that knows of no owners. That the cluster adds nothing to it is
-// TestEnterAllocatesNothing; what a replica allocates to follow the calls of all is not counted here.
+// A warm call by its session's owner allocates no more than one in a daemon without owners. TestEnterAllocatesNothing
+// checks that the cluster adds nothing. The allocations of following other replicas' calls are not counted here.
 func TestOwnersWarmCallAllocatesNoMore(t *testing.T) {
 	alone := testing.AllocsPerRun(200, warmCall(t))
 	owned := testing.AllocsPerRun(200, warmCall(t, func(o *Options) {

@@ -10,15 +10,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Call runs a call and returns once its commit is durable; its session's next call begins earlier, when it has its place in the order. ctx ends with the client, and the call is then canceled, unless q.Outlives says otherwise.
-// An error means that no call took place and nothing was recorded.
+// Call runs a call and returns once its commit is durable. The session's next call starts earlier, as soon as this
+// commit has its place in the order. The call is canceled when ctx ends, unless q.Outlives is set. An error means that
+// no call took place and nothing was recorded.
 //
-// The phases, each a function that takes the value of the one before:
+// The phases, each a function that takes the previous one's value:
 //
-//	open   → *opened    what was asked for, checked (open.go)
-//	choose → selected   its contract, its context, and which program is to answer (choose.go)
+//	open   → *opened    the checked request (open.go)
+//	choose → selected   its contract, its context, and the program that is to answer (choose.go)
 //	run    → attempted  one run of one program (attempt.go)
-//	judge  → judged     what that run amounts to (judge.go); a failed attempt leads to a repair or a new program (recover.go)
+//	judge  → judged     the outcome of that run (judge.go); a failed attempt leads to repair or forging (recover.go)
 //	commit → CallResult everything that is kept, in one commit (commit.go)
 func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
 	ctx, c, replay, err := r.open(ctx, q)
@@ -28,7 +29,7 @@ func (r *Runtime) Call(ctx context.Context, q CallRequest) (CallResult, error) {
 	return c.perform(ctx)
 }
 
-// Start runs a call asynchronously: it outlives its request. done receives the one result.
+// Start runs a call asynchronously: the call outlives the request. done receives exactly one result and is then closed.
 func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, err error) {
 	ctx, c, replay, err := r.open(r.life, q)
 	if err != nil {
@@ -53,7 +54,7 @@ func (r *Runtime) Start(q CallRequest) (callID string, done <-chan CallResult, e
 	return c.id, result, nil
 }
 
-// perform waits for the session's turn and takes an opened call through the phases that follow.
+// perform waits for the session's turn and takes an opened call through the remaining phases.
 func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	defer c.close()
 	if err := c.r.sessions.await(ctx, c.place); err != nil {
@@ -68,8 +69,9 @@ func (c *opened) perform(ctx context.Context) (CallResult, error) {
 	return c.commit(done)
 }
 
-// leaveTurn gives the session's turn to the next call, once. The commit does it as soon as the call has its place in the order, without
-// waiting for the disk: the next call sees what this one changed, and is lost with it if it is lost.
+// leaveTurn passes the session's turn to the next call, once. The commit calls it as soon as the call has its place in
+// the order, without waiting for the disk. The next call sees this call's changes, and is lost with them if they are
+// lost.
 func (c *opened) leaveTurn() {
 	if c.hasTurn {
 		c.hasTurn = false
@@ -77,7 +79,7 @@ func (c *opened) leaveTurn() {
 	}
 }
 
-// answer finds the call's answer: by a setter, or by a program that it selects, runs and judges.
+// answer finds the call's answer: from a setter, or from a program that it selects, runs and judges.
 func (c *opened) answer(ctx context.Context) *answered {
 	if key := setterKey(c.method); key != "" {
 		return c.set(key)
@@ -86,6 +88,7 @@ func (c *opened) answer(ctx context.Context) *answered {
 	if err != nil {
 		return c.storeFailed(ctx, err)
 	}
+	// A warm call reports no progress, so it pays nothing for events.
 	if s.decision.Decision != agent.DecideRun {
 		c.progress.Add(progress.Selected, s.decision.selection())
 	}
@@ -103,17 +106,17 @@ func (c *opened) set(key string) *answered {
 	return done
 }
 
-// neverStarted answers a call that ended from outside while it waited for its session's turn.
+// neverStarted answers a call that was ended while it waited for its session's turn.
 func (c *opened) neverStarted(ctx context.Context) *answered {
 	done := &answered{selected: selected{opened: c}}
 	done.outcome, done.class = interrupt.Outcome(ctx)
 	done.outcome.ErrorMessage = interrupt.NeverStarted + ": " + done.outcome.ErrorMessage
 	done.outcome.Metadata = map[string]any{"started": false}
-	done.outcome.Retriable = !errors.Is(context.Cause(ctx), interrupt.ErrCanceled) // a person does not want it
+	done.outcome.Retriable = !errors.Is(context.Cause(ctx), interrupt.ErrCanceled) // a person canceled it on purpose
 	return done
 }
 
-// storeFailed answers a call for which the store could not be read, be it that the call ended meanwhile.
+// storeFailed answers a call for which the store could not be read, possibly because the call ended meanwhile.
 func (c *opened) storeFailed(ctx context.Context, err error) *answered {
 	if ctx.Err() != nil {
 		done := &answered{selected: selected{opened: c}}

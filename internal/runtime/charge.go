@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// charge is asked before each request to the model that is for the call.
+// charge returns the hook that is asked before each model request made for the call.
 func (c *opened) charge() provider.Charge {
 	return c.r.o.Spend.Charge(spend.Request{Role: c.role, Method: c.method, Owner: c.owner, Model: c.model()})
 }
 
-// overCap returns the outcome of a call for which the model was not asked because of a cap; nil for another error. It says nothing
-// of a program.
+// overCap returns the outcome of a call for which the model was not asked because of a spending cap, or nil for any
+// other error. Such a failure is not evidence about a program.
 func overCap(err error) *agent.Outcome {
 	var over *spend.ExceededError
 	if !errors.As(err, &over) {
@@ -32,7 +32,8 @@ func capOfOwner(o *agent.Outcome) bool {
 		storage.IsFull(o) && o.Metadata["share"] == storage.ShareOwner)
 }
 
-// modelOut reports whether the outcome says that no model could be asked: it failed, or a cap or a share was used up.
+// modelOut reports whether the outcome means that no model could be asked: the provider failed, or a cap or a storage
+// share was used up.
 func modelOut(o *agent.Outcome) bool {
 	return o.ErrorType == agent.ErrProvider || storage.IsFull(o) || o.ErrorType == agent.ErrBudgetExceeded &&
 		!o.Authored && o.Metadata["resets_at"] != nil

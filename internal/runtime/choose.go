@@ -10,20 +10,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A selected call knows its contract, its context, and what is to be done for it. It is a value: a phase that looks at
-// the artifact again makes a new one. Flights read it concurrently.
+// A selected call knows its contract, its context, and the decision about its program. It is a value: a phase that
+// reads the artifact again makes a new one. Flights read it concurrently.
 type selected struct {
 	*opened
 	terms    terms
 	memory   map[string]json.RawMessage // the session's context; empty for nested calls
-	artifact *agent.Artifact            // nil when none is stored
+	artifact *agent.Artifact            // nil if none is stored
 	decision Decision
-	took     time.Duration // by the selection
-	reached  agent.Effects // by the stored program that failed in this call
-	before   *reach        // of what a flight's program would replace; nil where nobody is asked about more
+	took     time.Duration // how long the selection took
+	reached  agent.Effects // what the stored program that failed in this call reached
+	before   *reach        // of the program that a flight would replace; nil if wider reach needs no approval
 }
 
-// choose reads what a selection needs and selects.
+// choose reads what the selection needs, and selects.
 func (c *opened) choose(ctx context.Context) (selected, error) {
 	began := c.r.o.Now()
 	s := selected{opened: c}
@@ -50,12 +50,13 @@ func (c *opened) choose(ctx context.Context) (selected, error) {
 	return s, nil
 }
 
-// of returns the selection that the artifact leads to.
+// of returns the call with the given artifact and the selection that follows from it.
 func (s selected) of(a *agent.Artifact) selected {
 	s.artifact, s.decision = a, Select(s.input(a))
 	return s
 }
 
+// input returns what Select needs to know about the call, with the given artifact.
 func (s *selected) input(a *agent.Artifact) SelectInput {
 	return SelectInput{Role: s.role, Method: s.method, HasArgs: s.hasArgs(), Positional: len(s.args), Kwargs: s.kwargs,
 		Artifact:           a,
@@ -64,7 +65,8 @@ func (s *selected) input(a *agent.Artifact) SelectInput {
 		Intact: s.r.intact.has}
 }
 
-// checkedOf returns the fingerprint that the artifact's programs are held to: written, which earlier versions computed, where only programs of theirs are kept.
+// checkedOf returns the fingerprint of the contract that the artifact's programs are held to. It is written, the one
+// that earlier versions computed, if the artifact holds only programs from those versions.
 func checkedOf(a *agent.Artifact, checked, written string) string {
 	if written != checked && !a.Fits(checked) && a.Fits(written) {
 		return written
@@ -72,7 +74,7 @@ func checkedOf(a *agent.Artifact, checked, written string) string {
 	return checked
 }
 
-// Reselect is Select for a call of the past, with what the runtime knows of programs.
+// Reselect repeats Select for a past call, with the runtime's knowledge of programs.
 func (r *Runtime) Reselect(in SelectInput) Decision {
 	in.ImportAllowed, in.IgnoresArgs, in.Intact = r.o.AllowImport, r.ignoresArgs, r.intact.has
 	return Select(in)

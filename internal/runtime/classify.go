@@ -10,35 +10,37 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Evidence is what is known of a run that did not end in a value which kept its contract. Classes come from it, never
-// from what a program says of itself.
+// Evidence describes a run that did not end in a value that keeps its contract. The failure class is derived from it,
+// never from what a program reports about itself.
 type Evidence struct {
 	Authored     bool
 	ErrorType    string
-	Interrupted  bool        // the daemon's doing: client gone, shutdown, spawn failure
-	WaitingEnded bool        // a timeout whose time was spent waiting for an external source
-	PassedOn     agent.Class // of a failure that the program returned and is not to blame for
-	ModelFailed  bool        // the model gave the program no answer that fits
-	NoRoom       bool        // what the program wanted to keep had no room in a share
+	Interrupted  bool        // caused by the daemon: client gone, shutdown, spawn failure
+	WaitingEnded bool        // a timeout that ended a wait for an external source
+	PassedOn     agent.Class // of a failure that the program returned but is not to blame for
+	ModelFailed  bool        // the model gave the program no valid answer
+	NoRoom       bool        // a storage share had no room for what the program wanted to keep
 	Fetches      []sandbox.Fetch
 	Nested       map[string]string // shapes of nested values, by role.method
-	Shapes       map[string]string // of fetched bodies and nested values at the last ok run, by shapeKey
-	Outlines     map[string]string // of the bodies, in words
-	Words        map[string]bool   // of the program's texts: the names in markup that count
+	Shapes       map[string]string // shapes of fetched bodies and nested values at the last ok run, by shapeKey
+	Outlines     map[string]string // outlines of the bodies: their shapes in words
+	Words        map[string]bool   // names in markup that count, since they occur in the program's text
 	Answered     bool              // the program once answered this input ok, from a source
-	Streak       int               // results in a row before this one that may come of a changed source
-	DriftAfter   int               // how many in a row count as drift; 0: 2
+	Streak       int               // preceding results in a row that may be due to a changed source
+	DriftAfter   int               // results in a row that count as drift; 0 means defaultDriftAfter
 }
 
-// classify gives the failure class of the evidence.
+// classify returns the failure class of the evidence.
 func classify(e Evidence) agent.Class {
 	switch {
+	// The order matters. An interruption proves nothing, and an outage excuses the program, whatever error it ended in.
 	case e.Interrupted:
 		return agent.ClassNone
 	case slices.ContainsFunc(e.Fetches, outsideFailed), e.ModelFailed, e.NoRoom, e.PassedOn == agent.ClassExtrinsic:
 		return agent.ClassExtrinsic
 	case e.ErrorType == agent.ErrTimeout && e.WaitingEnded:
 		return agent.ClassExtrinsic
+	// The data arrived but does not fit the program: repair it for the new shape.
 	case e.ErrorType == agent.ErrParseFailed && goodFetch(e), !e.Authored && drifted(e):
 		return agent.ClassAdaptive
 	case Drifting(e) && e.Streak+1 >= max(1, cmp.Or(e.DriftAfter, defaultDriftAfter)):
@@ -49,24 +51,26 @@ func classify(e Evidence) agent.Class {
 	return agent.ClassIntrinsic
 }
 
-// defaultDriftAfter is the policy's drift_after where evidence names none.
+// defaultDriftAfter applies if the evidence has no DriftAfter.
 const defaultDriftAfter = 2
 
-// Drifting reports whether the failure may come of a source that changed, after a good fetch from a source that the program used to answer from:
-// what came in has another shape than then, or the program cannot read it, for an input that it once answered ok. An honest error about data of
-// the shape of always is no drift, however often.
+// Drifting reports whether the failure may be due to a source that changed. It takes a good fetch from a source that
+// the program used to answer from. In addition, either the response has another shape than before, or the program
+// cannot read it for an input that it once answered ok. An honest error about data of the usual shape is not drift,
+// however often it occurs.
 func Drifting(e Evidence) bool {
 	return !e.Interrupted && usedSource(e) && (drifted(e) || e.Answered && unreadable(e)) &&
 		!slices.ContainsFunc(e.Fetches, outsideFailed)
 }
 
-// unreadable reports whether the program could not read what it had: it says so, panicked, or returned an error that is not its own.
+// unreadable reports whether the program could not read its data: it reported that, panicked, or returned an error that
+// it did not author.
 func unreadable(e Evidence) bool {
 	return e.ErrorType == agent.ErrParseFailed || !e.Authored &&
 		(e.ErrorType == agent.ErrExecution || e.ErrorType == agent.ErrTool)
 }
 
-// usedSource reports whether something came in well from a source of the last ok run.
+// usedSource reports whether a source of the last ok run answered well.
 func usedSource(e Evidence) bool {
 	for _, f := range e.Fetches {
 		if _, used := e.Shapes[shapeKey(f)]; used && good(f) {
@@ -78,19 +82,20 @@ func usedSource(e Evidence) bool {
 
 func goodFetch(e Evidence) bool { return slices.ContainsFunc(e.Fetches, good) }
 
+// good reports whether the fetch was answered with a 2xx status.
 func good(f sandbox.Fetch) bool { return f.Status >= 200 && f.Status < 300 }
 
-// outsideFailed reports a fetch without an answer, or one answered 429 or 5xx. A fetch that policy denied is the
-// program's own doing.
+// outsideFailed reports whether the fetch got no answer, or a status of 429 or at least 500. A fetch that policy denied
+// is the program's own doing.
 func outsideFailed(f sandbox.Fetch) bool {
 	return f.Status == 0 && f.ErrorKind != "denied" || f.Status == 429 || f.Status >= 500
 }
 
-// overLimit reports a fetch that ran into its time or size limit. An error that a program returns over it is not the
-// program's own.
+// overLimit reports whether the fetch ran into its time or size limit. An error that a program returns because of it
+// does not count as authored.
 func overLimit(f sandbox.Fetch) bool { return f.ErrorKind == "timeout" || f.ErrorKind == "too_large" }
 
-// drifted reports whether something that came in well has another shape than at the last ok run.
+// drifted reports whether a good response or a nested value has another shape than at the last ok run.
 func drifted(e Evidence) bool {
 	for _, f := range e.Fetches {
 		if _, ok := e.Shapes[shapeKey(f)]; ok && good(f) && !e.keeps(&f) {
@@ -105,13 +110,13 @@ func drifted(e Evidence) bool {
 	return false
 }
 
-// keeps reports whether what came in has the shape that the source had at the last ok run.
+// keeps reports whether the response has the shape that its source had at the last ok run.
 func (e *Evidence) keeps(f *sandbox.Fetch) bool {
 	key := shapeKey(*f)
 	return f.Keeps(e.Shapes[key], e.Outlines[key], e.Words)
 }
 
-// shapeKey names a source: its URL without query and fragment.
+// shapeKey returns the name of a source: its URL without query and fragment.
 func shapeKey(f sandbox.Fetch) string { return withoutQuery(f.URL) }
 
 func withoutQuery(url string) string {
@@ -121,8 +126,9 @@ func withoutQuery(url string) string {
 	return url
 }
 
-// changedSources lists the sources whose change a failing run may come of, as they were asked for and as they answered: of
-// those that the program used to answer from the ones with another shape, or all where none has.
+// changedSources returns the sources whose change may explain a failing run, under the URLs that were requested and
+// those that answered. It considers the sources that the program used to answer from. It returns those with another
+// shape, or all of them if every shape is the same.
 func changedSources(e Evidence) (out []string) {
 	var used []string
 	for _, f := range e.Fetches {
@@ -145,7 +151,7 @@ func changedSources(e Evidence) (out []string) {
 	return slices.Compact(out)
 }
 
-// sourcesOf lists the sources of the generation's answers, and those that its latest failed runs fetched.
+// sourcesOf returns the sources of the generation's answers and of its latest failed runs.
 func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 	out := slices.Collect(maps.Keys(g.Shapes))
 	for _, f := range a.Failures {
@@ -159,11 +165,12 @@ func sourcesOf(a *agent.Artifact, g *agent.Generation) []string {
 	return slices.Compact(out)
 }
 
-// maxShapes bounds what is remembered of the sources of one run.
+// maxShapes bounds the number of sources whose shapes are kept from one run.
 const maxShapes = 16
 
-// remembered are the shapes of an ok run and their outlines, at most 16 sources; nil when nothing came in. Where a source still has the shape that the
-// same owner's evidence holds, the fuller form stays: an empty list says less than a full one.
+// remembered returns the shapes and the outlines of an ok run, for at most maxShapes sources, or nil if nothing was
+// fetched or called. same reports that the stored shapes belong to the same owner. In that case a fuller stored shape
+// stays if the source still keeps it: an empty list shows less than a full one.
 func (e *Evidence) remembered(same bool) (shapes, outlines map[string]string) {
 	if len(e.Fetches) == 0 && len(e.Nested) == 0 {
 		return nil, nil

@@ -15,15 +15,16 @@ import (
 
 var replyCode = jsonenc.For[Reply]()
 
-// commit is the one way out of every call: one store commit with one record and one log entry, then the metrics. It does
-// not end early with its client. An error means that nothing was kept.
+// commit ends every call: one store commit with one record and one log entry, then the metrics. It is not cut short
+// when the client leaves. An error means that nothing was committed.
 func (c *opened) commit(a *answered) (CallResult, error) {
 	defer func() {
 		for _, leave := range a.leaves {
-			leave() // after the candidate is stored: until then others may join its flight
+			leave() // after the candidate is stored: until then other calls may join its flight
 		}
 	}()
 	defer func() { discard(c.drafts) }()
+	// Bound the answer before the adoption: if there is no room for it, the attempt must not count for its program.
 	a.bound()
 	a.outcome = c.named(a.outcome)
 	if a.adopting != nil {
@@ -32,11 +33,11 @@ func (c *opened) commit(a *answered) (CallResult, error) {
 	return a.persist()
 }
 
-// noticed is what the detectors see in an answered call. They change nothing of its outcome.
+// noticed holds the detectors' findings on an answered call. They do not change its outcome.
 type noticed struct {
-	weak            []string // reasons of a weak success
+	weak            []string // reasons why it is a weak success
 	correction      correction
-	state, decision string // of the lifecycle
+	state, decision string // of the artifact's lifecycle
 }
 
 // notice runs the detectors.
@@ -50,7 +51,8 @@ func (a *answered) notice() noticed {
 	return n
 }
 
-// corrects is what the call corrects. A call with an adoption may be committed more than once, but is observed once.
+// corrects returns what the call corrects. A call with an adoption may be committed more than once, but is observed
+// only once.
 func (a *answered) corrects(weak []string) correction {
 	if a.adopting == nil {
 		return a.r.recent.observe(a, weak)
@@ -62,7 +64,7 @@ func (a *answered) corrects(weak []string) correction {
 	return *a.adopting.corrects
 }
 
-// remains are what a call leaves behind, in one piece: a warm call would make five of it.
+// remains groups the values of a commit in one allocation; a warm call would otherwise make five.
 type remains struct {
 	commit  store.CallCommit
 	reply   Reply
@@ -71,8 +73,8 @@ type remains struct {
 	pattern agent.PatternEvent
 }
 
-// persist writes the call to the store, then reports it to metrics and traces. What takes long is done in the owner's share, also of a call that
-// has ended: it has to be kept.
+// persist commits the call, then reports it to metrics and traces. Long work runs in the owner's share of heavy work,
+// even for a call that has ended, because it must be recorded.
 func (a *answered) persist() (CallResult, error) {
 	r := a.r
 	kept := &remains{}
@@ -100,10 +102,10 @@ func (a *answered) persist() (CallResult, error) {
 		nil
 }
 
-// prepare makes the reply and what is committed, files apart.
+// prepare builds the reply and the commit, except for the commit's files.
 func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	owner, weight := a.r.Owner(a.owner), len(a.outcome.Value)+len(a.last.result.Effects.Journal)
-	// whoever has a place gives it back: what it does there waits for nothing
+	// no deadline is needed: every holder of a place gives it back without waiting for anything else
 	if err := a.r.o.Heavy.Enter(context.Background(), owner, weight); err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 		Tools:     a.toolChanges(kept), Outcome: a.keptOutcome(), Key: a.key, Fence: a.fence, Ordered: a.leaveTurn}
 	commit.Pattern = a.pattern(kept, n, commit.Record.Timestamp)
 	if a.valueLost && a.outcome.OK() {
-		commit.Outcome = agent.Outcome{} // as one whose time is over
+		commit.Outcome = agent.Outcome{} // as if its retention period were over
 	}
 	if a.kept && !a.valueLost {
 		commit.Effects, a.hidden = a.maskJSON(a.last.result.Effects.Journal)
@@ -134,7 +136,8 @@ func (a *answered) prepare(kept *remains) (body []byte, err error) {
 	return body, nil
 }
 
-// notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call log.
+// notAppended logs and counts a call whose commit failed. Such a call has no history record and no entry in the call
+// log.
 func (a *answered) notAppended(err error) {
 	a.span.EndFailed("commit", a.r.o.Now())
 	a.r.metrics.AppendFailed()
@@ -143,12 +146,13 @@ func (a *answered) notAppended(err error) {
 		Msg("a call could not be committed")
 }
 
-// commitCall commits with a deadline of its own: neither a client that leaves nor a shutdown may cut a commit short.
+// commitCall commits with a deadline of its own, because neither a leaving client nor a shutdown may cut a commit
+// short.
 func (r *Runtime) commitCall(commit *store.CallCommit) error {
 	return r.store.CommitCall(r.within(), commit)
 }
 
-// countSaved counts the model requests that a warm call did without: what its generation cost to forge.
+// countSaved counts the model requests that a warm call saved: the cost of forging its generation.
 func (a *answered) countSaved() {
 	if a.source != agent.SourcePersisted || !a.outcome.OK() {
 		return
@@ -158,14 +162,14 @@ func (a *answered) countSaved() {
 	}
 }
 
-// own is what the model was asked for the call itself: to write programs, and by programs.
+// own returns the model usage of the call itself: for writing programs, and for its programs' questions.
 func (a *answered) own() agent.Usage {
 	total := a.trail.usage
 	total.Add(a.predicted)
 	return total
 }
 
-// usage is what the model was asked for the call and for the nested calls below it, whose sum the root call reports.
+// usage returns the model usage of the call. The client's call, at depth 0, includes the nested calls below it.
 func (a *answered) usage() agent.Usage {
 	total := a.own()
 	if a.depth == 0 {
@@ -174,11 +178,12 @@ func (a *answered) usage() agent.Usage {
 	return total
 }
 
-// doubted reports whether a person had called an answer of the stored program wrong.
+// doubted reports whether a person has judged an answer of the stored program wrong.
 func (a *answered) doubted() bool {
 	return a.program != nil && a.source == agent.SourcePersisted && a.artifact.Doubted(a.program.ID)
 }
 
+// reply returns the call's reply, as the client and a later replay get it.
 func (a *answered) reply(took float64) Reply {
 	p := Program{Source: a.programSource(), ArtifactHit: a.source == agent.SourcePersisted, Generation: a.generation,
 		Selection: a.decision.selection()}
@@ -192,6 +197,7 @@ func (a *answered) reply(took float64) Reply {
 		Program: p, Attempts: max(1, a.attempts, a.trail.requested), DurationMs: took, Usage: a.usage()}
 }
 
+// record returns the call's history record. It holds a summary of the outcome without its value.
 func (a *answered) record(took float64) agent.Record {
 	o := a.outcome
 	rec := agent.Record{CallID: a.id, Timestamp: agent.FormatTime(a.started), Speaker: a.speaker, Role: a.role,
@@ -213,7 +219,7 @@ func (a *answered) record(took float64) agent.Record {
 	return rec
 }
 
-// keepContent stores the result of a client's call for follow-ups, under a reference that its record holds.
+// keepContent stores the result of a client's call for follow-ups, under a reference in the call's record.
 func (a *answered) keepContent(kept *remains) {
 	value := kept.commit.Outcome.Value
 	if a.depth > 0 || !a.outcome.OK() || a.valueLost || a.programSource() == agent.SourceNone ||
@@ -222,7 +228,7 @@ func (a *answered) keepContent(kept *remains) {
 	}
 	sum := sha256.Sum256(value)
 	const ref, digest = len("content:") + sha256.Size, len("sha256:") + 2*sha256.Size
-	var text [ref + digest]byte // both in one string
+	var text [ref + digest]byte // backs both strings
 	hex.Encode(text[copy(text[:], "content:"):], sum[:sha256.Size/2])
 	hex.Encode(text[ref+copy(text[ref:], "sha256:"):], sum[:])
 	both := string(text[:])
@@ -232,8 +238,8 @@ func (a *answered) keepContent(kept *remains) {
 	kept.commit.Content = &kept.content
 }
 
-// toolChanges counts the use of a registered role, and registers a role with its first program; one whose entry was lost, as with a damaged
-// registry, with a stored program that answers.
+// toolChanges counts the use of a registered role. It registers a role with its first program. A role whose entry was
+// lost, for example with a damaged registry, is registered again when a stored program answers.
 func (a *answered) toolChanges(kept *remains) []store.ToolChange {
 	stored := a.source == agent.SourcePersisted && a.artifact != nil
 	if !a.terms.registered && a.adopting == nil && !stored {
@@ -253,6 +259,7 @@ func (a *answered) toolChanges(kept *remains) []store.ToolChange {
 	return kept.tool[:]
 }
 
+// pattern returns the call's capability event, or nil if its program uses no capability and the answer is not weak.
 func (a *answered) pattern(kept *remains, n noticed, at string) *agent.PatternEvent {
 	weak := len(n.weak) > 0
 	if a.facts == nil || len(a.facts.CapabilityPatterns) == 0 && !weak {

@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// historyKey is the context key under which programs and clients find the session's records. They are never stored there. What a client stored
-// under the key is neither shown nor changed.
+// historyKey is the context key under which programs and clients find the session's records. The records are never
+// stored there. A value that a client stored under the key is neither shown nor changed.
 const historyKey = report.ContextHistory
 
-// records are those of the session that History gives to a program, oldest first.
+// records returns the session's records that match the query, oldest first, as a JSON array.
 func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQuery) (json.RawMessage, error) {
 	p, err := r.store.History(ctx, session, q)
 	if err != nil {
@@ -27,13 +27,13 @@ func (r *Runtime) records(ctx context.Context, session string, q store.HistoryQu
 	return rawArray(p.Records), nil
 }
 
-// wholeHistory are the newest records of a session, nested ones too if all.
+// wholeHistory returns a query for the newest records of a session. Records of nested calls are included if all is set.
 func wholeHistory(all bool) store.HistoryQuery {
 	return store.HistoryQuery{Limit: maxHistoryRecords, Bytes: maxHistoryBytes, Scan: maxHistoryLook, Desc: true,
 		Depth0: !all}
 }
 
-// shownContext is a stored context as clients see it: with the session's records.
+// shownContext returns a stored context as clients see it, with the session's records added.
 func shownContext(stored map[string]json.RawMessage, records json.RawMessage) map[string]json.RawMessage {
 	shown := make(map[string]json.RawMessage, len(stored)+1)
 	maps.Copy(shown, stored)
@@ -41,7 +41,7 @@ func shownContext(stored map[string]json.RawMessage, records json.RawMessage) ma
 	return shown
 }
 
-// withoutHistory takes the records out of what a program did to its context: they are a copy, and never written back.
+// withoutHistory removes the records from a program's context change: they are a copy and are never written back.
 func withoutHistory(change *agent.ContextChange) *agent.ContextChange {
 	if change == nil {
 		return nil

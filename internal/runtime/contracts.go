@@ -11,21 +11,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// terms are what a call is held to.
+// terms are the contract that a call is held to, resolved.
 type terms struct {
-	contract    *agent.Contract // nil for none
-	source      string          // none, hash, fields, merged; "" when nothing was resolved
+	contract    *agent.Contract // nil if there is none
+	source      string          // none, hash, fields or merged; "" if nothing was resolved
 	fingerprint string
 	checked     string           // fingerprint of the machine-checked parts
-	written     string           // the same as earlier versions computed it
-	own         bool             // they are the call's, its session's or a delegation's, and not the registry's
-	schema      *contract.Schema // nil when nothing is checked
+	written     string           // the same as computed by earlier versions
+	own         bool             // the contract comes from the call, its session or a delegation, not from the registry
+	schema      *contract.Schema // nil if nothing is checked
 	registered  bool             // the registry knows the role
-	words       *contract.Words  // nil when nothing was resolved
+	words       *contract.Words  // nil if nothing was resolved
 	warnings    []string
 }
 
-// resolveTerms resolves the contract from its layers, by top-level key (contract.Merge).
+// resolveTerms resolves the call's contract from its layers, per top-level key (contract.Merge).
 func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	var t terms
 	var l contract.Layers
@@ -61,6 +61,7 @@ func (c *opened) resolveTerms(ctx context.Context) (terms, error) {
 	return t, nil
 }
 
+// deliverable returns the contract's deliverable, or nil if there is none.
 func (t *terms) deliverable() json.RawMessage {
 	if t.contract == nil {
 		return nil
@@ -68,8 +69,8 @@ func (t *terms) deliverable() json.RawMessage {
 	return t.contract.Deliverable
 }
 
-// compiledContracts caches compiled contracts by content, so that a warm call neither canonicalises nor compiles one. The
-// zero value is ready.
+// compiledContracts caches compiled contracts by content: a warm call neither canonicalises nor compiles one. The zero
+// value is ready.
 type compiledContracts struct {
 	once  sync.Once
 	cache *contract.Cache

@@ -13,24 +13,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// reasonOfCorrection is the trigger of a program that was forged because a person called an answer wrong.
+// reasonOfCorrection is the trigger of a program that was forged because a person judged an answer wrong.
 const reasonOfCorrection = "regenerate:correction"
 
 // maxCorrections is how often a correction is tried before it is left to people.
 const maxCorrections = 8
 
-// A corrector forges corrections in the background, one per method at a time. Until a correction holds every active
-// example the old program answers. The zero value is ready.
+// A corrector forges corrections in the background, one per method at a time. The old program keeps answering until a
+// correction holds every active example. The zero value is ready.
 type corrector struct {
 	mu      sync.Mutex
 	pending map[methodKey]*pendingCorrection // guarded by mu
 }
 
+// A pendingCorrection is a method's correction that runs or waits. Its fields are guarded by corrector.mu.
 type pendingCorrection struct {
 	actor string
-	wake  chan struct{} // of capacity 1: something was judged or changed, so the next attempt begins at once
-	next  chan struct{} // closed when the next attempt that begins has ended
-	// closed when the attempt that runs, or is about to, has ended; nil while the next one waits for its time
+	wake  chan struct{} // of capacity 1: a judgment or a change starts the next attempt at once
+	next  chan struct{} // closed when the next attempt to start has ended
+	// closed when the current or imminent attempt has ended; nil while the next one waits for its time
 	now chan struct{}
 }
 
@@ -41,13 +42,14 @@ func (r *Runtime) CorrectionsPending() bool {
 	return len(r.corrects.pending) > 0
 }
 
-// Correct has a correction of the method forged in the background, in the name of the person who asked, without regard
-// to earlier failures. It returns a channel that is closed when an attempt that began after this has ended.
+// Correct starts a correction of the method in the background, in the name of the person who asked, regardless of
+// earlier failures. It returns a channel that is closed once an attempt that began after this call has ended. The
+// channel is closed at once if the Runtime is stopping; the correction then resumes after the restart.
 func (r *Runtime) Correct(role, method, actor string) (tried <-chan struct{}) {
 	return r.correctFrom(role, method, actor, time.Time{})
 }
 
-// correctFrom is Correct, with the first attempt at the time begin.
+// correctFrom is Correct with the first attempt at the time begin; zero means now.
 func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (tried <-chan struct{}) {
 	k := methodKey{role, method}
 	c := &r.corrects
@@ -65,8 +67,10 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 		return p.next
 	}
 	p := &pendingCorrection{actor: actor, wake: make(chan struct{}, 1), next: make(chan struct{})}
+	// A stopping Runtime starts nothing new. The artifact still has the correction as pending, which ResumeCorrections
+	// finds.
 	if r.life.Err() != nil {
-		close(p.next) // it goes on after the restart
+		close(p.next) // resumed after the restart
 		return p.next
 	}
 	if c.pending == nil {
@@ -81,7 +85,8 @@ func (r *Runtime) correctFrom(role, method, actor string, begin time.Time) (trie
 	return tried
 }
 
-// runCorrection tries, at next for the first time, until a correction is adopted, waits for approval or is given up, or the daemon stops.
+// runCorrection makes attempts, the first at next, until a correction is adopted, waits for approval or is given up, or
+// until the daemon stops.
 func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Time) {
 	c := &r.corrects
 	for r.waitCorrection(p, next) {
@@ -89,7 +94,7 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Tim
 		actor, tried := p.actor, p.next
 		p.now, p.next = tried, make(chan struct{})
 		select {
-		case <-p.wake: // this attempt is the one that was asked for
+		case <-p.wake: // consume the wake-up: this attempt answers it
 		default:
 		}
 		c.mu.Unlock()
@@ -113,7 +118,7 @@ func (r *Runtime) runCorrection(k methodKey, p *pendingCorrection, next time.Tim
 	c.mu.Unlock()
 }
 
-// waitCorrection waits until the correction is to be tried, zero for at once; false when the daemon stops first.
+// waitCorrection waits until the time of the next attempt; zero means now. It returns false if the daemon stops first.
 func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	if until.IsZero() {
 		return true
@@ -129,7 +134,7 @@ func (r *Runtime) waitCorrection(p *pendingCorrection, until time.Time) bool {
 	return true
 }
 
-// tryCorrection forges one correction. It returns when to try again, zero for never.
+// tryCorrection makes one attempt. It returns when to try again; zero means never.
 func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) time.Time {
 	release, err := r.correctAlone(ctx, k)
 	if err != nil {
@@ -141,7 +146,7 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 		return r.unlessAway(err, time.Time{})
 	}
 	if !a.Correction.Pending() || len(a.Corrections()) == 0 || a.Quarantined || a.Pinned {
-		return time.Time{} // a release or an unpin asks again
+		return time.Time{} // a release or an unpin starts it again
 	}
 	was := *a.Correction
 	rec, err := r.correcting(ctx, k, a)
@@ -166,15 +171,15 @@ func (r *Runtime) tryCorrection(ctx context.Context, k methodKey, actor string) 
 	switch {
 	case failure == nil:
 		return r.adoptCorrection(k, cand, actor, &was)
-	case ctx.Err() != nil: // interrupted: it goes on after the restart
+	case ctx.Err() != nil: // interrupted: resumed after the restart
 		_ = r.setCorrection(r.within(), k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
 		return time.Time{}
 	}
 	return r.correctionFailed(ctx, k, &was, *failure)
 }
 
-// correctionFailed records a failed attempt at the method, and returns when to try again. An outage of the provider, or a cap, shows
-// nothing of the method: it does not count against the attempts.
+// correctionFailed records a failed attempt and returns when to try again. An outage of the provider or a cap proves
+// nothing about the method, so it does not count as an attempt.
 func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.Correction,
 	failure agent.Outcome) time.Time {
 	next := r.o.Now().Add(max(time.Second, delayOf(was.Attempts, r.policy.Load().Backoff)))
@@ -188,8 +193,9 @@ func (r *Runtime) correctionFailed(ctx context.Context, k methodKey, was *agent.
 	return r.unlessAway(r.setCorrection(ctx, k, c), next)
 }
 
-// unlessAway returns next, when a correction is to be tried again. One that would not be, after a read or a write of the store that failed with err, is
-// tried again nevertheless, unless its method is gone: the store has it as pending still, and nobody else would.
+// unlessAway returns next, unless it is zero because the store failed with err. Then it returns a time for another
+// attempt: the correction is still pending in the store, and nothing else would resume it. If the method is gone, next
+// is returned as it is.
 func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
 	if err == nil || !next.IsZero() || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrGone) {
 		return next
@@ -197,10 +203,10 @@ func (r *Runtime) unlessAway(err error, next time.Time) time.Time {
 	return r.o.Now().Add(correctionTTL)
 }
 
-// failedCorrection is the state after one more failed attempt.
+// failedCorrection returns the correction's state after one more failed attempt.
 func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *agent.Correction {
 	message := Clip(o.ErrorType+": "+o.ErrorMessage, 400)
-	if raw, _ := o.Metadata["raw_error_message"].(string); raw != "" { // the caller got less detail
+	if raw, _ := o.Metadata["raw_error_message"].(string); raw != "" { // callers get less detail than this
 		message = Clip(o.ErrorType+": "+raw, 400)
 	}
 	c := &agent.Correction{State: agent.CorrectionBackingOff, Attempts: 1, LastError: &message, NextTryAt: &next}
@@ -210,10 +216,11 @@ func failedCorrection(was *agent.Correction, o agent.Outcome, next time.Time) *a
 	return c
 }
 
-// heldAlready returns how the correction ends without a model where what was judged was the answer of an earlier program
-// and the current one holds what people expect; nil when a correction is needed.
+// heldAlready returns the final state of a correction that needs no model: the judged answer came from an earlier
+// program, and the current one holds every example. It returns nil if a correction is needed.
 func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	g := rec.decision.Generation
+	// The judged answer came from this very program.
 	if rec.artifact.Doubted(g.ID) {
 		return nil
 	}
@@ -228,19 +235,21 @@ func (rec *recovery) heldAlready(ctx context.Context) *agent.Correction {
 	return &agent.Correction{State: agent.CorrectionNone}
 }
 
-// forgeCorrection has a model correct the current program and proves what it wrote. It returns a proved candidate, or the
-// failure.
+// forgeCorrection asks a model to correct the current program and proves the result. It returns a proved candidate or
+// the failure.
 func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
 	for {
 		cand, out := rec.obtain(ctx, q)
 		for _, leave := range rec.leaves {
-			leave() // nobody shares it, and the next request may look the same
+			leave() // no other call shares the flight, and the next request may have the same key
 		}
 		rec.leaves = nil
 		if cand == nil {
 			return nil, out
 		}
 		broken := rec.prove(ctx, cand, false, true)
+		// A candidate with wider reach waits for approval anyway, so only other candidates are checked for unapproved
+		// hosts.
 		if broken == nil && cand.beyond.Load() == nil {
 			broken = rec.namesUnapproved(&cand.generation)
 		}
@@ -259,7 +268,7 @@ func (rec *recovery) forgeCorrection(ctx context.Context, q forgeRequest) (*cand
 	}
 }
 
-// correctionRequest asks for the repair of a program that answered wrong.
+// correctionRequest returns the request to repair a program that gave a wrong answer.
 func correctionRequest(g *agent.Generation) forgeRequest {
 	message := "A person judged an answer of this program to be wrong. Correct the program; the evidence says what was answered and what is right."
 	return forgeRequest{kind: provider.KindRepair, trigger: reasonOfCorrection, predecessor: g, alone: true,
@@ -267,8 +276,8 @@ func correctionRequest(g *agent.Generation) forgeRequest {
 			message: prompt.Public(message)}}
 }
 
-// ResumeCorrections queues the corrections that a stop interrupted; one that was waiting for its next attempt goes on waiting. It reads every
-// artifact, in the background.
+// ResumeCorrections queues the corrections that a stop interrupted; one that waited for its next attempt keeps waiting
+// until then. It reads every artifact. The attempts run in the background.
 func (r *Runtime) ResumeCorrections(ctx context.Context) error {
 	for after := ""; ; {
 		tools, err := r.store.ListTools(ctx, after, 100)

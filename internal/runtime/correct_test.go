@@ -244,8 +244,8 @@ func TestCorrectionOvertaken(t *testing.T) {
 	}
 }
 
-// A program that was made for the contract of a call is corrected by that contract. Where it is not known, as of programs that earlier versions stored, no model is asked, and
-// the contract of the judged session stands in if it is the one.
+// A program made for the contract of a call is corrected under that contract. If the contract is unknown, as for
+// programs that earlier versions stored, no model is asked, unless the judged session's contract is the one.
 func TestCorrectionNeedsItsContract(t *testing.T) {
 	t.Parallel()
 	number := &agent.Contract{Deliverable: json.RawMessage(`{"type":"number"}`)}
@@ -329,7 +329,8 @@ func TestCorrectionInterrupted(t *testing.T) {
 	})
 }
 
-// A correction that waits for its next attempt when the daemon stops waits on after the next start: restarts ask no model more often.
+// A correction that waits for its next attempt when the daemon stops keeps waiting after the next start: restarts do
+// not cause more model requests.
 func TestCorrectionWaitsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := store.NewMemory(store.Options{})
@@ -357,7 +358,8 @@ func TestCorrectionWaitsOverARestart(t *testing.T) {
 	})
 }
 
-// outage is a store that is away for a correction, for a minute from the moment at which begins says so of a read of an artifact, whose change is nil, or of a change.
+// outage is a store that fails for corrections for a minute. The minute starts when begins returns true for a read of
+// an artifact, whose change is nil, or for a change.
 type outage struct {
 	store.Namespace
 	begins func(*agent.ArtifactChange) bool
@@ -386,8 +388,8 @@ func (o *outage) ChangeArtifact(ctx context.Context, revision int64, c agent.Art
 	return o.Namespace.ChangeArtifact(ctx, revision, c, entry)
 }
 
-// A queued correction outlives an outage of the store at any of its steps: none is forgotten until the next start. While it
-// cannot be recorded no model is asked.
+// A queued correction survives an outage of the store at each of its steps, without a restart. No model is asked while
+// the attempt cannot be recorded.
 func TestCorrectionOutlivesAnOutage(t *testing.T) {
 	enters := func(state string) func(*agent.ArtifactChange) bool {
 		return func(c *agent.ArtifactChange) bool {
@@ -433,7 +435,7 @@ func TestCorrectionOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// Who repeats a verdict may wait for the attempt that was asked for, also where that has not begun yet.
+// A caller that repeats a verdict may wait for the requested attempt, even if that has not begun yet.
 func TestCorrectingAtOnce(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

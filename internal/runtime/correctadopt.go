@@ -10,15 +10,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// noteRejected keeps what a discarded candidate did wrong for the next attempt.
+// noteRejected records why a candidate was discarded, as evidence for the next attempt.
 func (r *Runtime) noteRejected(ctx context.Context, c *opened, cand *candidate, broken *judged) {
 	_ = r.change(ctx, agent.ArtifactChange{Role: c.role, MethodName: c.method, At: r.o.Now(),
 		Rejected: c.rejection(rejected{cand.generation.Trigger, cand.generation.CodeChecksum, *broken}, r.o.Now())},
 		nil)
 }
 
-// adoptCorrection makes the candidate the current generation, unless a person changed what it was proved by. It returns
-// when to try again.
+// adoptCorrection makes the candidate the current generation, unless a person changed the examples or the artifact
+// since the proof. It returns when to try again; zero means never.
 func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, was *agent.Correction) time.Time {
 	unlock := r.lockAdoption(k)
 	defer unlock()
@@ -32,7 +32,7 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	if other || now.Quarantined || now.Pinned || examplesDigest(now) != cand.proof.examples ||
 		cand.proof.unseen(cand.predecessor, now) {
 		_ = r.setCorrection(ctx, k, &agent.Correction{State: agent.CorrectionQueued, Attempts: was.Attempts})
-		return r.o.Now() // for what there is now; a person's operation counts for more
+		return r.o.Now() // prove again on the current state: a person's operation takes precedence
 	}
 	g := cand.generation
 	g.ID, g.ParentID = now.NextGenerationID(), &cand.predecessor.ID
@@ -50,7 +50,7 @@ func (r *Runtime) adoptCorrection(k methodKey, cand *candidate, actor string, wa
 	return time.Time{}
 }
 
-// corrected is the state of a correction once the generation is adopted.
+// corrected returns a correction's state after the generation was adopted. was may be nil.
 func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *agent.Correction {
 	next := &agent.Correction{State: agent.CorrectionAdopted, Generation: &g.ID, ChangedAnswers: len(g.ChangedAnswers),
 		Attempts: 1}
@@ -63,11 +63,13 @@ func corrected(was *agent.Correction, g *agent.Generation, p *agent.Policy) *age
 	return next
 }
 
+// setCorrection records the correction's state in the artifact.
 func (r *Runtime) setCorrection(ctx context.Context, k methodKey, c *agent.Correction) error {
 	return r.change(ctx, agent.ArtifactChange{Role: k.role, MethodName: k.method, At: r.o.Now(), Correction: c}, nil)
 }
 
-// change applies a change to an artifact beside calls, and logs why it could not. One that is gone is left alone. An audit entry gets how the artifact stood before and after.
+// change applies a change to an artifact outside of any call and logs a failure. It retries on conflicts, and does
+// nothing if the artifact is gone. An audit entry, if there is one, receives the artifact's state before and after.
 func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry *agent.AuditEntry) error {
 	for {
 		a, err := r.store.Artifact(ctx, change.Role, change.MethodName)
@@ -78,7 +80,7 @@ func (r *Runtime) change(ctx context.Context, change agent.ArtifactChange, entry
 			_, err = r.store.ChangeArtifact(ctx, a.Revision, change, entry)
 		}
 		if errors.Is(err, store.ErrConflict) {
-			continue // calls count on it all the time
+			continue // a conflict is usual: calls count on the artifact all the time
 		}
 		if err == nil || errors.Is(err, store.ErrNotFound) {
 			return nil

@@ -7,12 +7,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// errContractUnknown says that a correction cannot be held to what it has to keep.
+// errContractUnknown means that the contract a correction must keep is not known any more.
 var errContractUnknown = errors.New(
 	"the program was written for the contract of somebody's call, which is not known any more: call the method with it again")
 
-// correcting is a pseudo-call of the method: the judged call's input stands in for a caller's, and its owner for the caller. Where the program was made for the contract of
-// such a call, it brings that one, too.
+// correcting returns a pseudo-call of the method: the input of the judged call stands in for a caller's, and that
+// call's owner for the caller. If the program was made for the contract of a call, the pseudo-call brings that
+// contract.
 func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact) (*recovery, error) {
 	v := a.Corrections()[0]
 	judged, err := r.store.Session(ctx, v.SessionID)
@@ -23,7 +24,7 @@ func (r *Runtime) correcting(ctx context.Context, k methodKey, a *agent.Artifact
 	c := r.newCall(CallRequest{Role: k.role, Method: k.method, Args: v.Args, Kwargs: v.Kwargs, Owner: judged.Owner,
 		Contract: g.Asked}, agent.Session{ID: v.SessionID, Role: k.role, Owner: judged.Owner})
 	if g.CallersContract && g.Asked == nil && judged.Role == k.role {
-		c.asked = judged.Contract // of a program of earlier versions
+		c.asked = judged.Contract // programs of earlier versions did not store the contract
 	}
 	s := selected{opened: c, artifact: a, decision: Decision{Decision: agent.DecideForge, Reason: ReasonCorrection,
 		Generation: g}}

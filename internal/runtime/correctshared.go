@@ -8,10 +8,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// correctionTTL is how long a correction outlives a replica that died in it.
+// correctionTTL is how long the lease on a correction outlives a replica that died during it. It is also the delay
+// before a correction is tried again after the store failed.
 const correctionTTL = 15 * time.Second
 
-// correctAlone waits until no other replica corrects the method, and keeps them from it until release is called.
+// correctAlone waits until no other replica corrects the method, then excludes them until release is called. It does
+// nothing if the store is not shared.
 func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func(), err error) {
 	if !r.o.Shared {
 		return func() {}, nil
@@ -24,8 +26,8 @@ func (r *Runtime) correctAlone(ctx context.Context, k methodKey) (release func()
 	return lease.Release, nil
 }
 
-// Correcting returns a channel that is closed when the running attempt at a correction of the method, here or at another replica, has ended, or ctx
-// has; nil if no attempt is running.
+// Correcting returns a channel that is closed when the running attempt at a correction of the method has ended, in this
+// replica or another, or when ctx ends. It returns nil if no attempt is running.
 func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-chan struct{}) {
 	k := methodKey{a.Role, a.MethodName}
 	r.corrects.mu.Lock()
@@ -54,5 +56,5 @@ func (r *Runtime) Correcting(ctx context.Context, a *agent.Artifact) (tried <-ch
 	return ended
 }
 
-// correctionPoll is how often is looked whether another replica's attempt has ended.
+// correctionPoll is the interval of checking whether another replica's attempt has ended.
 const correctionPoll = 100 * time.Millisecond

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// sharedDeadline hands out contexts with a deadline, the same one to all who ask within the timeout, since one for each call would cost it
-// several allocations and a timer. The zero value is ready.
+// sharedDeadline hands out contexts with a deadline. All callers within one timeout share a context, because one per
+// call would cost several allocations and a timer. The zero value is ready.
 type sharedDeadline struct {
 	mu     sync.Mutex
-	ctx    context.Context // guarded by mu, as all below
+	ctx    context.Context // guarded by mu, as are the fields below
 	renew  time.Time
-	cancel context.CancelFunc // of ctx; those before it end by their deadlines
+	cancel context.CancelFunc // of ctx; earlier contexts end by their deadlines
 }
 
 // context returns a context that ends after one to two timeouts.
@@ -26,6 +26,6 @@ func (d *sharedDeadline) context(timeout time.Duration) context.Context {
 	return d.ctx
 }
 
-// within returns a context for work on the store that neither a client which leaves nor a shutdown may cut short. It ends after one to two
-// commit timeouts.
+// within returns a context for work on the store that neither a leaving client nor a shutdown may cut short. It ends
+// after one to two commit timeouts.
 func (r *Runtime) within() context.Context { return r.commits.context(r.o.CommitTimeout) }

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	maxStrengthened = 8        // contracts of known roles that one run of a program changes
+	maxStrengthened = 8        // contracts of known roles that one run of a program may change
 	maxProposed     = 16 << 10 // bytes of a contract that waits for a person: every call of the role reads it
-	mostToolRaces   = 20       // every call of a role counts on its entry
+	mostToolRaces   = 20       // conflicts are usual, because every call of a role counts on its entry
 )
 
-// Delegate returns a tool whose calls are checked against the contract. The registry keeps the contract if it is stricter than the registered one.
+// Delegate sets the contract that the program's calls of the role are checked against. The registry keeps the contract
+// if it is stricter than the registered one.
 func (h *host) Delegate(ctx context.Context, role string, raw json.RawMessage) *sandbox.AuthoredError {
 	if h.recorded {
 		return nil
@@ -87,10 +88,10 @@ func (h *host) register(ctx context.Context, role string, k *agent.Contract) *sa
 			return &sandbox.AuthoredError{Type: agent.ErrResourceExhausted, Message: "the tool could not be registered"}
 		}
 	}
-	return nil // the next delegation registers it
+	return nil // give up for now: the next delegation registers it
 }
 
-// registered notes a change of the registry.
+// registered records a successful change of the registry.
 func (h *host) registered(was, next agent.Tool) {
 	if was.Revision > 0 {
 		h.kept++
@@ -101,11 +102,12 @@ func (h *host) registered(was, next agent.Tool) {
 	}
 }
 
+// holdsAlone warns that the registry did not keep the contract, which therefore applies to this call only.
 func (h *host) holdsAlone(role, reason string) {
 	h.warnings = append(h.warnings, "the delegated contract for "+role+" holds for this call alone, "+reason)
 }
 
-// hinders returns why the registry rejects the change, or "".
+// hinders returns why the registry rejects the change, or "" if it does not.
 func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) string {
 	if known && h.kept >= maxStrengthened {
 		return fmt.Sprintf("one run of a program changes at most %d contracts", maxStrengthened)
@@ -122,8 +124,8 @@ func (h *host) hinders(ctx context.Context, was, next agent.Tool, known bool) st
 	return ""
 }
 
-// strengthened returns the tool with the stricter contract: as its own if the program owns it, else as a proposal. more is false if the contract adds
-// nothing.
+// strengthened returns the tool with the stricter contract: as the tool's own contract if the program owns the tool,
+// otherwise as a proposal. more is false if the contract adds nothing.
 func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	most := maxProposed
 	if h.owns(&t) {
@@ -139,13 +141,15 @@ func (h *host) strengthened(t agent.Tool, k *agent.Contract) (next agent.Tool, m
 	return next, more
 }
 
-// owns reports whether the program may change the tool's contract itself: no person made that, and the program, its call and the contract are of one owner.
+// owns reports whether the program may change the tool's contract itself: the contract was not made by a person, and
+// the program, its call and the contract have the same owner.
 func (h *host) owns(t *agent.Tool) bool {
 	r := h.call.asker()
 	return !t.ByPerson && (r.SeesAll() || t.Owner == r.Owner && h.program != nil && h.program.Owner == r.Owner)
 }
 
-// improved returns the tool with the contract where that is stricter or nobody had registered the tool, and else with the parts that its own one lacks.
+// improved returns the tool with the contract merged in. The new contract takes precedence if it is stricter, or if the
+// tool was registered by use alone. Otherwise it only fills in what the tool's own contract lacks.
 func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	over, under := &t.Contract, k
 	if t.ByUse && !k.Empty() || stricter(k, &t.Contract) {
@@ -160,7 +164,8 @@ func improved(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	return t, true
 }
 
-// proposed returns the tool with the contract as a proposal where that is stricter than the tool's, and than what the owner proposed before.
+// proposed returns the tool with the contract as a proposal if it is stricter than the tool's contract and than the
+// owner's earlier proposal.
 func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more bool) {
 	waits := t.Proposals.Of(h.call.owner)
 	if waits != nil && bytes.Equal(waits.Contract.Deliverable, k.Deliverable) || !stricter(k, &t.Contract) ||
@@ -180,12 +185,13 @@ func (h *host) proposed(t agent.Tool, k *agent.Contract) (next agent.Tool, more 
 	return t, more
 }
 
-// short is the end of a fingerprint, long enough for the proposals of one role.
+// short returns the end of a fingerprint, which suffices to identify the proposals of one role.
 func short(fingerprint string) string {
 	const digits = 24
 	return fingerprint[max(0, len(fingerprint)-digits):]
 }
 
+// stricter reports whether the deliverable of k rejects more values than that of than.
 func stricter(k, than *agent.Contract) bool {
 	return !bytes.Equal(k.Deliverable, than.Deliverable) && contract.Stricter(k.Deliverable, than.Deliverable)
 }

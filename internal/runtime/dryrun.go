@@ -9,22 +9,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A dryRun is a run of a program on given input of which nothing is kept or counted: for proof, examples and try.
+// A dryRun describes a run of a program on given input that keeps and counts nothing: for proofs, examples and try.
 type dryRun struct {
-	id      string // of the attempt
-	callID  string // whose randomness it has
+	id      string // attempt ID
+	callID  string // seeds the run's randomness
 	args    []json.RawMessage
 	kwargs  json.RawMessage
-	context json.RawMessage // an object or nothing
-	// recorded ones to serve; nil: it runs live, nested calls run what serves, and nothing is written
+	context json.RawMessage // an object, or empty
+	// recorded effects to replay. If nil, the run is live: nested calls run the stored programs, and nothing is written
 	effects json.RawMessage
-	denied  bool           // of a live run: fetches are denied
-	of      string         // whose input and recorded effects these are; "" for the call's own
-	guard   *manifestGuard // what keeps it, where that is more than the manifest; nil: the manifest
-	earlier bool           // the input is of a call that was answered, whatever the program declares
+	denied  bool           // deny the fetches of a live run
+	of      string         // owner of the input and the recorded effects; "" if they are the call's own
+	guard   *manifestGuard // limits the run, if by more than the manifest; nil means the manifest alone
+	// the input is from an answered call, so it runs even if it does not fit what the program declares
+	earlier bool
 }
 
-// dryRun runs the generation. The attempt of an interrupted run has no class; ok is false when the context is no object.
+// dryRun runs the generation. The attempt of an interrupted run has agent.ClassNone. ok is false if the context is not
+// an object.
 func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a *judged, ok bool) {
 	q, h, ok := c.dryRequest(g, d)
 	if !ok {
@@ -61,7 +63,7 @@ func (c *selected) dryRun(ctx context.Context, g *agent.Generation, d dryRun) (a
 	return a, true
 }
 
-// dryRequest is the run of the generation, always on the engine, and what answers its host calls.
+// dryRequest returns the request to run the generation, always on the engine, and the host that answers its host calls.
 func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request, h *host, ok bool) {
 	var memory map[string]json.RawMessage
 	if len(d.context) > 0 && json.Unmarshal(d.context, &memory) != nil {
@@ -86,7 +88,8 @@ func (c *selected) dryRequest(g *agent.Generation, d dryRun) (q sandbox.Request,
 	}, h, true
 }
 
-// runsFor is for whom a program is run on what is of an owner, "" for the call's own: another's input gets a process that no call of this one's uses.
+// runsFor returns the owner that a program runs as when its input belongs to the owner named by of; "" means the call's
+// own input. Another owner's input gets a separate owner, and so a process that no call of this call's owner uses.
 func (c *opened) runsFor(of string) agent.Owner {
 	if of == "" || of == c.reader() {
 		return c.r.Owner(c.owner)
@@ -94,7 +97,7 @@ func (c *opened) runsFor(of string) agent.Owner {
 	return c.r.Owner(c.owner + "\x00" + of)
 }
 
-// dryCall answers a nested call of a dry run by the program that serves it. Nothing is forged, kept or counted.
+// dryCall answers a nested call of a dry run with the program that serves it. Nothing is forged, kept or counted.
 func (h *host) dryCall(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) agent.Outcome {
 	n := h.nested(role, method, args, kwargs)

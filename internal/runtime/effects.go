@@ -9,16 +9,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// A manifestGuard denies one run what the manifest of its method lacks. A nil one, and one without a manifest, denies nothing.
+// A manifestGuard denies a run everything that the manifest of its method lacks. It belongs to one run. For a nil
+// guard, permitTool allows everything; Permit must not be called.
 type manifestGuard struct {
 	role, method string
 	manifest     *agent.Manifest
-	missing      *fetch.Approval // the first that the run asked for
-	denied       agent.Effects   // all of them
+	missing      *fetch.Approval // the first denied request
+	denied       agent.Effects   // everything that was denied
 }
 
-// guard returns what keeps a run of the method to its manifest: nil unless the policy enforces it. Before the first ok call there is none
-// to be kept to.
+// guard returns the guard that holds a run of the method to its manifest, or nil if the policy does not enforce
+// manifests. A method has no manifest before its first ok call, and then guard returns nil as well.
 func (c *selected) guard() *manifestGuard {
 	if c.policy.Effects != agent.EffectsEnforce || c.artifact == nil || c.artifact.Manifest == nil {
 		return nil
@@ -26,7 +27,7 @@ func (c *selected) guard() *manifestGuard {
 	return &manifestGuard{role: c.role, method: c.method, manifest: c.artifact.Manifest}
 }
 
-// ofFetch is the guard as requests of the sandbox have it.
+// ofFetch returns the guard in the form that sandbox requests take.
 func (g *manifestGuard) ofFetch() fetch.Guard {
 	if g == nil {
 		return nil // not an interface that holds a nil pointer
@@ -45,7 +46,7 @@ func (g *manifestGuard) Permit(method, host string) *fetch.Approval {
 	return nil
 }
 
-// permitTool returns why the run may not call the tool, nil when it may.
+// permitTool returns why the run may not call the tool, or nil if it may.
 func (g *manifestGuard) permitTool(role, method string) *fetch.Approval {
 	if g == nil || g.manifest.AllowsTool(role, method) {
 		return nil
@@ -53,6 +54,7 @@ func (g *manifestGuard) permitTool(role, method string) *fetch.Approval {
 	return g.deny("call "+role+"."+method, agent.Effects{Tools: []string{role + "." + method}})
 }
 
+// deny records what the run was denied and returns the approval that would allow it.
 func (g *manifestGuard) deny(what string, lacks agent.Effects) *fetch.Approval {
 	a := approvalOf(g.role, g.method, what, lacks)
 	g.denied = g.denied.With(&lacks)
@@ -62,7 +64,7 @@ func (g *manifestGuard) deny(what string, lacks agent.Effects) *fetch.Approval {
 	return a
 }
 
-// approvalOf describes what a person has to allow.
+// approvalOf describes what a person has to allow, and how.
 func approvalOf(role, method, what string, lacks agent.Effects) *fetch.Approval {
 	flags := []string{"recurgentd tools allow", shellWord(role), shellWord(method)}
 	details := map[string]any{}
@@ -82,7 +84,7 @@ func approvalOf(role, method, what string, lacks agent.Effects) *fetch.Approval 
 			": its effects manifest lacks that. A person can allow it: " + strings.Join(flags, " ")}
 }
 
-// shellWord quotes a name for a shell where it needs that.
+// shellWord quotes a name for a shell if it needs quoting.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-:", r)
@@ -93,7 +95,7 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// reachOf names a list of a manifest to a model.
+// reachOf renders a list from a manifest for a prompt.
 func reachOf(list []string) string {
 	if len(list) == 0 {
 		return "none"
@@ -101,7 +103,7 @@ func reachOf(list []string) string {
 	return Clip(strings.Join(list, ", "), 250)
 }
 
-// effectsOfRun sums up what the run reached.
+// effectsOfRun returns everything that the run reached.
 func (a *attempted) effectsOfRun() agent.Effects {
 	did := agent.Effects{Tools: a.tools, Files: a.made}
 	for _, f := range a.result.Effects.Fetches {
@@ -112,13 +114,13 @@ func (a *attempted) effectsOfRun() agent.Effects {
 	return (&agent.Effects{}).With(&did)
 }
 
-// touched reports whether the run reached anything, or tried to.
+// touched reports whether the run reached anything or was denied something.
 func (a *attempted) touched() bool {
 	return len(a.result.Effects.Fetches)+len(a.tools)+len(a.made) > 0 || a.guard != nil && a.guard.missing != nil
 }
 
-// firstSeen returns what the run did and its generation was not known to do, nil for nothing new. Of a generation that has answered a call
-// it costs nothing where the run reaches nothing.
+// firstSeen returns what the run reached, if any of it was not known of its generation, and nil otherwise. For a
+// generation that has answered a call before, a run that reaches nothing costs nothing here.
 func (a *attempted) firstSeen(known *agent.Effects) *agent.Effects {
 	if known != nil && !a.touched() {
 		return nil
@@ -126,14 +128,14 @@ func (a *attempted) firstSeen(known *agent.Effects) *agent.Effects {
 	did := a.effectsOfRun()
 	if known != nil {
 		all := known.With(&did)
-		if known.Covers(&all) { // what does not fit any more is not new either
+		if known.Covers(&all) { // effects over the bound are dropped from the union, so they do not count as new
 			return nil
 		}
 	}
 	return &did
 }
 
-// missing returns what a person would have had to allow for the run, nil for nothing.
+// missing returns the approval that the run lacked, or nil.
 func (a *attempted) missing() *fetch.Approval {
 	if a.guard != nil && a.guard.missing != nil {
 		return a.guard.missing
@@ -146,7 +148,7 @@ func (a *attempted) missing() *fetch.Approval {
 	return nil
 }
 
-// unapproved makes a failure that came of a missing approval what it is: nobody's fault, and a person's to end.
+// unapproved turns a failure that is due to a missing approval into a denial: extrinsic, and for a person to resolve.
 func (j *judged) unapproved(missing *fetch.Approval) {
 	was := j.outcome
 	j.outcome, j.class, j.unallowed = agent.Failed(agent.ErrDenied, missing.Message), agent.ClassExtrinsic, true
@@ -189,7 +191,7 @@ func (rec *recovery) noteReach(j *judged) {
 	}
 }
 
-// countWrites counts the writing requests of a run by what became of them.
+// countWrites counts the writing requests of a run by their result.
 func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 	for i := range fetches {
 		switch f := &fetches[i]; {
@@ -208,8 +210,9 @@ func (rec *recovery) countWrites(fetches []sandbox.Fetch) {
 	}
 }
 
-// namesUnapproved returns the attempt that ends a correction whose program names a host that its method may not reach: adopted without a
-// run, it would take a working program out of service. It is nil where nothing is missing.
+// namesUnapproved returns a denied attempt if the program of a correction names a host that its method may not reach,
+// or nil otherwise. A correction is adopted without a run; adopting such a program would take a working one out of
+// service.
 func (c *selected) namesUnapproved(g *agent.Generation) *judged {
 	guard := c.guard()
 	if guard == nil {

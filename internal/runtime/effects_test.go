@@ -22,7 +22,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// An outside is two hosts that count what they get, and a client that reaches both; on the first one a connection grants methods.
+// An outside has two hosts that count their requests, and a client that reaches both. A connection grants methods on
+// the first one.
 type outside struct {
 	host, other string // as agent.HostOf has them
 	client      *fetch.Client
@@ -101,8 +102,8 @@ func (x *outside) Renew(context.Context) bool                 { return false }
 func (x *outside) Mask(_ context.Context, text []byte) []byte { return text }
 func (x *outside) IdempotencyHeader() string                  { return "" }
 
-// program makes a program of steps: "GET http://host/path", "POST http://host/path body", "call role.method", "panic" or "panic once".
-// It ends in the first failure of a step, as its own error, else in the JSON value "done".
+// program returns a program of steps: "GET http://host/path", "POST http://host/path body", "call role.method", "panic"
+// or "panic once". It returns the first failure of a step as its own error, otherwise the JSON value "done".
 func (x *outside) program(all ...string) runtimetest.Run {
 	return func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result {
 		var res sandbox.Result
@@ -179,8 +180,8 @@ func wantEffects(t *testing.T, what string, got *agent.Effects, want agent.Effec
 	}
 }
 
-// What ok calls do is recorded per generation, redirects hop by hop, and makes the manifest; under observe the manifest grows until a person
-// approves one. A call that does nothing new changes neither.
+// The effects of ok calls are recorded per generation, redirects hop by hop, and form the manifest. In observe mode,
+// the manifest grows until a person approves one. A call without new effects changes neither.
 func TestEffectsAreRecorded(t *testing.T) {
 	t.Parallel()
 	x := newOutside(t, "POST")
@@ -230,8 +231,8 @@ func TestEffectsAreRecorded(t *testing.T) {
 	}
 }
 
-// Under enforce a program gets no further than its method's manifest: the call is denied in words that say what a person can do, no model is
-// asked, nothing counts against the program, and a person's approval ends it.
+// In enforce mode, a program cannot exceed its method's manifest. The denial names what a person can do, no model is
+// asked, and nothing counts against the program. A person's approval ends the denial.
 func TestEffectsAreEnforced(t *testing.T) {
 	for _, tt := range []struct {
 		name, step, lacks, flag string
@@ -288,7 +289,7 @@ func TestEffectsAreEnforced(t *testing.T) {
 	}
 }
 
-// A successor that reaches a new host is held until a person allows the host, without another request to the model however long that takes.
+// A successor that reaches a new host is held until a person allows the host, without further model requests.
 func TestASuccessorWaitsForItsHost(t *testing.T) {
 	t.Parallel()
 	x := newOutside(t)
@@ -336,7 +337,8 @@ func TestASuccessorWaitsForItsHost(t *testing.T) {
 	}
 }
 
-// A first program that wants to write without a connection is kept, and answers once there is one: nothing is forged in between.
+// A first program that needs a connection for a write is kept, and answers once the connection exists. Nothing is
+// forged in between.
 func TestAWriteWaitsForItsConnection(t *testing.T) {
 	t.Parallel()
 	x := newOutside(t)
@@ -365,7 +367,8 @@ func TestAWriteWaitsForItsConnection(t *testing.T) {
 	wantReply(t, "with a connection, nested", call("above"), `"done" persisted`)
 }
 
-// A write is sent once within a call, whatever fails after it and is run again: in the repaired program, in the one forged anew, and below it.
+// A write is sent once per call, whatever fails after it and runs again: the repaired program, a new program, or a
+// nested call.
 func TestWritesAreSentOnceWithinACall(t *testing.T) {
 	x := newOutside(t, "POST", "DELETE")
 	pay := "POST http://" + x.host + "/pay 7"

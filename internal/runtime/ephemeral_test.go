@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// slowSessions is a store that makes a session when the test says so, unless who asks gives up before.
+// slowSessions is a store that creates a session when the test allows it, unless the caller gives up first.
 type slowSessions struct {
 	store.Namespace
 	begun, made chan struct{}
@@ -28,7 +28,8 @@ func (s *slowSessions) CreateSession(ctx context.Context, session agent.Session,
 	return s.Namespace.CreateSession(ctx, session, values)
 }
 
-// A call that runs, and is canceled while its session is made, is kept as canceled: whoever has seen it finds it.
+// A running call that is canceled while its session is created is recorded as canceled: clients that have seen it can
+// find it.
 func TestCanceledBeforeItsSession(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)

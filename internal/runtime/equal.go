@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// sameValue compares JSON values: numbers within tolerance (absolute; nil: 1e-9 relative), integers beyond 2^53 by their
-// digits, the rest exactly.
+// sameValue compares JSON values. Numbers may differ by tolerance, an absolute value; nil means 1e-9 relative. Integers
+// beyond 2^53 are compared by their digits, all else exactly.
 func sameValue(want, got json.RawMessage, tolerance *float64) bool {
 	if bytes.Equal(want, got) {
 		return true
@@ -53,16 +53,18 @@ func same(x, y any, tolerance *float64) bool {
 	return x == y
 }
 
+// whole reports whether the number is written as an integer.
 func whole(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
 
-// large reports whether an integer is beyond what a float64 holds exactly: it is an identifier, or was meant to be exact.
+// large reports whether an integer exceeds what a float64 holds exactly. Such an integer is an identifier, or is meant
+// to be exact.
 func large(n json.Number) bool {
 	const exact = 1 << 53
 	i, err := strconv.ParseInt(n.String(), 10, 64)
 	return err != nil || i > exact || i < -exact
 }
 
-// relative is how far two numbers may lie apart where an example gives no tolerance.
+// relative is the tolerance if an example gives none, relative to the larger number.
 const relative = 1e-9
 
 func sameNumber(x, y json.Number, tolerance *float64) bool {
@@ -94,7 +96,7 @@ func integersWithin(x, y json.Number, tolerance float64) bool {
 	return apart.Abs(apart).Cmp(big.NewFloat(tolerance)) <= 0
 }
 
-// sameExact compares JSON values exactly.
+// sameExact compares JSON values exactly, except for whitespace and the order of members.
 func sameExact(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -104,6 +106,7 @@ func sameExact(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
+// decodeExact decodes JSON without converting numbers to float64, which would lose digits of large integers.
 func decodeExact(raw json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

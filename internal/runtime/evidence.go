@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
-// maxSources bounds what a failure keeps of what was fetched.
+// maxSources bounds how many fetched sources a failure keeps.
 const maxSources = 4
 
-// failureOf is what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs leave
-// no samples.
+// failureOf returns what an artifact keeps of a failed run, as evidence for the next program. Runs with masked inputs
+// keep no samples of responses.
 func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	f := &agent.Failure{At: c.started, CallID: c.id, SessionID: c.session.ID, Generation: g.ID, Class: j.class,
 		ErrorType: j.outcome.ErrorType,
@@ -40,10 +40,10 @@ func (c *opened) failureOf(g *agent.Generation, j judged) *agent.Failure {
 	return f
 }
 
-// shapeOfAnother stands for the shape of what a call of another owner fetched.
+// shapeOfAnother stands for the shape that a source had in another owner's call.
 const shapeOfAnother = "another, in a call of somebody else"
 
-// Bounds of the parts of the evidence that a request shows, in bytes: 12 KiB in all.
+// Bounds of the parts of the evidence in a request, in bytes; 12 KiB in total.
 const (
 	maxReasons   = 1 << 10
 	maxVerdicts  = 3 << 10
@@ -53,12 +53,13 @@ const (
 	maxRemarks   = 1<<10 - 16
 )
 
-// An evidenceText collects lines, secrets masked, in parts that are bounded each: none crowds out another.
+// An evidenceText collects lines with secrets masked. Each part has its own bound, so no part crowds out another.
 type evidenceText struct {
 	c     *selected
 	parts []prompt.Part
 }
 
+// part begins a part of at most most bytes. Lines are added to the last part.
 func (e *evidenceText) part(most int) { e.parts = append(e.parts, prompt.Part{Most: most}) }
 
 func (e *evidenceText) add(q prompt.Quote) {
@@ -71,14 +72,15 @@ func (e *evidenceText) say(format string, args ...any) {
 	e.add(e.c.forAll(fmt.Sprintf(format, args...)))
 }
 
-// quote adds a line of the owner's that others do not see.
+// quote adds a line that only the owner's requests show.
 func (e *evidenceText) quote(owner, format string, args ...any) {
 	e.add(e.c.quote(owner, fmt.Sprintf(format, args...), ""))
 }
 
-// evidence collects for the model what is known apart from the failed code: what programs of the method may reach, why people want another program, what
-// they said of answers, what was fetched in the failing run, the last failures, why the last candidate was discarded, which answers were
-// weak, and what callers asked again. It is data, and gives no orders.
+// evidence collects for the model what is known apart from the failed code: what programs of the method may reach, why
+// people want another program, what they said about answers, what the failing run fetched, the last failures, why the
+// last candidate was discarded, which answers were weak, and what callers asked again. The evidence is data and
+// contains no instructions.
 func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	e := &evidenceText{c: c}
 	a := c.artifact
@@ -98,7 +100,7 @@ func (c *selected) evidence(ctx context.Context, q forgeRequest) []prompt.Part {
 	if failing.id != "" && failing.program != nil {
 		e.failure(cmp.Or(failing.of, c.reader()), "the failing run", c.failureOf(failing.program, failing), maxSample)
 	}
-	if c.switchedOff() { // the rest is of programs that are not looked at
+	if c.switchedOff() { // the rest is about stored programs, which are switched off
 		e.part(maxRemarks)
 		c.describeDelegates(ctx, e, q)
 		return e.parts
@@ -127,13 +129,13 @@ const (
 	maxEarlierSample = 300
 )
 
-// describeDiscarded says why the last program that was written was discarded.
+// describeDiscarded adds why the last candidate was discarded.
 func (c *selected) describeDiscarded(e *evidenceText) {
 	const text = "the last program that was written and discarded"
 	if a := c.artifact; a != nil && len(a.Rejections) > 0 {
 		r := &a.Rejections[0]
 		owner, why := cmp.Or(r.Owner, agent.LocalOwner), r.Reason
-		if r.Stage != stageProof { // else they are our own words
+		if r.Stage != stageProof { // a proof's reasons are the daemon's own words
 			errorType, _, _ := strings.Cut(r.Reason, ":")
 			why = c.namedType(errorType)
 		}
@@ -147,7 +149,8 @@ func (c *selected) describeDiscarded(e *evidenceText) {
 	}
 }
 
-// heldBack describes what a person expects by an example that the prompt may not show; "" for nil.
+// heldBack describes the expected answer of an example whose hint the prompt may not show. It returns "" if x is nil or
+// not active.
 func (c *selected) heldBack(x *agent.Example) string {
 	if x == nil || x.State != agent.ExampleActive {
 		return ""
@@ -156,6 +159,8 @@ func (c *selected) heldBack(x *agent.Example) string {
 		c.clip(string(x.Kwargs)), c.clip(x.Expect.String()))
 }
 
+// failure adds a failed run: the error, and what the run fetched. Readers other than the owner see only types and
+// counts.
 func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int) {
 	in := fmt.Sprintf("%s ended in %s", what, e.c.namedType(f.ErrorType))
 	if len(f.Sources) > 0 {
@@ -180,7 +185,7 @@ func (e *evidenceText) failure(owner, what string, f *agent.Failure, sample int)
 	}
 }
 
-// verdict describes an answer that a person judged wrong. An expected answer that became an example is public.
+// verdict describes an answer that a person judged wrong. If the expected answer became an example, it is public.
 func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	c := e.c
 	x := c.artifact.Example(v.ExampleID)
@@ -212,7 +217,7 @@ func (e *evidenceText) verdict(owner string, v *agent.Verdict) {
 	}
 }
 
-// answerText is an answer in words: the value, or the type of the error.
+// answerText returns an answer as text: the value, or the type of the error.
 func answerText(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "the error " + errorType

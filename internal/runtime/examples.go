@@ -17,30 +17,31 @@ import (
 
 // Results of an example.
 const (
-	ExamplePassed  = "passed"
-	ExampleFailed  = "failed"
-	ExampleSkipped = "skipped" // it cannot show anything now: an outage, or it asks for something that was not recorded
+	ExamplePassed = "passed"
+	ExampleFailed = "failed"
+	// the run proves nothing: a source was down, or the program asked for something that was not recorded
+	ExampleSkipped = "skipped"
 )
 
-// ExampleResult is how a program answered an example.
+// ExampleResult is a program's answer to an example.
 type ExampleResult struct {
 	ID         string          `json:"id"`
 	Result     string          `json:"result"`
-	Got        json.RawMessage `json:"got"`        // null with an error
-	ErrorType  string          `json:"error_type"` // "" with a value
+	Got        json.RawMessage `json:"got"`        // null after an error
+	ErrorType  string          `json:"error_type"` // "" after a value
 	DurationMs float64         `json:"duration_ms"`
 
-	attempt *judged // nil when it was not run
+	attempt *judged // nil if it was not run
 }
 
-// exampleRun is how examples are run.
+// exampleRun holds the conditions of a run on examples.
 type exampleRun struct {
-	adaptive bool // a source has just changed: what was fetched before shows nothing
-	denied   bool // live fetches are denied: nobody has approved the program yet
+	adaptive bool // a source has just changed, so recorded fetches prove nothing
+	denied   bool // live fetches are denied: no person has approved the program yet
 	guard    *manifestGuard
 }
 
-// runExample runs the generation on the example and compares.
+// runExample runs the generation on the example and compares the answer with the expected one.
 func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent.Example,
 	how exampleRun) ExampleResult {
 	began := c.r.o.Now()
@@ -69,7 +70,7 @@ func (c *selected) runExample(ctx context.Context, g *agent.Generation, x *agent
 	return r
 }
 
-// outdated reports whether the example rests on what was recorded from a source that has changed since.
+// outdated reports whether the example rests on recordings of a source that has changed since.
 func (c *selected) outdated(x *agent.Example, adaptive bool) bool {
 	if x.Effects == nil {
 		return false
@@ -81,8 +82,8 @@ func (c *selected) outdated(x *agent.Example, adaptive bool) bool {
 	return adaptive && len(sources) > 0 || c.artifact.DriftedSince(sources, x.Recorded())
 }
 
-// skips reports whether a run shows nothing of the program: it asked for effects that were not recorded, or, live, an
-// external source failed or an effect was denied.
+// skips reports whether a run proves nothing about the program: it asked for effects that were not recorded or, in a
+// live run, an external source failed or an effect was denied.
 func skips(a *judged, live bool) bool {
 	if diverged(&a.result) {
 		return true
@@ -116,9 +117,9 @@ func Meets(o agent.Outcome, x *agent.Example) bool {
 	}
 }
 
-// proveExamples holds the candidate to every active example, and to every answer that a person called wrong without
-// saying what is right: the same answer again is wrong again, and so is none. The first that breaks goes back to the
-// model.
+// proveExamples runs the candidate on every active example, and on every input whose answer a person judged wrong
+// without giving the right one. For the latter, the same answer fails again, and so does a failed run. It returns the
+// first attempt that breaks, or an interrupted one; nil means that all hold.
 func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive bool) *judged {
 	how := exampleRun{adaptive: adaptive, denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil,
 		guard: c.guardOf(cand)}
@@ -138,7 +139,7 @@ func (c *selected) proveExamples(ctx context.Context, cand *candidate, adaptive 
 	return c.proveWrongs(ctx, cand, how)
 }
 
-// proveWrongs holds the candidate to the answers that people called wrong without saying what is right.
+// proveWrongs runs the candidate on the inputs whose answers people judged wrong without giving the right one.
 func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how exampleRun) *judged {
 	for i, v := range c.artifact.UnexplainedWrongs() {
 		x := agent.Example{ID: "w" + strconv.Itoa(i+1), CallID: v.CallID, SessionID: v.SessionID, Args: v.Args,
@@ -154,7 +155,7 @@ func (c *selected) proveWrongs(ctx context.Context, cand *candidate, how example
 	return nil
 }
 
-// wrongAgain is the attempt that gives an answer which a person called wrong.
+// wrongAgain marks the attempt as one that gives an answer which a person judged wrong.
 func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	got := answerOf(a)
 	c.breaks(a)
@@ -167,7 +168,7 @@ func (c *selected) wrongAgain(a *judged, v *agent.Verdict) *judged {
 	return a
 }
 
-// answerOf is what an attempt answered, in words.
+// answerOf returns an attempt's answer as text: the value, or the error.
 func answerOf(a *judged) string {
 	if a.outcome.OK() {
 		return string(a.outcome.Value)
@@ -175,8 +176,8 @@ func answerOf(a *judged) string {
 	return a.outcome.ErrorType + ": " + a.outcome.ErrorMessage
 }
 
-// brokenExample is the attempt that broke an example, with what to say about it to the model only. What the program answers is its caller's, and where it
-// was replayed on what another's call fetched, that one's.
+// brokenExample marks the attempt as one that broke the example, with a hint for the model. The program's answer in the
+// hint belongs to the caller or, if the run replayed another owner's recording, to that owner.
 func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
 	input, want, got, note := fmt.Sprintf("for args %s kwargs %s the answer must be ", c.clip(string(rawArray(x.Args))),
 		c.clip(string(x.Kwargs))), c.clip(x.Expect.String()), answerOf(a), ""
@@ -190,13 +191,14 @@ func (c *opened) brokenExample(a *judged, x *agent.Example) *judged {
 	return a
 }
 
-// breaks makes of an attempt one that does not hold an example.
+// breaks gives an attempt the outcome of one that does not hold an example.
 func (c *opened) breaks(a *judged) {
 	a.outcome, a.class, a.broke = agent.Failed(agent.ErrExecution, "it does not hold an example that a person fixed"),
 		agent.ClassIntrinsic, prompt.BrokeExample
 }
 
-// examplesDigest identifies what candidates are held to, so that an adoption notices a change since the proof.
+// examplesDigest identifies the examples and verdicts that candidates are held to. An adoption compares digests to
+// detect changes since the proof. It returns "" if there are none.
 func examplesDigest(a *agent.Artifact) string {
 	active, wrongs := a.ActiveExamples(), a.UnexplainedWrongs()
 	if len(active)+len(wrongs) == 0 {

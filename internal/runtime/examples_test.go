@@ -44,8 +44,8 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// What examples and fixtures say of a program, without anything being kept. An example shows nothing while a source is
-// down or where the program asks for what was not recorded.
+// Results of examples and fixtures, without anything being kept. An example proves nothing while a source is down, or
+// if the program asks for something that was not recorded.
 func TestDryRuns(t *testing.T) {
 	t.Parallel()
 	by := func(q sandbox.Request) string { return strings.Trim(string(rawArray(q.Args)), "[]") }

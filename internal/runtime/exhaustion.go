@@ -6,25 +6,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// exhaustedMessage is what a client gets for a call whose recoveries were used up: words of
-// our own, that hold nothing of a program and nothing of other calls.
+// exhaustedMessage is what a client gets for a call that used up its retries. It is fixed, so it reveals nothing about
+// a program or about other calls.
 const exhaustedMessage = "This request couldn't be completed after multiple attempts."
 
-// Boundaries that normalise, as metadata names them.
+// Boundaries that normalise outcomes, as metadata names them.
 const (
 	guardrailBoundary = "guardrail_exhaustion_boundary_v1"
 	outcomeBoundary   = "outcome_exhaustion_boundary_v1"
 	executionBoundary = "execution_exhaustion_boundary_v1"
 )
 
-// exhausted is the outcome, as its caller gets it, of a call that has no retries left in the attempt's stage. A program
-// that calls another gets the original error, so that it can react. A client learns that it did not work, in the same
-// words whatever happened; what happened stands beside, in the metadata and in the log.
+// exhausted returns the outcome, as its caller gets it, of a call that has no retries left in the attempt's stage. A
+// program that calls another one gets the original error, so that it can react. A client gets the same message whatever
+// happened. The details are in the metadata and in the log.
 //
-// The type stays what the evidence says: a contract that was broken is a contract_violation with all that the contract's
-// check found, an invalid_code or a panic what it is. Two ends have a type of their own, for what ended them is
-// no client's business: programs that the gate's policy refused, and programs that answered earlier calls otherwise than
-// their predecessor.
+// The error type follows the evidence: a broken contract stays a contract_violation with all findings of the contract's
+// check, and an invalid_code or a panic stays as it is. Two cases get a type of their own, because their causes do not
+// concern clients: programs that the gate's policy refused, and programs that answered earlier calls differently from
+// their predecessors.
 func (rec *recovery) exhausted(a judged) agent.Outcome {
 	o := a.outcome
 	if rec.depth > 0 || !policyBreach(o.ErrorType) && !rec.recovered() {
@@ -55,7 +55,7 @@ func (rec *recovery) exhausted(a judged) agent.Outcome {
 	return public
 }
 
-// lastMessage is what the last failure said, also where the client got the words of exhausted instead.
+// lastMessage returns the message of the last failure, even if the client got exhaustedMessage instead.
 func lastMessage(o agent.Outcome) string {
 	if raw, said := o.Metadata["raw_error_message"].(string); said {
 		return raw
@@ -69,12 +69,12 @@ func (rec *recovery) recovered() bool {
 	return t.repairAttempted || t.guardrails+t.executionRepairs+t.outcomeRepairs > 0 || len(t.failures) > 1
 }
 
-// policyBreach reports whether the gate refused a program for what it wanted to do, not for being no Go.
+// policyBreach reports whether the gate refused a program for what it tries to do, rather than for not being valid Go.
 func policyBreach(errorType string) bool {
 	return errorType == agent.ErrToolRegistry || errorType == agent.ErrDependencyPolicy
 }
 
-// guardrailSubtype says which of the gate's rules a program broke.
+// guardrailSubtype names the gate's rule that a program broke.
 func guardrailSubtype(errorType string) string {
 	switch errorType {
 	case agent.ErrDependencyPolicy:

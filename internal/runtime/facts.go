@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Reasons of a program's cacheability.
+// Reasons why a program is or is not cacheable.
 const (
 	cacheDispatch   = "dynamic_dispatch_method"
 	cacheBaked      = "input_baked_code"
@@ -21,14 +21,14 @@ const (
 	maxFactsEncoded = 64 << 10
 )
 
-// cacheability reports whether the program may answer another call than the one it was written for, and why. A
-// program with this call's arguments in its text, or one that does not look at them, would give a different question
-// the old answer.
+// cacheability reports whether the program may answer calls other than the one it was written for, and why. A program
+// that has this call's arguments in its text, or that does not read them, would give a different question the old
+// answer.
 func (c *selected) cacheability(f *report.Facts, takes *agent.Interface) (bool, string) {
 	switch {
 	case c.dispatch():
 		return false, cacheDispatch
-	case !c.hasArgs() || f.UsesArgs || takes.Binds(): // one that declares to take none gets none
+	case !c.hasArgs() || f.UsesArgs || takes.Binds(): // a program that declares no parameters gets no arguments
 	case baked(f.Literals, c.args, c.kwargs):
 		return false, cacheBaked
 	default:
@@ -39,9 +39,11 @@ func (c *selected) cacheability(f *report.Facts, takes *agent.Interface) (bool, 
 	}
 	return true, CacheStable
 }
+
+// dispatch reports whether the method is one whose program is written anew for each call.
 func (c *opened) dispatch() bool { return slices.Contains(c.policy.DispatchMethods, c.method) }
 
-// baked reports whether a scalar of the arguments stands in the code as a literal.
+// baked reports whether a scalar argument appears in the code as a literal.
 func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bool {
 	all := make(map[any]bool, len(literals))
 	for _, l := range literals {
@@ -51,12 +53,14 @@ func baked(literals []string, args []json.RawMessage, kwargs json.RawMessage) bo
 		bakedValue(all, kwargs, 0)
 }
 
-// scalar returns what the JSON of a text or a number says: one value has many spellings.
+// scalar decodes the JSON of a string or a number, because one value has several spellings. It returns nil for invalid
+// JSON.
 func scalar(raw json.RawMessage) (v any) {
-	_ = json.Unmarshal(raw, &v) // what is not read equals nothing
+	_ = json.Unmarshal(raw, &v) // an undecodable value equals no literal
 	return v
 }
 
+// bakedValue searches nested arrays and objects down to a fixed depth.
 func bakedValue(literals map[any]bool, raw json.RawMessage, depth int) bool {
 	const deepest = 4
 	switch kind := agent.Kind(raw); {
@@ -66,7 +70,7 @@ func bakedValue(literals map[any]bool, raw json.RawMessage, depth int) bool {
 		return false
 	case kind == "array":
 		var items []json.RawMessage
-		_ = json.Unmarshal(raw, &items) // checked when the request came in
+		_ = json.Unmarshal(raw, &items) // cannot fail: checked when the request came in
 		return slices.ContainsFunc(items, func(v json.RawMessage) bool { return bakedValue(literals, v, depth+1) })
 	case kind == "object":
 		var fields map[string]json.RawMessage
@@ -80,15 +84,15 @@ func bakedValue(literals map[any]bool, raw json.RawMessage, depth int) bool {
 	return false
 }
 
-// EncodeFacts returns the facts as generations store them; nil when they are too large to keep.
-// They say, too, which declared parameters are none of the program's.
+// EncodeFacts returns the facts as generations store them, or nil if they are too large. unread lists the declared
+// parameters that were left out because the program does not read them.
 func EncodeFacts(f *report.Facts, unread ...string) json.RawMessage {
 	own := *f
 	own.Fixes = slices.Clip(own.Fixes)
 	for _, name := range unread {
 		own.Fixes = append(own.Fixes, "parameter "+name+" left out: the program does not read it")
 	}
-	own.Interface = "" // the generation has it
+	own.Interface = "" // stored in the generation's own field
 	raw, err := json.Marshal(own)
 	if err != nil || len(raw) > maxFactsEncoded {
 		return nil
@@ -96,12 +100,13 @@ func EncodeFacts(f *report.Facts, unread ...string) json.RawMessage {
 	return raw
 }
 
-// factsCache keeps the decoded facts of generations by checksum. The zero value is ready.
+// factsCache caches the decoded facts of generations by checksum. The zero value is ready.
 type factsCache struct {
 	mu  sync.RWMutex
 	all map[string]*report.Facts // guarded by mu
 }
 
+// of returns the generation's facts. They are shared and must not be modified.
 func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	const most = 4096
 	c.mu.RLock()
@@ -112,7 +117,7 @@ func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	}
 	f = &report.Facts{}
 	if len(g.Facts) == 0 || json.Unmarshal(g.Facts, f) != nil {
-		f.UsesArgs = true // nothing is known: assume the best, the program has served
+		f.UsesArgs = true // nothing is known: assume the best, since the program has served
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +128,8 @@ func (c *factsCache) of(g *agent.Generation) *report.Facts {
 	return f
 }
 
-// engineOf returns what ran a program, go, ssa or yaegi, and its tier; "" for both where it is not known. The runner, which says so, is not
-// to be trusted with more than a choice between them.
+// engineOf returns what ran a program (go, ssa or yaegi) and its tier, or "" for both if that is unknown. The runner
+// reports it and is not trusted, so only these names are accepted.
 func engineOf(f *report.Facts) (engine, tier string) {
 	if f == nil {
 		return "", ""
@@ -138,11 +143,11 @@ func engineOf(f *report.Facts) (engine, tier string) {
 	return "", ""
 }
 
-// ignoresArgs reports whether the generation's program does not look at its arguments, as one written for a single call
-// does not. What a person wrote is as they want it, and one that declares to take none gets none.
+// ignoresArgs reports whether the generation's program does not read its arguments, as if it were written for a single
+// call. Programs that a person wrote are exempt, as are programs that declare no parameters.
 func (r *Runtime) ignoresArgs(g *agent.Generation) bool {
 	return g.Model != ModelOperator && !g.Interface.Binds() && !r.facts.of(g).UsesArgs
 }
 
-// ModelOperator stands for a model's name in generations that a person put in.
+// ModelOperator replaces the model's name in generations that a person stored.
 const ModelOperator = "operator"

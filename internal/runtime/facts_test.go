@@ -179,8 +179,8 @@ func TestChangedSources(t *testing.T) {
 	}
 }
 
-// Behind honest errors drift shows in a row of them, on data of another shape; on data of the shape of always it never shows, but in what the
-// program cannot read.
+// Drift behind honest errors shows only in a row of them, on data of another shape. On data of the usual shape it shows
+// only if the program cannot read the data.
 func TestDriftAfter(t *testing.T) {
 	t.Parallel()
 	e := Evidence{Authored: true, ErrorType: "none", Answered: true, Shapes: map[string]string{"a": "x"},
@@ -226,7 +226,7 @@ func TestKeepsShape(t *testing.T) {
 	}
 }
 
-// An empty list does not make what is known of its elements forgotten, and shapes of another owner's call are not mixed with one's own.
+// An empty list does not erase the known shape of its elements, and shapes from another owner's call are not mixed in.
 func TestFullerShapeStays(t *testing.T) {
 	t.Parallel()
 	note := func(body string) sandbox.Fetch {

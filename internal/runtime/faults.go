@@ -6,16 +6,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// maxRepeated bounds, for each of refusing and running, the programs of a call that are asked for after a program that failed as the one before it. Such a
-// failure teaches nothing, so that it uses no budget; and no more is to be had of a model that repeats itself.
+// maxRepeated bounds the programs of a call that are requested after a program that failed like the one before it.
+// Refusals and runs each have this bound. Such a failure does not use a retry, because it carries no new information. A
+// model that repeats itself is not asked further.
 const maxRepeated = 1
 
-// faults are the lines of failures, without their places in the text.
+// faults is a set of failure lines, without their positions in the program's text.
 type faults map[string]bool
 
+// placeOfFault matches positions in error messages. The same fault moves to another line in the next program.
 var placeOfFault = lazy.Regexp(`\(?program\.go:\d+(:\d+)?\)?:? ?|\(also in line [\d, ]+\)`)
 
-// add notes a failure's lines, and reports whether one is new.
+// add adds a failure's lines and reports whether one of them is new.
 func (f *faults) add(message string) bool {
 	fresh := false
 	for line := range strings.Lines(placeOfFault().ReplaceAllString(message, "")) {
@@ -29,7 +31,7 @@ func (f *faults) add(message string) bool {
 	return fresh
 }
 
-// repeats reports whether another program than before has failed as that one did.
+// repeats reports whether a different program failed in the same way as the one before it.
 func (j *judged) repeats(before failing) bool {
 	was := before.attempt
 	if was.id == "" || was.stage != j.stage || was.outcome.ErrorType != j.outcome.ErrorType || j.program == nil ||

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// fixTerms is what the gate needs to know of a program in order to repair it.
+// fixTerms returns what the gate needs to know about a program in order to fix it.
 func (w *writer) fixTerms(d agent.Declaration) report.Terms {
 	t := report.Terms{Method: w.method, Null: aboutNull(string(d.Returns))}
 	if k := w.terms.contract; k != nil {
@@ -31,12 +31,13 @@ var (
 	empty  = lazy.Regexp(`(?i)\bempty\b`)
 )
 
-// aboutNull reports whether a text says that a method may answer with null: by that word, or by none or nothing, which an empty list is not called.
+// aboutNull reports whether a text states that a method may answer null. It looks for that word, and for none or
+// nothing unless the text is about something empty, such as an empty list.
 func aboutNull(text string) bool {
 	return null().MatchString(text) || absent().MatchString(text) && !empty().MatchString(text)
 }
 
-// required are the members that a schema requires of an object.
+// required returns the members that a schema requires of an object.
 func required(schema json.RawMessage) []string {
 	var s struct {
 		Required []string `json:"required"`
@@ -47,7 +48,7 @@ func required(schema json.RawMessage) []string {
 	return s.Required
 }
 
-// returnedType is the one JSON type that a schema lets through; "" for another schema.
+// returnedType returns the only JSON type that a schema allows, or "" if there is not exactly one.
 func returnedType(schema json.RawMessage) string {
 	var s struct {
 		Type json.RawMessage `json:"type"`

@@ -12,45 +12,47 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A candidate is a program that a model wrote for one call or for several that waited together. It compiled.
+// A candidate is a program that a model wrote for one call, or for several that waited together. It has compiled.
 type candidate struct {
-	generation  agent.Generation // without an ID: that comes with adoption
+	generation  agent.Generation // without an ID, which the adoption assigns
 	predecessor *agent.Generation
-	leader      string          // the call that asked for it
-	existing    *agent.Artifact // instead of all this, when another call had stored one meanwhile
+	leader      string          // ID of the call that requested it
+	existing    *agent.Artifact // set if another call stored a program meanwhile; then the other fields are unset
 	proof       proof
-	reach       *reach // of its predecessor, beyond which a person is asked; nil: nobody is
-	keeps       bool   // the model says that the predecessor does what the method is for now: there is no new program
-	keptAt      time.Time
-	shared      bool   // with other replicas
-	withdraw    func() // stops showing it to them; nil where this one does not
+	// reach of its predecessor, which a person must approve it to exceed; nil if no approval is needed
+	reach *reach
+	// the model judged that the predecessor still serves the method's changed purpose: there is no new program
+	keeps    bool
+	keptAt   time.Time
+	shared   bool   // shared with other replicas
+	withdraw func() // stops offering it to them; nil if this replica does not offer it
 
-	unallowed atomic.Bool // a run failed for want of a person's approval
-	// it said that the task is another tool's, which is the answer: no other program is asked for because of it
+	unallowed atomic.Bool // a run failed because a person's approval was missing
+	// it reported that the task belongs to another tool. That is the answer, so no other program is requested
 	answers atomic.Bool
-	// what of its reach a person has to approve before it serves; nil for nothing
+	// the part of its reach that a person must approve before it serves; nil if nothing
 	beyond atomic.Pointer[agent.Effects]
 
 	mu      sync.Mutex
-	adopted string      // the ID of the generation it became; guarded by mu
-	cost    agent.Usage // of the earlier call that requested the candidate and did not adopt it; guarded by mu
+	adopted string      // ID of the generation it became; guarded by mu
+	cost    agent.Usage // usage of the earlier call that requested the candidate without adopting it; guarded by mu
 }
 
-// charge adds the usage of a call that requested the candidate and does not adopt it.
+// charge adds the usage of a call that requested the candidate without adopting it.
 func (c *candidate) charge(u agent.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cost.Add(u)
 }
 
-// A meter counts what the requests of a flight have cost so far. One that was sent counts before it is answered: the call
-// that started the flight may end before it.
+// A meter counts what the requests of a flight have cost so far. A request counts as soon as it is sent, because the
+// call that started the flight may end before the answer arrives.
 type meter struct {
 	mu    sync.Mutex
 	usage agent.Usage // guarded by mu
 }
 
-// sent counts a request; the returned function puts what it cost in its place.
+// sent counts a request. The returned function replaces the count with the request's actual usage.
 func (m *meter) sent() (answered func(agent.Usage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,35 +71,37 @@ func (m *meter) read() agent.Usage {
 	return m.usage
 }
 
-// forgeResult is how a flight ended: a candidate, or why there is none.
+// forgeResult is the result of a flight: a candidate, or the reason why there is none.
 type forgeResult struct {
 	candidate  *candidate
-	failure    *agent.Outcome // set when there is no candidate
+	failure    *agent.Outcome // set if there is no candidate
 	class      agent.Class
-	attempts   []agent.AttemptFailure // programs that were refused meanwhile
+	attempts   []agent.AttemptFailure // programs that the gate refused before
 	last       string                 // checksum of the last refused program
 	usage      agent.Usage
-	requested  int // programs asked for
-	guardrails int // recoveries used
-	// programs that were asked for after another one with the same faults, for which no recovery was used
+	requested  int // programs requested
+	guardrails int // retries used
+	// programs requested after one with the same faults, which did not use a retry
 	repeated     int
-	built        time.Duration // of these, the wait for the compiler
-	gated        time.Duration // parsing, checking and compiling what was written
+	built        time.Duration // time spent waiting for the compiler; part of gated
+	gated        time.Duration // time spent parsing, checking and compiling
 	system, user string        // the last prompt
-	tools        []string      // roles of the known tools that it shows
-	foreign      bool          // another replica asked for the candidate
-	lost         bool          // another replica has taken over, so there is none
-	owner        string        // whose call asked
+	tools        []string      // roles of the known tools in the last prompt
+	foreign      bool          // another replica requested the candidate
+	lost         bool          // another replica has taken over, so there is no candidate
+	owner        string        // owner of the call that requested it
 }
 
-// What stands for texts that quote a program written for another owner's call, and for what a model server said of its request.
+// Replacements for texts that quote a program written for another owner's call, and for a model server's message about
+// that call's request.
 const (
 	refusedForAnother    = "a program that a call of another owner asked for was refused"
 	unansweredForAnother = "the request for a program, which a call of another owner made, was not answered"
 )
 
-// seenBy returns the result as a call that waited for it may keep it. What the gate says of a refused program quotes it, and so what the call
-// that asked was sent, and a model server may quote the request: another owner's call keeps the types of the errors only.
+// seenBy returns the result as a call that waited for it may record it. The gate's message quotes the refused program,
+// and with it the input of the call that requested it; a model server may quote the request. A call of another owner
+// therefore gets only the types of the errors.
 func (r forgeResult) seenBy(owner, callID string) forgeResult {
 	if r.owner == owner && !r.foreign {
 		return r
@@ -122,16 +126,17 @@ func (r forgeResult) seenBy(owner, callID string) forgeResult {
 	return r
 }
 
-// flights sees to it that calls which need the same program ask for it once. A flight ends for its waiters when the
-// candidate compiles, so that recursion cannot wait for itself; it stays joinable until the last of those who run the
-// candidate has finished, since until then it may not be stored yet. The zero value is ready.
+// flights lets calls that need the same program request it once. A flight ends for its waiters when the candidate
+// compiles, so recursion cannot wait for itself. It stays joinable until the last call that runs the candidate has
+// finished, because until then the candidate may not be stored. The zero value is ready.
 type flights struct {
-	under sync.WaitGroup // forges
+	under sync.WaitGroup // counts forges
 
 	mu  sync.Mutex
 	all map[string]*flight // guarded by mu
 }
 
+// A flight is one request for a program, shared by all calls that need it.
 type flight struct {
 	spent  meter
 	users  int // guarded by flights.mu
@@ -140,16 +145,16 @@ type flight struct {
 	cancel context.CancelCauseFunc
 }
 
-// underWay reports whether somebody uses a flight.
+// underWay reports whether any flight has a user.
 func (f *flights) underWay() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.all) > 0
 }
 
-// join finds the flight of that key or starts one with forge, in a goroutine of its own: a leader that is canceled
-// does not end it for the others. leave must be called when the result is not needed any more; when the last user
-// leaves a flight that is still under way, its context ends.
+// join finds the flight of that key, or starts one that runs forge in its own goroutine: canceling the leader must not
+// end the flight for the others. leave must be called once the result is not needed any more. When the last user
+// leaves, the flight's context ends.
 func (f *flights) join(life context.Context, key string, forge func(context.Context,
 	*meter) forgeResult) (fl *flight, leader bool, leave func()) {
 	f.mu.Lock()
@@ -159,6 +164,8 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 	}
 	fl = f.all[key]
 	if fl == nil {
+		// The flight's context is the Runtime's, not the leader's: joined calls must get their result even if the
+		// leader is canceled.
 		ctx, cancel := context.WithCancelCause(store.Patient(life))
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
 		f.all[key] = fl
@@ -173,13 +180,14 @@ func (f *flights) join(life context.Context, key string, forge func(context.Cont
 	return fl, leader, sync.OnceFunc(func() { f.leave(key, fl) })
 }
 
+// leave removes a user. The last one also withdraws the candidate, outside the lock, because that writes to the store.
 func (f *flights) leave(key string, fl *flight) {
 	if f.left(key, fl) {
 		fl.withdraw()
 	}
 }
 
-// left counts a user of the flight less, and reports whether it was the last.
+// left removes a user from the flight and reports whether it was the last.
 func (f *flights) left(key string, fl *flight) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,20 +201,20 @@ func (f *flights) left(key string, fl *flight) bool {
 	return true
 }
 
-// withdraw stops showing the flight's candidate to other replicas. It is stored by now, or will not be: who asks for a program from now on
-// wants another one.
+// withdraw stops offering the flight's candidate to other replicas. By now the candidate is stored, or will not be: a
+// later request wants another program.
 func (fl *flight) withdraw() {
 	select {
 	case <-fl.done:
 	default:
-		return // it has none yet
+		return // it has no candidate yet
 	}
 	if c := fl.result.candidate; c != nil && c.withdraw != nil {
 		c.withdraw()
 	}
 }
 
-// wait returns the flight's result, or false when ctx ends first.
+// wait returns the flight's result, or false if ctx ends first.
 func (fl *flight) wait(ctx context.Context) (forgeResult, bool) {
 	select {
 	case <-fl.done:

@@ -9,32 +9,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxFollowed bounds the calls that wait for readers of the event feed. Beyond it readers catch up from the store.
+// maxFollowed bounds the calls queued for the readers of the event feed. Above it, readers catch up from the store.
 const maxFollowed = 4096
 
-// followSpending is how long after a call that asked the model the account of what was spent is read, with what other calls spend until then.
+// followSpending is the delay between a call that asked the model and reading the spending account. One read covers all
+// calls within the delay.
 const followSpending = 500 * time.Millisecond
 
-// follower follows what the store reports: calls that are committed, by this process or by another that shares the store, and policies that
-// others put into force, what people's operations and corrections make of artifacts, and what calls spend. The order is that of the log.
+// follower applies what the store reports, in the order of the log: committed calls of this process and of others that
+// share the store, policies that others put into force, operations and corrections on artifacts, and spending.
 type follower struct {
 	r    *Runtime
-	wake chan struct{} // holds one
+	wake chan struct{} // capacity 1
 	done chan struct{}
 
 	mu     sync.Mutex
-	policy bool           // it changed; guarded by mu, as below
+	policy bool           // the policy changed; guarded by mu, as are the fields below
 	spent  bool           // a call asked the model
-	calls  []store.Change // committed, for readers of the event feed
-	busy   bool           // calls are being announced that came before these
+	calls  []store.Change // committed calls for the readers of the event feed
+	busy   bool           // earlier calls are being announced
 }
 
-// follow starts to follow the store, until the returned function is called. Where the store is shared it is followed all the time, else
-// while the event feed has readers.
+// follow starts following the store until the returned function is called, which waits for the follower's goroutine. A
+// shared store is followed all the time, an unshared one only while the event feed has readers.
 func (r *Runtime) follow() (stop func(), err error) {
-	// it may have changed since it was read
+	// the policy may have changed since New read it
 	f := &follower{r: r, wake: make(chan struct{}, 1), done: make(chan struct{}), policy: r.o.Shared}
-	// Before the store may wake it: there is room for one, and nobody takes it yet.
+	// Fill wake before Watch, while there is surely room: run then starts with a check of the policy.
 	f.wake <- struct{}{}
 	end, err := r.o.Store.Watch("", f.note)
 	if err != nil {
@@ -49,7 +50,7 @@ func (r *Runtime) follow() (stop func(), err error) {
 	}, nil
 }
 
-// note is called by the store.
+// note receives a change from the store. It does not block.
 func (f *follower) note(c store.Change) {
 	if c.Namespace != f.r.o.Namespace && c.Kind != store.ChangedUnseen {
 		return
@@ -57,13 +58,14 @@ func (f *follower) note(c store.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	// Changes were lost: assume that everything changed.
 	case c.Kind == store.ChangedUnseen:
 		f.policy = true
 		f.r.feed.Lose()
 		f.r.backoffs.clearAll()
 	case c.Kind == store.ChangedPolicy:
 		f.policy = true
-	case c.Kind == store.ChangedArtifact && c.Operated: // the failures of calls that did not see it
+	case c.Kind == store.ChangedArtifact && c.Operated: // forget the failures of calls that did not see the operation
 		f.r.backoffs.clearBefore(methodKey{c.Role, c.Method}, c.Revision)
 		return
 	case c.Kind == store.ChangedCall && f.called(c):
@@ -72,11 +74,11 @@ func (f *follower) note(c store.Change) {
 	}
 	select {
 	case f.wake <- struct{}{}:
-	default: // it is awake
+	default: // it is awake already
 	}
 }
 
-// called notes a call, and reports whether there is something to do for it. The caller holds mu.
+// called records a call and reports whether it needs the follower's goroutine. The caller holds mu.
 func (f *follower) called(c store.Change) bool {
 	spent := f.r.o.Shared && c.Log != nil && c.Log.Usage.ModelRequests > 0
 	f.spent = f.spent || spent
@@ -84,6 +86,7 @@ func (f *follower) called(c store.Change) bool {
 		f.calls = append(f.calls, c)
 		return true
 	}
+	// The feed's position must not overtake calls that are queued or being announced.
 	if len(f.calls) == 0 && !f.busy {
 		f.r.feed.Passed(c.CallID)
 	}
@@ -91,9 +94,10 @@ func (f *follower) called(c store.Change) bool {
 	return spent
 }
 
+// run works off what note recorded, until ctx ends.
 func (f *follower) run(ctx context.Context) {
 	defer close(f.done)
-	var account <-chan time.Time // when it is read; nil where nothing was spent since
+	var account <-chan time.Time // fires when the account is due; nil if nothing was spent since the last read
 	for {
 		select {
 		case <-f.wake:
@@ -123,7 +127,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// again has the policy read once more.
+// again schedules another read of the policy.
 func (f *follower) again() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,10 +140,10 @@ func (f *follower) again() {
 	})
 }
 
-// announce shows calls to the readers of the event feed, once they are durable.
+// announce shows calls to the readers of the event feed once they are durable.
 func (f *follower) announce(ctx context.Context, calls []store.Change) {
 	if err := f.r.o.Store.Settled(); err != nil {
-		f.r.feed.Lose() // readers see what is kept when they catch up
+		f.r.feed.Lose() // readers catch up from the store, and see what was kept
 		return
 	}
 	for _, c := range calls {
@@ -155,7 +159,7 @@ func (f *follower) announce(ctx context.Context, calls []store.Change) {
 	}
 }
 
-// followPolicy puts the stored policy into force, unless it is.
+// followPolicy puts the stored policy into force if it differs from the current one.
 func (r *Runtime) followPolicy(ctx context.Context) error {
 	r.policyMu.Lock()
 	defer r.policyMu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A person's operation at one replica ends the delay after failures at the others, but not a delay of calls that saw what it did, however late they
-// learn of it.
+// A person's operation on one replica ends the delay after failures on the others, but not the delay of calls that saw
+// the operation's result, however late the replica learns of it.
 func TestOperationsElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"boom": runtimetest.Breaks(agent.ErrExecution,
@@ -84,7 +84,8 @@ func TestCorrectionsElsewhere(t *testing.T) {
 	})
 }
 
-// What calls at one replica cost is known at the others soon, though these ask no model: they warn of the cap, too.
+// The spending of calls on one replica is soon known on the others, even if they do not ask a model: they also warn of
+// the cap.
 func TestSpendingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Options{})

@@ -10,16 +10,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// failing describes the program that the model is to repair.
+// failing describes the program that the model is asked to repair.
 type failing struct {
 	code, checksum string
 	class          string       // intrinsic, adaptive, stale, degraded
-	reason         string       // of the trigger: an error type or a selection's reason
-	message        prompt.Quote // zero: what the attempt ended in
-	attempt        judged       // zero when nothing ran
+	reason         string       // from the trigger: an error type, or a selection's reason
+	message        prompt.Quote // zero means the attempt's error
+	attempt        judged       // zero if nothing ran
 }
 
-// failure is what the prompt says of the failure.
+// failure returns the prompt's description of the failure.
 func (c *opened) failure(f *failing) []prompt.Quote {
 	message := f.message
 	if message == (prompt.Quote{}) {
@@ -32,17 +32,18 @@ func (c *opened) failure(f *failing) []prompt.Quote {
 type forgeRequest struct {
 	kind        string // provider.KindForge or KindRepair
 	trigger     string
-	basis       failing           // of a repair
-	predecessor *agent.Generation // what the program would replace; nil for the first one
+	basis       failing           // the program to repair
+	predecessor *agent.Generation // the program that would be replaced; nil for the first program
 	alone       bool              // not shared with other calls
-	recheck     bool              // predecessor is shown: a person has changed what the method is for since it was made
+	// the predecessor is shown, because a person changed the method's purpose since it was made
+	recheck bool
 }
 
-// budgetExhausted is the trigger of a program that replaces one which was repaired often enough.
+// budgetExhausted is the trigger of a program that replaces one whose repair budget is used up.
 const budgetExhausted = "regenerate:budget_exhausted"
 
-// forgeTrigger names why a new program is forged. A generation that would have been repaired first, had its budget not
-// been used up, gets a trigger of its own.
+// forgeTrigger names why a new program is forged. A generation that would be repaired if its repair budget were not
+// used up has its own trigger.
 func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	switch {
 	case a == nil || len(a.Generations) == 0:
@@ -57,7 +58,7 @@ func forgeTrigger(a *agent.Artifact, p *agent.Policy, reason string) string {
 	return "regenerate:" + reason
 }
 
-// repair has the generation repaired. When the repair fails, the same call goes on to a new program.
+// repair requests a repair of the generation and runs it. If the repair fails, the same call forges a new program.
 func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failing) agent.Outcome {
 	cand, out := rec.obtain(ctx, forgeRequest{kind: provider.KindRepair, trigger: "repair:" + why.reason, basis: why,
 		predecessor: g})
@@ -83,9 +84,9 @@ func (rec *recovery) repair(ctx context.Context, g *agent.Generation, why failin
 	return rec.replace(ctx, g, "regenerate:repair_failed", j)
 }
 
-// adoptRepair keeps a successful repair. An authored error of a program that reproduced no fixture does not show that the
-// fault is repaired: then the predecessor stays, and the repair counts against the budget, which bounds the chain. An
-// outage or an interruption teaches nothing.
+// adoptRepair adopts a successful repair. If the program returned an authored error and reproduced no fixture, nothing
+// shows that the fault is repaired. In that case the predecessor stays, and the repair counts against the budget, which
+// bounds the chain. An outage or an interruption counts neither way.
 func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged) agent.Outcome {
 	o := rec.adoptOrDrop(ctx, cand, j)
 	if rec.adopting == nil && j.class == agent.ClassAuthored && !rec.reused {
@@ -94,8 +95,8 @@ func (rec *recovery) adoptRepair(ctx context.Context, cand *candidate, j judged)
 	return o
 }
 
-// noRepair goes on when no repaired program could be had. A failing provider or an interruption ends the call, since it
-// teaches nothing; refused programs are a failed repair.
+// noRepair continues after no repaired program could be obtained. A failing provider or an interruption ends the call,
+// because it proves nothing about the program. If the gate refused the programs, the repair has failed.
 func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why failing, out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
 		if why.attempt.id != "" && modelOut(out) {
@@ -110,13 +111,13 @@ func (rec *recovery) noRepair(ctx context.Context, g *agent.Generation, why fail
 	return rec.replace(ctx, g, "regenerate:repair_failed", why.attempt)
 }
 
-// rejected is a program that was forged to replace a generation and does not, and the attempt that showed why.
+// rejected is a program that was forged to replace a generation but was not adopted, with the attempt that showed why.
 type rejected struct {
 	trigger, checksum string
 	attempt           judged
 }
 
-// reject records the program at its artifact, where there is one.
+// reject records the program in its artifact, if there is one.
 func (rec *recovery) reject(r rejected, repairFailed bool) {
 	if rec.artifact == nil {
 		return
@@ -124,12 +125,13 @@ func (rec *recovery) reject(r rejected, repairFailed bool) {
 	change := agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started, RepairFailed: repairFailed,
 		Rejected: rec.rejection(r, rec.started)}
 	if policyBreach(r.attempt.outcome.ErrorType) && !rec.underSwitch() {
-		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates look at it
+		change.ErrorType = agent.ErrGuardrailExhausted // the promotion gates count it
 	}
 	rec.changes = append(rec.changes, change)
 }
 
-// rejection is what an artifact keeps of the program. Only models see the hint, and only in requests of the same owner's.
+// rejection returns what an artifact keeps of the program. Only models see the hint, and only in requests of the same
+// owner.
 func (c *opened) rejection(r rejected, at time.Time) *agent.Rejection {
 	o := r.attempt.outcome
 	return &agent.Rejection{At: at, CallID: c.id, Owner: agent.LoggedOwner(c.reader()), Trigger: r.trigger,
@@ -148,7 +150,7 @@ func (rec *recovery) replace(ctx context.Context, g *agent.Generation, trigger s
 	return rec.forge(ctx, g, trigger)
 }
 
-// forge has a model write a new program and runs it. A failing program is repaired within this call's budgets.
+// forge asks a model for a new program and runs it. A failing program is repaired within the call's retry budgets.
 func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, trigger string) agent.Outcome {
 	q := forgeRequest{kind: provider.KindForge, trigger: trigger, predecessor: predecessor, alone: rec.alone(),
 		recheck: rec.decision.Reason == ReasonPurposeChanged}
@@ -158,7 +160,7 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 		case cand == nil:
 			return rec.noProgram(trigger, out)
 		case cand.existing != nil:
-			rec.selected = rec.of(cand.existing) // this call may have arguments that the other one had not
+			rec.selected = rec.of(cand.existing) // select again: this call may have arguments that the other one lacked
 			return rec.follow(ctx)
 		}
 		j, answer := rec.tryForged(ctx, cand)
@@ -180,13 +182,14 @@ func (rec *recovery) forge(ctx context.Context, predecessor *agent.Generation, t
 	}
 }
 
-// tryForged returns the answer of what the model gave, where that serves, else the attempt that shows why it does not.
+// tryForged tries the model's reply. It returns the answer if the reply serves, otherwise the attempt that shows why it
+// does not.
 func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, answer *agent.Outcome) {
 	var o agent.Outcome
 	switch j = rec.tryKept(ctx, cand); {
 	case cand.keeps && j.id == "":
 		o = rec.keepProgram(ctx, cand)
-	case cand.keeps && j.served(): // it was interrupted
+	case cand.keeps && j.served(): // interrupted
 		o = rec.keep(j)
 	case cand.keeps:
 		return j, nil
@@ -203,7 +206,7 @@ func (rec *recovery) tryForged(ctx context.Context, cand *candidate) (j judged, 
 	return j, &o
 }
 
-// noProgram ends a call for which no program could be had.
+// noProgram ends a call for which no program could be obtained.
 func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome {
 	if rec.class != agent.ClassIntrinsic {
 		return *out
@@ -213,7 +216,7 @@ func (rec *recovery) noProgram(trigger string, out *agent.Outcome) agent.Outcome
 	return rec.exhausted(refused)
 }
 
-// countExhaustion adds to the artifact's scorecard that a value could not be repaired within the call.
+// countExhaustion records in the artifact's scorecard that a value could not be repaired within the call.
 func (rec *recovery) countExhaustion(stage string) {
 	if rec.artifact != nil && stage == stageOutcome && rec.policy.RepairEnabled && !rec.underSwitch() {
 		rec.changes = append(rec.changes, agent.ArtifactChange{Role: rec.role, MethodName: rec.method, At: rec.started,
@@ -221,8 +224,8 @@ func (rec *recovery) countExhaustion(stage string) {
 	}
 }
 
-// alone reports whether the program is for this call only: a switch demands a new one each time, or the method's
-// programs answer one question.
+// alone reports whether the program is for this call only: a switch demands a new program each time, or the method's
+// programs answer a single question each.
 func (s *selected) alone() bool {
 	switch s.decision.Reason {
 	case ReasonDispatch, ReasonNotCacheable:
@@ -231,15 +234,17 @@ func (s *selected) alone() bool {
 	return s.switchedOff() || s.dispatch()
 }
 
-// askedByPerson reports whether a person asked for another program: it may answer differently than its predecessor.
+// askedByPerson reports whether a person asked for another program. Such a program may answer differently from its
+// predecessor.
 func (rec *recovery) askedByPerson() bool { return rec.personAsked() }
 
+// personAsked reports whether a person requested the program, by a regeneration or by a verdict.
 func (s *selected) personAsked() bool {
 	return s.decision.Reason == ReasonRequested || s.decision.Reason == ReasonCorrection
 }
 
-// tryCandidate runs a candidate, once it has proved that it holds what people expect and answers as its predecessor did.
-// It returns no attempt when the candidate has to wait for a person's approval first.
+// tryCandidate proves the candidate against examples and fixtures, then runs it. It returns the failed proof instead of
+// a run if there is one, and a zero judged if the candidate must wait for a person's approval first.
 func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if broken := rec.prove(ctx, cand, rec.adaptive, rec.askedByPerson()); broken != nil {
 		return *broken
@@ -253,7 +258,8 @@ func (rec *recovery) tryCandidate(ctx context.Context, cand *candidate) judged {
 	if cand.wentBeyond(j.guard) {
 		return judged{}
 	}
-	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) { // it was written for this very call
+	// the program was written for this very call
+	if j.misnamed() && (!j.misfit || cand.generation.Trigger == widening) {
 		j.class, j.hint = agent.ClassIntrinsic, rec.mine(j.unread()+" to this program. The call gives them.")
 	}
 	return j

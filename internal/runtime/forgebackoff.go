@@ -4,22 +4,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// ForgetFailures lets the method be forged again at once: a person's operation on it is a new beginning. Where replicas share the store, the others learn of
-// the operation by the change feed.
+// ForgetFailures lets the method be forged again at once, because a person's operation on it is a new beginning. If
+// replicas share the store, the others learn of the operation from the change feed.
 func (r *Runtime) ForgetFailures(role, method string) {
 	r.backoffs.clearMethod(methodKey{role, method})
 }
 
+// backoffKey returns the key under which failures to forge for this call count.
 func (s *selected) backoffKey() backoffKey {
 	k := backoffKey{methodKey: methodKey{s.role, s.method}, checked: s.terms.checked}
-	// a failure delays no repair, and no program for what the method is for next
+	// with this key, a failure delays no repair, and no program for the method's next purpose
 	if s.decision.Reason == ReasonPurposeChanged {
 		k.words = s.terms.registeredWords()
 	}
 	return k
 }
 
-// backingOff returns the delay during which this call must not forge; false if there is none, or a held candidate may run.
+// backingOff returns the delay during which this call must not forge. It returns false if there is none, or if a held
+// candidate may run.
 func (s *selected) backingOff() (backoff, bool) {
 	if s.alone() {
 		return backoff{}, false
@@ -28,7 +30,8 @@ func (s *selected) backingOff() (backoff, bool) {
 	return wait, yes && wait.candidate == nil && !s.outwaits(wait)
 }
 
-// triedBefore is the outcome of a call during the delay after a failed forge. It reveals nothing about other callers' requests.
+// triedBefore returns the outcome of a call during the delay after a failed forge. It reveals nothing about other
+// callers' requests.
 func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	errorType := wait.errorType
 	if wait.owner != rec.reader() {
@@ -41,10 +44,14 @@ func (rec *recovery) triedBefore(wait backoff) agent.Outcome {
 	return o
 }
 
-// updateBackoff records how forging ended. A success clears earlier failures, a failure delays the next attempt. A candidate
-// that only gave an honest error is neither: it is held, not adopted, and runs in the calls of the delay; a first one that said that the
-// task is another tool's also in those after it. The first call that it answers with a value adopts it. The same applies to one whose source failed, which says nothing of it. One that needs a person's
-// approval is held until it has it.
+// updateBackoff records how forging ended, and returns the outcome unchanged. A success clears earlier failures; a
+// failure delays the next attempt.
+//
+// A candidate that only gave an honest error counts as neither. It is held instead of adopted and runs in the calls of
+// the delay; the first call that it answers with a value adopts it. A first candidate that reported that the task
+// belongs to another tool runs after the delay as well. A candidate whose source failed is held in the same way,
+// because the failure is not evidence against it. A candidate that needs a person's approval is held until it has the
+// approval.
 func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	forged := rec.trail.requested > 0 || len(rec.leaves) > 0
 	honest := rec.fresh != nil && (rec.class == agent.ClassAuthored || rec.last.unallowed)
@@ -61,7 +68,7 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 		rec.holdHonest(o)
 	case rec.fresh != nil && rec.class == agent.ClassExtrinsic && rec.adopting == nil && rec.fresh.generation.Cacheable:
 		rec.holdThrough(o)
-	// the program cannot answer other inputs, so each call forges
+	// no backoff: the program cannot answer other inputs, so each call forges
 	case honest && rec.fresh.predecessor == nil && rec.adopting == nil:
 	case honest, rec.class == agent.ClassIntrinsic, rec.class == agent.ClassAdaptive:
 		rec.forgeFailed(o, nil)
@@ -69,7 +76,8 @@ func (rec *recovery) updateBackoff(o agent.Outcome) agent.Outcome {
 	return o
 }
 
-// holdHonest holds a candidate that gave an honest error, which a person may allow or which may stand.
+// holdHonest holds a candidate that gave an honest error: a person may allow what it lacks, or the error may be the
+// right answer.
 func (rec *recovery) holdHonest(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
 	if rec.last.unallowed {
@@ -81,12 +89,13 @@ func (rec *recovery) holdHonest(o agent.Outcome) {
 	rec.forgeFailed(o, rec.fresh)
 }
 
+// pause delays the next attempt without counting a failure.
 func (rec *recovery) pause(last lapse) {
 	rec.r.backoffs.pause(rec.backoffKey(), last, rec.r.o.Now(), rec.policy.Backoff)
 }
 
-// clearBackoff forgets earlier failures. If the new program is a patch, it counts instead towards the row of patches. Of the calls
-// that share a program, the one that requested it counts it.
+// clearBackoff forgets earlier failures. If the new program is a patch, it counts towards the row of patches instead.
+// If calls share a program, only the call that requested it counts it.
 func (rec *recovery) clearBackoff() {
 	if !rec.patches() || rec.reused {
 		rec.r.backoffs.clear(rec.backoffKey())
@@ -96,7 +105,7 @@ func (rec *recovery) clearBackoff() {
 		return
 	}
 	failed := lapse{errorType: agent.ErrExecution, owner: rec.reader()}
-	if len(rec.trail.failures) > 0 { // the replaced program's own failure
+	if len(rec.trail.failures) > 0 { // the failure of the replaced program
 		failed.errorType = rec.trail.failures[0].ErrorType
 	}
 	lasted := rec.decision.Generation.SuccessCount >= agent.Window
@@ -111,17 +120,17 @@ func (rec *recovery) patches() bool {
 		d.Reason == ReasonUnproven)
 }
 
-// proven reports whether the candidate is adopted for more than an honest error. A first generation counts as proven, since it
-// has no predecessor to be worse than.
+// proven reports whether more than an honest error speaks for the candidate. A first generation counts as proven,
+// because it has no predecessor that it could be worse than.
 func (a *adoption) proven() bool {
 	return a.attempt.class != agent.ClassAuthored || a.attempt.passedOn || len(a.candidate.proof.kept) > 0 ||
 		a.candidate.predecessor == nil
 }
 
-// forgeFailed delays the next attempt at a program. If a person asked for the program, the artifact shows how it failed. The
-// candidate, if there is one, runs during the delay.
+// forgeFailed delays the next attempt. If a person asked for the program, the artifact records the failure. cand,
+// unless nil, runs during the delay.
 func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
-	// it is shown to the model of another call
+	// mask secrets: another call's model request may show it
 	o.ErrorMessage, o.Metadata = rec.mask(o.ErrorMessage), rec.maskData(o.Metadata)
 	until := rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, message: o.ErrorMessage,
 		owner: rec.reader()}, cand, rec.r.o.Now(), rec.policy.Backoff)
@@ -137,7 +146,8 @@ func (rec *recovery) forgeFailed(o agent.Outcome, cand *candidate) {
 		Correction: c})
 }
 
-// holdThrough has the calls of the delay run the candidate, whose source failed. Its failure is shown to nobody as that of a discarded program.
+// holdThrough lets the calls of the delay run the candidate, whose source failed. The message is left out, because the
+// failure must not be shown as that of a discarded program.
 func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.fresh.charge(rec.trail.usage)
 	rec.r.backoffs.failed(rec.backoffKey(), lapse{errorType: o.ErrorType, owner: rec.reader()}, rec.fresh,
@@ -145,8 +155,9 @@ func (rec *recovery) holdThrough(o agent.Outcome) {
 	rec.r.backoffs.saw(rec.backoffKey(), rec.artifact)
 }
 
-// heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, if it fits the request, no person has
-// changed what the method is for since, and its proof still holds; otherwise nil. A call gets it once.
+// heldCandidate returns the candidate that an earlier call left for the length of the delay, or as the answer, and nil
+// otherwise. The candidate must fit the request, the method's registered wording must not have changed, and its proof
+// must still hold. A call gets it once.
 func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	if q.alone || rec.reused {
 		return nil
@@ -161,6 +172,7 @@ func (rec *recovery) heldCandidate(q forgeRequest) *candidate {
 	return cand
 }
 
+// idOf returns the generation's ID, or "" for nil.
 func idOf(g *agent.Generation) string {
 	if g == nil {
 		return ""
@@ -168,7 +180,7 @@ func idOf(g *agent.Generation) string {
 	return g.ID
 }
 
-// holds reports whether the proof was passed and covers the artifact's current examples and fixtures.
+// holds reports whether the proof passed and covers the artifact's current examples and fixtures.
 func (p *proof) holds(predecessor *agent.Generation, now *agent.Artifact) bool {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/runtimetest"
 )
 
-// A call whose owner's places for long work are taken, and that ends meanwhile, is stored once one is given back: its answer is not lost.
+// A call that ends while all places for its owner's long work are taken is stored once a place is free: its answer is
+// not lost.
 func TestALongAnswerWaitsAndIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heavy := fair.NewHeavy[agent.Owner](1, 1000)

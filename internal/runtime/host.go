@@ -13,51 +13,51 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of what a program gets to see of its session and of the registry.
+// Bounds of what a program can see of its session and of the registry.
 const (
 	maxHistoryRecords = 10_000
 	maxHistoryBytes   = 8 << 20
-	maxHistoryLook    = 200_000 // records looked at for those, nested ones included
+	maxHistoryLook    = 200_000 // records scanned to find those, including nested ones
 	maxToolsShown     = 1000
-	maxToolsSeen      = 1000 // methods of others, for whether they are shown
+	maxToolsSeen      = 1000 // methods of other owners that are checked for visibility
 	maxToolsBytes     = 4 << 20
 )
 
 // host answers the host calls of one attempt's program.
 type host struct {
-	call     *opened // whose program it is
+	call     *opened // the call that the program runs for
 	attempt  string
-	program  *agent.Generation // nil where nobody's is run
-	recorded bool              // the run is a replay: nothing may happen
-	dry      bool              // nothing is kept: nested calls run what serves
-	denied   bool              // of a dry run: fetches are denied
-	refused  bool              // of a dry run: a nested call or a question to the model was denied
+	program  *agent.Generation // nil in replays and dry runs
+	recorded bool              // the run is a replay and has no effects
+	dry      bool              // nothing is kept: nested calls run the stored programs
+	denied   bool              // in a dry run: fetches are denied
+	refused  bool              // in a dry run: a nested call or a question to the model was denied
 	shapes   map[string]string // of nested values, by role.method
-	// failures that are not the program's fault, of nested calls and of the model, by error type
+	// failures of nested calls and of the model that are not the program's fault, by error type
 	failed   map[string]excused
 	authored map[string]bool // types of the errors that programs of nested calls authored
-	// a nested call did not fit what its program declares, by what this program wrote
+	// a nested call did not fit its program's interface, through this program's fault
 	miscalled bool
-	predicted agent.Usage                // what asking the model cost
+	predicted agent.Usage                // what its questions to the model cost
 	delegated map[string]*agent.Contract // by role
-	kept      int                        // contracts that delegations changed in the registry
+	kept      int                        // contracts in the registry that its delegations changed
 	warnings  []string
 
-	tools []string       // role.method of the calls that were made, each once
-	guard *manifestGuard // of the run; nil: nothing is enforced
+	tools []string       // role.method of the nested calls, each once
+	guard *manifestGuard // guard of the run; nil: nothing is enforced
 
-	modelFailed bool // the model gave no answer, or none that fits
-	modelFinal  bool // and will give none before a person has changed something
+	modelFailed bool // the model gave no valid answer
+	modelFinal  bool // and will give none until a person changes something
 	asked       int  // questions to the model
-	overasked   bool // one was refused: too many, or too large
-	noRoom      bool // what the program wanted to keep, or a call below it, had no room
+	overasked   bool // a question was refused: too many, or too large
+	noRoom      bool // a storage share had no room for something the program, or a call below it, wanted to keep
 
 	drafts []*files.Draft // files that the program makes
 
 	changes int64 // calls and delegations so far; each may change what a host call returns
 }
 
-// RecordedHost answers the host calls of a replay of a call of the session: reads are answered, nothing is changed.
+// RecordedHost returns a host for replaying a call of the session. It answers reads and changes nothing.
 func (r *Runtime) RecordedHost(s agent.Session) sandbox.Host {
 	return &host{call: &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: s}, recorded: true}
 }
@@ -89,8 +89,8 @@ func (h *host) Call(ctx context.Context, role, method string, args []json.RawMes
 	return o
 }
 
-// Refuse records a nested call that cannot be made because an argument has no JSON encoding: its record holds the other
-// arguments, and a text in the place of that one.
+// Refuse records a nested call that cannot be made because an argument has no JSON encoding. The record holds the other
+// arguments, and a text in place of that one.
 func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
 	reason string) agent.Outcome {
 	if h.recorded || h.dry {
@@ -104,7 +104,7 @@ func (h *host) Refuse(ctx context.Context, role, method string, args []json.RawM
 	return n.commitNested(n.refusal(agent.Failed(agent.ErrNonSerializable, reason)))
 }
 
-// Tools gives the registry as data: the best ranked tools that the call's owner may see and that fit the bounds.
+// Tools returns the registry as JSON: the best ranked tools that the call's owner may see, within the bounds.
 func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 	tools, err := h.call.r.store.RankTools(ctx, h.call.r.o.Now(), maxToolsShown)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 		if !shown {
 			continue
 		}
-		methods := append([]string{}, t.Methods...) // none is [], not null
+		methods := append([]string{}, t.Methods...) // an empty list is [], not null
 		raw, err := json.Marshal(info{t.Tool.Role, t.Tool.Purpose, objectOrNothing(t.Tool.Deliverable), methods,
 			t.Tool.UsageCount})
 		if err != nil {
@@ -138,7 +138,7 @@ func (h *host) Tools(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// objectOrNothing drops what the program's type for it could not hold.
+// objectOrNothing returns raw if it is an object, and nil otherwise: the program's type for it holds only objects.
 func objectOrNothing(raw json.RawMessage) json.RawMessage {
 	if agent.Kind(raw) != "object" {
 		return nil
@@ -146,7 +146,8 @@ func objectOrNothing(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// History gives records of the session, oldest first: a page by seq, or the newest that fit the bounds.
+// History returns records of the session as a JSON array, oldest first: a page by sequence number, or the newest within
+// the bounds.
 func (h *host) History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error) {
 	q := wholeHistory(all)
 	if page {
@@ -158,7 +159,7 @@ func (h *host) History(ctx context.Context, all, page bool, after, limit int) (j
 	return h.call.r.records(ctx, h.call.session.ID, q)
 }
 
-// Content gives a stored result, or nothing.
+// Content returns a stored result, or nil if there is none.
 func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error) {
 	v, err := h.call.r.store.Content(ctx, ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -167,8 +168,9 @@ func (h *host) Content(ctx context.Context, ref string) (json.RawMessage, error)
 	return v, err
 }
 
-// Revision is the number of records for a history, and what the program itself has set going for the rest: that others
-// use tools meanwhile need not show in the middle of a call.
+// Revision returns a number that changes when op's result may have changed. For history it is the number of records,
+// and -1 if the store fails. For everything else it counts the program's own calls and delegations: other callers' use
+// of tools need not show in the middle of a call.
 func (h *host) Revision(ctx context.Context, op string) int64 {
 	if op != "history" {
 		return h.changes

@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// OpenFile opens a file of the call's owner, or one that the call makes; in a replay the one that the journal names.
+// OpenFile opens a file of the call's owner, or one that the call is making. A replay opens the file that the journal
+// names.
 func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *sandbox.AuthoredError) {
 	if d := h.draft(id); d != nil {
 		r := d.Reader()
@@ -32,7 +33,7 @@ func (h *host) OpenFile(ctx context.Context, id string) (*sandbox.OpenFile, *san
 	return &sandbox.OpenFile{File: r.File, ReadSeekCloser: &readFile{r, h, id}}, nil
 }
 
-// draft returns the file with that id that the program, or a program that waits for it, is making, or nil.
+// draft returns the file with that ID that the program, or a program waiting for it, is making; nil if there is none.
 func (h *host) draft(id string) *files.Draft {
 	for _, list := range [][]*files.Draft{h.drafts, h.call.lent} {
 		for _, d := range list {
@@ -44,7 +45,8 @@ func (h *host) draft(id string) *files.Draft {
 	return nil
 }
 
-// lends are the files that programs of nested calls may read: those of the call that are closed, and what was lent to it.
+// lends returns the files that programs of nested calls may read: the call's closed drafts, and what was lent to the
+// call.
 func (h *host) lends() []*files.Draft {
 	all := slices.Clip(h.call.lent)
 	for _, d := range h.drafts {
@@ -55,7 +57,7 @@ func (h *host) lends() []*files.Draft {
 	return all
 }
 
-// openStored opens a file that is what was stored.
+// openStored opens a stored file and verifies that its content is unchanged.
 func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error) {
 	keeper := h.call.r.o.Files
 	if keeper == nil {
@@ -68,15 +70,15 @@ func (h *host) openStored(ctx context.Context, id string) (*files.Reader, error)
 	} else {
 		r, err = keeper.OpenFile(ctx, h.call.owner, id)
 	}
-	if err == nil { // a program may read a part of it, and answer from that
+	if err == nil { // verify first: a program may read only a part and answer from it
 		if err = r.Verify(); err != nil {
-			_ = r.Close() // nothing was read
+			_ = r.Close() // nothing was read, so its error does not matter
 		}
 	}
 	return r, err
 }
 
-// A readFile is a file whose errors programs understand.
+// A readFile is an open file whose errors have types that programs understand.
 type readFile struct {
 	io.ReadSeekCloser
 	host *host
@@ -92,6 +94,7 @@ func (r *readFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// readSeekCloser joins a draft's reader, which needs no closing, with a Closer.
 type readSeekCloser struct {
 	io.ReadSeeker
 	io.Closer
@@ -101,7 +104,7 @@ type nopCloser struct{}
 
 func (nopCloser) Close() error { return nil }
 
-// noFile is what a program sees of a file that cannot be read. It is not to blame.
+// noFile returns a program's error for a file that cannot be read, for which the program is not to blame.
 func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 	h.excuse(agent.ErrFileNotFound, agent.ClassExtrinsic, !errors.Is(err, store.ErrDamaged) &&
 		!errors.Is(err, store.ErrNotFound))
@@ -114,7 +117,7 @@ func (h *host) noFile(id string, err error) *sandbox.AuthoredError {
 	return &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: message}
 }
 
-// CreateFile begins a file of the call. op names in errors what it is for.
+// CreateFile begins a file of the call. op names its purpose in errors.
 func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sandbox.NewFile, *sandbox.AuthoredError) {
 	keeper := h.call.r.o.Files
 	if keeper == nil || len(h.drafts) >= maxMade {
@@ -130,10 +133,10 @@ func (h *host) CreateFile(ctx context.Context, op, name, mediaType string) (sand
 	return &madeFile{d, h, op}, nil
 }
 
-// maxMade is how many files one run may make.
+// maxMade bounds the files that one run may make.
 const maxMade = 64
 
-// madeFile is a draft whose errors programs understand.
+// madeFile is a draft whose errors have types that programs understand.
 type madeFile struct {
 	*files.Draft
 	host *host
@@ -148,13 +151,14 @@ func (m *madeFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Discard removes the file: the program has made none.
+// Discard removes the file, as if the program had not made it.
 func (m *madeFile) Discard() {
 	m.Draft.Discard()
 	m.host.drafts = slices.DeleteFunc(m.host.drafts, func(d *files.Draft) bool { return d == m.Draft })
 }
 
-// fileFailure is what a program sees of an error. That there is no room is not its fault; that a file is too large is.
+// fileFailure returns a program's error for err. A lack of room is not the program's fault; a file that is too large
+// is.
 func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	var over *files.LimitError
 	var full *storage.FullError
@@ -176,7 +180,7 @@ func (h *host) fileFailure(op string, err error) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrResourceExhausted, Message: op + ": the file cannot be written now"}
 }
 
-// newFiles are the drafts that the call's value, or its change of the context, refers to.
+// newFiles returns the drafts that the call's value, or its change of the context, refers to.
 func (a *answered) newFiles() (kept []store.NewFile) {
 	if len(a.drafts) == 0 || !a.outcome.OK() {
 		return nil
@@ -195,7 +199,7 @@ func (a *answered) newFiles() (kept []store.NewFile) {
 	return kept
 }
 
-// discard discards drafts; those that are files by now stay.
+// discard discards the drafts, except those that have become files.
 func discard(drafts []*files.Draft) {
 	for _, d := range drafts {
 		d.Discard()

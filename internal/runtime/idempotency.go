@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// claimKey takes the key for a new call, or returns the answer that it was used for, which is Replayed. Keys of calls that make their own
-// session belong to no session, whose owner would know them: other replicas may get them, too.
+// claimKey claims the idempotency key for a new call, or returns the answer of the call that used it, marked as
+// Replayed. ownSession is set if the call makes its own session. Such a key is not tied to a session with an owning
+// replica, and other replicas may receive it too, so it is claimed across replicas as well.
 func (r *Runtime) claimKey(ctx context.Context, c *opened, ownSession bool) (CallResult, error) {
 	k := c.key
 	r.mu.Lock()
@@ -41,6 +42,7 @@ func (r *Runtime) claimKey(ctx context.Context, c *opened, ownSession bool) (Cal
 	return replayed(was), nil
 }
 
+// replayed returns the stored answer of a call as a CallResult.
 func replayed(was store.Idempotent) CallResult {
 	var reply struct {
 		TraceID string `json:"trace_id"`
@@ -48,10 +50,11 @@ func replayed(was store.Idempotent) CallResult {
 			OK bool `json:"ok"`
 		} `json:"outcome"`
 	}
-	_ = json.Unmarshal(was.Reply, &reply) // our own text; without it only headers are missing
+	_ = json.Unmarshal(was.Reply, &reply) // written by the daemon; if it fails, only headers are missing
 	return CallResult{Body: was.Reply, CallID: was.CallID, TraceID: reply.TraceID, OK: reply.Outcome.OK, Replayed: true}
 }
 
+// releaseKey gives up the call's claim on its idempotency key, if it has one. The stored answer stays.
 func (r *Runtime) releaseKey(c *opened) {
 	if c.key == nil {
 		return
@@ -62,16 +65,16 @@ func (r *Runtime) releaseKey(c *opened) {
 	r.mu.Unlock()
 }
 
-// sharedKeyTTL is how long a key is refused after the replica that had a call under it is gone.
+// sharedKeyTTL is how long a key stays in use after the replica that ran a call under it has died.
 const sharedKeyTTL = 15 * time.Second
 
-// A sharedKey keeps a key from other replicas.
+// A sharedKey excludes other replicas from a key.
 type sharedKey struct {
 	lease store.Lease
 	ended chan struct{}
 }
 
-// shareKey takes the key for this replica. ErrKeyInUse: another has a call under it.
+// shareKey claims the key for this replica. It returns ErrKeyInUse if another replica runs a call under it.
 func (c *opened) shareKey(ctx context.Context) error {
 	lease, err := c.r.store.Lease(ctx, "idempotency\n"+c.key.Key, store.LeaseOptions{TTL: sharedKeyTTL})
 	if errors.Is(err, store.ErrInUse) {
@@ -84,7 +87,7 @@ func (c *opened) shareKey(ctx context.Context) error {
 	return nil
 }
 
-// watchKey cancels the call when its key is lost: another replica may run it then.
+// watchKey cancels the call when its lease on the key is lost, because another replica may then run the call.
 func (c *opened) watchKey() {
 	if c.shared == nil {
 		return

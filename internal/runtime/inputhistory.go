@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or the
-// argument of the signature's history field, by name or by position. An empty one counts as absent.
+// readInputHistory checks the history input of a call and keeps its turns. The input is the call's history member, or
+// the argument of the signature's history field, by name or by position. An empty history counts as absent.
 func (c *opened) readInputHistory(ctx context.Context) error {
 	if c.inputHistory == nil && len(c.kwargs) <= len("{}") && len(c.args) == 0 {
 		return nil
@@ -53,7 +53,8 @@ func (c *opened) readInputHistory(ctx context.Context) error {
 	return err
 }
 
-// givenHistory is the argument of the signature's history field and the pointer to it, nil where there is none.
+// givenHistory returns the argument of the signature's history field and the JSON pointer to it, or nil if there is
+// none.
 func (c *opened) givenHistory(sig *contract.Signature) (given json.RawMessage, place string) {
 	if sig == nil || sig.HistoryField() == "" {
 		return nil, ""
@@ -68,7 +69,7 @@ func (c *opened) givenHistory(sig *contract.Signature) (given json.RawMessage, p
 	return nil, ""
 }
 
-// signature returns the contract's signature, nil if it has none.
+// signature returns the contract's signature, or nil if it has no valid one.
 func (t *terms) signature() *contract.Signature {
 	if t.contract == nil || len(t.contract.Signature) == 0 {
 		return nil
@@ -80,7 +81,7 @@ func (t *terms) signature() *contract.Signature {
 	return &s
 }
 
-// member returns the value of an object's key, nil if it is missing.
+// member returns the value of an object's key, or nil if it is missing.
 func member(object json.RawMessage, key string) json.RawMessage {
 	var found json.RawMessage
 	rawjson.Members(object, func(k string, v []byte) {
@@ -91,9 +92,9 @@ func member(object json.RawMessage, key string) json.RawMessage {
 	return found
 }
 
-// historyMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user message
-// of its inputs and an assistant message of its outputs. Without a signature, nothing distinguishes inputs
-// from outputs, and there are no messages.
+// historyMessages returns the turns of the history input as messages for a model, secrets masked: for each turn a user
+// message with its inputs and an assistant message with its outputs. It returns nil without a signature, because
+// nothing else distinguishes inputs from outputs.
 func (c *opened) historyMessages() []provider.Message {
 	if c.signature == nil {
 		return nil
@@ -110,7 +111,8 @@ func (c *opened) historyMessages() []provider.Message {
 	return history.Messages(turns, c.signature)
 }
 
-// withoutInputHistory returns the arguments for a prompt: secrets masked, and without the history input, which the prompt has as messages.
+// withoutInputHistory returns the arguments for a prompt, with secrets masked and without the history input, which the
+// prompt contains as messages.
 func (c *opened) withoutInputHistory() ([]json.RawMessage, json.RawMessage) {
 	args, kwargs := c.shown().args, c.shown().kwargs
 	if at, ok := strings.CutPrefix(c.historyArgument, "/args/"); ok {

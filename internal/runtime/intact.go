@@ -6,20 +6,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// intactCache keeps the texts of programs that were found to have their checksums, so that a warm call does not hash its program again. The
-// zero value is ready.
+// intactCache caches the texts of programs whose checksums were verified, so a warm call does not hash its program
+// again. The zero value is ready.
 type intactCache struct {
 	mu    sync.RWMutex
 	texts map[string]string // by checksum; guarded by mu
 }
 
-// has reports whether the generation's text has its checksum.
+// has reports whether the generation's text matches its checksum.
 func (c *intactCache) has(g *agent.Generation) bool {
-	const most = 1024 // texts, of at most 64 KiB each, which the store's cache mostly holds too
+	const most = 1024 // texts of at most 64 KiB each; the store's cache usually shares their memory
 	c.mu.RLock()
 	text, known := c.texts[g.CodeChecksum]
 	c.mu.RUnlock()
-	if known && text == g.Code { // nearly always the same memory, which is seen without a comparison
+	if known && text == g.Code { // usually the same memory, which compares fast
 		return true
 	}
 	if agent.Checksum(g.Code) != g.CodeChecksum {

@@ -13,8 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Inferred returns the interface that the gate inferred, with the facts checked: they come from a confined process that
-// is not to be trusted. Without a usable one the interface is open.
+// Inferred returns the interface that the gate inferred. It validates the facts, because they come from a confined
+// process that is not trusted. Without a usable interface, it returns an open one.
 func Inferred(f *report.Facts) *agent.Interface {
 	unknown := &agent.Interface{Parameters: []agent.Parameter{}, Origin: agent.OriginInferred, Open: true}
 	var out agent.Interface
@@ -32,7 +32,8 @@ func Inferred(f *report.Facts) *agent.Interface {
 	return &out
 }
 
-// interfaceOf returns the generation's interface; one that is not known yet is taken from the facts of a run.
+// interfaceOf returns the generation's interface. If the generation has none yet, it is inferred from the facts of a
+// run.
 func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
 	if g.Interface != nil || f == nil {
 		return g.Interface
@@ -40,7 +41,7 @@ func interfaceOf(g *agent.Generation, f *report.Facts) *agent.Interface {
 	return Inferred(f)
 }
 
-// Declared returns the interface of a program whose author declared one, or an error for the author to act on.
+// Declared returns the interface of a program whose author may have declared one, or an error for the author to act on.
 func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 	out, err := d.Against(Inferred(f))
 	if err != nil || d.Empty() {
@@ -49,7 +50,7 @@ func Declared(d agent.Declaration, f *report.Facts) (*agent.Interface, error) {
 	return out, usable(out)
 }
 
-// usable reports which schema of the interface cannot be used.
+// usable returns an error that names a schema of the interface that cannot be used, or nil.
 func usable(f *agent.Interface) error {
 	if fault := schemaFault(f.Returns); fault != "" {
 		return errors.New("returns: not a usable JSON Schema: " + fault)
@@ -62,10 +63,10 @@ func usable(f *agent.Interface) error {
 	return nil
 }
 
-// schemaFault describes the place where the schema makes no sense, "" where it has none.
+// schemaFault describes why and where the schema is invalid, or returns "" if it is valid.
 func schemaFault(schema json.RawMessage) string {
 	if agent.Kind(schema) == "boolean" {
-		return "" // deliverables are objects, schemas of arguments need not be
+		return "" // valid for an argument, though not for a deliverable
 	}
 	_, err := contract.CompileStored(schema)
 	var bad *contract.InvalidError
@@ -78,13 +79,13 @@ func schemaFault(schema json.RawMessage) string {
 	return err.Error()
 }
 
-// interfaceHint follows every refusal of an interface.
+// interfaceHint accompanies every refusal of an interface.
 const interfaceHint = "Declare in parameters exactly what the program reads, in positional order, or change the program."
 
-// describe finds the interface of a program that the gate let in. A declaration that does not fit the program is refused
-// while there is a recovery left; then what was inferred holds, since a right program is not given up for its
-// description. own says that it was written for this call, whose arguments it is to take. A successor that would break callers is
-// refused, unless a person asked for the change.
+// describe determines the interface of a program that passed the gate. A declaration that does not fit the program is
+// refused while the call has a retry left. After that the inferred interface is used, because a correct program is not
+// given up for its description. own means that the program was written for this call, whose arguments it must accept. A
+// successor that would break callers is refused unless a person asked for the change.
 func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Facts,
 	own bool) (*agent.Interface, *sandbox.Failure) {
 	out, err := Declared(reply.Declaration, facts)
@@ -112,12 +113,13 @@ func (w *writer) describe(q forgeRequest, reply provider.Reply, facts *report.Fa
 	return out, nil
 }
 
+// refusedInterface returns the gate's failure for an interface that does not fit.
 func refusedInterface(err error) *sandbox.Failure {
 	return &sandbox.Failure{Type: agent.ErrInvalidCode, Message: "interface: " + err.Error(), Hint: interfaceHint,
 		Detail: "interface"}
 }
 
-// shownParameters are the parameters as an outcome lists them, without long schemas.
+// shownParameters returns the parameters as an outcome lists them, without long schemas.
 func shownParameters(f *agent.Interface) []agent.Parameter {
 	out := make([]agent.Parameter, len(f.Parameters))
 	for i, p := range f.Parameters {

@@ -16,40 +16,40 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A judged attempt has its outcome, and its class by evidence.
+// A judged attempt has an outcome and a failure class derived from evidence.
 type judged struct {
 	attempted
 	stage     string
 	outcome   agent.Outcome
 	class     agent.Class
-	checked   bool                // the value was held against a contract
-	violation *contract.Violation // and broke it
-	shapes    map[string]string   // of what came in, when the outcome is ok
-	outlines  map[string]string   // the same in words
-	hint      prompt.Quote        // a correction for the model
-	drifting  bool                // it may come of a source that changed
-	denied    bool                // of a dry run: a nested call was denied
-	unallowed bool                // it failed for want of a person's approval
-	// the program itself used up its caller's time, or would sleep beyond it: no program answers in this call
+	checked   bool                // the value was checked against a contract
+	violation *contract.Violation // set if the value broke the contract
+	shapes    map[string]string   // shapes of the fetched bodies and nested values; set if the outcome is ok
+	outlines  map[string]string   // the shapes in words
+	hint      prompt.Quote        // correction for the model
+	drifting  bool                // the failure may be due to a changed source
+	denied    bool                // in a dry run: a nested call was denied
+	unallowed bool                // it failed because a person's approval was missing
+	// the program itself used up its caller's time, or would sleep beyond it: no other program is tried in this call
 	overran  bool
 	passedOn bool // the program returned the failure of a nested call for which it is not to blame
 
-	of string // of a dry run: whose input and sources it was run on; "" for the call's own
+	of string // in a dry run: owner of the input and its sources; "" if they are the call's own
 
-	// Of a proof that failed.
+	// Set by a failed proof.
 	broke   string // prompt.BrokeExample or prompt.BrokeFixture
-	fixture string // the call whose answer it changed
-	example string // the example that it does not hold
+	fixture string // ID of the call whose answer it changed
+	example string // ID of the example that it does not hold
 }
 
-// served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage that
-// another program could not repair. The others are failures to recover from.
+// served reports whether the attempt answers the call: an ok value, an authored error, an interruption, or an outage
+// that another program could not repair. Other attempts are failures to recover from.
 func (j *judged) served() bool {
 	return j.class != agent.ClassIntrinsic && j.class != agent.ClassAdaptive
 }
 
-// judge turns a run into an outcome, checks it against the contract, and classes it by evidence: the shapes of what came
-// in at the program's last ok run, and now.
+// judge turns a run into an outcome, checks it against the contract, and classifies a failure by evidence. The evidence
+// includes the shapes of what the program received now and at its last ok run.
 func (s *selected) judge(ctx context.Context, a attempted) judged {
 	j := judged{attempted: a, stage: stageExecution}
 	res := &a.result
@@ -60,7 +60,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	}
 	switch {
 	case a.misfit:
-		// it is as honest an answer as the program's own would be
+		// as honest an answer as the program's own would be
 		j.outcome, e.Authored = misfits(&a.fit, a.takes, s.method), true
 	case ctx.Err() != nil && res.Value == nil:
 		j.outcome, j.class = interrupt.Outcome(ctx)
@@ -78,7 +78,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		}
 		e.Interrupted, e.WaitingEnded, j.overran = res.Failure.Ours, res.Failure.Waiting, a.overran()
 		if res.Failure.Sleeps > 0 && !j.overran {
-			j.class = agent.ClassExtrinsic // of a caller in a hurry
+			j.class = agent.ClassExtrinsic // the caller allowed too little time
 			return j
 		}
 	case res.Authored != nil && a.untyped():
@@ -98,6 +98,7 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 		j.shapes, j.outlines = e.remembered(s.reader() == cmp.Or(a.program.ShapesOwner, agent.LocalOwner))
 		return j
 	}
+	// A missing approval takes precedence over the program's own error, which is probably a consequence of it.
 	if missing := a.missing(); missing != nil && !e.Interrupted {
 		j.unapproved(missing)
 		return j
@@ -110,10 +111,10 @@ func (s *selected) judge(ctx context.Context, a attempted) judged {
 	return j
 }
 
-// says takes the error that the program returned for its word.
+// says records the error that the program returned, and decides whether the program authored it.
 func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
 	j.outcome = agent.Failed(err.Type, err.Message)
-	// the error of its own limit, or of its own call
+	// the error is due to the program's own limit, or to its own invalid call
 	limit := j.overasked && err.Type == agent.ErrResourceExhausted || j.miscalls()
 	j.outcome.Authored = !limit && !j.modelFailed && !slices.ContainsFunc(e.Fetches, overLimit)
 	e.Authored = !limit
@@ -121,8 +122,8 @@ func (j *judged) says(err *sandbox.AuthoredError, e *Evidence) {
 	j.passedOn = e.PassedOn != agent.ClassNone || j.noRoom
 }
 
-// retriable reports whether the failure may pass by itself: the program says so, the failure is of a kind that does, or an external source failed in a
-// way that no person has to end.
+// retriable reports whether the failure may pass by itself: the program declared it retriable, its type is transient,
+// or an external source failed in a way that needs no person.
 func (j *judged) retriable() bool {
 	passed, excused := j.failed[j.outcome.ErrorType]
 	switch authored := j.result.Authored; {
@@ -136,22 +137,26 @@ func (j *judged) retriable() bool {
 	return j.result.Authored == nil && agent.Retriable(j.outcome.ErrorType)
 }
 
-// miscalls reports whether the program passes on that another one did not take its call: no input of its own is the cause.
+// miscalls reports whether the program passes on that another program rejected its call. The cause is then not the
+// program's own input.
 func (a *attempted) miscalls() bool {
 	t := a.result.Authored.Type
 	return a.miscalled && (t == agent.ErrInvalidInput || t == agent.ErrTool)
 }
 
-// waited reports whether an attempt that the call's time ended was waiting, and not for a call below it whose program used the time.
+// waited reports whether an attempt that ran out of the call's time was waiting, except for a nested call whose own
+// program used up the time.
 func (a *attempted) waited() bool {
 	below, called := a.failed[agent.ErrTimeout]
 	return (a.result.Failure == nil || a.result.Failure.Waiting) && (!called || below.retriable)
 }
 
-// leastTime is of its own what a program may use before the end of a time that its caller set counts against it. Who grants less is in a hurry.
+// leastTime is the least time that a program must have used itself before a timeout set by its caller counts against
+// it. A caller that allows less is too strict.
 const leastTime = time.Second
 
-// overran reports whether the program, and nothing that it waited for, used up the time that its caller set, or would sleep beyond it.
+// overran reports whether the program itself used up the time that its caller set, rather than waiting for something,
+// or would sleep beyond it.
 func (a *attempted) overran() bool {
 	f := a.result.Failure
 	switch {
@@ -163,13 +168,14 @@ func (a *attempted) overran() bool {
 	return f.Ours && !f.Waiting && a.result.Timing.Run+a.result.Effects.Slept >= leastTime
 }
 
-// passes reports whether a failure of that type may end without a person's doing: approvals, room and caps are given by people.
+// passes reports whether a failure of that type may end without a person: approvals, room and caps are granted by
+// people.
 func passes(errorType string) bool {
 	return errorType != agent.ErrDenied && errorType != agent.ErrResourceExhausted &&
 		errorType != agent.ErrBudgetExceeded
 }
 
-// inputHash identifies an input.
+// inputHash returns a hash that identifies an input.
 func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 	h := sha256.New()
 	_, _ = h.Write(agent.Canonical(rawArray(args))) // a hash takes everything
@@ -177,14 +183,14 @@ func inputHash(args []json.RawMessage, kwargs json.RawMessage) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// answeredBefore reports whether the generation once answered the call's input ok, in whatever form it came. Hashes from before
-// an interface was known are those of the form itself.
+// answeredBefore reports whether the generation once answered the call's input ok, by name or by position. Hashes made
+// before the interface was known are those of the input as it was sent.
 func (c *opened) answeredBefore(g *agent.Generation) bool {
 	return slices.Contains(g.Answered, inputHash(g.Interface.Named(c.args, c.kwargs))) ||
 		slices.Contains(g.Answered, inputHash(c.args, c.kwargs))
 }
 
-// answeredInput is the hash of an input that was answered ok from a source, or "".
+// answeredInput returns the hash of an input that was answered from a source, or "" if nothing was fetched.
 func (c *opened) answeredInput(j judged) string {
 	if len(j.result.Effects.Fetches) == 0 {
 		return ""
@@ -192,7 +198,7 @@ func (c *opened) answeredInput(j judged) string {
 	return inputHash(j.takes.Named(c.args, c.kwargs))
 }
 
-// holds checks a value by the schema, if there is one, in its owner's share of heavy work.
+// holds checks a value against the schema, if there is one, in the owner's share of heavy work.
 func (s *selected) holds(ctx context.Context, j *judged) (err error) {
 	if s.terms.schema == nil {
 		return nil
@@ -207,7 +213,8 @@ func (s *selected) holds(ctx context.Context, j *judged) (err error) {
 	return err
 }
 
-// check holds a value against the contract, and a null against what the program says of itself. The error says that the call ended meanwhile.
+// check checks a value against the contract, and a null against what the program declares. An error means that the call
+// ended meanwhile.
 func (s *selected) check(ctx context.Context, j *judged) error {
 	j.outcome = agent.Outcome{Status: agent.StatusOK, Value: j.result.Value}
 	if err := s.holds(ctx, j); err != nil {
@@ -224,7 +231,7 @@ func (s *selected) check(ctx context.Context, j *judged) error {
 	return nil
 }
 
-// void judges a null: it is no answer of a program that prints, or that declares to return something else.
+// void judges a null. It is not a valid answer of a program that prints, or that declares to return something else.
 func (s *selected) void(j *judged) {
 	prints := j.result.Facts != nil && j.result.Facts.Prints
 	switch {
@@ -254,12 +261,13 @@ const (
 // passed reports whether the value was checked against a contract and kept it.
 func (j *judged) passed() bool { return j.checked && j.violation == nil }
 
-// refusal reports whether the error type is one of the gate's.
+// refusal reports whether the gate produces errors of this type.
 func refusal(errorType string) bool {
 	return errorType == agent.ErrInvalidCode || errorType == agent.ErrToolRegistry ||
 		errorType == agent.ErrDependencyPolicy
 }
 
+// failed returns the outcome of a run that ended in a failure, rather than in a value or an authored error.
 func failed(f *sandbox.Failure) agent.Outcome {
 	o := agent.Failed(f.Type, f.Message)
 	if f.Detail != "" {

@@ -12,22 +12,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of the selection of known tools: its cost does not grow with the registry.
+// Bounds of the selection of known tools, which keep its cost independent of the registry's size.
 const (
-	maxConsidered = 1000 // best-ranked tools that are looked at
-	maxLooked     = 5000 // methods of all of them that are looked at for a word of the task
-	maxTaskNames  = 100  // keywords of the call that say something of the task
-	// of all tools, where there are as many: those that have nothing to do with the task by their names alone
+	maxConsidered = 1000 // best-ranked tools that are considered
+	maxLooked     = 5000 // methods, over all tools, that are searched for a word of the task
+	maxTaskNames  = 100  // keywords of the call that count as words of the task
+	// tools shown if the registry has as many; those unrelated to the task are shown by their names alone
 	leastShown        = 5
 	maxArgumentText   = 2000 // bytes of the arguments whose words count
-	maxShownMethods   = 8    // of a tool
-	maxMethodLookups  = 24   // of all tools, for signatures
-	maxSeenLookups    = 256  // of all tools, for whether the call's owner may see them
+	maxShownMethods   = 8    // per tool
+	maxMethodLookups  = 24   // over all tools, to show signatures
+	maxSeenLookups    = 256  // over all tools, to check whether the call's owner may see them
 	maxSignatureShown = 160  // characters of a signature and its summary
 )
 
-// knownTools are the tools that the call's owner may see: those that the program to repair or replace calls, the call's own role and those that share a word
-// with the task, by utility times relevance to it, and where they are fewer than five the best others, by their names alone.
+// knownTools returns the tools to show in the prompt, among those that the call's owner may see. The tools that the
+// program to repair or replace calls come first. Then follow the call's own role and the tools that share a word with
+// the task, ordered by utility times relevance. If there are fewer than five, the best others are added by their names
+// alone.
 func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool {
 	limit := c.policy.KnownToolsPromptLimit
 	if limit == 0 {
@@ -69,8 +71,8 @@ func (c *selected) knownTools(ctx context.Context, q forgeRequest) []prompt.Tool
 	return out
 }
 
-// rankedTools are the best-ranked tools, and after them those that are called and do not rank that high. Methods whose programs the policy switches off make
-// no tool relevant.
+// rankedTools returns the best-ranked tools, followed by the called tools that do not rank that high. If the policy
+// switches off a role's programs, all but one of its methods are removed, so its methods do not make it relevant.
 func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]store.RankedTool, error) {
 	now := c.r.o.Now()
 	ranked, err := c.r.store.RankTools(ctx, now, maxConsidered)
@@ -86,13 +88,13 @@ func (c *selected) rankedTools(ctx context.Context, called []store.Target) ([]st
 	}
 	for i := range ranked {
 		if t := &ranked[i]; switchOf(c.policy, t.Tool.Role) != "" && len(t.Methods) > 0 {
-			t.Methods = t.Methods[:1] // for the view, which leaves it out
+			t.Methods = t.Methods[:1] // kept for the view, which leaves it out
 		}
 	}
 	return ranked, nil
 }
 
-// signatureOf is the method's signature with its summary; its name where nothing is known of it.
+// signatureOf returns the method's signature with its summary, or only its name if the interface is unknown.
 func signatureOf(method string, f *agent.Interface) string {
 	if f == nil {
 		return agent.Quoted(method)
@@ -104,9 +106,9 @@ func signatureOf(method string, f *agent.Interface) string {
 	return Clip(text, maxSignatureShown)
 }
 
-// knownSignature is the method's signature, "" where it is not known.
+// knownSignature returns the method's signature, or "" if it is unknown.
 func (c *selected) knownSignature(ctx context.Context, role, method string) string {
-	t, _ := c.r.store.Tool(ctx, role) // a role without a tool is not a person's
+	t, _ := c.r.store.Tool(ctx, role) // a missing tool counts as not made by a person
 	t.Role = role
 	if f := c.registry(1).method(ctx, &t, method).takes; f != nil {
 		return Clip(f.Signature(method), maxSignatureShown)
@@ -114,10 +116,11 @@ func (c *selected) knownSignature(ctx context.Context, role, method string) stri
 	return ""
 }
 
-// A task is the words of what a call asks for, and how much each says of it.
+// A task maps the words of a call to their weights.
 type task map[string]int
 
-// taskWords are the words of role, method, purpose and names of arguments, and with half the weight those of the arguments' texts.
+// taskWords returns the words of the role, the method, the purpose and the argument names, and with half the weight the
+// words of the arguments' values.
 func (c *selected) taskWords() task {
 	words := task{}
 	left := maxArgumentText
@@ -140,7 +143,7 @@ func (c *selected) taskWords() task {
 	return words
 }
 
-// add gives the words of a text a weight.
+// add sets the weight of a text's words.
 func (k task) add(text string, weight int) {
 	words := map[string]bool{}
 	addWords(words, text)
@@ -149,7 +152,7 @@ func (k task) add(text string, weight int) {
 	}
 }
 
-// relevance is the weight of the task's words that the texts have.
+// relevance returns the total weight of the task's words that occur in the texts.
 func (k task) relevance(texts ...string) (sum int) {
 	words := map[string]bool{}
 	for _, t := range texts {
@@ -164,23 +167,23 @@ func (k task) relevance(texts ...string) (sum int) {
 // wanted describes the tools to select.
 type wanted struct {
 	own   string         // the call's role
-	calls []store.Target // of the program to repair or replace: these tools come first
+	calls []store.Target // calls of the program to repair or replace: their tools come first
 	task  task
 	limit int
-	see   func(store.RankedTool) (store.RankedTool, bool) // what the call's owner may see of a tool
-	look  int                                             // methods that may still be looked at
-	weak  func(*store.RankedTool) float64                 // the share of weak answers among a tool's newest
+	see   func(store.RankedTool) (store.RankedTool, bool) // returns what the call's owner may see of a tool
+	look  int                                             // methods that may still be searched
+	weak  func(*store.RankedTool) float64                 // returns the share of weak answers among a tool's newest
 }
 
-// A relatedTool is a tool with what it has to do with the task.
+// A relatedTool is a tool with its relation to the task.
 type relatedTool struct {
 	store.RankedTool
-	relevance int // 0 of none
+	relevance int // 0 means unrelated
 	worth     float64
 	called    bool
 }
 
-// ownRelevance is the relevance of the call's own role, which has the sibling methods, and of a tool that is called.
+// ownRelevance is added for the call's own role, which has the sibling methods, and for a called tool.
 const ownRelevance = 8
 
 func (w *wanted) relevance(t *store.RankedTool) int {
@@ -197,10 +200,12 @@ func (w *wanted) called(t *store.RankedTool) bool {
 	return slices.ContainsFunc(w.calls, func(k store.Target) bool { return k.Role == t.Tool.Role })
 }
 
-// utility is what a tool was worth of late, of which weak answers take their share. One that was never used may be as good as any.
+// utility returns how useful a tool was recently, reduced by its share of weak answers. The constant keeps a tool that
+// was never used in the running.
 func (w *wanted) utility(t *store.RankedTool) float64 { return 0.1 + t.Score*(1-w.weak(t)) }
 
-// relatedTools selects of the tools, which come by their rank: those that are called, then by utility times relevance, then the best others up to five in all.
+// relatedTools selects among the tools, which are sorted by rank: first the called ones, then the related ones by
+// utility times relevance, then the best others up to five in all.
 func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	var related, others []relatedTool
 	for _, t := range ranked {
@@ -224,7 +229,7 @@ func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 		return cmp.Compare(b.worth, a.worth)
 	}
 	slices.SortStableFunc(related, byWorth)
-	// a weak answer only lowers the worth of those that come first
+	// refine the order of the first ones: looking up weak answers is costly, and they can only lower a tool's worth
 	for i := range related[:min(len(related), maxWeakTools)] {
 		t := &related[i]
 		t.worth = w.utility(&t.RankedTool) * float64(t.relevance)
@@ -237,10 +242,10 @@ func relatedTools(ranked []store.RankedTool, w wanted) []relatedTool {
 	return w.seen(out, others, min(leastShown, w.limit))
 }
 
-// says is 1 of a tool that says what it is for.
+// says returns 1 if the tool has a purpose, otherwise 0.
 func says(t *relatedTool) int { return min(1, len(t.Tool.Purpose)) }
 
-// seen adds the tools that the call's owner may see, up to most in all.
+// seen appends the tools that the call's owner may see, up to most in all.
 func (w *wanted) seen(out, from []relatedTool, most int) []relatedTool {
 	for _, t := range from {
 		if len(out) >= most {
@@ -254,7 +259,7 @@ func (w *wanted) seen(out, from []relatedTool, most int) []relatedTool {
 	return out
 }
 
-// byRelation are the tool's methods: those that are called first, then those that share a word with the task.
+// byRelation returns the tool's methods: the called ones first, then those that share a word with the task.
 func byRelation(t *relatedTool, calls []store.Target, words task) []string {
 	var called, related, others []string
 	for _, m := range t.Methods {
@@ -270,12 +275,12 @@ func byRelation(t *relatedTool, calls []store.Target, words task) []string {
 	return slices.Concat(called, related, others)
 }
 
-// common words say nothing of a task.
+// commonWords are too common to relate a tool to a task.
 var commonWords = strings.Fields(
 	"the and for with from that this are its into all one two new get set has have not but any out per was will can each which their them then than when where who what how why use used uses using return returns given value values list object text number name first second argument arguments method methods call calls")
 
-// addWords adds the words of a text: runs of letters and digits, split where lower case meets upper case, in lower case,
-// without a plural s.
+// addWords adds the words of a text: runs of letters and digits, split where an upper-case letter follows a lower-case
+// one, converted to lower case, without a plural s.
 func addWords(to map[string]bool, text string) {
 	var b strings.Builder
 	var last rune

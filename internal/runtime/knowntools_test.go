@@ -13,7 +13,8 @@ func neverWeak(*store.RankedTool) float64 { return 0 }
 
 func seeAll(t store.RankedTool) (store.RankedTool, bool) { return t, true }
 
-// Of thousands of tools those are shown that share a word with the task, by utility times relevance, and where they are fewer than five the best others.
+// Of thousands of tools, those are shown that share a word with the task, by utility times relevance. If there are
+// fewer than five, the best others are added.
 func TestRelatedTools(t *testing.T) {
 	t.Parallel()
 	var ranked []store.RankedTool

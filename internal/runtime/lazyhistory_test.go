@@ -78,7 +78,8 @@ func TestHistoryIsReadOnlyWhenLookedAt(t *testing.T) {
 	}
 }
 
-// A program that asks for the history or the registry again and again costs the daemon one reading of it, however large it is.
+// A program that asks for the history or the registry repeatedly costs the daemon a single read, however large the data
+// is.
 func TestRepeatedQuestionsCostOneReading(t *testing.T) {
 	r, _ := newRuntime(t, map[string][]string{"r.flood": {run(
 		"\tn := 0\n\tfor range 40 {\n\t\tn += len(call.HistoryAll()) + len(call.Tools())\n\t}\n\treturn n, nil")}})

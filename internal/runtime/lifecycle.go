@@ -19,13 +19,13 @@ const (
 	onFirstOK   = "first_ok"  // it answered with a value that kept the contract
 	onGates     = "gates"     // it passed the gates of solver_promotion_v1
 	onFailing   = "failing"   // it is degraded
-	onPromotion = "promotion" // a person blessed it
+	onPromotion = "promotion" // a person promoted it
 )
 
-// transition is one edge of the lifecycle. From "" is the beginning.
+// transition is an edge of the lifecycle. A from of "" means that the generation is new.
 type transition struct{ from, event, to string }
 
-// transitions are all edges, as docs/concepts.md draws them; whatever is not here does not happen.
+// transitions returns all edges, as docs/concepts.md draws them. No other transition happens.
 func transitions() []transition {
 	return []transition{
 		{"", onAdopted, agent.StateCandidate},
@@ -41,7 +41,7 @@ func transitions() []transition {
 	}
 }
 
-// after returns the state that the event leads to, the same one when it leads nowhere.
+// after returns the state that the event leads to, or the same state if it leads nowhere.
 func after(state, event string) string {
 	edges := transitions()
 	if i := slices.IndexFunc(edges, func(t transition) bool { return t.from == state && t.event == event }); i >= 0 {
@@ -50,7 +50,7 @@ func after(state, event string) string {
 	return state
 }
 
-// stateRank orders the states for selection; a degraded generation is repaired before it runs, whatever its rank.
+// stateRank orders the states for selection. A degraded generation is repaired before it runs, whatever its rank.
 func stateRank(state string) int {
 	switch state {
 	case agent.StateDurable:
@@ -63,8 +63,8 @@ func stateRank(state string) int {
 	return 0
 }
 
-// lifecycle returns the state of the program that answered and what the gates decide, and adds the moves of generations
-// to the call's changes.
+// lifecycle returns the state of the program that answered and the decision of the gates. It adds the transitions of
+// generations to the call's changes.
 func (a *answered) lifecycle() (state, decision string) {
 	if state, decision = a.demote(); state != "" {
 		return state, decision
@@ -85,7 +85,7 @@ func (a *answered) lifecycle() (state, decision string) {
 	return a.promote(g)
 }
 
-// storedProgram is the stored generation that answered, or nil.
+// storedProgram returns the stored generation that answered, or nil.
 func (a *answered) storedProgram() *agent.Generation {
 	if a.artifact == nil || a.source != agent.SourcePersisted {
 		return nil
@@ -93,7 +93,8 @@ func (a *answered) storedProgram() *agent.Generation {
 	return a.artifact.Find(a.generation)
 }
 
-// caller is the call's owner, for a generation that answered ok: "" where a program made the call, or another call of the owner changes nothing.
+// caller returns the call's owner, to be counted as a caller of a generation that answered ok. It returns "" for a
+// nested call, and for an owner whom the generation already knows.
 func (c *opened) caller(g *agent.Generation) string {
 	if c.depth > 0 || g.KnowsCaller(c.owner) {
 		return ""
@@ -101,8 +102,8 @@ func (c *opened) caller(g *agent.Generation) string {
 	return c.owner
 }
 
-// demote moves a stored generation that this call's failure degrades. It returns the new state of the generation that
-// answered, "" when that one is not degraded. Only failing calls pay for the copy of the artifact that this needs.
+// demote degrades the stored generations that this call's failures cause to be degraded. It returns the new state of
+// the generation that answered, or "" if that one is not degraded. The artifact is copied only for failing calls.
 func (a *answered) demote() (state, decision string) {
 	if a.artifact == nil || !a.gated() {
 		return "", ""
@@ -131,9 +132,10 @@ func (a *answered) demote() (state, decision string) {
 	return state, decision
 }
 
+// gated reports whether the promotion gates decide about generations, in effect or in shadow mode.
 func (a *answered) gated() bool { return a.policy.Promotion.Shadow || a.policy.Promotion.Enforce }
 
-// promote moves the generation that answered, when its first ok value or the gates say so.
+// promote promotes the generation that answered, if its first ok value or the gates allow it.
 func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	state = a.artifact.StateOf(g)
 	if !a.outcome.OK() || len(a.changes) == 0 {
@@ -142,7 +144,7 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	next := state
 	switch state {
 	case agent.StateCandidate:
-		next = after(state, onFirstOK) // the store does it as it counts
+		next = after(state, onFirstOK) // the store itself makes this transition when it counts the call
 	case agent.StateProbation, agent.StateDegraded:
 		if a.gated() && g.ID == a.artifact.CurrentID && promotable(a.artifact, a.session.ID, a.policy) {
 			next = after(state, onGates)
@@ -155,10 +157,10 @@ func (a *answered) promote(g *agent.Generation) (state, decision string) {
 	return next, decidePromote
 }
 
-// promotable reports whether the current generation, with one more ok call of that session, passes the gates of
-// solver_promotion_v1: enough counted calls from enough sessions, a value that keeps its contract nearly always, no
-// exhausted recoveries, no referral to another tool, not degraded, and no worse than the durable
-// generation whose place it would take.
+// promotable reports whether the current generation, with one more ok call in the given session, passes the gates of
+// solver_promotion_v1: enough counted calls from enough sessions, a high rate of values that keep the contract, no
+// exhausted retries, no referral to another tool, not degraded, and no worse than a durable generation under the same
+// contract.
 func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 	g := a.Current()
 	if g == nil || Degraded(g, p.Degraded) {
@@ -179,8 +181,8 @@ func promotable(a *agent.Artifact, session string, p *agent.Policy) bool {
 		s.OutcomeRepairExhausted == 0 && s.WrongToolBoundary == 0
 }
 
-// outdoes reports whether the incumbent, a durable generation under the same machine-checked contract, fails more seldom
-// than the generation that would become durable beside it.
+// outdoes reports whether the incumbent is a durable generation under the same machine-checked contract that fails less
+// often than g.
 func outdoes(incumbent, g *agent.Generation) bool {
 	if incumbent == g || incumbent.State != agent.StateDurable || incumbent.CheckedFingerprint != g.CheckedFingerprint {
 		return false

@@ -146,7 +146,8 @@ func TestSelectEnforced(t *testing.T) {
 	}
 }
 
-// With enforcement a program that was restored below a newer one does not take over because it had come further, until a person has picked it.
+// With enforcement, a restored program below a newer one does not take over because of its more mature state, until a
+// person picks it.
 func TestSelectEnforcedRestored(t *testing.T) {
 	t.Parallel()
 	restored := generation("gen-2", "k", "o", func(g *agent.Generation) {

@@ -10,28 +10,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A lifetime is the context of a call. It ends with its parent, when the call's time is over, or when cancel is called, and its cause says
-// which. As long as it is only asked whether it has ended, as by most warm calls, it needs neither a timer nor a place in its parent's
-// list of children: seven allocations.
+// A lifetime is the context of a call. It ends with its parent, at the call's deadline, or when cancel is called; its
+// cause states which. While callers only poll Err, as in most warm calls, it needs neither a timer nor an entry among
+// its parent's children. This saves seven allocations.
 //
-// A call that is to outlive its client does so once a model was asked for a program: that is paid for, and the next call is to find it.
+// A call that may outlive its client does so once a model was asked for a program: the request is paid for, and the
+// next call can use the program.
 type lifetime struct {
-	context.Context // the parent: the client's, or that of the call above
+	context.Context // parent context: the client's, or that of the calling call
 
-	stays *atomic.Bool // the call goes on when its client goes; nil: it never does
+	stays *atomic.Bool // true if the call continues when its client leaves; nil: it never does
 
-	until time.Time // when the call's time is over; zero: with the parent's
-	begun bool      // the call is under way, so that the store has to be waited for; set before others have the context
+	until time.Time // the call's deadline; zero: the parent's
+	begun bool      // the call is running, so it waits for the store; set before the context is shared
 
 	mu    sync.Mutex
-	over  bool            // the call has ended while nobody waited; guarded by mu, as all below
-	inner context.Context // the context that is waited for; nil until somebody waits, and not replaced then
+	over  bool            // the call ended while nobody waited; guarded by mu, as are the fields below
+	inner context.Context // nil until somebody waits, then never replaced
 	end   context.CancelCauseFunc
-	timer *time.Timer // ends inner; nil where until is zero
-	leave func() bool // stops to look whether the client goes; nil where nobody looks
+	timer *time.Timer // ends inner; nil if until is zero
+	leave func() bool // stops watching the parent; nil if nothing watches
 }
 
-// begin sets the parent and how long the call may take, 0 for as long as the parent. It is called once, before any other method.
+// begin sets the parent and the call's timeout; 0 means no timeout of its own. It must be called once, before any other
+// method.
 func (l *lifetime) begin(parent context.Context, timeout time.Duration) {
 	l.Context = parent
 	if timeout > 0 {
@@ -39,11 +41,13 @@ func (l *lifetime) begin(parent context.Context, timeout time.Duration) {
 	}
 }
 
-// cancel ends the context, for the cause unless it has ended already; nil is the end of the call itself.
+// cancel ends the context with the given cause, unless it has ended already. A nil cause marks the normal end of the
+// call.
 func (l *lifetime) cancel(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = l.over || cause == nil
+	// Nobody waits, so there is nothing to cancel: watch will return an ended context.
 	if l.inner == nil && l.over {
 		return
 	}
@@ -57,7 +61,7 @@ func (l *lifetime) cancel(cause error) {
 	}
 }
 
-// watch makes the context that can be waited for. The caller holds mu.
+// watch creates the context that can be waited for, unless it exists. The caller holds mu.
 func (l *lifetime) watch() {
 	if l.inner != nil {
 		return
@@ -74,7 +78,7 @@ func (l *lifetime) watch() {
 	}
 }
 
-// above returns the parent context, which can be waited for. The caller holds mu.
+// above returns the parent for the inner context. The caller holds mu.
 func (l *lifetime) above() context.Context {
 	if l.stays == nil || l.over || l.gone() {
 		return l.Context
@@ -87,14 +91,14 @@ func (l *lifetime) above() context.Context {
 	return context.WithoutCancel(l.Context)
 }
 
-// gone reports whether the parent has ended and the call ends with it.
+// gone reports whether the parent has ended and the call must end with it.
 func (l *lifetime) gone() bool {
 	cause := context.Cause(l.Context)
 	clientGone := cause == context.Canceled //nolint:errorlint // what wraps it says who canceled the call
 	return cause != nil && !(clientGone && l.stays.Load())
 }
 
-// Done is part of context.Context.
+// Done implements context.Context.
 func (l *lifetime) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,13 +106,14 @@ func (l *lifetime) Done() <-chan struct{} {
 	return l.inner.Done()
 }
 
-// Err is part of context.Context.
+// Err implements context.Context.
 func (l *lifetime) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.Context == nil {
-		return nil // it has not begun, as that of a replay, which has none
+		return nil // not begun: the zero call of a replay has no lifetime
 	}
+	// The common case of a warm call: decide without creating the inner context.
 	if l.inner == nil && !l.over && l.Context.Err() == nil && (l.until.IsZero() || time.Now().Before(l.until)) {
 		return nil
 	}
@@ -116,7 +121,7 @@ func (l *lifetime) Err() error {
 	return l.inner.Err()
 }
 
-// Value is part of context.Context. Package context finds the cause through it.
+// Value implements context.Context. Package context looks up the cause through it.
 func (l *lifetime) Value(key any) any {
 	if l.begun && key == (store.Patience{}) {
 		return true

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
-// A lifetime ends for the first of its reasons, whether or not somebody waits for it before, and so do the contexts made of it.
+// A lifetime ends for the first of its causes, whether or not somebody waited before. So do the contexts derived from
+// it.
 func TestLifetimeEnds(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
@@ -81,7 +82,8 @@ func TestLifetimeEnds(t *testing.T) {
 	}
 }
 
-// A call for which a model was asked outlives its client, however late somebody waits for its end, and nobody else.
+// A call that asked a model outlives its client, however late somebody waits for its end. It does not outlive anything
+// else.
 func TestLifetimeOutlivesItsClient(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")

@@ -6,8 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// logEntry is the call's line in the call log, beside its history record. Args, kwargs and prompts are masked. The store
-// fills in the counters of the artifact, since only it knows them as of the commit.
+// logEntry returns the call's entry in the call log, which is kept in addition to its history record. Args, kwargs and
+// prompts are masked. The store fills in the artifact's counters, since only it knows them as of the commit.
 func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	o, t := a.outcome, &a.trail
 	e := agent.LogEntry{
@@ -52,10 +52,10 @@ func (a *answered) logEntry(n noticed, rec *agent.Record) agent.LogEntry {
 	return e
 }
 
-// briefCall is how long a call without a request to a model may take whose stages nobody asks for.
+// briefCall is the duration below which a call without model requests does not log its stages.
 const briefCall = 10 // milliseconds
 
-// logStages adds how long the stages took.
+// logStages adds the durations of the stages.
 func (a *answered) logStages(e *agent.LogEntry) {
 	if e.DurationMs < briefCall && e.Usage.ModelRequests == 0 {
 		return
@@ -65,7 +65,7 @@ func (a *answered) logStages(e *agent.LogEntry) {
 		Gate: ms(st.Gate), Run: ms(st.Run), Judge: ms(st.Judge)}
 }
 
-// logProgram adds what is known of the program that ran and of the attempt that answered.
+// logProgram adds details of the program that ran and of the attempt that answered.
 func (a *answered) logProgram(e *agent.LogEntry) {
 	if g := a.program; g != nil {
 		e.CodeChecksum, e.ArtifactGenerationTrigger, e.ArtifactPromptVersion, e.ArtifactContractFingerprint = g.CodeChecksum, g.Trigger, g.PromptVersion, g.ContractFingerprint
@@ -74,7 +74,7 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 			e.Code = g.Code
 		}
 	}
-	if !a.shown().masked { // a secret's keyword may be gone from the program's form
+	if !a.shown().masked { // the arranged arguments may lack the keyword by which a secret is recognised
 		e.ProgramArgs, e.ProgramKwargs = a.last.args, a.last.kwargs
 	}
 	for _, note := range a.last.result.Effects.Notes {
@@ -95,8 +95,8 @@ func (a *answered) logProgram(e *agent.LogEntry) {
 	}
 }
 
-// failureClass is the class of the call's failure: its own, or that of the stored program which failed and was repaired or replaced within the call,
-// where nothing counts against what answered. Without a failure it is none.
+// failureClass returns the class of the call's failure. If the answer has none that counts, it returns the class of the
+// stored program that failed and was repaired or replaced in this call. It returns agent.ClassNone if nothing failed.
 func (a *answered) failureClass() agent.Class {
 	if a.class.Counts() {
 		return a.class
@@ -128,6 +128,7 @@ func (a *answered) replayable(e *agent.LogEntry) {
 	}
 }
 
+// debug adds prompts and the context, which the log keeps only for sessions with Debug set.
 func (a *answered) debug(e *agent.LogEntry) {
 	e.SystemPrompt, e.UserPrompt = a.trail.system, a.trail.user
 	if raw, err := json.Marshal(a.memory); err == nil && len(a.memory) > 0 {

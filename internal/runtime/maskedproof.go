@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// provenFixture is the call's proof for successors. With masks in the place of secrets it is one only if the program reproduces its
-// value on it.
+// provenFixture returns the call's fixture for proving successors, or nil. If masks replace secrets in the fixture, it
+// is used only if the program reproduces its value from it.
 func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a judged) *agent.Fixture {
 	f, masked := c.fixture(g, a)
 	if f == nil || !c.r.o.Storage.Fits(ctx, c.session.Owner, store.Bytes{Tools: store.FixtureBytes(f)}) {
@@ -32,18 +32,20 @@ func (c *selected) provenFixture(ctx context.Context, g *agent.Generation, a jud
 	return nil
 }
 
-// shownArgs masks the arguments of another call.
+// shownArgs returns another call's arguments with secrets masked.
 func (c *opened) shownArgs(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	m := c.rules.Call(args, kwargs, nil, nil)
 	return m.Args, m.Kwargs
 }
 
-// failedProofs remembers inputs with which no proof could be made, so that not every call tries. The zero value is ready.
+// failedProofs caches inputs for which no fixture could be proved, so that not every call tries again. The zero value
+// is ready.
 type failedProofs struct {
 	mu   sync.Mutex
 	keys map[string]bool // guarded by mu
 }
 
+// maxFailedProofs bounds the cache; it is emptied when full.
 const maxFailedProofs = 4096
 
 func (p *failedProofs) has(key string) bool {

@@ -10,17 +10,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A shownInput is a call's input as it is stored and shown: with its secrets masked.
+// A shownInput is a call's input as it is stored and shown, with secrets masked.
 type shownInput struct {
 	args    []json.RawMessage
 	kwargs  json.RawMessage
 	masked  bool
-	takes   *agent.Interface // whose names of parameters are considered; nil for none
-	secrets []string         // of the input and of the calls above
-	known   *mask.Known      // these
+	takes   *agent.Interface // interface whose parameter names were considered; nil if none
+	secrets []string         // secrets of the input and of the calls above
+	known   *mask.Known      // finds the secrets
 }
 
-// maskInput masks the input by what is known of the method's parameters. It is done again when more is known.
+// maskInput masks the input according to the method's parameters. It is called again when the interface becomes known.
 func (c *opened) maskInput(takes *agent.Interface) {
 	in := &c.first
 	if c.input.Load() != nil {
@@ -48,7 +48,7 @@ func (c *opened) maskInput(takes *agent.Interface) {
 	c.input.Store(in)
 }
 
-// shown is the call's input as it may be seen.
+// shown returns the call's input as it may be shown.
 func (c *opened) shown() *shownInput {
 	if in := c.input.Load(); in != nil {
 		return in
@@ -56,14 +56,14 @@ func (c *opened) shown() *shownInput {
 	return &shownInput{args: c.args, kwargs: c.kwargs}
 }
 
-// reveal masks the input again where an interface says of an argument that it is a secret.
+// reveal masks the input again if the interface marks an argument as secret.
 func (c *opened) reveal(takes *agent.Interface) {
 	if takes != c.shown().takes && c.namesSecret(takes) {
 		c.maskInput(takes)
 	}
 }
 
-// namesSecret reports whether some parameter may be a secret.
+// namesSecret reports whether any parameter may be a secret.
 func (c *opened) namesSecret(takes *agent.Interface) bool {
 	if takes == nil {
 		return false
@@ -76,7 +76,8 @@ func (c *opened) namesSecret(takes *agent.Interface) bool {
 	return false
 }
 
-// storedInterface is that of the method's current program, which is needed only where an argument without a name may be a secret.
+// storedInterface returns the interface of the method's current program. It returns nil if the program is unknown, or
+// if no positional argument can be a secret.
 func (c *opened) storedInterface() *agent.Interface {
 	if !slices.ContainsFunc(c.args, func(arg json.RawMessage) bool {
 		return len(arg) > 0 &&
@@ -91,7 +92,7 @@ func (c *opened) storedInterface() *agent.Interface {
 	return a.Takes()
 }
 
-// positionalNames are the names of the parameters that the positional arguments are for.
+// positionalNames returns the parameter names of the positional arguments.
 func (c *opened) positionalNames(takes *agent.Interface) []string {
 	if key := setterKey(c.method); key != "" {
 		return []string{key}
@@ -110,7 +111,8 @@ func (c *opened) positionalNames(takes *agent.Interface) []string {
 	return names
 }
 
-// keywordNames returns what gives a keyword the name of its parameter; nil where keywords say enough.
+// keywordNames returns a function that maps a keyword to its parameter's name. It returns nil if the keywords
+// themselves suffice.
 func (c *opened) keywordNames(takes *agent.Interface) func(string) string {
 	if takes == nil || len(c.kwargs) <= len("{}") {
 		return nil
@@ -124,10 +126,10 @@ func (c *opened) keywordNames(takes *agent.Interface) func(string) string {
 	}
 }
 
-// declaredSecret reports whether the schema says that its value is a secret. Each call asks for each of its arguments, so a schema that
-// cannot say so is not decoded.
+// declaredSecret reports whether the schema marks its value as a secret. It runs for every parameter of every call, so
+// a schema that cannot mark a secret is not decoded.
 func declaredSecret(schema json.RawMessage) bool {
-	if !bytes.ContainsAny(schema, `wW\`) { // neither password nor writeOnly, however they are written
+	if !bytes.ContainsAny(schema, `wW\`) { // neither password nor writeOnly occurs, not even escaped
 		return false
 	}
 	var says struct {
@@ -137,7 +139,8 @@ func declaredSecret(schema json.RawMessage) bool {
 	return json.Unmarshal(schema, &says) == nil && (says.Format == "password" || says.WriteOnly)
 }
 
-// secretName is the name of the parameter that says most of its secrecy: its own, an alias, or password where its schema says so.
+// secretName returns the name under which the parameter is checked for secrecy: password if its schema declares a
+// secret, an alias if only the alias looks secret, otherwise its own name.
 func (c *opened) secretName(p *agent.Parameter) string {
 	if declaredSecret(p.Schema) {
 		return "password"
@@ -150,22 +153,22 @@ func (c *opened) secretName(p *agent.Parameter) string {
 	return p.Name
 }
 
-// mask hides secrets in text that is stored or shown to a model.
+// mask masks secrets in text that is stored or shown to a model.
 func (c *opened) mask(text string) string {
 	return c.shown().known.String(c.rules.Until(&c.life).Text(text))
 }
 
-// clip is a value for a model, secrets masked before it is cut.
+// clip prepares a value for a model. It masks secrets before it cuts, since a cut secret would not be found.
 func (c *opened) clip(value string) string { return Clip(c.mask(value), 300) }
 
-// maskJSON hides secrets in a value that is stored or shown to a model.
+// maskJSON masks secrets in a value that is stored or shown to a model.
 func (c *opened) maskJSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	masked, byRules := c.rules.Until(&c.life).JSON(raw)
 	masked, known := c.shown().known.JSON(masked)
 	return masked, byRules || known
 }
 
-// maskData is maskJSON of data that becomes JSON; what cannot is dropped.
+// maskData applies maskJSON to data. It returns nil if the data has no JSON encoding.
 func (c *opened) maskData(data map[string]any) map[string]any {
 	if len(data) == 0 {
 		return data
@@ -185,7 +188,7 @@ func (c *opened) maskData(data map[string]any) map[string]any {
 	return out
 }
 
-// maskFetches hides secrets in what is kept of fetches: addresses and the beginnings of bodies.
+// maskFetches masks secrets in the recorded parts of fetches: URLs and the beginnings of bodies.
 func (c *opened) maskFetches(all []sandbox.Fetch) {
 	for i := range all {
 		f := &all[i]
@@ -193,7 +196,7 @@ func (c *opened) maskFetches(all []sandbox.Fetch) {
 	}
 }
 
-// maskEntry hides secrets in what a log entry holds beside arguments.
+// maskEntry masks secrets in the parts of a log entry other than arguments.
 func (c *opened) maskEntry(e *agent.LogEntry) {
 	e.OutcomeErrorMessage, e.ContractValidationMismatch = c.mask(e.OutcomeErrorMessage),
 		c.mask(e.ContractValidationMismatch)
@@ -201,12 +204,13 @@ func (c *opened) maskEntry(e *agent.LogEntry) {
 	for i, w := range e.Warnings {
 		e.Warnings[i] = c.mask(w)
 	}
-	known := c.shown().known // of prompts: what an interface showed to be a secret since they were sent
+	known := c.shown().known // for prompts: an interface may have revealed secrets after they were sent
 	e.SystemPrompt, e.UserPrompt = known.String(e.SystemPrompt), known.String(e.UserPrompt)
 	e.Context, _ = c.maskJSON(e.Context)
 }
 
-// keptOutcome is the outcome as it is stored. A value is the caller's and stays as it is, but for the secrets that the caller gave.
+// keptOutcome returns the outcome as it is stored. A value is the caller's and stays as it is, except that secrets the
+// caller gave are masked.
 func (a *answered) keptOutcome() agent.Outcome {
 	o := a.outcome
 	o.Value, _ = a.shown().known.JSON(o.Value)
@@ -216,10 +220,10 @@ func (a *answered) keptOutcome() agent.Outcome {
 	return o
 }
 
-// maskItself finds the mask in the ways in which a program writes it that was given it in the place of a secret.
+// maskItself finds the mask in the spellings that a program produces when it was given the mask in place of a secret.
 var maskItself = mask.NewKnown(mask.Masked)
 
-// Canonical returns what a program asks for in the form in which a journal with masked secrets holds it.
+// Canonical returns a function that brings a program's request into the form that a journal with masked secrets holds.
 func Canonical(rules *mask.Rules) func(json.RawMessage) json.RawMessage {
 	return func(asked json.RawMessage) json.RawMessage {
 		masked, _ := rules.JSON(asked)

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Which arguments an interface makes secrets: by their position, by an alias, by a schema, and all that a variadic parameter takes.
+// Arguments that an interface makes secret: by position, by an alias, by a schema, and all arguments of a variadic
+// parameter.
 func TestInterfacesNameSecrets(t *testing.T) {
 	t.Parallel()
 	param := func(name string, more func(p *agent.Parameter)) agent.Parameter {

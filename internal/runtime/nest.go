@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not kept.
+// nest runs a call that a program makes: in the same session, one level deeper, with an empty context that is not
+// stored.
 func (h *host) nest(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) agent.Outcome {
 	n, o := h.openNested(ctx, role, method, args, kwargs)
@@ -37,7 +38,7 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 		h.notesAuthored(o.ErrorType)
 	}
 	if !o.OK() {
-		n.tree.writes.Return(n.begins) // a second try of the program is the same call again
+		n.tree.writes.Return(n.begins) // if the program retries, it is the same call again
 	}
 	h.call.weakBelow.Add(n.weakBelow.Load())
 	if done.weak {
@@ -46,7 +47,8 @@ func (h *host) nest(ctx context.Context, role, method string, args []json.RawMes
 	return o
 }
 
-// forwards reports whether a nested call may have the arguments of the program's own call, whose caller is to blame for them then.
+// forwards reports whether a nested call may pass on the arguments of the program's own call. The caller of that call
+// is then to blame for them.
 func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
 	if takes := h.program.Interface; takes != nil && !takes.Open && len(takes.Parameters) == 0 {
 		return false
@@ -55,7 +57,7 @@ func (h *host) forwards(args []json.RawMessage, kwargs json.RawMessage) bool {
 	return before >= 0 && agent.SameInput(args, kwargs, h.call.args[before:], h.call.kwargs)
 }
 
-// notesAuthored remembers the error type of a nested call: a program that answers with the same passes the error on.
+// notesAuthored records the error type of a nested call. A program that answers with the same type passes the error on.
 func (h *host) notesAuthored(errorType string) {
 	if h.authored == nil {
 		h.authored = map[string]bool{}
@@ -63,9 +65,9 @@ func (h *host) notesAuthored(errorType string) {
 	h.authored[errorType] = true
 }
 
-// blames is the class of a failure for which the call's caller is not to blame: one of its own program, of the model, of an
-// external source, or of a person who has not approved its program yet. It is none otherwise: an error that a program
-// authored may well be about what its caller passed.
+// blames returns the class of a failure that the call's caller is not to blame for: a failure of the call's own
+// program, of the model, or of an external source, or a program that still needs approval. It returns agent.ClassNone
+// otherwise: an authored error may well be about the caller's arguments.
 func (a *answered) blames() agent.Class {
 	switch {
 	case a.outcome.OK():
@@ -77,7 +79,7 @@ func (a *answered) blames() agent.Class {
 	return agent.ClassNone
 }
 
-// openNested opens a nested call within the budget. It returns nil and an outcome when the call is not made.
+// openNested opens a nested call within the budget. If the call is not made, it returns nil and an outcome.
 func (h *host) openNested(ctx context.Context, role, method string, args []json.RawMessage,
 	kwargs json.RawMessage) (*opened, agent.Outcome) {
 	err := agent.Names(&role, &method)
@@ -95,12 +97,12 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 	if refused := n.overBudget(); refused != "" {
 		o := agent.Failed(agent.ErrBudgetExceeded, refused)
 		if n.tree.refused.Swap(true) {
-			return nil, o // one refusal is on record: a program that goes on asking adds no more
+			return nil, o // one refusal is recorded: further attempts add no records
 		}
 		return nil, n.commitNested(n.refusal(o))
 	}
 	var full *storage.FullError
-	if errors.As(n.enterRoom(ctx), &full) { // nor for the record that it was refused
+	if errors.As(n.enterRoom(ctx), &full) { // the refusal is not recorded either: there is no room
 		o := full.Outcome()
 		h.noRoom = true
 		return nil, n.named(o)
@@ -108,7 +110,7 @@ func (h *host) openNested(ctx context.Context, role, method string, args []json.
 	return n, agent.Outcome{}
 }
 
-// nested makes the call that the program asks for.
+// nested returns the call that the program asks for, not yet started.
 func (h *host) nested(role, method string, args []json.RawMessage, kwargs json.RawMessage) *opened {
 	c := h.call
 	n := &opened{r: c.r, policy: c.policy, rules: c.rules, session: c.session, id: ids.New("call"), traceID: c.traceID,
@@ -126,6 +128,8 @@ func (c *opened) refusal(o agent.Outcome) *answered {
 	return &answered{selected: selected{opened: c}, outcome: o}
 }
 
+// commitNested commits a nested call and adds its usage to the tree. If the commit fails, the calling program gets an
+// error in place of the answer.
 func (c *opened) commitNested(a *answered) agent.Outcome {
 	defer c.leaveRoom()
 	if _, err := c.commit(a); err != nil {
@@ -135,6 +139,7 @@ func (c *opened) commitNested(a *answered) agent.Outcome {
 	return a.outcome
 }
 
+// overBudget returns why the nested call exceeds the policy's depth or number of calls, or "".
 func (c *opened) overBudget() string {
 	switch {
 	case c.depth > c.policy.DelegationDepth:

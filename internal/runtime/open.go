@@ -23,12 +23,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// An opened call is what a client or a program asked for, checked. It does not change once it is registered as running:
-// views, flights and nested calls read it concurrently.
+// An opened call is a checked request of a client or a program. Except for the fields marked otherwise, it does not
+// change once it is registered as running: views, flights and nested calls read it concurrently.
 type opened struct {
 	r       *Runtime
-	policy  *agent.Policy // as it was when the call began
-	rules   *mask.Rules   // for secrets, as they were then
+	policy  *agent.Policy // as of the start of the call
+	rules   *mask.Rules   // rules for secrets, as of the start of the call
 	session agent.Session
 	id      string
 	traceID string
@@ -38,63 +38,66 @@ type opened struct {
 
 	operates bool // the owner's token has the scope operate
 
-	parent        string // id of the call whose program made this one, "" at depth 0
-	root          string // id of the client's call above, "" at depth 0
-	parentAttempt string // and the attempt that did
+	parent        string // ID of the call whose program made this one; "" at depth 0
+	root          string // ID of the client's call at the root; "" at depth 0
+	parentAttempt string // attempt that made this call; "" at depth 0
 
 	role, method string
 	args         []json.RawMessage
 	kwargs       json.RawMessage
-	inputHistory json.RawMessage     // nil when the call brought none
+	inputHistory json.RawMessage     // nil if the call has none
 	inputTurns   []history.Turn      // decoded inputHistory
-	signature    *contract.Signature // describes the turns; nil without one
+	signature    *contract.Signature // describes the turns; nil if there is none
 
-	// pointer to the argument that held inputHistory; "" if it came as the call's history
+	// JSON pointer to the argument that held inputHistory; "" if it came as the call's history
 	historyArgument string
-	// the contract as of the check of the history input, for a call that did not wait after it
+	// contract resolved for the check of the history input; reused unless the call waits for its turn
 	early   *terms
-	asked   *agent.Contract // by the caller
+	asked   *agent.Contract // contract given by the caller
 	started time.Time
-	key     *store.Idempotent // nil without
+	key     *store.Idempotent // nil if there is none
 
 	inherited []string                   // secrets of the calls above
-	input     atomic.Pointer[shownInput] // args and kwargs as they may be seen
-	first     shownInput                 // what input is at first
+	input     atomic.Pointer[shownInput] // args and kwargs as they may be shown
+	first     shownInput                 // the first value of input; saves an allocation
 
 	tree      *tree
-	own       tree         // of a root call
-	begins    fetch.Place  // of the tree's ledger: where the call's programs begin
-	slept     atomic.Int64 // by its programs, in nanoseconds
+	own       tree         // tree of a root call
+	begins    fetch.Place  // position in the tree's ledger at which the call's programs begin
+	slept     atomic.Int64 // nanoseconds that its programs slept
 	weakBelow atomic.Int32 // weak successes among the calls below it
-	deadline  time.Time    // of the whole call; zero for none
+	deadline  time.Time    // of the whole call; zero if there is none
 	life      lifetime
-	shared    *sharedKey // nil unless other replicas may get the same key
-	fence     int64      // the epoch under which its session is owned; 0 without other replicas; as hasTurn
-	place     place      // in its session's queue
-	hasTurn   bool       // of its session; used by the goroutine that runs the call only
-	// of its programs, and of those that wait for this call, which may read them; as hasTurn
+	shared    *sharedKey // nil unless other replicas may receive the same key
+	fence     int64      // epoch under which its session is owned; 0 without other replicas; guarded like hasTurn
+	place     place      // in the session's queue
+	hasTurn   bool       // holds the session's turn; used only by the goroutine that runs the call
+	// files of its programs, and of the programs that wait for this call, which it may read; guarded like hasTurn
 	drafts, lent []*files.Draft
-	held         store.Bytes // of its owner's shares; as hasTurn
-	unattended   bool        // nobody waits for its answer
+	held         store.Bytes // reserved in its owner's shares; guarded like hasTurn
+	unattended   bool        // no client waits for the answer
 	progress     progress.Log
-	span         *telemetry.Span // nil without traces
+	span         *telemetry.Span // nil if traces are off
 }
 
-// A tree is what a root call and the nested calls below it share. Its calls run one after another, so only the counters
-// that several calls may touch at once are atomic.
+// A tree holds what a root call shares with the nested calls below it. Only the fields that several goroutines may use
+// at once are atomic.
 type tree struct {
 	made    atomic.Int32 // nested calls
-	refused atomic.Bool  // one refusal is on record
+	refused atomic.Bool  // one refusal has been recorded
 	written atomic.Bool  // a model was asked for a program
 	usage   agent.Usage  // of the nested calls; written by the goroutine that runs the tree
-	writes  fetch.Ledger // of all of them; used by that goroutine
+	writes  fetch.Ledger // writes of all calls; used by the same goroutine
 }
 
-// open checks the request, registers the call as running and takes its place in the session's queue, so that calls of one client have their turns
-// in the order in which it was answered that they had begun. A request whose idempotency key was answered before returns
-// that answer and no call. The returned context is the call's own: whoever knows of the call may cancel it.
+// open checks the request, registers the call as running and takes its place in the session's queue. A client's calls
+// therefore run in the order in which they were acknowledged. If the idempotency key of the request was used before,
+// open returns that answer and a nil call. The returned context is the call's own; it can be canceled through the
+// registry of running calls.
 func (r *Runtime) open(ctx context.Context,
 	q CallRequest) (_ context.Context, c *opened, replay CallResult, err error) {
+	// The steps that can reject the request come first, and those that have to be undone last. Each later failure
+	// undoes the earlier steps in reverse.
 	if err := r.o.Store.Ready(); err != nil {
 		return nil, nil, CallResult{}, err
 	}
@@ -123,6 +126,7 @@ func (r *Runtime) open(ctx context.Context,
 			return nil, nil, replay, err
 		}
 	}
+	// Reserve room before the call becomes visible: a call that runs must be able to leave a record.
 	if err := c.enterRoom(ctx); err != nil {
 		r.releaseKey(c)
 		r.disown(session.ID, c.fence)
@@ -140,6 +144,7 @@ func (r *Runtime) open(ctx context.Context,
 		return nil, nil, CallResult{}, err
 	}
 	c.life.begun = true
+	// Take the place in the queue last. Whoever has a place must await its turn, so nothing may fail after this.
 	if c.place, err = r.sessions.join(session.ID, r.o.MaxQueue); err != nil {
 		c.close()
 		return nil, nil, CallResult{}, err
@@ -155,7 +160,7 @@ func (r *Runtime) open(ctx context.Context,
 	return &c.life, c, CallResult{}, nil
 }
 
-// newInShare is newCall in the owner's share: masking a long input takes long.
+// newInShare runs newCall in the owner's share of heavy work, because masking a large input takes long.
 func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.Session) (*opened, error) {
 	owner, weight := r.Owner(q.Owner), q.bytes()
 	if err := r.o.Heavy.Enter(ctx, owner, weight); err != nil {
@@ -165,7 +170,7 @@ func (r *Runtime) newInShare(ctx context.Context, q CallRequest, session agent.S
 	return r.newCall(q, session), nil
 }
 
-// close gives back what open took, but for the place in the queue.
+// close releases everything that open acquired, except the place in the queue.
 func (c *opened) close() {
 	c.life.cancel(nil)
 	c.leaveRoom()
@@ -174,8 +179,8 @@ func (c *opened) close() {
 	c.r.disown(c.session.ID, c.fence)
 }
 
-// sessionOf returns the call's session, and fills in the role where the request leaves it to the session. An ephemeral one
-// is stored by begin: a request that is refused, or was answered before, leaves none behind.
+// sessionOf returns the call's session, and fills in the role if the request leaves it to the session. It does not
+// store an ephemeral session: begin does, so a rejected or replayed request leaves none behind.
 func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session, error) {
 	if q.Ephemeral {
 		now := r.o.Now().UTC()
@@ -193,11 +198,11 @@ func (r *Runtime) sessionOf(ctx context.Context, q *CallRequest) (agent.Session,
 	return s, err
 }
 
-// sessionLimit is how long the session of a call may take to be made.
+// sessionLimit bounds the time for creating the session of a call.
 const sessionLimit = 30 * time.Second
 
-// begin registers the call as running, and stores its session where that is new. A call that ends meanwhile, canceled by who has seen that it
-// runs or at its deadline, has its session nevertheless: it is kept as a call that never started.
+// begin registers the call as running and stores its session if it is new. The session is stored even if the call ends
+// meanwhile, by a cancellation or at its deadline. Such a call is recorded as one that never started.
 func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err error) {
 	if err := r.enter(c); err != nil || !newSession {
 		return err
@@ -210,7 +215,7 @@ func (r *Runtime) begin(ctx context.Context, c *opened, newSession bool) (err er
 	return err
 }
 
-// newCall makes the call of a checked request.
+// newCall returns the call for a checked request.
 func (r *Runtime) newCall(q CallRequest, session agent.Session) *opened {
 	c := &opened{r: r, policy: r.policy.Load(), rules: r.rules.Load(), session: session, id: q.CallID,
 		traceID: q.TraceID, speaker: agent.SpeakerUser, owner: q.Owner, operates: q.Operates,
@@ -247,8 +252,8 @@ func (c *opened) init() {
 	c.maskInput(c.storedInterface())
 }
 
-// compact drops the whitespace between the values, once: what a call brings is checked and copied for its run, the journal, the history and
-// the log.
+// compact removes insignificant whitespace from the inputs. Doing it once pays off: they are checked, and copied for
+// the run, the journal, the history and the log.
 func (c *opened) compact() {
 	shared := true
 	for i, a := range c.args {
@@ -264,7 +269,7 @@ func (c *opened) compact() {
 	c.kwargs, c.inputHistory = jsonenc.Compact(c.kwargs), jsonenc.Compact(c.inputHistory)
 }
 
-// checkCall checks the request, and brings its names into the form in which they are kept; the role of a session of before stays what it is.
+// checkCall checks the request and normalises its names. The role of an existing session is kept as it is.
 func (r *Runtime) checkCall(q *CallRequest, sessions string) error {
 	role := q.Role
 	err := agent.Names(&q.Role, &q.Method)
@@ -299,8 +304,10 @@ func setterKey(method string) string {
 	return key
 }
 
+// hasArgs reports whether the call has any argument, positional or by name.
 func (c *opened) hasArgs() bool { return len(c.args) > 0 || len(c.kwargs) > len("{}") }
 
+// model returns the session's model, or the daemon's default if the session has none.
 func (c *opened) model() string {
 	if c.session.Model != "" {
 		return c.session.Model

@@ -20,42 +20,43 @@ import (
 // Options configures a Runtime. Start from DefaultOptions.
 type Options struct {
 	Store     store.Store              // required
-	Namespace agent.Namespace          // whose calls it runs
-	Shared    bool                     // other replicas use the store, too
+	Namespace agent.Namespace          // whose calls the Runtime runs
+	Shared    bool                     // other replicas use the same store
 	Sandbox   sandbox.Sandbox          // required
 	Provider  provider.Provider        // required
 	Metrics   *telemetry.Metrics       // required
 	Tracer    *telemetry.Tracer        // nil: no traces
-	Compiling Compiling                // whether programs are compiled: what views show
+	Compiling Compiling                // whether programs are compiled; shown by views
 	Files     *files.Keeper            // nil: programs have no files
-	Storage   *storage.Shares          // of what is stored; nil: everybody has all
-	Spend     *spend.Account           // which requests to the model are charged to; nil: none are
-	Heavy     *fair.Heavy[agent.Owner] // for what takes long over bytes of a call; nil: nobody waits
-	Owners    Owners                   // which replica runs the calls of a session; nil: there are no others
+	Storage   *storage.Shares          // shares of stored bytes; nil: no limits
+	Spend     *spend.Account           // account that model requests are charged to; nil: not charged
+	Heavy     *fair.Heavy[agent.Owner] // schedules long work on the bytes of a call; nil: no waiting
+	Owners    Owners                   // assigns sessions to replicas; nil: there is only this one
 	Logger    zerolog.Logger
-	Now       func() time.Time // the clock of records and windows
+	Now       func() time.Time // clock of records and time windows; required
 
-	Model       string        // asked where a session names none
-	RunTimeout  time.Duration // of a program's own computing
-	CallTimeout time.Duration // of a whole call that names no timeout
-	MaxTimeout  time.Duration // the longest timeout a call may name
+	Model       string        // used if a session has no model
+	RunTimeout  time.Duration // limit of a program's own computing time
+	CallTimeout time.Duration // limit of a whole call, if the call has no timeout
+	MaxTimeout  time.Duration // largest timeout that a call may set
 
 	MaxQueue   int // calls of one session that may wait; at least 1
 	MaxContext int // bytes of a session's context; at least 1
 
-	AllowImport func(path string) bool // whether a stored program may still import the package; required
-	Dialect     string                 // what prompts say of the allowed packages
-	// ModelContext returns how many tokens a model can read and write together, 0 where that is not known; nil: it never is.
+	AllowImport func(path string) bool // reports whether a stored program may still import the package; required
+	Dialect     string                 // describes the allowed packages in prompts
+	// ModelContext returns how many tokens a model can read and write together, or 0 if that is unknown. nil means
+	// always unknown.
 	ModelContext func(model string) int
-	// Scheme returns how addresses of a connection's host begin, such as https://; nil: it is not known.
+	// Scheme returns the prefix of URLs for a connection's host, such as https://. nil means unknown.
 	Scheme   func(host string) string
-	FetchMax string // what prompts say of the largest body of a fetch, such as "16 MiB"
+	FetchMax string // largest body of a fetch, as prompts state it, such as "16 MiB"
 
-	CommitTimeout time.Duration // of one store commit
+	CommitTimeout time.Duration // limit of one store commit
 	CancelGrace   time.Duration // how long Stop waits for canceled calls to commit
 }
 
-// DefaultOptions returns the defaults of everything that is not required.
+// DefaultOptions returns the defaults of all options that are not required.
 func DefaultOptions() Options {
 	return Options{
 		Logger: zerolog.Nop(), Now: time.Now, Namespace: agent.DefaultNamespace, Model: "gpt-4.1",

@@ -9,26 +9,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Owners has this replica own the sessions whose calls it runs, where several share the store. Its errors mean that no call took place; one of
-// them names the replica that owns the session.
+// Owners assigns each session to the replica that runs its calls, if several replicas share the store. An error means
+// that no call took place; one kind of error names the replica that owns the session.
 type Owners interface {
-	// Enter returns the epoch under which the session is owned until Leave.
+	// Enter returns the epoch under which this replica owns the session until Leave.
 	Enter(ctx context.Context, sessionID string) (epoch int64, err error)
+	// Leave ends what Enter or Create began.
 	Leave(sessionID string)
-	// Create makes a session that is owned until Leave.
+	// Create stores a new session and owns it until Leave.
 	Create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) (epoch int64, err error)
-	// Fenced is called when the store refused a commit under that epoch.
+	// Fenced reports that the store rejected a commit under the session's epoch.
 	Fenced(sessionID string)
 }
 
-// Here has this replica own the session for the call that is to come.
+// Here claims the session for this replica, ahead of a call.
 func (r *Runtime) Here(ctx context.Context, sessionID string) error {
 	epoch, err := r.own(ctx, sessionID)
 	r.disown(sessionID, epoch)
 	return err
 }
 
-// own has the replica own the session until disown is called. Its epoch is 0 where there are no other replicas.
+// own claims the session until disown is called. The epoch is 0 if there are no other replicas.
 func (r *Runtime) own(ctx context.Context, sessionID string) (epoch int64, err error) {
 	if r.o.Owners == nil {
 		return 0, nil
@@ -36,7 +37,7 @@ func (r *Runtime) own(ctx context.Context, sessionID string) (epoch int64, err e
 	return r.o.Owners.Enter(ctx, sessionID)
 }
 
-// create makes a session and has this replica own it until disown is called. Its epoch is as in own.
+// create stores a new session and claims it until disown is called. The epoch is as in own.
 func (r *Runtime) create(ctx context.Context, s agent.Session) (epoch int64, err error) {
 	empty := map[string]json.RawMessage{}
 	if r.o.Owners == nil {
@@ -45,26 +46,29 @@ func (r *Runtime) create(ctx context.Context, s agent.Session) (epoch int64, err
 	return r.o.Owners.Create(ctx, s, empty)
 }
 
-// disown ends what own or create began. Epoch 0 is nothing.
+// disown ends what own or create began. It does nothing for epoch 0.
 func (r *Runtime) disown(sessionID string, epoch int64) {
 	if epoch != 0 {
 		r.o.Owners.Leave(sessionID)
 	}
 }
 
-// fenced has the next call of the session ask who owns it, where the commit was refused since another replica does.
+// fenced handles a commit that was rejected because another replica owns the session: the session's next call asks for
+// the owner again.
 func (r *Runtime) fenced(c *store.CallCommit, err error) {
 	if c.Fence != 0 && errors.Is(err, store.ErrFenced) {
 		r.o.Owners.Fenced(c.SessionID)
 	}
 }
 
-// Turn waits until no call of the session runs, and keeps others waiting until leave is called. epoch is that under which the session is owned,
-// for commits; 0 where there are no other replicas. It returns ErrQueueFull when too many wait already.
+// Turn waits until no call of the session runs, and keeps other calls waiting until leave is called. Commits need
+// epoch, under which the session is owned; it is 0 without other replicas. Turn returns ErrQueueFull if too many calls
+// wait already.
 func (r *Runtime) Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error) {
 	return r.turn(ctx, sessionID, r.o.MaxQueue)
 }
 
+// turn is Turn with a queue of at most most calls.
 func (r *Runtime) turn(ctx context.Context, sessionID string, most int) (epoch int64, leave func(), err error) {
 	if epoch, err = r.own(ctx, sessionID); err != nil {
 		return 0, nil, err

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// reserve is the part of the time left to a call that is kept for the stored program which answers where the model does not: a run's, and at most half of it.
+// reserve returns the part of the remaining time that is reserved for the fallback program, which answers if the model
+// does not: one run's timeout, but at most half. It is 0 without a fallback.
 func (s *selected) reserve(left time.Duration) time.Duration {
 	if s.decision.Fallback == nil {
 		return 0
@@ -17,13 +18,13 @@ func (s *selected) reserve(left time.Duration) time.Duration {
 	return min(s.r.o.RunTimeout, left/2)
 }
 
-// patience is how long the call can wait for the model in all.
+// patience returns how long the call can wait for the model in total.
 func (s *selected) patience() time.Duration {
 	whole := s.deadline.Sub(s.started)
 	return whole - s.reserve(whole)
 }
 
-// flyInShare is fly within the model's share of the call's time.
+// flyInShare is fly, limited to the model's share of the call's time.
 func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
 	span *telemetry.Span) (res forgeResult, leader, ok bool) {
 	left := rec.deadline.Sub(rec.r.o.Now())
@@ -35,7 +36,8 @@ func (rec *recovery) flyInShare(ctx context.Context, q forgeRequest,
 	return rec.fly(ctx, q, span)
 }
 
-// unwaited is the outcome where the call, or the model's share of its time, ended before the model gave a program.
+// unwaited returns the outcome if the call's time, or the model's share of it, ended before the model delivered a
+// program.
 func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 	if ctx.Err() == nil {
 		rec.slow, rec.class = true, agent.ClassExtrinsic
@@ -48,7 +50,8 @@ func (rec *recovery) unwaited(ctx context.Context) *agent.Outcome {
 	return &out
 }
 
-// outwaits reports whether the call leaves the model at least twice the time in which it gave another call no program: the delay after that does not hold then.
+// outwaits reports whether the call gives the model at least twice as long as a call that got no program. The delay
+// after that call does not apply then.
 func (s *selected) outwaits(wait backoff) bool {
 	return wait.waited > 0 && s.patience() >= 2*wait.waited
 }

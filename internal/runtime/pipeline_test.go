@@ -40,7 +40,8 @@ func (u *unsettled) Settled() error {
 	return u.err
 }
 
-// Readers of the feed see calls in the order of the log, whichever call ends first, once they are durable; where a sync failed they read what is kept.
+// Readers of the feed see durable calls in the order of the log, whichever call ends first. After a failed sync they
+// read what was kept.
 func TestFeedFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []error{nil, store.ErrReadOnly} {
@@ -103,7 +104,7 @@ func (b busy) Watch(from store.Cursor, changed func(store.Change)) (stop func(),
 	return stop, err
 }
 
-// A reader that subscribes at the moment at which a call is committed reads it, and keeps no other one out.
+// A reader that subscribes while a call is committed reads the call, and does not keep other readers out.
 func TestFeedBeginsAmidCalls(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
@@ -133,8 +134,8 @@ func TestFeedBeginsAmidCalls(t *testing.T) {
 	}
 }
 
-// A session's next call begins when the one before has its place in the order, and sees what it changed. No call is answered, or
-// repeated under its idempotency key before it is durable; one whose sync fails has no answer.
+// A session's next call begins when the previous one has its place in the order, and sees its changes. No call is
+// answered, or repeated under its idempotency key, before it is durable. A call whose sync fails has no answer.
 func TestNextCallDoesNotWaitForTheDisk(t *testing.T) {
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
 	session, err := r.CreateSession(t.Context(), SessionRequest{Role: "r"})

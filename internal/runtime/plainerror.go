@@ -7,17 +7,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// typedErrors is the first prompt version whose programs know that an error without a type is a failure.
+// typedErrors is the first prompt version that informs the model that an error without a type counts as a failure.
 const typedErrors = "2026-11-30.v7"
 
-// untyped reports whether the program returned an error without a type, which is a failure of it and to be repaired. Programs of before author it, and one of
-// a nested call is passed on.
+// untyped reports whether the program returned an error without a type. That is a failure of the program and gets
+// repaired. Programs of earlier prompt versions are exempt: their plain errors count as authored. So is an error that
+// the program may have passed on from a nested call.
 func (a *attempted) untyped() bool {
 	return a.result.Authored.Plain && a.program.PromptVersion >= typedErrors &&
 		a.failed[agent.ErrTool].class == agent.ClassNone && !a.authored[agent.ErrTool]
 }
 
-// untyped is the outcome of a program's error without a type.
+// untyped returns the outcome of an error without a type: invalid_input if an argument breaks the declared interface,
+// otherwise a failure of the program.
 func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
 	wrong := c.unlike(takes)
 	if wrong == "" {
@@ -28,7 +30,7 @@ func (c *opened) untyped(takes *agent.Interface, message string) agent.Outcome {
 	return o
 }
 
-// unlike describes the first argument of the call that breaks the declared parameter's schema, or returns "".
+// unlike describes the call's first argument that breaks its parameter's schema, or returns "".
 func (c *opened) unlike(takes *agent.Interface) string {
 	if !c.binds(takes) {
 		return ""
@@ -44,7 +46,7 @@ func (c *opened) unlike(takes *agent.Interface) string {
 		}
 		s, err := contract.CompileStored(p.Takes())
 		if err != nil {
-			continue // it was accepted as it is
+			continue // an unusable schema was accepted with the program
 		}
 		if v := s.Check(value); v != nil {
 			return fmt.Sprintf("%s is not what the method takes: %s", p.Name, v.Message)

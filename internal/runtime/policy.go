@@ -9,18 +9,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Policy returns the policy in force, with the value of what is left to the daemon.
+// Policy returns the policy in force. Settings that are left to the daemon have their effective values.
 func (r *Runtime) Policy() agent.Policy { return r.resolved(r.policy.Load()) }
 
+// resolved returns a copy of the policy in which settings left to the daemon have their effective values.
 func (r *Runtime) resolved(p *agent.Policy) agent.Policy {
 	whole := *p
 	whole.Storage.OwnerShare = r.o.Storage.OwnerShare(p)
 	return whole
 }
 
-// ChangePolicy replaces the policy with the one that change makes of the policy in force, and stores it together with
-// change's audit entry. It is durable when ChangePolicy returns, and in force from the very next call on. Changes run one
-// after another. The policy that change is given is the store's, which another runtime may have changed; when one does so meanwhile, change is asked again.
+// ChangePolicy stores what change makes of the policy, together with change's audit entry, and returns the new policy.
+// The change is durable when ChangePolicy returns, and applies from the next call on. Changes run one after another.
+// change receives the store's policy, which another Runtime may have written; if that happens meanwhile, change is
+// called again.
 func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy) (agent.Policy, *agent.AuditEntry,
 	error)) (agent.Policy, error) {
 	r.policyMu.Lock()
@@ -40,6 +42,7 @@ func (r *Runtime) ChangePolicy(ctx context.Context, change func(now agent.Policy
 		case err != nil:
 			return agent.Policy{}, err
 		}
+		// followPolicy compares revisions, and so ignores this change when the store reports it.
 		r.policyRevision = revision + 1
 		r.enforce(&p)
 		return r.resolved(&p), nil
@@ -55,11 +58,13 @@ func (r *Runtime) enforce(p *agent.Policy) {
 	}
 }
 
-// OnPolicy has changed called whenever another policy has come into force, here or by a replica: the store announces it before. It must be quick.
+// OnPolicy registers changed, which is called whenever another policy has come into force, here or on another replica.
+// It replaces an earlier function. changed must return quickly.
 func (r *Runtime) OnPolicy(changed func()) { r.onPolicy.Store(&changed) }
 
-// Rules returns what is masked by the policy in force; nil for nothing.
+// Rules returns the masking rules of the policy in force.
 func (r *Runtime) Rules() *mask.Rules { return r.rules.Load() }
 
-// PolicyInForce returns the policy in force, to compare by address: each change makes another one. It must not be changed.
+// PolicyInForce returns the policy in force for comparison by address: each change makes a new one. The policy must not
+// be modified.
 func (r *Runtime) PolicyInForce() *agent.Policy { return r.policy.Load() }

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Two runtimes on one store change different members of the policy at the same time: none takes back what the other changed.
+// Two runtimes on one store change different members of the policy at the same time. Neither reverts the other's
+// change.
 func TestPolicyOfTwoRuntimes(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{}

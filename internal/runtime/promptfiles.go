@@ -21,14 +21,16 @@ import (
 const (
 	maxShownFiles = 4
 	maxListed     = 40      // entries of an archive
-	maxDirectory  = 1 << 20 // bytes of an archive's directory: it is read into memory
-	maxArchive    = 3 << 20 // bytes that are read of an archive in all
+	maxDirectory  = 1 << 20 // bytes of an archive's directory, which is read into memory
+	maxArchive    = 3 << 20 // bytes that are read from an archive in total
 	maxUnpacked   = 64 << 10
-	// of a file's end, of which the last lines are shown: a secret is found by what stands before it
+	// bytes read from a file's end, of which only the last lines are shown: a secret is recognised by the text before
+	// it
 	maskedEnd = 16 << 10
 )
 
-// shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. A file that cannot be read is left out.
+// shownFiles describes the files that the call's arguments refer to, with their beginnings, secrets masked. Files that
+// cannot be read are left out.
 func (c *opened) shownFiles(ctx context.Context) (out []prompt.File) {
 	if c.r.o.Files == nil || c.policy.FilePreviewBytes == 0 {
 		return nil
@@ -50,6 +52,8 @@ func (c *opened) shownFiles(ctx context.Context) (out []prompt.File) {
 	return out
 }
 
+// describeFile shows a text by its beginning and end, a compressed text by its beginning, and an archive by its
+// entries.
 func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	f := prompt.File{ID: r.ID, Name: c.mask(r.Name), MediaType: r.MediaType, Bytes: r.Bytes}
 	var err error
@@ -73,13 +77,13 @@ func (c *opened) describeFile(r *sandbox.OpenFile) (prompt.File, error) {
 	return f, nil
 }
 
-// showText shows how a text begins, and how a longer one ends: there tables have their sums, and rows of nothing.
+// showText shows the beginning of a text and, if it is cut, its end: there, tables have totals and blank rows.
 func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
 	end := c.policy.FilePreviewBytes / 8
 	if err := c.showBeginning(f, r, c.policy.FilePreviewBytes-end); err != nil || !f.Cut {
 		return err
 	}
-	from := max(0, f.Bytes-maskedEnd) &^ 1 // characters of UTF-16 have two bytes
+	from := max(0, f.Bytes-maskedEnd) &^ 1 // aligned to the 2-byte characters of UTF-16
 	if _, err := r.Seek(from, io.SeekStart); err != nil {
 		return err
 	}
@@ -92,13 +96,14 @@ func (c *opened) showText(f *prompt.File, r io.ReadSeeker) error {
 		return err
 	}
 	shown := c.mask(strings.ToValidUTF8(string(tail), ""))
-	// and not from within a character or a word
+	// start at a line, not within a character or a word
 	if _, lines, ok := strings.Cut(shown[max(0, len(shown)-end):], "\n"); ok {
 		f.End = lines
 	}
 	return nil
 }
 
+// showBeginning fills in up to most bytes of decoded text, secrets masked.
 func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
 	text, err := charsets.NewReader(r, f.Encoding)
 	if err != nil {
@@ -114,7 +119,7 @@ func (c *opened) showBeginning(f *prompt.File, r io.Reader, most int) error {
 	return nil
 }
 
-// unpacked is how the content of a gzip file begins, nothing for other files.
+// unpacked returns the beginning of a gzip file's content, or nothing for other files.
 func unpacked(r io.ReadSeeker) []byte {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil
@@ -123,11 +128,11 @@ func unpacked(r io.ReadSeeker) []byte {
 	if err != nil {
 		return nil
 	}
-	inside, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // one that is cut off or damaged shows what it has
+	inside, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // a truncated or damaged file shows what can be read
 	return inside
 }
 
-// encodingInside is the character set of what a file holds, "" for no text.
+// encodingInside returns the character set of a file's content, or "" if it is not text.
 func encodingInside(beginning []byte) string {
 	name, err := charsets.Guess(bytes.NewReader(beginning), "")
 	if err != nil {
@@ -136,7 +141,8 @@ func encodingInside(beginning []byte) string {
 	return name
 }
 
-// listing names what is in an archive, and the sheets of a spreadsheet; nothing for other files. What it reads is bounded, whatever the archive says.
+// listing returns the names of an archive's entries, or of a spreadsheet's sheets, and nothing for other files. It
+// bounds what it reads, whatever the archive declares.
 func listing(r io.ReadSeeker, size int64) (lines []string) {
 	at := &placed{r, maxArchive}
 	if !smallDirectory(at, size) {

@@ -13,8 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// prompt renders what the model is asked for the order. It runs in a flight. What cannot be read for it (known tools,
-// history) is left out: a poorer prompt is better than no program. The tools are the roles of those that it shows.
+// prompt returns the messages that ask the model for the program, and the roles of the known tools in them. It runs in
+// a flight. Parts that cannot be read, such as known tools and history, are left out: a poorer prompt is better than no
+// program.
 func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	failures []agent.AttemptFailure) (messages []provider.Message, tools []string) {
 	args, kwargs := c.withoutInputHistory()
@@ -31,7 +32,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	}
 	if g := o.predecessor; g != nil && len(g.Fixtures) > 0 && c.decision.Reason != ReasonChecksum &&
 		c.policy.FixturesEnabled && !c.switchedOff() && !c.rewrites() {
-		in.Earlier = g.Code // it will be held to answers that it cannot know
+		in.Earlier = g.Code // the program will be held to recorded answers that the model cannot know
 	}
 	if o.mayKeep() {
 		in.Recheck = &prompt.Recheck{Code: o.predecessor.Code,
@@ -56,7 +57,7 @@ func (c *selected) prompt(ctx context.Context, o forgeRequest,
 	return messages, tools
 }
 
-// modelContext is how many tokens the call's model can read and write together; 0 where that is not known.
+// modelContext returns how many tokens the call's model can read and write together, or 0 if that is unknown.
 func (c *opened) modelContext() int {
 	if c.r.o.ModelContext == nil {
 		return 0
@@ -64,6 +65,7 @@ func (c *opened) modelContext() int {
 	return c.r.o.ModelContext(c.model())
 }
 
+// contextShapes returns the shape of each value, so the prompt shows no content of the context.
 func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	out := make(map[string]string, len(memory))
 	for k, v := range memory {
@@ -72,14 +74,14 @@ func contextShapes(memory map[string]json.RawMessage) map[string]string {
 	return out
 }
 
-// Reasons of a requested regeneration that no person wrote: they mean nothing to a model.
+// Reasons of a requested regeneration that no person wrote.
 const (
 	RegenerateRequested = "requested"       // an operator gave no reason
-	ReforgePrefix       = "recommendation " // and its id: a recommendation was applied
+	ReforgePrefix       = "recommendation " // followed by the ID of the recommendation that was applied
 )
 
-// wish is what an operator who asked for a new program said of it, or "". What the daemon put there itself is left
-// out: it means nothing to a model.
+// wish returns the reason that an operator gave for requesting a new program, or "". Reasons that the daemon filled in
+// are left out, because they mean nothing to a model.
 func (c *selected) wish() string {
 	if c.decision.Reason != ReasonRequested || c.artifact == nil {
 		return ""
@@ -91,7 +93,7 @@ func (c *selected) wish() string {
 	return reason
 }
 
-// previewHistory gives the model the number of records and a summary of the latest few, never their values.
+// previewHistory gives the model the number of records and a summary of the latest ones, without their values.
 func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 	page, err := c.r.store.History(ctx, c.session.ID, wholeHistory(false))
 	if err != nil {
@@ -111,11 +113,11 @@ func (c *selected) previewHistory(ctx context.Context, in *prompt.Input) {
 	}
 }
 
-// maxSpokenTurns bounds the earlier calls that a method of free text is shown.
+// maxSpokenTurns bounds the earlier calls that are shown for a method of free text.
 const maxSpokenTurns = 10
 
-// spokenTurns are the session's latest calls with their arguments and values, secrets masked: what a method that takes free
-// text may refer to in half a sentence. An operator who shows no history shows none of them.
+// spokenTurns returns the session's latest calls with their arguments and values, secrets masked, because free text
+// often refers to earlier turns. It returns none if the policy shows no history.
 func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 	if c.policy.HistoryPreviewLimit == 0 {
 		return nil
@@ -143,7 +145,7 @@ func (c *selected) spokenTurns(ctx context.Context) []prompt.Turn {
 	return out
 }
 
-// connections are those that programs of the role may use.
+// connections returns the connections that programs of the role may use.
 func (c *selected) connections(ctx context.Context) []prompt.Connection {
 	all, err := c.r.store.ListConnections(ctx)
 	if err != nil {
@@ -159,7 +161,8 @@ func (c *selected) connections(ctx context.Context) []prompt.Connection {
 	return out
 }
 
-// addresses are how programs begin the addresses of the connection's hosts, or name the connection that is an address.
+// addresses returns how programs begin URLs of the connection's hosts. For a connection that is a whole URL, it returns
+// the connection's name.
 func (c *selected) addresses(x *agent.Connection) []string {
 	if x.Auth.Type == agent.AuthURL {
 		return []string{agent.ConnectionScheme + ":" + x.Name}
@@ -174,6 +177,7 @@ func (c *selected) addresses(x *agent.Connection) []string {
 	return out
 }
 
+// promptTexts returns the system message and the last user message, for the log.
 func promptTexts(messages []provider.Message) (system, user string) {
 	for _, m := range messages {
 		switch m.Role {
@@ -186,7 +190,7 @@ func promptTexts(messages []provider.Message) (system, user string) {
 	return system, user
 }
 
-// patterns lists for a root call's model what programs of this role have had to do again and again.
+// patterns describes, for the model of a root call, the capabilities that programs of this role needed repeatedly.
 func (c *selected) patterns(ctx context.Context) []string {
 	if c.depth > 0 {
 		return nil
@@ -198,11 +202,11 @@ func (c *selected) patterns(ctx context.Context) []string {
 	return evolve.PatternsForPrompt(evolve.Capable(events))
 }
 
-// maxShownExamples bounds the examples that a request shows; the others are held back, and named one at a time when they
-// are broken.
+// maxShownExamples bounds the examples in a request. The others are held back, and are shown one at a time when a
+// program breaks them.
 const maxShownExamples = 3
 
-// shownExamples are the examples that the model sees, secrets masked.
+// shownExamples returns the examples that the model sees, secrets masked.
 func (c *selected) shownExamples() []prompt.Example {
 	var out []prompt.Example
 	for _, x := range c.artifact.ActiveExamples() {
@@ -210,7 +214,7 @@ func (c *selected) shownExamples() []prompt.Example {
 			break
 		}
 		if c.outdated(&x, false) {
-			continue // what it rests on is not there any more
+			continue // the source that it rests on has changed
 		}
 		args, kwargs := c.shownArgs(x.Args, x.Kwargs)
 		expect, _ := c.rules.JSON(agent.Encoded(x.Expect))

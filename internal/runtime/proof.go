@@ -11,26 +11,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
-// proof is what a candidate showed before it may serve: that it holds every active example, and that it answers its
-// predecessor's fixtures as the predecessor did. It is done once, by whichever call comes first and is not interrupted;
-// the others wait.
+// A proof shows that a candidate may serve: it holds every active example, and it answers its predecessor's fixtures as
+// the predecessor did. The proof is made once, by the first call that is not interrupted; other calls wait for it.
 type proof struct {
-	turn     chan struct{} // of capacity 1: who has put something in may use the fields below
+	turn     chan struct{} // of capacity 1: the sender owns the fields below until it receives
 	done     bool
-	examples string                // digest of the examples that were held
-	kept     []agent.Fixture       // reproduced: the candidate takes them over
-	changed  []agent.ChangedAnswer // answered differently, where a person asked for the change
-	seen     []string              // the calls of the predecessor's fixtures that there were
-	fixtured bool                  // fixtures were looked at
-	renewed  []agent.Fixture       // those with the new value, so that later programs go on answering these inputs
-	// active examples that a program for a changed purpose does not hold: a person decides
+	examples string                // digest of the examples that it held
+	kept     []agent.Fixture       // reproduced fixtures, which the candidate takes over
+	changed  []agent.ChangedAnswer // answers that differ, if a person asked for the change
+	seen     []string              // call IDs of the predecessor's fixtures at the time of the proof
+	fixtured bool                  // the fixtures were checked
+	renewed  []agent.Fixture       // fixtures with their changed values, which later programs must reproduce
+	// IDs of active examples that a program for a changed purpose does not hold; a person decides about them
 	breaks []string
 	broken *judged
 }
 
-// fixture makes a proof for successors of an ok call, or nil: when there are enough, when it is like one that is
-// there, or when more than arguments, context and effects went in. Of a call with secrets the proof holds masks in their place; masked
-// says that it has to be shown that they serve.
+// fixture makes a fixture of an ok call, by which successors are proved. It returns nil if there are enough fixtures,
+// if one with this input exists, or if the program used more input than arguments, context and effects. Masks replace
+// secrets in the fixture. masked reports that they do; the caller must then prove that the masked fixture works.
 func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, masked bool) {
 	in := c.shown()
 	if !c.policy.FixturesEnabled || len(g.Fixtures) >= agent.MaxFixtures || a.result.Effects.Truncated ||
@@ -41,7 +40,7 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 	for _, arg := range in.args {
 		size += len(arg)
 	}
-	// before it is masked, which takes longer than the rest of a large call
+	// check before masking, which takes longer than all else for a large call
 	if size > agent.MaxFixtureBytes || len(a.outcome.Value)+len(a.result.Effects.Journal) > 4*agent.MaxFixtureBytes {
 		return nil, false
 	}
@@ -66,15 +65,15 @@ func (c *selected) fixture(g *agent.Generation, a judged) (f *agent.Fixture, mas
 		}
 		f.Context, ofContext = c.maskJSON(raw)
 	}
-	if c.life.Err() != nil { // a part of it may be hidden whole
+	if c.life.Err() != nil { // masking was cut short, so too much may be hidden
 		return nil, false
 	}
 	return f, in.masked || ofValue || ofEffects || ofContext
 }
 
-// hasInput reports whether a fixture is of that input, in whatever form the caller gave it.
+// hasInput reports whether one of the fixtures has that input, by position or by name.
 func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawMessage, kwargs json.RawMessage) bool {
-	for _, f := range fixtures { // before the comparison that decodes
+	for _, f := range fixtures { // cheap comparison before the one that decodes
 		if bytes.Equal(f.Kwargs, kwargs) && slices.EqualFunc(f.Args, args,
 			func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 			return true
@@ -84,9 +83,10 @@ func hasInput(takes *agent.Interface, fixtures []agent.Fixture, args []json.RawM
 		func(f agent.Fixture) bool { return takes.SameInput(f.Args, f.Kwargs, args, kwargs) })
 }
 
-// prove holds the candidate to the active examples and to its predecessor's fixtures. It returns nil when the candidate may
-// serve, else the attempt that broke one, or one of class none when the proof was interrupted: then nothing is proved and
-// nothing is broken. mayChange says that a person asked for the change: then fixtures may be answered differently.
+// prove checks the candidate against the active examples and its predecessor's fixtures. It returns nil if the
+// candidate may serve, otherwise the attempt that broke one. If the proof was interrupted, it returns an attempt of
+// agent.ClassNone, and the candidate is neither proved nor broken. mayChange means that a person asked for a change, so
+// fixtures may be answered differently.
 func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	select {
@@ -97,6 +97,7 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		a.outcome, a.class = interrupt.Outcome(ctx)
 		return a
 	}
+	// Another call has made the proof while this one waited.
 	if p.done {
 		return c.ownProof(p.broken)
 	}
@@ -112,13 +113,14 @@ func (c *selected) prove(ctx context.Context, cand *candidate, adaptive, mayChan
 		return broken // interrupted
 	}
 	if broken != nil && broken.of == "" {
-		broken.of = c.reader() // calls of others may wait for the same proof
+		broken.of = c.reader() // other owners' calls may wait for the same proof
 	}
 	p.done, p.broken = true, broken
 	return c.ownProof(broken)
 }
 
-// ownProof is the failed proof, which may have been found for another call, as this one may keep and show it; nil for nil.
+// ownProof returns a failed proof, which another call may have found, in the form that this call may keep and show. It
+// returns nil for nil.
 func (c *opened) ownProof(found *judged) *judged {
 	if found == nil {
 		return nil
@@ -135,7 +137,8 @@ func (c *opened) ownProof(found *judged) *judged {
 	return &own
 }
 
-// refreshed is the selection with the artifact of now: while a model wrote, calls have left fixtures and people examples.
+// refreshed returns the selection with the artifact's current state: while the model wrote, calls may have added
+// fixtures and people examples.
 func (c *selected) refreshed(ctx context.Context) *selected {
 	now := *c
 	if a, err := c.r.store.Artifact(ctx, c.role, c.method); err == nil {
@@ -144,7 +147,7 @@ func (c *selected) refreshed(ctx context.Context) *selected {
 	return &now
 }
 
-// unseen reports whether the predecessor has answered an input for the first time since the proof.
+// unseen reports whether the predecessor has gained a fixture since the proof.
 func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool {
 	if predecessor == nil || now.Find(predecessor.ID) == nil || !p.fixtured {
 		return false
@@ -153,6 +156,9 @@ func (p *proof) unseen(predecessor *agent.Generation, now *agent.Artifact) bool 
 		func(f agent.Fixture) bool { return !slices.Contains(p.seen, f.CallID) })
 }
 
+// proveFixtures checks the candidate against its predecessor's fixtures. It fills in the proof's lists and returns the
+// attempt that broke a fixture, or nil. With mayChange, different answers are recorded instead, but a crash still
+// breaks the proof.
 func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive, mayChange bool) *judged {
 	p := &cand.proof
 	p.kept, p.changed, p.renewed, p.seen = nil, nil, nil, nil
@@ -161,7 +167,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		return nil
 	}
 	if c.terms.checked == agent.FingerprintNone && !cand.predecessor.Keeps(c.terms.checked) {
-		return nil // it answered those who had asked for something else
+		return nil // the predecessor answered callers with a different contract
 	}
 	p.fixtured = true
 	predecessor := cand.predecessor
@@ -179,6 +185,7 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 		}
 		broken, reproduced := c.rerun(ctx, cand, f, i)
 		switch {
+		// A person wants other answers, so a difference is recorded. A crash is still a fault.
 		case broken != nil && broken.class == agent.ClassIntrinsic && mayChange && broken.result.Failure == nil:
 			p.changed = append(p.changed, changedAnswer(f, broken))
 			if broken.result.Value != nil {
@@ -194,8 +201,8 @@ func (c *selected) proveFixtures(ctx context.Context, cand *candidate, adaptive,
 	return nil
 }
 
-// inherited returns the predecessor's fixtures, and those fixtures that its ancestors left while it waited for approval and that
-// it reproduces. It returns an attempt if a run was interrupted.
+// inherited returns the predecessor's fixtures. It adds its ancestors' fixtures that the predecessor reproduces, which
+// they gained while it waited for approval. It returns an attempt if a run was interrupted.
 func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation) ([]agent.Fixture, *judged) {
 	all := slices.Clip(predecessor.Fixtures)
 	if c.artifact == nil {
@@ -205,7 +212,7 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 	for g, left := predecessor, len(c.artifact.Generations); g.ParentID != nil && left > 0; left-- {
 		if g = c.artifact.Find(*g.ParentID); g == nil || g.MadeFor != nil && predecessor.MadeFor != nil &&
 			g.MadeFor.Digest != predecessor.MadeFor.Digest {
-			break // what was made for something else
+			break // made for another purpose
 		}
 		for i, f := range g.Fixtures {
 			if hasInput(predecessor.Interface, all, f.Args, f.Kwargs) {
@@ -223,11 +230,11 @@ func (c *selected) inherited(ctx context.Context, predecessor *agent.Generation)
 	return all, nil
 }
 
-// fixtures are what the candidate hands on to its successors.
+// fixtures returns the fixtures that the candidate hands on to its successors.
 func (p *proof) fixtures() []agent.Fixture { return append(slices.Clip(p.kept), p.renewed...) }
 
-// binding reports whether a successor must reproduce the fixture: not when the contract of today rejects its value, not
-// when an external response changed shape that it rests on, and not when a person expects another answer.
+// binding reports whether a successor must reproduce the fixture. It need not if the current contract rejects the
+// value, if the fixture rests on a response that has changed shape, or if a person expects another answer.
 func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	if adaptive && len(f.Effects) > 0 || c.contradicted(f) {
 		return false
@@ -235,8 +242,8 @@ func (c *selected) binding(f agent.Fixture, adaptive bool) bool {
 	return c.terms.schema == nil || c.terms.schema.Check(f.Value) == nil
 }
 
-// contradicted reports whether an example demands another answer than the fixture's, or, without one, a person called that
-// answer wrong.
+// contradicted reports whether an example demands an answer other than the fixture's or, if no example has that input,
+// whether a person judged the fixture's answer wrong.
 func (c *selected) contradicted(f agent.Fixture) bool {
 	if c.artifact == nil {
 		return false
@@ -252,7 +259,7 @@ func (c *selected) contradicted(f agent.Fixture) bool {
 	})
 }
 
-// changedAnswer records how a fixture is answered now.
+// changedAnswer records the new answer to a fixture.
 func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
 	ch := agent.ChangedAnswer{CallID: f.CallID, SessionID: f.SessionID, Args: f.Args, Kwargs: f.Kwargs, Was: f.Value}
 	switch res := now.result; {
@@ -266,7 +273,7 @@ func changedAnswer(f agent.Fixture, now *judged) agent.ChangedAnswer {
 	return ch
 }
 
-// rawArray joins values to a JSON array.
+// rawArray joins values into a JSON array.
 func rawArray(values []json.RawMessage) json.RawMessage {
 	size := len("[]")
 	for _, v := range values {

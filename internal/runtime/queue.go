@@ -6,21 +6,22 @@ import (
 	"sync"
 )
 
-// queues lets one call of a session in at a time, in the order of arrival. The zero value is ready.
+// queues admits one call per session at a time, in the order of arrival. The zero value is ready.
 type queues struct {
 	mu sync.Mutex
-	// by session that has a running call: the channel of whoever comes next is closed; guarded by mu
+	// keyed by sessions with a running call. The channels are closed when their turns come; guarded by mu
 	waiting map[string][]chan struct{}
 }
 
-// A place is one call's in its session's queue.
+// A place is a call's position in its session's queue.
 type place struct {
 	session string
-	turn    chan struct{} // closed when the turn comes; nil where it came at once
-	ahead   int           // the call that has the turn and those that wait before this one
+	turn    chan struct{} // closed when the turn comes; nil if it came at once
+	ahead   int           // calls before this one, including the running one
 }
 
-// join takes the next place in the session's queue. It returns ErrQueueFull when most calls wait already. Whoever has a place must await its turn.
+// join takes the next place in the session's queue. It returns ErrQueueFull if most calls wait already. The caller must
+// await the turn of its place.
 func (q *queues) join(session string, most int) (place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -40,7 +41,8 @@ func (q *queues) join(session string, most int) (place, error) {
 	return p, nil
 }
 
-// await waits for the turn of a place. At the end of ctx it gives the place up and returns the cause, also where the turn has come since.
+// await waits for the turn of the place. When ctx ends, it gives up the place and returns the cause, even if the turn
+// has just come.
 func (q *queues) await(ctx context.Context, p place) error {
 	if p.turn == nil {
 		return nil
@@ -58,7 +60,7 @@ func (q *queues) await(ctx context.Context, p place) error {
 	if i := slices.Index(waiting, p.turn); i >= 0 {
 		q.waiting[p.session] = slices.Delete(waiting, i, i+1)
 	} else {
-		q.next(p.session) // the turn has come: hand it on
+		q.next(p.session) // the turn has come already: hand it on
 	}
 	return context.Cause(ctx)
 }
@@ -72,14 +74,14 @@ func (q *queues) enter(ctx context.Context, session string, most int) error {
 	return q.await(ctx, p)
 }
 
-// leave gives the turn to the next.
+// leave passes the turn to the next call.
 func (q *queues) leave(session string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.next(session)
 }
 
-// next is called with mu held.
+// next passes the turn on. The caller holds mu.
 func (q *queues) next(session string) {
 	waiting := q.waiting[session]
 	if len(waiting) == 0 {
@@ -90,7 +92,7 @@ func (q *queues) next(session string) {
 	q.waiting[session] = waiting[1:]
 }
 
-// length counts the calls that wait for their session's turn.
+// length returns the number of calls that wait for their session's turn.
 func (q *queues) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,21 +103,22 @@ func (q *queues) length() int {
 	return n
 }
 
-// methodKey names an artifact, or what is known of a role's method.
+// methodKey identifies a role's method, and its artifact.
 type methodKey struct{ role, method string }
 
-// keyLocks is a mutex for each artifact that is in use. The zero value is ready.
+// keyLocks holds a mutex for each method in use. The zero value is ready.
 type keyLocks struct {
 	mu    sync.Mutex
 	locks map[methodKey]*keyLock // guarded by mu
 }
 
+// A keyLock exists while somebody holds or awaits it, so the map does not grow with the number of methods.
 type keyLock struct {
 	sync.Mutex
 	users int // guarded by keyLocks.mu
 }
 
-// lock locks the key and returns its unlock.
+// lock locks the key and returns its unlock function.
 func (k *keyLocks) lock(key methodKey) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {
@@ -126,6 +129,7 @@ func (k *keyLocks) lock(key methodKey) (unlock func()) {
 		l = &keyLock{}
 		k.locks[key] = l
 	}
+	// Count the user before waiting for the lock, so the entry is not removed in between.
 	l.users++
 	k.mu.Unlock()
 	l.Lock()

@@ -61,7 +61,8 @@ func TestQueueOrder(t *testing.T) {
 	})
 }
 
-// Calls that outlive their requests have their turns in the order in which they were begun, and one too many is refused: none is begun and lost.
+// Asynchronous calls take their turns in the order in which they were started. One call too many is rejected; none is
+// started and lost.
 func TestStartedCallsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -152,7 +153,7 @@ func TestLeaveQueue(t *testing.T) {
 	})
 }
 
-// A call that had ended when its turn came does not take the turn, though it looks at both only afterwards.
+// A call that has ended when its turn comes does not take the turn, even though it checks both only afterwards.
 func TestEndedBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")

@@ -9,20 +9,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// A reach is how far the program that serves reaches: the manifest of its method, and what it did and names in its text.
+// A reach describes how far the serving program reaches: the manifest of its method, the effects of its runs, and the
+// names in its text.
 type reach struct {
 	manifest agent.Manifest
-	program  agent.Effects // "*" for what it computes
+	program  agent.Effects // "*" stands for names that it computes
 }
 
-// asks reports whether a successor of the generation waits for a person where it reaches further. One that is written for a single call, because a
-// switch or the method demands it, has no predecessor in this sense.
+// asks reports whether a successor of the generation needs approval if it reaches further. A program for a single call,
+// as a switch or the method demands it, has no predecessor in this sense.
 func (c *selected) asks(predecessor *agent.Generation) bool {
 	return c.policy.NewReach == agent.ReachAsk && predecessor != nil && c.artifact != nil && !c.alone()
 }
 
-// reachBefore is the reach of the generation, nil where nobody is asked about what goes beyond it. While a generation waits itself, that of the one that
-// it comes of counts.
+// reachBefore returns the reach of the generation, or nil if wider reach needs no approval. If the generation itself
+// waits for approval, its nearest approved ancestor counts instead.
 func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach {
 	if !c.asks(g) {
 		return nil
@@ -39,7 +40,7 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 		return b
 	}
 	named := g.Named()
-	// an earlier version kept less of it
+	// earlier versions stored fewer of the names
 	if facts, refused := c.r.box.Load(ctx, programOf(g), c.r.Owner(c.owner)); refused == nil {
 		found := agent.NamedIn(facts.Hosts, facts.Writes, facts.Tools)
 		named = named.With(&found)
@@ -49,7 +50,8 @@ func (c *selected) reachBefore(ctx context.Context, g *agent.Generation) *reach 
 	return b
 }
 
-// beyond returns what of the program's text goes beyond, nil for nothing, and where nobody is asked.
+// beyond returns the names in the program's text that exceed the reach. It returns nil if there are none, or if b is
+// nil.
 func (b *reach) beyond(g *agent.Generation) *agent.Effects {
 	if b == nil {
 		return nil
@@ -58,15 +60,16 @@ func (b *reach) beyond(g *agent.Generation) *agent.Effects {
 	return b.manifest.Beyond(&b.program, &named)
 }
 
-// all is all of it, as a manifest that a run can be kept to. Reading needs no approval.
+// all returns the whole reach as a manifest that a run can be held to. Reading needs no approval, so it allows GET and
+// HEAD.
 func (b *reach) all() *agent.Manifest {
 	all := b.manifest.With(&b.program)
 	all = all.With(&agent.Effects{Methods: []string{"GET", "HEAD"}})
 	return &agent.Manifest{Effects: all}
 }
 
-// guardOf is what keeps a run of the candidate to its manifest, where that is enforced, and else to what its predecessor reaches, where a person is asked
-// about more; nil for nothing.
+// guardOf returns the guard for a run of the candidate: the method's manifest if that is enforced, otherwise the
+// predecessor's reach if wider reach needs approval. It returns nil if nothing is enforced.
 func (c *selected) guardOf(cand *candidate) *manifestGuard {
 	if g := c.guard(); g != nil || cand.reach == nil {
 		return g
@@ -74,7 +77,8 @@ func (c *selected) guardOf(cand *candidate) *manifestGuard {
 	return &manifestGuard{role: c.role, method: c.method, manifest: cand.reach.all()}
 }
 
-// wentBeyond notes that a run of the candidate tried to reach what its predecessor never did, and reports whether it waits for a person.
+// wentBeyond records that a run of the candidate tried to exceed its predecessor's reach. It reports whether the
+// candidate waits for a person.
 func (cand *candidate) wentBeyond(g *manifestGuard) bool {
 	if cand.reach != nil && g != nil && !g.denied.Empty() {
 		denied := g.denied
@@ -83,7 +87,7 @@ func (cand *candidate) wentBeyond(g *manifestGuard) bool {
 	return cand.beyond.Load() != nil
 }
 
-// describeReach describes what programs of the method may reach.
+// describeReach adds what programs of the method may reach.
 func (c *selected) describeReach(e *evidenceText) {
 	if g := c.guard(); g != nil {
 		e.say("programs of this method may reach only this, until a person allows more: %s",
@@ -102,7 +106,7 @@ func (c *selected) describeReach(e *evidenceText) {
 	}
 }
 
-// reachWords lists what is reached.
+// reachWords renders effects for a prompt.
 func reachWords(e *agent.Effects) string {
 	return "hosts " + reachOf(e.Hosts) + "; HTTP methods " + reachOf(e.Methods) + "; tools " + reachOf(e.Tools)
 }
@@ -123,7 +127,7 @@ func (c *selected) approvalOfReach(beyond *agent.Effects) *fetch.Approval {
 	return a
 }
 
-// reached names what is reached, in words.
+// reached returns the names of the effects. A "*" becomes a description.
 func reached(e *agent.Effects) (all []string) {
 	for _, l := range []struct {
 		computed string
@@ -143,7 +147,8 @@ func reached(e *agent.Effects) (all []string) {
 // repairAwaits is the value of metadata.repair of a failure while a program that may do better waits for a person.
 const repairAwaits = "awaiting_approval"
 
-// announced adds to a failure that a newer program waits for a person's approval, and of what.
+// announced adds to a failure that a newer program waits for a person's approval, and of what. It returns o unchanged
+// if beyond is nil.
 func (c *selected) announced(o agent.Outcome, beyond *agent.Effects) agent.Outcome {
 	if o.OK() || beyond == nil {
 		return o

@@ -6,8 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// While the current generation waits for what it reaches, the one that it comes of answers and is the predecessor of what is written next; one that was
-// rejected never answers, and no other that a person went back from.
+// While the current generation waits because of its reach, its predecessor answers, and is the predecessor of the next
+// program. A rejected generation never answers, and neither does one that a person rolled back from.
 func TestSelectionWhileReachWaits(t *testing.T) {
 	t.Parallel()
 	gen := func(id, parent, contract string, beyond *agent.Effects) *agent.Generation {

@@ -13,41 +13,42 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// correction links a call to the one that it corrects.
+// correction links a call to the call that it corrects. The zero value means none.
 type correction struct{ signal, reference string }
 
-// recentCalls remembers the last depth-0 call of each session, role and method for as long as it may be corrected, in
-// two generations: the older one goes when the younger is full. The zero value is ready.
+// recentCalls remembers the last depth-0 call of each session, role and method. It keeps two generations of maps and
+// drops the older one when the younger is full. The zero value is ready.
 type recentCalls struct {
 	once sync.Once
 	seed maphash.Seed // set once
 
 	mu         sync.Mutex
-	since      time.Time                // of the first call that was looked at; guarded by mu
+	since      time.Time                // start of the first observed call; guarded by mu
 	young, old map[recentKey]recentCall // guarded by mu
 }
 
 type recentKey struct{ session, role, method string }
 
+// A recentCall is what the detector of corrections needs to know about a call. Its arguments are masked and bounded.
 type recentCall struct {
 	id       string
 	at       time.Time
 	args     []json.RawMessage
 	kwargs   json.RawMessage
-	troubled bool // the call ended weak or in error, or a nested call ended weak
+	troubled bool // the call ended weak or in an error, or a nested call ended weak
 }
 
 func (rc recentCall) turn() evolve.Turn {
 	return evolve.Turn{At: rc.at, Args: rc.args, Kwargs: rc.kwargs, Troubled: rc.troubled}
 }
 
-// Bounds of a generation, and of what is remembered of one call's arguments.
+// Bounds of one generation's calls, and of the bytes kept of one call's arguments.
 const (
 	maxRecentCalls = 16 << 10
 	maxRecentArgs  = 4 << 10
 )
 
-// observe reports whether the call corrects the one before it, and remembers it for the next.
+// observe returns what the call corrects, and remembers the call for the next one.
 func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	if c.depth > 0 || c.programSource() == agent.SourceNone {
 		return correction{}
@@ -61,7 +62,7 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	p := c.policy.UserCorrection
 	if !known && c.session.HistorySize > 0 && (c.r.o.Shared ||
 		now.at.Sub(since) <= time.Duration(p.WindowSeconds)*time.Second) {
-		before, known = c.beforeRestart() // the daemon may have been stopped in between, or another replica have run it
+		before, known = c.beforeRestart() // the previous call may have run before a restart, or on another replica
 	}
 	if !known {
 		return correction{}
@@ -73,7 +74,7 @@ func (rc *recentCalls) observe(c *answered, weak []string) correction {
 	return correction{signal, before.id}
 }
 
-// swap puts the call in the place of the one before it, and says since when calls are remembered.
+// swap replaces the previous call and returns it, with the time since which calls are remembered.
 func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, known bool, since time.Time) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
@@ -90,7 +91,7 @@ func (rc *recentCalls) swap(key recentKey, now recentCall) (before recentCall, k
 	return before, known, rc.since
 }
 
-// beforeRestart reads the call before this one from the session's records: what a daemon knew that has ended since.
+// beforeRestart reads the previous call from the session's records.
 func (c *opened) beforeRestart() (recentCall, bool) {
 	ctx := c.r.within()
 	page, err := c.r.store.History(ctx, c.session.ID, store.HistoryQuery{Limit: 1, Desc: true, Depth0: true,
@@ -116,8 +117,8 @@ func (c *opened) beforeRestart() (recentCall, bool) {
 	return was, true
 }
 
-// remembered is what is kept of a call's arguments: all where they are short, else their beginning and a hash, which
-// still distinguishes different arguments.
+// remembered returns what is kept of a call's arguments: short ones as they are, otherwise their beginning and a hash,
+// which still distinguishes different arguments.
 func (rc *recentCalls) remembered(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	size := len(kwargs)
 	for _, a := range args {

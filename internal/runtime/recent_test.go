@@ -50,7 +50,7 @@ func TestRecentCalls(t *testing.T) {
 			t.Errorf("%s: got %q, want %q (overlap %.2f)", tt.name, got, tt.want, evolve.Overlap(tt.before, tt.now))
 		}
 	}
-	// The same long words to a tool that served are no correction: the hash shows that they are the same.
+	// The same long words to a tool that served are not a correction: the hash shows that they are the same.
 	fine, again := turn(quoted(long+"a"), `{}`), turn(quoted(long+"a"), `{}`)
 	fine.Troubled = false
 	if got := evolve.Correction(fine, again, true, p); got != "" {

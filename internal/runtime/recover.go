@@ -12,22 +12,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
-// A recovery takes a selected call to its answer: it runs programs, and has failing ones repaired or replaced within the
-// call's budgets. One goroutine owns it. It ends with the answered call that it builds up.
+// A recovery takes a selected call to its answer. It runs programs, and repairs or replaces failing ones within the
+// call's budgets. One goroutine owns it. It builds up the answered call.
 type recovery struct {
 	*answered
 	budgets budgets
 	outage  bool   // the provider failed, so the failure does not count against the method
-	slow    bool   // the model gave no program in its share of the call's time
+	slow    bool   // the model delivered no program in its share of the call's time
 	reused  bool   // the candidate comes from an earlier call
-	waits   bool   // a candidate waits for a person, and what served before answers
-	failed  judged // the stored program's attempt; zero when it did not run, or served
+	waits   bool   // a candidate waits for a person, and the previous program answers
+	failed  judged // the stored program's attempt; zero if it did not run
 }
 
-// budgets are the recoveries that the policy leaves to this call.
+// budgets are the retries that the policy allows this call.
 type budgets struct{ guardrail, execution, outcome int }
 
-// budgetsOf returns the policy's budgets, none while repair is switched off: failing programs are then replaced, never repaired.
+// budgetsOf returns the policy's budgets. They are zero while repair is switched off: failing programs are then
+// replaced, never repaired.
 func budgetsOf(p *agent.Policy) budgets {
 	if !p.RepairEnabled {
 		return budgets{}
@@ -35,7 +36,7 @@ func budgetsOf(p *agent.Policy) budgets {
 	return budgets{p.GuardrailRecoveryBudget, p.ExecutionRepairBudget, p.OutcomeRepairBudget}
 }
 
-// serve answers the call as the selection decided.
+// serve answers the call according to its selection.
 func (s selected) serve(ctx context.Context) *answered {
 	rec := recovery{answered: &answered{selected: s}, budgets: budgetsOf(s.policy)}
 	rec.changes = rec.room[:0]
@@ -47,7 +48,7 @@ func (s selected) serve(ctx context.Context) *answered {
 	return rec.answered
 }
 
-// follow does what the selection decided.
+// follow carries out the selection's decision.
 func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	g := rec.decision.Generation
 	switch wait, is := rec.course(); is {
@@ -64,24 +65,24 @@ func (rec *recovery) follow(ctx context.Context) agent.Outcome {
 	} else {
 		o = rec.forge(ctx, g, forgeTrigger(rec.artifact, rec.policy, rec.decision.Reason))
 	}
-	// another call had stored a program meanwhile, or the model says that the stored one does
+	// another call stored a program meanwhile, or the model judged that the stored one still serves
 	if rec.source == agent.SourcePersisted || rec.decision.Decision == agent.DecideRun {
 		return o
 	}
 	return rec.fallBack(ctx, rec.updateBackoff(o))
 }
 
-// A course is how a call goes on from its selection.
+// A course is how a call continues after its selection.
 type course int
 
 const (
-	courseForge  course = iota // a program is asked for, or held from an earlier call
-	courseRun                  // the selected generation runs
-	courseWait                 // a program was asked for a moment ago: only the fallback may answer
+	courseForge  course = iota // request a program, or use one held from an earlier call
+	courseRun                  // run the selected generation
+	courseWait                 // forging just failed: only the fallback may answer
 	courseRefuse               // the program waits for a person
 )
 
-// course returns how the call goes on, and for courseWait until when.
+// course returns how the call continues, and the delay if the course is courseWait.
 func (s *selected) course() (wait backoff, is course) {
 	switch s.decision.Decision {
 	case agent.DecideRun:
@@ -95,13 +96,13 @@ func (s *selected) course() (wait backoff, is course) {
 	return wait, courseForge
 }
 
-// answersStored reports whether a stored program answers the call without a request to the model.
+// answersStored reports whether a stored program answers the call without a model request.
 func (s *selected) answersStored() bool {
 	_, is := s.course()
 	return is == courseRun || is == courseWait && s.decision.Fallback != nil
 }
 
-// refused answers where the program that there is waits for a person, and no other may run.
+// refused answers a call whose only program waits for a person.
 func (rec *recovery) refused() agent.Outcome {
 	if rec.decision.Reason == ReasonNewReach {
 		return rec.waitsForApproval(rec.artifact.Current().Beyond)
@@ -109,8 +110,8 @@ func (rec *recovery) refused() agent.Outcome {
 	return rec.waitsForApproval(nil)
 }
 
-// fallBack answers with the program that serves when no new one could be had: a working program is not taken out of
-// service by a repair, a regeneration or a correction that has not succeeded. o is the answer without one.
+// fallBack answers with the fallback program if no new program could be obtained: a repair, regeneration or correction
+// must not take a working program out of service before it succeeds. o is the answer without a fallback.
 func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcome {
 	g := rec.decision.Fallback
 	if g == nil || o.OK() || ctx.Err() != nil || rec.adopting != nil && !rec.waits {
@@ -119,7 +120,8 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	j := rec.try(ctx, g, rec.guard())
 	rec.count(ctx, g, j)
 	if rec.adopting == nil && (rec.class == agent.ClassAuthored || rec.last.unallowed) && !j.outcome.OK() {
-		// the error of the candidate is as honest as any, or says what a person can do; where the old program has a value, the new one is no better
+		// keep the candidate's error: it is honest, or names what a person can do, and the old program has no value
+		// either
 		return o
 	}
 	rec.ran(agent.SourcePersisted, g, j)
@@ -136,7 +138,7 @@ func (rec *recovery) fallBack(ctx context.Context, o agent.Outcome) agent.Outcom
 	return answer
 }
 
-// try runs and judges the generation, a stored one or a candidate's, within what the guard permits.
+// try runs and judges a stored generation or a candidate, within the limits of the guard.
 func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manifestGuard) judged {
 	rec.attempts++
 	a := rec.run(ctx, rec.id+"."+strconv.Itoa(rec.attempts), g, guard)
@@ -153,12 +155,14 @@ func (rec *recovery) try(ctx context.Context, g *agent.Generation, guard *manife
 	return j
 }
 
-// runStored runs a stored generation. When it fails, the call recovers: repair first, then a new program.
+// runStored runs a stored generation. If it fails, the call recovers: first by repair, then by a new program.
 func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.Outcome {
 	j := rec.try(ctx, g, rec.guard())
 	rec.ran(agent.SourcePersisted, g, j)
 	rec.count(ctx, g, j)
+	// Remember the attempt even if it served: a widened program may replace it and then wait for approval.
 	rec.failed, rec.reached = j, j.effectsOfRun()
+	// An invalid_input counts as served, so a program that misses callers' names is widened before that check.
 	if rec.widens(g, j) {
 		return rec.updateBackoff(rec.widen(ctx, g, j))
 	}
@@ -187,7 +191,7 @@ func (rec *recovery) runStored(ctx context.Context, g *agent.Generation) agent.O
 	return rec.updateBackoff(rec.recoverFrom(ctx, g, j))
 }
 
-// recoverFrom has a failing stored generation repaired, or replaced where repairs are used up or switched off.
+// recoverFrom repairs a failing stored generation, or replaces it if its repairs are used up or switched off.
 func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	switch {
 	case !rec.policy.RepairEnabled:
@@ -199,7 +203,8 @@ func (rec *recovery) recoverFrom(ctx context.Context, g *agent.Generation, j jud
 		reason: rec.namedType(j.outcome.ErrorType), attempt: j})
 }
 
-// repairFirst repairs a generation that must not run as it is: its contract changed, or it fails too often.
+// repairFirst repairs a generation that must not run as it is: its contract changed, it ignores arguments that matter,
+// or it fails too often.
 func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: "stale", reason: rec.decision.Reason}
 	switch rec.decision.Reason {
@@ -218,7 +223,7 @@ func (rec *recovery) repairFirst(ctx context.Context, g *agent.Generation) agent
 		if rec.artifact.LastFailureClass != agent.ClassNone {
 			why.class = string(rec.artifact.LastFailureClass)
 		}
-		// of this program, not of an earlier one
+		// only if this program met the changed source, not just an earlier one
 		if rec.artifact.LastFailureClass == agent.ClassAdaptive && g.AdaptiveFailureCount > 0 {
 			rec.adaptive, rec.drifted = true, sourcesOf(rec.artifact, g)
 		}
@@ -236,7 +241,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 		SessionID: rec.session.ID, Checked: j.checked, CheckPassed: j.passed(), Drifting: j.drifting,
 		Misnamed: j.misnamed(), Unrun: j.misfit}
 	if g.Interface == nil {
-		change.Interface = j.takes // of an earlier version's program
+		change.Interface = j.takes // generations of earlier versions have no interface
 	}
 	if j.outcome.OK() {
 		change.Caller, change.Answered = rec.caller(g), rec.answeredInput(j)
@@ -255,7 +260,7 @@ func (rec *recovery) count(ctx context.Context, g *agent.Generation, j judged) {
 	rec.changes = append(rec.changes, change)
 }
 
-// note puts a failed attempt on the call's trail.
+// note records a failed attempt in the call's trail.
 func (rec *recovery) note(j judged) {
 	rec.repairEnded(false)
 	if len(rec.trail.failures) >= maxAttemptFailures {
@@ -273,8 +278,8 @@ func (rec *recovery) note(j judged) {
 	}
 }
 
-// spend uses one recovery of the kind that the attempt's stage needs; none where the attempt failed as the program did that it repairs. It returns false when
-// none is left.
+// spend uses one retry of the kind that the attempt's stage needs, and returns false if none is left. An attempt that
+// failed in the same way as the program it repairs uses none, up to maxRepeated times.
 func (rec *recovery) spend(j *judged, repaired failing) bool {
 	if j.repeats(repaired) && rec.trail.repeated < maxRepeated {
 		rec.trail.repeated++
@@ -292,10 +297,10 @@ func (rec *recovery) spend(j *judged, repaired failing) bool {
 	return true
 }
 
-// ofOutcome reports whether a repair after an attempt that failed there is one of the outcome, else it is one of the execution.
+// ofOutcome reports whether a failure at the stage uses the outcome budget rather than the execution budget.
 func ofOutcome(stage string) bool { return stage == stageOutcome || stage == stageProof }
 
-// countRepair counts a repair after an attempt that failed at the stage.
+// countRepair counts a repair after a failure at the stage.
 func (t *trail) countRepair(stage string) {
 	if ofOutcome(stage) {
 		t.outcomeRepairs++

@@ -68,8 +68,8 @@ func logOf(t *testing.T, r *Runtime, callID string) agent.LogEntry {
 	return c.Log
 }
 
-// How a stored program that fails is recovered from, by what the model writes next. Each row makes a first call that
-// stores the first program, and a second one that fails with it.
+// How the runtime recovers from a failing stored program, by what the model writes next. Each row makes a first call
+// that stores the first program, and a second call that fails with it.
 func TestRecovery(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -167,8 +167,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// Once forging failed, calls wait out the delay: a failing program answers with its own failure and says when to try
-// again, and after the delay forging starts anew.
+// After forging failed, calls wait out the delay: a failing program answers with its own failure and the time of the
+// next try. After the delay, forging starts anew.
 func TestFailingProgramBacksOff(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
@@ -296,8 +296,8 @@ func TestProviderFailsDuringRepair(t *testing.T) {
 	wantReply(t, "afterwards", call("m", "bad"), `"fixed" repaired`)
 }
 
-// A reply that cannot be read is asked for once more, in other words, where the policy has room for that; then it is the model's fault.
-// One that would end the same way is not.
+// An unreadable reply is requested once more with other words, if the policy allows it; then it counts as the model's
+// fault. A reply that would end the same way is not requested again.
 func TestUnreadablePayloads(t *testing.T) {
 	t.Parallel()
 	r, model := scripted(t, &runtimetest.Box{Programs: scriptedPrograms()}, map[string][]string{"r.m": {"one"}}, nil)
@@ -328,8 +328,8 @@ func TestUnreadablePayloads(t *testing.T) {
 	}
 }
 
-// A source that changed its shape makes a failure adaptive: the fixtures that rest on it bind the repair no more, and the
-// evidence of the failure is kept and shown to the model, secrets masked.
+// A source that changed its shape makes a failure adaptive. Fixtures that rest on the source no longer bind the repair.
+// The evidence of the failure is kept and shown to the model, secrets masked.
 func TestChangedSource(t *testing.T) {
 	t.Parallel()
 	shape := "rss"
@@ -380,7 +380,7 @@ func TestChangedSource(t *testing.T) {
 	}
 }
 
-// Outages and interruptions lower no program's health and have nothing forged.
+// Outages and interruptions do not lower a program's health and do not cause forging.
 func TestOutageIsNoFailure(t *testing.T) {
 	t.Parallel()
 	box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"reads": on("bad",
@@ -426,8 +426,8 @@ func TestBrokenContract(t *testing.T) {
 	}
 }
 
-// A program that a person asked for and that could not be had leaves the old one serving; the method shows why, and the
-// next calls wait out the delay.
+// If a person asked for a program and none could be obtained, the old program keeps serving. The method shows the
+// reason, and the next calls wait out the delay.
 func TestFallBack(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

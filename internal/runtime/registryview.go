@@ -8,8 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A registryView is the registry as the models and programs of a call may see it: of other owners' tools, what everybody may see, and of no tool the
-// methods whose programs are switched off, by the policy or by quarantine. It reads a bounded number of artifacts: a method beyond them is left out.
+// A registryView is the registry as models and programs of the call may see it. It shows other owners' tools only as
+// far as they are visible to everybody. It hides methods whose programs are switched off by the policy or by
+// quarantine. It reads a bounded number of artifacts and hides the methods beyond that number.
 type registryView struct {
 	call *opened
 	left int // artifacts that may still be read
@@ -18,18 +19,19 @@ type registryView struct {
 
 // A shownMethod is a method as the view shows it.
 type shownMethod struct {
-	takes *agent.Interface // nil where nothing is known
+	takes *agent.Interface // nil if the interface is unknown
 	shown bool
 }
 
+// registry returns a view that reads at most the given number of artifacts.
 func (c *opened) registry(most int) *registryView {
 	return &registryView{call: c, left: most, seen: map[store.Target]shownMethod{}}
 }
 
-// asker is who the models and programs of the call work for.
+// asker returns the reader on whose behalf the call's models and programs read the registry.
 func (c *opened) asker() agent.Reader { return agent.Reader{Owner: c.owner, Operates: c.operates} }
 
-// tool returns the tool with what may be seen of it, and whether it is to be shown at all.
+// tool returns the tool reduced to what may be seen, and whether it is shown at all.
 func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.RankedTool, bool) {
 	r := v.call.asker()
 	readable := t.Tool.Audience().Has(r)
@@ -46,7 +48,7 @@ func (v *registryView) tool(ctx context.Context, t store.RankedTool) (store.Rank
 	hidden := none && len(t.Methods) > 0
 	t.Methods = methods
 	switch {
-	case hidden && t.Tool.ByUse: // nothing but its programs made it a tool
+	case hidden && t.Tool.ByUse: // it is a tool only through its programs
 		return t, false
 	case t.Tool.ByPerson, r.SeesAll():
 		return t, true

@@ -15,12 +15,13 @@ import (
 
 // Bounds of the remarks in a prompt.
 const (
-	remarkEntries = 200  // requests for programs in the audit trail that are read,
-	remarkScan    = 2000 // among so many of its newest entries
+	remarkEntries = 200  // requests for programs that are read from the audit trail,
+	remarkScan    = 2000 // among this many of its newest entries
 	shownRemarks  = 3    // entries, and calls of each kind, that are shown
 )
 
-// describeReasons says why people asked for another program, or for a stronger contract, since the current one was written.
+// describeReasons adds why people asked for another program, or for a stronger contract, since the current program was
+// written.
 func (c *selected) describeReasons(ctx context.Context, e *evidenceText) {
 	g := c.artifact
 	if g == nil || g.Current() == nil {
@@ -57,8 +58,8 @@ func (c *selected) asksForProgram(a *agent.AuditEntry) bool {
 	return false
 }
 
-// describeRemarks says which answers of the method were weak, with the newest sample of each kind, and what was asked again
-// after one. A nested call counts as asked again where its root was.
+// describeRemarks adds which answers of the method were weak, with the newest sample of each kind, and what callers
+// asked again after an answer. A nested call counts as asked again if its root call was.
 func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	known, err := c.r.store.Evidence(ctx, c.role, c.method)
 	if err != nil {
@@ -84,6 +85,7 @@ func (c *selected) describeRemarks(ctx context.Context, e *evidenceText) {
 	}
 }
 
+// weakAnswer describes an answer that was a weak success.
 func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 	return c.quote(was.owner, fmt.Sprintf("a weak answer (%s): args %s were answered with %s",
 		strings.Join(reasons, ", "), Clip(was.args, 120), Clip(was.value, 200)),
@@ -91,20 +93,22 @@ func (c *selected) weakAnswer(was loggedCall, reasons []string) prompt.Quote {
 			strings.Join(evolve.WeakKinds(reasons, c.declared), ", "), was.form))
 }
 
+// askedAgain describes an answer after which the caller asked again.
 func (c *selected) askedAgain(was, next loggedCall) prompt.Quote {
 	return c.quote(was.owner, fmt.Sprintf("after an answer to args %s the caller asked again: %s", Clip(was.args, 120),
 		Clip(next.args, 120)),
 		"after an answer to an input of the form "+was.form+" the caller asked again")
 }
 
-// A loggedCall is what the log has of a call, secrets masked.
+// A loggedCall is a logged call as prompts quote it, secrets masked.
 type loggedCall struct {
-	owner string // "" where that is not known
+	owner string // "" if it is unknown
 	args  string
 	value string
-	form  string // of the arguments, without content
+	form  string // shape of the arguments, without their content
 }
 
+// loggedCall reads a call from the log. If the call is gone, the texts state that.
 func (c *selected) loggedCall(ctx context.Context, callID string) loggedCall {
 	was := loggedCall{args: "that are not kept any more", value: "a value that is not kept any more",
 		form: "that is not kept any more"}

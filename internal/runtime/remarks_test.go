@@ -104,7 +104,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// After a restart the call before is read from the session's records: as long ago as a correction may be, and no longer.
+// After a restart, the previous call is read from the session's records, but only within the time window of
+// corrections.
 func TestCorrectionAcrossRestart(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

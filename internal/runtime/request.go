@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Errors of Call that mean no call took place: nothing was recorded.
+// Errors of Call that mean that no call took place and nothing was recorded.
 var (
 	ErrDraining  = errors.New("the daemon is shutting down")
 	ErrQueueFull = errors.New("too many calls are waiting")
@@ -17,33 +17,34 @@ var (
 	ErrKeyInUse  = errors.New("a call with this idempotency key is still running")
 )
 
-// CallRequest is one call by a client.
+// CallRequest is a client's request for a call.
 type CallRequest struct {
 	SessionID string
-	Ephemeral bool   // the call makes the session of that id, for itself: ids.NewSession(true) gives one
-	CallID    string // chosen by the caller when it must be known beforehand; "" for a new one
-	Role      string // "" is the session's
+	Ephemeral bool   // the call creates the session SessionID for itself; ids.NewSession(true) returns such an ID
+	CallID    string // set by a caller that must know it beforehand; "" generates one
+	Role      string // "" means the session's role
 	Method    string
 	Args      []json.RawMessage
-	Kwargs    json.RawMessage // an object; nil is {}
-	Contract  *agent.Contract // over the session's and the registry's, by top-level key; nil for none
-	History   json.RawMessage // the history input; nil for none
-	Timeout   time.Duration   // of the whole call; 0 is the default, 10 minutes
-	// once a model was asked for a program, the call goes on when its client goes without a word, so that the program is kept
+	Kwargs    json.RawMessage // an object; nil means {}
+	// merged over the session's and the registry's contract, by top-level key; nil if there is none
+	Contract *agent.Contract
+	History  json.RawMessage // history input; nil if there is none
+	Timeout  time.Duration   // limit of the whole call; 0 means Options.CallTimeout
+	// once a model was asked for a program, the call continues when its client disconnects, so the program is kept
 	Outlives bool
 
-	Owner          string // the access token's name, "local" without
-	Operates       bool   // SessionID may be another's
-	TraceID        string // from traceparent, or ""
-	TraceParent    string // the whole header, when TraceID is from it
-	IdempotencyKey string // scoped by owner and session; "" for none
-	BodyHash       string // of the request, compared when the key comes again
+	Owner          string // name of the access token; "local" without one
+	Operates       bool   // SessionID may belong to another owner
+	TraceID        string // from traceparent; "" generates one
+	TraceParent    string // the whole header, if TraceID comes from it
+	IdempotencyKey string // scoped by owner and session; "" if there is none
+	BodyHash       string // hash of the request, compared when the key is used again
 
-	// is given what the call reports, before the call begins; nil: nobody follows it from there
+	// Follow receives the call's progress log before the call begins; nil means that nobody follows
 	Follow func(*progress.Log)
 }
 
-// bytes is how much the call brings.
+// bytes returns the size of the call's inputs.
 func (q *CallRequest) bytes() int {
 	n := len(q.Kwargs) + len(q.History)
 	for _, arg := range q.Args {
@@ -62,53 +63,53 @@ type Reply struct {
 	Outcome   agent.Outcome `json:"outcome"`
 	Program   Program       `json:"program"`
 
-	// programs run, or asked of the model where more of them were refused than ran
+	// programs run, or programs requested from the model if that is more
 	Attempts   int         `json:"attempts"`
 	DurationMs float64     `json:"duration_ms"`
 	Usage      agent.Usage `json:"usage"`
 }
 
-// Program says which program answered.
+// Program describes the program that answered.
 type Program struct {
 	Source      string `json:"source"` // generated, persisted, repaired, none
 	ArtifactHit bool   `json:"artifact_hit"`
 	Generation  string `json:"generation,omitempty"`
 	Checksum    string `json:"checksum,omitempty"`
 	Trigger     string `json:"trigger,omitempty"`
-	Doubted     bool   `json:"doubted,omitempty"` // a person called an answer of it wrong
-	// purpose: a person has changed what the method is for since it was made, and no other could be had
+	Doubted     bool   `json:"doubted,omitempty"` // a person judged one of its answers wrong
+	// "purpose" if a person changed the method's purpose since the program was made, and no other could be obtained
 	Stale     string          `json:"stale,omitempty"`
-	Engine    string          `json:"engine,omitempty"`   // go, ssa or yaegi: what ran it
-	Tier      string          `json:"tier,omitempty"`     // native for go, engine for another Engine
-	BuildMs   float64         `json:"build_ms,omitempty"` // how long this call waited for the compiler
+	Engine    string          `json:"engine,omitempty"`   // what ran the program: go, ssa or yaegi
+	Tier      string          `json:"tier,omitempty"`     // native for go, engine for the other engines
+	BuildMs   float64         `json:"build_ms,omitempty"` // time that this call waited for the compiler
 	Selection agent.Selection `json:"selection"`
 }
 
-// CallResult is what Call hands back: the reply encoded as it was committed, so that a replay under the same
-// idempotency key is byte-equal, and what the API's headers need.
+// CallResult is the result of Call. Body is the reply as it was committed, which makes a replay under the same
+// idempotency key byte-equal. The other fields serve the API's headers.
 type CallResult struct {
 	Body     []byte // JSON of Reply
 	CallID   string
 	TraceID  string
-	Role     string // that was called; "" where it is answered from an earlier call
+	Role     string // role that was called; "" in a replay
 	Method   string
 	OK       bool
 	Replayed bool  // answered from an earlier call with the same idempotency key
-	Err      error // of an asynchronous call: why it was not kept; then there is nothing else
+	Err      error // why an asynchronous call was not committed; then no other field is set
 }
 
-// Introspection reports whether the daemon would answer a call of a method without a request to the model.
+// Introspection reports whether the daemon would answer a call of a method without a model request.
 type Introspection struct {
 	Responds bool    `json:"responds"`
-	Via      *string `json:"via"` // setter or artifact; context, which does not respond; or null
+	Via      *string `json:"via"` // "setter" or "artifact"; "context", which does not respond; or nil
 }
 
-// SessionRequest makes a session.
+// SessionRequest describes a session to create.
 type SessionRequest struct {
 	Role     string
 	Model    string
 	Contract *agent.Contract
-	Context  json.RawMessage // an object or nil
+	Context  json.RawMessage // an object, or nil
 	Debug    bool
 	Metadata map[string]string
 	Owner    string

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// rerun runs the candidate on the fixture. It returns the attempt that answers differently or was interrupted, and whether
-// the value came out the same; neither when the fixture can show nothing about the candidate.
+// rerun runs the candidate on the fixture. It returns the attempt if it answers differently or was interrupted, and
+// otherwise whether the value was reproduced. Neither is set if the fixture proves nothing about the candidate.
 func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	i int) (broken *judged, reproduced bool) {
 	effects := f.Effects
@@ -32,7 +32,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	case a.class == agent.ClassNone && (ctx.Err() != nil || res.Failure != nil):
 		return a, false
 	case diverged(&res):
-		return nil, false // it asks for something else: the journal cannot show whether it answers well
+		return nil, false // it asks for something else: the journal cannot show how it answers
 	case res.Failure != nil:
 		got = res.Failure.Type + ": " + res.Failure.Message
 	case res.Authored != nil:
@@ -52,6 +52,7 @@ func (c *selected) rerun(ctx context.Context, cand *candidate, f agent.Fixture,
 	return a, false
 }
 
+// diverged reports whether the run asked for an effect that its journal does not hold.
 func diverged(res *sandbox.Result) bool {
 	return res.Failure != nil && res.Failure.Detail == sandbox.DetailDiverged
 }

@@ -67,7 +67,7 @@ func TestRetriable(t *testing.T) {
 	}
 }
 
-// A timeout is the program's where it used a second of its caller's time itself, or would sleep beyond it.
+// A timeout counts against the program if it used a second of its caller's time itself, or would sleep beyond it.
 func TestOverran(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

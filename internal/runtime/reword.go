@@ -8,10 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// reworded reports whether a person has changed what the method is for since the generation was made.
+// reworded reports whether a person changed the method's purpose since the generation was made.
 func (in *SelectInput) reworded(g *agent.Generation) bool { return g != nil && g.Reworded(in.Words) }
 
-// outdated reports whether the generation has to be looked at because of that.
+// outdated reports whether the generation needs a recheck because of such a change.
 func (in *SelectInput) outdated(g *agent.Generation) bool {
 	return g != nil && g.Outdated(in.Words)
 }
@@ -29,7 +29,8 @@ func (in *SelectInput) worded(a *agent.Artifact) *agent.Generation {
 	return nil
 }
 
-// whileWaiting selects while the current generation waits for a person. A generation made for the registered wording precedes the waiting one's predecessor.
+// whileWaiting selects while the current generation waits for a person. A generation made for the registered wording
+// takes precedence over the waiting one's predecessor.
 func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) Decision {
 	serving := selectServing(*in, a, d, why)
 	if serving.Decision != agent.DecideRun || a.Pinned || !in.reworded(serving.Generation) {
@@ -45,13 +46,14 @@ func (in *SelectInput) whileWaiting(a *agent.Artifact, d Decision, why string) D
 	return serving
 }
 
-// recheck asks a model to confirm the generation for the registered wording or to write a new one. The generation is the fallback.
+// recheck decides to ask a model whether the generation fits the registered wording; otherwise the model writes a new
+// one. The generation is the fallback.
 func recheck(d Decision, g *agent.Generation) Decision {
 	d.Decision, d.Reason, d.Generation, d.Fallback, d.Reworded = agent.DecideForge, ReasonPurposeChanged, g, g, true
 	return d
 }
 
-// registeredWords returns the digest of the registered wording; "" if the call has its own words.
+// registeredWords returns the digest of the registered wording, or "" if the call has a wording of its own.
 func (t *terms) registeredWords() agent.WordingDigest {
 	if t.words == nil || t.words.Own {
 		return ""
@@ -59,8 +61,8 @@ func (t *terms) registeredWords() agent.WordingDigest {
 	return t.words.ByPerson
 }
 
-// madeFor returns MadeFor of the requested program, and the wording that a person confirmed. A program that must reproduce its predecessor's answers inherits
-// both.
+// madeFor returns MadeFor of the requested program, and the wording that a person confirmed for it. A program that must
+// reproduce its predecessor's answers inherits both.
 func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent.WordingDigest) {
 	if predecessor != nil && predecessor.MadeFor != nil && !c.rewrites() {
 		return predecessor.MadeFor, predecessor.Confirmed
@@ -68,32 +70,33 @@ func (c *selected) madeFor(predecessor *agent.Generation) (*agent.MadeFor, agent
 	return c.madeForNow(), ""
 }
 
-// madeForNow is MadeFor of a program for the registered wording.
+// madeForNow returns MadeFor of a program for the registered wording, or nil if no contract was resolved.
 func (c *selected) madeForNow() *agent.MadeFor {
 	if c.terms.words == nil {
 		return nil
 	}
 	m := c.terms.words.Made
-	if !c.terms.registered && c.terms.contract != nil { // it is registered with its first program
+	if !c.terms.registered && c.terms.contract != nil { // the role is registered with its first program
 		m.Purpose = c.terms.contract.Purpose
 	}
 	return &m
 }
 
-// rewrites reports whether the new program is for another wording than its predecessor, so that the predecessor's fixtures do not apply. Corrections always
-// keep the predecessor's answers.
+// rewrites reports whether the new program is for another wording than its predecessor's. The predecessor's fixtures do
+// not apply then. Corrections always keep the predecessor's answers.
 func (c *selected) rewrites() bool {
 	return c.decision.Reworded && c.decision.Reason != ReasonCorrection
 }
 
-// rechecked is the candidate of a reply with unchanged: true.
+// rechecked returns the candidate for a reply with unchanged: true.
 func (w *writer) rechecked(q forgeRequest, at time.Time) *candidate {
 	return &candidate{generation: *q.predecessor, predecessor: q.predecessor, leader: w.id, keeps: true, keptAt: at,
 		proof: proof{turn: make(chan struct{}, 1)}}
 }
 
-// tryKept holds a program that the model keeps to what a new one would be held to: a person's example counts for more than the model's word. It returns no attempt where
-// the program holds all, and for a new program.
+// tryKept proves a program that the model decided to keep, as a new one would be proved: a person's example takes
+// precedence over the model's decision. It returns no attempt if the program holds everything, or if the candidate is a
+// new program.
 func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
 	if !cand.keeps {
 		return judged{}
@@ -104,7 +107,7 @@ func (rec *recovery) tryKept(ctx context.Context, cand *candidate) judged {
 	return judged{}
 }
 
-// keepProgram answers with the confirmed program and records the confirmation.
+// keepProgram records that the model confirmed the program, and answers with it.
 func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Outcome {
 	made := *rec.madeForNow()
 	at := cand.keptAt
@@ -119,7 +122,7 @@ func (rec *recovery) keepProgram(ctx context.Context, cand *candidate) agent.Out
 	return rec.runStored(ctx, g)
 }
 
-// staleness returns program.stale of a reply.
+// staleness returns the value of program.stale in a reply.
 func (a *answered) staleness() string {
 	if g := a.program; g != nil && a.source == agent.SourcePersisted && g.Outdated(a.terms.registeredWords()) {
 		return agent.StalePurpose
@@ -127,11 +130,12 @@ func (a *answered) staleness() string {
 	return ""
 }
 
-// mayKeep reports whether the model may answer the request by saying that the program is kept.
+// mayKeep reports whether the model may answer the request by keeping the program.
 func (q *forgeRequest) mayKeep() bool { return q.recheck && q.kind == provider.KindForge }
 
-// onlyExamples looks at a program for a changed purpose that broke an example. Where it fails nothing but examples, and answers them, they may be what has to
-// change: a person decides, and the proof notes which they are. Else it returns the attempt that shows the fault.
+// onlyExamples examines a program for a changed purpose that broke an example. If it answers every example and only
+// gives other values than expected, the examples may be what has to change. Then it records their IDs in the proof, for
+// a person to decide, and returns nil. Otherwise it returns the attempt that shows the fault.
 func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *judged) *judged {
 	how := exampleRun{denied: c.policy.ApprovalRequired || cand.beyond.Load() != nil, guard: c.guardOf(cand)}
 	defer func() { cand.wentBeyond(how.guard) }()
@@ -160,7 +164,7 @@ func (c *selected) onlyExamples(ctx context.Context, cand *candidate, broken *ju
 	return nil
 }
 
-// rewordedToo returns the prompt's lines on a changed wording in a repair for another deliverable, or "".
+// rewordedToo returns the part of a repair prompt that describes a changed wording, or "".
 func (rec *recovery) rewordedToo(g *agent.Generation) string {
 	if !rec.decision.Reworded {
 		return ""

@@ -14,7 +14,8 @@ func worded(g *agent.Generation, words agent.WordingDigest) *agent.Generation {
 	return g
 }
 
-// A changed purpose has the program looked at where it would run; what holds it, waits for a person, or wants another program anyway comes first.
+// After a changed purpose, a program that would run is reviewed first. Anything that stops it, waits for a person, or
+// demands another program anyway takes precedence.
 func TestSelectByWords(t *testing.T) {
 	t.Parallel()
 	const k, other = "sha256:k", "sha256:other"
@@ -104,7 +105,8 @@ func TestSelectByWords(t *testing.T) {
 	}
 }
 
-// After a model was too slow for one call, the delay is the same for similar calls. It neither hides nor replaces a failure.
+// After a model was too slow for one call, similar calls wait out the same delay. The delay neither hides nor replaces
+// a failure.
 func TestPausedForASlowModel(t *testing.T) {
 	t.Parallel()
 	var b backoffs
@@ -131,7 +133,8 @@ func TestPausedForASlowModel(t *testing.T) {
 	want(0, 10*time.Second, 1)
 }
 
-// An outage delays the next request by the first delay, however often, and no delay of other words or of a repair.
+// An outage delays the next request by the first delay, however often it occurs. It does not delay requests for other
+// wordings or repairs.
 func TestPausedRechecks(t *testing.T) {
 	t.Parallel()
 	var b backoffs

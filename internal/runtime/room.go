@@ -12,12 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Room returns a *storage.FullError where the owner cannot have that much more.
+// Room returns a *storage.FullError if the owner's share has no room for more.
 func (r *Runtime) Room(ctx context.Context, owner string, more store.Bytes) error {
 	return r.o.Storage.Room(ctx, owner, more)
 }
 
-// ListStored returns the stored bytes of owners, by name, after the name after.
+// ListStored returns the stored bytes of owners, sorted by name, that follow the name after.
 func (r *Runtime) ListStored(ctx context.Context, after string, limit int) ([]store.OwnerBytes, error) {
 	return r.store.ListStored(ctx, after, limit)
 }
@@ -28,25 +28,26 @@ func (r *Runtime) Stored(ctx context.Context, owner string) (store.OwnerBytes, e
 	return store.OwnerBytes{Owner: owner, Bytes: s.Own}, err
 }
 
-// What a call takes at least.
+// Bytes that every call reserves.
 const (
-	leastRecord = 400     // a record, without its arguments
-	leastValue  = 1 << 10 // what is kept of its answer
+	leastRecord = 400     // a record without its arguments
+	leastValue  = 1 << 10 // the recorded answer
 )
 
-// enterRoom holds room for the record of a call and for what is kept of it: before it runs, so that nothing happens without a record. It is given back
-// by leaveRoom, once the call is kept.
+// enterRoom reserves room for the record of a call and for its recorded answer. It does so before the call runs,
+// because nothing may happen without a record. leaveRoom releases it once the call is committed.
 func (c *opened) enterRoom(ctx context.Context) error {
 	need := store.Bytes{Histories: leastRecord + int64(len(c.kwargs)), Values: leastValue}
 	for _, a := range c.args {
 		need.Histories += int64(len(a))
 	}
 	if c.session.Ephemeral && c.depth == 0 && c.session.HistorySize == 0 {
-		need.Contexts = 1 // it makes its session
+		need.Contexts = 1 // the call creates its session
 	}
 	return c.hold(ctx, need)
 }
 
+// hold reserves room in the owner's share until leaveRoom.
 func (c *opened) hold(ctx context.Context, need store.Bytes) error {
 	err := c.r.o.Storage.Hold(ctx, c.session.Owner, need)
 	if err == nil {
@@ -55,23 +56,25 @@ func (c *opened) hold(ctx context.Context, need store.Bytes) error {
 	return err
 }
 
+// leaveRoom releases everything that the call reserved.
 func (c *opened) leaveRoom() {
 	c.r.o.Storage.Release(c.session.Owner, c.held)
 	c.held = store.Bytes{}
 }
 
-// bound takes back of an answer what there is no room for: the call ends in an error then, with its record.
+// bound removes what the shares have no room for from the answer. The call then ends in an error, but its record is
+// kept.
 func (a *answered) bound() {
 	a.boundValues()
 	a.boundContext()
 }
 
-// boundValues holds room for the value and the effects, or has them not kept: the value is for who waits for it then. Where nobody waits, or the reply must be
-// there for a repetition, the call ends in an error.
+// boundValues reserves room for the value and the effects. Without room they are not stored, and the value only goes to
+// the waiting client. If no client waits, or if a replay will need the reply, the call ends in an error.
 func (a *answered) boundValues() {
 	value, journal := len(a.outcome.Value), len(a.last.result.Effects.Journal)
 	if a.key != nil {
-		value *= 2 // the reply has it, too
+		value *= 2 // the reply for replays contains it as well
 	}
 	if !a.kept {
 		journal = 0
@@ -83,6 +86,7 @@ func (a *answered) boundValues() {
 	if !errors.As(a.hold(a.r.within(), store.Bytes{Values: int64(value + journal)}), &full) {
 		return
 	}
+	// Without its effects the call is not replayable, and makes no fixture.
 	a.last.result.Effects.Truncated = true
 	if a.valueLost = true; a.outcome.OK() && (a.key != nil || a.unattended) {
 		a.takeBack(full.Outcome())
@@ -91,7 +95,7 @@ func (a *answered) boundValues() {
 	a.trail.warn("the value and the effects are not kept: there is no room for " + full.Error())
 }
 
-// takeBack ends a call in an error that is none of its program's: it counts neither for nor against that.
+// takeBack ends a call in an error that is not its program's fault, so it does not count for or against the program.
 func (a *answered) takeBack(o agent.Outcome) {
 	a.outcome, a.context = o, nil
 	for i := range a.changes {
@@ -104,16 +108,17 @@ func (a *answered) takeBack(o agent.Outcome) {
 	}
 }
 
-// boundContext takes a change of the context back that is too large: the call ends in an error then, its record and its effects are kept.
+// boundContext drops a change of the context that is too large. The call then ends in an error; its record and its
+// effects are kept.
 func (a *answered) boundContext() {
 	if a.context.Empty() || !a.outcome.OK() {
 		return
 	}
 	before := a.memory
-	if before == nil { // a setter has read none
+	if before == nil { // a setter has not read it
 		var err error
 		if before, err = a.r.store.Context(a.r.within(), a.session.ID); err != nil {
-			return // the commit fails, too
+			return // the commit will fail as well
 		}
 	}
 	after := maps.Clone(before)
@@ -133,7 +138,7 @@ func (a *answered) boundContext() {
 	}
 }
 
-// contextSize is what a context counts towards its bound.
+// contextSize returns the size of a context as it counts towards the limit, in bytes.
 func contextSize(memory map[string]json.RawMessage) (size int) {
 	for k, v := range memory {
 		size += len(k) + len(v) + 4
@@ -141,7 +146,8 @@ func contextSize(memory map[string]json.RawMessage) (size int) {
 	return size
 }
 
-// roomForProgram returns the outcome of a forge for which the model is not asked, as there is no room to keep what it would write; nil where there is.
+// roomForProgram returns the outcome of a forge that does not ask the model, because the share has no room for a
+// program. It returns nil if there is room.
 func (w *writer) roomForProgram(ctx context.Context) *agent.Outcome {
 	const least = 1 << 10
 	var full *storage.FullError

@@ -6,8 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Idle reports whether nothing runs, waits, is forged or corrected, and no failure delays the next forge: a Runtime that is made anew later
-// does as this one would.
+// Idle reports whether nothing runs, waits, or is being forged or corrected, and no failure delays the next forge. An
+// idle Runtime can be replaced by a new one without a difference in behaviour.
 func (r *Runtime) Idle() bool {
 	if running, waiting := r.Load(); running+waiting > 0 {
 		return false
@@ -15,7 +15,7 @@ func (r *Runtime) Idle() bool {
 	return !r.CorrectionsPending() && !r.flights.underWay() && !r.backoffs.delayed(r.o.Now())
 }
 
-// Load counts the running calls, nested ones included, and those that wait for their session's turn.
+// Load returns the number of running calls, nested ones included, and of calls that wait for their session's turn.
 func (r *Runtime) Load() (running, waiting int) {
 	waiting = r.sessions.length()
 	r.mu.Lock()
@@ -23,7 +23,7 @@ func (r *Runtime) Load() (running, waiting int) {
 	return max(len(r.running)-waiting, 0), waiting
 }
 
-// Running returns what is known of a running call; false when no call of that id runs.
+// Running returns the current state of a running call. It returns false if no call with that ID runs.
 func (r *Runtime) Running(callID string) (agent.LogEntry, bool) {
 	if c := r.runningCall(callID); c != nil {
 		return c.entry(), true
@@ -31,7 +31,7 @@ func (r *Runtime) Running(callID string) (agent.LogEntry, bool) {
 	return agent.LogEntry{}, false
 }
 
-// RunningCalls lists the running calls, in no order.
+// RunningCalls returns the running calls in no particular order.
 func (r *Runtime) RunningCalls() []agent.LogEntry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *Runtime) RunningCalls() []agent.LogEntry {
 	return out
 }
 
-// Progress returns the events of a running call, nil when no call of that id runs.
+// Progress returns the events of a running call, or nil if no call with that ID runs.
 func (r *Runtime) Progress(callID string) *progress.Log {
 	if c := r.runningCall(callID); c != nil {
 		return &c.progress
@@ -50,7 +50,7 @@ func (r *Runtime) Progress(callID string) *progress.Log {
 	return nil
 }
 
-// CancelRunning ends a running call as canceled; false when no call of that id runs.
+// CancelRunning cancels a running call. It returns false if no call with that ID runs.
 func (r *Runtime) CancelRunning(callID string) bool {
 	c := r.runningCall(callID)
 	if c != nil {
@@ -59,13 +59,14 @@ func (r *Runtime) CancelRunning(callID string) bool {
 	return c != nil
 }
 
+// runningCall returns the running call with that ID, or nil.
 func (r *Runtime) runningCall(callID string) *opened {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running[callID]
 }
 
-// entry is the log entry of a call that still runs.
+// entry returns a log entry for a call that is still running.
 func (c *opened) entry() agent.LogEntry {
 	return agent.LogEntry{Timestamp: agent.FormatTime(c.started), Runtime: "go", SessionID: c.session.ID,
 		Owner: agent.LoggedOwner(c.session.Owner), TraceID: c.traceID, CallID: c.id,

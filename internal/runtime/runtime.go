@@ -1,14 +1,14 @@
-// Package runtime runs calls. A call opens its session, selects a program, has one forged or repaired if no healthy one
-// is stored, runs it in a runner, judges the result, and commits. On every exit path there is exactly one store commit,
-// with one history record and one log entry. Read Call in call.go first: it names the five phases in order.
+// Package runtime runs calls. A call opens its session, selects a program, forges or repairs one if no healthy one is
+// stored, runs it in a runner, judges the result, and commits. Every exit path makes exactly one store commit, with one
+// history record and one log entry. Start with Call in call.go, which names the five phases in order.
 //
-// Changes that a failed attempt made to the context are dropped. An interrupted call lowers no program's health. The
-// package knows nothing of HTTP and nothing of what people do with tools (package operator); store, sandbox, provider,
-// clock and metrics are passed in.
+// Context changes of a failed attempt are dropped. An interrupted call does not lower any program's health. The package
+// knows nothing about HTTP or about people's operations on tools (package operator). Store, sandbox, provider, clock
+// and metrics are passed in.
 //
-// What it does over the bytes of a call (masking, checks, encoding, comparing, looking for weak answers and known tools) takes a time linear in them,
-// or n log n where keys are sorted; how much of the registry it looks at is bounded. From 64 KiB on such work waits for a place in its owner's share
-// (Options.Heavy), and checks and masking end with the call.
+// Work over the bytes of a call is linear in them, or n log n if it sorts keys: masking, checks, encoding, comparing,
+// and the search for weak answers and known tools. The part of the registry that it reads is bounded. From 64 KiB on,
+// such work waits for a place in its owner's share (Options.Heavy); checks and masking stop when the call ends.
 package runtime
 
 import (
@@ -35,18 +35,18 @@ type Runtime struct {
 	box     sandbox.Sandbox
 	model   provider.Provider
 	metrics *telemetry.Metrics
-	level   sandbox.Level // observed at the start
+	level   sandbox.Level // as observed at startup
 
 	policy   atomic.Pointer[agent.Policy]
-	rules    atomic.Pointer[mask.Rules] // of the policy
-	onPolicy atomic.Pointer[func()]     // is called when it has changed; nil: nobody waits for it
+	rules    atomic.Pointer[mask.Rules] // compiled from the policy
+	onPolicy atomic.Pointer[func()]     // called after each change of the policy; nil if nobody registered
 	policyMu sync.Mutex                 // held while the policy changes
 
 	policyRevision int64  // of the policy in force; guarded by policyMu
-	unfollow       func() // ends following the store; nil unless it is shared
+	unfollow       func() // ends following the store; nil unless the store is shared
 
-	sessions queues   // one call of a session at a time
-	adoption keyLocks // one new generation, or one operation of a person, per artifact at a time
+	sessions queues   // admits one call per session at a time
+	adoption keyLocks // admits one new generation, or one person's operation, per artifact at a time
 	flights  flights
 	backoffs backoffs
 	corrects corrector
@@ -55,23 +55,24 @@ type Runtime struct {
 	words    wordsCache
 	intact   intactCache
 
-	irreproducible failedProofs // of calls with secrets
+	irreproducible failedProofs // failed proofs of calls with secrets
 
 	commits sharedDeadline
 	recent  recentCalls
 	feed    progress.Feed
 
-	life context.Context         // of what outlives a client: asynchronous calls and flights
-	end  context.CancelCauseFunc // of life
+	life context.Context         // lifetime of asynchronous calls and flights, which outlive their clients
+	end  context.CancelCauseFunc // ends life
 	idle chan struct{}           // closed, under mu, when draining and no call runs
 
 	mu       sync.Mutex
-	running  map[string]*opened // by call id, nested calls too; guarded by mu
+	running  map[string]*opened // by call ID, including nested calls; guarded by mu
 	keys     map[string]bool    // idempotency keys of running calls; guarded by mu
-	draining bool               // no more calls are accepted; guarded by mu
+	draining bool               // no new client calls are accepted; guarded by mu
 }
 
-// New wires a Runtime and reads the policy.
+// New wires a Runtime and reads the policy. If Options.Shared is set, it starts following the store, so Stop must be
+// called.
 func New(ctx context.Context, o Options) (*Runtime, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Ready returns nil when calls are accepted, else why not.
+// Ready returns nil if calls are accepted, otherwise the reason why not.
 func (r *Runtime) Ready() error {
 	r.mu.Lock()
 	draining := r.draining
@@ -111,8 +112,9 @@ func (r *Runtime) Ready() error {
 	return r.o.Store.Ready()
 }
 
-// Stop accepts no more calls and waits for the running ones until ctx ends. Then it cancels them and waits for their
-// commits, at most Options.CancelGrace longer. It returns nil when every call ended by itself. It may be called twice.
+// Stop rejects new calls and waits for the running ones until ctx ends. Then it cancels them and waits for their
+// commits, at most Options.CancelGrace longer. It returns nil if every call ended by itself, otherwise ctx's cause, or
+// an error if calls are still running. It may be called twice.
 func (r *Runtime) Stop(ctx context.Context) error {
 	r.mu.Lock()
 	if !r.draining {
@@ -128,6 +130,7 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
+	// Flights end after the calls that wait for them: calls have ended by now, or have had their time.
 	r.end(interrupt.ErrShutdown)
 	if r.unfollow != nil {
 		r.unfollow()
@@ -149,12 +152,13 @@ func (r *Runtime) Stop(ctx context.Context) error {
 	}
 }
 
-// Owner is whose calls run under that access token's name.
+// Owner returns the owner of calls made with the access token of that name.
 func (r *Runtime) Owner(name string) agent.Owner {
 	return agent.Owner{Namespace: r.o.Namespace, Name: name}
 }
 
-// lifeFor is the life of what begins for ctx and outlives it: in the background where nobody waits for that either.
+// lifeFor returns the lifetime of work that starts on behalf of ctx and outlives it. It is marked as background work if
+// ctx is.
 func (r *Runtime) lifeFor(ctx context.Context) context.Context {
 	if sandbox.InBackground(ctx) {
 		return sandbox.Background(r.life)
@@ -162,19 +166,19 @@ func (r *Runtime) lifeFor(ctx context.Context) context.Context {
 	return r.life
 }
 
-// Life returns a context that ends, with its cause, when the Runtime stops.
+// Life returns a context that ends, with a cause, when the Runtime stops.
 func (r *Runtime) Life() context.Context { return r.life }
 
-// Settled returns when everything that was read so far is durable: see store.Store.
+// Settled waits until everything that was read so far is durable; see store.Store.
 func (r *Runtime) Settled() error { return r.o.Store.Settled() }
 
-// Feed announces every committed call.
+// Feed returns the feed that announces every committed call.
 func (r *Runtime) Feed() *progress.Feed { return &r.feed }
 
-// RunTimeout is the limit of a program's own computing time.
+// RunTimeout returns the limit of a program's own computing time.
 func (r *Runtime) RunTimeout() time.Duration { return r.o.RunTimeout }
 
-// HoldAdoption keeps new generations of the method's artifact from being adopted until release is called.
+// HoldAdoption prevents new generations of the method's artifact from being adopted until release is called.
 func (r *Runtime) HoldAdoption(role, method string) (release func()) {
 	return r.lockAdoption(methodKey{role, method})
 }
@@ -195,7 +199,7 @@ func (r *Runtime) cancelRunning(match func(*opened) bool, cause error) {
 	}
 }
 
-// enter registers a call as running; leave undoes it.
+// enter registers a call as running until leave. While draining, it accepts only nested calls.
 func (r *Runtime) enter(c *opened) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,6 +210,7 @@ func (r *Runtime) enter(c *opened) error {
 	return nil
 }
 
+// leave ends a call's registration and its progress events. The last call of a draining Runtime closes idle.
 func (r *Runtime) leave(c *opened) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -133,7 +133,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// Errors that a program authors are honest answers: no repair, no effect on health; only invalid_input keeps the program.
+// Authored errors are honest answers: no repair, no effect on health. Only invalid_input keeps the program.
 func TestAuthoredErrors(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{
 		"a.low":   {run("\treturn nil, recurgent.Fail(\"low_utility\", \"nothing useful\")")},

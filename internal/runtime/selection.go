@@ -10,11 +10,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Reasons of a selection: a closed set.
+// Reasons of a selection. The set is closed.
 const (
 	ReasonHealthy          = "healthy"
 	ReasonPinned           = "pinned"
-	ReasonMissing          = "missing" // or corrupt: the store has then renamed the file
+	ReasonMissing          = "missing" // or corrupt: the store has then moved the file away
 	ReasonDispatch         = "dispatch_method"
 	ReasonForced           = "force_generation"
 	ReasonReadDisabled     = "read_disabled"
@@ -30,36 +30,37 @@ const (
 	ReasonContractChanged  = "contract_changed"
 	ReasonDegraded         = "degraded"
 	ReasonApprovalRequired = "approval_required"
-	// the current program reaches what no predecessor did, and waits for a person
+	// the current program reaches further than every predecessor and waits for a person
 	ReasonNewReach       = "new_reach"
-	ReasonUnproven       = "unproven"     // it never answered with a value, and gave authored errors in a row
-	ReasonCorrection     = "correction"   // a person called an answer wrong
-	ReasonNotPromoted    = "not_promoted" // another generation has come further in its lifecycle
+	ReasonUnproven       = "unproven"     // it never answered with a value, and returned authored errors in a row
+	ReasonCorrection     = "correction"   // a person judged an answer wrong
+	ReasonNotPromoted    = "not_promoted" // another generation is further in its lifecycle
 	ReasonSetter         = "setter"
-	ReasonPurposeChanged = "purpose_changed" // a person has changed what the method is for since its program was made
-	// that was so, and the model said within this call that the program does it
+	ReasonPurposeChanged = "purpose_changed" // a person changed the method's purpose since its program was made
+	// as purpose_changed, but the model confirmed the program in this call
 	ReasonPurposeChecked = "purpose_checked"
-	// the current program was written for a changed purpose, does not hold examples, and waits for a person
+	// the current program was written for a changed purpose, breaks examples, and waits for a person
 	ReasonBreaksExamples = "breaks_examples"
 )
 
-// SelectInput is all that a selection depends on.
+// SelectInput is everything that a selection depends on.
 type SelectInput struct {
 	Role, Method       string
-	HasArgs            bool            // the call has arguments, positional or keyword
-	Positional         int             // how many are positional
-	Kwargs             json.RawMessage // the others
-	Artifact           *agent.Artifact // nil when there is none
-	CheckedFingerprint string          // of the contract's machine-checked parts
-	// of what people have registered; "" where the call has words of its own, or they do not count
+	HasArgs            bool            // the call has positional or keyword arguments
+	Positional         int             // number of positional arguments
+	Kwargs             json.RawMessage // keyword arguments
+	Artifact           *agent.Artifact // nil if there is none
+	CheckedFingerprint string          // fingerprint of the contract's machine-checked parts
+	// digest of the registered wording; "" if the call has a wording of its own, or if wording does not count
 	Words         agent.WordingDigest
 	Policy        *agent.Policy
 	Now           time.Time
 	ImportAllowed func(path string) bool
 	IgnoresArgs   func(g *agent.Generation) bool
-	Intact        func(g *agent.Generation) bool // its text has its checksum; nil: hash it
+	Intact        func(g *agent.Generation) bool // reports whether the text matches its checksum; nil: compute the hash
 }
 
+// intact reports whether the text of the generation's program matches its checksum.
 func (in *SelectInput) intact(g *agent.Generation) bool {
 	if in.Intact == nil {
 		return agent.Checksum(g.Code) == g.CodeChecksum
@@ -67,26 +68,26 @@ func (in *SelectInput) intact(g *agent.Generation) bool {
 	return in.Intact(g)
 }
 
-// Decision is what is to be done for a call, why, and with the figures that decided.
+// Decision is the result of a selection, with the reason and the figures that it used.
 type Decision struct {
 	Decision   string
 	Reason     string
-	Generation *agent.Generation // to run, to repair, or the predecessor of what is forged; nil when there is none
-	Fallback   *agent.Generation // answers when no new program can be had; nil when none may
-	Figures    Figures           // of anything but a run
-	Reworded   bool              // a person has changed what the method is for since Generation was made
+	Generation *agent.Generation // to run or repair, or the predecessor of the program to forge; nil if there is none
+	Fallback   *agent.Generation // answers if no new program can be obtained; nil if none may
+	Figures    Figures           // set unless the decision is to run
+	Reworded   bool              // a person changed the method's purpose since Generation was made
 }
 
-// Figures are the numbers a decision used.
+// Figures are the numbers that a decision used.
 type Figures struct {
 	RecentFailureRate float64
 	Counted           int // calls in the window
 	Successes         int64
-	Failures          int64 // counted ones of the generation
+	Failures          int64 // counted failures of the generation
 	Repairs           int   // since the last regeneration
 }
 
-// Select decides. It is pure: the same input gives the same decision.
+// Select decides which program answers a call. It is pure: the same input gives the same decision.
 func Select(in SelectInput) Decision {
 	p, a := in.Policy, in.Artifact
 	if a == nil {
@@ -94,10 +95,12 @@ func Select(in SelectInput) Decision {
 	}
 	g := a.Current()
 	d := Decision{Decision: agent.DecideForge, Generation: g, Figures: figures(a, g)}
+	// The checks are ordered by precedence: what must never run, then what waits for a person, then a person's pin, and
+	// only then the contract and the generation's health.
 	if d.Reason = forgeReason(in, a, g); d.Reason != "" {
 		d.Fallback = fallback(in, a, g, d.Reason)
 		if why := in.waits(a, g); why == ReasonNewReach || why == ReasonBreaksExamples {
-			d.Generation = in.serving(a) // nobody has let the newest one be a predecessor
+			d.Generation = in.serving(a) // nobody has approved the newest one as a predecessor
 		}
 		d.Reworded = in.reworded(d.Generation)
 		return d
@@ -124,7 +127,7 @@ func Select(in SelectInput) Decision {
 			return recheck(d, match)
 		}
 		if d.Reworded = in.reworded(g); in.others(g) {
-			d.Reason = why // it is neither to be repaired for this call nor to answer it
+			d.Reason = why // it must neither be repaired for this call nor answer it
 			return d
 		}
 		d.Fallback = g
@@ -133,7 +136,7 @@ func Select(in SelectInput) Decision {
 	return Decision{Decision: agent.DecideRun, Reason: ReasonHealthy, Generation: match}
 }
 
-// stale says why the generation that matches the contract is not run as it is, or "".
+// stale returns why the generation that matches the contract must not run as it is, or "".
 func (in *SelectInput) stale(match *agent.Generation) string {
 	p := in.Policy
 	switch {
@@ -151,7 +154,8 @@ func (in *SelectInput) stale(match *agent.Generation) string {
 	return ""
 }
 
-// unprovenStreak is how many authored errors in a row a generation that never answered ok may give.
+// unprovenStreak is how many authored errors in a row a generation that never answered ok may return before it is
+// replaced.
 const unprovenStreak = 2
 
 // serves reports whether a generation other than the current one may answer.
@@ -159,8 +163,8 @@ func (in *SelectInput) serves(a *agent.Artifact, g *agent.Generation) bool {
 	return !g.Aside && in.waits(a, g) == "" && !Degraded(g, in.Policy.Degraded) && forgeReason(*in, a, g) == ""
 }
 
-// fallback is the generation that answers when no new program can be had for that reason, or nil: one that may run, but
-// for which a person or the evidence wants another.
+// fallback returns the generation that answers if no new program can be obtained for that reason, or nil. Such a
+// generation may run, but a person or the evidence demands another.
 func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason string) *agent.Generation {
 	switch {
 	case reason != ReasonRequested && reason != ReasonCorrection:
@@ -173,8 +177,9 @@ func fallback(in SelectInput, a *agent.Artifact, g *agent.Generation, reason str
 	return g
 }
 
-// promoted returns the healthy generation of the call's contract that has come furthest in its lifecycle (durable before
-// probation before candidate, the newest of equals), or nil when that is the current one. It skips restored generations outside the current one's lineage.
+// promoted returns the healthy generation for the call's contract that is furthest in its lifecycle: durable before
+// probation before candidate, and the newest of equals. It returns nil if that is the current one. It skips restored
+// generations outside the current one's lineage.
 func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *agent.Generation {
 	best := current
 	for _, g := range a.Generations {
@@ -193,13 +198,13 @@ func promoted(in SelectInput, a *agent.Artifact, current *agent.Generation) *age
 	return best
 }
 
-// repairable reports whether a generation selected for that reason is repaired first, while the budget lasts.
+// repairable reports whether a generation selected for that reason is repaired first while the budget lasts.
 func repairable(reason string) bool {
 	return reason == ReasonContractChanged || reason == ReasonDegraded || reason == ReasonArgsIgnored ||
 		reason == ReasonUnproven
 }
 
-// repairOrForge repairs first while the switch and the budget allow it, else forges anew.
+// repairOrForge decides to repair while the policy and the budget allow it, otherwise to forge.
 func repairOrForge(d Decision, in SelectInput, reason string) Decision {
 	d.Decision, d.Reason = agent.DecideForge, reason
 	if in.Policy.RepairEnabled && in.Artifact.RepairCountSinceRegen < in.Policy.MaxRepairsBeforeRegen {
@@ -208,7 +213,7 @@ func repairOrForge(d Decision, in SelectInput, reason string) Decision {
 	return d
 }
 
-// forgeReason says why the generation must not run whatever its health, or "".
+// forgeReason returns why the generation must not run regardless of its health, or "".
 func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	p := in.Policy
 	switch {
@@ -226,8 +231,8 @@ func forgeReason(in SelectInput, a *agent.Artifact, g *agent.Generation) string 
 	return runnable(in, a, g)
 }
 
-// switchOf names the switch that has each call of the role forge, or "". Such a program answers its call but does not displace the stored one, which
-// serves again once the switch is back.
+// switchOf returns the policy's switch that makes each call of the role forge, or "". The forged program answers its
+// call without displacing the stored one, which serves again once the switch is off.
 func switchOf(p *agent.Policy, role string) string {
 	switch {
 	case p.ForceGeneration:
@@ -240,16 +245,17 @@ func switchOf(p *agent.Policy, role string) string {
 	return ""
 }
 
-// underSwitch reports whether a switch has the call forge.
+// underSwitch reports whether a switch makes the call forge.
 func (c *opened) underSwitch() bool { return switchOf(c.policy, c.role) != "" }
 
-// switchedOff reports whether what is stored is neither run, nor shown to the model, nor a test for the program that answers in its place: the call
-// ends as if nothing had been stored, but for what people decided.
+// switchedOff reports whether stored programs are ignored: they are not run, not shown to the model, and not used to
+// prove the program that answers instead. The call behaves as if nothing were stored, except that people's decisions
+// still apply.
 func (s *selected) switchedOff() bool {
 	return s.underSwitch() || s.decision.Reason == ReasonQuarantined
 }
 
-// runnable says why the generation cannot be run at all, or "".
+// runnable returns why the generation cannot run at all, or "".
 func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	switch {
 	case g == nil:
@@ -268,8 +274,9 @@ func runnable(in SelectInput, a *agent.Artifact, g *agent.Generation) string {
 	return ""
 }
 
-// Degraded reports whether a generation is degraded: at least MinFailures of its last Window counted results are failures, and
-// either their rate exceeds Rate or the newest MinFailures are all failures. Older results do not count.
+// Degraded reports whether a generation is degraded. At least MinFailures of its last Window counted results must be
+// failures. In addition, either their rate exceeds Rate, or the newest MinFailures are all failures. Older results do
+// not count.
 func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
 	recent := g.Window[max(0, len(g.Window)-p.Window):]
 	failures := len(recent) - strings.Count(recent, "o")
@@ -280,6 +287,7 @@ func Degraded(g *agent.Generation, p agent.DegradedPolicy) bool {
 	return row >= p.MinFailures || float64(failures)/float64(len(recent)) > p.Rate
 }
 
+// figures returns the numbers of the artifact and the generation. g may be nil.
 func figures(a *agent.Artifact, g *agent.Generation) Figures {
 	f := Figures{Repairs: a.RepairCountSinceRegen}
 	if g != nil {
@@ -289,7 +297,7 @@ func figures(a *agent.Artifact, g *agent.Generation) Figures {
 	return f
 }
 
-// selection returns the decision as replies and the log have it. The figures of a healthy run are left out: the log has them
+// selection returns the decision in the form of replies and the log. It omits the figures of a run, which the log has
 // as the artifact's counters.
 func (d Decision) selection() agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}

@@ -47,7 +47,8 @@ func artifact(change func(*agent.Artifact), generations ...*agent.Generation) *a
 // callers makes a generation one of a caller's contract.
 func callers(g *agent.Generation) { g.CallersContract = true }
 
-// A program that was written for a caller's contract never replaces another one for a call without a contract: neither while a model writes, nor while the current program waits for a person.
+// A program made for a caller's contract never replaces another one for a call without a contract, neither while a
+// model writes nor while the current program waits for a person.
 func TestCallersContractsStandInForNothing(t *testing.T) {
 	t.Parallel()
 	ask := agent.DefaultPolicy()

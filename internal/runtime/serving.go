@@ -7,9 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Serving returns the generation that would answer a call of the artifact's method now, without a contract of the
-// caller's, or nil and why there is none: a program would be forged or repaired first, or nothing may run. Where all were made for contracts of
-// callers it returns the one that answers those of the current one's: the first call without a contract has another one written, which may take something else.
+// Serving returns the generation that would answer a call of the artifact's method now, made without a contract. If a
+// program would be forged or repaired first, or nothing may run, it returns nil and the reason. If all generations were
+// made for callers' contracts, it returns the one that answers calls with the current one's contract. The first call
+// without a contract would then get another program, whose parameters may differ.
 func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	in := SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a, CheckedFingerprint: agent.FingerprintNone,
 		Policy: r.policy.Load(),
@@ -25,14 +26,16 @@ func (r *Runtime) Serving(a *agent.Artifact) (g *agent.Generation, why string) {
 	return d.Generation, ""
 }
 
-// Next returns how a call of the artifact's method without arguments and without a contract of its own would be selected now, where k is what is registered of the method.
+// Next returns the selection for a call of the artifact's method made now, without arguments and without a contract. k
+// is the method's registered contract, resolved.
 func (r *Runtime) Next(k *contract.Resolved, a *agent.Artifact) Decision {
 	return Select(SelectInput{Role: a.Role, Method: a.MethodName, Artifact: a,
 		CheckedFingerprint: checkedOf(a, k.Checked, k.Written), Words: k.Words.ByPerson, Policy: r.policy.Load(),
 		Now: r.o.Now(), ImportAllowed: r.o.AllowImport, IgnoresArgs: r.ignoresArgs, Intact: r.intact.has})
 }
 
-// Answering returns the stored generation that would answer that call, or nil: the one that Next runs, or the fallback.
+// Answering returns the stored generation that would answer the call described at Next: the one that runs, or the
+// fallback. It returns nil if there is none.
 func (r *Runtime) Answering(k *contract.Resolved, a *agent.Artifact) *agent.Generation {
 	d := r.Next(k, a)
 	if d.Decision == agent.DecideRun {
@@ -41,12 +44,12 @@ func (r *Runtime) Answering(k *contract.Resolved, a *agent.Artifact) *agent.Gene
 	return d.Fallback
 }
 
-// Outdated returns agent.StalePurpose if the generation that Answering returns was made for other words than the registered ones, and "" otherwise. The artifact may be
-// agent.Artifact.Selectable's.
+// Outdated returns agent.StalePurpose if the generation that Answering returns was made for a wording other than the
+// registered one, otherwise "". a may be the result of agent.Artifact.Selectable.
 func (r *Runtime) Outdated(k *contract.Resolved, a *agent.Artifact) string {
 	now := k.Words.ByPerson
 	if !slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.Outdated(now) }) {
-		return "" // of most methods no word was ever changed
+		return "" // most methods were never reworded
 	}
 	if g := r.Answering(k, a); g == nil || !g.Outdated(now) {
 		return ""
@@ -54,7 +57,7 @@ func (r *Runtime) Outdated(k *contract.Resolved, a *agent.Artifact) string {
 	return agent.StalePurpose
 }
 
-// others reports whether the call has no contract, and the generation was made for that of somebody's call.
+// others reports whether the call has no contract although the generation was made for the contract of a call.
 func (in *SelectInput) others(g *agent.Generation) bool {
 	return g != nil && in.CheckedFingerprint == agent.FingerprintNone && !g.Keeps(agent.FingerprintNone)
 }
@@ -74,8 +77,8 @@ func (in *SelectInput) waits(a *agent.Artifact, g *agent.Generation) string {
 	return ""
 }
 
-// selectServing selects while the current generation waits for a person: the newest healthy generation that keeps the contract and does not wait answers,
-// else the newest one that may run, else nothing runs.
+// selectServing selects while the current generation waits for a person. The generation that serving returns answers;
+// without one, the call is refused.
 func selectServing(in SelectInput, a *agent.Artifact, d Decision, why string) Decision {
 	if g := in.serving(a); g != nil {
 		return Decision{Decision: agent.DecideRun, Reason: why, Generation: g}
@@ -84,9 +87,10 @@ func selectServing(in SelectInput, a *agent.Artifact, d Decision, why string) De
 	return d
 }
 
-// serving returns the newest healthy generation that does not wait for a person and keeps the contract, else the newest one that may
-// run, else nil. Those that the current one comes of go before others: after a rollback what was left behind stays behind. Of the others only
-// those answer that a person approved.
+// serving returns the newest healthy generation that does not wait for a person and keeps the contract, otherwise the
+// newest one that may run, otherwise nil. It considers the lineage of the current generation first, so a rollback is
+// not undone. Generations outside the lineage are considered only if the policy requires approval, and then only
+// approved ones.
 func (in *SelectInput) serving(a *agent.Artifact) *agent.Generation {
 	candidates := a.Lineage()
 	if in.Policy.ApprovalRequired {

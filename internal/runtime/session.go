@@ -19,7 +19,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CreateSession makes a session. It returns a *agent.NameError or an *agent.InputError for a request that makes no sense.
+// CreateSession creates a session. It returns a *agent.NameError or a *agent.InputError for an invalid request, and a
+// *storage.FullError if the owner's share has no room.
 func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Session, error) {
 	var err error
 	if q.Role, err = agent.Name("role", q.Role); err != nil {
@@ -55,6 +56,7 @@ func (r *Runtime) CreateSession(ctx context.Context, q SessionRequest) (agent.Se
 	return r.store.Session(ctx, s.ID)
 }
 
+// checkContext returns an *agent.InputError if the context is larger than Options.MaxContext.
 func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 	size := contextSize(memory)
 	if size <= r.o.MaxContext {
@@ -65,23 +67,23 @@ func (r *Runtime) checkContext(memory map[string]json.RawMessage) error {
 		Hint:   "keep large data outside and pass it as arguments"}
 }
 
-// Session returns the session, store.ErrNotFound when there is none.
+// Session returns the session, or store.ErrNotFound if there is none.
 func (r *Runtime) Session(ctx context.Context, id string) (agent.Session, error) {
 	return r.store.Session(ctx, id)
 }
 
-// SessionQuery selects sessions.
+// SessionQuery selects a page of sessions.
 type SessionQuery struct {
-	Owner string // "" for anybody's
-	After string // id
+	Owner string // "" for sessions of every owner
+	After string // session ID that the page follows
 	Limit int
 }
 
-// maxSessionsRead bounds how many sessions are read for a page of one owner's.
+// maxSessionsRead bounds the sessions that are read for a page of one owner.
 const maxSessionsRead = 2000
 
-// ListSessions returns sessions, newest first. A page of one owner's may end early, where many are others': next is then the After
-// of the next page.
+// ListSessions returns sessions, newest first. A page of one owner may end early if many sessions belong to others;
+// next is then the After of the next page, otherwise "".
 func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []agent.Session, next string, err error) {
 	if q.Owner == "" {
 		sessions, err = r.store.ListSessions(ctx, q.After, q.Limit)
@@ -108,26 +110,29 @@ func (r *Runtime) ListSessions(ctx context.Context, q SessionQuery) (sessions []
 	return sessions, q.After, nil
 }
 
-// Operations in the audit trail.
+// Operations recorded in the audit trail.
 const (
 	opSessionDelete = "session.delete"
 	opContextPatch  = "context.patch"
 )
 
-// auditedValue bounds a value of a context in the audit trail, in bytes: of a longer one the size is kept. auditedValues bounds all that an entry has
-// before or after a change: the trail is not part of anybody's share, and is not to be filled by it. Keys beyond it are left out.
+// auditedValue bounds a context value in the audit trail, in bytes; only the size of a longer one is kept.
+// auditedValues bounds all values of an entry, before or after a change; keys beyond it are left out. The audit trail
+// does not count towards any owner's share, so one owner must not be able to fill it.
 const (
 	auditedValue  = 1 << 10
 	auditedValues = 2 << 10
 )
 
-// DeleteSession erases the session and what it left anywhere. A call of it that is under way ends canceled. The audit trail keeps who deleted it,
-// whose it was and when it was made, and nothing of what was said in it.
+// DeleteSession erases the session and everything that it left elsewhere. Its calls in progress are canceled. The audit
+// trail keeps who deleted the session, its owner, its creation time and its history size, but none of its content.
 func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 	was, err := r.store.Session(ctx, id)
 	if err != nil {
 		return err
 	}
+	// Cancel first, then wait for the turn: the canceled calls commit before the session is erased. The queue's limit
+	// is raised by one, because a full queue must not prevent a deletion.
 	r.cancelRunning(func(c *opened) bool { return c.session.ID == id }, interrupt.ErrCanceled)
 	_, leave, err := r.turn(ctx, id, r.o.MaxQueue+1)
 	if err != nil {
@@ -143,7 +148,8 @@ func (r *Runtime) DeleteSession(ctx context.Context, id, actor string) error {
 	return r.store.DeleteSession(ctx, id, &entry)
 }
 
-// Context returns the session's context by top-level key, with its records as conversation_history: see shownContext.
+// Context returns the session's context by top-level key, with its records under conversation_history; see
+// shownContext.
 func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMessage, error) {
 	stored, err := r.store.Context(ctx, id)
 	if err != nil {
@@ -154,8 +160,9 @@ func (r *Runtime) Context(ctx context.Context, id string) (map[string]json.RawMe
 }
 
 // PatchContext applies a JSON merge patch (RFC 7396) and returns the whole context. It waits for the session's turn, so
-// that it falls between calls. The audit trail keeps what was in the changed keys before and after, secrets masked, until the session is deleted.
-// Where another replica took the session meanwhile, nothing was changed, and the error says whose it is.
+// it falls between calls. The audit trail keeps the changed keys' values before and after, secrets masked, until the
+// session is deleted. If another replica took over the session meanwhile, nothing is changed, and the error names the
+// owner.
 func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMessage,
 	actor string) (map[string]json.RawMessage, error) {
 	if agent.Kind(patch) != "object" {
@@ -167,6 +174,8 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 		return nil, err
 	}
 	shown, err := r.patchContext(ctx, &s, patch, actor)
+	// The store rejected the epoch, so another replica owned the session. The retry claims the session again or names
+	// that replica.
 	if errors.Is(err, store.ErrFenced) && r.o.Owners != nil {
 		r.o.Owners.Fenced(id)
 		return r.patchContext(ctx, &s, patch, actor)
@@ -174,6 +183,7 @@ func (r *Runtime) PatchContext(ctx context.Context, id string, patch json.RawMes
 	return shown, err
 }
 
+// patchContext is PatchContext without the retry after a lost session.
 func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json.RawMessage,
 	actor string) (map[string]json.RawMessage, error) {
 	id := s.ID
@@ -202,7 +212,7 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 		return nil, err
 	}
 	entry.After = r.audited(before, change)
-	records, err := r.records(ctx, id, wholeHistory(false)) // before the change, so that it fails alone
+	records, err := r.records(ctx, id, wholeHistory(false)) // before the change: if this fails, nothing has changed
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +220,7 @@ func (r *Runtime) patchContext(ctx context.Context, s *agent.Session, patch json
 	return shownContext(after, records), err
 }
 
-// audited is what the audit trail keeps of the keys that change.
+// audited returns what the audit trail keeps of the changed keys.
 func (r *Runtime) audited(memory map[string]json.RawMessage, change agent.ContextChange) json.RawMessage {
 	kept := map[string]json.RawMessage{}
 	for _, key := range slices.AppendSeq(slices.Clone(change.Delete), maps.Keys(change.Set)) {
@@ -234,7 +244,7 @@ func (r *Runtime) audited(memory map[string]json.RawMessage, change agent.Contex
 	return agent.Encoded(kept)
 }
 
-// mergePatch returns what the patch changes at the top level.
+// mergePatch returns the changes that the patch makes at the top level.
 func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent.ContextChange, error) {
 	change := agent.ContextChange{Set: map[string]json.RawMessage{}}
 	var fields map[string]json.RawMessage
@@ -249,7 +259,7 @@ func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent
 		case agent.Kind(value) == "null":
 		case agent.Kind(value) == "object":
 			if !had || agent.Kind(old) != "object" {
-				old = json.RawMessage("{}") // nulls inside the patch go even where nothing was
+				old = json.RawMessage("{}") // merging into {} removes the nulls inside the patch
 			}
 			merged, err := jsonpatch.MergePatch(old, value)
 			if err != nil {
@@ -263,14 +273,15 @@ func mergePatch(before map[string]json.RawMessage, patch json.RawMessage) (agent
 	return change, nil
 }
 
-// History pages through the session's records.
+// History returns a page of the session's records.
 func (r *Runtime) History(ctx context.Context, id string, q store.HistoryQuery) (store.HistoryPage, error) {
 	return r.store.History(ctx, id, q)
 }
 
-// Responds reports whether the session's next call of the method, without arguments and without a contract of its own, is answered without a request to the
-// model, as the call itself would decide it, and by what: a setter or a stored program. A context key of that name answers nothing; it is named where no
-// program does, as what a program may find there.
+// Responds reports whether the session's next call of the method, without arguments and without a contract, would be
+// answered without a model request, and by what: a setter or a stored program. It decides as the call itself would. A
+// context key with the method's name answers nothing; it is only named if no program answers, because a program could
+// find its value there.
 func (r *Runtime) Responds(ctx context.Context, sessionID, method string) (Introspection, error) {
 	s, err := r.store.Session(ctx, sessionID)
 	if err != nil {

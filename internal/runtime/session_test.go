@@ -133,7 +133,7 @@ type full struct{ store.Namespace }
 
 func (full) CommitCall(context.Context, *store.CallCommit) error { return store.ErrReadOnly }
 
-// Who waits for an asynchronous call gets to know why it was not kept.
+// A client that waits for an asynchronous call learns why it was not committed.
 func TestStartedCallThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	r, _ := scripted(t, &runtimetest.Box{}, nil, nil)
@@ -263,7 +263,7 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// Nobody is let in during a shutdown, which waits for those who run.
+// A shutdown admits no new calls and waits for the running ones.
 func TestAdmissionAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{"one": runtimetest.Returns("1")}}
@@ -307,7 +307,7 @@ func TestAdmissionAndStop(t *testing.T) {
 	})
 }
 
-// A shutdown that may wait no longer cancels what runs, and gives up on what does not end even so.
+// A shutdown whose time is over cancels the running calls, and gives up on those that do not end.
 func TestStopCancels(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,22 +13,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of a history input that is made of a session's own calls.
+// Bounds of a history input that is made from the session's own calls.
 const (
 	defaultSessionTurns = 10
 	maxSessionTurns     = 100
-	maxTurnRecords      = 1000   // calls of the method, looked at for one whose value is kept
-	maxTurnLook         = 20_000 // records looked at for those
+	maxTurnRecords      = 1000   // calls of the method that are examined for a stored value
+	maxTurnLook         = 20_000 // records that are scanned for those calls
 )
 
-// fromSession is a history input that asks for the session's own turns.
+// fromSession is a history input that requests the session's own turns.
 type fromSession struct {
-	FromSession string `json:"from_session"` // last
+	FromSession string `json:"from_session"` // must be "last"
 	N           *int   `json:"n"`
 }
 
-// sessionTurns makes a history input of the session's latest ok calls of the same method, when the given one asks for
-// it. Values are there as long as the call log keeps them; calls that failed or whose value has gone are passed over.
+// sessionTurns replaces a history input that requests the session's own turns by the latest ok calls of the same
+// method. It skips failed calls, and calls whose values are not in the call log any more.
 func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) error {
 	if agent.Kind(c.inputHistory) != "object" || !bytes.Contains(c.inputHistory, []byte(`"from_session"`)) {
 		return nil
@@ -64,7 +64,8 @@ func (c *opened) sessionTurns(ctx context.Context, sig *contract.Signature) erro
 	return nil
 }
 
-// wantedTurns reads {"from_session": "last", "n": 5}; 0 is an input that is none of these.
+// wantedTurns returns how many turns an input such as {"from_session": "last", "n": 5} requests, or 0 for any other
+// input.
 func (c *opened) wantedTurns(sig *contract.Signature) (int, error) {
 	refuse := func(pointer, detail string) (int, error) {
 		return 0, &agent.InputError{Code: agent.ErrInvalidHistoryValue, Pointer: "/history" + pointer, Detail: detail,

@@ -22,8 +22,8 @@ func clocked(t *testing.T, programs []string) (*Runtime, *runtimetest.Model, *ti
 	return r, model, &clock
 }
 
-// A first program that gives an honest error is not stored, but calls of the next 30 s run it with their own inputs instead of
-// asking the model again. It is stored with the first call that it answers with a value.
+// A first program that gives an honest error is not stored, but calls in the next 30 s run it with their own inputs
+// instead of asking the model again. It is stored with the first call that it answers with a value.
 func TestHonestFirstProgram(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"honest", "boom"})
@@ -46,7 +46,8 @@ func TestHonestFirstProgram(t *testing.T) {
 	wantReply(t, "kept", call("m", "bad"), "no_such_thing persisted")
 }
 
-// After the delay a program is forged anew, and each further honest error doubles the delay. A person's operation ends it.
+// After the delay, a program is forged anew, and each further honest error doubles the delay. A person's operation ends
+// it.
 func TestHonestErrorsBackOff(t *testing.T) {
 	t.Parallel()
 	r, model, clock := clocked(t, []string{"grumpy"})
@@ -115,8 +116,8 @@ func TestUnprovenBacksOff(t *testing.T) {
 	}
 }
 
-// A repair that gave only an honest error does not replace the failed program, and runs in the calls of the delay. It costs one
-// model request, and no more until it answers one of these calls with a value.
+// A repair that gave only an honest error does not replace the failed program, and runs in the calls of the delay. It
+// costs one model request in total until it answers one of these calls with a value.
 func TestHonestRepairs(t *testing.T) {
 	t.Parallel()
 	r, model, _ := clocked(t, []string{"fickle", "honest"})

@@ -63,7 +63,8 @@ func (g *sharedRig) requests(key string) (n int) {
 	return n
 }
 
-// cold starts n calls of r.m, each in a session of its own, over all replicas in turn, and returns a function that waits for their replies.
+// cold starts n calls of r.m, each in its own session, spread over all replicas. It returns a function that waits for
+// the replies.
 func (g *sharedRig) cold(n int) (wait func() []Reply) {
 	g.Helper()
 	replies := make([]Reply, n)
@@ -97,7 +98,7 @@ func (g *sharedRig) artifact() *agent.Artifact {
 	return a
 }
 
-// wantGenerations checks that the artifact has that many generations, each with a name of its own, and that each call counts once.
+// wantGenerations checks that the artifact has n generations with distinct IDs, and that each call counts once.
 func (g *sharedRig) wantGenerations(n int, calls int64) {
 	g.Helper()
 	a := g.artifact()
@@ -127,7 +128,8 @@ func oneProgram() (*runtimetest.Box, map[string][]string) {
 		map[string][]string{"r.m": {"one"}}
 }
 
-// Cold calls of one method on several replicas make one model request: the others run the program that it brought, which is stored once.
+// Cold calls of one method on several replicas make one model request. The other replicas run the same program, which
+// is stored once.
 func TestReplicasForgeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box, programs := oneProgram()
@@ -155,7 +157,8 @@ func TestReplicasForgeOnce(t *testing.T) {
 	})
 }
 
-// A replica whose lease is lost gives up, and runs what is forged under the next one, whoever gets that: one request more.
+// A replica that loses its lease gives up, and runs the program that is forged under the next lease, whoever holds
+// that. This costs one more request.
 func TestReplicaLosesFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box, programs := oneProgram()
@@ -209,7 +212,8 @@ func TestLeaderLeaves(t *testing.T) {
 	})
 }
 
-// What lies in the store as another replica's candidate is believed in nothing: the gate checks it, and what does not pass is forged.
+// Another replica's candidate in the store is not trusted: the gate checks it, and if it does not pass, a program is
+// forged.
 func TestHostileCandidates(t *testing.T) {
 	good, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "one", Model: "other"}, CreatedAt: time.Now()})
 	refused, _ := json.Marshal(sharedCandidate{Reply: provider.Reply{Code: "evil"}, CreatedAt: time.Now()})
@@ -264,7 +268,7 @@ func TestCandidateWithdrawn(t *testing.T) {
 	})
 }
 
-// A program that was stored is not what the next forge brings: somebody wants another one, at this replica or at another.
+// A stored program is not the result of the next forge: somebody wants another one, on this replica or on another.
 func TestReplicasForgeAgain(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, r *Runtime){
 		"asked for": func(t *testing.T, r *Runtime) {
@@ -298,7 +302,7 @@ func TestReplicasForgeAgain(t *testing.T) {
 	}
 }
 
-// Replicas that adopt programs of one method at the same time give no name twice.
+// Replicas that adopt programs of one method at the same time never use an ID twice.
 func TestReplicasNameGenerations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		box := &runtimetest.Box{Programs: map[string]runtimetest.Run{}, Facts: map[string]report.Facts{}}
@@ -354,7 +358,8 @@ func (n *overtakingNamespace) CommitCall(ctx context.Context, c *store.CallCommi
 	return n.Namespace.CommitCall(ctx, c)
 }
 
-// An adoption that another replica overtook is decided again, a bounded number of times; then the call is kept without it.
+// An adoption that another replica overtook is decided again, a bounded number of times. Then the call is committed
+// without it.
 func TestOvertakenAdoption(t *testing.T) {
 	for times, want := range map[int]string{0: "gen-1", 1: "gen-2", adoptionTries - 1: "gen-4", adoptionTries: "",
 		100: ""} {
@@ -429,7 +434,8 @@ func TestSharedReplyHasNoNull(t *testing.T) {
 	}
 }
 
-// Who repeats a verdict at another replica than the one that corrects the method waits for the attempt that runs there.
+// A caller that repeats a verdict on a replica other than the one that corrects the method waits for the running
+// attempt there.
 func TestCorrectingElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Options{})

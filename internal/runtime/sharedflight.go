@@ -14,49 +14,49 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// What replicas agree on about flights.
+// Values that all replicas must agree on.
 const (
-	flightTTL     = 15 * time.Second // how long a flight outlives a replica that died in it
-	candidateLife = time.Minute      // about how long calls run a candidate before it is stored
+	flightTTL     = 15 * time.Second // how long a flight outlives a replica that died during it
+	candidateLife = time.Minute      // roughly how long calls run a candidate before it is stored
 	maxCandidate  = 4 << 20          // bytes of an encoded candidate
 )
 
-// errFlightLost ends the forge of a replica whose lease is lost: another one forges by now.
+// errFlightLost ends the forge of a replica that lost its lease: another replica is forging by then.
 var errFlightLost = errors.New("another replica forges the program by now")
 
-// sharedCandidate is what a replica leaves for others of a program that a model wrote: what the model answered, and when. Nothing else in it
-// would be believed.
+// sharedCandidate is a forged program that a replica offers to the others: only the model's reply and its time.
+// Everything else is derived again, because replicas do not trust each other's checks.
 type sharedCandidate struct {
 	Reply     provider.Reply `json:"reply"`
 	CreatedAt time.Time      `json:"created_at"`
-	Owner     string         `json:"owner,omitempty"` // whose call asked for it
+	Owner     string         `json:"owner,omitempty"` // owner of the call that requested it
 }
 
-// writeShared is write where other replicas may need the same program: of all replicas one asks the model, the others check what it leaves for
-// them. Who loses its lease meanwhile gives up, and takes what the next one leaves.
+// writeShared is write for a program that other replicas may need. One replica asks the model; the others check what it
+// leaves for them. A replica that loses its lease gives up, and takes what the next one leaves.
 func (w *writer) writeShared(ctx context.Context, key string, q forgeRequest) forgeResult {
 	key = sharedKeyOf(key)
 	for {
 		lease, err := w.r.store.Lease(ctx, key, store.LeaseOptions{TTL: flightTTL, Wait: true})
 		if err != nil {
-			return w.write(ctx, q) // at the worst it is one request too many
+			return w.write(ctx, q) // at worst, one model request too many
 		}
 		res := w.writeLeased(ctx, lease, key, q)
 		lease.Release()
 		if ctx.Err() != nil || !res.lost {
 			return res
 		}
-		w.res.failure = nil // what it cost stays
+		w.res.failure = nil // its usage is kept
 	}
 }
 
-// sharedKeyOf names a flight among replicas.
+// sharedKeyOf returns the key of a flight among replicas.
 func sharedKeyOf(flight string) string {
 	sum := sha256.Sum256([]byte(flight))
 	return "flight:" + hex.EncodeToString(sum[:])
 }
 
-// writeLeased takes the program that another replica left, or has the model write one while the lease is held.
+// writeLeased takes the program that another replica left, or asks the model for one while the lease is held.
 func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string, q forgeRequest) forgeResult {
 	if cand := w.left(ctx, key, q); cand != nil {
 		w.res.candidate, w.res.foreign = cand, true
@@ -84,7 +84,7 @@ func (w *writer) writeLeased(ctx context.Context, lease store.Lease, key string,
 	return res
 }
 
-// leave shows a candidate to the other replicas, until it is stored or its calls have ended without that.
+// leave offers a candidate to the other replicas until the candidate is stored or its calls have ended.
 func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 	created := cand.generation.CreatedAt
 	if cand.keeps {
@@ -108,7 +108,8 @@ func (w *writer) leave(ctx context.Context, key string, cand *candidate) {
 	}
 }
 
-// left returns the candidate that another replica left, once the gate has passed it here; nil when there is none to be had.
+// left returns the candidate that another replica left, after checking it with the gate. It returns nil if there is
+// none to use.
 func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidate {
 	text, err := w.r.store.Candidate(ctx, key)
 	if err != nil || len(text) > maxCandidate {
@@ -130,7 +131,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 	shared.Reply.Usage = agent.Usage{}
 	program, facts, refused := w.gate(ctx, q, shared.Reply)
 	if generationOf(w.artifact, program.Checksum, shared.CreatedAt) != nil {
-		return nil // this call looked at it, and needs another one
+		return nil // this call has already examined it and needs another program
 	}
 	var takes *agent.Interface
 	if refused == nil {
@@ -148,7 +149,7 @@ func (w *writer) left(ctx context.Context, key string, q forgeRequest) *candidat
 	return cand
 }
 
-// adoptedElsewhere returns the generation that another replica has made of the candidate, or nil.
+// adoptedElsewhere returns the generation that another replica made from the candidate, or nil.
 func (c *candidate) adoptedElsewhere(now *agent.Artifact) *agent.Generation {
 	if !c.shared {
 		return nil
@@ -156,7 +157,7 @@ func (c *candidate) adoptedElsewhere(now *agent.Artifact) *agent.Generation {
 	return generationOf(now, c.generation.CodeChecksum, c.generation.CreatedAt)
 }
 
-// generationOf returns the generation that was made of a program which a model wrote at that time, or nil.
+// generationOf returns the artifact's generation with that checksum and creation time, or nil.
 func generationOf(a *agent.Artifact, checksum string, created time.Time) *agent.Generation {
 	if a == nil {
 		return nil

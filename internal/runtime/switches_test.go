@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Programs that the gate refuses count against the promotion of the program that they would replace, but not those that a switch asked
-// for: they replace nothing.
+// Programs that the gate refuses count against the promotion of the program that they would replace. Those that a
+// switch requested do not: they replace nothing.
 func TestRefusedProgramsUnderSwitches(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -44,8 +44,8 @@ func TestRefusedProgramsUnderSwitches(t *testing.T) {
 	}
 }
 
-// A world is a daemon whose model writes programs of two families: those of before a switch, and those of after it. Each is a function of the call's one
-// argument that a seed makes.
+// A world is a daemon whose model writes two families of programs: before a switch and after it. Each program is a
+// function of the call's single argument, derived from a seed.
 type world struct {
 	*Runtime
 	model *runtimetest.Model
@@ -65,7 +65,7 @@ func answersOf(dice *rand.Rand) runtimetest.Run {
 	return program
 }
 
-// newWorld starts a daemon that has calls of before the switch only where its method has a past.
+// newWorld starts a daemon. It makes calls before the switch only if the method is to have a past.
 func newWorld(t *testing.T, seed uint64) world {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -91,15 +91,15 @@ func newWorld(t *testing.T, seed uint64) world {
 	return world{r, model, call}
 }
 
-// after has the model write the programs of after the switch, in a session that knows of nothing.
+// after makes the model write the programs of after the switch, in a new session.
 func (w *world) after(t *testing.T) {
 	t.Helper()
 	w.model.Programs["r.m"] = w.model.Programs["after"]
 	_, w.call = conversation(t, w.Runtime, SessionRequest{Role: "r"})
 }
 
-// Whatever is switched off, a call ends as in a daemon that never had the stored program: it is not run, not shown to the model, and no test for the
-// program that answers.
+// Under any switch, a call ends as in a daemon that never had the stored program: the program is not run, not shown to
+// the model, and not used to prove the one that answers.
 func TestSwitchedOffIsAsNeverStored(t *testing.T) {
 	t.Parallel()
 	switches := []string{`{"artifact_read_enabled": false}`, `{"force_generation": true}`,

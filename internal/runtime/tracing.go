@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// beginSpan begins the call's span, where there are traces: below that of the calling call, or in the client's trace.
+// beginSpan begins the call's span if traces are on: below the calling call's span, or in the client's trace.
 func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
 	if c.r.o.Tracer == nil {
 		return
@@ -16,8 +16,8 @@ func (c *opened) beginSpan(traceParent string, parent *telemetry.Span) {
 		Parent:      parent, At: c.started})
 }
 
-// traceAttempt traces the stages of an attempt. The runner reports how long it took, not when: its work ended when judging
-// began, and what comes before it is waiting for a runner.
+// traceAttempt traces the stages of an attempt. The runner reports durations, not times. Its work is assumed to end
+// when judging began, and the time before it counts as waiting for a runner.
 func (c *opened) traceAttempt(a *attempted, judged, ended time.Time) {
 	if c.span == nil {
 		return

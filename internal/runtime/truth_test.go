@@ -98,7 +98,7 @@ func TestExamplesBeforeTheMethod(t *testing.T) {
 	}
 }
 
-// A correction is forged in the background. Until it holds the example the old program answers, and says that it is doubted.
+// A correction is forged in the background. Until it holds the example, the old program answers, marked as doubted.
 func TestCorrection(t *testing.T) {
 	r, model := newRuntime(t, map[string][]string{"tax.net": {run(taxWrong), run(taxWrong), run(taxRight)}})
 	id, call := conversation(t, r, SessionRequest{Role: "tax"})

@@ -7,19 +7,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A DryRun is a program to run without consequences, and its input.
+// A DryRun describes a program to run without consequences, and its input.
 type DryRun struct {
 	Role, Method string
 	Owner        string
-	Artifact     *agent.Artifact   // nil when there is none yet
-	Generation   *agent.Generation // the program
+	Artifact     *agent.Artifact   // nil if there is none yet
+	Generation   *agent.Generation // program to run
 	Args         []json.RawMessage
 	Kwargs       json.RawMessage
-	Context      json.RawMessage // an object or nothing
+	Context      json.RawMessage // an object, or empty
 	NoFetch      bool
 }
 
-// selection is the pseudo-call under which dry runs run.
+// selection returns the pseudo-call under which dry runs run.
 func (r *Runtime) selection(p DryRun) *selected {
 	c := r.newCall(CallRequest{Role: p.Role, Method: p.Method, Args: p.Args, Kwargs: p.Kwargs, Owner: p.Owner},
 		agent.Session{Role: p.Role})
@@ -37,8 +37,8 @@ func (r *Runtime) RunDry(ctx context.Context, p DryRun) agent.Outcome {
 	return s.named(a.outcome)
 }
 
-// CheckExamples runs the program on the artifact's active examples. Without fetches, examples that would run live are skipped if
-// the program fetches.
+// CheckExamples runs the program on the artifact's active examples. With NoFetch, a live example counts as skipped if
+// the program tries to fetch.
 func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
 	s := r.selection(p)
 	out := []ExampleResult{}
@@ -48,15 +48,15 @@ func (r *Runtime) CheckExamples(ctx context.Context, p DryRun) []ExampleResult {
 	return out
 }
 
-// ChangedFixture is an earlier answer that a program would answer differently.
+// ChangedFixture is an earlier answer that a program would give differently.
 type ChangedFixture struct {
 	CallID string          `json:"call_id"`
 	Was    json.RawMessage `json:"was"`
-	Now    json.RawMessage `json:"now"` // null with an error
+	Now    json.RawMessage `json:"now"` // null after an error
 	Error  string          `json:"error_type,omitempty"`
 }
 
-// CompareFixtures runs the program on the fixtures of the current generation. Fixtures that can show nothing are left out.
+// CompareFixtures runs the program on the fixtures of the current generation. Fixtures that prove nothing are left out.
 func (r *Runtime) CompareFixtures(ctx context.Context, p DryRun) (same int, changed []ChangedFixture) {
 	s, changed := r.selection(p), []ChangedFixture{}
 	if p.Artifact == nil || p.Artifact.Current() == nil {

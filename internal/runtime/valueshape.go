@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// shapeOf describes the shape of a value: its kind and, for an object, its keys.
+// shapeOf describes the shape of a value: its kind and, for an object, its keys with their kinds.
 func shapeOf(value json.RawMessage) string {
 	kind := agent.Kind(value)
 	var fields map[string]json.RawMessage
@@ -23,7 +23,8 @@ func shapeOf(value json.RawMessage) string {
 	return Clip("object{"+strings.Join(keys, ",")+"}", 400)
 }
 
-// keepsShape reports whether a value has the shape that an earlier one had: null fits any list, and more keys break nothing.
+// keepsShape reports whether a value's shape is compatible with an earlier one. null is compatible with any list, and
+// additional keys are allowed.
 func keepsShape(was, now string) bool {
 	if was == now || fitsKind(was, now) {
 		return true
@@ -41,12 +42,13 @@ func keepsShape(was, now string) bool {
 	return true
 }
 
-// fitsKind reports whether one is a list and the other null.
+// fitsKind reports whether one kind is a list and the other null.
 func fitsKind(was, now string) bool {
 	return was == "array" && now == "null" || was == "null" && now == "array"
 }
 
-// fieldsOf reads the keys and kinds of an object's shape, where it was not cut.
+// fieldsOf parses the keys and kinds of an object's shape. It returns false for other kinds, and for a shape that was
+// cut.
 func fieldsOf(shape string) (map[string]string, bool) {
 	inner, isObject := strings.CutPrefix(shape, "object{")
 	inner, whole := strings.CutSuffix(inner, "}")

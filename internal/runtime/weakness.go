@@ -14,26 +14,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Bounds of what is looked at for weak answers of tools.
+// Bounds of the search for weak answers of tools.
 const (
-	newestWeak      = 20  // calls of a method
-	maxWeakMethods  = 4   // of a tool
-	maxWeakTools    = 24  // of those that have most to do with a task
-	maxWeakReasons  = 3   // that are named
-	maxBuilderTools = 8   // that a program called, in the evidence of its method
+	newestWeak      = 20  // calls per method
+	maxWeakMethods  = 4   // per tool
+	maxWeakTools    = 24  // tools most related to the task
+	maxWeakReasons  = 3   // reasons that are named
+	maxBuilderTools = 8   // called tools in the evidence of a method
 	maxWeakText     = 160 // bytes
 )
 
-// A weakness is how many of the newest answers of a tool were weak, and why.
+// A weakness counts the weak answers among the newest of a tool, and lists the reasons.
 type weakness struct {
 	weak, of int
 	reasons  []string
 }
 
-// share is the part of the answers that were weak, from 0 to 1.
+// share returns the fraction of weak answers, from 0 to 1.
 func (w *weakness) share() float64 { return float64(w.weak) / float64(max(1, w.of)) }
 
-// String is empty where nothing was weak.
+// String returns "" if no answer was weak.
 func (w *weakness) String() string {
 	if w.weak == 0 {
 		return ""
@@ -42,7 +42,8 @@ func (w *weakness) String() string {
 		strings.Join(w.reasons[:min(len(w.reasons), maxWeakReasons)], ", ")), maxWeakText)
 }
 
-// weaknessOf looks at the newest answers of the role's methods. Reasons name what the deliverable declares, and nothing else of a value.
+// weaknessOf examines the newest answers of the role's methods. Reasons contain only names that the deliverable
+// declares, and nothing else of a value.
 func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.RawMessage,
 	methods ...string) (w weakness) {
 	for _, m := range methods[:min(len(methods), maxWeakMethods)] {
@@ -60,9 +61,10 @@ func (c *opened) weaknessOf(ctx context.Context, role string, deliverable json.R
 	return w
 }
 
-// weaknesses remembers those of the tools that a prompt looks at, at most maxWeakTools of them.
+// weaknesses caches the weaknesses of at most maxWeakTools tools while a prompt is built.
 type weaknesses map[string]weakness
 
+// of returns the tool's weakness. Beyond maxWeakTools tools it returns the zero value.
 func (known weaknesses) of(ctx context.Context, c *opened, t *store.RankedTool) weakness {
 	w, seen := known[t.Tool.Role]
 	if !seen && len(known) < maxWeakTools {
@@ -72,8 +74,8 @@ func (known weaknesses) of(ctx context.Context, c *opened, t *store.RankedTool) 
 	return w
 }
 
-// called are the methods of other roles that the program to repair and the one to replace call, sorted: those of the failing run, and those that the
-// programs have called or name. A program that is switched off is not looked at.
+// called returns the methods of other roles, sorted, that the failing program or the one to replace calls: those of the
+// failing run, and those that the programs have called or name. Programs that are switched off are ignored.
 func (c *selected) called(q forgeRequest) (out []store.Target) {
 	names := slices.Clone(q.basis.attempt.tools)
 	programs := []*agent.Generation{q.basis.attempt.program}
@@ -91,7 +93,7 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		dot := strings.LastIndexByte(name, '.') // of the method: "*" is a tool that is computed
+		dot := strings.LastIndexByte(name, '.') // "*", which stands for computed tools, has none
 		if dot >= 0 && name[:dot] != c.role && len(out) < maxBuilderTools {
 			out = append(out, store.Target{Role: name[:dot], Method: name[dot+1:]})
 		}
@@ -99,7 +101,8 @@ func (c *selected) called(q forgeRequest) (out []store.Target) {
 	return out
 }
 
-// describeDelegates adds evidence on the tools that the program calls and that gave weak answers: a builder can strengthen their contracts.
+// describeDelegates adds which tools that the program calls gave weak answers. The model can strengthen their
+// contracts.
 func (c *selected) describeDelegates(ctx context.Context, e *evidenceText, q forgeRequest) {
 	for _, k := range c.called(q) {
 		t, err := c.r.store.RankedTool(ctx, k.Role, c.r.o.Now())

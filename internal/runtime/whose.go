@@ -12,10 +12,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/prompt"
 )
 
-// reader is whose call it is: that of its session. Prompts for the call, and what the call leaves, hold no other owner's content.
+// reader returns the owner of the call's session. Prompts for the call, and what the call stores, contain no other
+// owner's content.
 func (c *opened) reader() string { return cmp.Or(c.session.Owner, agent.LocalOwner) }
 
-// ownerOfSession returns the session's owner; "" where the session is gone.
+// ownerOfSession returns the session's owner, or "" if the session is gone.
 func (c *opened) ownerOfSession(ctx context.Context, id string) string {
 	if id == c.session.ID {
 		return c.reader()
@@ -27,18 +28,19 @@ func (c *opened) ownerOfSession(ctx context.Context, id string) string {
 	return cmp.Or(s.Owner, agent.LocalOwner)
 }
 
-// quote is a text of the owner's for prompts, secrets masked.
+// quote returns the owner's text for prompts, secrets masked. Other owners get shape instead.
 func (c *opened) quote(owner, text, shape string) prompt.Quote {
 	return prompt.Of(owner, c.mask(text), c.mask(shape))
 }
 
-// mine is a text of the call's own owner for prompts, secrets masked.
+// mine returns a text of the call's own owner for prompts, secrets masked.
 func (c *opened) mine(text string) prompt.Quote { return prompt.Of(c.reader(), c.mask(text), "") }
 
-// forAll is a text for prompts that everybody in the namespace may read, secrets masked.
+// forAll returns a text for prompts that everybody in the namespace may read, secrets masked.
 func (c *opened) forAll(text string) prompt.Quote { return prompt.Public(c.mask(text)) }
 
-// declared reports whether the method's program, its contract or its parameters have the name, so that everybody in the namespace may read it.
+// declared reports whether the name occurs in the method's program, contract or parameters, so everybody in the
+// namespace may read it.
 func (c *selected) declared(name string) bool {
 	if c.artifact.Declares(name) {
 		return true
@@ -48,7 +50,8 @@ func (c *selected) declared(name string) bool {
 		func(raw json.RawMessage) bool { return strings.Contains(string(raw), strconv.Quote(name)) })
 }
 
-// namedType is an error type as everybody in the namespace may read it: what a program made up at run time may be data.
+// namedType returns an error type in a form that everybody in the namespace may read. A type that a program made up at
+// run time may contain data, so it is replaced.
 func (c *selected) namedType(errorType string) string {
 	if slices.Contains(agent.ErrorTypes(), errorType) || c.declared(errorType) {
 		return errorType
@@ -56,7 +59,7 @@ func (c *selected) namedType(errorType string) string {
 	return agent.ErrTool
 }
 
-// outlined describes an input of another owner's.
+// outlined describes an input without its content, for other owners.
 func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) string {
 	text := "args " + prompt.Outline(rawArray(args), c.declared)
 	if len(kwargs) > len("{}") {
@@ -65,7 +68,7 @@ func (c *selected) outlined(args []json.RawMessage, kwargs json.RawMessage) stri
 	return text
 }
 
-// outlinedAnswer describes an answer of another owner's.
+// outlinedAnswer describes an answer without its content, for other owners.
 func (c *selected) outlinedAnswer(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "an error"

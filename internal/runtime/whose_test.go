@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// as returns what makes calls of the role r in a session of the owner's.
+// as returns a function that makes calls of the role r in a session of the given owner.
 func as(t *testing.T, r *Runtime, owner string) func(method string, args ...string) Reply {
 	t.Helper()
 	s, err := r.CreateSession(t.Context(), SessionRequest{Role: "r", Owner: owner})
@@ -36,8 +36,9 @@ func as(t *testing.T, r *Runtime, owner string) func(method string, args ...stri
 	}
 }
 
-// A candidate that breaks an answer of another owner's: the request for the next one, the reply and the log of the call show its form, and it ran in a process
-// that no call of the owner's uses. What the artifact keeps of it is the operators'.
+// A candidate that breaks another owner's answer: the request for the next one, the reply and the call's log show only
+// the answer's form. The candidate ran in a process that no call of the owner uses. Only operators see what the
+// artifact keeps of it.
 func TestABrokenAnswerOfAnother(t *testing.T) {
 	t.Parallel()
 	old := func(_ context.Context, q sandbox.Request, _ sandbox.Host) sandbox.Result {
@@ -107,7 +108,7 @@ func TestAFailedProofOfAnotherCall(t *testing.T) {
 	}
 }
 
-// Of programs that were written for another owner's call, a call learns the types of the errors only.
+// A call learns only the types of the errors of programs that were written for another owner's call.
 func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 	t.Parallel()
 	refused, failed := agent.Failed(agent.ErrInvalidCode, "quotes the program"),
@@ -130,7 +131,8 @@ func TestWhatAnotherOwnersFlightShows(t *testing.T) {
 	}
 }
 
-// An error type that a program made up at run time goes no further than its call: what others see of it is a type of the runtime's.
+// An error type that a program made up at run time is not shown outside its call: others see one of the runtime's
+// types.
 func TestMadeUpErrorTypes(t *testing.T) {
 	t.Parallel()
 	a := artifact(nil, &agent.Generation{ID: "gen-1", Code: "recurgent.Fail(\"no_such_city\", x)"})

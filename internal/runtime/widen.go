@@ -9,22 +9,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// unknownStreak is how many calls in a row may fail with arguments that the program does not know, before it is widened.
+// unknownStreak is how many calls in a row must fail with arguments that the program does not know before it is
+// widened.
 const unknownStreak = 2
 
-// reasonUnknown is the trigger of a repair that widens an interface.
+// reasonUnknown is the reason in the trigger of a repair that widens an interface.
 const reasonUnknown = "unknown_keywords"
 
+// widening is the trigger of a repair that widens an interface.
 const widening = "repair:" + reasonUnknown
 
-// misnamed reports whether the program could not work with the arguments and does not read some of the keywords, or was not run because it
-// takes fewer than there are.
+// misnamed reports whether the program rejected the arguments and either does not read some keywords, or did not run
+// because it takes fewer arguments.
 func (j *judged) misnamed() bool {
 	beyond := len(j.fit.Unknown) > 0 || j.misfit && j.fit.Beyond()
 	return beyond && j.class == agent.ClassAuthored && j.outcome.ErrorType == agent.ErrInvalidInput
 }
 
-// widens reports whether the program is to be repaired to read what callers call its parameters.
+// widens reports whether to repair the program so that it reads the names that callers use.
 func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	if !j.misnamed() || g.UnknownStreak+1 < unknownStreak {
 		return false
@@ -39,7 +41,7 @@ func (rec *recovery) widens(g *agent.Generation, j judged) bool {
 	return !waits
 }
 
-// unread names what callers give and the program does not read.
+// unread names what callers send but the program does not read.
 func (j *judged) unread() string {
 	var out []string
 	if len(j.fit.Unknown) > 0 {
@@ -52,7 +54,7 @@ func (j *judged) unread() string {
 	return strings.Join(out, ". ")
 }
 
-// widen has the program repaired to read the unknown keywords. Where that fails the program's own answer stands: it is as
+// widen requests a repair that reads the unknown keywords. If that fails, the program's own answer stands, which is as
 // honest as before.
 func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) agent.Outcome {
 	why := failing{code: g.Code, checksum: g.CodeChecksum, class: reasonUnknown, reason: reasonUnknown, attempt: j,
@@ -84,7 +86,7 @@ func (rec *recovery) widen(ctx context.Context, g *agent.Generation, j judged) a
 	return rec.keepMisnamed(g, j)
 }
 
-// keepMisnamed answers as the stored program did.
+// keepMisnamed answers with the stored program's answer.
 func (rec *recovery) keepMisnamed(g *agent.Generation, j judged) agent.Outcome {
 	rec.repairEnded(false)
 	rec.ran(agent.SourcePersisted, g, j)

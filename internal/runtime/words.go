@@ -8,12 +8,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// wordsCache keeps the words of programs by checksum. The zero value is ready.
+// wordsCache caches the words of programs by checksum. The zero value is ready.
 type wordsCache struct {
 	mu  sync.RWMutex
 	all map[string]map[string]bool // guarded by mu
 }
 
+// of returns the words of the generation's program. They are shared and must not be modified.
 func (c *wordsCache) of(g *agent.Generation) map[string]bool {
 	const most = 1024
 	c.mu.RLock()
@@ -32,13 +33,14 @@ func (c *wordsCache) of(g *agent.Generation) map[string]bool {
 	return words
 }
 
-// wordsOf returns the words in the text literals of a program: the names that it may look for in markup. Addresses and what it says of failures are
-// left out. Nothing is parsed: what is not a program has the words of its quoted texts.
+// wordsOf returns the words in the string literals of a program, which are the names that it may look for in markup.
+// URLs and error messages are left out. The program is only scanned, so any text works.
 func wordsOf(code string) map[string]bool {
 	words := map[string]bool{}
 	var s scanner.Scanner
-	s.Init(strings.NewReader(code)).Error = func(*scanner.Scanner, string) {} // else it writes to standard error
-	// the identifier before, and how deep the arguments of a message are open
+	// the default writes errors to standard error
+	s.Init(strings.NewReader(code)).Error = func(*scanner.Scanner, string) {}
+	// last is the previous identifier; message is the depth of parentheses inside a message's arguments
 	last, message := "", 0
 	for tok := s.Scan(); tok != scanner.EOF; tok = s.Scan() {
 		switch {
@@ -61,6 +63,7 @@ func saysMessage(name string) bool {
 	return name == "Fail" || name == "FailRetriable" || name == "Errorf" || name == "New" || name == "panic"
 }
 
+// wordsIn adds the words of a string literal, as written and in lower case, unless the literal is a URL.
 func wordsIn(words map[string]bool, literal string) {
 	if text := strings.Trim(literal, "\"`"); strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
 		return
@@ -69,6 +72,6 @@ func wordsIn(words map[string]bool, literal string) {
 		return !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
 			r > 127)
 	}) {
-		words[w], words[strings.ToLower(w)] = true, true // names of elements are lower-case here
+		words[w], words[strings.ToLower(w)] = true, true // shapes hold the names of elements in lower case
 	}
 }

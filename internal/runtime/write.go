@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// obtain returns a candidate: one that an earlier call left, or one from a flight, its own or another call's. If there is none, it
-// returns nil and the outcome.
+// obtain returns a candidate: one held from an earlier call, or one from a flight, which may be another call's. If
+// there is none, it returns nil and the outcome.
 func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *agent.Outcome) {
 	if held := rec.heldCandidate(q); held != nil {
 		return held, nil
@@ -53,7 +53,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 		}
 		rec.trail.failures = appendBounded(rec.trail.failures, res.attempts)
 		if !leader && !q.alone && capOfOwner(res.failure) {
-			q.alone = true // it is another owner's cap, or share
+			q.alone = true // another owner's cap or share was used up
 			continue
 		}
 		if res.candidate == nil {
@@ -66,7 +66,7 @@ func (rec *recovery) obtain(ctx context.Context, q forgeRequest) (*candidate, *a
 	}
 }
 
-// askedRepairs notes the repairs that were requested from the model in a flight: of failed programs, fresh or stored, and of
+// askedRepairs records the repairs that a flight requested from the model: of failed programs, new or stored, and of
 // programs that the gate refused. All but the last have failed.
 func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) {
 	n := res.guardrails + res.repeated
@@ -79,7 +79,7 @@ func (rec *recovery) askedRepairs(q forgeRequest, res forgeResult, leader bool) 
 	}
 }
 
-// repairEnded counts the open repair, if there is one. Of the calls that share it, the one that requested it counts it.
+// repairEnded closes the open repair, if there is one. If calls share it, only the call that requested it counts it.
 func (rec *recovery) repairEnded(ok bool) {
 	t := &rec.trail
 	if !t.repairOpen {
@@ -90,8 +90,8 @@ func (rec *recovery) repairEnded(ok bool) {
 	}
 }
 
-// fly joins or starts the flight for the request and waits for its result; false, and what it cost so far, when ctx ends
-// first.
+// fly joins or starts the flight for the request and waits for its result. If ctx ends first, ok is false and res has
+// the usage so far.
 func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Span) (res forgeResult, leader, ok bool) {
 	key := flightKey(rec.role, rec.method, rec.terms.checked, q)
 	if rec.rewrites() {
@@ -119,7 +119,7 @@ func (rec *recovery) fly(ctx context.Context, q forgeRequest, span *telemetry.Sp
 	return res, leader, ok
 }
 
-// flightKey names the flight of calls that need the same program.
+// flightKey identifies the flight for calls that need the same program.
 func flightKey(role, method, checked string, q forgeRequest) string {
 	return role + "\x00" + method + "\x00" + checked + "\x00" + q.kind + "\x00" + q.basis.checksum
 }
@@ -142,31 +142,34 @@ func (rec *recovery) charge(res forgeResult) {
 	}
 }
 
+// appendBounded appends failures up to maxAttemptFailures in all.
 func appendBounded(to, more []agent.AttemptFailure) []agent.AttemptFailure {
 	return append(to, more[:min(len(more), max(0, maxAttemptFailures-len(to)))]...)
 }
 
-// A writer has the model write programs in a flight. It works on a copy of its call's selection, since the flight may
+// A writer asks the model for programs in a flight. It works on a copy of its call's selection, because the flight may
 // outlive the call.
 type writer struct {
 	selected
-	guardrails int                    // recoveries left
-	taught     faults                 // what the refused programs have shown
-	earlier    []agent.AttemptFailure // shown to the model
-	span       *telemetry.Span        // of the forge
+	guardrails int                    // retries left
+	taught     faults                 // faults of the refused programs
+	earlier    []agent.AttemptFailure // earlier failures, shown to the model
+	span       *telemetry.Span        // span of the forge
 	spent      *meter
-	reply      provider.Reply // that the candidate was made of
+	reply      provider.Reply // the reply that became the candidate
 	res        forgeResult
 }
 
-// write asks the model until a program compiles or the budgets end.
+// write asks the model until a program compiles or the budgets are used up.
 func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
+	// A flight that just ended may have stored the program that this call needs.
 	if (q.predecessor == nil || q.recheck) && q.kind == provider.KindForge {
 		if a := w.storedMeanwhile(ctx); a != nil {
 			w.res.candidate = &candidate{existing: a, generation: agent.Generation{Cacheable: true}}
 			return w.res
 		}
 	}
+	// Check for room before asking: a program that cannot be stored is not worth its tokens.
 	if full := w.roomForProgram(ctx); full != nil {
 		w.res.failure, w.res.class = full, agent.ClassExtrinsic
 		return w.res
@@ -183,7 +186,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 			return w.res
 		}
 		program, facts, refused := w.gate(ctx, q, reply)
-		// it says so with the program
+		// the model kept the program by repeating it
 		if refused == nil && q.mayKeep() && program.Checksum == q.predecessor.CodeChecksum {
 			w.reply = provider.Reply{Unchanged: true, Model: reply.Model}
 			w.res.candidate = w.rechecked(q, w.r.o.Now())
@@ -205,7 +208,7 @@ func (w *writer) write(ctx context.Context, q forgeRequest) forgeResult {
 	}
 }
 
-// gate has the gate repair and check what the model wrote, and returns the program that is kept of it.
+// gate fixes and checks the program that the model wrote, and returns the fixed program.
 func (w *writer) gate(ctx context.Context, q forgeRequest,
 	reply provider.Reply) (sandbox.Program, *report.Facts, *sandbox.Failure) {
 	w.progress.Add(progress.Gate, map[string]any{"kind": q.kind, "checksum": agent.Checksum(reply.Code)})
@@ -218,7 +221,8 @@ func (w *writer) gate(ctx context.Context, q forgeRequest,
 	return program, facts, refused
 }
 
-// refused records that the gate refused a program, and returns the request for its repair while the budget lasts.
+// refused records that the gate refused a program. It returns the request for its repair, and whether the budget allows
+// one.
 func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 	why *sandbox.Failure) (forgeRequest, bool) {
 	out := failed(why)
@@ -246,7 +250,8 @@ func (w *writer) refused(ctx context.Context, q forgeRequest, p sandbox.Program,
 			class: string(agent.ClassIntrinsic), reason: why.Type, attempt: j}}, true
 }
 
-// unanswered is the outcome when the model gave no program: an external source failed, or somebody ended the call.
+// unanswered returns the outcome and class if the model delivered no program: an external source failed, or the call
+// was ended.
 func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 	var failed *provider.Error
 	if ctx.Err() != nil && !errors.As(err, &failed) {
@@ -263,16 +268,17 @@ func unanswered(ctx context.Context, err error) (*agent.Outcome, agent.Class) {
 		out.Retriable = !failed.Final()
 	}
 	if errors.Is(err, provider.ErrInvalidPayload) {
-		class = agent.ClassIntrinsic // an answer that is no program is the program's fault
+		class = agent.ClassIntrinsic // a reply without a program counts as a faulty program
 	}
 	return &out, class
 }
 
-// storedMeanwhile returns the artifact when another call stored one, fit for this call, since this one selected.
+// storedMeanwhile returns the artifact if another call has stored a program that fits this call since this call
+// selected, or nil.
 func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	a, err := w.r.store.Artifact(ctx, w.role, w.method)
 	if err != nil {
-		return nil // the forge goes on: at the worst it is one too many
+		return nil // forge anyway: at worst, one program too many
 	}
 	if d := Select(w.input(a)); d.Decision == agent.DecideRun {
 		return a
@@ -280,7 +286,8 @@ func (w *writer) storedMeanwhile(ctx context.Context) *agent.Artifact {
 	return nil
 }
 
-// checkedParts are the machine-checked parts of the contract that the call brought, for those who correct the program later; nil where the registry has it, or they hold a secret.
+// checkedParts returns the machine-checked parts of the contract that the call brought, for later corrections of the
+// program. It returns nil if the contract comes from the registry, or if the parts contain a secret.
 func (c *selected) checkedParts() *agent.Contract {
 	if !c.terms.own {
 		return nil
@@ -292,7 +299,7 @@ func (c *selected) checkedParts() *agent.Contract {
 	return parts
 }
 
-// candidate makes the generation that the program would become.
+// candidate returns the candidate with the generation that the program would become.
 func (w *writer) candidate(q forgeRequest, reply provider.Reply, p sandbox.Program, facts *report.Facts,
 	takes *agent.Interface) *candidate {
 	g := agent.Generation{Trigger: q.trigger, Code: p.Source, CodeChecksum: p.Checksum, Dependencies: facts.Imports,

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// answer renders the request and has the model answer it. Where that shows that its context is too small, a request that is shorter for that follows.
+// answer renders the request and asks the model. If the model's context proves too small, it retries once with a
+// shorter request.
 func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, error) {
 	render := func() []provider.Message {
 		messages, tools := w.prompt(ctx, q, append(w.earlier[:len(w.earlier):len(w.earlier)], w.res.attempts...))
@@ -27,7 +28,8 @@ func (w *writer) answer(ctx context.Context, q forgeRequest) (provider.Reply, er
 	return reply, err
 }
 
-// ask has the model answer. After a reply that cannot be read it is asked once more, and learns why, where the budget has room for that.
+// ask asks the model. After an unreadable reply it asks once more and includes the reason, if the policy allows another
+// attempt.
 func (w *writer) ask(ctx context.Context, q forgeRequest, messages []provider.Message) (provider.Reply, error) {
 	res := &w.res
 	for try := 1; ; try++ {

@@ -8,18 +8,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Sources gives Collect access to data beside the evidence. Each function may be nil.
+// Sources gives Collect access to data outside the evidence. Each function may be nil.
 type Sources struct {
-	Value       func(callID string) json.RawMessage           // value of a call while it is kept, else nil
-	Deliverable func(m *agent.MethodEvidence) json.RawMessage // deliverable of the contract in force, or nil
-	// Wrong lists the ids of the method's calls that a person called wrong and whose correction has not been written yet.
+	// returns a call's value, or nil if it is not kept any more
+	Value func(callID string) json.RawMessage
+	// returns the deliverable of the contract in force, or nil
+	Deliverable func(m *agent.MethodEvidence) json.RawMessage
+	// Wrong returns the IDs of the method's calls whose answers a person judged wrong and that are not corrected yet.
 	Wrong func(m *agent.MethodEvidence) []string
 }
 
-// Collect turns evidence into the input of Recommend: the newest MaxCalls calls of each method. Evidence may be in any order; the
-// result is sorted by role and method. A nested call counts as corrected if its root was.
+// Collect turns evidence into the input of Recommend: the newest MaxCalls calls of each method. Evidence may be in any
+// order; the result is sorted by role and method. A nested call counts as corrected if its root call was.
 func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
-	all := map[string]bool{} // of all methods, because a verdict on a client's call applies to the calls below it, too
+	all := map[string]bool{} // for all methods, because a verdict on a client's call also applies to the calls below it
 	wrong := make([][]string, len(evidence))
 	for i := range evidence {
 		if s.Wrong != nil && evidence[i].Judged {
@@ -51,7 +53,7 @@ func Collect(evidence []agent.MethodEvidence, s Sources) []Method {
 	return out
 }
 
-// addNotes adds the remarkable calls among the newest MaxCalls calls, and counts the plain ones between them.
+// addNotes adds the remarkable calls among the newest MaxCalls calls, and counts the plain calls between them.
 func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 	m.Plain = min(e.After, MaxCalls)
 	for _, c := range e.Plain {
@@ -75,7 +77,7 @@ func (m *Method) addNotes(e *agent.MethodEvidence, wrong map[string]bool) {
 	slices.Reverse(m.Calls)
 }
 
-// addWrong marks the calls whose answers were called wrong. A plain call becomes a remarkable one.
+// addWrong marks the calls whose answers were judged wrong. A plain call becomes a remarkable one.
 func (m *Method) addWrong(ids []string) {
 	for _, id := range ids {
 		if i := slices.IndexFunc(m.Calls, func(c Call) bool { return c.CallID == id }); i >= 0 {
@@ -86,6 +88,6 @@ func (m *Method) addWrong(ids []string) {
 		m.PlainIDs = slices.DeleteFunc(m.PlainIDs, func(plain string) bool { return plain == id })
 		m.Plain = max(0, m.Plain-1)
 	}
-	// ids are in the order of time
+	// IDs sort by time
 	slices.SortStableFunc(m.Calls, func(a, b Call) int { return cmp.Compare(a.CallID, b.CallID) })
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Signals of a user's correction.
+// Signals of a correction by a user.
 const (
-	SignalReask    = "temporal_reask"          // asked again after a call that ended weak or in error
-	SignalDispatch = "temporal_reask_dispatch" // asked again in other words, of a method that takes free text
+	SignalReask    = "temporal_reask"          // asked again after a call that ended weak or in an error
+	SignalDispatch = "temporal_reask_dispatch" // asked again in other words, for a method that takes free text
 )
 
 // Turn is a depth-0 call as the detector sees it.
@@ -21,14 +21,14 @@ type Turn struct {
 	At       time.Time
 	Args     []json.RawMessage
 	Kwargs   json.RawMessage
-	Troubled bool // the call ended weak or in error, or a nested call ended weak
+	Troubled bool // the call ended weak or in an error, or a nested call ended weak
 }
 
-// maxTokenBytes bounds how much of a turn's arguments is compared.
+// maxTokenBytes bounds the part of a turn's arguments that is compared.
 const maxTokenBytes = 64 << 10
 
-// Correction says whether now corrects before, its predecessor in the same session, role and method. It
-// returns the signal, or "" for an ordinary call. dispatch is set for methods that take free text, such as ask.
+// Correction reports whether now corrects before, its predecessor in the same session, role and method. It returns the
+// signal, or "" for an ordinary call. dispatch is set for methods that take free text, such as ask.
 func Correction(before, now Turn, dispatch bool, p agent.CorrectionPolicy) string {
 	elapsed := now.At.Sub(before.At)
 	if elapsed < 0 || p.WindowSeconds <= 0 || elapsed > time.Duration(p.WindowSeconds)*time.Second {
@@ -45,7 +45,7 @@ func Correction(before, now Turn, dispatch bool, p agent.CorrectionPolicy) strin
 	case before.Troubled:
 		return SignalReask
 	case same:
-		return "" // the same words to a tool that served: used, not corrected
+		return "" // same words to a tool that served: a repeated use, not a correction
 	}
 	return SignalDispatch
 }
@@ -62,6 +62,7 @@ func sameArguments(a, b Turn) bool {
 	return true
 }
 
+// orEmpty treats absent and null keyword arguments as an empty object.
 func orEmpty(kwargs json.RawMessage) json.RawMessage {
 	if len(kwargs) == 0 || string(kwargs) == "null" {
 		return json.RawMessage("{}")
@@ -69,8 +70,8 @@ func orEmpty(kwargs json.RawMessage) json.RawMessage {
 	return kwargs
 }
 
-// Overlap returns the share of words that two turns' arguments have in common, of the longer one: 0 to 1. Two turns
-// without any words are alike.
+// Overlap returns the share of words that two turns' arguments have in common, from 0 to 1, relative to the turn with
+// more words. It is 1 if neither has any words.
 func Overlap(a, b Turn) float64 {
 	x, y := words(a), words(b)
 	if len(x) == 0 && len(y) == 0 {
@@ -85,7 +86,7 @@ func Overlap(a, b Turn) float64 {
 	return float64(common) / float64(max(len(x), len(y)))
 }
 
-// words is the set of words, numbers and literals in a turn's arguments, keys included, in lower case.
+// words returns the set of words, numbers and literals in a turn's arguments, including keys, in lower case.
 func words(t Turn) map[string]bool {
 	out := map[string]bool{}
 	left := maxTokenBytes
@@ -108,7 +109,7 @@ func words(t Turn) map[string]bool {
 	return out
 }
 
-// unescaped gives a string argument its characters back; anything else is split as it stands.
+// unescaped decodes a string argument. It returns anything else unchanged.
 func unescaped(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {

@@ -13,14 +13,14 @@ const (
 	maxWeakReasons = 32
 )
 
-// emptyUnderSuccess finds the empty arrays of objects that call themselves a success, at any place in a value.
+// emptyUnderSuccess finds empty arrays, at any depth of a value, in objects whose own status is a success.
 type emptyUnderSuccess struct {
 	policy agent.WeakPolicy
 	found  []string // reasons
 }
 
-// walk searches the value at a path. Elements of arrays share the path element "*", because a reason names a kind of fault,
-// not its position.
+// walk searches the value at a path. All elements of an array share the path element "*", because a reason names a kind
+// of fault and not its position.
 func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 	if depth > maxEmptyDepth || !hasEmptyArray(value) {
 		return
@@ -41,8 +41,8 @@ func (s *emptyUnderSuccess) walk(value []byte, place string, depth int) {
 	}
 }
 
-// callsItselfSuccess reports whether the object has a status of success. Weak statuses count, too: the call's outcome is ok
-// with them.
+// callsItselfSuccess reports whether the object has a status of success. Weak statuses count as well, because the
+// call's outcome is ok with them.
 func (s *emptyUnderSuccess) callsItselfSuccess(object []byte) bool {
 	success := false
 	rawjson.Members(object, func(key string, v []byte) {

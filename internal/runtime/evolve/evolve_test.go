@@ -161,7 +161,7 @@ func BenchmarkWeak(b *testing.B) {
 	}
 }
 
-// Of a value that is another's the reasons have the names that are declared, and a recommendation too.
+// For other owners, the reasons contain only declared names, and so does a recommendation.
 func TestReasonsForOthers(t *testing.T) {
 	t.Parallel()
 	declared := func(name string) bool { return name == "movies" || name == "a/b" }

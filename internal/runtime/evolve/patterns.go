@@ -8,23 +8,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Sizes of the pattern memory.
+// Bounds of the pattern memory.
 const (
-	patternWindow = 5 // events that a prompt looks at
+	patternWindow = 5 // newest events that are examined
 	patternLimit  = 4 // patterns that a prompt shows
-	patternRepeat = 2 // events that a pattern must be seen in
+	patternRepeat = 2 // events in which a pattern must occur
 )
 
-// Pattern is a capability that programs of a role needed again and again.
+// Pattern is a capability that programs of a role needed repeatedly.
 type Pattern struct {
 	Capability string `json:"capability"`
 	Count      int    `json:"count"`
-	Window     int    `json:"window"` // events looked at
+	Window     int    `json:"window"` // number of events examined
 	LastSeen   string `json:"last_seen"`
 }
 
-// Patterns returns the capabilities seen at least twice in the last five events, most frequent first, then the most
-// recently seen, then by name; at most four. events are oldest first.
+// Patterns returns the capabilities that occur at least twice in the last five events, at most four of them. They are
+// sorted by frequency, then by recency, then by name. events are oldest first.
 func Patterns(events []agent.PatternEvent) []Pattern {
 	events = events[max(0, len(events)-patternWindow):]
 	found := map[string]*Pattern{}
@@ -55,10 +55,10 @@ func Patterns(events []agent.PatternEvent) []Pattern {
 	return out[:min(len(out), patternLimit)]
 }
 
-// common are capabilities that almost any program has. That they repeat advises nothing.
+// common lists capabilities that almost any program has, so their repetition is not informative.
 var common = []string{"text_scan", "numeric", "sorting", "date_time", "json_shape"}
 
-// PatternsForPrompt renders Patterns, a line each, for the prompt of a depth-0 call, without common capabilities.
+// PatternsForPrompt renders Patterns without common capabilities, one line each, for the prompt of a depth-0 call.
 func PatternsForPrompt(events []agent.PatternEvent) []string {
 	events = slices.Clone(events[max(0, len(events)-patternWindow):])
 	for i := range events {
@@ -72,7 +72,7 @@ func PatternsForPrompt(events []agent.PatternEvent) []string {
 	return out
 }
 
-// Capable leaves out the events without a capability: those are kept for their success alone.
+// Capable returns the events that have a capability. The others are only kept for their weak success.
 func Capable(events []agent.PatternEvent) []agent.PatternEvent {
 	out := make([]agent.PatternEvent, 0, len(events))
 	for _, e := range events {

@@ -21,54 +21,54 @@ const (
 	SplitBoundary      = "split_boundary"
 )
 
-// Bounds of what a recommendation looks at and cites.
+// Bounds of the calls that a recommendation examines and cites.
 const (
-	MaxCalls    = 200 // the newest calls of a method
+	MaxCalls    = 200 // newest calls of a method
 	maxEvidence = 20
 )
 
-// Call is one finished call as evidence.
+// Call is a finished call as evidence.
 type Call struct {
 	CallID      string
 	Status      string
 	ErrorType   string
 	Authored    bool
-	Class       agent.Class // of a failed attempt, repaired or not
-	Weak        []string    // reasons
-	Passed      bool        // a nested call of this one was weak, or authored the error, and is the cause
-	CorrectedBy string      // the call that asked again, "verdict" where a person called the answer wrong, or ""
-	Wrong       bool        // a person called the answer wrong, and no program was written for it yet
+	Class       agent.Class // of a failed attempt, whether repaired or not
+	Weak        []string    // reasons of a weak success
+	Passed      bool        // the cause is a nested call, which was weak or authored the error
+	CorrectedBy string      // ID of the call that asked again, "verdict" if a person judged the answer wrong, or ""
+	Wrong       bool        // a person judged the answer wrong, and no corrected program exists yet
 }
 
-// Method is the evidence on one role's method: its newest calls. Calls are oldest first.
+// Method is the evidence on a method of a role: its newest calls. Calls are oldest first.
 type Method struct {
 	Role        string
 	Method      string
-	Deliverable json.RawMessage // of the registered contract, or nil
-	Calls       []Call          // the remarkable ones: weak, failed, repaired, corrected
+	Deliverable json.RawMessage // from the registered contract; nil if there is none
+	Calls       []Call          // remarkable calls: weak, failed, repaired or corrected
 	Plain       int             // number of plain calls between them
-	PlainIDs    []string        // ids of the newest plain calls
+	PlainIDs    []string        // IDs of the newest plain calls
 
-	// Value returns the value of an ok call while it is kept, else nil. It is asked only where there is something to
-	// simulate. It may be nil.
+	// Value returns the value of an ok call, or nil if it is not kept any more. It is called only for simulations. It
+	// may be nil.
 	Value func(callID string) json.RawMessage
 }
 
-// Recommendation is advice to a person. Nothing is applied automatically.
+// Recommendation is advice for a person. Nothing is applied automatically.
 type Recommendation struct {
-	ID         string      `json:"id"` // the same for the same advice
+	ID         string      `json:"id"` // equal for equal advice
 	Role       string      `json:"role"`
 	Method     string      `json:"method"`
 	Kind       string      `json:"kind"`
 	Score      float64     `json:"score"` // 0 to 1
 	Reason     string      `json:"reason"`
-	Evidence   []string    `json:"evidence"` // call ids, newest first, at most 20
+	Evidence   []string    `json:"evidence"` // call IDs, newest first, at most 20
 	Proposal   Proposal    `json:"proposal"`
-	Simulation *Simulation `json:"simulation"` // null where there is nothing to simulate
+	Simulation *Simulation `json:"simulation"` // null if there is nothing to simulate
 }
 
-// Shared returns the recommendation for readers who may see none of its calls: without names of members that are not declared, which may be
-// data, and without a deliverable, which may be a caller's.
+// Shared returns the recommendation for readers who may not see any of its calls. It replaces undeclared member names,
+// which may be data, and drops the deliverable, which may be a caller's.
 func (r Recommendation) Shared(declared func(name string) bool) Recommendation {
 	r.Proposal.Deliverable = nil
 	key, named := strings.CutPrefix(r.Proposal.Constraint, constraintOf)
@@ -79,25 +79,25 @@ func (r Recommendation) Shared(declared func(name string) bool) Recommendation {
 	return r
 }
 
-// Proposal is what applying the recommendation would do.
+// Proposal describes the effect of applying the recommendation.
 type Proposal struct {
 	Constraint  string          `json:"constraint,omitempty"`  // path of the new constraint
-	Value       any             `json:"value,omitempty"`       // of the new constraint
+	Value       any             `json:"value,omitempty"`       // value of the new constraint
 	Deliverable json.RawMessage `json:"deliverable,omitempty"` // the whole new deliverable
-	Action      string          `json:"action"`                // put_contract, regenerate, or review
+	Action      string          `json:"action"`                // put_contract, regenerate or review
 }
 
-// Simulation says what the new deliverable would have done to the recorded calls.
+// Simulation is the effect that the new deliverable would have had on the recorded calls.
 type Simulation struct {
-	Calls int `json:"calls"` // recorded ok calls looked at
-	// of these, by their value; the others, whose value is kept no more, by what was noted of it
+	Calls int `json:"calls"` // recorded ok calls examined
+	// calls checked by their values; the others, whose values are not kept any more, are judged by the noted reasons
 	Checked           int `json:"checked"`
-	WouldFail         int `json:"would_fail"`          // of these
-	WouldFailReasked  int `json:"would_fail_reasked"`  // of these, the user asked again
-	WouldFailAccepted int `json:"would_fail_accepted"` // and these the user took
+	WouldFail         int `json:"would_fail"`          // calls that the new deliverable would reject
+	WouldFailReasked  int `json:"would_fail_reasked"`  // rejected calls after which the user asked again
+	WouldFailAccepted int `json:"would_fail_accepted"` // rejected calls whose answers the user accepted
 }
 
-// Recommend turns evidence into advice: best first, and the same bytes for the same evidence. It is never nil.
+// Recommend turns evidence into advice, best first. The same evidence gives the same bytes. The result is never nil.
 func Recommend(methods []Method, p agent.RecommendPolicy) []Recommendation {
 	out := []Recommendation{}
 	for _, m := range methods {
@@ -115,6 +115,7 @@ func Recommend(methods []Method, p agent.RecommendPolicy) []Recommendation {
 	return out
 }
 
+// identify derives a recommendation's ID from the advice alone.
 func identify(r Recommendation) string {
 	proposal, err := json.Marshal(r.Proposal)
 	if err != nil {
@@ -127,7 +128,7 @@ func identify(r Recommendation) string {
 	return "rec_" + hex.EncodeToString(h.Sum(nil))[:20]
 }
 
-// tally is what some of a method's calls have in common.
+// tally collects calls of a method that share a property.
 type tally struct {
 	ids       []string // oldest first
 	corrected int
@@ -140,6 +141,7 @@ func (t *tally) add(c Call) {
 	}
 }
 
+// evidence returns the newest calls' IDs, newest first, at most maxEvidence.
 func (t tally) evidence() []string {
 	out := slices.Clone(t.ids[max(0, len(t.ids)-maxEvidence):])
 	slices.Reverse(out)
@@ -148,20 +150,22 @@ func (t tally) evidence() []string {
 
 func (t tally) share(of int) float64 { return float64(len(t.ids)) / float64(max(of, 1)) }
 
-// enough says whether the tally is worth a person's time: often in number and share, or corrected by users.
+// enough reports whether the tally is worth a person's time: the calls are numerous and frequent enough, or users
+// corrected enough of them.
 func (t tally) enough(of int, p agent.RecommendPolicy) bool {
 	return len(t.ids) >= p.MinEvidence && t.share(of) >= p.WeakRate || t.corrected >= p.Corrections
 }
 
-// score weighs how large the share is, how often users asked again, and how much evidence there is.
+// score combines the share of the calls, how often users asked again, and the amount of evidence, to a number from 0 to
+// 1.
 func (t tally) score(of int) float64 {
 	corrected := float64(t.corrected) / float64(max(len(t.ids), 1))
 	s := 0.4*min(1, t.share(of)) + 0.4*corrected + 0.2*min(1, float64(len(t.ids))/10)
 	return math.Round(s*1000) / 1000
 }
 
-// reforge recommends a new program where the present one keeps failing by its own fault, or keeps saying itself that it
-// achieved little, in ways that no constraint can catch.
+// reforge recommends a new program if the current one keeps failing by its own fault, keeps reporting poor results in
+// ways that no constraint can catch, or gave answers that people judged wrong.
 func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 	var failed, little, wrong tally
 	for _, c := range m.Calls {
@@ -170,8 +174,8 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 			wrong.add(c)
 		case c.Class == agent.ClassIntrinsic || c.Class == agent.ClassAdaptive:
 			failed.add(c)
-		case c.Passed: // the cause lies below
-		// an outage is nobody's evidence
+		case c.Passed: // the cause is a nested call
+		// outages are not evidence
 		case c.Status == agent.StatusOK && uncatchable(c.Weak), c.Status == agent.StatusError && c.Authored &&
 			c.Class != agent.ClassExtrinsic && notItsCallersFault(c.ErrorType):
 			little.add(c)
@@ -207,10 +211,11 @@ func reforge(m Method, p agent.RecommendPolicy) []Recommendation {
 		Reason:   strings.Join(reasons, "; ") + ": have it forged anew", Proposal: Proposal{Action: "regenerate"}}}
 }
 
-// uncatchable reports whether no contract constraint can catch any of the reasons, because constraints check only the top level.
-// size is how many calls are looked at.
+// size returns how many calls are examined.
 func (m *Method) size() int { return len(m.Calls) + m.Plain }
 
+// uncatchable reports whether no contract constraint can catch any of the reasons. Constraints check only the top
+// level.
 func uncatchable(reasons []string) bool {
 	return len(reasons) > 0 && !slices.ContainsFunc(reasons, func(r string) bool {
 		_, _, top := emptyField(r)
@@ -218,10 +223,13 @@ func uncatchable(reasons []string) bool {
 	})
 }
 
+// notItsCallersFault reports whether an authored error of that type is evidence about the program: a rejected input and
+// a referral to another tool are not.
 func notItsCallersFault(errorType string) bool {
 	return errorType != agent.ErrInvalidInput && errorType != agent.ErrWrongToolBoundary
 }
 
+// inOrder returns the IDs in the order of the calls, without duplicates.
 func inOrder(calls []Call, ids []string) []string {
 	out := make([]string, 0, len(ids))
 	for _, c := range calls {
@@ -232,7 +240,7 @@ func inOrder(calls []Call, ids []string) []string {
 	return out
 }
 
-// split recommends to look at a role's boundary when its programs keep saying that the task is not theirs.
+// split recommends reviewing a role's boundary if its programs keep answering that the task belongs to another tool.
 func split(m Method, p agent.RecommendPolicy) []Recommendation {
 	var referred tally
 	for _, c := range m.Calls {

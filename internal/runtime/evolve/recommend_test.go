@@ -154,7 +154,8 @@ func TestStrengthenAndSimulate(t *testing.T) {
 	}
 }
 
-// What a proposal adds leaves the rest of the deliverable as it was, and nothing is proposed that is in force or fits none.
+// A proposal leaves the rest of the deliverable unchanged. Nothing is proposed that is in force already or cannot
+// apply.
 func TestConstrain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, deliverable, key, want string }{

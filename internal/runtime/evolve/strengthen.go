@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// strengthen recommends a constraint for every field that keeps coming back empty.
+// strengthen recommends a constraint for each field that is often returned empty.
 func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 	fields := map[string]*tally{} // by reason
 	ok := m.Plain
@@ -44,7 +44,7 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 		key, whole, _ := emptyField(reason)
 		proposal, schema, err := constrain(m.Deliverable, key, whole)
 		if err != nil {
-			continue // the contract demands it already, or is none that could be added to
+			continue // the contract demands it already, or a constraint cannot be added to it
 		}
 		what := "the value"
 		if !whole {
@@ -61,16 +61,16 @@ func strengthen(m Method, p agent.RecommendPolicy) []Recommendation {
 	return out
 }
 
-// What stands around a member's name in Proposal.Constraint.
+// Text around a member's name in Proposal.Constraint.
 const (
 	constraintOf = "deliverable.constraints.properties."
 	demandsOne   = ".min_items"
 )
 
-// errAlready is for a deliverable that demands already what would be proposed.
+// errAlready means that the deliverable already contains the proposed constraint.
 var errAlready = errors.New("the deliverable demands it already")
 
-// constrain adds min_items: 1 for a key, or for the whole value, to a deliverable, and compiles the result.
+// constrain adds min_items: 1 to a deliverable, for a key or for the whole value, and compiles the result.
 func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *contract.Schema, error) {
 	d := map[string]any{}
 	if raw := strings.TrimSpace(string(deliverable)); raw != "" && raw != "null" {
@@ -118,7 +118,7 @@ func constrain(deliverable json.RawMessage, key string, whole bool) (Proposal, *
 	return p, compiled, nil
 }
 
-// demandOne adds the constraint. A type that is there stays: one that lets null through goes on to.
+// demandOne adds the constraint. It keeps an existing type, so a schema that allows null still does.
 func demandOne(schema map[string]any) {
 	if _, ok := schema["type"]; !ok {
 		schema["type"] = "array"
@@ -126,7 +126,7 @@ func demandOne(schema map[string]any) {
 	schema["min_items"] = 1
 }
 
-// within returns the object under a key, putting one there when there is none.
+// within returns the object under a key, which it creates if there is none.
 func within(m map[string]any, key string) map[string]any {
 	if o, ok := m[key].(map[string]any); ok {
 		return o
@@ -136,6 +136,7 @@ func within(m map[string]any, key string) map[string]any {
 	return o
 }
 
+// atLeastOne reports whether a schema demands at least one item already, in either spelling.
 func atLeastOne(schema map[string]any) bool {
 	for _, name := range []string{"min_items", "minItems"} {
 		if n, ok := schema[name].(json.Number); ok && n != "0" && !strings.HasPrefix(string(n), "-") {
@@ -145,14 +146,14 @@ func atLeastOne(schema map[string]any) bool {
 	return false
 }
 
-// proposedContract is a proposed deliverable, and the reason whose calls it should reject.
+// proposedContract is a proposed deliverable with the reason that it should catch.
 type proposedContract struct {
 	reason string
 	schema *contract.Schema
 }
 
-// simulate applies each proposed deliverable to the method's recorded ok calls: by their value while it is kept, else by
-// what the detector noted of it. Each value is looked up once.
+// simulate applies each proposed deliverable to the method's recorded ok calls. It checks a call's value if it is kept,
+// and otherwise relies on the noted reasons. Each value is looked up once.
 func simulate(m Method, proposed []proposedContract) []*Simulation {
 	out := make([]*Simulation, len(proposed))
 	for i := range out {
@@ -162,7 +163,7 @@ func simulate(m Method, proposed []proposedContract) []*Simulation {
 		return out
 	}
 	for i := range out {
-		out[i].Calls = m.Plain - len(m.PlainIDs) // their ids are not kept; they were not weak
+		out[i].Calls = m.Plain - len(m.PlainIDs) // calls whose IDs are not kept; none of them was weak
 	}
 	calls := slices.Clone(m.Calls)
 	for _, id := range m.PlainIDs {

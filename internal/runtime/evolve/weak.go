@@ -1,7 +1,9 @@
-// Package evolve examines the outcomes of calls for what could be better: ok values that achieved little, users who ask
-// the same question again, capabilities that keep recurring. It turns repeated evidence into recommendations for a
-// person. It never changes an outcome, an artifact or a contract. Every function here is pure over plain data: the same
-// input gives the same bytes. All may be called concurrently. A value is read once for each of eight levels at most, and of arguments 64 KiB are compared.
+// Package evolve examines the outcomes of calls for possible improvements: ok values that achieved little, users who
+// ask the same question again, and capabilities that keep recurring. It turns repeated evidence into recommendations
+// for a person. It never changes an outcome, an artifact or a contract.
+//
+// All functions are pure: the same input gives the same bytes. They may be called concurrently. A value is read at most
+// once for each of eight levels, and at most 64 KiB of arguments are compared.
 package evolve
 
 import (
@@ -16,23 +18,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Kinds of weak success: with what a reason begins.
+// Kinds of weak success, with which a reason begins.
 const (
 	WeakStatus = "weak_status"
 	WeakEmpty  = "empty_array"
 )
 
-// Weak says why an ok value is a weak success, or returns nil when it is none. A reason is a kind, a colon, and a JSON
-// pointer ("/" is the whole value), with the word after "=" for a status:
+// Weak returns the reasons why an ok value is a weak success, or nil if it is not one. A reason is a kind, a colon and
+// a JSON pointer ("/" is the whole value), followed by "=" and the word for a status:
 //
 //	weak_status:/status=success_no_parse
 //	empty_array:/movies
 //
-// The value's own status, or that of an object that is one of its members, is looked up in the policy; case and separators do not matter
-// (Success_No_Parse). An empty array counts in a field that the deliverable requires or constrains, as the whole value of an array deliverable, and, with
-// or without a contract, in any object whose own status says success: in /a/*/b, * is any element of the array a. value is valid JSON.
+// The policy's weak statuses are compared with the value's own status, and with the status of each object that is a
+// member of it. Case and separators do not matter (Success_No_Parse). An empty array counts in a field that the
+// deliverable requires or constrains, and as the whole value of an array deliverable. With or without a contract, it
+// also counts in any object whose own status is a success. In /a/*/b, * is any element of the array a. value must be
+// valid JSON.
 //
-// For a value that holds no empty array and none of the words as a status, it costs one look at the bytes and no allocation.
+// If the value has no empty array and no status with one of the words, the check is a scan of the bytes without an
+// allocation.
 func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 	status := saysStatus(value, p.Statuses)
 	empty := p.EmptyArrays && hasEmptyArray(value)
@@ -68,7 +73,7 @@ func Weak(value, deliverable json.RawMessage, p agent.WeakPolicy) []string {
 	return reasons[:min(len(reasons), maxWeakReasons)]
 }
 
-// weakStatus is the reason why a member is a weak status, in the policy's word, nothing where it is none.
+// weakStatus returns the reason for a member that is a weak status, with the policy's word, or nil.
 func weakStatus(key string, v []byte, place string, p agent.WeakPolicy) []string {
 	if word := policyWord(key, v, p.Statuses); word != "" {
 		return []string{WeakStatus + ":" + place + "/status=" + word}
@@ -76,7 +81,8 @@ func weakStatus(key string, v []byte, place string, p agent.WeakPolicy) []string
 	return nil
 }
 
-// policyWord is the word of the policy that a member named status has, whatever its case and separators; "" for none.
+// policyWord returns the policy's word that a member named status matches, ignoring case and separators, or "" if there
+// is none.
 func policyWord(key string, v []byte, words []string) string {
 	var said string
 	if !strings.EqualFold(key, "status") || len(v) > maxStatus || agent.Kind(v) != "string" ||
@@ -91,10 +97,10 @@ func policyWord(key string, v []byte, words []string) string {
 	return ""
 }
 
-// maxStatus bounds a status word, in bytes of JSON: a longer one is a text.
+// maxStatus bounds a status word, in bytes of JSON. A longer string is text.
 const maxStatus = 100
 
-// weakKind returns the kind of a reason, or other.
+// weakKind returns the kind of a reason, or "other".
 func weakKind(reason string) string {
 	kind, _, _ := strings.Cut(reason, ":")
 	if kind != WeakStatus && kind != WeakEmpty {
@@ -103,14 +109,14 @@ func weakKind(reason string) string {
 	return kind
 }
 
-// WeakKinds returns the reasons as others than the owner of the value may read them: with the names of members that are declared, and * in the place of
-// others, which may be data.
+// WeakKinds returns the reasons as readers other than the value's owner may see them. Names of undeclared members,
+// which may be data, are replaced by *.
 func WeakKinds(reasons []string, declared func(name string) bool) []string {
 	var out []string
 	for _, r := range reasons {
 		kind, rest, _ := strings.Cut(r, ":")
 		pointer, status := rest, ""
-		if kind == WeakStatus { // whose words are the policy's
+		if kind == WeakStatus { // its words come from the policy
 			i := strings.LastIndex(rest, "/")
 			pointer, status = rest[:max(0, i)], rest[max(0, i):]
 		}
@@ -132,8 +138,8 @@ func unescape(step string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
 }
 
-// emptyField returns the top-level key that a reason says is empty; ok is false for other reasons, those of places
-// deeper down included, whole is true when it is the value itself.
+// emptyField returns the top-level key that the reason reports as empty. whole is true if the value itself is empty. ok
+// is false for other reasons, and for places deeper down.
 func emptyField(reason string) (key string, whole, ok bool) {
 	pointer, ok := strings.CutPrefix(reason, WeakEmpty+":/")
 	if strings.Contains(pointer, "/") {
@@ -142,7 +148,8 @@ func emptyField(reason string) (key string, whole, ok bool) {
 	return unescape(pointer), pointer == "", ok
 }
 
-// saysStatus reports whether something in the value that is named status may be one of the words, at the cost of a look at the bytes.
+// saysStatus reports whether a member named status may have one of the words. It only scans the bytes, so a match may
+// be false.
 func saysStatus(value []byte, words []string) bool {
 	const name = `"status"`
 	for {
@@ -157,7 +164,7 @@ func saysStatus(value []byte, words []string) bool {
 		value = value[i+len(name):]
 		said := rawjson.SkipSpace(value, 0)
 		if said == len(value) || value[said] != ':' {
-			continue // a text that says so
+			continue // a string "status" that is not a key
 		}
 		if said = rawjson.SkipSpace(value, said+1); said == len(value) || value[said] != '"' {
 			continue
@@ -174,7 +181,8 @@ func saysStatus(value []byte, words []string) bool {
 	}
 }
 
-// sameWord compares as contract.PlainWord does, without an allocation. A word that is not ASCII may be the same.
+// sameWord compares like contract.PlainWord, without allocating. It reports true for words with non-ASCII characters,
+// which may be the same.
 func sameWord(a []byte, b string) bool {
 	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 	i, j := 0, 0
@@ -197,6 +205,8 @@ func sameWord(a []byte, b string) bool {
 	}
 }
 
+// hasEmptyArray reports whether the bytes contain an empty array. It may also match inside a string; callers check
+// further.
 func hasEmptyArray(value []byte) bool {
 	for {
 		i := bytes.IndexByte(value, '[')
@@ -215,7 +225,7 @@ func isEmptyArray(v []byte) bool {
 	return len(v) >= 2 && v[0] == '[' && len(bytes.TrimSpace(v[1:len(v)-1])) == 0
 }
 
-// shape is what the detector needs to know of a deliverable, in either form.
+// shape holds the parts of a deliverable that the detector uses, in either of its notations.
 type shape struct {
 	Type        json.RawMessage            `json:"type"`
 	Required    []string                   `json:"required"`
@@ -229,16 +239,17 @@ type shape struct {
 func readShape(deliverable json.RawMessage) shape {
 	var s shape
 	if len(deliverable) > 0 {
-		_ = json.Unmarshal(deliverable, &s) // members of another type stay empty and are not checked
+		_ = json.Unmarshal(deliverable, &s) // members of an unexpected type stay empty and are not checked
 	}
 	return s
 }
 
+// declaresArray reports whether the deliverable's type is array, or a list that includes array.
 func declaresArray(deliverable json.RawMessage) bool {
 	return bytes.Contains(bytes.ToLower(readShape(deliverable).Type), []byte(`"array"`))
 }
 
-// watchedFields are the keys that the deliverable requires or constrains to arrays.
+// watchedFields returns the keys that the deliverable requires, constrains, or declares as arrays.
 func watchedFields(deliverable json.RawMessage) map[string]bool {
 	s := readShape(deliverable)
 	fields := make(map[string]bool, len(s.Required))

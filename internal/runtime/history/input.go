@@ -16,31 +16,32 @@ import (
 // Limits of a history input.
 type Limits struct {
 	Elements int // messages
-	Bytes    int // of the whole input
+	Bytes    int // size of the whole input
 }
 
-// DefaultLimits returns the limits of a daemon without other settings.
+// DefaultLimits returns the limits that apply without other settings.
 func DefaultLimits() Limits { return Limits{Elements: 1000, Bytes: 1 << 20} }
 
-// CodeTooLarge is the code of a history input beyond the limits.
+// CodeTooLarge is the error code for a history input over the limits.
 const CodeTooLarge = "too_large"
 
-// An Error says why a history input is refused. Code is invalid_history_value, invalid_history_element or too_large.
+// An Error describes why a history input is rejected. Code is invalid_history_value, invalid_history_element or
+// CodeTooLarge.
 type Error struct {
 	Code    string
 	Pointer string // JSON pointer into the history input
 	Detail  string
-	Meta    map[string]any // field, expected, got; index, reason; limit, got
+	Meta    map[string]any // keys by code: field, expected, got; index, reason; limit, got, unit
 }
 
 func (e *Error) Error() string { return "history " + e.Pointer + ": " + e.Detail }
 
-// Turn is one element of a history input: values by field name. Fields that are null are left out.
+// Turn is an element of a history input: values by field name. Null fields are left out.
 type Turn map[string]json.RawMessage
 
 // Parse reads a history input, {"messages": [...]}. Absent, null and empty inputs give no turns. With a signature, each
-// element must hold at least one of its inputs (the history field is none) and one of its outputs; without one, it must
-// be an object. The first fault is returned, as an *Error.
+// element must hold at least one of its inputs, not counting the history field, and one of its outputs. Without one, it
+// must be an object. field names the input in errors; "" means history. The first fault is returned as an *Error.
 func Parse(raw json.RawMessage, field string, sig *contract.Signature, lim Limits) ([]Turn, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -102,6 +103,7 @@ func elementDetail(reason string) string {
 	return "must be an object of inputs and outputs by name"
 }
 
+// parseTurn decodes an element. It returns a reason if the element is invalid, otherwise "".
 func parseTurn(raw json.RawMessage, sig *contract.Signature) (Turn, string) {
 	var all map[string]json.RawMessage
 	if agent.Kind(raw) != "object" || json.Unmarshal(raw, &all) != nil {
@@ -130,7 +132,7 @@ func (t Turn) hasAny(fields []contract.Field) bool {
 	return false
 }
 
-// inputs are the signature's inputs without the history.
+// inputs returns the signature's inputs without the history field.
 func inputs(sig *contract.Signature) []contract.Field {
 	out := make([]contract.Field, 0, len(sig.Inputs))
 	for _, f := range sig.Inputs {
@@ -141,8 +143,8 @@ func inputs(sig *contract.Signature) []contract.Field {
 	return out
 }
 
-// Messages renders turns: for each a user message of its inputs and an assistant message of its outputs, so that n
-// turns make 2n messages. Fields outside the signature are ignored.
+// Messages renders each turn as a user message with its inputs and an assistant message with its outputs, so n turns
+// give 2n messages. Fields outside the signature are ignored.
 func Messages(turns []Turn, sig *contract.Signature) []provider.Message {
 	out := make([]provider.Message, 0, 2*len(turns))
 	for _, t := range turns {
@@ -152,7 +154,7 @@ func Messages(turns []Turn, sig *contract.Signature) []provider.Message {
 	return out
 }
 
-// Render gives the fields that are present as "Field: value" lines, in the order of fields.
+// Render returns the turn's fields as "Field: value" lines, in the order of fields. Missing fields are left out.
 func Render(t Turn, fields []contract.Field) string {
 	var lines []string
 	for _, f := range fields {
@@ -163,13 +165,13 @@ func Render(t Turn, fields []contract.Field) string {
 	return strings.Join(lines, "\n")
 }
 
-// Label renders a field's name: the first letter upper, the rest lower.
+// Label renders a field's name with the first letter in title case and the rest in lower case.
 func Label(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToTitle(first)) + strings.ToLower(name[size:])
 }
 
-// Value renders a value: a string as it is, anything else as compact JSON with sorted keys, numbers digit by digit.
+// Value renders a value: a string as it is, anything else as compact JSON with sorted keys. Numbers keep their digits.
 func Value(raw json.RawMessage) string {
 	var s string
 	if agent.Kind(raw) == "string" && json.Unmarshal(raw, &s) == nil {
@@ -188,8 +190,8 @@ func Value(raw json.RawMessage) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Newest makes a history input of the newest elements that fit the limits, oldest first. Elements are objects, oldest
-// first, as a session keeps them.
+// Newest returns a history input with the newest elements that fit the limits, oldest first. elements must be objects,
+// oldest first.
 func Newest(elements []json.RawMessage, lim Limits) json.RawMessage {
 	const frame = len(`{"messages":[]}`)
 	size, from := frame, len(elements)
@@ -207,8 +209,8 @@ func Newest(elements []json.RawMessage, lim Limits) json.RawMessage {
 	return append(out, "]}"...)
 }
 
-// Element makes one element of a history input from a turn's inputs and outputs: fields of the signature only, in its
-// order, without the history.
+// Element returns an element of a history input with a turn's inputs and outputs. It holds only fields of the
+// signature, in their order, without the history field.
 func Element(sig *contract.Signature, in, out map[string]json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	add := func(fields []contract.Field, from map[string]json.RawMessage) {
@@ -229,14 +231,14 @@ func Element(sig *contract.Signature, in, out map[string]json.RawMessage) json.R
 	return append(b, '}')
 }
 
-// FromCall makes an element from an ok call of a method with a signature: arguments by position or name become inputs;
-// a value that is an object naming an output gives the outputs, any other is the first output. ok is false when the call
-// gives no input or no output.
+// FromCall returns an element for an ok call of a method with a signature. Arguments become inputs, by position or by
+// name. If the value is an object that names an output, its members become the outputs; any other value becomes the
+// first output. ok is false if there is no input or no output.
 func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMessage,
 	value json.RawMessage) (element json.RawMessage, ok bool) {
 	in := Turn{}
 	var named map[string]json.RawMessage
-	_ = json.Unmarshal(kwargs, &named) // no keyword arguments
+	_ = json.Unmarshal(kwargs, &named) // on an error there are no keyword arguments
 	position := 0
 	for _, f := range inputs(sig) {
 		if v, given := named[f.Name]; given {
@@ -261,7 +263,7 @@ func FromCall(sig *contract.Signature, args []json.RawMessage, kwargs json.RawMe
 	return Element(sig, in, out), true
 }
 
-// dropNulls leaves out the fields that are null: they count as absent.
+// dropNulls removes null fields, which count as absent.
 func (t Turn) dropNulls() {
 	for k, v := range t {
 		if agent.Kind(v) == "null" {

@@ -1,5 +1,5 @@
-// Package interrupt names the reasons for which a call is interrupted, and gives the outcome of such a call. An
-// interruption is not a failure: only the end of the call's own time counts as one, and its class is extrinsic.
+// Package interrupt names the causes for which a call is interrupted, and returns the outcome of such a call. An
+// interruption is not a failure, except for the end of the call's own time, whose class is extrinsic.
 package interrupt
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Causes of a cancelled context, found by context.Cause.
+// Causes of a canceled context, as context.Cause returns them.
 var (
 	ErrCallTimeout = fmt.Errorf("the call's time is over: %w", context.DeadlineExceeded)
 	ErrShutdown    = errors.New("the daemon is shutting down")
 	ErrCanceled    = errors.New("the call was canceled")
 )
 
-// NeverStarted begins the message of what ended while it waited for its session's turn: nothing ran.
+// NeverStarted is the start of the message for a call that ended while it waited for its session's turn. Nothing ran.
 const NeverStarted = "the call never started, since calls of one session run in order and an earlier one was still under way"
 
-// Outcome returns the outcome and the failure class of a call whose context has ended while it waited for something. A cause that is none of the
-// above means that the client went away.
+// Outcome returns the outcome and the failure class of a call whose context ended while it waited. Any cause other than
+// the above means that the client went away.
 func Outcome(ctx context.Context) (agent.Outcome, agent.Class) {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, ErrCallTimeout):

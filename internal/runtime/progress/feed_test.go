@@ -80,7 +80,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// What is lost while a reader takes calls stands before calls that it takes later: it gets none of these before it has caught up.
+// Calls that are lost while a reader takes calls precede the calls that it takes later: it receives none of the later
+// ones before it has caught up.
 func TestLostAmidTaking(t *testing.T) {
 	const most = 20_000
 	var f Feed

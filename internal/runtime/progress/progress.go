@@ -2,7 +2,7 @@
 // and a feed of every committed call. A call that reports nothing pays nothing, and a feed without readers costs one
 // atomic read per call.
 //
-// It knows nothing of stores or HTTP. Its types may be used concurrently.
+// It knows nothing about stores or HTTP. Its types may be used concurrently unless noted otherwise.
 package progress
 
 import (
@@ -15,25 +15,25 @@ import (
 
 // Types of an Event.
 const (
-	Queued   = "call.queued"   // other calls of the session come first
-	Selected = "call.selected" // what was decided; not sent for warm runs
+	Queued   = "call.queued"   // other calls of the session run first
+	Selected = "call.selected" // the selection's decision; not sent for warm runs
 	Forging  = "call.forging"  // a model is asked
-	// its program is checked; sent to the call that asked, not to those that wait with it
+	// the program is checked; sent only to the call that requested it, not to those that wait with it
 	Gate          = "call.gate"
-	Building      = "call.building"       // what is made of a stored program is gone, and the compiler makes it anew
+	Building      = "call.building"       // the executable of a stored program is gone and is compiled again
 	Running       = "call.running"        // a new program runs
 	AttemptFailed = "call.attempt_failed" // the program failed
-	Finished      = "call.finished"       // data is the log entry; in one call's stream, with its outcome
+	Finished      = "call.finished"       // data is the log entry; in the stream of a single call, it has the outcome
 )
 
-// Event is one thing that happened. A stream can be resumed after the event with that ID.
+// Event is an event of a call. A stream can be resumed after the event with a given ID.
 type Event struct {
 	ID   string
 	Type string
 	Data json.RawMessage
 }
 
-// maxEvents is how many events of a running call are kept for readers who come late.
+// maxEvents bounds the events that are kept of a running call for readers that join late.
 const maxEvents = 64
 
 // Log collects the progress events of one call. The zero value is ready.
@@ -44,7 +44,7 @@ type Log struct {
 	ended   bool          // guarded by mu
 }
 
-// Add appends an event. Data without a JSON encoding, and events past the first 64, are dropped.
+// Add appends an event. It drops data without a JSON encoding, and events beyond the first 64.
 func (l *Log) Add(kind string, data any) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *Log) Add(kind string, data any) {
 	}
 }
 
-// End marks the call as finished: no more events follow.
+// End marks the call as finished. No more events follow.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Log) End() {
 	l.wake()
 }
 
-// wake is called with mu held.
+// wake notifies the waiting readers. The caller holds mu.
 func (l *Log) wake() {
 	if l.changed != nil {
 		close(l.changed)
@@ -74,7 +74,7 @@ func (l *Log) wake() {
 	}
 }
 
-// Last returns the type of the newest event, "" before the first one.
+// Last returns the type of the newest event, or "" if there is none.
 func (l *Log) Last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +84,8 @@ func (l *Log) Last() string {
 	return l.events[len(l.events)-1].Type
 }
 
-// Next returns the events after the first n; without any, a channel that is closed on the next change; or ended, when no
-// more events follow.
+// Next returns the events after the first n. If there are none yet, it returns a channel that is closed on the next
+// change. If no more events follow, ended is true.
 func (l *Log) Next(n int) (events []Event, wait <-chan struct{}, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,8 @@ func (l *Log) Next(n int) (events []Event, wait <-chan struct{}, ended bool) {
 	return nil, l.changed, false
 }
 
-// Follow passes the events after the first n to emit, as they come, until the call has ended, emit fails or ctx ends.
+// Follow passes the events after the first n to emit as they come. It returns nil when the call has ended, otherwise
+// the error of emit or the cause of ctx's end.
 func (l *Log) Follow(ctx context.Context, n int, emit func(Event) error) error {
 	for {
 		events, wait, ended := l.Next(n)

@@ -2,7 +2,7 @@ package prompt
 
 import "strings"
 
-// fillConnection renders a connection in one line.
+// fillConnection renders a connection as one line.
 func fillConnection(c Connection) string {
 	line := plain(c.Name, 100) + ": " + plain(strings.Join(c.Methods, ", "), 100) + " of " +
 		plain(strings.Join(c.Addresses, ", "), 600)

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// filled is the user template's data: texts, bounded and escaped.
+// filled is the data of the user template: texts that are bounded and escaped.
 type filled struct {
 	Kind, Role, Method, Args, Kwargs, Note string
 	Contract                               *filledContract
@@ -41,7 +41,8 @@ type filled struct {
 	FailureAdvice                          string
 }
 
-// shownTools are the known tools that the request shows. A Worker is instructed not to delegate.
+// shownTools returns the known tools that the request shows. There are none at depth 2 and below, where the model is
+// instructed not to delegate.
 func (in *Input) shownTools() []Tool {
 	if in.Depth >= 2 {
 		return nil
@@ -49,6 +50,7 @@ func (in *Input) shownTools() []Tool {
 	return in.KnownTools[:min(len(in.KnownTools), MaxTools)]
 }
 
+// fill renders the parts of the user message within the bounds.
 func fill(in Input, b bounds) filled {
 	f := filled{Kind: in.Kind, Role: verbatim(in.Role, 1000), Method: verbatim(in.Method, 1000),
 		Contract:     fillContract(in.Contract, b.contract),
@@ -71,7 +73,7 @@ func fill(in Input, b bounds) filled {
 	for _, t := range in.shownTools() {
 		known := fillTool(t)
 		if t.Role == in.Role {
-			// Its methods are siblings, not whom to call. Its contract stands above.
+			// Its methods are siblings rather than tools to call, and its contract is given above.
 			known = filledTool{Role: known.Role, Own: ", your own role", Methods: known.Methods}
 		}
 		f.KnownTools = append(f.KnownTools, known)
@@ -110,7 +112,7 @@ func fill(in Input, b bounds) filled {
 	return f
 }
 
-// fillExample renders an example in one line.
+// fillExample renders an example as one line.
 func fillExample(x Example, most int) string {
 	line := "args " + encoded(x.Args, most)
 	if len(x.Kwargs) > len("{}") {
@@ -126,7 +128,7 @@ func fillExample(x Example, most int) string {
 	return line
 }
 
-// fillTurn renders a turn in one line.
+// fillTurn renders a turn as one line.
 func fillTurn(t Turn, most int) string {
 	part := func(raw json.RawMessage) string {
 		text, err := json.Marshal(raw)
@@ -151,19 +153,21 @@ func fillTurn(t Turn, most int) string {
 	return line + " gave " + part(t.Value)
 }
 
-// earlierProgram is code that cannot make a forge look like a repair; else it is verbatim.
+// earlierProgram returns the code with the tags escaped that could make a forge look like a repair. Everything else is
+// verbatim.
 func earlierProgram(code string) string {
 	code = cut(strings.TrimRight(code, "\n"), MaxFailedCode)
 	return regexp.MustCompile(`<(/?(?:failed|failure|earlier)_\w+>)`).ReplaceAllString(code, "&lt;$1")
 }
 
-// news is the feedback that the request does not contain elsewhere: the failure that a repair is about is given in full.
+// news returns the feedback that the request does not contain elsewhere. The failure that a repair is about is given in
+// full already.
 func news(in *Input) []string {
 	all := in.shown(in.Feedback)
 	if len(all) == 0 || in.Kind != provider.KindRepair {
 		return all
 	}
-	const enough = 200 // the feedback may be clipped
+	const enough = 200 // compare only the beginning, because the feedback may be clipped
 	message, _, _ := strings.Cut(in.failureMessage(), "\n")
 	last := len(all) - 1
 	if message != "" && strings.Contains(all[last], message[:min(len(message), enough)]) {
@@ -172,6 +176,7 @@ func news(in *Input) []string {
 	return all
 }
 
+// fillFailure renders the failed program and what is known about its failure.
 func fillFailure(f *filled, in *Input, b bounds) {
 	f.FailedCode = strings.TrimRight(in.FailedCode, "\n")
 	if len(f.FailedCode) > b.code {
@@ -190,8 +195,8 @@ func fillFailure(f *filled, in *Input, b bounds) {
 	f.FailureAdvice = advice(in)
 }
 
-// once leaves out lines that repeat the end of the line before: a compiler's first error stands in the message and again
-// in the list of all of them.
+// once drops lines that repeat the end of the previous line: a compiler's first error is in the message and again in
+// the list of errors.
 func once(message string) string {
 	lines := strings.Split(message, "\n")
 	kept := slices.Clone(lines[:1])
@@ -203,7 +208,8 @@ func once(message string) string {
 	return strings.Join(kept, "\n")
 }
 
-// pointed quotes the lines of the failed code that the message points at, with their numbers: models count badly.
+// pointed quotes the lines of the failed code that the message refers to, with their numbers, because models count
+// lines badly.
 func pointed(message, code string, most int) string {
 	lines := strings.Split(code, "\n")
 	var out []string
@@ -221,7 +227,7 @@ func pointed(message, code string, most int) string {
 	return strings.Join(out, "\n")
 }
 
-// informative returns the metadata without the members that are of no use to a model.
+// informative returns the metadata without members that are useless to a model.
 func informative(metadata map[string]any) map[string]any {
 	out := make(map[string]any, len(metadata))
 	for k, v := range metadata {
@@ -237,7 +243,7 @@ func informative(metadata map[string]any) map[string]any {
 	return out
 }
 
-// advice says what the failure's class asks for, where the message alone may not.
+// advice returns what the failure's class demands, if the message alone may not convey it, or "".
 func advice(in *Input) string {
 	if _, ok := in.FailureMetadata["mismatch"]; ok {
 		return "The returned value broke the deliverable. Make the program deliver what the contract asks for; where that is impossible for an input, return recurgent.Fail with the reason. Do not pad the value with invented data."
@@ -261,6 +267,7 @@ func advice(in *Input) string {
 	return ""
 }
 
+// note returns remarks on how the arguments are shown: masked or shortened.
 func note(call string, shortened bool) string {
 	var notes []string
 	if strings.Contains(call, `"[masked]"`) {

@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// The filled types hold rendered parts of the user message; an empty string is left out of it.
 type filledContract struct{ Purpose, Deliverable, Acceptance, FailurePolicy, Signature string }
 
 type filledTool struct{ Role, Own, Purpose, Methods, Deliverable, Weak string }
@@ -38,7 +39,7 @@ func fillRecheck(r *Recheck, b bounds) *filledRecheck {
 	return f
 }
 
-// part renders a JSON part of a contract, or "" when it says nothing.
+// part renders a JSON part of a contract, or returns "" if it is absent or null.
 func part(raw json.RawMessage, most int) string {
 	if trimmed := strings.TrimSpace(string(raw)); trimmed == "" || trimmed == "null" {
 		return ""
@@ -62,6 +63,7 @@ func fillTool(t Tool) filledTool {
 	return f
 }
 
+// contextKeys lists the keys of the context with the shapes of their values, sorted by key.
 func contextKeys(shapes map[string]string) []string {
 	keys := make([]string, 0, len(shapes))
 	for k := range shapes {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// filledFile is what is said of a file, and how it begins and ends.
+// filledFile is the description of a file, with its beginning and end.
 type filledFile struct{ Line, Beginning, End string }
 
 func fillFile(x File, most int) filledFile {
@@ -27,17 +27,18 @@ func fillFile(x File, most int) filledFile {
 	}
 }
 
-// lines is a text whose lines end in LF, or that was cut within the end of one.
+// lines returns the text with LF line ends. A CR at the end is dropped: the text may have been cut inside a CR LF.
 func lines(text string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\r")
 }
 
-// unseen reports whether nobody sees a character, or takes it for a space. What reads the text meets it.
+// unseen reports whether a reader would not see the character, or would take it for a space. A program that parses the
+// text encounters it nevertheless.
 func unseen(r rune) bool {
 	return r != '\n' && r != '\t' && r != ' ' && r != '\u3000' && unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zs)
 }
 
-// spelled has the numbers of such characters in their place.
+// spelled replaces unseen characters by their code points, as \uXXXX.
 func spelled(text string) string {
 	var b strings.Builder
 	for _, r := range lines(text) {

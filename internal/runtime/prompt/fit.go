@@ -6,21 +6,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// ShortTokens is the most tokens of a request for a model whose context is small.
+// ShortTokens bounds the request for a model with a small context, in tokens.
 const ShortTokens = 1800
 
-// smallContext is the context, in tokens, up to which requests are short: an ordinary one with its reply takes more than half of it.
+// smallContext is the largest context, in tokens, for which requests are short. An ordinary request with its reply
+// takes more than half of it.
 const smallContext = 8192
 
-// bounds are the most bytes of what is quoted in a request, each part by itself.
+// bounds are the sizes, in bytes, of the quoted parts of a request. Each bound applies to each part separately.
 type bounds struct{ data, code, contract int }
 
+// ordinary are the bounds of a request to a model whose context is large or unknown.
 var ordinary = bounds{data: MaxArgs, code: MaxFailedCode, contract: maxContract}
 
-// leastQuoted is the least of each bound: less says nothing.
+// leastQuoted is the smallest value of a bound: less would be useless.
 const leastQuoted = 64
 
-// leaveOut holds what a short request does without, what matters least first.
+// leaveOut lists the reductions of a short request, least important parts first.
 var leaveOut = []func(*Input){
 	func(in *Input) { in.Patterns = nil },
 	func(in *Input) { in.HistoryTurns = in.HistoryTurns[max(0, len(in.HistoryTurns)-2):] },
@@ -35,8 +37,8 @@ var leaveOut = []func(*Input){
 	func(in *Input) { in.KnownTools, in.Connections, in.HistoryTurns, in.Turns = nil, nil, nil, nil },
 }
 
-// short renders a request of at most ShortTokens, or half of the context where that is less: it leaves out and shortens what matters least,
-// the contract last. Names of the role and the method are never cut for it.
+// short renders a request of at most ShortTokens, or half of the context if that is less. It drops and shortens the
+// least important parts first, and the contract last. The names of the role and the method are never cut.
 func short(in *Input) []provider.Message {
 	most := min(ShortTokens, in.ModelContext/2)
 	b := ordinary
@@ -58,7 +60,8 @@ func short(in *Input) []provider.Message {
 	return out
 }
 
-// tokens estimates how many tokens the messages have. It errs on the side of too many: tokenizers differ, and some take each digit for one.
+// tokens estimates the tokens of the messages. It rather overestimates, because tokenizers differ and some count each
+// digit.
 func tokens(messages []provider.Message) int {
 	n := 0
 	for _, m := range messages {
@@ -67,9 +70,11 @@ func tokens(messages []provider.Message) int {
 	return n
 }
 
+// tokensOf counts a token for each run of up to 7 ASCII letters, for each digit, line break and non-ASCII character,
+// and for each one or two adjacent punctuation characters.
 func tokensOf(text string) int {
 	n, letters := 0, 0
-	marks := false // the last character was punctuation
+	marks := false // the last character was punctuation that counted
 	for _, r := range text {
 		letter := r < unicode.MaxASCII && unicode.IsLetter(r)
 		switch {

@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Outline describes a value without its content: types, how long texts and lists are, to a power of ten, and the names of members that are
-// declared; the others, which may be data, are counted. Prompts of another owner's calls show it in place of the value.
+// Outline describes a value without its content: types, lengths of texts and lists as powers of ten, and the names of
+// declared members. Other members, whose names may be data, are only counted. Requests for calls of other owners show
+// it in place of the value.
 func Outline(raw json.RawMessage, declared func(name string) bool) string {
 	v, err := contract.Decode(raw)
 	if err != nil {
@@ -20,7 +21,7 @@ func Outline(raw json.RawMessage, declared func(name string) bool) string {
 	return outline(v, declared, 0)
 }
 
-// outline stops at a depth at which the description ends, whatever the value.
+// outline describes a decoded value down to a fixed depth.
 func outline(v any, declared func(string) bool, depth int) string {
 	const deepest = 4
 	switch v := v.(type) {
@@ -50,7 +51,7 @@ func outline(v any, declared func(string) bool, depth int) string {
 	return "number"
 }
 
-// members describes the members that are declared, and counts the others.
+// members describes the declared members, and counts the others.
 func members(v map[string]any, declared func(string) bool, depth, deepest int) string {
 	const most = 12
 	var out []string
@@ -71,7 +72,7 @@ func members(v map[string]any, declared func(string) bool, depth, deepest int) s
 	return strings.Join(out, ", ")
 }
 
-// magnitude is a number up to a power of ten.
+// magnitude returns the range between powers of ten that n falls into.
 func magnitude(n int) string {
 	from, to := 1, 10
 	for n > to {

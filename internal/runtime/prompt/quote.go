@@ -5,23 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// A Quote is a text that a prompt may hold, and whose it is. What came with a call, and what its programs answered, fetched or failed with, is
-// content for the owner of the call; to others only its shape is shown. The zero Quote says nothing.
+// A Quote is a text for prompts, with its owner. What came with a call, and what its programs answered, fetched or
+// failed with, is content of the call's owner; others see only its shape. The zero Quote is empty for everybody.
 type Quote struct {
-	owner  string // "" of nobody's, and of what is public
+	owner  string // "" if the owner is unknown, or the text is public
 	public bool
 	text   string
 	shape  string
 }
 
-// Of returns a text of the owner's, "" where that is not known, and what others may read in its place: words without its content, or nothing.
+// Of returns a quote of the owner's text. shape is what other readers see instead: a description without the content,
+// or "". If owner is "", everybody sees shape.
 func Of(owner, text, shape string) Quote { return Quote{owner: owner, text: text, shape: shape} }
 
-// Public returns a text that everybody in the namespace may read: our own words, programs, contracts, declared parameters, examples, names of hosts
-// and tools, and what people who may operate say of a method.
+// Public returns a quote that everybody in the namespace may read: the daemon's own words, programs, contracts,
+// declared parameters, examples, names of hosts and tools, and operators' remarks on a method.
 func Public(text string) Quote { return Quote{public: true, text: text} }
 
-// For returns what the owner may read.
+// For returns the text as the given owner may read it.
 func (q Quote) For(owner string) string {
 	if q.public || q.owner != "" && q.owner == owner {
 		return q.text
@@ -29,13 +30,13 @@ func (q Quote) For(owner string) string {
 	return q.shape
 }
 
-// A Part is a part of the evidence: lines that together take at most Most bytes, so that none crowds out another part.
+// A Part is a part of the evidence. Its lines take at most Most bytes in all, so it cannot crowd out other parts.
 type Part struct {
 	Most  int
 	Lines []Quote
 }
 
-// shown are the quotes as the call's owner may read them, without those that say nothing then.
+// shown returns the quotes as the call's owner may read them, without empty ones.
 func (in *Input) shown(quotes []Quote) []string {
 	var out []string
 	for _, q := range quotes {
@@ -46,11 +47,12 @@ func (in *Input) shown(quotes []Quote) []string {
 	return out
 }
 
+// failureMessage returns the failure's quotes as the call's owner may read them, joined by line breaks.
 func (in *Input) failureMessage() string {
 	return strings.TrimSpace(strings.Join(in.shown(in.FailureMessage), "\n"))
 }
 
-// evidence renders the parts for the owner, a line for each quote that says something.
+// evidence renders the parts for the owner, one line for each quote that is not empty.
 func evidence(parts []Part, owner string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -75,7 +77,7 @@ func evidence(parts []Part, owner string) string {
 	return b.String()
 }
 
-// clipLine cuts a line to at most n bytes, at a character's edge; "" where too little would be left of it.
+// clipLine cuts a line to at most n bytes, at a character boundary. It returns "" if too little would be left.
 func clipLine(line string, n int) string {
 	const least, end = 40, "…\n"
 	cut := max(0, n-len(end))

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// The content of a quote is its owner's alone; of others' the shape stands there, and nobody owns what is of nobody.
+// Only its owner sees the content of a quote; others see its shape. A quote with an unknown owner shows its shape to
+// everybody.
 func TestQuotes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

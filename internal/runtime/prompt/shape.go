@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// Shape describes a value of the context without showing the value: "number", "array of {id: number, text: string}".
-// A program that reads what another method stored cannot be written without it. Lists are described by their first element, and
-// objects by their members where those have names of the kind that programs choose; what has many, or others, is data and
-// described as "object".
+// Shape describes a value of the context without showing it: "number", "array of {id: number, text: string}". A program
+// that reads what another method stored cannot be written without it. A list is described by its first element. An
+// object is described by its members if there are few and their names look like identifiers; otherwise its keys are
+// data, and it is described as "object".
 func Shape(raw json.RawMessage) string {
 	v, err := contract.Decode(raw)
 	if err != nil {
@@ -22,7 +22,7 @@ func Shape(raw json.RawMessage) string {
 	return shape(v, regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`), 0)
 }
 
-// shape stops at a depth at which the description ends, whatever the value.
+// shape describes a decoded value down to a fixed depth.
 func shape(v any, name *regexp.Regexp, depth int) string {
 	const deepest, most = 3, 12
 	switch v := v.(type) {

@@ -14,15 +14,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// plain makes text of strangers one bounded line that cannot spell a tag.
+// plain turns untrusted text into one bounded line that cannot contain a tag.
 func plain(text string, most int) string {
 	return visible(strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " "), most)
 }
 
-// elements matches a < that opens or closes an element of ours, or one of the marks that separate the parts of a conversation for a model.
+// elements matches a < that opens or closes an element of the prompt, or a mark that separates the parts of a
+// conversation for a model.
 var elements = lazy.Regexp(`(?i)<(\s*/?\s*(?:` + strings.Join(elementNames(), "|") + `|system|user|assistant)\b|\||$)`)
 
-// elementNames are the names of the elements of the user message.
+// elementNames returns the names of the elements in the user message.
 func elementNames() []string {
 	var names []string
 	for _, m := range regexp.MustCompile(`<([a-z_]+)>`).FindAllStringSubmatch(userText, -1) {
@@ -32,13 +33,13 @@ func elementNames() []string {
 	return slices.Compact(names)
 }
 
-// visible is plain for text whose white space counts. Characters that nobody sees, such as those that turn the direction
-// of writing, are left out, and a < that could forge an element is an entity; other markup and comparisons stay.
+// visible is plain for text in which white space matters. Invisible characters, such as those that change the writing
+// direction, are removed, and a < that could forge an element becomes an entity. Other markup and comparisons stay.
 func visible(text string, most int) string {
 	return elements().ReplaceAllString(seen(text, most), "&lt;$1")
 }
 
-// seen bounds a text and leaves out the characters that nobody sees.
+// seen bounds a text and removes invisible characters.
 func seen(text string, most int) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.Is(unicode.Cf, r) || unicode.IsControl(r)) {
@@ -48,32 +49,33 @@ func seen(text string, most int) string {
 	}, cut(strings.ToValidUTF8(text, "?"), most))
 }
 
-// data is text of data from outside: no < of it opens anything.
+// data prepares external data: every < becomes an entity.
 func data(text string, most int) string {
 	return strings.ReplaceAll(seen(text, most), "<", "&lt;")
 }
 
-// verbatim is text that test servers and the replay provider read back: every character stays, as an entity where it must.
+// verbatim prepares text that test servers and the replay provider read back. Every character is kept, if necessary as
+// an entity.
 func verbatim(text string, most int) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">",
 		"&gt;").Replace(cut(strings.ToValidUTF8(text, "?"), most))
 }
 
-// encoded renders data as JSON with <, > and & escaped, and cuts what is too long.
+// encoded renders v as JSON with <, > and & escaped, and shortens long values.
 func encoded(v any, most int) string {
 	text, _ := preview(v, most, `"..."`)
 	return text
 }
 
-// readable is encoded for what people and programs wrote for a model to read, such as contracts: <, > and & stay as they are, but where they
-// could forge an element.
+// readable is encoded for text that people and programs wrote for a model to read, such as contracts. <, > and & stay
+// unless they could forge an element.
 func readable(v any, most int) string {
 	text := string(rawjson.WithoutHTML([]byte(encoded(v, most))))
 	return elements().ReplaceAllString(text, `\u003c$1`)
 }
 
-// preview renders v as JSON of about most bytes: where it would be longer, long strings and lists are shortened, and
-// what is left is still JSON. fallback stands for what cannot be encoded.
+// preview renders v as JSON of at most most bytes. It shortens long strings and lists if necessary; the result is still
+// JSON. fallback is returned if v cannot be encoded or shortened enough.
 func preview(v any, most int, fallback string) (text string, shortened bool) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -97,11 +99,12 @@ func preview(v any, most int, fallback string) (text string, shortened bool) {
 
 // shortener copies a decoded value with its long parts shortened.
 type shortener struct {
-	text  int // bytes of a string
-	items int // elements of a list, members of an object
+	text  int // bytes per string
+	items int // elements per list, members per object
 	nodes int // values that may still be copied
 }
 
+// value copies v. Values beyond the bounds become "..." or a count of what is left out.
 func (s *shortener) value(v any, depth int) any {
 	if s.nodes--; s.nodes < 0 || depth > 32 {
 		return "..."
@@ -142,7 +145,7 @@ func (s *shortener) value(v any, depth int) any {
 	return v
 }
 
-// cut shortens text to about n bytes, at a character's edge, and says by how much.
+// cut shortens text to about n bytes, at a character boundary, and appends how much was cut.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

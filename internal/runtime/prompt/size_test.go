@@ -13,8 +13,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// maxMean is the most bytes that the plain first requests of the recorded tasks may have on average. In these texts a token
-// of o200k_base has 3.95 bytes (measured once with github.com/tiktoken-go/tokenizer 0.10.0), so that these are at most 2,300 tokens.
+// maxMean bounds the mean size, in bytes, of the plain first requests of the recorded tasks. In these texts a token of
+// o200k_base has 3.95 bytes (measured once with github.com/tiktoken-go/tokenizer 0.10.0), so the mean is at most 2,300
+// tokens.
 const maxMean = 9090
 
 // The prompt stays short: the mean over the recorded tasks is held to a bound.

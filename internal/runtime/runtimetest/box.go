@@ -11,21 +11,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A Run is a scripted program.
+// A Run is a scripted program: a Go function that stands in for it.
 type Run func(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbox.Result
 
-// Box is a sandbox without processes, for tests of what is made of a run's result. A program is a Go function, and its
-// source is the function's name. Set the fields before the first call.
+// Box is a sandbox without processes, for tests of what follows a run's result. A program is a Go function, and its
+// source is the function's name. Set the exported fields before the first call.
 type Box struct {
 	Programs map[string]Run
-	Facts    map[string]report.Facts     // by source; without one a program uses its arguments and nothing else
-	Refused  map[string]*sandbox.Failure // by source: what the gate refuses
+	// by source; a missing entry means that the program uses its arguments and nothing else
+	Facts   map[string]report.Facts
+	Refused map[string]*sandbox.Failure // by source: programs that the gate refuses
 
 	mu   sync.Mutex
 	runs []sandbox.Request
 }
 
-// Load returns the program's facts, or the failure of one that is refused or unknown.
+// Load returns the program's facts, or the failure of a program that is refused or unknown.
 func (b *Box) Load(_ context.Context, p sandbox.Program, _ agent.Owner) (*report.Facts, *sandbox.Failure) {
 	if f := b.Refused[p.Source]; f != nil {
 		return nil, f
@@ -40,7 +41,7 @@ func (b *Box) Load(_ context.Context, p sandbox.Program, _ agent.Owner) (*report
 	return &f, nil
 }
 
-// Fix is Load: a function's name has nothing to repair.
+// Fix is Load, because there is nothing to fix in a function's name.
 func (b *Box) Fix(ctx context.Context, source string, _ report.Terms,
 	owner agent.Owner) (sandbox.Program, *report.Facts, sandbox.Timing, *sandbox.Failure) {
 	p := sandbox.Program{Source: source, Checksum: agent.Checksum(source)}
@@ -65,23 +66,24 @@ func (b *Box) Run(ctx context.Context, q sandbox.Request, h sandbox.Host) sandbo
 	return res
 }
 
-// Runs returns the requests of the program so far, in order.
+// Runs returns the requests to run the program so far, in order.
 func (b *Box) Runs(source string) []sandbox.Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.runs), func(q sandbox.Request) bool { return q.Program.Source != source })
 }
 
+// Status reports a sandbox at the level of processes.
 func (b *Box) Status() sandbox.Status { return sandbox.Status{Level: sandbox.LevelProcess} }
 func (b *Box) Stats() sandbox.Stats   { return sandbox.Stats{} }
 func (b *Box) Close() error           { return nil }
 
-// Returns is a program that returns the JSON value.
+// Returns is a program that returns the given JSON value.
 func Returns(value string) Run {
 	return func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result { return Value(value) }
 }
 
-// Raises is a program that returns an error of its own.
+// Raises is a program that returns an error that it authored.
 func Raises(errorType, message string) Run {
 	return func(context.Context, sandbox.Request, sandbox.Host) sandbox.Result {
 		return sandbox.Result{Authored: &sandbox.AuthoredError{Type: errorType, Message: message}}

@@ -13,17 +13,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// shared has what the tests of a package compile with.
+// shared holds the compiler that all tests of a package use.
 var shared struct {
 	once    sync.Once
-	pool    *sandbox.Pool // runs the tools
+	pool    *sandbox.Pool // runs the build tools
 	builder *native.Builder
-	off     string // why nothing is compiled here
+	off     string // why nothing can be compiled here; "" if it can
 	err     error
 }
 
-// CompilingPool returns a pool of real processes that compiles programs, each once for all tests of the package, and closes it with the test. It skips the test where no process
-// of a program can be launched. The package's TestMain calls CloseCompiler at its end.
+// CompilingPool returns a pool of real processes that compiles programs, and closes the pool with the test. Each
+// program is compiled once for all tests of the package. The test is skipped if program processes cannot be launched
+// here. The package's TestMain must call CloseCompiler at its end.
 func CompilingPool(t testing.TB) *sandbox.Pool {
 	t.Helper()
 	shared.once.Do(openShared)
@@ -42,7 +43,7 @@ func CompilingPool(t testing.TB) *sandbox.Pool {
 	return p
 }
 
-// CloseCompiler ends what CompilingPool has begun.
+// CloseCompiler closes the compiler that CompilingPool opened, if any.
 func CloseCompiler() {
 	if shared.pool != nil {
 		_ = shared.pool.Close() // the tests are over
@@ -55,6 +56,7 @@ func compilingOptions() sandbox.Options {
 	return o
 }
 
+// openShared starts the tools' pool and, if programs can be launched here, the builder.
 func openShared() {
 	o := compilingOptions()
 	o.Blank = 0
@@ -66,7 +68,7 @@ func openShared() {
 	}
 }
 
-// A compiler is a builder as the sandbox asks it.
+// compiler adapts a builder to the sandbox's interface.
 type compiler struct{ builder *native.Builder }
 
 func (c compiler) Engine() string { return report.EngineGo + " test" }
@@ -79,7 +81,7 @@ func (c compiler) Find(checksum string) (*sandbox.Executable, error) {
 	return executable(x)
 }
 
-// ofProgram returns the error of a build as the sandbox knows it.
+// ofProgram converts a build's error to the sandbox's type if the program is to blame.
 func ofProgram(err error) error {
 	if failed, ok := errors.AsType[*native.BuildError](err); ok && failed.Refusal != "" {
 		return &sandbox.CompileError{Text: failed.Refusal}

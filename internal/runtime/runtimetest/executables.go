@@ -10,16 +10,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// Executables is a compiler that makes nothing: it has the executables that were added, by the checksums of their programs. The zero value has none.
+// Executables is a compiler that compiles nothing: it finds executables that were added under the checksums of their
+// programs. The zero value is empty.
 type Executables struct{ made sync.Map }
 
-// An added is the executable of a program.
+// added is the executable of a program, with its facts.
 type added struct {
 	path  string
 	facts *report.Facts
 }
 
-// Add adds the executable of a program, in the place of another one. Without facts it has empty ones.
+// Add adds the executable of a program, replacing an earlier one. nil facts mean empty ones.
 func (e *Executables) Add(checksum, path string, facts *report.Facts) {
 	if facts == nil {
 		facts = &report.Facts{}
@@ -27,7 +28,7 @@ func (e *Executables) Add(checksum, path string, facts *report.Facts) {
 	e.made.Store(checksum, added{path, facts})
 }
 
-// Clear removes them from the disk, too.
+// Clear removes all executables, including their files.
 func (e *Executables) Clear() error {
 	var errs []error
 	for _, x := range e.made.Range {
@@ -39,10 +40,10 @@ func (e *Executables) Clear() error {
 	return errors.Join(errs...)
 }
 
-// Engine returns a name.
+// Engine returns the engine's name.
 func (e *Executables) Engine() string { return report.EngineGo + " test" }
 
-// Find returns the program's executable, nil where none was added.
+// Find returns the program's executable, or nil if none was added.
 func (e *Executables) Find(checksum string) (*sandbox.Executable, error) {
 	of, ok := e.made.Load(checksum)
 	if !ok {
@@ -56,7 +57,7 @@ func (e *Executables) Find(checksum string) (*sandbox.Executable, error) {
 	return &sandbox.Executable{File: f, Facts: x.facts}, nil
 }
 
-// Compile returns an error.
+// Compile always returns an error.
 func (e *Executables) Compile(context.Context, sandbox.Compilation) (*sandbox.Executable, error) {
 	return nil, errors.New("no executable of the program was added")
 }

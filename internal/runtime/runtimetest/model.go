@@ -1,5 +1,5 @@
-// Package runtimetest provides a scripted model, with which the tests of calls and of operations run real programs in
-// real runners.
+// Package runtimetest provides stand-ins for tests of calls and operations: a scripted model, whose programs run in
+// real runners; a sandbox of Go functions; and compilers.
 package runtimetest
 
 import (
@@ -13,24 +13,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Model is a provider that answers a (role, method) with its programs in order; the last one repeats. It is the only
-// fake of these tests: runners are processes.
+// Model is a provider that answers requests for a (role, method) with its programs in order. The last one repeats.
 type Model struct {
 	mu       sync.Mutex
 	Programs map[string][]string // by "role.method"
 	asked    []provider.Request
-	Block    chan struct{} // when set, answers wait for it
-	Hang     string        // a "role.method" that is never answered
+	Block    chan struct{} // if set, answers wait until it is closed or sends
+	Hang     string        // a "role.method" whose requests are never answered
 	Err      error
 }
 
+// Name implements provider.Provider.
 func (s *Model) Name() string { return "scripted" }
 
+// Chat always returns a provider error: scripted programs do not ask the model.
 func (s *Model) Chat(context.Context, provider.ChatRequest) (provider.ChatReply, error) {
 	return provider.ChatReply{}, &provider.Error{Type: agent.ErrProvider, Reason: "no_answer",
 		Message: "scripted: no chat"}
 }
 
+// Program returns the next program of the method. It waits for Block or Hang first, then returns Err if that is set, or
+// a provider error if the method has no programs.
 func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, q)
@@ -62,7 +65,7 @@ func (s *Model) Program(ctx context.Context, q provider.Request) (provider.Reply
 		Usage: agent.Usage{ModelRequests: 1, PromptTokens: 10, CompletionTokens: 5}}, nil
 }
 
-// Count returns how many requests of a kind were made for the method; kind "" counts all.
+// Count returns how many requests of a kind were made for the method. kind "" counts all kinds.
 func (s *Model) Count(key, kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +78,7 @@ func (s *Model) Count(key, kind string) int {
 	return n
 }
 
-// CheckHistoryGuidance holds every request of a test to what prompts must say of the history.
+// CheckHistoryGuidance fails the test if a request lacks the guidance on the history that prompts must contain.
 func (s *Model) CheckHistoryGuidance(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

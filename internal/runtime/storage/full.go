@@ -7,21 +7,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Whose share is full.
+// Shares that can be full.
 const (
 	ShareOwner     = "owner"
 	ShareNamespace = "namespace"
-	ShareDaemon    = "daemon" // what all namespaces may take together
+	ShareDaemon    = "daemon" // bound of all namespaces together
 	ShareDisk      = "disk"
 )
 
-// A FullError names the share that is full, and its kind.
+// A FullError names the full share and the kind of data.
 type FullError struct {
-	Of    string // the kind, as in store.Kinds
+	Of    string // kind of data, as in store.Kinds
 	Share string
 	Owner string
 
-	Used, Limit int64 // bytes; 0 of a disk
+	Used, Limit int64 // in bytes; 0 for a disk
 }
 
 func (e *FullError) Error() string {
@@ -68,7 +68,7 @@ func (e *FullError) hint() string {
 		" (PUT /v1/tools/{role}/methods/{method}/examples) or verdicts (DELETE /v1/calls/{id}/verdict)."
 }
 
-// Details are the members that say so on the wire.
+// Details returns the error's members on the wire.
 func (e *FullError) Details() map[string]any {
 	return map[string]any{"share": e.Share, "used": e.Used, "limit": e.Limit, "of": e.Of}
 }
@@ -80,7 +80,7 @@ func (e *FullError) Outcome() agent.Outcome {
 	return o
 }
 
-// IsFull reports whether an outcome is such a one.
+// IsFull reports whether an outcome came from FullError.Outcome.
 func IsFull(o *agent.Outcome) bool {
 	return o.ErrorType == agent.ErrResourceExhausted && !o.Authored && o.Metadata["share"] != nil
 }

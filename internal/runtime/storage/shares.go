@@ -1,9 +1,10 @@
-// Package storage bounds what namespaces and owners keep, each kind by itself: a namespace may take three quarters of what the others leave free, and
-// an owner as much as the policy says, so that whoever comes next finds room. Only growth is refused: what is above a bound is read, changed and
-// deleted as before.
+// Package storage bounds what namespaces and owners store, separately for each kind of data. A namespace may use three
+// quarters of what the other namespaces leave free, and an owner the share that the policy sets, so newcomers find
+// room. Only growth is rejected: data over a bound can still be read, changed and deleted.
 //
-// It keeps no sums, the store does; it is asked before something is written. What calls are about to write is held until they have written it, so that
-// calls that wait together do not pass a bound together. It knows nothing of HTTP, and nothing of what is stored.
+// The package does not keep sums; the store does. It is asked before a write. What calls are about to write is held
+// until it is written, so calls that wait at the same time cannot exceed a bound together. The package knows nothing
+// about HTTP, or about the content of the data.
 package storage
 
 import (
@@ -18,21 +19,21 @@ import (
 // Options configures Shares.
 type Options struct {
 	Store     store.Namespace      // required
-	Policy    func() *agent.Policy // the one in force; required
-	Most      store.Bytes          // what all namespaces together may take, by kind; 0 is no bound
-	Several   bool                 // there are access tokens, and so several owners and namespaces
-	OnRefusal func(kind string)    // counts; nil: nobody does
+	Policy    func() *agent.Policy // returns the policy in force; required
+	Most      store.Bytes          // bound of all namespaces together, by kind; 0 means no bound
+	Several   bool                 // there are access tokens, and therefore several owners and namespaces
+	OnRefusal func(kind string)    // called for each refusal, with the kind; may be nil
 }
 
-// Shares is safe for concurrent use. A nil one has no bounds.
+// Shares is safe for concurrent use. A nil *Shares has no bounds.
 type Shares struct {
 	o Options
 
 	mu      sync.Mutex
-	pending store.Sums // what Hold took; guarded by mu
+	pending store.Sums // bytes taken by Hold; guarded by mu
 }
 
-// New returns Shares.
+// New returns Shares, or an error if a required option is missing.
 func New(o Options) (*Shares, error) {
 	if o.Store == nil || o.Policy == nil {
 		return nil, errors.New("storage: Store and Policy are required")
@@ -43,22 +44,23 @@ func New(o Options) (*Shares, error) {
 	return &Shares{o: o}, nil
 }
 
-// mostTools bounds the tools: contracts are held in memory.
+// mostTools bounds the tools' bytes, because contracts are held in memory.
 const mostTools = 1 << 30
 
-// Split returns what all namespaces may take by kind, of that much in sum for everything but files.
+// Split returns the bounds of all namespaces by kind: files for files, and all, divided, for the other kinds.
 func Split(all, files int64) store.Bytes {
 	return store.Bytes{Files: files, Contexts: all / 8, Histories: all / 8 * 3, Values: all / 8 * 3,
 		Tools: min(all/16, mostTools), Examples: all / 16}
 }
 
-// Parts of what there is, while there are access tokens. Without tokens everybody has all.
+// Default fractions while there are access tokens. Without tokens, a share is the whole.
 const (
-	ownersPart     = 0.5  // of what all namespaces may take; the policy may say otherwise
+	ownersPart     = 0.5  // of the bound of all namespaces; the policy may set another
 	namespacesPart = 0.75 // of what the other namespaces leave free
 )
 
-// OwnerShare is the part of what all may take that one owner may, by that policy.
+// OwnerShare returns the fraction of the bound of all namespaces that one owner may use under the policy. It may be
+// called on nil.
 func (s *Shares) OwnerShare(p *agent.Policy) float64 {
 	switch {
 	case p.Storage.OwnerShare > 0:
@@ -69,15 +71,15 @@ func (s *Shares) OwnerShare(p *agent.Policy) float64 {
 	return 1
 }
 
-// A Bound is how much of a kind a share holds, and may hold.
+// A Bound is the use and the limit of a share for one kind of data.
 type Bound struct {
 	Share       string // one of the Share constants
 	Used, Limit int64
-	hidden      bool  // Used or Limit would reveal the bytes of others
-	of          int64 // Used, of the namespace alone, where that is of all
+	hidden      bool  // Used or Limit would reveal other namespaces' bytes
+	of          int64 // bytes of this namespace alone, if Used counts all namespaces
 }
 
-// Full is the error of a bound that has no room.
+// Full returns the error for a bound without room. It hides other namespaces' bytes.
 func (b Bound) Full(owner, kind string) *FullError {
 	if b.hidden {
 		if b.Share == ShareDaemon {
@@ -88,7 +90,8 @@ func (b Bound) Full(owner, kind string) *FullError {
 	return &FullError{Of: kind, Share: b.Share, Owner: owner, Used: b.Used, Limit: b.Limit}
 }
 
-// Bounds returns those of the owner, of the namespace and of all namespaces for a kind; none where there are none.
+// Bounds returns the bounds of the owner, of the namespace and of all namespaces for a kind. It returns nil if the kind
+// is unbounded.
 func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error) {
 	if s == nil || s.o.Most.Of(kind) == 0 {
 		return nil, nil
@@ -103,6 +106,7 @@ func (s *Shares) Bounds(ctx context.Context, owner, kind string) ([]Bound, error
 		hidden: true}}, nil
 }
 
+// bounds returns the bounds of the owner and the namespace, given what the store holds.
 func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
 	most, others := s.o.Most.Of(kind), held.Others.Of(kind)
 	own = Bound{Share: ShareOwner, Used: held.Own.Of(kind), Limit: int64(s.OwnerShare(s.o.Policy()) * float64(most))}
@@ -113,12 +117,13 @@ func (s *Shares) bounds(held *store.Stored, kind string) (own, space Bound) {
 	return own, space
 }
 
-// Room returns a *FullError if a kind in more exceeds a bound of the owner or the namespace, or the store's error.
+// Room returns a *FullError if more would exceed a bound of the owner or the namespace, or the store's error. It counts
+// a refusal.
 func (s *Shares) Room(ctx context.Context, owner string, more store.Bytes) error {
 	return s.counted(s.look(ctx, owner, more))
 }
 
-// Hold is Room, and takes that much until Release gives it back: once it is written, or will not be.
+// Hold is Room, and reserves the bytes until Release. The caller releases them once they are written or will not be.
 func (s *Shares) Hold(ctx context.Context, owner string, more store.Bytes) error {
 	if s == nil {
 		return nil
@@ -136,7 +141,7 @@ func (s *Shares) Hold(ctx context.Context, owner string, more store.Bytes) error
 	return nil
 }
 
-// Release gives back what was held for the owner.
+// Release ends a reservation by Hold.
 func (s *Shares) Release(owner string, held store.Bytes) {
 	if s == nil || held == (store.Bytes{}) {
 		return
@@ -146,7 +151,7 @@ func (s *Shares) Release(owner string, held store.Bytes) {
 	s.pending.Add(owner, store.Bytes{}.Minus(held))
 }
 
-// counted counts a refusal.
+// counted counts err if it is a refusal, and returns it.
 func (s *Shares) counted(err error) error {
 	var full *FullError
 	if errors.As(err, &full) {
@@ -155,7 +160,7 @@ func (s *Shares) counted(err error) error {
 	return err
 }
 
-// Fits reports whether there is room for what can be left out.
+// Fits reports whether there is room for optional data. It does not count a refusal.
 func (s *Shares) Fits(ctx context.Context, owner string, more store.Bytes) bool {
 	return s.look(ctx, owner, more) == nil
 }
@@ -173,7 +178,7 @@ func (s *Shares) look(ctx context.Context, owner string, more store.Bytes) error
 	return s.fit(held, owner, more)
 }
 
-// fit returns a *FullError if more exceeds a bound, counting stored and pending bytes. The caller holds mu.
+// fit returns a *FullError if more would exceed a bound, counting stored and pending bytes. The caller holds mu.
 func (s *Shares) fit(held store.Stored, owner string, more store.Bytes) error {
 	held.Own.Add(s.pending.Of(owner))
 	held.All.Add(s.pending.All)
@@ -192,7 +197,7 @@ func (s *Shares) fit(held store.Stored, owner string, more store.Bytes) error {
 	return nil
 }
 
-// Refused counts a refusal.
+// Refused counts a refusal and returns it.
 func (s *Shares) Refused(e *FullError) *FullError {
 	if s != nil {
 		s.o.OnRefusal(e.Of)

@@ -41,7 +41,7 @@ func newRig(t *testing.T, several bool, most store.Bytes) *rig {
 	return r
 }
 
-// Each kind has bounds of its own, of the owner and of the namespace; what a bound has no room for is refused, and counted.
+// Each kind has its own bounds for the owner and for the namespace. Whatever exceeds a bound is rejected and counted.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	of := func(n int64) store.Bytes { return store.Bytes{Histories: n} }
@@ -92,7 +92,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// However much others have and whatever a namespace takes, who has nothing finds room; what is held never says how much others have.
+// However much others store, a namespace with nothing finds room, and its numbers never reveal how much others store.
 func TestNamespacesLeaveRoom(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -158,7 +158,7 @@ func TestRoomOfOthers(t *testing.T) {
 	}
 }
 
-// The error says whose share of what is full, and what makes room: of an owner whose that must be.
+// The error names the full share and kind, and how to make room, with the owner whose data it must be.
 func TestFullError(t *testing.T) {
 	t.Parallel()
 	for _, kind := range store.Kinds() {

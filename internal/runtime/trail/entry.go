@@ -8,13 +8,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 )
 
-// Entry begins the audit entry of an operation.
+// Entry returns a new audit entry for an operation.
 func Entry(at time.Time, actor, action, target string) agent.AuditEntry {
 	return agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(at), Actor: actor, Action: action,
 		Target: target}
 }
 
-// Brief returns the value if it has at most that many bytes, else an object that says how many it has. No value gives none.
+// Brief returns the value if it has at most most bytes, otherwise an object with its size. It returns nil for nil.
 func Brief(value json.RawMessage, most int) json.RawMessage {
 	if len(value) <= most {
 		return value

@@ -1,7 +1,7 @@
 // Package trail keeps people's decisions and other state that is stored only in the audit trail of a namespace.
 //
-// A Ledger reads the trail once, and from then on what came since, whichever replica wrote it. What is not in the trail it does not know, so it
-// never knows anything that a crash could lose.
+// A Ledger reads the trail once, then only new entries, whichever replica wrote them. It knows only what is in the
+// trail, so a crash cannot lose anything that it knows.
 package trail
 
 import (
@@ -12,21 +12,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A Ledger holds values by name, each the outcome of the audit entries about it.
+// A Ledger holds named values, each derived from the audit entries about it.
 type Ledger[T any] struct {
 	fold func(all map[string]T, e agent.AuditEntry)
 
-	mu     sync.Mutex   // held from Open to Close: while the trail is read and while a change is written
+	mu     sync.Mutex   // held from Open to Close, while the trail is read and while a change is written
 	reader *Reader      // guarded by mu
 	all    map[string]T // guarded by mu
 }
 
-// New returns a ledger of the entries with these actions in the namespace's trail. fold applies one entry to the values.
+// New returns a ledger of the entries with the given actions in the namespace's trail. fold applies one entry to the
+// values.
 func New[T any](s store.Namespace, fold func(all map[string]T, e agent.AuditEntry), about ...string) *Ledger[T] {
 	return &Ledger[T]{fold: fold, reader: NewReader(s, store.AuditQuery{Actions: about})}
 }
 
-// Open locks the ledger and reads what is new in the trail; Close unlocks it. After an error it is not locked.
+// Open locks the ledger and reads the new entries. Close unlocks it. After an error, the ledger is not locked.
 func (l *Ledger[T]) Open(ctx context.Context) error {
 	l.mu.Lock()
 	entries, anew, err := l.reader.Next(ctx)
@@ -46,5 +47,5 @@ func (l *Ledger[T]) Open(ctx context.Context) error {
 // Close unlocks the ledger.
 func (l *Ledger[T]) Close() { l.mu.Unlock() }
 
-// All returns the values by name, as they were when the ledger was opened. The caller has opened it, and changes nothing.
+// All returns the values by name, as of Open. The ledger must be open, and the map must not be modified.
 func (l *Ledger[T]) All() map[string]T { return l.all }

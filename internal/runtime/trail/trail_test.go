@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// refusing is a namespace whose trail can neither be read nor written while err is set, nor its head be seen.
+// refusing is a namespace whose trail cannot be read or written while err is set.
 type refusing struct {
 	store.Namespace
 	err error
@@ -49,7 +49,8 @@ func put(all map[string]string, e agent.AuditEntry) {
 	}
 }
 
-// A ledger knows what the trail knows: in order, after a failure too, nothing that could not be written, and what somebody else wrote meanwhile.
+// A ledger knows exactly what the trail holds: in order, also after a failure, without entries that could not be
+// written, and with entries that others wrote.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -103,7 +104,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// A ledger begins anew where the trail is not the one that it read: in a database that lost its newest entries, or was filled since.
+// A ledger starts over if the trail is not the one that it read: a database that lost its newest entries, or that was
+// filled since.
 func TestLedgerOfAnotherTrail(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
