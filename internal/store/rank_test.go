@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The ranking that is kept while tools are used, grow stale, change their state and go is the one that
-// sorting everything anew would give, at every moment. New tools get no bonus.
+// The maintained ranking always equals one sorted from scratch, while tools are used, become stale, change state and
+// disappear. New tools get no bonus.
 func TestRankingEqualsSorting(t *testing.T) {
 	t.Parallel()
 	const roles, steps = 60, 4000
