@@ -20,7 +20,7 @@ type Options struct {
 func DefaultOptions() Options { return Options{Now: time.Now} }
 
 // Memory is a Store that forgets everything when the process ends. It is for tests, and it is the reference for the
-// behavior of other stores. One lock guards all of it.
+// behaviour of other stores. One lock guards all of it.
 type Memory struct {
 	now func() time.Time
 
