@@ -38,7 +38,7 @@ func NewMembers(now func() time.Time) *Members {
 		candidates: map[spaceKey]keptCandidate{}, epoch: time.Now().UnixNano()}
 }
 
-// Join, Renew, Leave and List implement Replicas.
+// Join implements Replicas.
 func (m *Members) Join(r Replica, ttl time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,6 +52,7 @@ func (m *Members) Join(r Replica, ttl time.Duration) error {
 	return nil
 }
 
+// Renew implements Replicas.
 func (m *Members) Renew(r Replica, ttl time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,6 +65,7 @@ func (m *Members) Renew(r Replica, ttl time.Duration) error {
 	return nil
 }
 
+// Leave implements Replicas.
 func (m *Members) Leave(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,6 +77,7 @@ func (m *Members) Leave(id string) {
 	}
 }
 
+// List implements Replicas.
 func (m *Members) List() []Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +114,7 @@ func (m *Members) drop(id string) {
 	maps.DeleteFunc(m.owned, func(_ spaceKey, o Ownership) bool { return o.Replica == id })
 }
 
-// Own and Disown implement Owners. The caller has checked that the session exists.
+// Own implements Owners. The caller has checked that the session exists.
 func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,6 +133,7 @@ func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, e
 	return o, nil
 }
 
+// Disown implements Owners.
 func (m *Members) Disown(ns agent.Namespace, owned map[string]Ownership) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,8 +18,10 @@ type memoryFile struct {
 
 type memoryDraft struct{ bytes.Buffer }
 
+// Discard implements Draft.
 func (d *memoryDraft) Discard() { d.Reset() }
 
+// ReadAt implements Draft.
 func (d *memoryDraft) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(d.Bytes()).ReadAt(p, off)
 }
@@ -67,6 +69,7 @@ func (n *memoryNamespace) File(_ context.Context, id string) (agent.File, error)
 
 type memoryReader struct{ *bytes.Reader }
 
+// Close implements FileReader.
 func (memoryReader) Close() error { return nil }
 
 // OpenFile implements Namespace.

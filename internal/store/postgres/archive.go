@@ -73,6 +73,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 				continue
 			}
 			if t.Method == "" {
+				// false: no rank is created for a role that is not registered.
 				roles[roleKey{c.ns, t.Role}] = false
 			}
 			if t.ToolOnly {
@@ -102,6 +103,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 				return err
 			}
 		}
+		// A role without a tool and artifacts has no rank.
 		b.Queue("DELETE FROM ranks WHERE ns = $1 AND tool_used IS NULL AND artifact_used IS NULL", c.ns)
 		if err := c.send(ctx, b); err != nil {
 			return err

@@ -150,6 +150,7 @@ func (d *draft) ReadAt(p []byte, off int64) (read int, err error) {
 	if d.back == nil {
 		d.back = &reader{s: d.n.store, blob: d.blob, n: -1}
 	}
+	// Full pieces are in the database, the rest is in the buffer.
 	d.back.size = int64(d.pieces) * pieceBytes
 	if off < d.back.size {
 		if read, err = d.back.ReadAt(p, off); err != io.EOF {

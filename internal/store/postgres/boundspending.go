@@ -22,6 +22,7 @@ func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	if count <= store.MaxSpendRows && (oldest == nil || agent.Day(*oldest) >= today-store.DetailedDays) {
 		return nil
 	}
+	// In the order in which commits lock these rows.
 	if _, err := c.Exec(ctx, "SELECT 1 FROM spend_rows WHERE ns = $1 ORDER BY day, hash FOR UPDATE", c.ns); err != nil {
 		return err
 	}

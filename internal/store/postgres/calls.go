@@ -157,6 +157,7 @@ func (g *group) writeContents(b *pgx.Batch) {
 	}
 	for ns, limit := range trim {
 		if limit.ContentEntries > 0 || limit.ContentBytes > 0 {
+			// Rows that another transaction has locked are skipped; a later commit evicts them.
 			b.Queue(`DELETE FROM contents WHERE (ns, ref) IN (SELECT ns, ref FROM contents JOIN (
 					SELECT ns, ref, row_number() OVER newest AS place, sum(length(value)) OVER newest AS bytes FROM contents WHERE ns = $1 WINDOW newest AS (ORDER BY used DESC)
 				) AS k USING (ns, ref) WHERE ($2 > 0 AND place > $2) OR ($3 > 0 AND bytes > $3) FOR UPDATE OF contents SKIP LOCKED)`,

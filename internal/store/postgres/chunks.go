@@ -147,6 +147,7 @@ func (c *change) fromCaps(ctx context.Context, s *agent.Spend, replica string, c
 			b.Queue("DELETE FROM spend_chunks WHERE ns = $1 AND cap = $2 AND replica <> $3", k.ns, k.name, key(replica))
 			theirs = 0
 		}
+		// An equal share for each live replica, but at least the request and at most what nobody else holds.
 		mine := max(s.Sum(), min(left-theirs, left/replicas))
 		b.Queue(`INSERT INTO spend_chunks (ns, cap, replica, most, tokens, last) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (ns, cap, replica) DO UPDATE SET most = excluded.most, tokens = excluded.tokens`, k.ns, k.name, key(replica), k.cap.Limit, mine-s.Sum(), int32(k.cap.Last))

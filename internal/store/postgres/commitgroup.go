@@ -21,15 +21,18 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 			end(calls, nil)
 			return
 		case known && contended(err):
+			// The caches are outdated. The next attempt reads the rows.
 			q.knows = false
 			continue
-		case contended(err) && tries < contentions:
+		case contended(err) && tries < contentions: // a conflict with another replica: retry after a pause
 		case away(err):
 			q.store.health.away(err)
+			// Only the calls whose deadline has passed fail.
 			if calls = expire(calls, err); len(calls) == 0 {
 				return
 			}
 		case len(calls) > 1:
+			// One call may be the reason. It must not fail the others.
 			for _, w := range calls {
 				q.commit(ctx, []*waiting{w})
 			}
@@ -50,6 +53,7 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 // try commits a group in one transaction. With known set, it first tries to do so without reading rows. If it returns
 // nil, calls that cannot be committed have err set.
 func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error {
+	// Once an attempt has begun, closing the store does not interrupt it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptLimit)
 	defer cancel()
 	began := time.Now()
@@ -62,6 +66,7 @@ func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error
 	if known {
 		done, err = g.runKnown(ctx, conn)
 	}
+	// The caches did not suffice, or were not tried.
 	if !done && err == nil {
 		g = newGroup(q.store, calls)
 		err = g.run(ctx, conn)

@@ -137,6 +137,7 @@ func (n *Namespace) OpenFile(ctx context.Context, id string) (store.FileReader, 
 		}
 		return r, err
 	}
+	// FOR SHARE waits for a deletion in progress; a later deletion sees the pin.
 	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `INSERT INTO pins (blob, id, expires_at) SELECT id, nextval('blob_ids'), clock_timestamp() + $2
 			FROM blobs WHERE id = $1 AND file IS NOT NULL FOR SHARE RETURNING id`, blob, pinLife).Scan(&r.pin)

@@ -110,10 +110,12 @@ func (g *group) finish(ctx context.Context, tx groupConn, b *pgx.Batch) error {
 func (g *group) apply(w *waiting) error {
 	c, ns := w.c, w.n.id.Load()
 	id := rowKey{ns: ns, a: key(c.Log.CallID)}
+	// Already committed: the call gets what was assigned then.
 	if was := g.done[id]; was != nil && c.Log.CallID != "" {
 		w.log, g.repeated = was, true
 		return nil
 	}
+	// The namespace was erased after the call was queued.
 	if !g.spaces[ns] {
 		g.store.dropSpace(w.n)
 		return errErased

@@ -30,6 +30,7 @@ func (g *group) runKnown(ctx context.Context, tx groupConn) (bool, error) {
 		spaces = append(spaces, ns)
 	}
 	begin(b, spaces)
+	// expect fails the transaction if a namespace was erased or a policy has changed.
 	b.Queue("WITH due AS ("+dueSpaces+") SELECT expect(count(*), $2) FROM namespaces WHERE id = ANY($1::int8[])",
 		spaces, len(spaces))
 	for _, ns := range g.limited() {

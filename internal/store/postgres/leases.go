@@ -53,6 +53,7 @@ func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions)
 	l := &lease{n: n, key: key(name), token: newVersion(), ttl: o.TTL, lost: make(chan struct{})}
 	began := time.Now()
 	if err := n.repeat(ctx, func(ctx context.Context, c *change) error {
+		// The own token can be in the row already, if the answer to an earlier attempt was lost.
 		tag, err := c.Exec(ctx, `INSERT INTO leases AS l (ns, key, token, holder, expires_at) VALUES ($1, $2, $3, $4, clock_timestamp() + $5 * interval '1 microsecond')
 			ON CONFLICT (ns, key) DO UPDATE SET token = excluded.token, holder = excluded.holder, expires_at = excluded.expires_at WHERE l.expires_at <= clock_timestamp() OR l.token = excluded.token`,
 			c.ns, l.key, l.token, key(o.Holder), o.TTL.Microseconds())
@@ -63,6 +64,7 @@ func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions)
 	}); err != nil {
 		return nil, err
 	}
+	// The lease outlives ctx, which is only for taking it.
 	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	n.store.mu.Lock()

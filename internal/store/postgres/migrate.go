@@ -29,6 +29,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close() // its connection is done
+	// Another replica may be migrating: wait for up to two minutes.
 	const second, tries = 1, 120
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(second, tries))
 	if err != nil {

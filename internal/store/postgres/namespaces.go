@@ -115,6 +115,7 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 		if err != nil {
 			return err
 		}
+		// The exclusive lock waits for all changes that hold the namespace; see holdSpaces.
 		if _, err := c.Exec(ctx, "SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id); err != nil {
 			return err
 		}

@@ -81,6 +81,7 @@ func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 			levels[l] = append(levels[l], x.levels[l])
 		}
 	}
+	// The figures are differences. Without any artifact, artifact_used is cleared.
 	b.Queue(`INSERT INTO ranks AS r (ns, role, success, failure, degraded, candidate, probation, durable, artifact_used, tool_used, stale)
 		SELECT x.*, coalesce(greatest(x.artifact_used, x.tool_used) <= $11, false)
 		FROM unnest($1::int8[], $2::text[], $3::int8[], $4::int8[], $5::int4[], $6::int4[], $7::int4[], $8::int4[], $9::int8[], $10::int8[])

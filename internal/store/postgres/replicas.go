@@ -115,6 +115,7 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 	if o, err = n.owner(ctx, sessionID, replica); err != nil || o != (store.Ownership{}) {
 		return o, err
 	}
+	// Under lock from here on, because several replicas may want the session.
 	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		ns, err := n.key(ctx)
 		if err != nil {
@@ -145,6 +146,7 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 	if err != nil {
 		return store.Ownership{}, err
 	}
+	// Otherwise the next commit would compare with the old epoch and read the row again.
 	k := rowKey{ns: n.id.Load(), a: key(sessionID)}
 	if s, ok := n.store.keptSessions.GetIfPresent(k); ok {
 		s.epoch = o.Epoch

@@ -68,6 +68,7 @@ func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext 
 	if err != nil {
 		return store.Ownership{}, err
 	}
+	// The session's first call can then be committed from the caches.
 	n.store.keptSessions.Set(rowKey{ns: n.id.Load(), a: key(s.ID)}, keptSession{epoch: o.Epoch, owner: key(owner(&s))})
 	return o, nil
 }

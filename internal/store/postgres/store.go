@@ -69,6 +69,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Migrations bypass the pooler: they hold a session lock, which transaction mode does not support.
 	if o.Existing {
 		err = o.made(ctx)
 	} else if err = migrate(ctx, direct); err != nil {
@@ -128,6 +129,7 @@ func (s *Store) Close(context.Context) error {
 	if was {
 		return nil
 	}
+	// Calls already in the queue are still committed: run commits them before it returns.
 	s.committer.close()
 	s.health.set(errClosed)
 	s.stop()

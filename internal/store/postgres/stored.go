@@ -35,6 +35,8 @@ func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, e
 		s, k.ns = store.Stored{}, ns
 		var all store.Bytes
 		b := &pgx.Batch{}
+		// At most one caller per StoredLag folds. readStored includes changes that are not folded, so nobody waits for
+		// it.
 		if last := n.store.folded.Load(); now.Sub(time.Unix(0, last)) >= n.store.o.StoredLag &&
 			n.store.folded.CompareAndSwap(last, now.UnixNano()) {
 			b.Queue("SELECT fold_stored(NULL)")

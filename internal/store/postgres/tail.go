@@ -38,9 +38,11 @@ func (s *Store) runTail(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.o.Logger.Debug().Err(err).Msg("the change feed could not be read; it is tried again")
 		}
+		// The page was full.
 		if more && err == nil {
 			continue
 		}
+		// Wait for a change and then for the rest of pageEvery, unless somebody is in a hurry.
 		select {
 		case <-ctx.Done():
 			return

@@ -152,6 +152,7 @@ func (s *Store) try(ctx context.Context, do func(context.Context) error, again f
 		}
 		defer end()
 		err = do(within)
+		// health has canceled do, so its error is only a consequence. Report the cause.
 		if err != nil && ctx.Err() == nil && within.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 			if !patient {

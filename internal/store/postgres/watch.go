@@ -88,6 +88,7 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
 		return nil
 	}
 	at, err := parseCursor(from)
+	// Gone are places below the floor, and places that this server has not reached.
 	if err != nil || at.before(now.floor) || (feedPlace{xid: now.seen.next}).before(at) {
 		return fmt.Errorf("%w: the place %q in the change feed", store.ErrGone, from)
 	}
