@@ -35,7 +35,7 @@ func AuditCursor(e *agent.AuditEntry) string {
 	return e.ID + "-" + strconv.FormatInt(e.Seq, 10)
 }
 
-// Place returns where the page begins: behind the entry numbered seq or, if seq is 0, behind the entry with that id.
+// Place returns where the page begins: after the entry numbered seq or, if seq is 0, after the entry with that id.
 func (q *AuditQuery) Place() (id string, seq int64) {
 	if i := strings.LastIndexByte(q.Before, '-'); i >= 0 {
 		if seq, err := strconv.ParseInt(q.Before[i+1:], 10, 64); err == nil && seq > 0 {
@@ -91,7 +91,7 @@ func (p *AuditPage) Add(e *agent.AuditEntry) (ended bool) {
 	return len(p.Entries) >= p.q.Limit
 }
 
-// Pass counts an entry behind the start of the page against the query's Scan, whether the query selects it or not. It
+// Pass counts an entry past the start of the page against the query's Scan, whether the query selects it or not. It
 // reports whether the page ends before this entry. cursor returns the entry's cursor.
 func (p *AuditPage) Pass(cursor func() string) (ended bool) {
 	if p.q.Scan != nil {

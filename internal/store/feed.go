@@ -33,7 +33,7 @@ const ImportedNamespace = "imported"
 
 // Change is one entry of the change feed.
 type Change struct {
-	Cursor       Cursor // position of this change: Watch continues behind it
+	Cursor       Cursor // position of this change: Watch continues after it
 	Namespace    agent.Namespace
 	Kind         string
 	Role, Method string // of an artifact or a tool

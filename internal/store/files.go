@@ -20,7 +20,7 @@ type Files interface {
 	// OpenFile opens a file's bytes. They are not verified against the digest. The reader stays valid if the file is
 	// deleted meanwhile. The caller closes it. ErrNotFound, ErrDamaged.
 	OpenFile(ctx context.Context, id string) (FileReader, error)
-	// ListFiles returns at most limit of the owner's files by id, newest first, starting behind the id after; "" means
+	// ListFiles returns at most limit of the owner's files by id, newest first, starting after the id after; "" means
 	// the start. Internal files are left out.
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
 	// FileBytes returns two sums of file sizes. own covers the files of the session or, if session is "", the owner's

@@ -13,8 +13,8 @@ var ErrDefault = errors.New("the default namespace cannot be deleted")
 
 // Namespaces lists, creates and erases the namespaces of a store.
 type Namespaces interface {
-	// ListNamespaces returns at most limit existing namespaces, sorted by name, behind the name after; "" means the
-	// start. The default namespace always exists.
+	// ListNamespaces returns at most limit existing namespaces, sorted by name, starting after the name after; "" means
+	// the start. The default namespace always exists.
 	ListNamespaces(ctx context.Context, after agent.Namespace, limit int) ([]NamespaceInfo, error)
 	// NamespaceInfo returns metadata about a namespace. ErrNotFound.
 	NamespaceInfo(ctx context.Context, name agent.Namespace) (NamespaceInfo, error)

@@ -55,7 +55,7 @@ func TestRankingEqualsSorting(t *testing.T) {
 	}
 }
 
-// sorted ranks by definition: utility = success rate times exp(-days/30); stale behind what is in use.
+// sorted ranks by the definition: success rate times exp(-days/30), with stale tools last.
 func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.Time) []string {
 	type row struct {
 		role  string

@@ -61,7 +61,8 @@ type Owners interface {
 	// alive.
 	CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
 		replica string) (Ownership, error)
-	// Disown gives sessions back; owned is by session id. Sessions that have another owner by now stay as they are.
+	// Disown gives sessions back; owned is by session id. Sessions that have another owner in the meantime stay as they
+	// are.
 	Disown(ctx context.Context, owned map[string]Ownership) error
 }
 

@@ -13,7 +13,7 @@ const DeletedLife = 24 * time.Hour
 // NotArchived returns the ErrNotFound for a target that the archive does not hold.
 func NotArchived(t Target) error { return fmt.Errorf("%w in the archive: %s", ErrNotFound, t) }
 
-// Ended reports whether an archived version is gone for good by now. deleted means that it was removed, at the time at.
+// Ended reports whether an archived version is gone for good. deleted means that it was removed, at the time at.
 func Ended(deleted bool, at, now time.Time) bool { return deleted && now.Sub(at) >= DeletedLife }
 
 // Restoring collects what a Restore brings back, target by target. The zero value is ready for use.
@@ -70,7 +70,7 @@ func (r *Restoring) End(t Target) error {
 }
 
 // TakeRestored returns the change that takes away the program that operation t.Restored brought back below the
-// artifact. ErrNotFound if there is no such program; ErrConflict if it answers calls by now.
+// artifact. ErrNotFound if there is no such program; ErrConflict if it answers calls now.
 func TakeRestored(a *agent.Artifact, t Target, at time.Time) (agent.ArtifactChange, error) {
 	if a == nil || a.RestoredBy(t.Restored) == nil {
 		return agent.ArtifactChange{}, fmt.Errorf("%w: what was restored of %s", ErrNotFound, t)

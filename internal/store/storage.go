@@ -15,10 +15,11 @@ import (
 // Storage returns how many bytes each owner's data takes. The sums are updated with each write, so answering reads no
 // data.
 type Storage interface {
-	// Stored returns the bytes of the owner's data. In a remote store they may be behind by StoredLag, except that
-	// deletions through this handle count at once.
+	// Stored returns the bytes of the owner's data. In a remote store they may lag by StoredLag, except that deletions
+	// through this handle count at once.
 	Stored(ctx context.Context, owner string) (Stored, error)
-	// ListStored returns at most limit owners with data, sorted by name, behind the name after; "" means the start.
+	// ListStored returns at most limit owners with data, sorted by name, starting after the name after; "" means the
+	// start.
 	ListStored(ctx context.Context, after string, limit int) ([]OwnerBytes, error)
 }
 

@@ -92,7 +92,7 @@ type Sessions interface {
 	CreateSession(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage) error
 	// Session returns a session. ErrNotFound.
 	Session(ctx context.Context, id string) (agent.Session, error)
-	// ListSessions returns at most limit sessions by id, newest first, because ids sort by age. It starts behind the id
+	// ListSessions returns at most limit sessions by id, newest first, because ids sort by age. It starts after the id
 	// after; "" means the start.
 	ListSessions(ctx context.Context, after string, limit int) ([]agent.Session, error)
 	// DeleteSession deletes the session and erases its arguments and values everywhere: in the log, effects, fixtures,
@@ -147,11 +147,11 @@ type Calls interface {
 	// Previews returns the beginnings of the values of these calls by call id, as Preview makes them. Calls that do not
 	// exist, have no value, or whose value has expired are left out.
 	Previews(ctx context.Context, callIDs []string) (map[string]string, error)
-	// ListCalls returns log entries, newest first, starting behind the call q.Before.
+	// ListCalls returns log entries, newest first, starting after the call q.Before.
 	ListCalls(ctx context.Context, q CallQuery) ([]agent.LogEntry, error)
-	// CallsAfter returns at most limit log entries behind the call after, oldest first; "" means the start of the log.
-	// Like CallQuery.Stable, it leaves out calls before which another call may still appear. ErrNotFound if the log
-	// does not hold the call.
+	// CallsAfter returns at most limit log entries that follow the call after, oldest first; "" means the start of the
+	// log. Like CallQuery.Stable, it leaves out calls before which another call may still appear. ErrNotFound if the
+	// log does not hold the call.
 	CallsAfter(ctx context.Context, after string, limit int) ([]agent.LogEntry, error)
 	// Replay returns the reply that was committed under the key. ErrNotFound if there is none.
 	Replay(ctx context.Context, key string) (Idempotent, error)
@@ -237,7 +237,7 @@ type Artifacts interface {
 type Registry interface {
 	// Tool returns the registered tool of the role. ErrNotFound.
 	Tool(ctx context.Context, role string) (agent.Tool, error)
-	// ListTools returns at most limit tools, sorted by role, behind the role after.
+	// ListTools returns at most limit tools, sorted by role, starting after the role after.
 	ListTools(ctx context.Context, after string, limit int) ([]agent.Tool, error)
 	// RankTools returns at most limit registered tools for a prompt, best first: tools in use before stale ones, then
 	// by success rate times recency, then by lifecycle state. Its cost does not grow with the number of tools.
@@ -276,7 +276,7 @@ type Maintenance interface {
 	// Archive takes the targets out of use and keeps them byte for byte; Restore brings them back. Remove does the same
 	// as Archive, but after DeletedLife its targets cannot be restored any more, and the next Expire frees their bytes.
 	// An empty Method means the tool and all its artifacts. For a target with Restored set, Archive takes away only the
-	// program that this operation restored below a newer one; ErrConflict if that program answers calls by now.
+	// program that this operation restored below a newer one; ErrConflict if that program answers calls now.
 	//
 	// Restore brings back the latest archived version. If the target's From or the audit entry's Undoes names an
 	// operation, it brings back the version that this operation took away; ErrNotFound if that one was restored already

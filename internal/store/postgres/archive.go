@@ -194,7 +194,7 @@ type archived struct {
 	artifact *agent.Artifact
 }
 
-// scanArchived reads the columns n, tool and doc, behind the columns before.
+// scanArchived reads the columns n, tool and doc, after the columns scanned into before.
 func scanArchived(row pgx.Row, before ...any) (x archived, err error) {
 	var tool bool
 	var doc []byte

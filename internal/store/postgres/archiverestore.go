@@ -14,7 +14,7 @@ import (
 // inArchive selects archive rows that can be restored: those not deleted before $2.
 const inArchive = "NOT (deleted AND at <= $2)"
 
-// endedBefore returns the latest deletion time of what is gone for good by now.
+// endedBefore returns the latest deletion time of versions that are gone for good.
 func (s *Store) endedBefore() time.Time { return s.o.Now().Add(-store.DeletedLife) }
 
 // Restore implements store.Namespace.

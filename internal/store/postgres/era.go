@@ -9,7 +9,7 @@ import (
 // Queries for a database that was restored from a dump. Its transaction ids start again, so stored places of calls and
 // changes may be ahead of new ones.
 const (
-	// raiseEra moves the places of later calls behind those of the dump.
+	// raiseEra moves the places of later calls past those of the dump.
 	raiseEra = `UPDATE era SET added = newest.place - pg_current_xact_id()::text::int8 + 1 FROM (SELECT max(c.n) >> 20 AS place
 			FROM namespaces s, LATERAL (SELECT n FROM calls WHERE ns = s.id ORDER BY n DESC LIMIT 1) AS c) AS newest
 		WHERE newest.place >= pg_current_xact_id()::text::int8 + added`

@@ -259,7 +259,7 @@ func (f *filler) record(x *store.ItemRecord) error {
 	return nil
 }
 
-// log writes an entry of the call log, behind those before it.
+// log writes an entry of the call log, after the previous ones.
 func (f *filler) log(doc json.RawMessage) error {
 	var e agent.LogEntry
 	if err := json.Unmarshal(doc, &e); err != nil {

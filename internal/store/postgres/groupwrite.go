@@ -173,7 +173,7 @@ func (g *group) writeCorrections(b *pgx.Batch) {
 
 // queueCorrection records in the entry of call that the call by corrected it. The update needs a custom plan: a cached
 // plan from a time with few calls would read all calls of the namespace. mode is the plan_cache_mode of the statements
-// behind it.
+// that follow.
 func queueCorrection(b *pgx.Batch, ns int64, call, by, mode string) {
 	b.Queue("SET LOCAL plan_cache_mode = force_custom_plan")
 	b.Queue("UPDATE calls SET corrected_by = $3 WHERE ns = $1 AND call_id = $2", ns, key(call), key(by))

@@ -15,7 +15,7 @@ import (
 // Namespace implements store.Store. It does not query the database.
 func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) { return s.Space(name) }
 
-// scanNamespace reads the columns name, created_at and due, behind the columns before.
+// scanNamespace reads the columns name, created_at and due, after the columns scanned into before.
 func scanNamespace(row pgx.Row, before ...any) (info store.NamespaceInfo, err error) {
 	var name string
 	var created, due *time.Time

@@ -78,7 +78,7 @@ const readStored = `SELECT ns, owner, sum(files)::int8, sum(contexts)::int8, sum
 		UNION ALL SELECT k.ns, k.owner, ` + storedColumns + ` FROM stored_changes c CROSS JOIN LATERAL (VALUES (c.ns, c.owner), (c.ns, ''), (0, '')) AS k(ns, owner)) s
 	WHERE (ns, owner) IN (($1, $2), ($1, ''), (0, '')) GROUP BY 1, 2`
 
-// scanStored reads storedColumns, behind the columns before.
+// scanStored reads storedColumns, after the columns scanned into before.
 func scanStored(row pgx.Row, before ...any) (b store.Bytes, err error) {
 	return b, row.Scan(append(before, &b.Files, &b.Contexts, &b.Histories, &b.Values, &b.Tools, &b.Examples)...)
 }
@@ -184,7 +184,7 @@ func countedTool(k rowKey, doc, _ []byte) (*toolBytes, error) {
 	return t, err
 }
 
-// countPage counts the next rows behind at. more reports whether there may be further rows. A document that cannot be
+// countPage counts the next rows after at. more reports whether there may be further rows. A document that cannot be
 // decoded counts as nothing.
 func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey,
 	add func(rowKey, []byte, []byte) (*toolBytes, error)) (last rowKey, more bool, err error) {

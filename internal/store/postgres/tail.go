@@ -84,7 +84,7 @@ func (s *Store) caughtUp() []*watcher {
 // feedPage is the number of changes read at once.
 const feedPage = 256
 
-// page reports the next changes behind at to the watchers. It returns the new place, and whether there may be more.
+// page reports the next changes after at to the watchers. It returns the new place, and whether there may be more.
 func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, more bool, err error) {
 	ctx, end, err := s.health.while(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 	switch {
 	case !floor.server.Equal(at.server):
 		return s.pageElsewhere(ctx, at, to)
-	case at.before(floor.feedPlace): // changes behind the place are gone
+	case at.before(floor.feedPlace): // changes after the place are gone
 		if err := s.forgetAll(ctx); err != nil {
 			return at, false, err
 		}
@@ -166,7 +166,7 @@ type fedChange struct {
 	change store.Change
 }
 
-// changesBehind reads the next changes behind a place.
+// changesBehind reads the next changes after a place.
 func (s *Store) changesBehind(ctx context.Context, at feedPlace) ([]fedChange, error) {
 	rows, err := s.pool.Query(ctx,
 		`SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id

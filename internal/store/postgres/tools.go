@@ -15,7 +15,7 @@ import (
 // toolColumns are the columns that scanTool reads.
 const toolColumns = "t.revision, t.usage_count, t.last_used, t.doc"
 
-// scanTool reads toolColumns, behind the columns before.
+// scanTool reads toolColumns, after the columns scanned into before.
 func scanTool(row pgx.Row, before ...any) (t agent.Tool, err error) {
 	var revision, count int64
 	var used string

@@ -148,7 +148,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// readAll reports all changes behind the last place that the watcher has read.
+// readAll reports all changes after the last place that the watcher has read.
 func (w *watcher) readAll(ctx context.Context) (err error) {
 	for more := true; more && err == nil; {
 		w.read, more, err = w.store.page(ctx, w.read, []*watcher{w})

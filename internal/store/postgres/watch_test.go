@@ -180,7 +180,7 @@ func watchNumbers(t *testing.T, s *Store, put *atomic.Int64, last int, comesBack
 }
 
 // A watcher learns that changes it has not read are gone, even if they are removed just while it reads. It continues
-// behind them.
+// after them.
 func TestWatchersHearWhatIsGone(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)

@@ -107,7 +107,7 @@ func callsPage(t *testing.T, r *rig) {
 	})
 }
 
-// callsAfter returns the ids of the calls behind after, read in pages of limit.
+// callsAfter returns the ids of the calls after the call after, read in pages of limit.
 func (r *rig) callsAfter(after string, limit int) (ids []string) {
 	r.Helper()
 	for {
