@@ -39,7 +39,7 @@ var (
 	ErrAway = fmt.Errorf("%w: the database does not answer", ErrReadOnly)
 )
 
-// MaxTrail is the maximum number of audit entries that are read at once. The newest ones are kept.
+// MaxTrail is the maximum number of audit entries that are read at once, from the newest on.
 const MaxTrail = 1 << 20
 
 // Store is safe for concurrent use.

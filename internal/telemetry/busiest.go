@@ -160,6 +160,7 @@ func (b *busiest) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (b *busiest) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range b.top() {
+		// Label values must be valid UTF-8.
 		role, method := strings.ToValidUTF8(s.role, "\ufffd"), strings.ToValidUTF8(s.method, "\ufffd")
 		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.ok.Load()), role, method, "ok")
 		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.failed.Load()), role, method,

@@ -76,6 +76,7 @@ func (r *Route) Begin() { r.metrics.httpInFlight.Inc() }
 // End counts the request as answered with that status after d.
 func (r *Route) End(status int, d time.Duration) {
 	r.metrics.httpInFlight.Dec()
+	// An invalid status counts in the nearest class.
 	r.class(min(max(status/100, 1), 5)).Inc()
 	if r.stream {
 		return

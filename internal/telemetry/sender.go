@@ -27,6 +27,7 @@ func newSender(e sdktrace.SpanExporter, o TraceOptions) *sender {
 
 // OnEnd queues the span for export, or drops it.
 func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
+	// The client may have asked not to sample this trace.
 	if !span.SpanContext().IsSampled() {
 		return
 	}

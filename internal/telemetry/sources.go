@@ -115,6 +115,7 @@ func newSources() *sources {
 		"kind")
 	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept.")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
+	// So Collect never finds nil.
 	s.from.Store(&Sources{})
 	return s
 }

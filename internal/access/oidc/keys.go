@@ -167,11 +167,14 @@ func (k *keys) candidates(ctx context.Context, id string, again bool) ([]jose.JS
 	defer k.mu.Unlock()
 	wait := max(time.Second, fetchEvery-k.now().Sub(k.tried))
 	switch found = k.find(id); {
+	// With again, only keys that were just fetched count.
 	case len(found) > 0 && !(again && end == nil):
 		return found, nil
+	// The key may exist, but the issuer did not answer.
 	case (k.failure != nil || !k.have) && len(found) == 0:
 		return nil, &access.UnavailableError{Reason: "the issuer " + k.issuer +
 			" cannot be asked for the key of the token", RetryAfter: wait}
+	// There was no fetch, because the last attempts were too recent.
 	case end == nil:
 		return nil, access.Unknown(
 			"the token is signed with none of the issuer's keys, which were fetched less than %s ago", fetchEvery)

@@ -41,6 +41,7 @@ func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
 // auditHead locks the end of the chain, and starts the chain if needed.
 func (c *change) auditHead(ctx context.Context) (h chain.Head, err error) {
 	start := chain.Start(c.n.name, 0, "")
+	// DO UPDATE locks an existing row and returns it.
 	err = c.QueryRow(ctx, `INSERT INTO audit_heads AS h (ns, seq, hash) VALUES ($1, $2, $3)
 		ON CONFLICT (ns) DO UPDATE SET seq = h.seq RETURNING seq, hash`, c.ns, start.Seq, start.Hash).Scan(&h.Seq, &h.Hash)
 	return h, err

@@ -107,6 +107,7 @@ func (n *Namespace) NewDraft() (store.Draft, error) {
 	defer cancel()
 	d := &draft{n: n}
 	err := n.change(ctx, func(ctx context.Context, c *change) error {
+		// The blob and its pin appear together, so no sweep can find the blob without a pin.
 		return c.QueryRow(ctx, `WITH made AS (INSERT INTO blobs (id, ns) VALUES (nextval('blob_ids'), $1) RETURNING id)
 			INSERT INTO pins (blob, id, expires_at) SELECT id, nextval('blob_ids'), clock_timestamp() + $2 FROM made RETURNING blob, id`,
 			c.ns, pinLife).Scan(&d.blob, &d.pin)
@@ -187,6 +188,8 @@ func (d *draft) write() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
 	defer cancel()
 	return d.n.store.read(ctx, func(ctx context.Context) error {
+		// The row of the blob is missing if a sweep has removed the draft, and FOR KEY SHARE keeps it until the piece
+		// is written.
 		tag, err := d.n.store.pool.Exec(ctx,
 			`INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
 			ON CONFLICT (blob, n) DO UPDATE SET data = excluded.data`, d.blob, d.pieces, d.buf)

@@ -140,6 +140,7 @@ func (n *Namespace) placeOf(ctx context.Context, ns int64, callID string) (place
 // scanEnd returns the place and id of the last call that a page may read. id is "" if the log ends before the limit.
 func (n *Namespace) scanEnd(ctx context.Context, f *filter, most int) (last int64, id string, err error) {
 	args := append(append([]any{}, f.args...), max(most, 1)-1)
+	// The second row only shows whether the log continues.
 	rows, err := n.store.pool.Query(ctx, "SELECT n, doc FROM calls WHERE "+f.where.String()+" ORDER BY n DESC OFFSET "+
 		place(len(args))+" LIMIT 2", args...)
 	if err != nil {

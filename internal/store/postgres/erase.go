@@ -130,6 +130,7 @@ func (c *change) forgetInArtifacts(ctx context.Context, sessions []string) error
 	}
 	const page = 100
 	for part := range slices.Chunk(all, page) {
+		// Most artifacts hold nothing of the sessions. Only the others are locked.
 		found, err := c.n.store.readArtifacts(ctx, c.Tx, part)
 		if err != nil {
 			return err

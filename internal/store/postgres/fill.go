@@ -269,6 +269,7 @@ func (f *filler) log(doc json.RawMessage) error {
 	if o, known := f.owners[e.SessionID]; known {
 		x.session = &groupSession{keptSession: keptSession{owner: o}}
 	}
+	// The order of the log is kept by places below those of later commits.
 	f.places++
 	f.b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,

@@ -155,6 +155,7 @@ func (g *group) countForges(ctx context.Context, tx groupConn) error {
 func countForge(ctx context.Context, tx groupConn, ns int64, c *agent.ArtifactChange) error {
 	hash := rowHash(c.Role, c.MethodName, c.Generation.Model)
 	var doc []byte
+	// DO UPDATE locks an existing row and returns it. A new row holds null.
 	if err := tx.QueryRow(ctx,
 		`INSERT INTO spend_forges AS f (ns, hash, doc) VALUES ($1, $2, 'null') ON CONFLICT (ns, hash) DO UPDATE SET doc = f.doc RETURNING doc`,
 		ns, hash).Scan(&doc); err != nil {

@@ -36,10 +36,11 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.hints:
+			// A failure does not matter: others poll.
 			_ = s.read(ctx, func(ctx context.Context) error {
 				_, err := s.pool.Exec(ctx, sendHint)
 				return err
-			}) // others poll
+			})
 		}
 		select {
 		case <-ctx.Done():

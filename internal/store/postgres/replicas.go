@@ -30,6 +30,7 @@ func (s *Store) Join(ctx context.Context, r store.Replica, ttl time.Duration) er
 		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(r.ID)); err != nil {
 			return err
 		}
+		// If two replicas join with the same id at once, one insert fails and its transaction is retried.
 		_, err = tx.Exec(ctx, `INSERT INTO replicas (id, started_at, expires_at, doc) SELECT $1, t, t + $2 * interval '1 microsecond', $3 FROM clock_timestamp() AS t`,
 			key(r.ID), ttl.Microseconds(), replicaDoc(r))
 		return err
@@ -60,6 +61,7 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(id)); err != nil {
 			return err
 		}
+		// The replica's sessions, leases and chunks of caps are free at once.
 		if err := freeSessions(ctx, tx, id); err != nil || id == "" {
 			return err
 		}

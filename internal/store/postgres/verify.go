@@ -18,7 +18,7 @@ type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
 	Problems                                             []string // broken invariants, each with its table
 	Audit                                                []AuditReport
-	// roles and methods whose names are not in the stored normal form
+	// roles and methods whose names are not in Unicode's normal form C, in which names are stored now
 	OtherForms []string
 }
 
