@@ -1,8 +1,8 @@
-// Package access says who sends a request and what they may do: a Principal acts in one namespace and has Scopes. An
-// Authenticator finds the principal of a bearer token; the tokens of a file are one.
+// Package access identifies who sends a request and what they may do. A Principal acts in one namespace and has Scopes.
+// An Authenticator maps a bearer token to its principal; Tokens, the tokens of a file, is one implementation.
 //
-// A token is compared in constant time, and is never part of an error. Scopes stand beside each other: none includes another. The
-// package knows nothing of HTTP, of operations, or of what is stored.
+// Tokens are compared in constant time and never appear in errors. Scopes are independent: none includes another. The
+// package knows nothing of HTTP, operations or stored data.
 package access
 
 import (
@@ -13,11 +13,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Scope is one right. The zero Scope is none.
+// Scope is a single right. The zero Scope grants nothing.
 type Scope uint8
 
-// The scopes: Read looks, Call makes calls and sessions of one's own, Operate changes what everybody in the namespace
-// uses and sees all sessions in it, Admin is for connections, exports, namespaces and budgets.
+// Scopes of a principal. Read allows reading, Call allows calls and sessions of the principal's own, Operate allows
+// changes to what everybody in the namespace uses and access to all its sessions, and Admin allows managing
+// connections, exports, namespaces and budgets.
 const (
 	Read Scope = 1 << iota
 	Call
@@ -25,7 +26,7 @@ const (
 	Admin
 )
 
-// All has every scope.
+// All is the set of all scopes.
 const All = Scopes(Read | Call | Operate | Admin)
 
 var names = []struct {
@@ -33,10 +34,10 @@ var names = []struct {
 	name  string
 }{{Read, "read"}, {Call, "call"}, {Operate, "operate"}, {Admin, "admin"}}
 
-// String returns the scope's name in token files, claims and documents.
+// String returns the scope's name in token files, claims and documentation.
 func (s Scope) String() string { return Scopes(s).String() }
 
-// ParseScope returns the scope of that name, and whether there is one.
+// ParseScope returns the scope with that name. The second result is false if there is none.
 func ParseScope(name string) (Scope, bool) {
 	for _, n := range names {
 		if n.name == name {
@@ -46,13 +47,14 @@ func ParseScope(name string) (Scope, bool) {
 	return 0, false
 }
 
-// Scopes is a set of scopes.
+// Scopes is a set of Scope values.
 type Scopes uint8
 
-// Has reports whether the scope is in the set.
+// Has reports whether the set includes the scope.
 func (s Scopes) Has(x Scope) bool { return Scopes(x)&s != 0 }
 
-// Names returns the names of the scopes in the set, in the order in which they are defined; none: an empty list.
+// Names returns the names of the scopes in the set, in the order of their declaration. It is empty, not nil, for the
+// empty set.
 func (s Scopes) Names() []string {
 	list := []string{}
 	for _, n := range names {
@@ -63,21 +65,21 @@ func (s Scopes) Names() []string {
 	return list
 }
 
-// String returns the names with a space between them, as OAuth writes scopes.
+// String returns the names separated by spaces, like the OAuth parameter scope.
 func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
 
-// Principal is who sends a request.
+// Principal is the sender of a request.
 type Principal struct {
 	Name        string
-	Issuer      string // URL of the OpenID Connect issuer that vouches for the name; empty: a token file
+	Issuer      string // URL of the OpenID Connect issuer of the token; "" for tokens of a file
 	Namespace   agent.Namespace
 	Scopes      Scopes
-	Rate        float64 // requests per second; 0: no limit
-	Concurrency int     // calls at once; 0: no limit
+	Rate        float64 // requests per second; 0 means no limit
+	Concurrency int     // concurrent calls; 0 means no limit
 }
 
-// Owner returns the name under which sessions, files and audit entries are stored. Names of a token file contain no slash, so
-// that none is the owner of an issuer's token.
+// Owner returns the name under which sessions, files and audit entries are stored. Names in a token file contain no
+// slash, so none of them equals the owner of an issuer's token, which contains a URL.
 func (p Principal) Owner() string {
 	if p.Issuer == "" {
 		return p.Name
@@ -85,32 +87,32 @@ func (p Principal) Owner() string {
 	return p.Issuer + "#" + p.Name
 }
 
-// Visitor returns the principal as it acts in another namespace than its own, under a name that no principal of that one has: it
-// begins with the visitor's own namespace and a slash.
+// Visitor returns the principal as it acts in another namespace. Its name is prefixed with its own namespace and a
+// slash, so no principal of the other namespace has the same name.
 func (p Principal) Visitor() Principal {
 	p.Name, p.Issuer = string(p.Namespace)+"/"+p.Owner(), ""
 	return p
 }
 
-// Local returns the principal of a daemon without tokens, which answers this machine only.
+// Local returns the principal of a daemon without tokens, which accepts requests from this machine only.
 func Local() Principal {
 	return Principal{Name: "local", Namespace: agent.DefaultNamespace, Scopes: All}
 }
 
-// ErrUnknown is returned for a token that nobody has, or that has expired.
+// ErrUnknown means that nobody has the token, or that it has expired.
 var ErrUnknown = errors.New("unknown access token")
 
-// Authenticator finds the principal of a token. It may be used concurrently.
+// Authenticator maps tokens to principals. It is safe for concurrent use.
 type Authenticator interface {
-	// Authenticate returns an error that matches ErrUnknown where the token is nobody's. Another error means that this could
-	// not be found out.
+	// Authenticate returns the token's principal. The error matches ErrUnknown if nobody has the token. Any other error
+	// means that the token could not be checked, or grants nothing here.
 	Authenticate(ctx context.Context, bearer string) (Principal, error)
 }
 
-// Any asks several in turn.
+// Any is an Authenticator that tries several in order.
 type Any []Authenticator
 
-// Authenticate returns what the first one says that knows the token, else the last error.
+// Authenticate returns the first result whose error does not match ErrUnknown, otherwise the last error.
 func (a Any) Authenticate(ctx context.Context, bearer string) (p Principal, err error) {
 	err = ErrUnknown
 	for _, one := range a {

@@ -134,8 +134,7 @@ func TestTokenFileErrors(t *testing.T) {
 	}
 }
 
-// Whatever a file holds: an error shows no word of it that could be a token, and each token that was taken is in bounds and is found
-// again.
+// For any file, no error contains a word that could be a token. Each accepted token is within limits and can be found.
 func FuzzParseTokens(f *testing.F) {
 	f.Add("alice", "ZZ-secret-secret", "namespace=acme scopes=read rate=1/s concurrency=2")
 	f.Add("#", "ZZ-secret-secret", "\nbob ZZ-secret-secret")

@@ -15,24 +15,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// MinToken is the least length of a token: 16 characters of hex are 64 bits.
+// MinToken is the minimum length of a token. 16 hex digits are 64 bits.
 const MinToken = 16
 
-// Token is an access token, known by its digest only.
+// Token is an access token. Only its digest is kept.
 type Token struct {
 	Principal
 	SHA256 [32]byte
 }
 
-// Tokens are the tokens of a file: an Authenticator.
+// Tokens is an Authenticator for the tokens of a file.
 type Tokens struct {
 	list       []Token
 	namespaces map[agent.Namespace]bool
 	seed       maphash.Seed
-	index      map[uint64][]int // in list, by hash of the digest
+	index      map[uint64][]int // indexes into list, by hash of the digest
 }
 
-// NewTokens returns the tokens as an Authenticator. Of two with the same digest the first counts.
+// NewTokens returns an Authenticator for the tokens. If two have the same digest, the first one counts.
 func NewTokens(list ...Token) *Tokens {
 	t := &Tokens{list: list, namespaces: map[agent.Namespace]bool{}, seed: maphash.MakeSeed(),
 		index: make(map[uint64][]int, len(list))}
@@ -44,8 +44,9 @@ func NewTokens(list ...Token) *Tokens {
 	return t
 }
 
-// Authenticate implements Authenticator. What it costs does not depend on the number of tokens. Its time reveals nothing of them: where it looks
-// depends on a seed that nobody knows, and what it finds there is compared in constant time.
+// Authenticate implements Authenticator. Its cost does not depend on the number of tokens. Its timing reveals nothing
+// about them: a secret random seed determines the place of a token in the index, and the digests there are compared in
+// constant time.
 func (t *Tokens) Authenticate(_ context.Context, bearer string) (Principal, error) {
 	digest := sha256.Sum256([]byte(bearer))
 	for _, i := range t.index[maphash.Comparable(t.seed, digest)] {
@@ -56,19 +57,20 @@ func (t *Tokens) Authenticate(_ context.Context, bearer string) (Principal, erro
 	return Principal{}, ErrUnknown
 }
 
-// Names reports whether a token acts in the namespace, which then exists without being made.
+// Names reports whether any token acts in the namespace. Such a namespace exists without being created.
 func (t *Tokens) Names(name agent.Namespace) bool { return t.namespaces[name] }
 
-// NewToken returns the token of a secret.
+// NewToken returns the token with that secret.
 func NewToken(p Principal, secret string) Token { return Token{p, sha256.Sum256([]byte(secret))} }
 
-// ParseTokens reads the token file, one token a line:
+// ParseTokens parses a token file, which has one token per line:
 //
 //	name secret [namespace=acme] [scopes=read,call,operate,admin] [rate=50/s] [concurrency=8]
 //
-// The secret is the token, or sha256: and its digest in hex. What is left out is: the default namespace, all scopes, no limits.
-// Empty lines, lines that begin with # and a byte order mark before the first are ignored. No name has characters that nobody sees: two names would
-// look the same. Errors name the line and quote nothing of it.
+// The secret is the token itself, or sha256: followed by its digest in hex. The defaults are the default namespace, all
+// scopes and no limits. ParseTokens ignores empty lines, lines that begin with # and a byte order mark at the start. It
+// rejects names with invisible characters, because two such names could look the same. Errors contain the line number
+// and quote nothing of the line.
 func ParseTokens(data []byte) (*Tokens, error) {
 	var tokens []Token
 	type owner struct {
@@ -77,7 +79,7 @@ func ParseTokens(data []byte) (*Tokens, error) {
 	}
 	owners, digests := map[owner]bool{}, map[[32]byte]bool{}
 	number := 0
-	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) { // as some editors begin a file
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) { // some editors write one
 		number++
 		fields := strings.Fields(string(line))
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
@@ -132,13 +134,14 @@ func parseToken(fields []string) (t Token, err error) {
 	return t, nil
 }
 
-// The largest limits of a principal.
+// Maximum limits of a principal.
 const (
 	MaxRate        = 1e6 // requests per second
-	MaxConcurrency = 1e6 // calls at once
+	MaxConcurrency = 1e6 // concurrent calls
 )
 
-// ParseRate reads a rate such as 50/s or 0.5/s, in requests per second, above 0 and up to MaxRate. The error says what a rate is, and quotes nothing.
+// ParseRate parses a rate such as 50/s or 0.5/s. The result is in requests per second, above 0 and at most MaxRate. The
+// error describes a valid rate and does not quote the text.
 func ParseRate(text string) (float64, error) {
 	number, per := strings.CutSuffix(text, "/s")
 	rate, err := strconv.ParseFloat(number, 64)
@@ -148,7 +151,7 @@ func ParseRate(text string) (float64, error) {
 	return rate, nil
 }
 
-// set takes one setting of a line. What stands there may be a part of a token with a space in it: errors do not quote it.
+// set applies one setting of a line. The text may be part of a token that contains a space, so errors do not quote it.
 func (p *Principal) set(name, value string) (err error) {
 	switch name {
 	case "namespace":
@@ -173,7 +176,7 @@ func (p *Principal) set(name, value string) (err error) {
 	return nil
 }
 
-// parseScopes reads names with commas between them. None at all is a token that is known and may do nothing.
+// parseScopes parses names separated by commas. An empty list is valid: such a token is known but may do nothing.
 func parseScopes(list string) (all Scopes, err error) {
 	if list == "" {
 		return 0, nil

@@ -1,4 +1,5 @@
-// Package sampled picks the cases of tests whose cases are like each other: all of them in the third tier, a few where testing.Short (docs/tests.md).
+// Package sampled selects the cases that a table test runs if its cases are similar to each other: all of them in the
+// third tier, a few with testing.Short (docs/tests.md).
 package sampled
 
 import (
@@ -8,7 +9,8 @@ import (
 	"testing"
 )
 
-// Of returns the cases to run: each n-th of them, from the first, where testing.Short, else all. It does not change the list.
+// Of returns the cases to run. With testing.Short it returns every nth one, starting with the first; otherwise it
+// returns all. It does not change the list.
 func Of[T any](all []T, n int) []T {
 	if !testing.Short() {
 		return all
@@ -20,7 +22,8 @@ func Of[T any](all []T, n int) []T {
 	return some
 }
 
-// Map visits the cases to run in the order of their names: each n-th of them, from the first, where testing.Short, else all.
+// Map iterates over the cases to run in the order of their names. With testing.Short it yields every nth one, starting
+// with the first; otherwise it yields all.
 func Map[T any](all map[string]T, n int) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		for _, name := range Of(slices.Sorted(maps.Keys(all)), n) {

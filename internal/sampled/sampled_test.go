@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A short run takes each n-th case, a long one all.
+// A short run takes every nth case, a full run all of them.
 func TestSamples(t *testing.T) {
 	list, named := []int{1, 2, 3, 4, 5}, map[string]int{"a": 1, "b": 2, "c": 3, "d": 4}
 	want, wantNamed := list, named

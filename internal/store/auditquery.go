@@ -8,33 +8,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// AuditQuery selects audit entries.
+// AuditQuery selects audit entries, newest first.
 type AuditQuery struct {
-	// older ones than this entry: what AuditCursor returned of it, or its id alone, which is searched for; "" for the newest
+	// Before selects entries older than this one. It is a value of AuditCursor, or the entry's id alone, which has to
+	// be searched for. "" means the newest.
 	Before string
 	Limit  int
-	Scan   *Scan // bounds the entries that are looked at; nil for no bound
+	Scan   *Scan // limits the entries that are looked at; nil means no limit
 
-	Principal string   // equal to; "" for any
-	Actions   []string // one of them; none for any
+	Principal string   // exact match; "" matches any
+	Actions   []string // any of these; empty matches any
 	Undos     bool     // only operations that undid another one
 }
 
-// Match reports whether the query selects the entry, its place aside.
+// Match reports whether the query selects the entry. It ignores Before, Limit and Scan.
 func (q *AuditQuery) Match(e *agent.AuditEntry) bool {
 	return (q.Principal == "" || q.Principal == e.Actor) && (len(q.Actions) == 0 ||
 		slices.Contains(q.Actions, e.Action)) && (!q.Undos || e.Undoes != "")
 }
 
-// AuditCursor names the entry and its place in the chain.
+// AuditCursor returns a cursor for the entry: its id and, if it is linked into the chain, its number.
 func AuditCursor(e *agent.AuditEntry) string {
 	if e.Seq == 0 {
-		return e.ID // of an earlier version
+		return e.ID // written by a version without a chain
 	}
 	return e.ID + "-" + strconv.FormatInt(e.Seq, 10)
 }
 
-// Place is where the page begins: behind the entry with that number, or, where that is 0, behind the one of that id.
+// Place returns where the page begins: after the entry numbered seq or, if seq is 0, after the entry with that id.
 func (q *AuditQuery) Place() (id string, seq int64) {
 	if i := strings.LastIndexByte(q.Before, '-'); i >= 0 {
 		if seq, err := strconv.ParseInt(q.Before[i+1:], 10, 64); err == nil && seq > 0 {
@@ -44,14 +45,14 @@ func (q *AuditQuery) Place() (id string, seq int64) {
 	return q.Before, 0
 }
 
-// AuditPage collects what a query selects from entries that come newest first.
+// AuditPage collects the entries that a query selects. The entries come newest first.
 type AuditPage struct {
 	Entries []agent.AuditEntry
 
 	q    AuditQuery
-	id   string // of the entry before the page, until it was found
+	id   string // of the entry before the page; "" once it was found
 	seq  int64
-	last func() string // the cursor of the entry that was looked at last
+	last func() string // returns the cursor of the last entry that was looked at
 }
 
 // NewAuditPage returns an empty page.
@@ -61,7 +62,8 @@ func NewAuditPage(q AuditQuery) *AuditPage {
 	return p
 }
 
-// Seeks returns the id of the entry that the page begins behind while that was not found; "" when it was, or when its number is known.
+// Seeks returns the id of the entry before the page, as long as it has not been found. It returns "" once it was found
+// or if its number is known.
 func (p *AuditPage) Seeks() string {
 	if p.seq > 0 {
 		return ""
@@ -69,7 +71,7 @@ func (p *AuditPage) Seeks() string {
 	return p.id
 }
 
-// Add looks at the next entry. It reports whether the page has ended.
+// Add looks at the next entry and reports whether the page has ended.
 func (p *AuditPage) Add(e *agent.AuditEntry) (ended bool) {
 	switch {
 	case p.seq > 0 && e.Seq >= p.seq:
@@ -89,7 +91,8 @@ func (p *AuditPage) Add(e *agent.AuditEntry) (ended bool) {
 	return len(p.Entries) >= p.q.Limit
 }
 
-// Pass counts an entry that is behind the page's beginning, whether the query selects it or not. It reports whether the page has ended before it.
+// Pass counts an entry past the start of the page against the query's Scan, whether the query selects it or not. It
+// reports whether the page ends before this entry. cursor returns the entry's cursor.
 func (p *AuditPage) Pass(cursor func() string) (ended bool) {
 	if p.q.Scan != nil {
 		last := ""

@@ -7,24 +7,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// What a Cap bounds.
+// Scopes of a Cap.
 const (
 	ScopeNamespace = "namespace"
-	ScopeMethod    = "method" // of the namespace
-	ScopeOwner     = "owner"  // of the namespace
+	ScopeMethod    = "method" // one method of the namespace
+	ScopeOwner     = "owner"  // one owner in the namespace
 	ScopeDaemon    = "daemon" // all namespaces
 )
 
-// Cap is how many tokens may be used from the first to the last day, both included.
+// Cap limits the tokens that may be used from day First to day Last, inclusive.
 type Cap struct {
 	Scope        string
-	Role, Method string // of ScopeMethod
-	Owner        string // of ScopeOwner
+	Role, Method string // for ScopeMethod
+	Owner        string // for ScopeOwner
 	First, Last  agent.Day
 	Limit        int64
 }
 
-// Holds reports whether what was used on a day for somebody counts.
+// Holds reports whether tokens used on that day, for that method and owner, count against the cap. It does not compare
+// namespaces.
 func (c *Cap) Holds(day agent.Day, role, method, owner string) bool {
 	if day < c.First || day > c.Last {
 		return false
@@ -38,16 +39,16 @@ func (c *Cap) Holds(day agent.Day, role, method, owner string) bool {
 	return true
 }
 
-// Use is how many tokens were used, and how many requests that may be under way have reserved beside them.
+// Use is the number of tokens used, and of tokens reserved by requests that may be in flight.
 type Use struct{ Used, Reserved int64 }
 
-// Add adds another one.
+// Add adds v to u.
 func (u *Use) Add(v Use) {
 	u.Used += v.Used
 	u.Reserved += v.Reserved
 }
 
-// A CapError says which cap has no room for a reservation: the one at that index. Nothing was kept.
+// A CapError reports that the cap at Index has no room for a reservation. Nothing was reserved.
 type CapError struct {
 	Index int
 	Use   Use
@@ -58,17 +59,17 @@ func (e *CapError) Error() string {
 		e.Use.Reserved)
 }
 
-// Caps keeps caps among all who use the store: they never pass one together.
+// Caps enforces caps across all users of the store: together they never exceed one.
 type Caps interface {
-	// ReserveWithin is Reserve if each cap has room for s, beside what all have used and reserved. Otherwise nothing is kept, and the error is a
-	// *CapError. A store may have the replica keep some of a cap in advance: that is the others' again when they lack it, or when the replica
-	// leaves or its time is over.
+	// ReserveWithin reserves s as Reserve does, if each cap has room for it on top of what everybody has used and
+	// reserved. Otherwise it reserves nothing and returns a *CapError. A store may assign part of a cap to the replica
+	// in advance. That part returns to the others when they need it, when the replica leaves, or when its time is over.
 	ReserveWithin(ctx context.Context, s agent.Spend, replica string, caps []Cap) error
-	// UseOf returns what all have used and reserved of each of the caps.
+	// UseOf returns how much everybody together has used and reserved of each cap.
 	UseOf(ctx context.Context, caps []Cap) ([]Use, error)
 }
 
-// Use returns what the ledger holds of a cap.
+// Use returns the ledger's use of a cap.
 func (l *Ledger) Use(c *Cap) (u Use) {
 	for k, r := range l.rows {
 		if c.Holds(k.day, k.role, k.method, k.owner) {
@@ -85,7 +86,7 @@ func (l *Ledger) Use(c *Cap) (u Use) {
 	return u
 }
 
-// RoomFor returns a *CapError for the first cap that has no room for so many tokens, of which uses are used.
+// RoomFor returns a *CapError for the first cap without room for that many more tokens. uses[i] is the use of caps[i].
 func RoomFor(tokens int64, caps []Cap, uses []Use) error {
 	for i, u := range uses {
 		if u.Used+u.Reserved+tokens > caps[i].Limit {

@@ -6,25 +6,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Connections holds the connections. There are few: all of them are read at once.
+// Connections stores connections. There are at most MaxConnections, so they are always read all at once.
 type Connections interface {
-	// ListConnections returns all connections by name.
+	// ListConnections returns all connections, sorted by name.
 	ListConnections(ctx context.Context) ([]agent.Connection, error)
-	// PutConnection makes the connection or replaces it, together with its audit entry. ErrConflict when the revision is not the stored
-	// one (0: the connection must be new); ErrTooMany when there are MaxConnections.
+	// PutConnection creates or replaces the connection, together with its audit entry. ErrConflict if the stored one
+	// has another revision; 0 means that the connection must be new. ErrTooMany if there are MaxConnections already.
 	PutConnection(ctx context.Context, c agent.Connection, revision int64, audit *agent.AuditEntry) (agent.Connection,
 		error)
-	// DeleteConnection deletes it together with its secret. ErrNotFound; ErrConflict as PutConnection.
+	// DeleteConnection deletes the connection together with its secret. ErrNotFound; ErrConflict as in PutConnection.
 	DeleteConnection(ctx context.Context, name string, revision int64, audit *agent.AuditEntry) error
 }
 
-// SecretsKeyFile is the file of a data directory that may hold the identity which sealed secrets are opened with. It is the daemon's:
-// no store reads, writes or exports it.
+// SecretsKeyFile is the name of the file in a data directory that may hold the identity for opening sealed secrets. It
+// belongs to the daemon: no store reads, writes or exports it.
 const SecretsKeyFile = "secrets.key"
 
-// DerivedDir is the directory of a data directory whose content the daemon makes anew where it is missing. No store reads, writes or exports
-// it, and no archive holds anything of it that an import would take.
+// DerivedDir is the directory in a data directory that the daemon can rebuild at any time. No store reads, writes or
+// exports it, and an import ignores it.
 const DerivedDir = "native"
 
-// MaxConnections is how many connections a namespace holds at most.
+// MaxConnections is the maximum number of connections in a namespace.
 const MaxConnections = 256

@@ -7,17 +7,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Contents keeps results by reference, the least recently used go first. The zero value is empty. It is not safe
-// for concurrent use.
+// Contents keeps results by reference and evicts the least recently used ones first. The zero value is empty. It is not
+// safe for concurrent use.
 type Contents struct {
 	Entries []Kept // least recently used first
-	bytes   int
+	bytes   int    // of all values
 }
 
-// Kept is one result.
+// Kept is a stored result.
 type Kept struct {
 	Content
-	Sessions []string `json:"sessions"` // those that stored it
+	Sessions []string `json:"sessions"` // the sessions that stored it
 }
 
 func (c *Contents) find(ref string) int {
@@ -35,7 +35,8 @@ func (c *Contents) Get(ref string) (json.RawMessage, bool) {
 	return e.Value, true
 }
 
-// Put keeps a result and drops the least recently used ones that the limits leave no room for. The value must not change any more.
+// Put stores a result and evicts the least recently used ones that exceed the limits. The value must not change
+// afterwards.
 func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
 	e := Kept{Content: v}
 	if i := c.find(v.Ref); i >= 0 {
@@ -53,7 +54,7 @@ func (c *Contents) Put(v Content, session string, limit agent.RetentionPolicy) {
 	}
 }
 
-// Restore puts back an entry as the most recently used one, as it was kept before.
+// Restore adds an entry that was kept before as the most recently used one. It does not apply limits.
 func (c *Contents) Restore(e Kept) {
 	c.Entries = append(c.Entries, e)
 	c.bytes += len(e.Value)
@@ -64,7 +65,7 @@ func (c *Contents) drop(i int) {
 	c.Entries = slices.Delete(c.Entries, i, i+1)
 }
 
-// Forget takes away what only that session stored.
+// Forget drops the results that only this session stored.
 func (c *Contents) Forget(session string) {
 	for i := len(c.Entries) - 1; i >= 0; i-- {
 		e := &c.Entries[i]

@@ -53,7 +53,7 @@ func TestContents(t *testing.T) {
 	if _, ok := c.Get("b"); !ok || refs(&c) != "a(s1,s2) b(s2)" {
 		t.Errorf("read: got %v, %s", ok, refs(&c))
 	}
-	put(&c, "c", "s1", limit) // the bytes of a, that was stored twice, count once
+	put(&c, "c", "s1", limit) // the bytes of a, which was stored twice, count once
 	if got := refs(&c); got != "a(s1,s2) b(s2) c(s1)" {
 		t.Errorf("up to the last byte: got %s", got)
 	}

@@ -8,25 +8,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Bounds of Evidence.
+// Limits of Evidence.
 const (
-	// calls kept, of all methods; beyond it the methods that went longest without a call lose theirs
+	// MaxEvidence is the maximum number of calls kept for all methods together. Beyond it, the methods that went
+	// longest without a call lose their evidence.
 	MaxEvidence = 100_000
 	maxTrees    = 16 << 10 // roots in each of young and old
 )
 
-// Evidence aggregates the outcomes of calls by method as they are added, so that its cost does not grow with the log. It is not
-// safe for concurrent use; the values that it returns are.
+// Evidence aggregates the outcomes of calls by method, so its size does not grow with the log. It is not safe for
+// concurrent use; the values that it returns are.
 type Evidence struct {
 	methods map[Target]*agent.MethodEvidence
 	size    int // calls kept
 
-	// The methods that were called below a client's call, by the id of that root. Roots are forgotten by age: when young is
-	// full, it replaces old.
+	// young and old hold the methods called in the tree of a client's call, by the call id of that root. Roots are
+	// forgotten by age: a full young replaces old.
 	young, old map[string][]Target
 }
 
-// NewEvidence returns evidence that begins with the stored one.
+// NewEvidence returns evidence that starts with the stored one.
 func NewEvidence(stored []agent.MethodEvidence) *Evidence {
 	v := &Evidence{methods: make(map[Target]*agent.MethodEvidence, len(stored)), young: map[string][]Target{}}
 	for i := range stored {
@@ -46,7 +47,8 @@ func NewEvidence(stored []agent.MethodEvidence) *Evidence {
 
 func weight(m *agent.MethodEvidence) int { return len(m.Notes) + len(m.Plain) }
 
-// Add adds a call that ended. It must be newer than those added before. Entries that say nothing about a program are ignored.
+// Add adds a finished call. It must be newer than those added before. Entries that do not count as evidence are
+// ignored.
 func (v *Evidence) Add(e *agent.LogEntry) {
 	if !e.IsEvidence() {
 		return
@@ -65,7 +67,7 @@ func (v *Evidence) Add(e *agent.LogEntry) {
 	}
 }
 
-// Judge notes that a person has given a verdict on a call of the method.
+// Judge records that a person has given a verdict on a call of the method.
 func (v *Evidence) Judge(role, method string) { v.of(Target{Role: role, Method: method}).Judged = true }
 
 func (v *Evidence) of(t Target) *agent.MethodEvidence {
@@ -77,7 +79,7 @@ func (v *Evidence) of(t Target) *agent.MethodEvidence {
 	return m
 }
 
-// remember notes that the method was called below the root, so that correct finds it.
+// remember records that the method was called below the root, so that correct can find it.
 func (v *Evidence) remember(root string, t Target) {
 	if root == "" || slices.Contains(v.young[root], t) {
 		return
@@ -88,7 +90,7 @@ func (v *Evidence) remember(root string, t Target) {
 	v.young[root] = append(v.young[root], t)
 }
 
-// correct links the calls of a tree with the call that asked the question of its root again; t is the root's method.
+// correct links the calls in the tree of root with the call by, in which the user asked again. t is the method of root.
 func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 	for _, methods := range [][]Target{{t}, v.young[root], v.old[root]} {
 		for _, t := range methods {
@@ -101,7 +103,8 @@ func (v *Evidence) correct(root string, t Target, by *agent.LogEntry) {
 	}
 }
 
-// thin drops the methods that went longest without a call until a tenth of MaxEvidence is free.
+// thin drops the methods that went longest without a call until a tenth of MaxEvidence is free. Freeing a tenth at once
+// keeps Add from sorting all methods each time.
 func (v *Evidence) thin() {
 	all := slices.SortedFunc(maps.Keys(v.methods), func(a, b Target) int {
 		return cmp.Compare(v.methods[a].Last,
@@ -116,7 +119,7 @@ func (v *Evidence) thin() {
 	}
 }
 
-// Of returns the evidence of one method, empty if there is none.
+// Of returns the evidence of one method. It is empty if there is none.
 func (v *Evidence) Of(role, method string) agent.MethodEvidence {
 	if m := v.methods[Target{Role: role, Method: method}]; m != nil {
 		return *m
@@ -134,6 +137,7 @@ func (v *Evidence) All() []agent.MethodEvidence {
 	return v.list(func(*agent.MethodEvidence) bool { return true })
 }
 
+// list returns the methods that is selects, sorted by role and method.
 func (v *Evidence) list(is func(*agent.MethodEvidence) bool) []agent.MethodEvidence {
 	out := []agent.MethodEvidence{}
 	for _, m := range v.methods {

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// BenchmarkEvidenceAdd is what the evidence costs a commit, under the store's lock.
+// BenchmarkEvidenceAdd measures what the evidence adds to a commit, under the store's lock.
 func BenchmarkEvidenceAdd(b *testing.B) {
 	for _, weak := range []bool{false, true} {
 		b.Run(fmt.Sprint("weak=", weak), func(b *testing.B) {

@@ -14,8 +14,8 @@ func evidenceEntry(i int, role string) *agent.LogEntry {
 		ProgramSource: agent.SourcePersisted}
 }
 
-// Evidence is bounded, by method and in all. The evidence of a method does not depend on the number of later calls of other
-// methods.
+// Evidence is bounded, by method and in all. The evidence of a method does not depend on the number of later calls of
+// other methods.
 func TestEvidenceIsBounded(t *testing.T) {
 	t.Parallel()
 	v := NewEvidence(nil)
@@ -59,8 +59,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-// A call that asks a root again corrects all calls of its tree, plain ones included, also after the evidence was stored and read
-// again. Lists that were returned before do not change.
+// A call that asks a root again corrects all calls of its tree, plain ones included, also after the evidence was stored
+// and read again. Lists that were returned before do not change.
 func TestEvidenceOfTrees(t *testing.T) {
 	t.Parallel()
 	v := NewEvidence(nil)

@@ -16,52 +16,53 @@ const (
 	ChangedTool       = "tool"
 	ChangedPolicy     = "policy"
 	ChangedConnection = "connection"
-	ChangedCall       = "call"      // it was committed
-	ChangedCandidate  = "candidate" // one was put
-	ChangedNamespace  = "namespace" // it was erased, or imported: nothing that was known of it holds
+	ChangedCall       = "call"      // a call was committed
+	ChangedCandidate  = "candidate" // a candidate was put
+	ChangedNamespace  = "namespace" // a namespace was erased or imported: nothing known about it is valid any more
 
-	// ChangedUnseen stands for changes of any kind and namespace that the feed does not have any more, as the watcher's process was stopped for
-	// too long: whoever keeps something of the store reads it anew.
+	// ChangedUnseen stands for changes of any kind and namespace that the feed no longer has, because the watcher's
+	// process was stopped for too long. A watcher that caches data of the store must read it again.
 	ChangedUnseen = "unseen"
 )
 
-// Cursor is a place in the change feed. It is opaque. "" stands for now.
+// Cursor is a position in the change feed. It is opaque. "" stands for now.
 type Cursor string
 
-// ImportedNamespace is the Name of a ChangedNamespace where the namespace was imported.
+// ImportedNamespace is the Name of a ChangedNamespace for an imported namespace. An erased one has "".
 const ImportedNamespace = "imported"
 
 // Change is one entry of the change feed.
 type Change struct {
-	Cursor       Cursor // Watch goes on behind this change from here
+	Cursor       Cursor // position of this change: Watch continues after it
 	Namespace    agent.Namespace
 	Kind         string
 	Role, Method string // of an artifact or a tool
-	Name         string // of a connection; the key of a candidate; ImportedNamespace
+	Name         string // a connection's name, a candidate's key, or ImportedNamespace
 	Revision     int64
-	// an artifact: by ChangeArtifact with an entry of the audit trail, not by a call, and ArtifactChange.Renews
+	// Operated marks an artifact changed by ChangeArtifact with an audit entry, if ArtifactChange.Renews reports true.
 	Operated bool `json:",omitempty"`
 
 	CallID, SessionID string // of a call
-	// of a call; nil where the feed keeps only its id: see Calls.Call. It must not be changed
+	// Log is the entry of a call and must not be changed. It is nil if the feed only has the id; see Calls.Call.
 	Log *agent.LogEntry
 }
 
-// feedKept is how many changes a Feed keeps for watchers that come back.
+// feedKept is the number of changes that a Feed keeps for watchers that come back.
 const feedKept = 1024
 
-// Feed is the change feed of a store that lives in one process. It keeps changes once somebody has watched: until then nobody has a cursor.
-// The caller guards it.
+// Feed is the change feed of a store within one process. It starts to keep changes with the first Watch, because nobody
+// can have a cursor before. The caller guards it with a lock.
 type Feed struct {
-	name     string // of this feed: cursors of others are gone
+	name     string // random: cursors of other feeds, such as those before a restart, are rejected
 	watchers map[int]func(Change)
 	next     int
-	last     uint64   // the number of the last change
-	kept     []Change // the newest, number n at n%feedKept; nil until somebody watches
-	first    uint64   // the number of the oldest kept one
+	last     uint64   // number of the last change
+	kept     []Change // ring buffer: change n is at n%feedKept; nil until the first Watch
+	first    uint64   // number of the oldest kept change
 }
 
-// Watch is as in Store. It takes mu, by which the caller guards the feed.
+// Watch implements Store.Watch. It locks mu, the lock with which the caller guards the feed. While it holds mu, it
+// calls changed for the kept changes.
 func (f *Feed) Watch(mu sync.Locker, from Cursor, changed func(Change)) (stop func(), err error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -88,7 +89,7 @@ func (f *Feed) Watch(mu sync.Locker, from Cursor, changed func(Change)) (stop fu
 	}, nil
 }
 
-// number returns that of the change at the cursor.
+// number returns the number of the change at the cursor. ErrGone.
 func (f *Feed) number(at Cursor) (uint64, error) {
 	name, digits, _ := strings.Cut(string(at), ".")
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -98,7 +99,7 @@ func (f *Feed) number(at Cursor) (uint64, error) {
 	return n, nil
 }
 
-// Send gives a change to the watchers, and keeps it.
+// Send delivers a change to the watchers and keeps it. The kept copy lacks Log.
 func (f *Feed) Send(c Change) {
 	if f.kept == nil {
 		return
@@ -108,12 +109,12 @@ func (f *Feed) Send(c Change) {
 	for _, changed := range f.watchers {
 		changed(c)
 	}
-	c.Log = nil // it may be large
+	c.Log = nil // kept entries would pin large values in memory
 	f.kept[f.last%feedKept] = c
 	if f.last-f.first >= feedKept {
 		f.first = f.last - feedKept + 1
 	}
 }
 
-// Watched reports whether anybody would see a change, now or later.
+// Watched reports whether anybody sees changes, now or later through a cursor.
 func (f *Feed) Watched() bool { return f.kept != nil }

@@ -7,44 +7,49 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Files holds files: bytes of any length, which are written and read as streams, and what is known of each. A file is whole or it is not
-// there; what was being written when the process ended is gone.
+// Files stores files: streams of bytes of any length, and metadata about each. A file exists completely or not at all.
+// A draft that was being written when the process ended is gone.
 type Files interface {
-	// NewDraft begins the bytes of a file. ErrFull, ErrReadOnly.
+	// NewDraft begins a file's bytes. ErrFull, ErrReadOnly.
 	NewDraft() (Draft, error)
-	// AddFile makes the draft a file. When it fails the draft is discarded. ErrNotFound when it names a session that is not there.
+	// AddFile makes the draft a file. If it fails, the draft is discarded. ErrNotFound if the file names a session that
+	// does not exist.
 	AddFile(ctx context.Context, f NewFile) error
-	// File returns what is known of a file. ErrNotFound when there is none, or its time is over.
+	// File returns a file's metadata. ErrNotFound if there is none or it has expired.
 	File(ctx context.Context, id string) (agent.File, error)
-	// OpenFile opens its bytes, which nobody has compared with their digest. They can be read to the end even when the file is deleted meanwhile. ErrNotFound, ErrDamaged.
+	// OpenFile opens a file's bytes. They are not verified against the digest. The reader stays valid if the file is
+	// deleted meanwhile. The caller closes it. ErrNotFound, ErrDamaged.
 	OpenFile(ctx context.Context, id string) (FileReader, error)
-	// ListFiles returns an owner's files, but internal ones, by id, which is by age, newest first, after the id after ("" for the start).
+	// ListFiles returns at most limit of the owner's files by id, newest first, starting after the id after; "" means
+	// the start. Internal files are left out.
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
-	// FileBytes sums the bytes of the files of a session or, where session is "", of those of the owner that belong to none; and of all files. Internal ones count only for all.
+	// FileBytes returns two sums of file sizes. own covers the files of the session or, if session is "", the owner's
+	// files that belong to no session; it leaves out internal files. all covers every file of every namespace.
 	FileBytes(ctx context.Context, owner, session string) (own, all int64, err error)
-	// DeleteFile erases the file, and adds the entry to the audit trail, nil for none. ErrNotFound.
+	// DeleteFile erases the file and adds the audit entry, if it is not nil. ErrNotFound.
 	DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error
 }
 
-// NewFile is a draft with what is known of it. The bytes are the draft's from the start to where it was written.
+// NewFile is a file's metadata with the draft that has its bytes. The file is everything written to the draft.
 type NewFile struct {
 	agent.File
 	Draft Draft
 }
 
-// A Draft is the bytes of a file that is being written. It belongs to one goroutine at a time. What was written can be read until it is a file, or discarded.
+// A Draft holds the bytes of a file that is being written. Only one goroutine at a time may use it. Written bytes can
+// be read until the draft becomes a file or is discarded.
 type Draft interface {
 	io.Writer
 	io.ReaderAt
-	// Discard removes what was written, unless it has become a file. It may be called more than once.
+	// Discard removes the written bytes, unless the draft has become a file. It may be called more than once.
 	Discard()
 }
 
-// FileReader reads a file's bytes, from any place, concurrently.
+// FileReader reads a file's bytes at any offset. ReadAt may be called concurrently.
 type FileReader interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// Versioned is a FileReader that notices changes: as long as its version is the same, so are the bytes. "" for one that does not.
+// Versioned is implemented by a FileReader that notices changes. Equal versions mean equal bytes; "" means unknown.
 type Versioned interface{ Version() string }

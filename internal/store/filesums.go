@@ -2,13 +2,14 @@ package store
 
 import "github.com/recurgentd/recurgentd/internal/agent"
 
-// FileSums counts the bytes of files, so that nobody need sum them up. The zero value counts none. It is not safe for concurrent use.
+// FileSums keeps running sums of file sizes, so no query has to add them up. The zero value is empty. It is not safe
+// for concurrent use.
 type FileSums struct {
-	All  int64 // internal ones too: what a disk has
+	All  int64 // including internal files
 	held map[holder]int64
 }
 
-// holder is who a file that is not internal counts for: its session or, where it belongs to none, its owner.
+// holder is what a file counts for: its session or, without one, its owner. Internal files have no holder.
 type holder struct{ session, owner string }
 
 func holderOf(session, owner string) holder {
@@ -21,7 +22,7 @@ func holderOf(session, owner string) holder {
 // Add counts a file that was added.
 func (s *FileSums) Add(f *agent.File) { s.count(f, f.Bytes) }
 
-// Remove counts a file that went.
+// Remove subtracts a file that was removed.
 func (s *FileSums) Remove(f *agent.File) { s.count(f, -f.Bytes) }
 
 func (s *FileSums) count(f *agent.File, bytes int64) {
@@ -38,5 +39,5 @@ func (s *FileSums) count(f *agent.File, bytes int64) {
 	}
 }
 
-// Of returns the bytes of a session's files or, where session is "", of the owner's that belong to none.
+// Of returns the size of a session's files or, if session is "", of the owner's files that belong to no session.
 func (s *FileSums) Of(owner, session string) int64 { return s.held[holderOf(session, owner)] }

@@ -8,30 +8,32 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A Follower notes which tools and artifacts of one namespace change, for a view in memory that reads them when it is asked. It watches the
-// store from its first use to Close. All its methods may be called concurrently.
+// A Follower records which tools and artifacts of one namespace change, for an in-memory view that reads them when it
+// is asked. It watches the store from its first use until Close. Its methods may be called concurrently.
 type Follower struct {
 	store     Store
 	namespace agent.Namespace
 	hint      func()
 
-	// The store has locks of its own while it calls note, and takes them to begin and to end watching. So mu, which note takes, is not
-	// held meanwhile.
+	// watching guards stop. It is separate from mu because of lock order: the store calls note, which locks mu, while
+	// it holds its own locks, and takes those locks to start and stop watching. So mu must not be held during Watch and
+	// stop.
 	watching sync.Mutex
 	stop     func() // ends watching; nil before the first use and after Close; guarded by watching
 
 	mu      sync.Mutex
-	changed map[Target]bool // without a method: the role's registry entry; guarded by mu
-	all     bool            // everything has to be read; guarded by mu
+	changed map[Target]bool // an empty method stands for the role's registry entry; guarded by mu
+	all     bool            // everything must be read again; guarded by mu
 }
 
-// NewFollower returns a follower for which everything has changed. hint (nil: nobody waits for it) is called after each change of a tool, an artifact
-// or the policy, and where changes went unseen. It must be quick, and must not use the store: the store calls it amid its own work.
+// NewFollower returns a follower that first reports everything as changed. hint, unless nil, is called after each
+// change of a tool, an artifact or the policy, and after missed changes. It must be quick and must not use the store,
+// because the store calls it while holding locks.
 func NewFollower(s Store, namespace agent.Namespace, hint func()) *Follower {
 	return &Follower{store: s, namespace: namespace, hint: hint, changed: map[Target]bool{}, all: true}
 }
 
-// Follow begins to watch the store, unless the follower does.
+// Follow starts watching the store, unless the follower already does.
 func (f *Follower) Follow() (err error) {
 	f.watching.Lock()
 	defer f.watching.Unlock()
@@ -43,7 +45,8 @@ func (f *Follower) Follow() (err error) {
 	return nil
 }
 
-// Take returns what has to be read anew, and forgets it: what changed, or all. It has every change that was acknowledged before.
+// Take returns what must be read again, either the changed targets or everything, and resets it. It includes every
+// change acknowledged before the call.
 func (f *Follower) Take() (changed map[Target]bool, all bool, err error) {
 	if err := f.Follow(); err != nil {
 		return nil, false, err
@@ -55,7 +58,7 @@ func (f *Follower) Take() (changed map[Target]bool, all bool, err error) {
 	return changed, all, nil
 }
 
-// GiveBack notes again what was taken and could not be read.
+// GiveBack records again what was taken but could not be read.
 func (f *Follower) GiveBack(changed map[Target]bool, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +66,7 @@ func (f *Follower) GiveBack(changed map[Target]bool, all bool) {
 	f.all = f.all || all
 }
 
-// Close ends watching. For whoever takes afterwards everything has changed.
+// Close stops watching. A later Take starts again and reports everything as changed.
 func (f *Follower) Close() {
 	f.watching.Lock()
 	defer f.watching.Unlock()
@@ -75,7 +78,7 @@ func (f *Follower) Close() {
 	f.GiveBack(nil, true)
 }
 
-// note is called by the store for every change in it.
+// note receives every change from the store.
 func (f *Follower) note(x Change) {
 	if x.Kind != ChangedUnseen && x.Namespace != f.namespace {
 		return

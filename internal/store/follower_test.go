@@ -10,13 +10,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// watched is a store of which only Watch is used. It reports as a store does: with a lock held, which the end of watching takes too.
+// watched is a store with Watch only. Like a real store, it calls changed with a lock held, and the end of watching
+// takes the same lock.
 type watched struct {
 	Store
 	mu      sync.Mutex
 	changed func(Change)
 	fails   error
-	before  func() // is called when watching is to end
+	before  func() // called before watching ends
 }
 
 func (w *watched) Watch(_ Cursor, changed func(Change)) (stop func(), err error) {
@@ -44,7 +45,7 @@ func (w *watched) send(c Change) {
 	}
 }
 
-// want takes what is new and compares it: roles, "all", or nothing.
+// want takes the changes and compares them: roles, "all", or nothing.
 func want(t *testing.T, f *Follower, names ...string) {
 	t.Helper()
 	changed, all, err := f.Take()
@@ -63,7 +64,8 @@ func want(t *testing.T, f *Follower, names ...string) {
 	}
 }
 
-// A follower has what changed in its namespace since it was asked last, and everything at first, after changes that nobody saw, and after its end.
+// A follower returns what changed in its namespace since it was last asked. It returns everything at first, after
+// unseen changes, and after Close.
 func TestFollower(t *testing.T) {
 	t.Parallel()
 	hints := 0
@@ -101,7 +103,7 @@ func TestFollower(t *testing.T) {
 	want(t, f, "seen")
 }
 
-// A change that comes while watching ends holds up neither.
+// A change and the end of watching do not deadlock.
 func TestFollowerEndsAmidChanges(t *testing.T) {
 	t.Parallel()
 	w := &watched{}

@@ -11,20 +11,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// memberLease is a Lease of Members.
+// memberLease is the Lease that Members gives out. It is in Members.leases until it ends.
 type memberLease struct {
 	m      *Members
 	key    spaceKey
 	holder string
 	ttl    time.Duration
 
-	until time.Time     // guarded by Members.mu, as below
-	timer *time.Timer   // renews it
-	lost  chan struct{} // closed when it was lost
-	over  chan struct{} // closed when it ended, in whatever way
+	until time.Time     // guarded by Members.mu
+	timer *time.Timer   // renews the lease
+	lost  chan struct{} // closed if the lease is lost
+	over  chan struct{} // closed when the lease ends, for any reason
 }
 
-// Lease is as in Leases.
+// Lease implements Leases.
 func (m *Members) Lease(ctx context.Context, ns agent.Namespace, key string, o LeaseOptions) (Lease, error) {
 	if o.TTL <= 0 {
 		return nil, errors.New("a lease needs a TTL above 0")
@@ -51,7 +51,8 @@ func (m *Members) Lease(ctx context.Context, ns agent.Namespace, key string, o L
 	}
 }
 
-// take takes the lease, or returns what is closed when it is free, and the time until then at most.
+// take takes the lease. If somebody holds it, l is nil, held is closed when the lease ends, and left is the time until
+// it expires. Leases expire only when somebody asks for them.
 func (m *Members) take(k spaceKey,
 	o LeaseOptions) (l *memberLease, held <-chan struct{}, left time.Duration, err error) {
 	m.mu.Lock()
@@ -88,23 +89,23 @@ func (l *memberLease) renew() {
 	l.timer.Reset(l.ttl / 3)
 }
 
-// lose ends it against its holder's will. The caller holds Members.mu.
+// lose ends the lease against its holder's will. The caller holds Members.mu.
 func (l *memberLease) lose() {
 	close(l.lost)
 	l.end()
 }
 
-// end makes room for another. The caller holds Members.mu.
+// end makes room for another holder. The caller holds Members.mu.
 func (l *memberLease) end() {
 	l.timer.Stop()
 	delete(l.m.leases, l.key)
 	close(l.over)
 }
 
-// Lost is part of Lease.
+// Lost implements Lease.
 func (l *memberLease) Lost() <-chan struct{} { return l.lost }
 
-// Release is part of Lease.
+// Release implements Lease.
 func (l *memberLease) Release() {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
@@ -113,19 +114,19 @@ func (l *memberLease) Release() {
 	}
 }
 
-// keptCandidate is a candidate of Members.
+// keptCandidate is a candidate kept by Members.
 type keptCandidate struct {
 	text  []byte
 	until time.Time
 }
 
-// Bounds of the candidates of Members; beyond them those that end first go.
+// Limits on the candidates of Members. Beyond them, the candidates that expire first are dropped.
 const (
 	maxCandidates     = 1024
 	maxCandidateBytes = 32 << 20
 )
 
-// PutCandidate is as in Leases.
+// PutCandidate implements Leases.
 func (m *Members) PutCandidate(ns agent.Namespace, key string, c []byte, life time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +153,7 @@ func (m *Members) tooMany() bool {
 	return len(m.candidates) > maxCandidates || size > maxCandidateBytes
 }
 
-// Candidate is as in Leases.
+// Candidate implements Leases.
 func (m *Members) Candidate(ns agent.Namespace, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Members keeps the replicas of a store that lives in one process, with their sessions, leases and candidates. They are kept in memory: all
-// who could have any end with the process. It is safe for concurrent use, and calls nobody while it holds its lock.
+// Members keeps the replicas of a store within one process, with their sessions, leases and candidates. It keeps them
+// in memory only, because everybody who could hold them ends with the process. It is safe for concurrent use and makes
+// no callbacks while it holds its lock.
 type Members struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	replicas   map[string]Replica // guarded by mu, as all below
+	replicas   map[string]Replica // guarded by mu, as is everything below
 	owned      map[spaceKey]Ownership
 	epoch      int64
 	leases     map[spaceKey]*memberLease
@@ -23,20 +24,21 @@ type Members struct {
 	closed     bool
 }
 
-// spaceKey is a key, or a session, of a namespace.
+// spaceKey is a lease key or a session id in a namespace.
 type spaceKey struct {
 	namespace agent.Namespace
 	key       string
 }
 
-// NewMembers returns the members of a store that was just opened.
+// NewMembers returns the members of a store that was just opened. now is the clock.
 func NewMembers(now func() time.Time) *Members {
 	return &Members{now: now, replicas: map[string]Replica{}, owned: map[spaceKey]Ownership{},
-		leases:     map[spaceKey]*memberLease{},
-		candidates: map[spaceKey]keptCandidate{}, epoch: time.Now().UnixNano()} // above the epochs of before a restart
+		leases: map[spaceKey]*memberLease{},
+		// higher than any epoch issued before a restart
+		candidates: map[spaceKey]keptCandidate{}, epoch: time.Now().UnixNano()}
 }
 
-// Join, Renew, Leave and List are as in Replicas.
+// Join implements Replicas.
 func (m *Members) Join(r Replica, ttl time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,6 +52,7 @@ func (m *Members) Join(r Replica, ttl time.Duration) error {
 	return nil
 }
 
+// Renew implements Replicas.
 func (m *Members) Renew(r Replica, ttl time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,6 +65,7 @@ func (m *Members) Renew(r Replica, ttl time.Duration) error {
 	return nil
 }
 
+// Leave implements Replicas.
 func (m *Members) Leave(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,6 +77,7 @@ func (m *Members) Leave(id string) {
 	}
 }
 
+// List implements Replicas.
 func (m *Members) List() []Replica {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +92,7 @@ func (m *Members) List() []Replica {
 	return out
 }
 
-// Alive returns ErrFenced unless the replica's time is not over.
+// Alive returns ErrFenced if the replica is unknown or its time is over.
 func (m *Members) Alive(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,19 +102,19 @@ func (m *Members) Alive(id string) error {
 	return nil
 }
 
-// alive reports whether the replica's time is not over. The caller holds mu.
+// alive reports whether the replica is known and its time is not over. The caller holds mu.
 func (m *Members) alive(id string) bool {
 	r, known := m.replicas[id]
 	return known && m.now().Before(r.ExpiresAt)
 }
 
-// drop forgets a replica with what it owned. The caller holds mu.
+// drop removes a replica and its ownerships. The caller holds mu.
 func (m *Members) drop(id string) {
 	delete(m.replicas, id)
 	maps.DeleteFunc(m.owned, func(_ spaceKey, o Ownership) bool { return o.Replica == id })
 }
 
-// Own and Disown are as in Owners, of a session that exists.
+// Own implements Owners. The caller has checked that the session exists.
 func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,6 +133,7 @@ func (m *Members) Own(ns agent.Namespace, session, replica string) (Ownership, e
 	return o, nil
 }
 
+// Disown implements Owners.
 func (m *Members) Disown(ns agent.Namespace, owned map[string]Ownership) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +144,7 @@ func (m *Members) Disown(ns agent.Namespace, owned map[string]Ownership) {
 	}
 }
 
-// Fenced returns ErrFenced unless the session is owned under that epoch, which 0 always is.
+// Fenced returns ErrFenced unless the session is owned under that epoch. Epoch 0 always passes.
 func (m *Members) Fenced(ns agent.Namespace, session string, epoch int64) error {
 	if epoch == 0 {
 		return nil
@@ -151,14 +157,14 @@ func (m *Members) Fenced(ns agent.Namespace, session string, epoch int64) error 
 	return nil
 }
 
-// Forget drops who owns a deleted session.
+// Forget drops the ownership of a deleted session.
 func (m *Members) Forget(ns agent.Namespace, session string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.owned, spaceKey{ns, session})
 }
 
-// Erase drops everything of an erased namespace.
+// Erase drops everything of an erased namespace. Its leases are lost.
 func (m *Members) Erase(ns agent.Namespace) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +178,8 @@ func (m *Members) Erase(ns agent.Namespace) {
 	}
 }
 
-// Close ends all leases. They are not reported as lost: the store takes nothing from their holders any more.
+// Close ends all leases and refuses new ones. Holders do not see their leases as lost, because the closed store accepts
+// nothing from them anyway.
 func (m *Members) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

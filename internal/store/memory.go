@@ -19,21 +19,22 @@ type Options struct {
 // DefaultOptions returns the options of a daemon.
 func DefaultOptions() Options { return Options{Now: time.Now} }
 
-// Memory is a Store which forgets everything with the process: for tests, and the measure of what a Store does. One
-// lock guards all of it.
+// Memory is a Store that forgets everything when the process ends. It is for tests, and it is the reference for the
+// behaviour of other stores. One lock guards all of it.
 type Memory struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	closed     bool // guarded by mu, as all below
+	closed     bool // guarded by mu, as is everything below
 	namespaces map[agent.Namespace]*memoryNamespace
 	commits    int64
 	feed       Feed
 	members    *Members
-	gone       map[agent.Day]int64 // tokens of namespaces that were erased on that day, the last one
+	// tokens of erased namespaces, which still count for ScopeDaemon caps; only the latest day with an erasure
+	gone map[agent.Day]int64
 }
 
-// memoryNamespace is what a Memory holds of one namespace. All of it is guarded by the Memory's lock.
+// memoryNamespace is one namespace of a Memory. The Memory's lock guards all of it.
 type memoryNamespace struct {
 	*Memory
 	name    agent.Namespace
@@ -43,7 +44,7 @@ type memoryNamespace struct {
 	erased  bool
 
 	sessions  map[string]*memorySession
-	calls     []*memoryCall // in the order of their commits
+	calls     []*memoryCall // in commit order
 	byID      map[string]*memoryCall
 	replies   map[string]keptReply
 	artifacts map[Target]*agent.Artifact // by role and method
@@ -103,7 +104,7 @@ func NewMemory(o Options) *Memory {
 	return &Memory{now: o.Now, namespaces: map[agent.Namespace]*memoryNamespace{}, members: NewMembers(o.Now)}
 }
 
-// Namespace is part of Store.
+// Namespace implements Store.
 func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (m *Memory) Namespace(name agent.Namespace) (Namespace, error) {
 	return m.namespace(name), nil
 }
 
-// namespace returns the namespace of that name. The caller holds mu.
+// namespace returns the namespace with that name and adds it if needed. The caller holds mu.
 func (m *Memory) namespace(name agent.Namespace) *memoryNamespace {
 	n := m.namespaces[name]
 	if n == nil {
@@ -134,17 +135,17 @@ func newMemoryNamespace(m *Memory, name agent.Namespace) *memoryNamespace {
 	}
 }
 
-// Ready is part of Store.
+// Ready implements Store.
 func (m *Memory) Ready() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writable(context.Background())
 }
 
-// Settled is part of Store: what is applied lasts as long as the process.
+// Settled implements Store. A commit lasts as long as the process, so there is nothing to wait for.
 func (m *Memory) Settled() error { return nil }
 
-// Stats is part of Store.
+// Stats implements Store.
 func (m *Memory) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,12 +162,12 @@ func (m *Memory) Stats() Stats {
 	return s
 }
 
-// Watch is part of Store.
+// Watch implements Store.
 func (m *Memory) Watch(from Cursor, changed func(Change)) (stop func(), err error) {
 	return m.feed.Watch(&m.mu, from, changed)
 }
 
-// Close is part of Store.
+// Close implements Store.
 func (m *Memory) Close(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +183,8 @@ func (m *Memory) writable(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// writable begins a change. The first one makes the namespace.
+// writable starts a change: it returns an error if the namespace cannot be written. The first change creates the
+// namespace.
 func (n *memoryNamespace) writable(ctx context.Context) error {
 	if n.erased {
 		return errErased
@@ -194,7 +196,7 @@ func (n *memoryNamespace) writable(ctx context.Context) error {
 	return nil
 }
 
-// changed reports a change to the watchers.
+// changed sends a change to the watchers.
 func (n *memoryNamespace) changed(c Change) {
 	c.Namespace = n.name
 	n.feed.Send(c)

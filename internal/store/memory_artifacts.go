@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Artifact is part of Namespace.
+// Artifact implements Namespace.
 func (n *memoryNamespace) Artifact(_ context.Context, role, method string) (*agent.Artifact, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -16,7 +16,7 @@ func (n *memoryNamespace) Artifact(_ context.Context, role, method string) (*age
 	return nil, ErrNotFound
 }
 
-// ChangeArtifact is part of Namespace.
+// ChangeArtifact implements Namespace.
 func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c agent.ArtifactChange,
 	audit *agent.AuditEntry) (*agent.Artifact, error) {
 	n.mu.Lock()
@@ -33,7 +33,7 @@ func (n *memoryNamespace) ChangeArtifact(ctx context.Context, revision int64, c 
 	return a, nil
 }
 
-// ListArtifacts is part of Namespace.
+// ListArtifacts implements Namespace.
 func (n *memoryNamespace) ListArtifacts(_ context.Context, role string) ([]*agent.Artifact, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *memoryNamespace) ListArtifacts(_ context.Context, role string) ([]*agen
 	return out, nil
 }
 
-// Program is part of Namespace.
+// Program implements Namespace.
 func (n *memoryNamespace) Program(_ context.Context, checksum string) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

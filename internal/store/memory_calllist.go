@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// ListCalls is part of Namespace.
+// ListCalls implements Namespace.
 func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.LogEntry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,7 +39,7 @@ func (n *memoryNamespace) ListCalls(_ context.Context, q CallQuery) ([]agent.Log
 	return out, nil
 }
 
-// CallsAfter is part of Namespace.
+// CallsAfter implements Namespace.
 func (n *memoryNamespace) CallsAfter(_ context.Context, after string, limit int) ([]agent.LogEntry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// CommitCall is part of Namespace.
+// CommitCall implements Namespace.
 func (n *memoryNamespace) CommitCall(ctx context.Context, c *CallCommit) error {
 	if err := n.commitCall(ctx, c); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (n *memoryNamespace) commitCall(ctx context.Context, c *CallCommit) error {
 	return nil
 }
 
-// repeats reports whether the call is committed already, and sets what was assigned to it.
+// repeats reports whether the call is committed already. If so, it sets in c what was assigned then.
 func (n *memoryNamespace) repeats(c *CallCommit) bool {
 	was := n.byID[c.Log.CallID]
 	if was != nil {
@@ -98,7 +98,7 @@ func (n *memoryNamespace) conflicts(changes []agent.ArtifactChange) bool {
 	})
 }
 
-// add takes what a call adds to its session; raw is its record.
+// add applies the call to its session. raw is the call's record.
 func (s *memorySession) add(c *CallCommit, raw json.RawMessage, now time.Time) {
 	if c.Record.CallID != "" {
 		s.records = append(s.records, memoryRecord{c.Record, raw})
@@ -109,7 +109,7 @@ func (s *memorySession) add(c *CallCommit, raw json.RawMessage, now time.Time) {
 	s.session.Revision++
 }
 
-// log takes a call into the call log, if it is to be there.
+// log adds a call to the call log, unless it has no log entry.
 func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
 	if c.Log.CallID == "" {
 		return
@@ -124,7 +124,7 @@ func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
 	n.byID[c.Log.CallID] = kept
 	n.ledger.Call(agent.DayOf(now), &c.Log, c.Artifacts)
 	if n.feed.Watched() {
-		e := c.Log // the kept one may change
+		e := c.Log // a copy, because the kept entry may change
 		n.changed(Change{Kind: ChangedCall, CallID: e.CallID, SessionID: c.SessionID, Log: &e})
 	}
 	if corrected := n.byID[c.Log.UserCorrectionReferenceCallID]; corrected != nil {
@@ -132,7 +132,7 @@ func (n *memoryNamespace) log(c *CallCommit, now time.Time) {
 	}
 }
 
-// compactAll refuses a commit that holds something which is not JSON, before anything is changed.
+// compactAll returns an error if the commit contains invalid JSON. It runs before anything changes.
 func compactAll(c *CallCommit) error {
 	check := func(what string, raw json.RawMessage) error {
 		if raw != nil && !json.Valid(raw) {
@@ -164,7 +164,7 @@ func compactAll(c *CallCommit) error {
 func (n *memoryNamespace) changeArtifact(c agent.ArtifactChange, operated bool) *agent.Artifact {
 	old := n.artifacts[Target{Role: c.Role, Method: c.MethodName}]
 	if old == nil && !c.Creates() {
-		return nil // deleted meanwhile: counts of nothing
+		return nil // deleted meanwhile, so there is nothing to count
 	}
 	a := old.Apply(c)
 	n.setArtifact(a, operated)
@@ -195,7 +195,7 @@ func (n *memoryNamespace) setTool(t *agent.Tool) {
 	n.changed(Change{Kind: ChangedTool, Role: t.Role, Revision: t.Revision})
 }
 
-// Call is part of Namespace.
+// Call implements Namespace.
 func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -211,7 +211,7 @@ func (n *memoryNamespace) Call(_ context.Context, callID string) (Call, error) {
 	return out, nil
 }
 
-// Previews is part of Namespace.
+// Previews implements Namespace.
 func (n *memoryNamespace) Previews(_ context.Context, callIDs []string) (map[string]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -233,7 +233,7 @@ func (n *memoryNamespace) Previews(_ context.Context, callIDs []string) (map[str
 	return out, nil
 }
 
-// Replay is part of Namespace.
+// Replay implements Namespace.
 func (n *memoryNamespace) Replay(_ context.Context, key string) (Idempotent, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -244,7 +244,7 @@ func (n *memoryNamespace) Replay(_ context.Context, key string) (Idempotent, err
 	return k.reply, nil
 }
 
-// Content is part of Namespace.
+// Content implements Namespace.
 func (n *memoryNamespace) Content(_ context.Context, ref string) (json.RawMessage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -254,21 +254,21 @@ func (n *memoryNamespace) Content(_ context.Context, ref string) (json.RawMessag
 	return nil, ErrNotFound
 }
 
-// Patterns is part of Namespace.
+// Patterns implements Namespace.
 func (n *memoryNamespace) Patterns(_ context.Context, role string) ([]agent.PatternEvent, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]agent.PatternEvent{}, n.patterns[role]...), nil
 }
 
-// Evidence is part of Namespace.
+// Evidence implements Namespace.
 func (n *memoryNamespace) Evidence(_ context.Context, role, method string) (agent.MethodEvidence, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.evidence.Of(role, method), nil
 }
 
-// AllEvidence is part of Namespace.
+// AllEvidence implements Namespace.
 func (n *memoryNamespace) AllEvidence(_ context.Context) ([]agent.MethodEvidence, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// ListConnections is part of Namespace.
+// ListConnections implements Namespace.
 func (n *memoryNamespace) ListConnections(context.Context) ([]agent.Connection, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return SortedConnections(n.conns), nil
 }
 
-// SortedConnections lists connections by name.
+// SortedConnections returns connections sorted by name.
 func SortedConnections(all map[string]agent.Connection) []agent.Connection {
 	return slices.SortedFunc(maps.Values(all), func(a, b agent.Connection) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// PutConnection is part of Namespace.
+// PutConnection implements Namespace.
 func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection, revision int64,
 	audit *agent.AuditEntry) (agent.Connection, error) {
 	n.mu.Lock()
@@ -44,8 +44,8 @@ func (n *memoryNamespace) PutConnection(ctx context.Context, c agent.Connection,
 	return next, nil
 }
 
-// ReplaceConnection returns what PutConnection makes of the stored connection, which is zero where there is none. ErrConflict when the
-// revision is not the stored one's.
+// ReplaceConnection returns the connection that PutConnection stores in place of old. old is zero if there is none.
+// ErrConflict if old has another revision.
 func ReplaceConnection(old, c agent.Connection, revision int64, now time.Time) (agent.Connection, error) {
 	if !Matches(revision, old.Revision) {
 		return c, ErrConflict
@@ -57,7 +57,7 @@ func ReplaceConnection(old, c agent.Connection, revision int64, now time.Time) (
 	return c, nil
 }
 
-// DeleteConnection is part of Namespace.
+// DeleteConnection implements Namespace.
 func (n *memoryNamespace) DeleteConnection(ctx context.Context, name string, revision int64,
 	audit *agent.AuditEntry) error {
 	n.mu.Lock()

@@ -18,20 +18,22 @@ type memoryFile struct {
 
 type memoryDraft struct{ bytes.Buffer }
 
+// Discard implements Draft.
 func (d *memoryDraft) Discard() { d.Reset() }
 
+// ReadAt implements Draft.
 func (d *memoryDraft) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(d.Bytes()).ReadAt(p, off)
 }
 
-// NewDraft is part of Namespace.
+// NewDraft implements Namespace.
 func (n *memoryNamespace) NewDraft() (Draft, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return &memoryDraft{}, n.writable(context.Background())
 }
 
-// AddFile is part of Namespace.
+// AddFile implements Namespace.
 func (n *memoryNamespace) AddFile(ctx context.Context, f NewFile) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +56,7 @@ func (n *memoryNamespace) addFiles(files []NewFile) {
 	}
 }
 
-// File is part of Namespace.
+// File implements Namespace.
 func (n *memoryNamespace) File(_ context.Context, id string) (agent.File, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,9 +69,10 @@ func (n *memoryNamespace) File(_ context.Context, id string) (agent.File, error)
 
 type memoryReader struct{ *bytes.Reader }
 
+// Close implements FileReader.
 func (memoryReader) Close() error { return nil }
 
-// OpenFile is part of Namespace.
+// OpenFile implements Namespace.
 func (n *memoryNamespace) OpenFile(ctx context.Context, id string) (FileReader, error) {
 	if _, err := n.File(ctx, id); err != nil {
 		return nil, err
@@ -83,7 +86,7 @@ func (n *memoryNamespace) OpenFile(ctx context.Context, id string) (FileReader, 
 	return memoryReader{bytes.NewReader(f.data)}, nil
 }
 
-// ListFiles is part of Namespace.
+// ListFiles implements Namespace.
 func (n *memoryNamespace) ListFiles(_ context.Context, owner, after string, limit int) ([]agent.File, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +97,7 @@ func (n *memoryNamespace) ListFiles(_ context.Context, owner, after string, limi
 	return PageFiles(all, n.now(), owner, after, limit), nil
 }
 
-// FileBytes is part of Namespace.
+// FileBytes implements Namespace.
 func (n *memoryNamespace) FileBytes(_ context.Context, owner, session string) (own, all int64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +107,7 @@ func (n *memoryNamespace) FileBytes(_ context.Context, owner, session string) (o
 	return n.fileSums.Of(owner, session), all, nil
 }
 
-// DeleteFile is part of Namespace.
+// DeleteFile implements Namespace.
 func (n *memoryNamespace) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +122,7 @@ func (n *memoryNamespace) DeleteFile(ctx context.Context, id string, audit *agen
 	return nil
 }
 
-// forgetFiles drops those that no longer belong.
+// forgetFiles removes the files that drop selects.
 func (n *memoryNamespace) forgetFiles(drop func(*agent.File) bool) {
 	maps.DeleteFunc(n.files, func(_ string, f *memoryFile) bool {
 		if !drop(&f.file) {
@@ -130,7 +133,7 @@ func (n *memoryNamespace) forgetFiles(drop func(*agent.File) bool) {
 	})
 }
 
-// PageFiles selects a page for ListFiles.
+// PageFiles returns the page of all for ListFiles. It changes all.
 func PageFiles(all []agent.File, now time.Time, owner, after string, limit int) []agent.File {
 	out := slices.DeleteFunc(all, func(f agent.File) bool {
 		return f.Owner != owner || f.Internal || f.Expired(now) || after != "" && f.ID >= after

@@ -11,11 +11,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/ids"
 )
 
-// splitTargets gives the artifacts that the targets name, and the roles whose tools they name.
+// splitTargets returns the artifacts and the roles of tools that the targets name. Targets with Restored are left out:
+// takeAway handles them, and the artifact in use stays.
 func (n *memoryNamespace) splitTargets(targets []Target) (artifacts []Target, roles []string) {
 	for _, t := range targets {
 		if t.Restored != "" {
-			continue // what answers stays
+			continue
 		}
 		if t.Method != "" {
 			artifacts = append(artifacts, Target{Role: t.Role, Method: t.Method})
@@ -32,19 +33,19 @@ func (n *memoryNamespace) splitTargets(targets []Target) (artifacts []Target, ro
 	return artifacts, roles
 }
 
-// Stale is part of Namespace.
+// Stale implements Namespace.
 func (n *memoryNamespace) Stale(_ context.Context, before time.Time) ([]Target, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ranking.Stale(before), nil
 }
 
-// Archive is part of Namespace.
+// Archive implements Namespace.
 func (n *memoryNamespace) Archive(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
 	return n.takeAway(ctx, targets, audit, false)
 }
 
-// Remove is part of Namespace.
+// Remove implements Namespace.
 func (n *memoryNamespace) Remove(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
 	return n.takeAway(ctx, targets, audit, true)
 }
@@ -97,14 +98,14 @@ func (n *memoryNamespace) takeAway(ctx context.Context, targets []Target, audit 
 	return nil
 }
 
-// Restore is part of Namespace.
+// Restore implements Namespace.
 func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.writable(ctx); err != nil {
 		return err
 	}
-	back, r := map[Target]int{}, Restoring{} // back: where in the archive's list
+	back, r := map[Target]int{}, Restoring{} // back: index in the archive's list
 	for _, t := range targets {
 		for _, key := range slices.SortedFunc(maps.Keys(n.archive), compareTargets) {
 			at := n.archivedAt(key, cmp.Or(t.From, audit.Undoes))
@@ -135,7 +136,8 @@ func (n *memoryNamespace) Restore(ctx context.Context, targets []Target, audit a
 	return nil
 }
 
-// archivedAt finds in the archive's list the version that the operation took away, or the latest one for "". It returns -1 for none.
+// archivedAt returns the index of the version that operation by archived, or of the latest one if by is "". It returns
+// -1 if there is none.
 func (n *memoryNamespace) archivedAt(key Target, by string) int {
 	now := n.now()
 	for i, x := range slices.Backward(n.archive[key]) {
@@ -146,7 +148,7 @@ func (n *memoryNamespace) archivedAt(key Target, by string) int {
 	return -1
 }
 
-// Archived is part of Namespace.
+// Archived implements Namespace.
 func (n *memoryNamespace) Archived(_ context.Context, targets []Target, auditID string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -158,7 +160,8 @@ func (n *memoryNamespace) Archived(_ context.Context, targets []Target, auditID 
 	return nil
 }
 
-// endDeleted drops what was deleted and can be restored no more. It reports whether there is something that can be.
+// endDeleted drops removed versions that cannot be restored any more. It reports whether others still wait for their
+// end.
 func (n *memoryNamespace) endDeleted(now time.Time) (waits bool) {
 	for key, list := range n.archive {
 		list = slices.DeleteFunc(list, func(x archived) bool { return Ended(x.deleted, x.at, now) })
@@ -170,7 +173,7 @@ func (n *memoryNamespace) endDeleted(now time.Time) (waits bool) {
 	return waits
 }
 
-// bringBack restores the version at that place of the archive's list.
+// bringBack restores the version at that index of the archive's list.
 func (n *memoryNamespace) bringBack(key Target, at int) {
 	x := n.archive[key][at]
 	if n.archive[key] = slices.Delete(n.archive[key], at, at+1); len(n.archive[key]) == 0 {
@@ -183,7 +186,7 @@ func (n *memoryNamespace) bringBack(key Target, at int) {
 	}
 }
 
-// Expire is part of Namespace.
+// Expire implements Namespace.
 func (n *memoryNamespace) Expire(ctx context.Context, now time.Time) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

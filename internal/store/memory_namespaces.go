@@ -11,7 +11,7 @@ import (
 
 var errErased = fmt.Errorf("%w: the namespace was deleted", ErrGone)
 
-// ListNamespaces is part of Store.
+// ListNamespaces implements Store.
 func (m *Memory) ListNamespaces(_ context.Context, after agent.Namespace, limit int) ([]NamespaceInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,7 +29,7 @@ func (n *memoryNamespace) there() bool { return n.exists || n.name == agent.Defa
 
 func (n *memoryNamespace) info() NamespaceInfo { return NamespaceInfo{n.name, n.created, n.due} }
 
-// NamespaceInfo is part of Store.
+// NamespaceInfo implements Store.
 func (m *Memory) NamespaceInfo(_ context.Context, name agent.Namespace) (NamespaceInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *Memory) NamespaceInfo(_ context.Context, name agent.Namespace) (Namespa
 	return NamespaceInfo{}, fmt.Errorf("%w: namespace %s", ErrNotFound, name)
 }
 
-// CreateNamespace is part of Store.
+// CreateNamespace implements Store.
 func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace,
 	audit *agent.AuditEntry) (NamespaceInfo, error) {
 	if err := name.Validate(); err != nil {
@@ -62,7 +62,7 @@ func (m *Memory) CreateNamespace(ctx context.Context, name agent.Namespace,
 	return n.info(), nil
 }
 
-// EraseNamespace is part of Store.
+// EraseNamespace implements Store.
 func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
 	if name == agent.DefaultNamespace {
 		return ErrDefault
@@ -80,7 +80,7 @@ func (m *Memory) EraseNamespace(ctx context.Context, name agent.Namespace, audit
 	use := n.ledger.Use(&Cap{Scope: ScopeNamespace, First: today, Last: today})
 	m.gone = map[agent.Day]int64{today: m.gone[today] + use.Used + use.Reserved}
 	delete(m.namespaces, name)
-	*n = *newMemoryNamespace(m, name) // for who holds it still
+	*n = *newMemoryNamespace(m, name) // clears it for those who still hold a reference
 	n.erased = true
 	n.members.Erase(n.name)
 	m.namespace(agent.DefaultNamespace).appendAudit(ctx, audit)

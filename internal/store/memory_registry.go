@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
-// Tool is part of Namespace.
+// Tool implements Namespace.
 func (n *memoryNamespace) Tool(_ context.Context, role string) (agent.Tool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -20,7 +20,7 @@ func (n *memoryNamespace) Tool(_ context.Context, role string) (agent.Tool, erro
 	return agent.Tool{}, ErrNotFound
 }
 
-// ListTools is part of Namespace.
+// ListTools implements Namespace.
 func (n *memoryNamespace) ListTools(_ context.Context, after string, limit int) ([]agent.Tool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,14 +35,14 @@ func (n *memoryNamespace) ListTools(_ context.Context, after string, limit int) 
 	return out, nil
 }
 
-// RankTools is part of Namespace.
+// RankTools implements Namespace.
 func (n *memoryNamespace) RankTools(_ context.Context, now time.Time, limit int) ([]RankedTool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ranking.Top(now, limit), nil
 }
 
-// RankedTool is part of Namespace.
+// RankedTool implements Namespace.
 func (n *memoryNamespace) RankedTool(_ context.Context, role string, now time.Time) (RankedTool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ func (n *memoryNamespace) RankedTool(_ context.Context, role string, now time.Ti
 	return t, nil
 }
 
-// PutTool is part of Namespace.
+// PutTool implements Namespace.
 func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision int64,
 	audit *agent.AuditEntry) (agent.Tool, error) {
 	n.mu.Lock()
@@ -70,8 +70,8 @@ func (n *memoryNamespace) PutTool(ctx context.Context, t agent.Tool, revision in
 	return *next, nil
 }
 
-// ReplaceTool returns what PutTool makes of the stored tool (nil: there is none): t's contracts with the stored
-// tool's usage. ErrConflict when the revision is not the stored one's.
+// ReplaceTool returns the tool that PutTool stores in place of old: t's contracts with old's usage. old is nil if there
+// is none. ErrConflict if old has another revision.
 func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (*agent.Tool, error) {
 	have := int64(0)
 	if old != nil {
@@ -94,7 +94,7 @@ func ReplaceTool(old *agent.Tool, t agent.Tool, revision int64, now time.Time) (
 	return &t, nil
 }
 
-// Policy is part of Namespace.
+// Policy implements Namespace.
 func (n *memoryNamespace) Policy(context.Context) (agent.Policy, int64, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +104,7 @@ func (n *memoryNamespace) Policy(context.Context) (agent.Policy, int64, error) {
 	return n.policy, n.policyRev, nil
 }
 
-// SetPolicy is part of Namespace.
+// SetPolicy implements Namespace.
 func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revision int64,
 	audit *agent.AuditEntry) error {
 	n.mu.Lock()
@@ -122,7 +122,7 @@ func (n *memoryNamespace) SetPolicy(ctx context.Context, p agent.Policy, revisio
 	return nil
 }
 
-// Audit is part of Namespace.
+// Audit implements Namespace.
 func (n *memoryNamespace) Audit(_ context.Context, q AuditQuery) ([]agent.AuditEntry, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,14 +132,14 @@ func (n *memoryNamespace) Audit(_ context.Context, q AuditQuery) ([]agent.AuditE
 	return page.Entries, nil
 }
 
-// AuditHead is part of Namespace.
+// AuditHead implements Namespace.
 func (n *memoryNamespace) AuditHead(context.Context) (chain.Head, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.head, nil
 }
 
-// AppendAudit is part of Namespace.
+// AppendAudit implements Namespace.
 func (n *memoryNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,13 +160,13 @@ func (n *memoryNamespace) appendAudit(ctx context.Context, e *agent.AuditEntry) 
 	linked := *e
 	head, err := chain.Link(n.head, &linked)
 	if err != nil {
-		return // it is not JSON, which the disk refuses
+		return // not JSON, which other stores reject
 	}
 	n.head, n.audit = head, append(n.audit, linked)
 	Acknowledge(ctx, e)
 }
 
-// forgetAudit erases the bodies of entries about a session.
+// forgetAudit erases the bodies of a session's entries. The chain keeps their links.
 func (n *memoryNamespace) forgetAudit(session string) {
 	for i, e := range n.audit {
 		if e.SessionID == session {

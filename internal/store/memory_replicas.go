@@ -8,26 +8,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Join is part of Store.
+// Join implements Store.
 func (m *Memory) Join(_ context.Context, r Replica, ttl time.Duration) error {
 	return m.members.Join(r, ttl)
 }
 
-// Renew is part of Store.
+// Renew implements Store.
 func (m *Memory) Renew(_ context.Context, r Replica, ttl time.Duration) error {
 	return m.members.Renew(r, ttl)
 }
 
-// Leave is part of Store.
+// Leave implements Store.
 func (m *Memory) Leave(_ context.Context, id string) error {
 	m.members.Leave(id)
 	return nil
 }
 
-// ListReplicas is part of Store.
+// ListReplicas implements Store.
 func (m *Memory) ListReplicas(context.Context) ([]Replica, error) { return m.members.List(), nil }
 
-// Own is part of Namespace.
+// Own implements Namespace.
 func (n *memoryNamespace) Own(_ context.Context, sessionID, replica string) (Ownership, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,7 +37,7 @@ func (n *memoryNamespace) Own(_ context.Context, sessionID, replica string) (Own
 	return n.members.Own(n.name, sessionID, replica)
 }
 
-// CreateOwned is part of Namespace.
+// CreateOwned implements Namespace.
 func (n *memoryNamespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
 	replica string) (Ownership, error) {
 	if err := n.members.Alive(replica); err != nil {
@@ -49,13 +49,13 @@ func (n *memoryNamespace) CreateOwned(ctx context.Context, s agent.Session, sess
 	return n.Own(ctx, s.ID, replica)
 }
 
-// Disown is part of Namespace.
+// Disown implements Namespace.
 func (n *memoryNamespace) Disown(_ context.Context, owned map[string]Ownership) error {
 	n.members.Disown(n.name, owned)
 	return nil
 }
 
-// Lease is part of Namespace.
+// Lease implements Namespace.
 func (n *memoryNamespace) Lease(ctx context.Context, key string, o LeaseOptions) (Lease, error) {
 	if err := n.alive(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (n *memoryNamespace) Lease(ctx context.Context, key string, o LeaseOptions)
 	return n.members.Lease(ctx, n.name, key, o)
 }
 
-// PutCandidate is part of Namespace.
+// PutCandidate implements Namespace.
 func (n *memoryNamespace) PutCandidate(ctx context.Context, key string, c []byte, life time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,12 +78,12 @@ func (n *memoryNamespace) PutCandidate(ctx context.Context, key string, c []byte
 	return nil
 }
 
-// Candidate is part of Namespace.
+// Candidate implements Namespace.
 func (n *memoryNamespace) Candidate(_ context.Context, key string) ([]byte, error) {
 	return n.members.Candidate(n.name, key)
 }
 
-// alive returns an error once the namespace is erased.
+// alive returns an error if the namespace was erased.
 func (n *memoryNamespace) alive() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// CreateSession is part of Namespace.
+// CreateSession implements Namespace.
 func (n *memoryNamespace) CreateSession(ctx context.Context, s agent.Session,
 	sessionContext map[string]json.RawMessage) error {
 	n.mu.Lock()
@@ -29,7 +29,7 @@ func (n *memoryNamespace) CreateSession(ctx context.Context, s agent.Session,
 	return nil
 }
 
-// Session is part of Namespace.
+// Session implements Namespace.
 func (n *memoryNamespace) Session(_ context.Context, id string) (agent.Session, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -40,7 +40,7 @@ func (n *memoryNamespace) Session(_ context.Context, id string) (agent.Session, 
 	return s.session, nil
 }
 
-// ListSessions is part of Namespace.
+// ListSessions implements Namespace.
 func (n *memoryNamespace) ListSessions(_ context.Context, after string, limit int) ([]agent.Session, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +57,7 @@ func (n *memoryNamespace) ListSessions(_ context.Context, after string, limit in
 	return out, nil
 }
 
-// DeleteSession is part of Namespace.
+// DeleteSession implements Namespace.
 func (n *memoryNamespace) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,7 +109,7 @@ func (n *memoryNamespace) deleteSession(id string) error {
 	return nil
 }
 
-// Remembers reports whether the artifact keeps something of the session.
+// Remembers reports whether the artifact still holds data of the session.
 func Remembers(a *agent.Artifact, session string) bool {
 	if slices.Contains(a.Scorecard.Sessions, session) {
 		return true
@@ -122,7 +122,7 @@ func Remembers(a *agent.Artifact, session string) bool {
 	return false
 }
 
-// Context is part of Namespace.
+// Context implements Namespace.
 func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[string]json.RawMessage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,7 +133,7 @@ func (n *memoryNamespace) Context(_ context.Context, sessionID string) (map[stri
 	return maps.Clone(s.context), nil
 }
 
-// ChangeContext is part of Namespace.
+// ChangeContext implements Namespace.
 func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, fence int64, c agent.ContextChange,
 	audit *agent.AuditEntry) (map[string]json.RawMessage, error) {
 	n.mu.Lock()
@@ -155,7 +155,7 @@ func (n *memoryNamespace) ChangeContext(ctx context.Context, sessionID string, f
 	return maps.Clone(s.context), nil
 }
 
-// History is part of Namespace.
+// History implements Namespace.
 func (n *memoryNamespace) History(_ context.Context, sessionID string, q HistoryQuery) (HistoryPage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

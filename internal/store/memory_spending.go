@@ -6,17 +6,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Reserve is part of Namespace.
+// Reserve implements Namespace.
 func (n *memoryNamespace) Reserve(ctx context.Context, s agent.Spend) error {
 	return n.spend(ctx, func(l *Ledger) { l.Reserve(s) })
 }
 
-// Settle is part of Namespace.
+// Settle implements Namespace.
 func (n *memoryNamespace) Settle(ctx context.Context, s agent.Spend) error {
 	return n.spend(ctx, func(l *Ledger) { l.Settle(s) })
 }
 
-// Forfeit is part of Namespace.
+// Forfeit implements Namespace.
 func (n *memoryNamespace) Forfeit(ctx context.Context, id string) error {
 	return n.spend(ctx, func(l *Ledger) {
 		if s, ok := l.Reservation(id); ok {
@@ -35,14 +35,14 @@ func (n *memoryNamespace) spend(ctx context.Context, change func(*Ledger)) error
 	return nil
 }
 
-// Spent is part of Namespace.
+// Spent implements Namespace.
 func (n *memoryNamespace) Spent(_ context.Context, first, last agent.Day) (Spent, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.ledger.Spent(first, last), nil
 }
 
-// ReserveWithin is part of Namespace.
+// ReserveWithin implements Namespace.
 func (n *memoryNamespace) ReserveWithin(ctx context.Context, s agent.Spend, _ string, caps []Cap) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,14 +56,14 @@ func (n *memoryNamespace) ReserveWithin(ctx context.Context, s agent.Spend, _ st
 	return nil
 }
 
-// UseOf is part of Namespace.
+// UseOf implements Namespace.
 func (n *memoryNamespace) UseOf(_ context.Context, caps []Cap) ([]Use, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.useOf(caps), nil
 }
 
-// useOf is UseOf. The caller holds mu.
+// useOf implements UseOf. The caller holds mu.
 func (n *memoryNamespace) useOf(caps []Cap) []Use {
 	uses := make([]Use, len(caps))
 	for i := range caps {

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Stored is part of Namespace. It counts everything each time: it is what the sums of other stores are compared with.
+// Stored implements Namespace. It counts everything each time, as the reference for the running sums of other stores.
 func (n *memoryNamespace) Stored(_ context.Context, owner string) (s Stored, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -22,7 +22,7 @@ func (n *memoryNamespace) Stored(_ context.Context, owner string) (s Stored, err
 	return s, nil
 }
 
-// ListStored is part of Namespace.
+// ListStored implements Namespace.
 func (n *memoryNamespace) ListStored(_ context.Context, after string, limit int) ([]OwnerBytes, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -30,7 +30,7 @@ func (n *memoryNamespace) ListStored(_ context.Context, after string, limit int)
 	return PageStored(sums.List(), after, limit), nil
 }
 
-// stored counts what there is. The caller holds mu.
+// stored counts everything. The caller holds mu.
 func (n *memoryNamespace) stored() (s Sums) {
 	for _, x := range n.sessions {
 		s.Add(x.session.Owner, Bytes{Contexts: SessionBytes(x.session) + ContextBytes(x.context)})
@@ -60,7 +60,8 @@ func (n *memoryNamespace) stored() (s Sums) {
 	return s
 }
 
-// ownerOf returns the owner of a call's values: the session's owner, otherwise the owner in the log entry.
+// ownerOf returns the owner of a call's values: the session's owner or, if the session is gone, the owner named in the
+// log entry.
 func (n *memoryNamespace) ownerOf(session, named string) string {
 	if x := n.sessions[session]; x != nil {
 		return x.session.Owner

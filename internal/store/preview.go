@@ -8,14 +8,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// Bounds of a Preview.
+// Limits of a Preview.
 const (
-	MaxPreview   = 80      // characters of a value, to which an ellipsis is added where it goes on
-	PreviewBytes = 2 << 10 // of an outcome, in which the beginning of its value stands whole
+	MaxPreview   = 80      // characters of the value; an ellipsis follows if it is longer
+	PreviewBytes = 2 << 10 // bytes of an outcome that are enough for the preview of its value
 )
 
-// Preview returns the beginning of the value of an outcome, as compact JSON on one line. outcome is its wire form, or at least the first
-// PreviewBytes of that. "" where it has no value.
+// Preview returns the beginning of an outcome's value as compact JSON on one line, or "" if there is no value. outcome
+// is in wire form and may be cut off after PreviewBytes.
 func Preview(outcome []byte) string {
 	outcome = outcome[:min(len(outcome), PreviewBytes)]
 	d := json.NewDecoder(bytes.NewReader(outcome))
@@ -38,7 +38,8 @@ func Preview(outcome []byte) string {
 	return ""
 }
 
-// firstOf cuts the value that rest begins with, which d is about to read.
+// firstOf returns the preview of the value at the start of rest, which d reads next. A value that is cut off is not
+// compacted.
 func firstOf(rest []byte, d *json.Decoder) string {
 	var whole json.RawMessage
 	if d.Decode(&whole) == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The beginning of a value is that of its compact JSON, at most 80 characters, also where no more than the beginning of the outcome is at hand.
+// A preview is the beginning of the value's compact JSON, at most 80 characters, even if only the beginning of the
+// outcome is available.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ö", 5000)

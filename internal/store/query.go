@@ -6,16 +6,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// DefaultLimit is the length of a page when a query names none.
+// DefaultLimit is the page size of a query without a limit.
 const DefaultLimit = 100
 
-// PatternsKept is how many pattern events a role keeps.
+// PatternsKept is the number of pattern events kept for a role.
 const PatternsKept = 50
 
 // KeyLife is how long a reply is kept under its idempotency key.
 const KeyLife = 24 * time.Hour
 
-// Match reports whether the record is one that the query selects; After and Limit are the caller's business.
+// Match reports whether the query selects the record. It ignores After and Limit.
 func (q *HistoryQuery) Match(r *agent.Record) bool {
 	switch {
 	case q.Depth0 && r.Depth != 0,
@@ -27,40 +27,40 @@ func (q *HistoryQuery) Match(r *agent.Record) bool {
 	return within(r.Timestamp, q.Since, q.Until)
 }
 
-// Full reports whether a page that holds n records has no place for another one, with which they would take size bytes.
+// Full reports whether a page with n records has no room for another one, which would bring the page to size bytes.
 func (q *HistoryQuery) Full(n, size int) bool {
 	return n == q.Limit || q.Bytes > 0 && size > q.Bytes && n > 0
 }
 
-// Plain reports whether the query selects every record, so that pages need not be read to be counted.
+// Plain reports whether the query selects every record. Then pages can be counted without reading them.
 func (q *HistoryQuery) Plain() bool {
 	return !q.Depth0 && q.Method == "" && q.Role == "" && q.Status == "" && q.Since.IsZero() && q.Until.IsZero()
 }
 
-// CallQuery selects log entries; zero fields select any.
+// CallQuery selects log entries, newest first. Zero fields select any.
 type CallQuery struct {
-	Before                                  string // call id
+	Before                                  string // a call id; "" means the newest
 	Limit                                   int    // 0 means 100
 	SessionID, Role, Method, Status, Source string
 	ErrorType, TraceID, ParentCallID        string
 	WeakSuccess, HistoryAccess              *bool
 	Since, Until                            time.Time
 
-	Owner string // of the calls' sessions; "" for anybody
-	Scan  *Scan  // nil for no bound
+	Owner string // of the calls' sessions; "" matches any
+	Scan  *Scan  // nil means no limit
 
-	// Stable leaves out calls before which another one may still appear in this order: one that is being committed by another replica. What
-	// is left is in the order of the change feed.
+	// Stable leaves out calls before which another call may still appear, because another replica is still committing
+	// it. The remaining calls are in the order of the change feed.
 	Stable bool
 }
 
-// A Scan bounds how many entries are read for a page, which may end before it is full.
-type Scan struct {
+// A Scan limits the number of entries read for a page, which may then end early.
+type Scan struct { // decreases with each entry read
 	Most int
-	Next string // set by who makes the page: the Before of the next page where this one ended early, else ""
+	Next string // set by the reader of the page: the Before of the next page if this one ended early, otherwise ""
 }
 
-// Match reports whether the entry is one that the query selects; Before and Limit are the caller's business.
+// Match reports whether the query selects the entry. It ignores Before, Limit, Owner, Scan and Stable.
 func (q *CallQuery) Match(e *agent.LogEntry) bool {
 	equal := func(want, got string) bool { return want == "" || want == got }
 	return equal(q.SessionID, e.SessionID) && equal(q.Role, e.Role) && equal(q.Method, e.Method) &&
@@ -71,7 +71,8 @@ func (q *CallQuery) Match(e *agent.LogEntry) bool {
 		(q.HistoryAccess == nil || *q.HistoryAccess == e.HistoryAccessDetected) && within(e.Timestamp, q.Since, q.Until)
 }
 
-// Owns reports whether the entry is one of the query's owner; session finds the session of an entry that names no owner.
+// Owns reports whether the entry belongs to the query's owner. session looks up the session of an entry without an
+// owner.
 func (q *CallQuery) Owns(e *agent.LogEntry, session func(id string) (agent.Session, error)) bool {
 	if q.Owner == "" || e.Owner != "" {
 		return q.Owner == "" || q.Owner == e.Owner
@@ -80,7 +81,8 @@ func (q *CallQuery) Owns(e *agent.LogEntry, session func(id string) (agent.Sessi
 	return err == nil && s.OwnedBy(q.Owner)
 }
 
-// Read counts an entry that is read for a page, and reports whether the page ends before it.
+// Read counts an entry and reports whether the page ends before it. last is the cursor of the entry before. A nil Scan
+// has no limit.
 func (s *Scan) Read(last string) (ends bool) {
 	if s == nil {
 		return false
@@ -91,7 +93,8 @@ func (s *Scan) Read(last string) (ends bool) {
 	return s.Most < 0
 }
 
-// within reports whether the timestamp lies in [since, until); one that does not parse lies in no bounded span.
+// within reports whether the timestamp lies in [since, until). A timestamp that does not parse is outside of any
+// bounded range.
 func within(timestamp string, since, until time.Time) bool {
 	if since.IsZero() && until.IsZero() {
 		return true
@@ -100,8 +103,7 @@ func within(timestamp string, since, until time.Time) bool {
 	return err == nil && (since.IsZero() || !t.Before(since)) && (until.IsZero() || t.Before(until))
 }
 
-// FillLog sets the artifact's counters in the entry from the artifact as it is after the call; a nil artifact
-// changes nothing.
+// FillLog sets the artifact counters in the entry from a, the artifact after the call. A nil artifact changes nothing.
 func FillLog(e *agent.LogEntry, a *agent.Artifact) {
 	if a == nil {
 		return
@@ -112,7 +114,7 @@ func FillLog(e *agent.LogEntry, a *agent.Artifact) {
 	e.ArtifactExtrinsicFailureCount = a.ExtrinsicFailureCount
 }
 
-// Assign sets in a commit what was assigned to its call when it was first committed, with that log entry.
+// Assign sets in a repeated commit what its first commit assigned. was is the log entry of the first commit.
 func (c *CallCommit) Assign(was *agent.LogEntry) {
 	if c.Record.CallID != "" {
 		c.Record.Seq = was.ConversationHistorySize
@@ -125,8 +127,9 @@ func (c *CallCommit) Assign(was *agent.LogEntry) {
 	l.ArtifactExtrinsicFailureCount = was.ArtifactExtrinsicFailureCount
 }
 
-// ForgetDebug removes the prompts and the context that a session with debug on left in a log entry, and the program's notes, if the entry is older than
-// RetentionPolicy.ValueHours, because they contain values. It reports whether it removed anything.
+// ForgetDebug removes the debug prompts and context, and the program's notes, from a log entry older than
+// RetentionPolicy.ValueHours, because they contain values. It reports whether it removed anything. valueHours 0 keeps
+// them forever. An entry whose timestamp does not parse counts as old.
 func ForgetDebug(e *agent.LogEntry, valueHours int, now time.Time) bool {
 	if valueHours == 0 || !HoldsValues(e) {
 		return false
@@ -139,12 +142,13 @@ func ForgetDebug(e *agent.LogEntry, valueHours int, now time.Time) bool {
 	return true
 }
 
-// HoldsValues reports whether a log entry has what ForgetDebug removes.
+// HoldsValues reports whether a log entry has anything that ForgetDebug removes.
 func HoldsValues(e *agent.LogEntry) bool {
 	return e.SystemPrompt != "" || e.UserPrompt != "" || e.Context != nil || e.Notes != nil
 }
 
-// EraseLog removes from a log entry what a call's arguments and values may have left there, for a deleted session.
+// EraseLog removes from a log entry everything in which a call's arguments and values may appear, for a deleted
+// session.
 func EraseLog(e *agent.LogEntry) {
 	e.Args, e.Kwargs = nil, nil
 	e.OutcomeErrorMessage, e.OutcomeErrorMetadata = "", nil

@@ -10,18 +10,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// recencyDays is the time constant of the recency factor exp(-days/30).
+// recencyDays is the time constant of the recency factor exp(-days/recencyDays).
 const recencyDays = 30
 
-// StaleAfter is how long a tool may go unused before prompts prefer whatever is in use: a stale tool ranks behind
-// every fresh one, however far it has come in its lifecycle. It stays known and callable, and its next use brings it back.
+// StaleAfter is how long a tool may be unused before it counts as stale. A stale tool ranks behind every fresh one,
+// whatever its lifecycle state. It stays registered and callable, and its next use makes it fresh again.
 const StaleAfter = recencyDays * 24 * time.Hour
 
-// Figures are what the ranking, the lists of stale programs and the counts by state know of an artifact.
+// Figures are the values of an artifact that the ranking, the lists of stale programs and the counts by state need.
 type Figures struct {
 	State      string    `json:"state"`
 	Success    int64     `json:"success"`
-	Failure    int64     `json:"failure"` // intrinsic and adaptive: failures of external sources are nobody's fault
+	Failure    int64     `json:"failure"` // intrinsic and adaptive; failures of external sources do not count
 	LastUsedAt time.Time `json:"last_used_at"`
 }
 
@@ -30,14 +30,16 @@ func FiguresOf(a *agent.Artifact) Figures {
 	return Figures{a.LifecycleState, a.SuccessCount, a.IntrinsicFailureCount + a.AdaptiveFailureCount, a.LastUsedAt}
 }
 
-// Ranking orders the known tools for prompts: those in use before stale ones, then by success rate times recency, and of those that are worth the same
-// by the best lifecycle state among their artifacts. As recency decays exponentially, the order among tools of one kind does not depend on when one asks, so a change costs O(log n) and the best k cost O(k log k); a tool that grows stale is
-// moved once, by whoever asks next. It is not safe for concurrent use, Top included.
+// Ranking orders the registered tools for prompts: tools in use before stale ones, then by success rate times recency,
+// then by the best lifecycle state among their artifacts. Recency decays exponentially, so the order within the fresh
+// and within the stale tools does not depend on the time of the query. A change costs O(log n) and the best k tools
+// cost O(k log k). A tool that becomes stale is moved once, by the next Top. A Ranking is not safe for concurrent use;
+// even Top changes it.
 type Ranking struct {
 	roles  map[string]*ranked
-	known  rankHeap       // the registered roles, best first
-	due    dueHeap        // when to look whether a role has grown stale; each at most once
-	now    time.Time      // the latest that Top was asked for: what staleness was last judged by
+	known  rankHeap       // registered roles, best first
+	due    dueHeap        // when to check whether a role has become stale; each role at most once
+	now    time.Time      // latest time passed to Top, which decides staleness
 	states map[string]int // artifacts by lifecycle state
 }
 
@@ -46,14 +48,14 @@ func NewRanking() *Ranking {
 	return &Ranking{roles: map[string]*ranked{}, states: map[string]int{}}
 }
 
-// SetTool registers the role or updates its use.
+// SetTool registers the role or updates its tool.
 func (r *Ranking) SetTool(t *agent.Tool) {
 	e := r.entry(t.Role)
 	e.tool = t
 	r.place(e)
 }
 
-// DropTool forgets that the role is registered.
+// DropTool removes the role's registration. Its artifacts stay.
 func (r *Ranking) DropTool(role string) {
 	if e := r.roles[role]; e != nil {
 		e.tool = nil
@@ -61,7 +63,7 @@ func (r *Ranking) DropTool(role string) {
 	}
 }
 
-// Tool returns the registered tool of that role, or nil.
+// Tool returns the role's registered tool, or nil.
 func (r *Ranking) Tool(role string) *agent.Tool {
 	if e := r.roles[role]; e != nil {
 		return e.tool
@@ -69,7 +71,7 @@ func (r *Ranking) Tool(role string) *agent.Tool {
 	return nil
 }
 
-// SetArtifact notes the figures of an artifact.
+// SetArtifact sets the figures of an artifact.
 func (r *Ranking) SetArtifact(role, method string, f Figures) {
 	e := r.entry(role)
 	r.forget(e, method)
@@ -84,7 +86,7 @@ func (r *Ranking) SetArtifact(role, method string, f Figures) {
 	r.place(e)
 }
 
-// DropArtifact forgets an artifact.
+// DropArtifact removes an artifact.
 func (r *Ranking) DropArtifact(role, method string) {
 	if e := r.roles[role]; e != nil {
 		r.forget(e, method)
@@ -93,7 +95,7 @@ func (r *Ranking) DropArtifact(role, method string) {
 	}
 }
 
-// Artifact returns the figures of an artifact.
+// Artifact returns the figures of an artifact. The second result is false if there is none.
 func (r *Ranking) Artifact(role, method string) (Figures, bool) {
 	if e := r.roles[role]; e != nil {
 		f, ok := e.methods[method]
@@ -102,7 +104,7 @@ func (r *Ranking) Artifact(role, method string) (Figures, bool) {
 	return Figures{}, false
 }
 
-// Methods returns the methods of the role that have an artifact, sorted.
+// Methods returns the role's methods with an artifact, sorted.
 func (r *Ranking) Methods(role string) []string {
 	if e := r.roles[role]; e != nil {
 		return slices.Sorted(maps.Keys(e.methods))
@@ -110,16 +112,17 @@ func (r *Ranking) Methods(role string) []string {
 	return nil
 }
 
-// Roles returns every role with a tool or an artifact, in no order.
+// Roles returns every role with a tool or an artifact, in no particular order.
 func (r *Ranking) Roles() []string { return slices.Collect(maps.Keys(r.roles)) }
 
-// States counts the artifacts by lifecycle state.
+// States returns the number of artifacts by lifecycle state.
 func (r *Ranking) States() map[string]int { return maps.Clone(r.states) }
 
 // Tools returns the number of registered tools.
 func (r *Ranking) Tools() int { return len(r.known) }
 
-// Top returns the best tools, at most limit.
+// Top returns at most limit tools, best first. A child in the heap never ranks above its parent, so only the frontier
+// of the tools returned so far needs comparing.
 func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 	out := []RankedTool{}
 	r.age(now)
@@ -140,7 +143,7 @@ func (r *Ranking) Top(now time.Time, limit int) []RankedTool {
 	return out
 }
 
-// Of returns the registered tool of that role with its rank; false when there is none.
+// Of returns the role's registered tool with its rank. The second result is false if there is none.
 func (r *Ranking) Of(role string, now time.Time) (RankedTool, bool) {
 	e := r.roles[role]
 	if e == nil || e.tool == nil {
@@ -149,7 +152,7 @@ func (r *Ranking) Of(role string, now time.Time) (RankedTool, bool) {
 	return e.view(now), true
 }
 
-// Stale lists what was not used since before, by role and method.
+// Stale lists tools and artifacts that have not been used since before, sorted by role and method.
 func (r *Ranking) Stale(before time.Time) []Target {
 	out := []Target{}
 	for role, e := range r.roles {
@@ -166,8 +169,8 @@ func (r *Ranking) Stale(before time.Time) []Target {
 	return out
 }
 
-// age moves what has grown stale behind what is in use. A use is not noted in due when it happens, so that it costs a
-// call nothing: an entry that falls due is looked at, and waits on when it was used meanwhile.
+// age moves tools that have become stale behind those in use. A use does not update due, which keeps it cheap: when an
+// entry falls due, place looks at its last use and schedules it again if it was used meanwhile.
 func (r *Ranking) age(now time.Time) {
 	if now.After(r.now) {
 		r.now = now
@@ -181,6 +184,7 @@ func (r *Ranking) age(now time.Time) {
 	}
 }
 
+// entry returns the role's entry and creates it if needed. place deletes it again once it is empty.
 func (r *Ranking) entry(role string) *ranked {
 	e := r.roles[role]
 	if e == nil {
@@ -190,6 +194,7 @@ func (r *Ranking) entry(role string) *ranked {
 	return e
 }
 
+// forget subtracts the method's figures from the role's sums.
 func (r *Ranking) forget(e *ranked, method string) {
 	f, ok := e.methods[method]
 	if !ok {
@@ -203,7 +208,7 @@ func (r *Ranking) forget(e *ranked, method string) {
 	e.failure -= f.Failure
 }
 
-// place puts the entry where its figures say, in or out of the heap.
+// place updates the entry's rank and adds it to, moves it in or removes it from the heap.
 func (r *Ranking) place(e *ranked) {
 	if len(e.methods) == 0 {
 		e.lastUsed = time.Time{}
@@ -218,6 +223,8 @@ func (r *Ranking) place(e *ranked) {
 		return
 	}
 	e.level = LevelOf(e.state())
+	// The success rate times exp(-age/recencyDays), as a logarithm without the current time: the order stays valid as
+	// time passes.
 	e.key = math.Log(e.rate()) + days(e.used().Sub(time.Unix(0, 0)))/recencyDays
 	end := e.used().Add(StaleAfter)
 	if e.stale = !end.After(r.now); !e.stale && !e.awaited {

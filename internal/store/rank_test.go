@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The ranking that is kept while tools are used, grow stale, change their state and go is the one that
-// sorting everything anew would give, at every moment. New tools get no bonus.
+// The maintained ranking always equals one sorted from scratch, while tools are used, become stale, change state and
+// disappear. New tools get no bonus.
 func TestRankingEqualsSorting(t *testing.T) {
 	t.Parallel()
 	const roles, steps = 60, 4000
@@ -55,7 +55,7 @@ func TestRankingEqualsSorting(t *testing.T) {
 	}
 }
 
-// sorted ranks by definition: utility = success rate times exp(-days/30); stale behind what is in use.
+// sorted ranks by the definition: success rate times exp(-days/30), with stale tools last.
 func sorted(tools map[string]*agent.Tool, figures map[string]Figures, now time.Time) []string {
 	type row struct {
 		role  string

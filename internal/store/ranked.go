@@ -9,33 +9,35 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
+// ranked is a role's entry in a Ranking.
 type ranked struct {
 	role             string
-	tool             *agent.Tool // nil while the role is not registered
+	tool             *agent.Tool // nil if the role is not registered
 	methods          map[string]Figures
-	levels           [len(levels)]int // artifacts by level
+	levels           [len(levels)]int // number of artifacts by level
 	success, failure int64
-	lastUsed         time.Time // of the artifacts
+	lastUsed         time.Time // latest use of its artifacts
 	level            int
 	key              float64 // ln(success rate) + age-independent recency
-	stale            bool    // nobody used it for StaleAfter
-	awaited          bool    // it is in due
-	at               int     // index in known; -1 when not there
+	stale            bool    // unused for StaleAfter
+	awaited          bool    // it has an entry in due
+	at               int     // index in known; -1 if it is not there
 }
 
 // levels are the lifecycle states from worst to best.
 var levels = [...]string{agent.StateDegraded, agent.StateCandidate, agent.StateProbation, agent.StateDurable}
 
-// LevelOf returns the place of a lifecycle state, from 0 for the worst to 3 for the best.
+// LevelOf returns the rank of a lifecycle state, from 0 for the worst to 3 for the best.
 func LevelOf(state string) int {
 	if i := slices.Index(levels[:], state); i >= 0 {
 		return i
 	}
-	return 1 // an unknown state is no better than a candidate
+	return 1 // an unknown state ranks as a candidate
 }
 
-// rate is the share of successes, one half for a tool without counted calls: an unknown tool ranks before one that
-// mostly fails and after one that mostly works. It is never 0, so that recency still orders tools which only failed.
+// rate is the share of successes. It is one half for a tool without counted calls, which ranks an unknown tool above
+// one that mostly fails and below one that mostly works. It is never 0, so recency still orders tools that always
+// failed.
 func (e *ranked) rate() float64 { return rate(e.success, e.failure) }
 
 func rate(success, failure int64) float64 {
@@ -45,6 +47,7 @@ func rate(success, failure int64) float64 {
 	return 0.5
 }
 
+// used returns the latest use of the tool or its artifacts.
 func (e *ranked) used() time.Time {
 	if e.tool != nil && e.tool.LastUsedAt.After(e.lastUsed) {
 		return e.tool.LastUsedAt
@@ -54,7 +57,7 @@ func (e *ranked) used() time.Time {
 
 func (e *ranked) score(now time.Time) float64 { return Score(e.success, e.failure, e.used(), now) }
 
-// Score is the success rate times the recency of a tool that was last used at that time.
+// Score returns the success rate times the recency of a tool last used at used.
 func Score(success, failure int64, used, now time.Time) float64 {
 	return rate(success, failure) * math.Exp(-max(0, days(now.Sub(used)))/recencyDays)
 }
@@ -66,7 +69,7 @@ func (e *ranked) view(now time.Time) RankedTool {
 
 func (e *ranked) state() string { return BestState(e.levels) }
 
-// BestState returns the best state of which there is an artifact; artifacts are counted by LevelOf. "" where there is none.
+// BestState returns the best state with an artifact, or "" if there is none. artifacts are counts by LevelOf.
 func BestState(artifacts [len(levels)]int) string {
 	for i := len(levels) - 1; i >= 0; i-- {
 		if artifacts[i] > 0 {
@@ -78,6 +81,7 @@ func BestState(artifacts [len(levels)]int) string {
 
 func days(d time.Duration) float64 { return d.Hours() / 24 }
 
+// before reports whether e ranks above o. Role names break ties, which makes the order total.
 func (e *ranked) before(o *ranked) bool {
 	if e.stale != o.stale {
 		return o.stale

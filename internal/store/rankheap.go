@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// rankHeap is a heap whose elements know their places.
+// rankHeap is a heap of roles, best first. Its elements keep their own index.
 type rankHeap []*ranked
 
 func (h rankHeap) Len() int { return len(h) }
@@ -31,13 +31,13 @@ func (h *rankHeap) Pop() any {
 	return e
 }
 
-// dueEntry says when to look whether the entry has grown stale.
+// dueEntry schedules a check whether the entry has become stale.
 type dueEntry struct {
 	at    time.Time
 	entry *ranked
 }
 
-// dueHeap has the earliest first.
+// dueHeap is a heap of due entries, earliest first.
 type dueHeap []dueEntry
 
 func (h dueHeap) Len() int { return len(h) }
@@ -56,7 +56,7 @@ func (h *dueHeap) Pop() any {
 	return x
 }
 
-// frontier walks a heap from its best element on without changing it.
+// frontier is a heap of indexes into all, best first. It walks the heap all in order without changing it.
 type frontier struct {
 	all  rankHeap
 	open []int

@@ -7,31 +7,32 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// DeletedLife is for how long what was removed can be restored.
+// DeletedLife is how long removed tools and artifacts can be restored.
 const DeletedLife = 24 * time.Hour
 
-// NotArchived is the ErrNotFound of a target that the archive does not hold.
+// NotArchived returns the ErrNotFound for a target that the archive does not hold.
 func NotArchived(t Target) error { return fmt.Errorf("%w in the archive: %s", ErrNotFound, t) }
 
-// Ended reports whether what was taken away at that time is gone for good by now.
+// Ended reports whether an archived version is gone for good. deleted means that it was removed, at the time at.
 func Ended(deleted bool, at, now time.Time) bool { return deleted && now.Sub(at) >= DeletedLife }
 
-// Restoring is what a Restore brings back, target by target. The zero value brings back nothing yet.
+// Restoring collects what a Restore brings back, target by target. The zero value is ready for use.
 type Restoring struct {
 	Below []agent.ArtifactChange // artifacts whose program comes back below a newer one
 
-	brought bool  // by the target in turn
-	hinders error // why something of it stays in the archive
+	brought bool  // the current target brings something back
+	hinders error // why a part of the current target stays in the archive
 }
 
-// Whole notes that something of the target comes back as it was.
+// Whole records that a part of the target comes back as it was.
 func (r *Restoring) Whole() { r.brought = true }
 
-// Beneath notes that an archived artifact comes back below the one in use, or why it does not. from is the operation that took it away.
+// Beneath records that an archived artifact comes back below the one in use, or why it cannot. now is the artifact in
+// use, old the archived one, from the operation that archived it.
 func (r *Restoring) Beneath(now, old *agent.Artifact, audit *agent.AuditEntry, from string, at time.Time) {
 	for _, c := range r.Below {
 		if c.Role == now.Role && c.MethodName == now.MethodName {
-			r.brought = true // of an earlier target
+			r.brought = true // recorded for an earlier target
 			return
 		}
 	}
@@ -43,7 +44,8 @@ func (r *Restoring) Beneath(now, old *agent.Artifact, audit *agent.AuditEntry, f
 	r.Below, r.brought = append(r.Below, c), true
 }
 
-// Stays notes that a part of the target stays in the archive, and why; nil: another one is in its place.
+// Stays records that a part of the target stays in the archive, and why. A nil reason means that another version has
+// its place. The first reason wins.
 func (r *Restoring) Stays(part Target, why error) {
 	switch {
 	case r.hinders != nil:
@@ -54,7 +56,7 @@ func (r *Restoring) Stays(part Target, why error) {
 	}
 }
 
-// End ends a target. The error is ErrNotFound where nothing of it was found, ErrExists where nothing of it comes back.
+// End finishes a target. It returns ErrNotFound if no part of it was found, and ErrExists if no part of it comes back.
 func (r *Restoring) End(t Target) error {
 	brought, hinders := r.brought, r.hinders
 	r.brought, r.hinders = false, nil
@@ -67,7 +69,8 @@ func (r *Restoring) End(t Target) error {
 	return NotArchived(t)
 }
 
-// TakeRestored returns the change that takes away again what an operation restored below the artifact. ErrNotFound, ErrConflict.
+// TakeRestored returns the change that takes away the program that operation t.Restored brought back below the
+// artifact. ErrNotFound if there is no such program; ErrConflict if it answers calls now.
 func TakeRestored(a *agent.Artifact, t Target, at time.Time) (agent.ArtifactChange, error) {
 	if a == nil || a.RestoredBy(t.Restored) == nil {
 		return agent.ArtifactChange{}, fmt.Errorf("%w: what was restored of %s", ErrNotFound, t)

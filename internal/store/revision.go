@@ -2,13 +2,14 @@ package store
 
 import "github.com/recurgentd/recurgentd/internal/agent"
 
-// AnyRevision stands for "whatever the revision is" in operations that compare it.
+// AnyRevision matches any revision in operations that compare one.
 const AnyRevision int64 = -1
 
-// Matches reports whether the wanted revision is the one that there is; 0 is that of what is not there.
+// Matches reports whether the wanted revision equals the current one. Something that does not exist has revision 0.
 func Matches(wanted, have int64) bool { return wanted == AnyRevision || wanted == have }
 
-// CheckChange reports why a person's change of an artifact (nil: there is none) does not apply: ErrNotFound or ErrConflict.
+// CheckChange returns ErrNotFound or ErrConflict if an operator's change does not apply to the artifact old, otherwise
+// nil. A nil old means that there is no artifact.
 func CheckChange(old *agent.Artifact, revision int64, c *agent.ArtifactChange) error {
 	have := int64(0)
 	if old != nil {

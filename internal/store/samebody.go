@@ -7,8 +7,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// SameBody reports whether a change left the artifact as it was but for counters, states and streaks. Values of artifacts are never changed in
-// place, so that lists and pointers are compared, not what they hold; where it is not sure it says no.
+// SameBody reports whether a change left the artifact as it was, except for counters, states and streaks. Artifacts are
+// never changed in place, so comparing slices and pointers by identity is enough. It may report false for equal
+// artifacts.
 func SameBody(a, b *agent.Artifact) bool {
 	return a.Code == b.Code && len(a.Generations) == len(b.Generations) && a.Manifest == b.Manifest &&
 		sameList(a.Rejections, b.Rejections) && sameList(a.Displaced, b.Displaced) &&
@@ -25,7 +26,7 @@ func sameProgram(g, h *agent.Generation) bool {
 		sameList(g.Fixtures, h.Fixtures) && maps.Equal(g.Shapes, h.Shapes) && maps.Equal(g.Outlines, h.Outlines)
 }
 
-// sameList reports whether two lists are one.
+// sameList reports whether two slices are the same, not only equal.
 func sameList[V any](a, b []V) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

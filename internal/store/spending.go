@@ -10,45 +10,46 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Spending keeps what the models were asked, and how many calls did without. Aggregates by day are kept, not single requests.
+// Spending records token use of model requests, and the number of calls answered without a model. It keeps daily
+// aggregates, not single requests.
 type Spending interface {
-	// Reserve keeps what a request that is about to be sent costs at most. That stands for its cost, after a restart too,
-	// until Settle replaces it.
+	// Reserve records the maximum cost of a request before it is sent. The reservation counts as its cost, even after a
+	// restart, until Settle replaces it.
 	Reserve(ctx context.Context, s agent.Spend) error
-	// Settle adds what a request cost, and drops the reservation of that ID. Where it
-	// cost nothing, or calls do not wait for the disk, a power cut can leave the reservation.
+	// Settle adds the cost of a request and drops the reservation with its ID. A power cut can bring the reservation
+	// back if the request cost nothing, or if calls do not wait for the disk.
 	Settle(ctx context.Context, s agent.Spend) error
-	// Forfeit counts all that a reservation holds as spent, and drops it: nobody will settle it any more. It does nothing where there is none of that
-	// ID, so that of several replicas that find one abandoned one counts it.
+	// Forfeit counts a whole reservation as spent and drops it, because nobody will settle it any more. It does nothing
+	// if there is no reservation with that ID. Thus, if several replicas find an abandoned one, it counts once.
 	Forfeit(ctx context.Context, id string) error
-	// Spent returns the aggregates of the days from the first to the last, both included, all reservations and all forges.
+	// Spent returns the aggregates of the days from first to last, inclusive, all reservations and all forges.
 	Spent(ctx context.Context, first, last agent.Day) (Spent, error)
 	Caps
 }
 
-// Spent is what a namespace's Spending holds. Rows are sorted by day, role, method and owner.
+// Spent is the content of a namespace's Spending. Rows are sorted by day, role, method and owner.
 type Spent struct {
 	Rows   []agent.SpendRow `json:"rows"`
-	Open   []agent.Spend    `json:"open,omitempty"` // requests that may be under way, by ID
+	Open   []agent.Spend    `json:"open,omitempty"` // reservations of requests that may be in flight, by ID
 	Forges []agent.ForgeRow `json:"forges,omitempty"`
 }
 
-// Bounds of a Ledger.
+// Limits of a Ledger.
 const (
 	MaxSpendRows = 10_000
 	maxForgeRows = 10_000
-	maxModels    = 8  // of a row; further ones count as model ""
-	DetailedDays = 92 // older days are summed up: then no owner is named any more
+	maxModels    = 8  // per row; further models count as ""
+	DetailedDays = 92 // older days have one row each, without owners
 )
 
-// Ledger aggregates calls and model requests by day, so that its cost does not grow with their number. It is not safe for
+// Ledger aggregates calls and model requests by day, so its size does not grow with their number. It is not safe for
 // concurrent use.
 type Ledger struct {
 	rows   map[rowKey]*agent.SpendRow
 	open   map[string]agent.Spend
 	forges map[forgeKey]*agent.ForgeRow
 	newest agent.Day
-	full   agent.Day // no other day gives room for more rows of this one
+	full   agent.Day // summing up other days makes no room for more rows on this day
 }
 
 type rowKey struct {
@@ -58,7 +59,7 @@ type rowKey struct {
 
 type forgeKey struct{ role, method, model string }
 
-// NewLedger returns a ledger that begins with what was stored.
+// NewLedger returns a ledger that starts with the stored aggregates.
 func NewLedger(s Spent) *Ledger {
 	l := &Ledger{rows: make(map[rowKey]*agent.SpendRow, len(s.Rows)), open: make(map[string]agent.Spend, len(s.Open)),
 		forges: make(map[forgeKey]*agent.ForgeRow, len(s.Forges))}
@@ -75,7 +76,7 @@ func NewLedger(s Spent) *Ledger {
 	return l
 }
 
-// Call counts a call that ended, and the programs that it kept.
+// Call counts a finished call and the programs that it kept.
 func (l *Ledger) Call(day agent.Day, e *agent.LogEntry, changes []agent.ArtifactChange) {
 	r := l.row(rowKey{day, e.Role, e.Method, agent.OwnerOf(e)})
 	r.Calls++
@@ -87,7 +88,8 @@ func (l *Ledger) Call(day agent.Day, e *agent.LogEntry, changes []agent.Artifact
 	}
 }
 
-// forge counts the program that a change keeps, if models were asked for it.
+// forge counts the program that a change keeps, if models were asked for it. Beyond maxForgeRows, new methods and
+// models are not counted.
 func (l *Ledger) forge(c *agent.ArtifactChange) {
 	g := c.Generation
 	if g == nil || g.ForgeUsage.ModelRequests <= 0 {
@@ -110,13 +112,13 @@ func (l *Ledger) forge(c *agent.ArtifactChange) {
 // Reserve adds a reservation.
 func (l *Ledger) Reserve(s agent.Spend) { l.open[s.ID] = s }
 
-// Reservation returns the reservation of that ID; false where there is none.
+// Reservation returns the reservation with that ID. The second result is false if there is none.
 func (l *Ledger) Reservation(id string) (agent.Spend, bool) {
 	s, ok := l.open[id]
 	return s, ok
 }
 
-// Settle adds what a request cost, in the place of its reservation.
+// Settle adds the cost of a request and drops its reservation.
 func (l *Ledger) Settle(s agent.Spend) {
 	delete(l.open, s.ID)
 	if s.Tokens == (agent.Tokens{}) {
@@ -135,7 +137,8 @@ func (l *Ledger) Settle(s agent.Spend) {
 	r.Models[i].Add(s.Tokens)
 }
 
-// row returns the row of that key, a new one if there is none.
+// row returns the row with that key and creates it if needed. If the ledger is full, it returns the row that sums up
+// the day.
 func (l *Ledger) row(k rowKey) *agent.SpendRow {
 	if r := l.rows[k]; r != nil {
 		return r
@@ -146,7 +149,7 @@ func (l *Ledger) row(k rowKey) *agent.SpendRow {
 	}
 	if len(l.rows) >= MaxSpendRows && (k.day == l.full || !l.thin(k.day)) {
 		l.full = k.day
-		k = rowKey{day: k.day} // nothing but this day: the rest of it is summed up
+		k = rowKey{day: k.day} // only this day is left: its further rows are summed up
 		if r := l.rows[k]; r != nil {
 			return r
 		}
@@ -156,8 +159,8 @@ func (l *Ledger) row(k rowKey) *agent.SpendRow {
 	return r
 }
 
-// thin sums up the oldest days other than the one in use, until a tenth of the rows is free. It returns false when that
-// does not give room.
+// thin sums up the oldest days, except the one in use, until a tenth of the rows is free. It returns false if that
+// makes no room.
 func (l *Ledger) thin(inUse agent.Day) bool {
 	days := map[agent.Day]int{}
 	for k := range l.rows {
@@ -173,7 +176,8 @@ func (l *Ledger) thin(inUse agent.Day) bool {
 	return len(l.rows) < MaxSpendRows
 }
 
-// Bound sums up what Call and Settle would sum up on a day: old days, and the oldest ones while there are more than MaxSpendRows.
+// Bound applies the limits that Call and Settle apply on that day: it sums up old days, and the oldest ones while there
+// are more than MaxSpendRows.
 func (l *Ledger) Bound(day agent.Day) {
 	l.sumUp(day - DetailedDays)
 	if len(l.rows) > MaxSpendRows {
@@ -181,7 +185,7 @@ func (l *Ledger) Bound(day agent.Day) {
 	}
 }
 
-// sumUp sums up each day before that one.
+// sumUp sums up each day before the given one.
 func (l *Ledger) sumUp(before agent.Day) {
 	first := before
 	for k := range l.rows {
@@ -192,7 +196,7 @@ func (l *Ledger) sumUp(before agent.Day) {
 	}
 }
 
-// sumUpDays makes one row of each day from first to last.
+// sumUpDays merges the rows of each day from first to last into one.
 func (l *Ledger) sumUpDays(first, last agent.Day) {
 	for k, r := range l.rows {
 		if k.day < first || k.day > last || k == (rowKey{day: k.day}) {
@@ -212,7 +216,7 @@ func (l *Ledger) sumUpDays(first, last agent.Day) {
 	}
 }
 
-// Spent returns a copy of what the ledger holds, of the days from first to last.
+// Spent returns a copy of the ledger's content for the days from first to last.
 func (l *Ledger) Spent(first, last agent.Day) Spent {
 	s := Spent{Rows: []agent.SpendRow{}}
 	for k, r := range l.rows {

@@ -44,7 +44,7 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// A quarter later only the sums of days are left: no name of an owner.
+// After a quarter only the daily sums are left, without names of owners.
 func TestLedgerForgetsOwners(t *testing.T) {
 	t.Parallel()
 	l := store.NewLedger(store.Spent{})

@@ -12,40 +12,44 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Storage says how many bytes things take, by whose they are. The sums are kept with each write: nothing is read to answer.
+// Storage returns how many bytes each owner's data takes. The sums are updated with each write, so answering reads no
+// data.
 type Storage interface {
-	// Stored returns what the owner's things take. A store elsewhere may be behind by StoredLag; what this handle deleted counts no more.
+	// Stored returns the bytes of the owner's data. In a remote store they may lag by StoredLag, except that deletions
+	// through this handle count at once.
 	Stored(ctx context.Context, owner string) (Stored, error)
-	// ListStored returns the owners who have something, by name, after the name after ("" for the start).
+	// ListStored returns at most limit owners with data, sorted by name, starting after the name after; "" means the
+	// start.
 	ListStored(ctx context.Context, after string, limit int) ([]OwnerBytes, error)
 }
 
-// StoredLag is how far behind Stored may be.
+// StoredLag is the maximum delay of Stored.
 const StoredLag = time.Second
 
-// Stored is what one owner's things take, beside all others'.
+// Stored compares the bytes of one owner with those of everybody else.
 type Stored struct {
 	Own    Bytes // of the owner
 	All    Bytes // of the namespace, the owner's included
 	Others Bytes // of the other namespaces
 }
 
-// Kinds of what is stored, each of which has shares of its own.
+// Kinds of stored data. Each has its own share of a limit.
 const (
 	KindFiles     = "files"
 	KindContexts  = "contexts"  // sessions with their contexts
-	KindHistories = "histories" // records, with their large arguments
-	KindValues    = "values"    // what is kept of a call for a while: outcome, effects, reply, the prompts of debug
-	KindTools     = "tools"     // programs with their fixtures, and contracts of roles; not what is archived
-	KindExamples  = "examples"  // with verdicts
+	KindHistories = "histories" // records with their large arguments
+	// the part of a call that is kept for a limited time: outcome, effects, reply and debug prompts
+	KindValues   = "values"
+	KindTools    = "tools"    // programs with their fixtures, and contracts of roles, without archived ones
+	KindExamples = "examples" // including verdicts
 )
 
-// Kinds lists them.
+// Kinds returns all kinds.
 func Kinds() []string {
 	return []string{KindFiles, KindContexts, KindHistories, KindValues, KindTools, KindExamples}
 }
 
-// Bytes is how many bytes something takes, by kind.
+// Bytes is a number of bytes by kind.
 type Bytes struct {
 	Files     int64 `json:"files"`
 	Contexts  int64 `json:"contexts"`
@@ -55,7 +59,7 @@ type Bytes struct {
 	Examples  int64 `json:"examples"`
 }
 
-// Add adds other bytes.
+// Add adds o to b.
 func (b *Bytes) Add(o Bytes) {
 	b.Files += o.Files
 	b.Contexts += o.Contexts
@@ -65,7 +69,7 @@ func (b *Bytes) Add(o Bytes) {
 	b.Examples += o.Examples
 }
 
-// Minus returns what is left without the other bytes.
+// Minus returns b less o.
 func (b Bytes) Minus(o Bytes) Bytes {
 	b.Add(Bytes{-o.Files, -o.Contexts, -o.Histories, -o.Values, -o.Tools, -o.Examples})
 	return b
@@ -88,19 +92,19 @@ func (b Bytes) Of(kind string) int64 {
 	return b.Examples
 }
 
-// OwnerBytes is what one owner's things take.
+// OwnerBytes is the bytes of one owner's data.
 type OwnerBytes struct {
 	Owner string `json:"owner"`
 	Bytes
 }
 
-// Sums adds up bytes by owner. The zero value counts none. It is not safe for concurrent use.
+// Sums adds up bytes by owner. The zero value is empty. It is not safe for concurrent use.
 type Sums struct {
 	All    Bytes
 	owners map[string]Bytes
 }
 
-// Add adds to what the owner has; "" is agent.LocalOwner.
+// Add adds b to the owner's sum. The owner "" means agent.LocalOwner.
 func (s *Sums) Add(owner string, b Bytes) {
 	if b == (Bytes{}) {
 		return
@@ -118,16 +122,16 @@ func (s *Sums) Add(owner string, b Bytes) {
 	s.owners[owner] = b
 }
 
-// Of returns what the owner has.
+// Of returns the owner's sum.
 func (s *Sums) Of(owner string) Bytes { return s.owners[cmp.Or(owner, agent.LocalOwner)] }
 
-// Owners returns the names of the owners who have something, in no order.
+// Owners returns the names of the owners with data, in no particular order.
 func (s *Sums) Owners() iter.Seq[string] { return maps.Keys(s.owners) }
 
 // Clone returns a copy.
 func (s *Sums) Clone() Sums { return Sums{s.All, maps.Clone(s.owners)} }
 
-// List returns the owners who have something, by name.
+// List returns the owners with data, sorted by name.
 func (s *Sums) List() []OwnerBytes {
 	out := make([]OwnerBytes, 0, len(s.owners))
 	for _, owner := range slices.Sorted(maps.Keys(s.owners)) {
@@ -136,28 +140,28 @@ func (s *Sums) List() []OwnerBytes {
 	return out
 }
 
-// PageStored selects a page for ListStored.
+// PageStored returns the page of all for ListStored. It changes all.
 func PageStored(all []OwnerBytes, after string, limit int) []OwnerBytes {
 	all = slices.DeleteFunc(all, func(o OwnerBytes) bool { return o.Owner <= after })
 	return all[:min(len(all), max(limit, 0))]
 }
 
-// What things take beside their texts: the rest of what is known of them, about.
+// Estimated overhead of each item beyond its text, in bytes.
 const (
 	fileFixed    = 512
-	sessionFixed = 4 << 10 // directory and files of its own
+	sessionFixed = 4 << 10 // a session has its own directory and files
 	programFixed = 512
 	roleFixed    = 256
 	exampleFixed = 256
 )
 
-// SessionBytes is what a session takes, without its context.
+// SessionBytes returns the bytes of a session without its context. It leaves out fields that change with each call.
 func SessionBytes(s agent.Session) int64 {
 	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{}
 	return sessionFixed + int64(len(agent.Encoded(&s)))
 }
 
-// ContextBytes is what a context takes.
+// ContextBytes returns the bytes of a context.
 func ContextBytes(values map[string]json.RawMessage) (n int64) {
 	for k, v := range values {
 		n += int64(len(k)) + JSONBytes(v)
@@ -165,7 +169,7 @@ func ContextBytes(values map[string]json.RawMessage) (n int64) {
 	return n
 }
 
-// ContextGrowth is by how much a change makes a context larger; old returns the value that a key has.
+// ContextGrowth returns how many bytes a change adds to a context. old returns the current value of a key.
 func ContextGrowth(c *agent.ContextChange, old func(key string) (json.RawMessage, bool)) (n int64) {
 	if c == nil {
 		return 0
@@ -193,8 +197,8 @@ func ContextGrowth(c *agent.ContextChange, old func(key string) (json.RawMessage
 	return n
 }
 
-// JSONBytes is the length of a JSON text as documents hold it: without insignificant whitespace, and with <, > and & escaped. So it does not
-// depend on whether a text was read back meanwhile.
+// JSONBytes returns the length of a JSON text as stored documents contain it: without insignificant whitespace, and
+// with <, > and & escaped. The result stays the same when the text is stored and read back.
 func JSONBytes(raw json.RawMessage) (n int64) {
 	const escaped = 6 // \u003c
 	inText := false
@@ -219,7 +223,8 @@ func JSONBytes(raw json.RawMessage) (n int64) {
 	return n
 }
 
-// FileBytes is what a file takes. A part of a call that lives as long as its session is an argument; any other is a value.
+// FileBytes returns the bytes of a file. An internal file without expiry is a call's argument and counts with the
+// histories; other internal files count with the values.
 func FileBytes(f *agent.File) Bytes {
 	switch {
 	case !f.Internal:
@@ -230,7 +235,7 @@ func FileBytes(f *agent.File) Bytes {
 	return Bytes{Values: f.Bytes}
 }
 
-// DebugBytes is what a log entry holds that goes with the values.
+// DebugBytes returns the bytes in a log entry that expire with the call's values.
 func DebugBytes(e *agent.LogEntry) int64 {
 	n := len(e.SystemPrompt) + len(e.UserPrompt) + len(e.Context)
 	for _, note := range e.Notes {
@@ -239,8 +244,8 @@ func DebugBytes(e *agent.LogEntry) int64 {
 	return int64(n)
 }
 
-// ArtifactBytes adds what an artifact takes: programs are those of who had them written, fixtures of who made the calls, examples and verdicts
-// of who gave them. nil takes nothing.
+// ArtifactBytes calls add with the bytes of an artifact. Programs count for the owner who had them written, fixtures
+// for the owner of the call, examples and verdicts for whoever gave them. A nil artifact has none.
 func ArtifactBytes(a *agent.Artifact, add func(owner string, b Bytes)) {
 	if a == nil {
 		return
@@ -273,12 +278,12 @@ func ArtifactBytes(a *agent.Artifact, add func(owner string, b Bytes)) {
 	}
 }
 
-// FixtureBytes is what a fixture takes.
+// FixtureBytes returns the bytes of a fixture.
 func FixtureBytes(f *agent.Fixture) int64 {
 	return jsonBytes(f.Args...) + jsonBytes(f.Kwargs, f.Context, f.Value, f.Effects)
 }
 
-// jsonBytes leaves out null: what lacks a value has it once it was read back.
+// jsonBytes adds up texts. It leaves out null, because a missing value is null once it has been read back.
 func jsonBytes(texts ...json.RawMessage) (n int64) {
 	for _, v := range texts {
 		if string(v) != "null" {

@@ -2,7 +2,8 @@ package store
 
 import "github.com/recurgentd/recurgentd/internal/agent"
 
-// ToolBytes adds the bytes of a registered role: contracts count for its owner, proposed ones for the owner of the call. A nil tool has none.
+// ToolBytes calls add with the bytes of a registered role. Its contracts count for its owner, a proposed contract for
+// the owner of the call. A nil tool has none.
 func ToolBytes(t *agent.Tool, add func(owner string, b Bytes)) {
 	if t == nil {
 		return

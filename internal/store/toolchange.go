@@ -6,19 +6,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// ToolChange is a change of the registry. It creates the tool when it is unknown and Register is set.
+// ToolChange is a change of the registry. It creates an unknown tool if Register is set.
 type ToolChange struct {
 	Role     string          `json:"role"`
 	At       time.Time       `json:"at"`
 	Used     int64           `json:"used,omitempty"`      // added to the usage count
-	Register *agent.Contract `json:"register,omitempty"`  // the contract from now on
-	IfAbsent bool            `json:"if_absent,omitempty"` // Register only when the role is unknown
-	ByUse    bool            `json:"by_use,omitempty"`    // its first program registers it
-	Owner    string          `json:"owner,omitempty"`     // whose call registers
+	Register *agent.Contract `json:"register,omitempty"`  // the new contract
+	IfAbsent bool            `json:"if_absent,omitempty"` // apply Register only if the role is unknown
+	ByUse    bool            `json:"by_use,omitempty"`    // the role is registered by its first program
+	Owner    string          `json:"owner,omitempty"`     // owner of the call that registers the role
 }
 
-// Apply returns the tool after the change, and whether there is anything to keep: nil, false for a change of an
-// unknown role that registers nothing. The receiver may be nil and stays as it is.
+// Apply returns the tool after the change, and whether there is anything to store. It returns nil, false if the role is
+// unknown and the change does not register it. old may be nil and stays as it is.
 func (c *ToolChange) Apply(old *agent.Tool) (*agent.Tool, bool) {
 	if old == nil && c.Register == nil {
 		return nil, false

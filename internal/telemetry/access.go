@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What Reloaded counts.
+// Arguments of Reloaded.
 const (
 	ReloadTokens      = "tokens"
 	ReloadCertificate = "certificate"
 )
 
-// accessMetrics are those of who may use the daemon.
+// accessMetrics are the metrics about access to the daemon.
 type accessMetrics struct {
-	reloads map[string]set // by what
+	reloads map[string]set // by what was reloaded
 	expires prometheus.Gauge
 	keys    set
 }
@@ -34,11 +34,12 @@ func newAccess(f factory) accessMetrics {
 	return m
 }
 
-// Reloaded counts a changed file that was read: ReloadTokens or ReloadCertificate.
+// Reloaded counts an attempt to reload a changed file. what is ReloadTokens or ReloadCertificate; err is nil if it
+// succeeded.
 func (m *Metrics) Reloaded(what string, err error) { m.access.reloads[what].inc(result(err == nil)) }
 
-// CertificateExpires sets when the certificate that is in use expires.
+// CertificateExpires sets the expiry time of the certificate in use.
 func (m *Metrics) CertificateExpires(at time.Time) { m.access.expires.Set(float64(at.Unix())) }
 
-// IssuerKeys counts an attempt to fetch the keys of the issuer.
+// IssuerKeys counts an attempt to fetch the issuer's keys. err is nil if it succeeded.
 func (m *Metrics) IssuerKeys(err error) { m.access.keys.inc(result(err == nil)) }

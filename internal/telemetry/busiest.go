@@ -11,15 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// Limits on the pairs of role and method. The names are free text, which clients choose.
 const (
-	maxShown   = 20   // pairs a scrape shows
-	maxPairs   = 100  // pairs ever shown in a process's life: what bounds the series that Prometheus keeps
+	maxShown   = 20   // pairs per scrape
+	maxPairs   = 100  // pairs ever shown by a process, which limits the series that Prometheus stores
 	maxTracked = 1024 // pairs counted in memory
 )
 
-// busiest counts calls by role and method and shows the busiest at scrape time. Names are free text, so memory and
-// series are bounded: a pair that is not shown may be forgotten for a newer one, and only the first maxPairs that make
-// it among the busiest are ever shown; their counters never go back.
+// busiest counts calls by role and method, and shows the busiest pairs at scrape time. Because the names are free text,
+// it limits both memory and series. A pair that is not shown may be forgotten in favour of a newer one, and only the
+// first maxPairs that become one of the busiest are ever shown. Their counters never decrease.
 type busiest struct {
 	cap, show int
 	refused   atomic.Int64
@@ -76,8 +77,8 @@ func (b *busiest) count(role, method string, ok bool, seconds float64) {
 	}
 }
 
-// track begins to count a pair. Where there is no room, the least busy one of a few that come to hand is forgotten: a
-// pair that is called often is found again at once, and the cost does not grow with the table.
+// track starts counting a pair. If the table is full, it forgets the least busy of a few random pairs. The cost thus
+// does not depend on the size of the table, and a pair that is called often is soon tracked again.
 func (b *busiest) track(p pair) *figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,20 +88,20 @@ func (b *busiest) track(p pair) *figures {
 	if len(b.pairs) >= maxTracked {
 		b.forgetOne()
 	}
-	// The names are cloned: they may be parts of a request's body, which would be kept whole.
+	// Cloned, because the names may be substrings of a request body, which would stay in memory.
 	f := &figures{}
 	b.pairs[pair{strings.Clone(p.role), strings.Clone(p.method)}] = f
 	return f
 }
 
 func (b *busiest) forgetOne() {
-	const hands = 16
+	const hands = 16 // number of pairs to compare
 	var least pair
 	var found *figures
 	seen := 0
-	for p, f := range b.pairs { // Go begins at a random place
+	for p, f := range b.pairs { // map iteration starts at a random place
 		if f.admitted {
-			continue // at most maxPairs of maxTracked
+			continue // at most maxPairs of maxTracked are admitted
 		}
 		if found == nil || f.total() < found.total() {
 			least, found = p, f
@@ -118,7 +119,7 @@ type shownPair struct {
 	calls int64
 }
 
-// top returns the busiest pairs that may be shown, and admits new ones while there is room.
+// top returns the busiest pairs that may be shown. It admits new ones while there is room.
 func (b *busiest) top() []shownPair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,6 +160,7 @@ func (b *busiest) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (b *busiest) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range b.top() {
+		// Label values must be valid UTF-8.
 		role, method := strings.ToValidUTF8(s.role, "\ufffd"), strings.ToValidUTF8(s.method, "\ufffd")
 		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.ok.Load()), role, method, "ok")
 		ch <- prometheus.MustNewConstMetric(b.calls, prometheus.CounterValue, float64(s.failed.Load()), role, method,

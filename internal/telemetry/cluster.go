@@ -6,17 +6,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Cluster are figures of a daemon that shares its store with others: the first three are of now, the others since the start.
+// Cluster has the figures of a daemon that shares its store with others. Replicas, Sessions and Age are current; the
+// others count since the start.
 type Cluster struct {
-	Replicas, Sessions int64         // replicas that are alive, this one included; sessions that it owns
-	Age                time.Duration // of its heartbeat
-	Here               int64         // requests for a session that it owned already
-	In, Out            int64         // requests that others forwarded to it, and that it forwarded
-	// changes that the store refused, since another owned the session; times that it was counted as dead
+	Replicas, Sessions int64         // live replicas, including this one; sessions that it owns
+	Age                time.Duration // time since its last heartbeat
+	Here               int64         // requests for a session that it already owned
+	In, Out            int64         // requests that other replicas forwarded to it, and that it forwarded
+	// changes that the store rejected because another replica owned the session; times that this replica was considered
+	// dead
 	Fenced, Lost int64
 }
 
-// clusterFigures describe them.
+// clusterFigures are the descriptions of Cluster's metrics.
 type clusterFigures struct {
 	replicas, sessions, age, here, forwarded, fenced, lost *prometheus.Desc
 }
@@ -48,7 +50,7 @@ func (c clusterFigures) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// collect sends the figures. read may be nil.
+// collect sends the figures. A nil read means zero figures.
 func (c clusterFigures) collect(ch chan<- prometheus.Metric, read func() Cluster) {
 	var now Cluster
 	if read != nil {

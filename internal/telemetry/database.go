@@ -6,17 +6,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Database are figures of the work with the database that replicas share: the connections are of now, the others since the start.
+// Database has the figures about the use of a shared database. Connections is current; the others count since the
+// start.
 type Database struct {
 	Groups      int64         // transactions that committed calls
-	GroupsTook  time.Duration // in sum
-	PoolWaits   int64         // times that all connections were in use when one was needed
-	PoolWaited  time.Duration // for them, in sum
+	GroupsTook  time.Duration // total time
+	PoolWaits   int64         // number of times that no connection was free
+	PoolWaited  time.Duration // total time of these waits
 	LostLeases  int64
 	Connections int64
 }
 
-// databaseFigures describe them.
+// databaseFigures are the descriptions of Database's metrics.
 type databaseFigures struct {
 	commits, waits, waited, leases, connections *prometheus.Desc
 }
@@ -42,7 +43,7 @@ func (d databaseFigures) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// collect sends the figures. read may be nil.
+// collect sends the figures. A nil read means zero figures.
 func (d databaseFigures) collect(ch chan<- prometheus.Metric, read func() Database) {
 	var now Database
 	if read != nil {

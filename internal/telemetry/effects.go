@@ -8,13 +8,13 @@ const (
 	EffectDenied   = "denied"
 )
 
-// What became of a writing request.
+// Results of Write.
 const (
 	WriteSent     = "sent"
-	WriteRepeated = "repeated" // answered from the call's ledger
-	WriteUnknown  = "unknown"  // sent, and its answer lost
+	WriteRepeated = "repeated" // answered from the call's ledger, without sending it again
+	WriteUnknown  = "unknown"  // sent, but the answer was lost
 	WriteDenied   = "denied"
-	WriteFailed   = "failed" // it did not leave
+	WriteFailed   = "failed" // it could not be sent
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 	writeResults  = []string{WriteSent, WriteRepeated, WriteUnknown, WriteDenied, WriteFailed}
 )
 
-// effectMetrics are those of what programs reach.
+// effectMetrics are the metrics about what programs access.
 type effectMetrics struct {
 	beyond [2][3]prometheus.Counter // by result and kind
 	writes set
@@ -42,7 +42,8 @@ func newEffects(f factory) effectMetrics {
 	return m
 }
 
-// BeyondManifest counts what a run reached, or was denied (result), that the manifest of its method lacks.
+// BeyondManifest counts the hosts, HTTP methods and tools that a run accessed, or was denied, although its method's
+// manifest lacks them. result is EffectObserved or EffectDenied.
 func (m *Metrics) BeyondManifest(hosts, methods, tools int, result string) {
 	i := indexOf(effectResults[:], result, 0)
 	for k, n := range [...]int{hosts, methods, tools} {
@@ -50,5 +51,5 @@ func (m *Metrics) BeyondManifest(hosts, methods, tools int, result string) {
 	}
 }
 
-// Write counts a writing request of a program by what became of it.
+// Write counts a program's writing request by its result, one of the Write constants.
 func (m *Metrics) Write(result string) { m.effects.writes.inc(result) }

@@ -29,7 +29,8 @@ func (m *Metrics) newHTTP(f factory) {
 	m.problems.WithLabelValues(alerting)
 }
 
-// ThrottleReasons are the values of the label reason of recurgent_throttled_total: what a principal, or an owner, had too much of.
+// ThrottleReasons returns the values of the label reason of recurgent_throttled_total: the resource of which a
+// principal or owner used too much.
 func ThrottleReasons() []string {
 	return []string{"rate", "calls", "streams", "uploads", "bodies", "replies"}
 }
@@ -39,27 +40,29 @@ func (m *Metrics) Throttled(reason string) prometheus.Counter {
 	return m.throttled.WithLabelValues(reason)
 }
 
-// WaitCauses are the values of the label cause of recurgent_waiting.
+// WaitCauses returns the values of the label cause of recurgent_waiting.
 func WaitCauses() []string { return []string{"concurrency", "replies"} }
 
 // Waiting returns the gauge of one of WaitCauses.
 func (m *Metrics) Waiting(cause string) prometheus.Gauge { return m.waiting.WithLabelValues(cause) }
 
-// alerting is the problem code that an alert watches. Its counter exists from the start, because an alert cannot see a counter rise that begins at 1.
+// alerting is the problem code that an alert watches. Its counter must exist from the start: an alert does not see the
+// increase of a counter that appears with the value 1.
 const alerting = "queue_full"
 
-// Route is the metrics of one route of the API. Each appears when it first counts: most routes of most daemons are never asked for.
+// Route has the metrics of one route of the API. Each series appears when it first counts, because most daemons never
+// use most routes.
 type Route struct {
 	metrics         *Metrics
 	pattern, method string
 	stream          bool
 
-	requests [5]atomic.Pointer[prometheus.Counter] // by class of status; nil: none yet
-	duration atomic.Pointer[prometheus.Observer]   // likewise; of streams never
+	requests [5]atomic.Pointer[prometheus.Counter] // by class of status; nil until it first counts
+	duration atomic.Pointer[prometheus.Observer]   // likewise; always nil for streams
 }
 
-// Route returns the metrics of a route pattern and a method, both from the API's fixed table. stream says that its
-// requests last as long as the client likes and have no duration worth observing.
+// Route returns the metrics of a route. pattern and method come from the API's fixed table. stream marks a route whose
+// requests last as long as the client likes, so their duration is not observed.
 func (m *Metrics) Route(pattern, method string, stream bool) *Route {
 	return &Route{metrics: m, pattern: pattern, method: method, stream: stream}
 }
@@ -67,12 +70,13 @@ func (m *Metrics) Route(pattern, method string, stream bool) *Route {
 // failed is the class of status that an alert watches.
 const failed = 5
 
-// Begin counts a request as being answered.
+// Begin counts a request as in flight.
 func (r *Route) Begin() { r.metrics.httpInFlight.Inc() }
 
-// End counts it as answered with the status.
+// End counts the request as answered with that status after d.
 func (r *Route) End(status int, d time.Duration) {
 	r.metrics.httpInFlight.Dec()
+	// An invalid status counts in the nearest class.
 	r.class(min(max(status/100, 1), 5)).Inc()
 	if r.stream {
 		return
@@ -86,7 +90,8 @@ func (r *Route) End(status int, d time.Duration) {
 	(*duration).Observe(d.Seconds())
 }
 
-// class returns the counter of a class of status. That of failures appears with the first of any: a rate is seen only of what was there before.
+// class returns the counter of a class of status. The counter of failures is created with the first counter of any
+// class, because rate() needs a sample from before the first failure.
 func (r *Route) class(n int) prometheus.Counter {
 	if c := r.requests[n-1].Load(); c != nil {
 		return *c
@@ -99,5 +104,5 @@ func (r *Route) class(n int) prometheus.Counter {
 	return c
 }
 
-// Problem counts a problem of that code, one of the API's fixed table.
+// Problem counts a problem. Its code must be in the API's fixed table.
 func (m *Metrics) Problem(code string) { m.problems.WithLabelValues(code).Inc() }

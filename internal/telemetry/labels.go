@@ -9,15 +9,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Other stands for every value outside a closed set.
+// Other is the label value for everything outside of a closed set.
 const Other = "other"
 
 const other = Other
 
-// The closed label sets. Where a value may come from a person or a program, the set ends with other.
-// signalVerdict is the signal of a correction that a person made by calling an answer wrong.
+// signalVerdict is the signal of a correction by a person who called an answer wrong.
 const signalVerdict = "verdict"
 
+// The closed label sets. If a value may come from a person or a program, the set ends with other.
 var (
 	callSources  = [...]string{agent.SourceGenerated, agent.SourcePersisted, agent.SourceRepaired, agent.SourceNone}
 	callStatuses = [...]string{agent.StatusOK, agent.StatusError}
@@ -33,7 +33,7 @@ var (
 	guardrailTypes = []string{agent.ErrInvalidCode, agent.ErrToolRegistry, agent.ErrDependencyPolicy, other}
 	mismatches     = []string{"type_mismatch", "missing_required_key", "min_items_violation",
 		"property_type_mismatch", "nil_required_input", "schema_violation", other}
-	// The statuses are those of the default policy: an operator's own ones are other.
+	// Only the statuses of the default policy: those that an operator adds count as other.
 	weakReasons       = append(slices.Clone(agent.DefaultPolicy().WeakSuccess.Statuses), emptyArray, other)
 	correctionSignals = []string{"temporal_reask", "temporal_reask_dispatch", signalVerdict, other}
 	historyPatterns   = []string{"filter", "map", "slice", "count", "group", other}
@@ -55,7 +55,7 @@ var (
 	spanResults = []string{"sent", "failed", "dropped"}
 
 	artifactStates = []string{agent.StateCandidate, agent.StateProbation, agent.StateDurable, agent.StateDegraded}
-	// What the pool gives as reasons, with _ for spaces.
+	// The pool's reasons, with _ instead of spaces.
 	runnerKills = []string{"died", "deadline", "canceled", "protocol", "flood", "leftovers", "refused", "failed",
 		"busy_while_idle", "memory", "call_over",
 		"spent", "age", "evicted", "idle", "shutdown", other}
@@ -67,8 +67,8 @@ const (
 	weakStatus = "weak_status"
 )
 
-// weakReason maps a reason such as empty_array:/movies or weak_status:/status=partial, which names a place in a value,
-// to the closed set.
+// weakReason maps a reason such as empty_array:/movies or weak_status:/status=partial to the closed set. Reasons
+// contain a path within the value, which must not become a label.
 func weakReason(reason string) string {
 	kind, detail, _ := strings.Cut(reason, ":")
 	if kind != weakStatus {
@@ -84,7 +84,7 @@ func result(ok bool) string {
 	return results[1]
 }
 
-// indexOf is a linear search: the sets have a handful of values, and no map is touched.
+// indexOf returns the index of v, or fallback. It searches linearly, because the sets are tiny.
 func indexOf(values []string, v string, fallback int) int {
 	for i := range values {
 		if values[i] == v {
@@ -94,7 +94,7 @@ func indexOf(values []string, v string, fallback int) int {
 	return fallback
 }
 
-// set is a counter with one label of a closed set. What lies outside counts as the last value.
+// set is a counter with one label from a closed set. Unknown values count as the last one.
 type set struct {
 	values   []string
 	counters []prometheus.Counter
@@ -104,7 +104,7 @@ func (s set) inc(v string) { s.counters[indexOf(s.values, v, len(s.values)-1)].I
 
 func (s set) add(v string, n int) { s.counters[indexOf(s.values, v, len(s.values)-1)].Add(float64(n)) }
 
-// factory makes metrics and registers them.
+// factory creates metrics and registers them.
 type factory struct{ r prometheus.Registerer }
 
 func (f factory) counter(name, help string) prometheus.Counter {

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Model is when requests to the model ended last; zero where none did.
+// Model is when requests to the model last ended. A zero time means never.
 type Model struct{ LastOK, LastFailed time.Time }
 
 func newModelFigure() *prometheus.Desc {
@@ -17,7 +17,7 @@ func newModelFigure() *prometheus.Desc {
 		[]string{"outcome"}, nil)
 }
 
-// collectModel sends the figures. read may be nil.
+// collectModel sends the figures. A nil read means zero figures.
 func collectModel(ch chan<- prometheus.Metric, d *prometheus.Desc, read func() Model) {
 	var now Model
 	if read != nil {
@@ -57,9 +57,9 @@ func (m *Metrics) newModel(f factory) {
 		guardrailTypes)
 }
 
-// ObserveProvider counts a question to the model: how it ended (one of ok, rate_limited, server_error, network, timeout,
-// rejected, no_answer, invalid_payload, cut_off, canceled), how long it took with its retries, what it cost, and the trace of the
-// call that asked ("" for none).
+// ObserveProvider counts a question to the model. outcome is one of ok, rate_limited, server_error, network, timeout,
+// rejected, no_answer, invalid_payload, cut_off, canceled and not_sent. d includes retries. traceID is the trace of the
+// call that asked; "" means none.
 func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage, traceID string) {
 	m.provider.inc(outcome)
 	observe(m.providerDuration, d.Seconds(), traceLabel(traceID))
@@ -71,7 +71,7 @@ func (m *Metrics) ObserveProvider(outcome string, d time.Duration, u agent.Usage
 	}
 }
 
-// ObserveReply counts a model's reply to a request for a program by its form; "" is none.
+// ObserveReply counts a model's reply to a request for a program by its form. "" is not counted.
 func (m *Metrics) ObserveReply(form string) {
 	if form != "" {
 		m.replies.inc(form)

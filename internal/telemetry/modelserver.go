@@ -7,7 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// modelServers are the hosts whose gen_ai.provider.name the semantic conventions of OpenTelemetry give. A host that begins with a dot stands for all below it.
+// modelServers are the hosts for which the semantic conventions of OpenTelemetry define a gen_ai.provider.name. A host
+// that begins with a dot includes all its subdomains.
 var modelServers = []struct{ host, name string }{
 	{".openai.com", "openai"}, {".anthropic.com", "anthropic"}, {".openai.azure.com", "azure.ai.openai"},
 	{".cognitiveservices.azure.com", "azure.ai.openai"},
@@ -19,8 +20,8 @@ var modelServers = []struct{ host, name string }{
 	{".ml.cloud.ibm.com", "ibm.watsonx.ai"},
 }
 
-// ModelServer returns the gen_ai.provider.name of a server of models: that of the semantic conventions where its host is known to them, else the host,
-// without port. "" where the URL has none.
+// ModelServer returns the gen_ai.provider.name of a model server: the one from the semantic conventions if they know
+// the host, otherwise the host without a port. It returns "" if the URL has no host.
 func ModelServer(baseURL string) string {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -34,7 +35,7 @@ func ModelServer(baseURL string) string {
 		}
 	}
 	switch {
-	case strings.HasSuffix(host, "-aiplatform.googleapis.com"): // begins with a region
+	case strings.HasSuffix(host, "-aiplatform.googleapis.com"): // the host begins with a region
 		return "gcp.vertex_ai"
 	case strings.HasPrefix(host, "bedrock") && strings.HasSuffix(host, ".amazonaws.com"):
 		return "aws.bedrock"
@@ -42,7 +43,8 @@ func ModelServer(baseURL string) string {
 	return host
 }
 
-// serverName returns the attribute of a server of that name, none for "". Who appends to it gets a list of its own.
+// serverName returns the attribute for that server, or none if name is "". The slice has no spare capacity, so
+// concurrent appends do not share memory.
 func serverName(name string) []attribute.KeyValue {
 	if name == "" {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// namespaceMeters are the figures of one namespace, or of all that have none of their own.
+// namespaceMeters are the metrics of one namespace, or of all those without metrics of their own.
 type namespaceMeters struct {
 	calls                     [len(callStatuses)]prometheus.Counter
 	requests, prompt, answers prometheus.Counter
 }
 
-// newNamespaces makes figures for each of the namespaces and one for all others.
+// newNamespaces creates metrics for each of the namespaces and one set for all others. Without names it creates none.
 func (m *Metrics) newNamespaces(f factory, names []agent.Namespace) {
 	if len(names) == 0 {
 		return
@@ -45,7 +45,7 @@ func (n *namespaceMeters) ask(u agent.Usage) {
 	n.answers.Add(float64(max(u.CompletionTokens, 0)))
 }
 
-// In returns the metrics as the namespace counts on them. All figures but those by namespace are the same.
+// In returns the metrics for calls in the namespace. Only the figures by namespace differ; all others are shared.
 func (m *Metrics) In(name agent.Namespace) *Metrics {
 	if own := m.namespaces[name]; own != nil {
 		return &Metrics{m.meters, own}

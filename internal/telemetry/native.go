@@ -6,17 +6,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// nativeMetrics are those of compiled programs.
+// nativeMetrics are the metrics of compiled programs.
 type nativeMetrics struct {
 	tierRuns    set
 	compiled    set
 	compileTime prometheus.Histogram
 }
 
+// was is the help text of metrics that earlier versions had.
 const was = "Kept for dashboards of before: 0."
 
 func newNative(f factory) nativeMetrics {
-	// An earlier daemon compiled programs in the background and compared them with an engine. Dashboards of then go on to find these, at 0.
+	// An earlier version compiled programs in the background and compared them with an engine. Old dashboards still
+	// find these metrics, at 0.
 	f.set("recurgent_native_builds_total", was, "outcome", nativeBuilds)
 	f.histogram("recurgent_native_build_duration_seconds", was,
 		[]float64{.01, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 120})
@@ -34,7 +36,7 @@ func newNative(f factory) nativeMetrics {
 	}
 }
 
-// Run counts a run of a program: by the tier, engine or native, and by the engine, go, ssa or yaegi, which is "" for a compiled program.
+// Run counts a run of a program. tier is engine or native. engine is go, ssa or yaegi, or "" for a compiled program.
 func (m *Metrics) Run(engine, tier string) {
 	m.native.tierRuns.inc(tier)
 	if engine != "" {
@@ -42,7 +44,7 @@ func (m *Metrics) Run(engine, tier string) {
 	}
 }
 
-// Build counts a program that was compiled, by outcome: ok, refused, failed or canceled.
+// Build counts the compilation of a program. outcome is ok, refused, failed or canceled.
 func (m *Metrics) Build(outcome string, d time.Duration) {
 	m.native.compiled.inc(outcome)
 	m.native.compileTime.Observe(d.Seconds())

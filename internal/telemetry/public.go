@@ -8,8 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Public returns a gatherer of the same figures for everybody to see: no label names a role, a tool's method or a namespace. Series that
-// differ in these alone are summed.
+// Public returns a gatherer of the same metrics without labels that name a role, a method of a tool or a namespace, so
+// anybody may see them. It sums series that differ only in these labels, and drops metrics that cannot be summed.
 func Public(g prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := g.Gather()
@@ -26,9 +26,10 @@ func Public(g prometheus.Gatherer) prometheus.Gatherer {
 	})
 }
 
+// private are the labels that Public removes. Beside role, the label method is removed as well.
 var private = []string{"role", "namespace"}
 
-// hides reports whether a label of the family is not for everybody. The method beside a role is a tool's; elsewhere it is HTTP's.
+// hides reports whether the family has a private label. The label method alone is an HTTP method, which is public.
 func hides(f *dto.MetricFamily) bool {
 	return slices.ContainsFunc(f.Metric, func(m *dto.Metric) bool {
 		return slices.ContainsFunc(m.Label,
@@ -36,7 +37,8 @@ func hides(f *dto.MetricFamily) bool {
 	})
 }
 
-// summed returns the family without its private labels, nil where its series cannot be added up.
+// summed returns the family without its private labels, or nil if its series cannot be added up. It may change the
+// gathered metrics, which are copies.
 func summed(f *dto.MetricFamily) *dto.MetricFamily {
 	out := &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit}
 	byLabels := map[string]*dto.Metric{}

@@ -8,12 +8,12 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// sender is the SDK's batching span processor with its losses counted: it never waits, and it knows how many spans are
-// in flight, so that nothing is dropped unseen further down.
+// sender is the SDK's batch span processor with counted losses. It never blocks. It tracks the number of waiting spans,
+// so it drops and counts the excess itself instead of leaving that to the SDK.
 type sender struct {
 	sdktrace.SpanProcessor
-	room    int64
-	waiting *atomic.Int64
+	room    int64         // maximum number of waiting spans
+	waiting *atomic.Int64 // spans given to the processor and not exported yet
 	spans   set
 }
 
@@ -25,8 +25,9 @@ func newSender(e sdktrace.SpanExporter, o TraceOptions) *sender {
 		waiting: waiting, spans: o.Metrics.spans}
 }
 
-// OnEnd puts the span where it is sent from, or drops it.
+// OnEnd queues the span for export, or drops it.
 func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
+	// The client may have asked not to sample this trace.
 	if !span.SpanContext().IsSampled() {
 		return
 	}
@@ -38,8 +39,8 @@ func (s *sender) OnEnd(span sdktrace.ReadOnlySpan) {
 	s.SpanProcessor.OnEnd(span)
 }
 
-// countingExporter counts what was sent. A collector that fails is logged once, and again when it has come back: it may
-// fail for days. Only one goroutine exports.
+// countingExporter counts exported spans. It logs a failing collector once, and once again when it has recovered,
+// because a collector may fail for days. Only one goroutine exports.
 type countingExporter struct {
 	sdktrace.SpanExporter
 	waiting *atomic.Int64
@@ -48,7 +49,7 @@ type countingExporter struct {
 	failing bool
 }
 
-// ExportSpans returns no error: it has been reported here, where the SDK would pass it to a global handler.
+// ExportSpans always returns nil. Failures are reported here; the SDK would pass them to a global handler.
 func (c *countingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	c.waiting.Add(int64(-len(spans)))

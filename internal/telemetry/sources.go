@@ -9,46 +9,48 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Sources are asked at every scrape. Each function may be nil, may be called concurrently, and must be cheap.
+// Sources are functions that provide figures at each scrape. Each may be nil, may be called concurrently, and must be
+// cheap.
 type Sources struct {
 	Store           func() Store
 	Runners         func() Runners
 	Artifacts       func() map[string]int // by lifecycle state
 	Calls           func() (running, waiting int)
-	Recommendations func() int   // open ones
-	Ready           func() error // nil: the daemon takes calls
-	ProgramCache    func() int64 // bytes of the compiled programs that are kept; nil: 0
-	Model           func() Model // nil: none is asked
+	Recommendations func() int   // number of open ones
+	Ready           func() error // nil error: the daemon accepts calls
+	ProgramCache    func() int64 // bytes of cached compiled programs
+	Model           func() Model // nil if the daemon has no model
 	Spend           func() Spend
-	Cluster         func() Cluster  // nil: the daemon has its store to itself
-	Database        func() Database // nil: there is none
+	Cluster         func() Cluster  // nil if the daemon does not share its store
+	Database        func() Database // nil if the store is not a database
 }
 
-// Store are figures of a store since it was opened, except for the last five, which are of now.
+// Store has the figures of a store. The first four count since it was opened; the others are current.
 type Store struct {
 	Commits, Fsyncs, JournalBytes, Quarantined int64
-	CheckpointLag                              int64 // entries in the journal that the files do not hold yet
+	CheckpointLag                              int64 // journal entries that are not in the files yet
 	Sessions, Tools                            int64
-	// bytes by kind: of all namespaces, and what they may have
+	// bytes by kind, of all namespaces; Stored are used, StoredMost is the limit
 	Stored, StoredMost map[string]int64
 }
 
-// Runners are figures of the runner pool: of now, except for the last three, which are since the start.
+// Runners has the figures of the runner pool. The last three count since the start; the others are current.
 type Runners struct {
 	Busy, Idle, Warm int64
-	WarmBytes        int64 // memory of the warm runners without shared pages, in bytes
+	WarmBytes        int64 // memory of the warm runners, without shared pages
 	Spawned          int64
 	EngineFailures   int64
 	Killed           map[string]int64 // by reason
 }
 
-// Watch has the gauges read from s from now on. Until then they are 0.
+// Watch sets the functions that provide the figures. Before the first call all of them are 0.
 func (m *Metrics) Watch(s Sources) { m.sources.from.Store(&s) }
 
-// Sources returns what was given to Watch last, or nothing.
+// Sources returns the argument of the last Watch. It is empty before the first.
 func (m *Metrics) Sources() *Sources { return m.sources.from.Load() }
 
-// ProviderRequests counts the questions to the model since the start by how they ended, except for what never happened.
+// ProviderRequests returns the number of questions to the model since the start, by outcome. Outcomes that never
+// happened are left out.
 func (m *Metrics) ProviderRequests() map[string]int64 {
 	counts := map[string]int64{}
 	for i, c := range m.provider.counters {
@@ -60,7 +62,7 @@ func (m *Metrics) ProviderRequests() map[string]int64 {
 	return counts
 }
 
-// sources is the collector of what others count.
+// sources is the collector for figures that other packages count.
 type sources struct {
 	from atomic.Pointer[Sources]
 
@@ -113,6 +115,7 @@ func newSources() *sources {
 		"kind")
 	s.programCache = desc("recurgent_program_cache_bytes", "Bytes of the compiled programs that are kept.")
 	s.cluster, s.database = newClusterFigures(), newDatabaseFigures()
+	// So Collect never finds nil.
 	s.from.Store(&Sources{})
 	return s
 }
@@ -207,7 +210,7 @@ func (s *sources) collectRunners(ch chan<- prometheus.Metric, from func() Runner
 	}
 }
 
-// byState sends a gauge for each state. count may be nil.
+// byState sends a gauge for each state. A nil count means 0.
 func byState(ch chan<- prometheus.Metric, d *prometheus.Desc, count func() map[string]int, states []string) {
 	var n map[string]int
 	if count != nil {
@@ -218,7 +221,7 @@ func byState(ch chan<- prometheus.Metric, d *prometheus.Desc, count func() map[s
 	}
 }
 
-// closeOver maps counts to the closed set whose last value is other.
+// closeOver maps counts to the closed set values, whose last value is other.
 func closeOver(counts map[string]int64, values []string) map[string]int64 {
 	closed := make(map[string]int64, len(values))
 	for _, v := range values {

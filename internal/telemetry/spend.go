@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Spend are figures of caps of what models may be asked, of now.
+// Spend has the current figures of the caps on token use.
 type Spend struct {
-	Ratios   map[string]float64 // the largest share that is used of a cap, by kind of window
-	Reserved int64              // tokens of requests that are under way
+	Ratios   map[string]float64 // highest used share of any cap, by kind of window; 1 means all of it
+	Reserved int64              // tokens reserved by requests in flight
 }
 
-// spendMetrics are those of caps that are no figures of now.
+// spendMetrics are the counters of caps.
 type spendMetrics struct{ refused set }
 
 func newSpend(f factory) spendMetrics {
@@ -24,7 +24,7 @@ func newSpend(f factory) spendMetrics {
 // SpendRefused counts a request to the model that was not sent because of a cap with that kind of window.
 func (m *Metrics) SpendRefused(window string) { m.spend.refused.inc(window) }
 
-// collectSpend sends the figures of caps. read may be nil.
+// collectSpend sends the figures of caps. A nil read means zero figures.
 func (s *sources) collectSpend(ch chan<- prometheus.Metric, read func() Spend) {
 	var now Spend
 	if read != nil {

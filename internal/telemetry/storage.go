@@ -12,9 +12,10 @@ func newStorage(f factory) set {
 		"kind", append(slices.Clone(storedKinds), other))
 }
 
-// StorageRefused counts something that was not stored because a share of that kind is full.
+// StorageRefused counts data that was not stored because its owner's share of that kind is full.
 func (m *Metrics) StorageRefused(kind string) { m.storage.inc(kind) }
 
+// collectStored sends the sizes of stored data and their limits.
 func (s *sources) collectStored(ch chan<- prometheus.Metric, st *Store) {
 	for _, kind := range storedKinds {
 		ch <- prometheus.MustNewConstMetric(s.stored, prometheus.GaugeValue, float64(st.Stored[kind]), kind)

@@ -1,12 +1,12 @@
-// Package telemetry keeps the daemon's numbers: Prometheus metrics on a registry that the caller passes in. Every name
-// begins with recurgent_, every unit is a base unit, and every label value comes from a small closed set which starts at
-// 0, so that rate() and alerts work from the first event. Roles and methods, which are free text, appear only in the
-// figures of the busiest artifacts, and at most 100 pairs of them in a process's life.
+// Package telemetry provides the daemon's Prometheus metrics and OpenTelemetry traces. Metrics are registered with a
+// registry that the caller passes in. Each name begins with recurgent_ and each unit is a base unit. Label values come
+// from small closed sets whose series exist from the start, so rate() and alerts see the first event. Roles and methods
+// are free text: only the metrics of the busiest artifacts have them, for at most 100 pairs in the life of a process.
 //
-// Observing costs a warm call no contended lock, no map and, except for one call in 128 that carries an exemplar, no
-// allocation. Traces are optional: without a Tracer there are no spans, and a call pays only a nil check. All methods
-// may be called concurrently. The package knows nothing of stores, runners or HTTP handlers: what it reads at scrape
-// time comes through Sources.
+// Observing a warm call takes no contended lock and no map access. It does not allocate, except for one call in 128,
+// which carries an exemplar. Traces are optional: without a Tracer there are no spans, and a call pays for a nil check
+// only. All methods may be called concurrently. The package knows nothing of stores, runners or HTTP handlers: it reads
+// their figures through Sources at scrape time.
 package telemetry
 
 import (
@@ -19,23 +19,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Build is what recurgent_build_info shows.
+// Build is the content of recurgent_build_info.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Stages says how long each stage of a call took. A stage that did not take place is 0 and is not observed.
+// Stages has the time of each stage of a call. A stage that did not happen is 0 and is not observed.
 type Stages struct{ Queue, Select, Forge, Gate, Run, Judge, Commit time.Duration }
 
-// Metrics are the daemon's metrics, as one namespace counts on them. Make them with New; In returns those of a namespace.
+// Metrics are the daemon's metrics, as seen by one namespace. New creates them; In returns those of another namespace.
 type Metrics struct {
 	*meters
-	namespace *namespaceMeters // nil where no namespaces are labels
+	namespace *namespaceMeters // nil if no metrics have a namespace label
 }
 
-// meters are what all namespaces share.
+// meters are shared by all namespaces.
 type meters struct {
 	namespaces map[agent.Namespace]*namespaceMeters
 
-	calls    [4][2][6]prometheus.Counter // source, status, class: see the tables in labels.go
+	calls    [4][2][6]prometheus.Counter // by source, status and class: see the tables in labels.go
 	errors   set
 	duration [4]prometheus.Histogram // by source
 	stages   [7]prometheus.Histogram
@@ -82,10 +82,10 @@ type meters struct {
 	spans   set
 	busiest *busiest
 	sources *sources
-	warm    atomic.Uint32 // counts warm calls, to give one in 128 an exemplar
+	warm    atomic.Uint32 // number of warm calls, to give one in 128 an exemplar
 }
 
-// Buckets, in seconds. Warm calls take well under a millisecond, forging ones up to minutes.
+// Buckets in seconds. Warm calls take well under a millisecond; calls that forge a program take up to minutes.
 var (
 	callBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 8, 13,
 		20, 30, 60, 120, 300}
@@ -95,17 +95,18 @@ var (
 	httpBuckets  = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 )
 
-// NewRegistry returns a registry with the Go runtime's and the process's own figures.
+// NewRegistry returns a registry with the collectors of the Go runtime and of the process.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// New makes the metrics and registers them with r. It panics when r holds them already: two daemons in one process
-// have a registry each.
+// New creates the metrics and registers them with r. It panics if r has them already: each daemon in a process needs
+// its own registry.
 //
-// The namespaces have figures of their own, labelled with their names; what others do counts as other. Without any there are no such figures.
+// Each of the namespaces gets its own series, labelled with its name; all other namespaces count as other. Without
+// namespaces there are no such series.
 func New(r prometheus.Registerer, b Build, namespaces ...agent.Namespace) *Metrics {
 	f := factory{r}
 	m := &Metrics{meters: &meters{}}
@@ -176,13 +177,13 @@ func (m *Metrics) newQuality(f factory) {
 		"pattern", historyPatterns)
 }
 
-// ObserveCall counts a call that ended. The entry is only read.
+// ObserveCall counts a finished call. It only reads the entry.
 func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 	source := indexOf(callSources[:], e.ProgramSource, 3)
 	status := indexOf(callStatuses[:], e.OutcomeStatus, 1)
 	class := indexOf(callClasses[:], string(e.FailureClass), 0)
 	if class == 0 && status == 0 {
-		class = 1 // the log has no failure class for an ok call
+		class = 1 // the log has no failure class for a successful call
 	}
 	m.calls[source][status][class].Inc()
 	if e.OutcomeErrorType != "" {
@@ -206,7 +207,8 @@ func (m *Metrics) ObserveCall(e *agent.LogEntry, st Stages) {
 	}
 }
 
-// exemplar gives the trace to every call that asked a model and to one warm call in 128; nil to the others.
+// exemplar returns labels with the trace for each call that asked a model and for one warm call in 128. It returns nil
+// for the others.
 func (m *Metrics) exemplar(source int, traceID string) prometheus.Labels {
 	warm := callSources[source] == agent.SourcePersisted || callSources[source] == agent.SourceNone
 	if warm && m.warm.Add(1)%128 != 1 {
@@ -215,7 +217,8 @@ func (m *Metrics) exemplar(source int, traceID string) prometheus.Labels {
 	return traceLabel(traceID)
 }
 
-// traceLabel is nil for what cannot be an exemplar, which Prometheus bounds.
+// traceLabel returns the exemplar's label, or nil if the trace id is empty or too long. Prometheus limits the length of
+// exemplars.
 func traceLabel(traceID string) prometheus.Labels {
 	if traceID == "" || len(traceID) > 64 {
 		return nil
@@ -241,7 +244,7 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 	for i := range e.AttemptFailures {
 		if f := &e.AttemptFailures[i]; f.ErrorType == agent.ErrContractViolation && f.AttemptID != e.AttemptID {
 			mismatch, _ := f.Metadata["mismatch"].(string)
-			m.mismatches.inc(mismatch) // repaired within the call: the last attempt was counted above
+			m.mismatches.inc(mismatch) // repaired within the call; the last attempt was counted above
 		}
 	}
 	if e.WeakSuccess {
@@ -268,22 +271,22 @@ func (m *Metrics) observeQuality(e *agent.LogEntry) {
 	}
 }
 
-// AppendFailed counts a call that ended, but whose commit failed: neither its history record nor its log entry was kept.
+// AppendFailed counts a finished call whose commit failed, so neither its history record nor its log entry was stored.
 func (m *Metrics) AppendFailed() { m.historyAppends.inc(result(false)) }
 
-// Saved counts what a warm call did not spend: what forging its program took.
+// Saved counts the requests and tokens that a warm call saved, which is what forging its program took.
 func (m *Metrics) Saved(requests, tokens int) {
 	m.savedRequests.Add(float64(max(requests, 0)))
 	m.savedTokens.Add(float64(max(tokens, 0)))
 }
 
-// ObserveRepair counts a repair by the model; ok says that the repaired program answered.
+// ObserveRepair counts a repair by the model. ok means that the repaired program returned an answer.
 func (m *Metrics) ObserveRepair(ok bool) { m.repairs.inc(result(ok)) }
 
-// ObserveRegeneration counts a program forged anew over an earlier generation.
+// ObserveRegeneration counts a program that replaces an earlier generation.
 func (m *Metrics) ObserveRegeneration() { m.regenerations.Inc() }
 
-// Verdict counts what a person said of a call: right or wrong. A wrong one is a user's correction, too.
+// Verdict counts a person's verdict on a call, right or wrong. A wrong one also counts as a user's correction.
 func (m *Metrics) Verdict(verdict string) {
 	m.verdicts.inc(verdict)
 	if verdict == agent.VerdictWrong {
@@ -291,11 +294,11 @@ func (m *Metrics) Verdict(verdict string) {
 	}
 }
 
-// Fetch counts a fetch of a program, by its result.
+// Fetch counts a program's fetch by its result.
 func (m *Metrics) Fetch(result string) { m.fetches.inc(result) }
 
-// Guardrail counts a program that a guardrail refused.
+// Guardrail counts a program that a guardrail rejected.
 func (m *Metrics) Guardrail(kind string) { m.guardrails.inc(kind) }
 
-// FileDamaged counts a read of a stored file that had other bytes than were stored.
+// FileDamaged counts a read of a stored file whose bytes had changed.
 func (m *Metrics) FileDamaged() { m.damagedFiles.Inc() }

@@ -180,7 +180,8 @@ func TestObserveCall(t *testing.T) {
 	}
 }
 
-// Namespaces that are named have figures of their own, which begin at 0; all others count together. Without names there are none.
+// Configured namespaces have their own series, which start at 0. All others count together. Without configuration there
+// are no such series.
 func TestNamespaceFigures(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
@@ -230,7 +231,7 @@ func TestNamespaceFigures(t *testing.T) {
 	}
 }
 
-// Both signals that a call can have are counted by name.
+// The two signals that a call can have are counted separately.
 func TestCorrectionSignals(t *testing.T) {
 	t.Parallel()
 	m, r := newMetrics(t)
@@ -327,7 +328,8 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// A route stands in the metrics once it is used, by the classes of status that it had and that of failures, which alerts look for.
+// The series of a route appear when it is used: those of the status classes that occurred, and that of failures, which
+// alerts watch.
 func TestRoutesAppearWhenUsed(t *testing.T) {
 	t.Parallel()
 	m, r := newMetrics(t)
@@ -390,7 +392,7 @@ func TestModelServer(t *testing.T) {
 	}
 }
 
-// Roles are free text: 10,000 invented ones must not become series.
+// Roles are free text. 10,000 invented ones must not become series.
 func TestCardinality(t *testing.T) {
 	t.Parallel()
 	m, r := newMetrics(t)
@@ -404,7 +406,7 @@ func TestCardinality(t *testing.T) {
 		e.ProgramSource, e.ContractValidationApplied, e.ContractValidationMismatch = fmt.Sprint(i), true, fmt.Sprint(i)
 		e.WeakSuccess, e.WeakSuccessReasons, e.HistoryQueryPatterns = true, []string{fmt.Sprint(i)},
 			[]string{fmt.Sprint(i)}
-		for range 1 + i/100 { // ever new pairs are the busiest
+		for range 1 + i/100 { // new pairs keep becoming the busiest
 			m.busiest.count(e.Role, e.Method, true, 0)
 		}
 		m.ObserveCall(e, Stages{Run: time.Second})
@@ -486,7 +488,7 @@ func TestConcurrentObservers(t *testing.T) {
 	}
 }
 
-// The warm call is sacred: observing it allocates nothing but an exemplar now and then.
+// Observing a warm call must not allocate anything except for an occasional exemplar.
 func TestWarmCallAllocatesNothing(t *testing.T) {
 	m, _ := newMetrics(t)
 	e := warmEntry()

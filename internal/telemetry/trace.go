@@ -23,25 +23,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The protocols that traces can be sent by, as OTEL_EXPORTER_OTLP_PROTOCOL names them.
+// Protocols for sending traces, as in OTEL_EXPORTER_OTLP_PROTOCOL.
 const (
 	ProtocolHTTP = "http/protobuf"
 	ProtocolGRPC = "grpc"
 )
 
-// TraceOptions configures a Tracer. Start from DefaultTraceOptions. What is not here (headers, certificates, compression,
-// batches, sampling, resource) the OpenTelemetry SDK reads from its standard OTEL_* variables.
+// TraceOptions configures a Tracer. Start from DefaultTraceOptions. The OpenTelemetry SDK reads further settings
+// (headers, certificates, compression, batches, sampling, resource) from its standard OTEL_* variables.
 type TraceOptions struct {
-	Endpoint string   // base URL of the collector; "" leaves it to the SDK's variables
+	Endpoint string   // base URL of the collector; "" means that of the SDK's variables
 	Protocol string   // ProtocolHTTP or ProtocolGRPC
 	Version  string   // of the daemon
-	Server   string   // of models, as ModelServer names it; "" where none is asked
-	Metrics  *Metrics // counts what became of spans; required
+	Server   string   // model server, as ModelServer names it; "" if there is none
+	Metrics  *Metrics // counts spans by result; required
 	Logger   zerolog.Logger
-	Queue    int // spans that may wait for the collector; what comes on top is dropped and counted
+	Queue    int // maximum number of spans that wait for the collector; further ones are dropped and counted
 }
 
-// DefaultTraceOptions returns the defaults of everything that is not required.
+// DefaultTraceOptions returns options with the defaults. Metrics must still be set.
 func DefaultTraceOptions() TraceOptions {
 	return TraceOptions{Protocol: ProtocolHTTP, Logger: zerolog.Nop(), Queue: sdktrace.DefaultMaxQueueSize}
 }
@@ -58,16 +58,16 @@ func (o TraceOptions) validate() error {
 	return nil
 }
 
-// A Tracer sends spans to an OpenTelemetry collector, in batches and in the background: a collector that hangs, fails or
-// is not there costs spans, which are counted, and nothing else. A nil *Tracer makes nil spans, on which every method
-// does nothing and allocates nothing.
+// A Tracer sends spans to an OpenTelemetry collector, batched and in the background. If the collector hangs, fails or
+// does not exist, spans are lost and counted; nothing else is affected. A nil *Tracer returns nil spans, whose methods
+// do nothing and do not allocate.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	server   []attribute.KeyValue // of models: its name, or none
+	server   []attribute.KeyValue // name of the model server; may be empty
 }
 
-// NewTracer makes a Tracer. It does not wait for the collector.
+// NewTracer creates a Tracer. It does not wait for the collector. The caller calls Shutdown.
 func NewTracer(ctx context.Context, o TraceOptions) (*Tracer, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func NewTracer(ctx context.Context, o TraceOptions) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the exporter of traces: %w", err)
 	}
-	// What the operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME say comes last and so counts.
+	// The attributes from OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME come last, so they take precedence.
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "recurgentd"),
 		attribute.String("service.version", o.Version),
 		attribute.String("service.instance.id", uuid.NewString())), resource.WithTelemetrySDK(), resource.WithFromEnv())
@@ -106,7 +106,7 @@ func newExporter(ctx context.Context, o TraceOptions) (sdktrace.SpanExporter, er
 	return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.JoinPath("v1", "traces").String()))
 }
 
-// Shutdown sends what waits and ends; with ctx it gives up. It may be called twice.
+// Shutdown sends the waiting spans and stops the Tracer. It gives up when ctx ends. It may be called twice.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -114,22 +114,22 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// SpanStart is what is known when a call begins.
+// SpanStart describes the beginning of a call.
 type SpanStart struct {
 	Name        string // such as "call calculator.add"
-	TraceID     string // 32 hexadecimal digits; the span joins this trace
-	TraceParent string // the client's traceparent header, already checked, or ""
-	Parent      *Span  // of the calling call, or nil
+	TraceID     string // 32 hexadecimal digits; used if there is neither Parent nor TraceParent
+	TraceParent string // the client's validated traceparent header, or ""
+	Parent      *Span  // the span of the calling call, or nil
 	At          time.Time
 }
 
-// A Span is one step of a trace. Its methods may be called concurrently; on nil they do nothing.
+// A Span is one step of a trace. Its methods may be called concurrently. On nil they do nothing.
 type Span struct {
 	tracer *Tracer
 	span   trace.Span
 }
 
-// Start begins the span of a call. It is sent when it ends, and never if it does not.
+// Start starts the span of a call. The span is sent when it ends.
 func (t *Tracer) Start(s SpanStart) *Span {
 	if t == nil {
 		return nil
@@ -147,7 +147,7 @@ func (t *Tracer) Start(s SpanStart) *Span {
 	return &Span{t, span}
 }
 
-// remote reads a traceparent whose form has been checked: 00-<trace id>-<span id>-<flags>.
+// remote parses a validated traceparent: 00-<trace id>-<span id>-<flags>.
 func remote(traceParent string) trace.SpanContext {
 	c := trace.SpanContextConfig{Remote: true}
 	if len(traceParent) < 55 {
@@ -166,7 +166,7 @@ func (s *Span) child(name string, kind trace.SpanKind, at time.Time) *Span {
 	return &Span{s.tracer, span}
 }
 
-// Stage records a stage that is over, even one without a duration.
+// Stage records a finished stage, even one without a duration.
 func (s *Span) Stage(name string, began, ended time.Time) {
 	if s == nil {
 		return
@@ -174,7 +174,7 @@ func (s *Span) Stage(name string, began, ended time.Time) {
 	s.child(name, trace.SpanKindInternal, began).End(ended)
 }
 
-// Begin begins a stage that has steps of its own.
+// Begin starts a stage that has steps of its own.
 func (s *Span) Begin(name string, at time.Time) *Span {
 	if s == nil {
 		return nil
@@ -190,7 +190,7 @@ func (s *Span) End(at time.Time) {
 	s.span.End(trace.WithTimestamp(at))
 }
 
-// Note adds a word about a stage.
+// Note sets an attribute of a stage.
 func (s *Span) Note(key, value string) {
 	if s == nil {
 		return
@@ -198,7 +198,7 @@ func (s *Span) Note(key, value string) {
 	s.span.SetAttributes(attribute.String(key, value))
 }
 
-// Ask begins a question to the model.
+// Ask starts a question to the model.
 func (s *Span) Ask(model string, at time.Time) *Span {
 	if s == nil {
 		return nil
@@ -209,7 +209,7 @@ func (s *Span) Ask(model string, at time.Time) *Span {
 	return q
 }
 
-// Answered ends a question; outcome is as in ObserveProvider.
+// Answered ends a question. outcome is as in ObserveProvider.
 func (s *Span) Answered(outcome, model string, u agent.Usage, at time.Time) {
 	if s == nil {
 		return
@@ -228,8 +228,8 @@ func (s *Span) Answered(outcome, model string, u agent.Usage, at time.Time) {
 	s.End(at)
 }
 
-// EndCall ends a call's span with what its log entry says of it. No argument, value or message goes out: they may be
-// secret. An honest error of a program is an answer, and no error of the span.
+// EndCall ends a call's span with attributes from its log entry. It sends no arguments, values or messages, because
+// they may be secret. An error that the program itself reports is an answer and does not make the span an error.
 func (s *Span) EndCall(e *agent.LogEntry, at time.Time) {
 	if s == nil {
 		return
@@ -259,7 +259,7 @@ func (s *Span) EndCall(e *agent.LogEntry, at time.Time) {
 	s.End(at)
 }
 
-// EndFailed ends a span over an error that is not an outcome.
+// EndFailed ends a span with an error that is not an outcome.
 func (s *Span) EndFailed(reason string, at time.Time) {
 	if s == nil {
 		return
@@ -269,7 +269,7 @@ func (s *Span) EndFailed(reason string, at time.Time) {
 	s.End(at)
 }
 
-// TraceParent is the span as a traceparent header, for those that are asked within it; "" on nil.
+// TraceParent returns the span's traceparent header for requests within it. It returns "" on nil.
 func (s *Span) TraceParent() string {
 	if s == nil {
 		return ""
@@ -278,7 +278,7 @@ func (s *Span) TraceParent() string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }
 
-// ids makes span ids, and gives a trace the id that its call has in the log and in exemplars.
+// ids generates span ids. A new trace gets the id that its call has in the log and in exemplars.
 type ids struct{}
 
 type traceIDKey struct{}
@@ -286,7 +286,7 @@ type traceIDKey struct{}
 func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	text, _ := ctx.Value(traceIDKey{}).(string)
 	id, err := trace.TraceIDFromHex(text)
-	if err != nil { // not reached: the daemon checks what it is given and makes what it is not
+	if err != nil { // unreachable, because the daemon validates or generates trace ids
 		binary.BigEndian.PutUint64(id[:8], rand.Uint64())
 		binary.BigEndian.PutUint64(id[8:], rand.Uint64()|1)
 	}
@@ -294,12 +294,12 @@ func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 }
 
 func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
-	binary.BigEndian.PutUint64(id[:], rand.Uint64()|1) // never all zero
+	binary.BigEndian.PutUint64(id[:], rand.Uint64()|1) // never all zero, which is invalid
 	return id
 }
 
-// TraceParent returns the traceparent header (W3C Trace Context) for a request made within the span. Without a span it
-// carries the trace's id alone, in the form that the standard demands.
+// TraceParent returns the traceparent header (W3C Trace Context) for a request within the span. If the span is nil, the
+// header has the trace's id, and a span id made from it, because the standard requires one.
 func TraceParent(s *Span, traceID string) string {
 	if s != nil {
 		return s.TraceParent()

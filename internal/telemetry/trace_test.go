@@ -115,7 +115,7 @@ const (
 	aParent = "00-" + aTrace + "-00f067aa0ba902b7-01"
 )
 
-// Spans reach a collector by both protocols, under the trace and the parent that the client named.
+// Spans reach a collector by both protocols, with the trace and the parent that the client named.
 func TestSpansReachTheCollector(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -197,7 +197,8 @@ func attributes(s *otlp.Span) map[string]string {
 	return out
 }
 
-// A trace without a client's has the id that the call has in the log; one that the client does not sample is not sent.
+// A trace that does not come from a client has the call's id in the log. A trace that the client does not sample is not
+// sent.
 func TestTraceIDsAndSampling(t *testing.T) {
 	t.Parallel()
 	to := collectHTTP(t)
@@ -217,8 +218,8 @@ func TestTraceIDsAndSampling(t *testing.T) {
 	}
 }
 
-// A collector that refuses, and one that hangs, cost spans and nothing else: ending a span does not wait, the losses are
-// counted, a failure is logged once, and the end waits no longer than its context allows.
+// A collector that rejects spans, or hangs, costs only spans. Ending a span does not block, losses are counted, a
+// failure is logged once, and Shutdown does not outlast its context.
 func TestFailingCollectors(t *testing.T) {
 	t.Parallel()
 	t.Run("refuses", func(t *testing.T) {
@@ -260,7 +261,7 @@ func TestFailingCollectors(t *testing.T) {
 	})
 }
 
-// Without a collector a call does nothing for traces.
+// Without a collector, tracing costs a call nothing.
 func TestNoTracesAllocateNothing(t *testing.T) {
 	var tracer *Tracer
 	at, e := time.Now(), warmEntry()

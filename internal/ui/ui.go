@@ -1,11 +1,12 @@
-// Package ui is the console: a page for browsers at /ui/ and the files that it consists of, embedded. The page reads and does
-// everything over the REST interface with the token of whoever looks, which it keeps in the browser's session storage; the files
-// themselves are public and the same for everyone.
+// Package ui serves the console: a page for browsers at /ui/ and its files, embedded in the binary. The page does
+// everything through the REST interface with the user's token, which it keeps in the browser's session storage. The
+// files themselves are public and the same for everyone.
 //
-// The page may load scripts, styles and data from its own origin only, runs no inline script, and shows what programs and
-// models wrote as text (Policy). Files have an address that contains a digest of all of them, and may be cached forever.
+// The page may load scripts, styles and data only from its own origin. It runs no inline scripts, and shows output of
+// programs and models as text (Policy). The URL of each file contains a digest of all files, so browsers may cache
+// files forever.
 //
-// It knows nothing of the daemon: who may ask, and what the interface answers, is package api's.
+// The package knows nothing of the daemon. Package api decides who may send requests, and answers them.
 package ui
 
 import (
@@ -28,38 +29,41 @@ import (
 //go:embed web/index.html web/*/*.js web/*/*.css web/*/*.svg
 var files embed.FS
 
-// Policy is the Content-Security-Policy of the page and of its files. Trusted Types have the browser refuse every write of markup by
-// a script. Pictures and pages that calls made are shown from bytes that the page holds (blob:): a page in a frame without any right, whose
-// own policy lets it load nothing, and which has this one, too. For the styles of such pages the policy of the page itself also has a nonce.
+// Policy is the Content-Security-Policy of the page and its files. Trusted Types make the browser reject any markup
+// that a script writes. Images and pages made by calls are shown from bytes that the page holds (blob:). Such a page is
+// in a sandboxed frame without permissions; its own policy forbids it to load anything, and this policy applies as
+// well. For the styles of such pages, the policy of the console's page also has a nonce.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; frame-src blob:; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// They stand in index.html where the digest and the nonce go.
+// Placeholders in index.html for the digest and the nonce.
 const (
 	pageVersion = "VERSION"
 	pageNonce   = "NONCE"
 )
 
+// types are the content types by file extension.
 var types = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 
 // A Console serves the files. Its methods may be called concurrently.
 type Console struct {
-	version string
+	version string // digest of all files, as part of their URLs
 	page    *file
-	files   map[string]*file // by folder/name
-	policy  string           // of the page
+	files   map[string]*file // by folder/name, without the page
+	policy  string           // of the page, with the nonce
 }
 
 type file struct {
-	kind, tag string
+	kind, tag string // content type and ETag, without quotes
 	plain     []byte
-	packed    func() []byte // by gzip, made at the first request
+	packed    func() []byte // compressed with gzip on the first request
 }
 
-// New reads the embedded files.
+// New returns a Console for the embedded files.
 func New() (*Console, error) { return read(files) }
 
+// read loads the files below web/. The page and its policy share one nonce for the life of the Console.
 func read(from fs.FS) (*Console, error) {
 	c := &Console{files: map[string]*file{}}
 	all := sha256.New()
@@ -102,20 +106,21 @@ func newFile(name string, data []byte) *file {
 
 func pack(data []byte) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is a valid one
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
 	_, _ = z.Write(data)                                  // never fails (bytes.Buffer)
 	_ = z.Close()
 	return b.Bytes()
 }
 
-// ServePage answers with the page itself, which is asked for again each time.
+// ServePage responds with the page. Browsers revalidate it each time.
 func (c *Console) ServePage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", c.policy)
 	c.page.serve(w, r, "no-cache")
 }
 
-// ServeFile answers with a file, name being "folder/name", and reports whether there is one of that name and version. A page
-// that an earlier binary served asks for an earlier version: it gets nothing rather than files that do not match.
+// ServeFile responds with a file, if it exists in that version; otherwise it writes nothing and returns false. name is
+// "folder/name". A page from an earlier binary requests an earlier version: it gets no file rather than one that does
+// not match.
 func (c *Console) ServeFile(w http.ResponseWriter, r *http.Request, version, name string) bool {
 	f := c.files[name]
 	if f == nil || version != c.version {
@@ -126,7 +131,7 @@ func (c *Console) ServeFile(w http.ResponseWriter, r *http.Request, version, nam
 	return true
 }
 
-// serve answers conditional requests and ranges, too.
+// serve handles conditional requests and ranges as well.
 func (f *file) serve(w http.ResponseWriter, r *http.Request, caching string) {
 	h := w.Header()
 	h.Set("Cache-Control", caching)
@@ -145,7 +150,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, caching string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// takesGzip reports whether an Accept-Encoding header lists gzip with another weight than 0.
+// takesGzip reports whether an Accept-Encoding header lists gzip with a weight other than 0.
 func takesGzip(accepted string) bool {
 	return slices.ContainsFunc(strings.Split(accepted, ","), func(one string) bool {
 		coding, weight, _ := strings.Cut(strings.ReplaceAll(one, " ", ""), ";")

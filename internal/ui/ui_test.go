@@ -40,7 +40,7 @@ func serve(c *Console, name string, header ...string) *httptest.ResponseRecorder
 	return w
 }
 
-// A browser may load from this origin alone, run no inline script and write no markup.
+// A browser may only load from this origin, and may neither run inline scripts nor write markup.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -84,7 +84,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Files of this version never change and are packed where the browser takes it; others are not there. The page is asked for each time.
+// Files of this version never change and are compressed if the browser accepts it. Files of other versions do not
+// exist. The page is revalidated each time.
 func TestCaching(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -143,10 +144,10 @@ func TestVersionIsThatOfAllFiles(t *testing.T) {
 
 var (
 	importing = regexp.MustCompile(`(?:from\s*|import\s*)['"](\.[^'"]+)['"]`)
-	lazily    = regexp.MustCompile(`import\(['"]([^'"]+\.js)['"]\)`) // others are of types
+	lazily    = regexp.MustCompile(`import\(['"]([^'"]+\.js)['"]\)`) // other import() expressions name types
 )
 
-// first returns the size of what a browser loads for a page: the module, and what it imports.
+// first returns the size of what a browser loads for a page: the module and its imports.
 func first(t *testing.T, c *Console, name string, seen map[string]int) {
 	t.Helper()
 	f := c.files[name]
@@ -162,7 +163,7 @@ func first(t *testing.T, c *Console, name string, seen map[string]int) {
 	}
 }
 
-// The first paint of Live needs less than 100 kB in all, not packed.
+// The first paint of Live loads less than 100 kB in total, uncompressed.
 func TestFirstPaint(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -183,7 +184,7 @@ func TestFirstPaint(t *testing.T) {
 	}
 }
 
-// own calls f for each source of ours.
+// own calls f for each of our own source files.
 func own(t *testing.T, f func(name, text string)) {
 	t.Helper()
 	n := 0
@@ -201,7 +202,7 @@ func own(t *testing.T, f func(name, text string)) {
 	}
 }
 
-// What programs and models wrote can only become text, and nothing is kept beyond the tab but the theme.
+// Output of programs and models can only become text. Only the theme is kept beyond the tab.
 func TestSourcesWriteNoMarkup(t *testing.T) {
 	t.Parallel()
 	markup := regexp.MustCompile(
@@ -224,7 +225,7 @@ func TestSourcesWriteNoMarkup(t *testing.T) {
 	})
 }
 
-// Every import and every page that is loaded later is there.
+// Every import, and every page that is loaded lazily, exists.
 func TestImportsResolve(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -240,7 +241,7 @@ func TestImportsResolve(t *testing.T) {
 	}
 }
 
-// The libraries are those whose checksums scripts/console-vendor wrote, each with its licence.
+// The libraries have the checksums that scripts/console-vendor wrote, each with its licence.
 func TestVendoredFiles(t *testing.T) {
 	t.Parallel()
 	sums, err := os.ReadFile("web/vendor/SHA256SUMS")

@@ -21,14 +21,14 @@ func header(name string, value any) map[jose.HeaderKey]any {
 	return map[jose.HeaderKey]any{jose.HeaderKey(name): value}
 }
 
-// encode makes a token by hand.
+// encode builds a token by hand.
 func encode(header, payload string, signature []byte) string {
 	e := base64.RawURLEncoding
 	return e.EncodeToString([]byte(header)) + "." + e.EncodeToString([]byte(payload)) + "." +
 		e.EncodeToString(signature)
 }
 
-// hmacToken signs with a secret, as if it were one of the issuer's.
+// hmacToken signs a token with a secret, as if it came from the issuer.
 func hmacToken(t testing.TB, secret []byte, claims any) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: secret},
@@ -134,7 +134,7 @@ func hostile(t testing.TB, id *oidctest.Issuer, key oidctest.Key, now time.Time)
 	}
 }
 
-// nextInPad is a character whose bits, as far as they count at the end of 256 bytes, are those of c.
+// nextInPad returns another character with the same significant bits as c at the end of 256 bytes.
 func nextInPad(c byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, c)^1])
@@ -145,7 +145,7 @@ func TestHostileTokens(t *testing.T) {
 	id, at, i := newRig(t, nil)
 	good := id.Token(t, at.Now(), nil)
 	for name, token := range hostile(t, id, id.Key(), at.Now()) {
-		for range 2 { // nothing of the first attempt makes the second one work
+		for range 2 { // the first attempt must not make the second one work
 			p, err := i.Authenticate(t.Context(), token)
 			if !errors.Is(err, access.ErrUnknown) || p != (access.Principal{}) {
 				t.Errorf("%s: %+v, %v", name, p, err)
@@ -165,7 +165,7 @@ func TestHostileTokens(t *testing.T) {
 	}
 }
 
-// Whatever byte of a good token is changed, it is refused.
+// A valid token with any byte changed is rejected.
 func TestTamperedTokens(t *testing.T) {
 	t.Parallel()
 	id, at, i := newRig(t, nil)
@@ -188,7 +188,7 @@ func TestTamperedTokens(t *testing.T) {
 	}
 }
 
-// Whatever is sent: it is refused, without a panic, unless it is the issuer's own token.
+// Any input is rejected without a panic, unless it is the issuer's own token.
 func FuzzAuthenticate(f *testing.F) {
 	id, at, i := newRig(f, nil)
 	good := id.Token(f, at.Now(), nil)
@@ -209,7 +209,7 @@ func FuzzAuthenticate(f *testing.F) {
 	})
 }
 
-// Whatever the claims are: what they give is in bounds.
+// For any claims, the resulting principal is within limits.
 func FuzzPrincipal(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"sub":"a","namespace":"b","scope":"read","exp":1e9}`,
 		`{"sub":"\ud800","namespace":"a","scope":["call",1]}`, `{"exp":1e-400}`} {
@@ -234,7 +234,7 @@ func FuzzPrincipal(f *testing.F) {
 	})
 }
 
-// A token that was checked before costs no signature: this is what each warm call pays.
+// A cached token needs no signature check. Each warm call pays this cost.
 func BenchmarkAuthenticate(b *testing.B) {
 	id, at, i := newRig(b, nil)
 	token := id.Token(b, at.Now(), nil)

@@ -25,43 +25,45 @@ import (
 )
 
 const (
-	// fetchEvery is the time between two attempts to fetch keys, on average, whatever tokens ask for. After one that failed it is the least.
+	// fetchEvery is the average time between two attempts to fetch keys, regardless of the tokens received. After a
+	// failed attempt it is the minimum.
 	fetchEvery = 5 * time.Second
-	// atOnce is how many attempts may follow each other without that, so that a token of a key that has just come works at once.
+	// atOnce is the number of attempts that may exceed this rate, so a token with a new key works at once.
 	atOnce = 8
-	// refreshAfter is the age at which keys are fetched again although they are known, so that a withdrawn key ends.
+	// refreshAfter is the age at which known keys are fetched again, so withdrawn keys stop working.
 	refreshAfter = 10 * time.Minute
-	// fetchTimeout bounds each of the two requests of an attempt.
+	// fetchTimeout is the timeout of each of the two requests of an attempt.
 	fetchTimeout = 5 * time.Second
-	// maxReply bounds a reply of the issuer, in bytes, and maxKeys the keys in it: a token without the id of its key is tried with each.
+	// maxReply is the maximum size of a response in bytes. maxKeys is the maximum number of keys in it: a token without
+	// a key id is tried with each of them.
 	maxReply = 1 << 20
 	maxKeys  = 64
 )
 
-// keys are the public keys of an issuer. They may be used concurrently.
+// keys are the public keys of an issuer. They are safe for concurrent use.
 type keys struct {
 	issuer  string
 	client  *http.Client
 	now     func() time.Time
 	log     zerolog.Logger
 	fetched func(error)
-	changed func() // is called when a key has been withdrawn or replaced
+	changed func() // called when a key was withdrawn or replaced
 
-	ctx    context.Context // of fetches
+	ctx    context.Context // context of fetches
 	cancel context.CancelFunc
 	under  sync.WaitGroup
 
-	due atomic.Int64 // when they are fetched again, in nanoseconds since 1970
-	age atomic.Int64 // how often they have changed
+	due atomic.Int64 // time of the next refresh, in nanoseconds since 1970
+	age atomic.Int64 // number of changes of the keys
 
 	attempts *rate.Limiter
 
 	mu       sync.Mutex
 	set      []jose.JSONWebKey
-	have     bool          // set was fetched at least once
-	tried    time.Time     // when the last attempt began
-	failure  error         // of the last attempt
-	fetching chan struct{} // closed at the end of the attempt that is under way; nil: none is
+	have     bool          // set has been fetched at least once
+	tried    time.Time     // start of the last attempt
+	failure  error         // error of the last attempt
+	fetching chan struct{} // closed at the end of the running attempt; nil if there is none
 }
 
 func newKeys(o Options, changed func()) *keys {
@@ -77,7 +79,7 @@ func (k *keys) close() {
 	k.client.CloseIdleConnections()
 }
 
-// refresh begins to fetch the keys when they are due.
+// refresh starts to fetch the keys if they are due. It does not wait.
 func (k *keys) refresh(now time.Time) {
 	if now.UnixNano() < k.due.Load() {
 		return
@@ -87,8 +89,8 @@ func (k *keys) refresh(now time.Time) {
 	k.begin(now)
 }
 
-// begin begins an attempt, unless one is under way or the last ones are too recent. It returns what is closed at the end of the
-// attempt that is under way now, nil when there is none. k.mu is held.
+// begin starts an attempt, unless one is running or the last ones are too recent. It returns a channel that is closed
+// at the end of the running attempt, or nil if there is none. The caller holds k.mu.
 func (k *keys) begin(now time.Time) <-chan struct{} {
 	if k.fetching != nil {
 		return k.fetching
@@ -97,6 +99,7 @@ func (k *keys) begin(now time.Time) <-chan struct{} {
 		return nil
 	}
 	k.tried = now
+	// A failed attempt is repeated after fetchEvery. A successful one sets due to a later time.
 	k.due.Store(now.Add(fetchEvery).UnixNano())
 	done := make(chan struct{})
 	k.fetching = done
@@ -108,7 +111,7 @@ func (k *keys) begin(now time.Time) <-chan struct{} {
 	return done
 }
 
-// take takes the result of an attempt. An attempt that failed changes no key.
+// take stores the result of an attempt. A failed attempt does not change the keys.
 func (k *keys) take(set []jose.JSONWebKey, err error) {
 	k.fetched(err)
 	k.mu.Lock()
@@ -134,14 +137,14 @@ func (k *keys) take(set []jose.JSONWebKey, err error) {
 	}
 }
 
-// same compares the public keys and their ids.
+// same reports whether two public keys and their ids are equal.
 func same(a, b jose.JSONWebKey) bool {
 	key, ok := a.Key.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && a.KeyID == b.KeyID && key.Equal(b.Key)
 }
 
-// candidates returns the keys with that id, all for "". Where there is none, or with again, they are fetched first, if
-// the last attempts are not too recent.
+// candidates returns the keys with that id, or all keys if id is "". If there are none, or if again is set, it first
+// fetches the keys, unless the last attempts are too recent. It waits for the fetch until ctx ends.
 func (k *keys) candidates(ctx context.Context, id string, again bool) ([]jose.JSONWebKey, error) {
 	now := k.now()
 	k.mu.Lock()
@@ -164,11 +167,14 @@ func (k *keys) candidates(ctx context.Context, id string, again bool) ([]jose.JS
 	defer k.mu.Unlock()
 	wait := max(time.Second, fetchEvery-k.now().Sub(k.tried))
 	switch found = k.find(id); {
+	// With again, only keys that were just fetched count.
 	case len(found) > 0 && !(again && end == nil):
 		return found, nil
+	// The key may exist, but the issuer did not answer.
 	case (k.failure != nil || !k.have) && len(found) == 0:
 		return nil, &access.UnavailableError{Reason: "the issuer " + k.issuer +
 			" cannot be asked for the key of the token", RetryAfter: wait}
+	// There was no fetch, because the last attempts were too recent.
 	case end == nil:
 		return nil, access.Unknown(
 			"the token is signed with none of the issuer's keys, which were fetched less than %s ago", fetchEvery)
@@ -189,7 +195,7 @@ func (k *keys) find(id string) []jose.JSONWebKey {
 	return found
 }
 
-// fetch asks the issuer where its keys are, and for them.
+// fetch asks the issuer's discovery document for the URL of the keys, and fetches them.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	p, err := gooidc.NewProvider(gooidc.ClientContext(ctx, k.client), k.issuer)
 	if err != nil {
@@ -227,7 +233,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return parseKeys(data)
 }
 
-// parseKeys returns the keys of a set (RFC 7517) that tokens may be signed with. Others are ignored, as the standard asks.
+// parseKeys returns the keys in a key set (RFC 7517) that can sign tokens. It ignores others, as the standard requires.
 func parseKeys(data []byte) ([]jose.JSONWebKey, error) {
 	var raw struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -251,6 +257,8 @@ func parseKeys(data []byte) ([]jose.JSONWebKey, error) {
 	return set, nil
 }
 
+// usable reports whether tokens may be signed with the key. RSA keys must be long enough to be secure, and short enough
+// to be verified quickly.
 func usable(key jose.JSONWebKey) bool {
 	if !key.IsPublic() || !key.Valid() || key.Use != "" && key.Use != "sig" || key.Algorithm != "" &&
 		!slices.Contains(algorithms, key.Algorithm) {
@@ -260,7 +268,7 @@ func usable(key jose.JSONWebKey) bool {
 	return !ok || r.N.BitLen() >= 2048 && r.N.BitLen() <= 8192
 }
 
-// brief is the error's text without line ends, bounded: it may quote what the issuer replied.
+// brief returns the error's text on one line and with limited length. The text may quote the issuer's response.
 func brief(err error) string {
 	const most = 300
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")

@@ -1,8 +1,8 @@
-// Package oidc finds the principals of tokens that an OpenID Connect issuer has signed (JWTs). It asks the issuer for its
-// public keys only: at the start, when they are old, and when a token names a key that it does not know, at a bounded rate. No
-// token is ever sent anywhere, logged, or part of an error.
+// Package oidc authenticates tokens that an OpenID Connect issuer has signed (JWTs). It contacts the issuer only for
+// its public keys: at the start, when they are old, and, with a rate limit, when a token names an unknown key. Tokens
+// are never sent anywhere or logged, and never appear in errors.
 //
-// While the issuer cannot be reached, tokens signed with keys that are known go on working.
+// While the issuer is unreachable, tokens signed with known keys keep working.
 package oidc
 
 import (
@@ -25,15 +25,16 @@ import (
 )
 
 const (
-	// Skew is how far the issuer's clock may be from this machine's.
+	// Skew is the accepted difference between the issuer's clock and this machine's.
 	Skew = time.Minute
-	// MaxToken is the longest token, in bytes.
+	// MaxToken is the maximum length of a token in bytes.
 	MaxToken = 16 << 10
-	// cached is how many verified tokens are kept.
+	// cached is the maximum number of cached verified tokens.
 	cached = 4096
 )
 
-// algorithms are those with a public key. With HS256 the public key would be the secret, and none is no signature.
+// algorithms are the accepted signature algorithms, all with public keys. HMAC (HS256) would use the public key as a
+// secret, and "none" means no signature.
 var algorithms = []string{
 	gooidc.RS256, gooidc.RS384, gooidc.RS512, gooidc.PS256, gooidc.PS384, gooidc.PS512,
 	gooidc.ES256, gooidc.ES384, gooidc.ES512, gooidc.EdDSA,
@@ -41,36 +42,36 @@ var algorithms = []string{
 
 // Options configures an Issuer.
 type Options struct {
-	Issuer   string // its URL, as it stands in iss; see CheckURL
-	Audience string // one of aud; required
+	Issuer   string // URL of the issuer, equal to the claim iss; see CheckURL
+	Audience string // must be in the claim aud; required
 
-	NameClaim      string // who it is; "": sub
-	NamespaceClaim string // in which namespace the token acts; "": no token may do anything
-	ScopeClaim     string // what it may do: names with spaces between them, or an array of names; "": scope
+	NameClaim      string // claim with the principal's name; "" means sub
+	NamespaceClaim string // claim with the namespace of the token; if "", no token is accepted
+	ScopeClaim     string // claim with the scopes, as a string separated by spaces or as an array; "" means scope
 
-	Rate        float64 // requests per second of each owner; 0: no limit
-	Concurrency int     // calls at once of each owner; 0: no limit
+	Rate        float64 // requests per second of each owner; 0 means no limit
+	Concurrency int     // concurrent calls of each owner; 0 means no limit
 
-	Transport http.RoundTripper // to the issuer; nil: that of net/http
-	Now       func() time.Time  // nil: time.Now
+	Transport http.RoundTripper // for requests to the issuer; nil means a default one
+	Now       func() time.Time  // nil means time.Now
 	Logger    zerolog.Logger
-	Fetched   func(err error) // receives the result of each attempt to fetch the keys; may be nil
+	Fetched   func(err error) // called with the result of each attempt to fetch the keys; may be nil
 }
 
-// An Issuer is an Authenticator of the issuer's tokens.
+// An Issuer is an access.Authenticator for tokens of one issuer. It is safe for concurrent use.
 type Issuer struct {
 	o     Options
 	keys  *keys
-	known cache.Cache[[sha256.Size]byte, *verified] // by digest of the token
+	known cache.Cache[[sha256.Size]byte, *verified] // by the token's digest
 }
 
-// verified is a token whose signature has been checked.
+// verified is a token whose signature has been verified.
 type verified struct {
 	access.Principal
-	expires time.Time // exp and Skew
+	expires time.Time // exp plus Skew
 }
 
-// New makes an Issuer and begins to fetch its keys; it does not wait for them. Close ends it.
+// New returns an Issuer and starts to fetch its keys in the background. The caller calls Close.
 func New(o Options) (*Issuer, error) {
 	if err := CheckURL(o.Issuer); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func New(o Options) (*Issuer, error) {
 	return i, nil
 }
 
-// Probe fetches the keys once and returns how many there are.
+// Probe fetches the keys once and returns their number.
 func Probe(ctx context.Context, issuer string) (int, error) {
 	if err := CheckURL(issuer); err != nil {
 		return 0, err
@@ -111,10 +112,11 @@ func Probe(ctx context.Context, issuer string) (int, error) {
 	return len(set), nil
 }
 
-// Close ends what is being fetched, and waits for that.
+// Close cancels a running fetch and waits for its end.
 func (i *Issuer) Close() { i.keys.close() }
 
-// CheckURL returns an error unless an issuer may have that URL: https without user, query and fragment, or http to this machine.
+// CheckURL returns an error unless the text is a valid issuer URL: https, or http to this machine, without user, query
+// and fragment.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -126,7 +128,7 @@ func CheckURL(text string) error {
 	return checkSecure(u)
 }
 
-// checkSecure refuses plain http to other machines: whoever is in between could hand out keys of their own.
+// checkSecure rejects plain http to other machines, because anyone in between could provide their own keys.
 func checkSecure(u *url.URL) error {
 	if u.Scheme == "https" {
 		return nil
@@ -139,9 +141,9 @@ func checkSecure(u *url.URL) error {
 	return errors.New("must be https; http is for this machine only")
 }
 
-// Authenticate implements access.Authenticator. A token that is not of the issuer, or that may not be used now, matches
-// access.ErrUnknown; one that names no namespace is an *access.ForbiddenError; one that cannot be checked since the issuer
-// cannot be asked for its key is an *access.UnavailableError.
+// Authenticate implements access.Authenticator. The error matches access.ErrUnknown if the token is not from the issuer
+// or is not valid now. It is an *access.ForbiddenError if the token names no namespace, and an *access.UnavailableError
+// if the token's key cannot be fetched.
 func (i *Issuer) Authenticate(ctx context.Context, bearer string) (access.Principal, error) {
 	if !shaped(bearer) {
 		return access.Principal{}, access.ErrUnknown
@@ -165,20 +167,20 @@ func (i *Issuer) Authenticate(ctx context.Context, bearer string) (access.Princi
 		return access.Principal{}, err
 	}
 	i.known.Set(digest, v)
-	if i.keys.age.Load() != age { // keys have changed meanwhile, perhaps without that of this token
+	if i.keys.age.Load() != age { // the keys have changed meanwhile, perhaps without this token's key
 		i.known.Invalidate(digest)
 	}
 	return v.Principal, nil
 }
 
-// digestOf allocates nothing for tokens of the usual length.
+// digestOf returns the token's digest. It does not allocate for tokens of usual length.
 func digestOf(bearer string) [sha256.Size]byte {
 	var text [2 << 10]byte
 	return sha256.Sum256(append(text[:0], bearer...))
 }
 
-// shaped reports whether the text can be a signed JWT in its compact form: three parts of base64url, the first of which begins
-// with {".
+// shaped reports whether the text can be a signed JWT in compact form: three parts of base64url, the first of which
+// begins with {". This rejects most other tokens cheaply.
 func shaped(bearer string) bool {
 	if len(bearer) > MaxToken || !strings.HasPrefix(bearer, "eyJ") || strings.Count(bearer, ".") != 2 {
 		return false
@@ -192,8 +194,8 @@ func shaped(bearer string) bool {
 	return true
 }
 
-// canonical reports whether each part is base64url as one would write it. go-jose ignores the bits after the last byte, so that
-// a token could be written in several ways.
+// canonical reports whether each part is canonical base64url. go-jose ignores the unused bits of the last character, so
+// one token would have several spellings, each with its own cache entry.
 func canonical(bearer string) bool {
 	for part := range strings.SplitSeq(bearer, ".") {
 		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
@@ -203,7 +205,7 @@ func canonical(bearer string) bool {
 	return true
 }
 
-// client asks the issuer. It follows no redirects, so that nobody but the issuer hands out its keys.
+// client returns the HTTP client for the issuer. It follows no redirects, so only the issuer itself can provide keys.
 func client(transport http.RoundTripper) *http.Client {
 	if transport == nil {
 		transport = &http.Transport{Proxy: http.ProxyFromEnvironment,
@@ -214,7 +216,7 @@ func client(transport http.RoundTripper) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// bounded bounds the body of each reply.
+// bounded limits the size of each response body to maxReply.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {

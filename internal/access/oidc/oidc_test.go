@@ -18,7 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// clock is a clock that tests set.
+// clock is a clock that tests can set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -36,7 +36,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// newRig starts an issuer, and what takes its tokens.
+// newRig starts an issuer and an Issuer for its tokens.
 func newRig(t testing.TB, change func(*Options)) (*oidctest.Issuer, *clock, *Issuer) {
 	t.Helper()
 	at := &clock{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
@@ -60,7 +60,7 @@ func open(t testing.TB, id *oidctest.Issuer, at *clock, change func(*Options)) *
 	return i
 }
 
-// settle waits for the attempt that is under way.
+// settle waits for the running attempt.
 func (k *keys) settle() {
 	k.mu.Lock()
 	end := k.fetching
@@ -92,7 +92,7 @@ func TestGoodTokens(t *testing.T) {
 		"a fraction of seconds": id.Token(t, now, map[string]any{"exp": float64(now.Unix()) + 0.5}),
 		"an access token":       oidctest.Sign(t, ec, header("typ", "at+JWT"), id.Claims(now, nil)),
 	} {
-		for range 2 { // verified, and from the cache
+		for range 2 { // first verified, then from the cache
 			if got, err := i.Authenticate(t.Context(), token); err != nil || got != want {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
@@ -126,7 +126,7 @@ func TestClaimsAreMapped(t *testing.T) {
 	}
 }
 
-// A token that is good, but names no namespace, may do nothing, and the error says why.
+// A valid token without a namespace is forbidden, and the error explains why.
 func TestForbiddenTokens(t *testing.T) {
 	t.Parallel()
 	id, at, i := newRig(t, nil)
@@ -211,7 +211,7 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 
 	old = fresh
-	id.SetKeys(oidctest.EC(t, "ec-3")) // another key of that id
+	id.SetKeys(oidctest.EC(t, "ec-3")) // another key with that id
 	at.add(fetchEvery)
 	if _, err := i.Authenticate(t.Context(), id.Token(t, at.Now(), nil)); err != nil {
 		t.Errorf("after a rotation that keeps the id: %v", err)
@@ -221,7 +221,7 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
-// A key that was withdrawn ends, although nobody asks for a new one.
+// A withdrawn key stops working, even if no token needs a new key.
 func TestKeysAreRefreshed(t *testing.T) {
 	t.Parallel()
 	id, at, i := newRig(t, nil)
@@ -229,9 +229,9 @@ func TestKeysAreRefreshed(t *testing.T) {
 	if _, err := i.Authenticate(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
-	id.SetKeys(oidctest.RSA(t, "rsa-1")) // another key of that id
+	id.SetKeys(oidctest.RSA(t, "rsa-1")) // another key with that id
 	at.add(refreshAfter)
-	if _, err := i.Authenticate(t.Context(), token); err != nil { // it begins the refresh, and does not wait for it
+	if _, err := i.Authenticate(t.Context(), token); err != nil { // starts the refresh without waiting for it
 		t.Fatal(err)
 	}
 	i.keys.settle()
@@ -240,7 +240,7 @@ func TestKeysAreRefreshed(t *testing.T) {
 	}
 }
 
-// A flood of garbage makes no flood of requests to the issuer, and the issuer's own tokens go on working.
+// A flood of garbage does not cause a flood of requests to the issuer, and its tokens keep working.
 func TestFloodOfUnknownKeys(t *testing.T) {
 	t.Parallel()
 	id, at, i := newRig(t, nil)
@@ -268,7 +268,7 @@ func TestFloodOfUnknownKeys(t *testing.T) {
 	}
 }
 
-// An issuer that cannot be reached, or answers nonsense, is tried again; what was known goes on working.
+// An issuer that is unreachable, or sends nonsense, is retried. Known keys keep working.
 func TestBrokenIssuer(t *testing.T) {
 	t.Parallel()
 	keysOnly := func(h http.HandlerFunc) func(*oidctest.Issuer) http.HandlerFunc {
@@ -366,7 +366,7 @@ func flood(w io.Writer, begin string) {
 	}
 }
 
-// A request that waits for a slow issuer ends with its client; Close ends the attempt.
+// A request that waits for a slow issuer ends with its client. Close ends the attempt.
 func TestSlowIssuer(t *testing.T) {
 	t.Parallel()
 	id, at, i := newRig(t, nil)

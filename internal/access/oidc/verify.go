@@ -19,13 +19,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// maxTokenName is the longest name of a token's owner, in characters: sub has at most 255.
+// maxTokenName is the maximum length of a principal's name in characters. The claim sub has at most 255.
 const maxTokenName = 255
 
-// verify checks everything about a token. Claims are read only after the signature has been checked.
+// verify checks the whole token. It reads claims only after the signature has been verified.
 func (i *Issuer) verify(ctx context.Context, bearer string, now time.Time) (*verified, error) {
 	a := attempt{keys: i.keys}
-	// Times are checked below: go-oidc lets nbf be five minutes ahead, and ignores iat.
+	// checkTimes checks the times instead: go-oidc accepts an nbf five minutes ahead and ignores iat.
 	v := gooidc.NewVerifier(i.o.Issuer, &a, &gooidc.Config{ClientID: i.o.Audience, SupportedSigningAlgs: algorithms,
 		SkipExpiryCheck: true})
 	token, err := v.Verify(ctx, bearer)
@@ -35,7 +35,7 @@ func (i *Issuer) verify(ctx context.Context, bearer string, now time.Time) (*ver
 	if err != nil {
 		return nil, access.Unknown("the token is refused: %s", brief(err))
 	}
-	if token.Issuer != i.o.Issuer { // go-oidc takes two names for Google
+	if token.Issuer != i.o.Issuer { // go-oidc accepts two issuers for Google
 		return nil, access.Unknown("the token is of another issuer")
 	}
 	c, err := readClaims(a.payload)
@@ -53,7 +53,8 @@ func (i *Issuer) verify(ctx context.Context, bearer string, now time.Time) (*ver
 	return &verified{p, expires.Add(Skew)}, nil
 }
 
-// An attempt is the KeySet of one verification, whose error go-oidc would make a text.
+// An attempt is the KeySet for one verification. It keeps the error of the signature check, because go-oidc would only
+// keep its text.
 type attempt struct {
 	keys    *keys
 	payload []byte
@@ -79,10 +80,10 @@ func (a *attempt) check(ctx context.Context, raw string) ([]byte, error) {
 	typ, _ := h.ExtraHeaders[jose.HeaderType].(string)
 	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
 	case "", "jwt", "at+jwt":
-	default: // such as logout+jwt: signed for something else
+	default: // such as logout+jwt, which is signed for another purpose
 		return nil, access.Unknown("the token's typ is neither JWT nor at+jwt")
 	}
-	// Keys that the token brings along (jwk, jku, x5c) mean nothing: only those that the issuer hands out do.
+	// Keys in the token's header (jwk, jku, x5c) are ignored: only the issuer's keys count.
 	for again := false; ; again = true {
 		keys, err := a.keys.candidates(ctx, h.KeyID, again)
 		if err != nil {
@@ -96,7 +97,7 @@ func (a *attempt) check(ctx context.Context, raw string) ([]byte, error) {
 				return payload, nil
 			}
 		}
-		if again { // with keys that were fetched for it: a new key may have the id of the one before
+		if again { // the keys were just fetched, because a new key may reuse the id of an old one
 			return nil, access.Unknown("the token's signature is not the issuer's")
 		}
 	}
@@ -105,7 +106,7 @@ func (a *attempt) check(ctx context.Context, raw string) ([]byte, error) {
 // claims are the members of a token's payload.
 type claims map[string]json.RawMessage
 
-// readClaims refuses what reads in two ways, such as a claim that comes twice.
+// readClaims parses the payload. It rejects ambiguous input, such as a repeated claim.
 func readClaims(payload []byte) (claims, error) {
 	c := claims{}
 	err := strict.Members(slices.Clone(payload), func(name, value []byte) error {
@@ -118,7 +119,7 @@ func readClaims(payload []byte) (claims, error) {
 	return c, nil
 }
 
-// time reads a NumericDate; ok says whether the claim is there.
+// time reads a NumericDate. ok reports whether the claim exists.
 func (c claims) time(name string) (at time.Time, ok bool, err error) {
 	raw, ok := c[name]
 	if !ok {
@@ -133,7 +134,7 @@ func (c claims) time(name string) (at time.Time, ok bool, err error) {
 	return time.Unix(int64(whole), int64(part*1e9)), true, nil
 }
 
-// checkTimes returns when the token expires.
+// checkTimes checks exp, nbf and iat, and returns when the token expires, without Skew.
 func (c claims) checkTimes(now time.Time) (expires time.Time, err error) {
 	expires, ok, err := c.time("exp")
 	switch {
@@ -160,7 +161,7 @@ func expired(at time.Time) error {
 	return access.Unknown("the token expired at %s", at.UTC().Format(time.RFC3339))
 }
 
-// text reads a claim that is a string.
+// text reads a claim that must be a non-empty string.
 func (c claims) text(name string) (string, error) {
 	raw, ok := c[name]
 	if !ok {
@@ -173,7 +174,7 @@ func (c claims) text(name string) (string, error) {
 	return text, nil
 }
 
-// principal maps the claims.
+// principal maps the claims to a principal.
 func (i *Issuer) principal(c claims) (p access.Principal, err error) {
 	forbidden := func(reason string) (access.Principal, error) {
 		return access.Principal{}, &access.ForbiddenError{Reason: reason}
@@ -202,7 +203,8 @@ func (i *Issuer) principal(c claims) (p access.Principal, err error) {
 	return p, nil
 }
 
-// scopes reads names with spaces between them, or an array of names. What is not a scope here is one of somebody else.
+// scopes parses a string of names separated by spaces, or an array of names. It ignores unknown names, which are for
+// other services.
 func scopes(raw json.RawMessage) (all access.Scopes) {
 	var list []string
 	if text, ok := strict.String(raw); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Stale is part of store.Namespace.
+// Stale implements store.Namespace.
 func (n *Namespace) Stale(ctx context.Context, before time.Time) (out []store.Target, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		out = []store.Target{}
@@ -48,16 +48,17 @@ func (n *Namespace) Stale(ctx context.Context, before time.Time) (out []store.Ta
 	return out, err
 }
 
-// Archive is part of store.Namespace.
+// Archive implements store.Namespace.
 func (n *Namespace) Archive(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
 	return n.takeAway(ctx, targets, audit, false)
 }
 
-// Remove is part of store.Namespace.
+// Remove implements store.Namespace.
 func (n *Namespace) Remove(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
 	return n.takeAway(ctx, targets, audit, true)
 }
 
+// takeAway implements Archive and Remove.
 func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit agent.AuditEntry, deleted bool) error {
 	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		b, ranks := &pgx.Batch{}, rankChanges{}
@@ -72,6 +73,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 				continue
 			}
 			if t.Method == "" {
+				// false: no rank is created for a role that is not registered.
 				roles[roleKey{c.ns, t.Role}] = false
 			}
 			if t.ToolOnly {
@@ -101,6 +103,7 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 				return err
 			}
 		}
+		// A role without a tool and artifacts has no rank.
 		b.Queue("DELETE FROM ranks WHERE ns = $1 AND tool_used IS NULL AND artifact_used IS NULL", c.ns)
 		if err := c.send(ctx, b); err != nil {
 			return err
@@ -109,14 +112,14 @@ func (n *Namespace) takeAway(ctx context.Context, targets []store.Target, audit 
 	}))
 }
 
-// taking is the operation that takes things out of use.
+// taking is an operation that takes artifacts and tools out of use.
 type taking struct {
-	by      string // its audit id
+	by      string // audit id
 	at      time.Time
 	deleted bool
 }
 
-// unrestore takes away again what an operation restored below a newer program.
+// unrestore takes away the program that an operation restored below a newer one.
 func (c *change) unrestore(ctx context.Context, t store.Target) error {
 	k := methodKey(c.ns, t.Role, t.Method)
 	found, err := c.lockArtifacts(ctx, []rowKey{k})
@@ -135,7 +138,8 @@ func (c *change) unrestore(ctx context.Context, t store.Target) error {
 	return c.writeArtifacts(ctx, found)
 }
 
-// artifactsOf reads artifacts and locks them, in sorted order. where has places from $2 on; a and b are the tables of the heads and the bodies.
+// artifactsOf locks artifacts in sorted order and returns them. where may use parameters from $2 on, and the tables a
+// of heads and b of bodies.
 func (c *change) artifactsOf(ctx context.Context, where string, args ...any) (map[rowKey]*groupArtifact, error) {
 	rows, err := c.Query(ctx,
 		`SELECT a.role, a.method FROM artifacts a JOIN artifact_bodies b USING (ns, role, method) WHERE a.ns = $1 AND (`+where+")",
@@ -152,7 +156,7 @@ func (c *change) artifactsOf(ctx context.Context, where string, args ...any) (ma
 	return c.lockArtifacts(ctx, sortedKeys(found))
 }
 
-// takeArtifact takes an artifact out of use, and keeps it in the archive.
+// takeArtifact takes an artifact out of use and keeps it in the archive.
 func (c *change) takeArtifact(b *pgx.Batch, ranks rankChanges, a *agent.Artifact, by taking) error {
 	if err := c.queueArchived(b, store.Target{Role: a.Role, Method: a.MethodName}, by, a); err != nil {
 		return err
@@ -175,7 +179,7 @@ func (c *change) takeTool(b *pgx.Batch, t *agent.Tool, by taking) error {
 	return nil
 }
 
-// queueArchived keeps an artifact, or the tool where the target has no method.
+// queueArchived queues the insert of an artifact or, if the target has no method, of a tool.
 func (c *change) queueArchived(b *pgx.Batch, t store.Target, by taking, doc any) error {
 	text, err := json.Marshal(doc)
 	b.Queue("INSERT INTO archive (ns, role, method, tool, by, at, deleted, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", c.ns, key(t.Role), key(t.Method), t.Method == "", key(by.by), by.at, by.deleted, text)
@@ -185,11 +189,12 @@ func (c *change) queueArchived(b *pgx.Batch, t store.Target, by taking, doc any)
 // archived is a row of the archive.
 type archived struct {
 	n        int64
-	by       string // the operation that took it away
+	by       string // audit id of the operation that archived it
 	tool     *agent.Tool
 	artifact *agent.Artifact
 }
 
+// scanArchived reads the columns n, tool and doc, after the columns scanned into before.
 func scanArchived(row pgx.Row, before ...any) (x archived, err error) {
 	var tool bool
 	var doc []byte
@@ -209,7 +214,8 @@ func scanArchived(row pgx.Row, before ...any) (x archived, err error) {
 	return x, err
 }
 
-// forgetInArchive drops what archived artifacts keep of the sessions. Those that name one in their text are looked at.
+// forgetInArchive removes data of the sessions from archived artifacts. It reads only artifacts whose text contains a
+// session id.
 func (c *change) forgetInArchive(ctx context.Context, sessions []string) error {
 	names := make([][]byte, len(sessions))
 	for i, s := range sessions {

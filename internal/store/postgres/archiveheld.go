@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Archived is part of store.Namespace.
+// Archived implements store.Namespace.
 func (n *Namespace) Archived(ctx context.Context, targets []store.Target, auditID string) error {
 	return n.read(ctx, func(ctx context.Context, ns int64) error {
 		roles := make([]string, len(targets))

@@ -11,18 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// inArchive selects the archive rows that can be restored: those not deleted before $2.
+// inArchive selects archive rows that can be restored: those not deleted before $2.
 const inArchive = "NOT (deleted AND at <= $2)"
 
-// endedBefore is when what is gone for good by now was deleted, at the latest.
+// endedBefore returns the latest deletion time of versions that are gone for good.
 func (s *Store) endedBefore() time.Time { return s.o.Now().Add(-store.DeletedLife) }
 
-// Restore is part of store.Namespace.
+// Restore implements store.Namespace.
 func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit agent.AuditEntry) error {
 	return n.change(ctx, func(ctx context.Context, c *change) error {
 		back := returning{whole: map[int64]archived{}, below: map[rowKey]*groupArtifact{}}
 		for _, t := range targets {
-			// The newest of each artifact and of the tool, or those that the operation took away.
+			// The newest version of each artifact and of the tool, or the one that the operation took away.
 			rows, err := c.Query(ctx,
 				`SELECT by, n, tool, doc FROM (SELECT DISTINCT ON (tool, method) by, n, tool, doc FROM archive WHERE ns = $1 AND `+inArchive+` AND role = $3
 				AND CASE WHEN $5 THEN tool WHEN $4 = '' THEN true ELSE NOT tool AND method = $4 END AND ($6 = '' OR by = $6)
@@ -55,14 +55,14 @@ func (n *Namespace) Restore(ctx context.Context, targets []store.Target, audit a
 	})
 }
 
-// returning is what a Restore brings back.
+// returning collects what a Restore brings back.
 type returning struct {
 	store.Restoring
-	whole map[int64]archived
-	below map[rowKey]*groupArtifact // that are in use, locked
+	whole map[int64]archived        // archive rows that come back as they were, by number
+	below map[rowKey]*groupArtifact // artifacts in use, locked
 }
 
-// sortOut looks whether something archived comes back whole, or below what is in use, which it locks.
+// sortOut decides whether an archived version comes back whole, or below the version in use. It locks the latter.
 func (c *change) sortOut(ctx context.Context, back *returning, x archived, audit *agent.AuditEntry) error {
 	if t := x.tool; t != nil {
 		have, err := lockTools(ctx, c.Tx, map[roleKey]bool{{c.ns, t.Role}: true})
@@ -93,7 +93,7 @@ func (c *change) sortOut(ctx context.Context, back *returning, x archived, audit
 	return nil
 }
 
-// bringBack puts what is archived into use.
+// bringBack puts the collected versions into use.
 func (c *change) bringBack(ctx context.Context, back *returning) error {
 	artifacts, tools := back.below, map[roleKey]*agent.Tool{}
 	for _, x := range back.Below {

@@ -7,10 +7,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// An artifact is stored in two parts: its body, which is large and which few changes touch, and its head, which is the rest: counters, states
-// and streaks, which each counted call changes. The parts share the type, with the other's members zero.
+// An artifact is stored in two parts, because each counted call changes its counters, states and streaks, and few
+// changes touch the rest, which is large. The head has the former, the body the latter. Both parts use the type
+// agent.Artifact, with the members of the other part zero.
 
-// headOf returns the head.
+// headOf returns an artifact's head.
 func headOf(a *agent.Artifact) *agent.Artifact {
 	head := *a
 	head.Code, head.Rejections, head.Displaced, head.Examples, head.Verdicts, head.Failures, head.Drifts, head.Manifest = "", nil, nil, nil, nil, nil, nil, nil
@@ -23,7 +24,7 @@ func headOf(a *agent.Artifact) *agent.Artifact {
 	return &head
 }
 
-// bodyOf returns the body.
+// bodyOf returns an artifact's body.
 func bodyOf(a *agent.Artifact) *agent.Artifact {
 	body := &agent.Artifact{Code: a.Code, Rejections: a.Rejections, Displaced: a.Displaced, Examples: a.Examples,
 		Verdicts: a.Verdicts,
@@ -38,7 +39,7 @@ func bodyOf(a *agent.Artifact) *agent.Artifact {
 	return body
 }
 
-// join makes an artifact of its parts.
+// join assembles an artifact from its parts. It returns an error if they come from different changes.
 func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 	a := *head
 	a.Code, a.Rejections, a.Displaced, a.Examples, a.Verdicts, a.Failures, a.Drifts, a.Manifest = body.Code,
@@ -59,7 +60,7 @@ func join(head, body *agent.Artifact) (*agent.Artifact, error) {
 	return &a, nil
 }
 
-// decodeArtifact reads an artifact from its parts.
+// decodeArtifact decodes an artifact from its parts.
 func decodeArtifact(head, body []byte) (*agent.Artifact, error) {
 	var h, b agent.Artifact
 	if err := json.Unmarshal(head, &h); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// fill gives every member of a struct a value other than zero, so that a member which is new in the type is met.
+// fill sets every member of a struct to a non-zero value, so the test covers members added to the type later.
 func fill(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Artifact is part of store.Namespace.
+// Artifact implements store.Namespace.
 func (n *Namespace) Artifact(ctx context.Context, role, method string) (a *agent.Artifact, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		k := methodKey(ns, role, method)
@@ -26,7 +26,8 @@ func (n *Namespace) Artifact(ctx context.Context, role, method string) (a *agent
 	return a, err
 }
 
-// readArtifacts reads artifacts, of one moment.
+// readArtifacts reads artifacts in one statement and thus in one snapshot. The server sends only parts that this
+// replica does not have in its cache.
 func (s *Store) readArtifacts(ctx context.Context, q querier, keys []rowKey) (map[rowKey]*groupArtifact, error) {
 	r, known := s.newArtifactReader(keys)
 	rows, err := q.Query(ctx,
@@ -52,7 +53,7 @@ func (s *Store) readArtifacts(ctx context.Context, q querier, keys []rowKey) (ma
 	return r.finish()
 }
 
-// ListArtifacts is part of store.Namespace.
+// ListArtifacts implements store.Namespace.
 func (n *Namespace) ListArtifacts(ctx context.Context, role string) (out []*agent.Artifact, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT method FROM artifacts WHERE ns = $1 AND role = $2 ORDER BY method",
@@ -80,7 +81,7 @@ func (n *Namespace) ListArtifacts(ctx context.Context, role string) (out []*agen
 	return out, err
 }
 
-// Program is part of store.Namespace.
+// Program implements store.Namespace.
 func (n *Namespace) Program(ctx context.Context, checksum string) (code string, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		var text []byte
@@ -92,7 +93,7 @@ func (n *Namespace) Program(ctx context.Context, checksum string) (code string, 
 	return code, err
 }
 
-// ChangeArtifact is part of store.Namespace.
+// ChangeArtifact implements store.Namespace.
 func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.ArtifactChange,
 	audit *agent.AuditEntry) (a *agent.Artifact, err error) {
 	if err := encodable(&x); err != nil {
@@ -123,13 +124,13 @@ func (n *Namespace) ChangeArtifact(ctx context.Context, revision int64, x agent.
 	return a, n.freeing(err)
 }
 
-// set changes the artifact.
+// set replaces the artifact and marks it for writeArtifacts.
 func (x *groupArtifact) set(a *agent.Artifact) {
 	x.newBody = x.newBody || x.now == nil || !store.SameBody(x.now, a)
 	x.now, x.revised = a, true
 }
 
-// lockArtifacts locks and reads the artifacts with these keys, which are sorted. What is not there is left out.
+// lockArtifacts locks and reads the artifacts with these sorted keys. Missing ones are left out.
 func (c *change) lockArtifacts(ctx context.Context, sorted []rowKey) (map[rowKey]*groupArtifact, error) {
 	b := &pgx.Batch{}
 	r := c.n.store.lockArtifacts(b, sorted)
@@ -139,7 +140,8 @@ func (c *change) lockArtifacts(ctx context.Context, sorted []rowKey) (map[rowKey
 	return r.finish()
 }
 
-// writeArtifacts writes those that were set, with what follows from it: ranks, the feed, and that a person has judged.
+// writeArtifacts writes the artifacts that were set, and what depends on them: ranks, the feed, and the record that a
+// person has judged a method.
 func (c *change) writeArtifacts(ctx context.Context, artifacts map[rowKey]*groupArtifact) error {
 	b, judged, ranks := &pgx.Batch{}, map[rowKey]*agent.Artifact{}, rankChanges{}
 	for _, k := range sortedKeys(artifacts) {

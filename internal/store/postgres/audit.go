@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// audit links an entry behind those before it, nil for none. The head's row is locked from here to the commit, so that the chain is in the order
-// of the commits; it is the last row that a change locks.
+// audit appends an entry to the chain; nil means none. It locks the head's row until the commit, which puts the chain
+// into commit order. A change locks that row last, so calls do not wait for it longer than needed.
 func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
 	if e == nil {
 		return nil
@@ -38,20 +38,21 @@ func (c *change) audit(ctx context.Context, e *agent.AuditEntry) error {
 	return c.send(ctx, b)
 }
 
-// auditHead locks where the chain ends, and begins it if need be.
+// auditHead locks the end of the chain, and starts the chain if needed.
 func (c *change) auditHead(ctx context.Context) (h chain.Head, err error) {
 	start := chain.Start(c.n.name, 0, "")
+	// DO UPDATE locks an existing row and returns it.
 	err = c.QueryRow(ctx, `INSERT INTO audit_heads AS h (ns, seq, hash) VALUES ($1, $2, $3)
 		ON CONFLICT (ns) DO UPDATE SET seq = h.seq RETURNING seq, hash`, c.ns, start.Seq, start.Hash).Scan(&h.Seq, &h.Hash)
 	return h, err
 }
 
-// AppendAudit is part of store.Namespace.
+// AppendAudit implements store.Namespace.
 func (n *Namespace) AppendAudit(ctx context.Context, e agent.AuditEntry) error {
 	return n.change(ctx, func(ctx context.Context, c *change) error { return c.audit(ctx, &e) })
 }
 
-// AuditHead is part of store.Namespace.
+// AuditHead implements store.Namespace.
 func (n *Namespace) AuditHead(ctx context.Context) (h chain.Head, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT seq, hash FROM audit_heads WHERE ns = $1", ns)
@@ -64,15 +65,15 @@ func (n *Namespace) AuditHead(ctx context.Context) (h chain.Head, err error) {
 	return h, err
 }
 
-// auditPage is how many entries are read at once.
+// auditPage is the number of entries read per query.
 const auditPage = 256
 
-// Audit is part of store.Namespace.
+// Audit implements store.Namespace.
 func (n *Namespace) Audit(ctx context.Context, q store.AuditQuery) (out []agent.AuditEntry, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		query := q
 		if q.Scan != nil {
-			scan := *q.Scan // it is read again where the connection broke
+			scan := *q.Scan // the query runs again if the connection breaks
 			query.Scan = &scan
 		}
 		page := store.NewAuditPage(query)
@@ -87,7 +88,7 @@ func (n *Namespace) Audit(ctx context.Context, q store.AuditQuery) (out []agent.
 	return out, err
 }
 
-// readAudit adds entries to the page, newest first, until it has ended.
+// readAudit adds entries to the page, newest first, until the page ends.
 func (n *Namespace) readAudit(ctx context.Context, ns int64, page *store.AuditPage, q store.AuditQuery) error {
 	const newest = int64(1) << 62
 	below := newest

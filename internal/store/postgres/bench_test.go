@@ -17,9 +17,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// BenchmarkCommits compares this store with the disk store in one run, in turns: commits/s of warm calls by so many writers, each in a session of
-// its own, on a method of each writer's own or on one that all count on. The writers are spread over the replicas. Both stores write through to the
-// disk. Beside it stand the processor times of a commit, the server's and this process's.
+// BenchmarkCommits compares this store with the disk store, in turns within one run. It measures commits per second of
+// warm calls. Each writer has its own session, and either its own method or one that all share. The writers are spread
+// over the replicas. Both stores write through to the disk. It also reports the processor time per commit, of the
+// server and of this process.
 func BenchmarkCommits(b *testing.B) {
 	cluster := pgtest.Start(b, pgtest.Options{Fsync: true})
 	for _, replicas := range []int{1, 3} {
@@ -38,7 +39,7 @@ func benchCommits(b *testing.B, cluster *pgtest.Cluster, replicas, writers int, 
 	onDisk, inTables := &load{writers: writers, hot: hot}, &load{writers: writers, hot: hot}
 	var server, process time.Duration
 	var calls, transactions int64
-	// only the one that is measured is open, so that it has the memory and the processors of the process for itself
+	// only the measured store is open, so it has the process's memory and processors to itself
 	for b.Loop() {
 		files, err := disk.Open(dir, disk.DefaultOptions())
 		if err != nil {
@@ -85,24 +86,24 @@ func space(b *testing.B, s store.Store) store.Namespace {
 	return n
 }
 
-// ownTime is the processor time of this process.
+// ownTime returns the processor time of this process.
 func ownTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// load commits calls of so many writers, who take the replicas of a store in turns.
+// load commits calls of several writers, who use the replicas of a store in turn.
 type load struct {
 	writers int
 	hot     bool
-	made    bool // the sessions and artifacts are there
+	made    bool // the sessions and artifacts exist
 	calls   atomic.Int64
-	counted int64 // of them, those in took
+	counted int64 // number of these that are included in took
 	took    time.Duration
 }
 
-// make makes the sessions and the artifacts.
+// make creates the sessions and the artifacts.
 func (l *load) make(b *testing.B, n store.Namespace) {
 	for w := range l.writers {
 		if err := n.CreateSession(b.Context(), agent.Session{ID: fmt.Sprint("sess_", w), Role: "calculator",
@@ -132,7 +133,7 @@ func (l *load) call(w int) *store.CallCommit {
 	return c
 }
 
-// run has the writers commit for half a second.
+// run lets the writers commit for half a second.
 func (l *load) run(b *testing.B, stores ...store.Store) {
 	var spaces []store.Namespace
 	for _, s := range stores {

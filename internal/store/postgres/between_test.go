@@ -20,28 +20,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// What a between does to a connection on which a transaction is open and waits for more: the database has answered its first
-// batch; or, where it hides, has committed it.
+// Faults that a between injects once a transaction is open and waits for its next batch: the database has answered the
+// first batch or, for betweenHides, has committed it.
 const (
-	betweenCuts   = iota // breaks it
-	betweenStalls        // passes nothing on any more, as from a process that was stopped
-	betweenKills         // breaks it and all others, and takes none, as from a process that was killed
-	betweenHides         // breaks it in place of passing on that the transaction is committed
+	betweenCuts   = iota // breaks the connection
+	betweenStalls        // forwards nothing any more, like a stopped process
+	betweenKills         // breaks all connections and accepts none, like a killed process
+	betweenHides         // breaks the connection instead of forwarding the acknowledgement of the commit
 )
 
-// A between passes on what a store and its database say to each other, until a transaction is open that it is to spoil.
+// A between is a proxy between a store and its database. It waits for an open transaction and then injects a fault.
 type between struct {
-	url    string // that leads through it
+	url    string // of the proxy
 	does   int
-	spoils atomic.Int32  // so many transactions are to be spoiled yet
-	met    chan struct{} // one for each that was
+	spoils atomic.Int32  // number of faults still to inject
+	met    chan struct{} // receives once per injected fault
 
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu
 	dead  bool       // guarded by mu
 }
 
-// newBetween stands before the database of that URL until the test ends.
+// newBetween starts a proxy for the database of that URL until the test ends.
 func newBetween(t *testing.T, database string, does int) *between {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -97,7 +97,7 @@ func (b *between) add(client, server net.Conn) bool {
 	return !b.dead
 }
 
-// end breaks all connections, and takes no more.
+// end breaks all connections and accepts no more.
 func (b *between) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *between) end() {
 	}
 }
 
-// answers passes on what the database says, message by message, and reports whether the client shall go on waiting for more.
+// answers forwards the database's messages, and reports whether the client still waits for more.
 func (b *between) answers(client, server net.Conn) (stalled bool) {
 	for {
 		head := make([]byte, 5) // the type, and the length with its own four bytes
@@ -138,8 +138,8 @@ func (b *between) answers(client, server net.Conn) (stalled bool) {
 	}
 }
 
-// behind opens a store behind a between, and one that leads past it, with what their default namespaces hold. The first one is quiet but for
-// what it is asked.
+// behind opens a store behind a between and one that bypasses it, and returns their default namespaces. The first one
+// sends nothing on its own.
 func behind(t *testing.T, does int) (b *between, s *Store, through, past *Namespace) {
 	t.Helper()
 	database := pgtest.NewDatabase(t)
@@ -153,7 +153,7 @@ func behind(t *testing.T, does int) (b *between, s *Store, through, past *Namesp
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		b.end() // a connection that answers nothing keeps the store from closing for a while
+		b.end() // a silent connection delays closing the store
 		_ = s.Close(context.Background())
 	})
 	if through, err = s.Space(agent.DefaultNamespace); err != nil {
@@ -165,7 +165,7 @@ func behind(t *testing.T, does int) (b *between, s *Store, through, past *Namesp
 	return b, s, through, spaces[0]
 }
 
-// wantWhole demands that so many calls were committed, and that they are whole.
+// wantWhole fails the test unless that many calls were committed completely.
 func wantWhole(t *testing.T, n *Namespace, calls int) {
 	t.Helper()
 	checkCounts(t, n, calls)
@@ -198,7 +198,7 @@ func TestCutBetweenBatches(t *testing.T) {
 	wantWhole(t, past, 2*writers)
 }
 
-// Of a replica that is killed between the batches nothing is there, and the next group of another one goes on.
+// A replica that is killed between the batches leaves nothing behind, and the next group of another replica proceeds.
 func TestKilledBetweenBatches(t *testing.T) {
 	t.Parallel()
 	b, s, through, past := behind(t, betweenKills)
@@ -216,8 +216,8 @@ func TestKilledBetweenBatches(t *testing.T) {
 	wantWhole(t, past, 1)
 }
 
-// A replica that is stopped between the batches holds its locks until the database gives up on it: then others go on, and
-// when it goes on itself, its call counts once.
+// A replica that is stopped between the batches holds its locks until the database ends its transaction. Then others
+// proceed, and once the replica continues, its call counts once.
 func TestStoppedBetweenBatches(t *testing.T) {
 	t.Parallel()
 	b, _, through, past := behind(t, betweenStalls)
@@ -237,7 +237,8 @@ func TestStoppedBetweenBatches(t *testing.T) {
 	wantWhole(t, past, 2)
 }
 
-// What a call under way keeps beside its commit is kept once, though the connection breaks before the answer that it is committed.
+// Data that a call in flight stores apart from its commit is stored once, even if the connection breaks before the
+// acknowledgement.
 func TestHiddenCommits(t *testing.T) {
 	t.Parallel()
 	b, s, n, past := behind(t, betweenHides)

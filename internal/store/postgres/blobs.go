@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	pieceBytes = 256 << 10 // of one row of bytes
+	pieceBytes = 256 << 10 // size of one row of a file's bytes
 	sweepEvery = 10 * time.Minute
-	pinTimeout = 10 * time.Second // of the work on a draft that no context bounds
+	pinTimeout = 10 * time.Second // for work on a draft, which has no context of its own
 )
 
-// sweepNowAndThen sweeps until ctx ends. Every replica may do it.
+// sweepNowAndThen sweeps periodically until ctx ends. All replicas do so; sweeping twice does no harm.
 func (s *Store) sweepNowAndThen(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -39,8 +39,8 @@ func (s *Store) sweepNowAndThen(ctx context.Context) {
 	}
 }
 
-// sweep removes what processes that ended left of files, changes that are older than any reader may be, leases and candidates that
-// ended, and what nobody has of caps any more.
+// sweep removes the unfinished files of processes that ended, changes older than FeedAge, expired leases and
+// candidates, and chunks of caps that are over or whose replica is dead.
 func (s *Store) sweep(ctx context.Context) error {
 	if _, err := s.pool.Exec(ctx, looseBlobs); err != nil {
 		return err
@@ -58,18 +58,18 @@ func (s *Store) sweep(ctx context.Context) error {
 	return err
 }
 
-// oldChunks removes the chunks of caps whose days are over, in every time zone, and of replicas that are dead.
+// oldChunks removes chunks of caps whose days are over in every time zone, and chunks of dead replicas.
 const oldChunks = `DELETE FROM spend_chunks WHERE (ns, cap, replica) IN (SELECT k.ns, k.cap, k.replica FROM spend_chunks k
 	WHERE k.last < extract(epoch FROM clock_timestamp()) / 86400 - 2 OR NOT EXISTS (SELECT 1 FROM replicas r WHERE r.id = k.replica AND r.expires_at > clock_timestamp())
 	FOR UPDATE OF k SKIP LOCKED)`
 
-// oldChanges removes changes, and raises the floor to the last one that goes: a cursor below it is gone.
+// oldChanges removes old changes and raises the floor to the last one removed. Cursors below the floor are gone.
 const oldChanges = `WITH old AS (DELETE FROM feed WHERE at < clock_timestamp() - $1 * interval '1 microsecond' AND xid < pg_snapshot_xmin(pg_current_snapshot()) RETURNING xid, n),
 	last AS (SELECT xid, n FROM old ORDER BY xid DESC, n DESC LIMIT 1)
 	UPDATE feed_floor f SET xid = last.xid, n = last.n FROM last WHERE (f.xid, f.n) < (last.xid, last.n)`
 
-// loosen takes files away: their bytes go at once, unless somebody still reads them. holdBlobs goes before it, in a statement of its own, so that
-// loosen sees the pins of those who came first, and who comes later waits.
+// loosen removes files. Their bytes go at once, unless a reader has pinned them. holdBlobs must run before it as a
+// separate statement: loosen then sees all earlier pins, and later readers wait.
 const (
 	holdBlobs = "SELECT 1 FROM files f JOIN blobs b ON b.id = f.blob WHERE f.ns = $1 AND f.id = ANY($2::text[]) ORDER BY b.id FOR UPDATE"
 	loosen    = `WITH gone AS (DELETE FROM files WHERE ns = $1 AND id = ANY($2::text[]) RETURNING blob),
@@ -78,7 +78,7 @@ const (
 	DELETE FROM pieces WHERE blob IN (SELECT id FROM freed)`
 )
 
-// loosenFiles takes files of the namespace away, given by key.
+// loosenFiles removes the namespace's files with these keys.
 func (c *change) loosenFiles(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -89,24 +89,25 @@ func (c *change) loosenFiles(ctx context.Context, ids []string) error {
 	return c.send(ctx, b)
 }
 
-// draft is a store.Draft in rows that only its pin holds.
+// draft is a store.Draft whose rows are kept alive only by its pin.
 type draft struct {
 	n      *Namespace
 	blob   int64
 	pin    int64
-	buf    []byte
-	pieces int
+	buf    []byte // the piece that is not full yet
+	pieces int    // pieces written
 	size   int64
-	ended  bool    // it is a file, or discarded
-	back   *reader // of the pieces that were written; nil until one is read
+	ended  bool    // it has become a file or was discarded
+	back   *reader // reads the written pieces; nil until ReadAt needs it
 }
 
-// NewDraft is part of store.Namespace.
+// NewDraft implements store.Namespace.
 func (n *Namespace) NewDraft() (store.Draft, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
 	defer cancel()
 	d := &draft{n: n}
 	err := n.change(ctx, func(ctx context.Context, c *change) error {
+		// The blob and its pin appear together, so no sweep can find the blob without a pin.
 		return c.QueryRow(ctx, `WITH made AS (INSERT INTO blobs (id, ns) VALUES (nextval('blob_ids'), $1) RETURNING id)
 			INSERT INTO pins (blob, id, expires_at) SELECT id, nextval('blob_ids'), clock_timestamp() + $2 FROM made RETURNING blob, id`,
 			c.ns, pinLife).Scan(&d.blob, &d.pin)
@@ -118,6 +119,8 @@ func (n *Namespace) NewDraft() (store.Draft, error) {
 	return d, nil
 }
 
+// Write implements io.Writer. It buffers less than a piece and writes each full piece to the database. If that fails,
+// it returns how much of data is kept, and the rest may be written again.
 func (d *draft) Write(data []byte) (int, error) {
 	if d.ended {
 		return 0, fs.ErrClosed
@@ -140,7 +143,7 @@ func (d *draft) Write(data []byte) (int, error) {
 	return written, nil
 }
 
-// ReadAt is part of store.Draft.
+// ReadAt implements store.Draft.
 func (d *draft) ReadAt(p []byte, off int64) (read int, err error) {
 	if d.ended {
 		return 0, fs.ErrClosed
@@ -148,6 +151,7 @@ func (d *draft) ReadAt(p []byte, off int64) (read int, err error) {
 	if d.back == nil {
 		d.back = &reader{s: d.n.store, blob: d.blob, n: -1}
 	}
+	// Full pieces are in the database, the rest is in the buffer.
 	d.back.size = int64(d.pieces) * pieceBytes
 	if off < d.back.size {
 		if read, err = d.back.ReadAt(p, off); err != io.EOF {
@@ -158,7 +162,8 @@ func (d *draft) ReadAt(p []byte, off int64) (read int, err error) {
 	return read + n, err
 }
 
-// flush writes the piece that is full, or the last one, for as long as a call's commit is tried. A piece that is written twice is the same.
+// flush writes the current piece. It retries for as long as a call's commit is retried. Writing a piece twice is
+// harmless.
 func (d *draft) flush() error {
 	if len(d.buf) == 0 {
 		return nil
@@ -178,11 +183,13 @@ func (d *draft) flush() error {
 	return nil
 }
 
-// write tries to write the piece.
+// write makes one attempt to write the current piece.
 func (d *draft) write() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pinTimeout)
 	defer cancel()
 	return d.n.store.read(ctx, func(ctx context.Context) error {
+		// The row of the blob is missing if a sweep has removed the draft, and FOR KEY SHARE keeps it until the piece
+		// is written.
 		tag, err := d.n.store.pool.Exec(ctx,
 			`INSERT INTO pieces (blob, n, data) SELECT id, $2, $3 FROM blobs WHERE id = $1 AND file IS NULL FOR KEY SHARE
 			ON CONFLICT (blob, n) DO UPDATE SET data = excluded.data`, d.blob, d.pieces, d.buf)
@@ -193,7 +200,7 @@ func (d *draft) write() error {
 	})
 }
 
-// Discard is part of store.Draft.
+// Discard implements store.Draft.
 func (d *draft) Discard() {
 	if d.ended {
 		return
@@ -204,13 +211,13 @@ func (d *draft) Discard() {
 	d.n.store.unpin(ctx, d.blob, d.pin)
 }
 
-// end gives the pin back to whoever made the bytes a file, or drops them.
+// end stops renewing the pin and drops the buffer.
 func (d *draft) end() {
 	d.ended, d.buf = true, nil
 	d.n.store.pins.drop(d.pin)
 }
 
-// reader reads the pieces of a file.
+// reader reads the pieces of a file. pin is 0 if nothing has to be released on Close.
 type reader struct {
 	s         *Store
 	blob, pin int64
@@ -218,13 +225,14 @@ type reader struct {
 
 	close sync.Once
 	mu    sync.Mutex
-	n     int64  // of the piece in data, -1 for none; guarded by mu, as data
-	data  []byte // so that small reads one after another are one query
+	n     int64  // number of the piece in data, -1 if none; guarded by mu, as is data
+	data  []byte // a cache, so consecutive small reads take one query
 }
 
-// Version is part of store.Versioned: the bytes of a file never change.
+// Version implements store.Versioned. The bytes of a blob never change.
 func (r *reader) Version() string { return strconv.FormatInt(r.blob, 10) }
 
+// ReadAt implements io.ReaderAt. It reports store.ErrGone if the bytes are gone.
 func (r *reader) ReadAt(p []byte, off int64) (read int, err error) {
 	if off < 0 {
 		return 0, fs.ErrInvalid
@@ -247,7 +255,7 @@ func (r *reader) ReadAt(p []byte, off int64) (read int, err error) {
 	return read, nil
 }
 
-// piece returns a piece, which does not change any more.
+// piece returns one piece. Its content does not change any more.
 func (r *reader) piece(n int64) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,7 +277,7 @@ func (r *reader) piece(n int64) ([]byte, error) {
 	return data, err
 }
 
-// Close is part of store.FileReader.
+// Close implements store.FileReader.
 func (r *reader) Close() error {
 	r.close.Do(func() {
 		if r.pin == 0 {

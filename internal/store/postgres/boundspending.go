@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// boundSpending sums up old days, and the oldest ones where there are too many rows: store.Ledger's bounds, which are kept when namespaces are
-// expired rather than with each call.
+// boundSpending applies the bounds of store.Ledger: it sums up old days, and the oldest ones if there are too many
+// rows. It runs when a namespace is expired rather than with each call.
 func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	var count int
 	var oldest *int32
@@ -22,10 +22,11 @@ func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	if count <= store.MaxSpendRows && (oldest == nil || agent.Day(*oldest) >= today-store.DetailedDays) {
 		return nil
 	}
+	// In the order in which commits lock these rows.
 	if _, err := c.Exec(ctx, "SELECT 1 FROM spend_rows WHERE ns = $1 ORDER BY day, hash FOR UPDATE", c.ns); err != nil {
 		return err
 	}
-	// with those that others have added meanwhile
+	// includes rows that others added in the meantime
 	rows, err := c.Query(ctx, "DELETE FROM spend_rows WHERE ns = $1 RETURNING "+spendColumns, c.ns)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func (c *change) boundSpending(ctx context.Context, today agent.Day) error {
 	return c.send(ctx, b)
 }
 
-// queueSpent writes rows of days that have none.
+// queueSpent queues inserts for days without rows.
 func queueSpent(b *pgx.Batch, ns int64, rows []agent.SpendRow) error {
 	for i := range rows {
 		r := &rows[i]

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// The rows of what was spent are brought to their bound when the namespace is expired, whatever names clients made up since. No figure of a day is
-// lost by it, also none of calls that other replicas commit at that moment.
+// Expiring a namespace brings its spending rows within their limit, whatever names clients made up. No figure of a day
+// is lost, not even of calls that other replicas commit at that moment.
 func TestSpendingIsBounded(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)

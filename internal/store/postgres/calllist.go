@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// ListCalls is part of store.Namespace.
+// ListCalls implements store.Namespace.
 func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []agent.LogEntry, err error) {
 	if q.Limit <= 0 {
 		q.Limit = store.DefaultLimit
@@ -40,7 +40,7 @@ func (n *Namespace) ListCalls(ctx context.Context, q store.CallQuery) (out []age
 	return out, err
 }
 
-// CallsAfter is part of store.Namespace.
+// CallsAfter implements store.Namespace.
 func (n *Namespace) CallsAfter(ctx context.Context, after string, limit int) (out []agent.LogEntry, err error) {
 	if err := n.store.settle(ctx); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (n *Namespace) CallsAfter(ctx context.Context, after string, limit int) (ou
 	return out, err
 }
 
-// logEntries reads the entries that the filter selects, in an order that is given as SQL. Values are kept for so many hours.
+// logEntries reads the entries that the filter selects. order is an SQL clause. Values are kept for hours.
 func (n *Namespace) logEntries(ctx context.Context, f *filter, order string, hours int) ([]agent.LogEntry, error) {
 	rows, err := n.store.pool.Query(ctx, "SELECT doc, corrected_by FROM calls WHERE "+f.where.String()+order, f.args...)
 	if err != nil {
@@ -86,12 +86,13 @@ func (n *Namespace) logEntries(ctx context.Context, f *filter, order string, hou
 	})
 }
 
-// horizon is the place in the log below which no call is added any more, by what the query itself sees. The database's call_horizon looks anew,
-// and a call that is committed meanwhile may be below what it returns though the query does not see it.
+// horizon is the place in the log below which no more calls appear, as seen by the query's own snapshot. The database's
+// function call_horizon takes a new snapshot: a call that commits in between may be below its result and still be
+// invisible to the query.
 const horizon = "(SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::int8 + added) << 20 FROM era)"
 
-// callFilter returns the conditions of a query; nil where nothing can be found. next is where to go on, "" for nowhere, if the page ends because
-// it may read no more.
+// callFilter returns the conditions of a query, or nil if nothing can match. next is the cursor to continue from if the
+// page ends at its scan limit; "" if the log ends first.
 func (n *Namespace) callFilter(ctx context.Context, ns int64, q *store.CallQuery) (f *filter, next string, err error) {
 	f = &filter{}
 	f.and("ns = ?", ns)
@@ -127,7 +128,7 @@ func (n *Namespace) callFilter(ctx context.Context, ns int64, q *store.CallQuery
 	return f, next, nil
 }
 
-// placeOf returns the place of a call in the log; nil where it is not there.
+// placeOf returns the place of a call in the log, or nil if the log does not have it.
 func (n *Namespace) placeOf(ctx context.Context, ns int64, callID string) (place *int64, err error) {
 	err = n.store.pool.QueryRow(ctx, "SELECT n FROM calls WHERE ns = $1 AND call_id = $2", ns, key(callID)).Scan(&place)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -136,15 +137,16 @@ func (n *Namespace) placeOf(ctx context.Context, ns int64, callID string) (place
 	return place, err
 }
 
-// scanEnd returns the place of the last call that a page may read, and that call's id, "" where the log ends before.
+// scanEnd returns the place and id of the last call that a page may read. id is "" if the log ends before the limit.
 func (n *Namespace) scanEnd(ctx context.Context, f *filter, most int) (last int64, id string, err error) {
 	args := append(append([]any{}, f.args...), max(most, 1)-1)
+	// The second row only shows whether the log continues.
 	rows, err := n.store.pool.Query(ctx, "SELECT n, doc FROM calls WHERE "+f.where.String()+" ORDER BY n DESC OFFSET "+
 		place(len(args))+" LIMIT 2", args...)
 	if err != nil {
 		return 0, "", err
 	}
-	last = math.MinInt64 // calls that were copied have places below 0
+	last = math.MinInt64 // copied calls have places below 0
 	var at int64
 	var doc []byte
 	found := 0

@@ -12,13 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// valueHours returns how long values are kept; 0 for as long as their call.
+// valueHours returns how long values are kept; 0 means as long as their call.
 func (n *Namespace) valueHours(ctx context.Context) (int, error) {
 	p, _, err := n.Policy(ctx)
 	return p.Retention.ValueHours, err
 }
 
-// decodeCall reads a stored entry.
+// decodeCall decodes a stored log entry.
 func decodeCall(doc []byte) (e agent.LogEntry, err error) {
 	if err := json.Unmarshal(doc, &e); err != nil {
 		return e, fmt.Errorf("stored call: %w", err)
@@ -26,7 +26,8 @@ func decodeCall(doc []byte) (e agent.LogEntry, err error) {
 	return e, nil
 }
 
-// decodeLog reads a stored entry as readers get it: the call that corrected it is named, and what expires with the values has done so.
+// decodeLog decodes a stored log entry for readers: it adds the correcting call and removes what has expired together
+// with the values.
 func decodeLog(doc []byte, correctedBy string, hours int, now time.Time) (agent.LogEntry, error) {
 	e, err := decodeCall(doc)
 	e.CorrectedBy = correctedBy
@@ -34,7 +35,7 @@ func decodeLog(doc []byte, correctedBy string, hours int, now time.Time) (agent.
 	return e, err
 }
 
-// Call is part of store.Namespace.
+// Call implements store.Namespace.
 func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, err error) {
 	hours, err := n.valueHours(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (n *Namespace) Call(ctx context.Context, callID string) (out store.Call, er
 	return out, err
 }
 
-// Previews is part of store.Namespace.
+// Previews implements store.Namespace.
 func (n *Namespace) Previews(ctx context.Context, callIDs []string) (out map[string]string, err error) {
 	out = map[string]string{}
 	if len(callIDs) == 0 {
@@ -106,8 +107,9 @@ func (n *Namespace) Previews(ctx context.Context, callIDs []string) (out map[str
 	return out, err
 }
 
-// Replay is part of store.Namespace. A commit whose wait for the standby was given up is visible all the same, so that a reply is replayed only once
-// the standby has it: the message that the query writes makes the query's own end wait for that.
+// Replay implements store.Namespace. A commit that gave up waiting for the standby is visible nonetheless. The reply
+// must not be returned before the standby has it, so the query writes a message, whose own commit waits for the
+// standby.
 func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Idempotent, error) {
 	out := store.Idempotent{Key: idempotencyKey}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
@@ -129,7 +131,7 @@ func (n *Namespace) Replay(ctx context.Context, idempotencyKey string) (store.Id
 	return out, nil
 }
 
-// Content is part of store.Namespace. It marks the content as used.
+// Content implements store.Namespace. It marks the content as used.
 func (n *Namespace) Content(ctx context.Context, ref string) (value json.RawMessage, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		return n.store.pool.QueryRow(ctx,
@@ -139,7 +141,8 @@ func (n *Namespace) Content(ctx context.Context, ref string) (value json.RawMess
 	return value, err
 }
 
-// writeContents keeps the results of the group's calls, and drops the least recently used ones that the policy leaves no room for.
+// writeContents stores the results of the group's calls, and evicts the least recently used ones that exceed the
+// policy's limits.
 func (g *group) writeContents(b *pgx.Batch) {
 	trim := map[int64]agent.RetentionPolicy{}
 	for _, x := range g.rows {
@@ -154,6 +157,7 @@ func (g *group) writeContents(b *pgx.Batch) {
 	}
 	for ns, limit := range trim {
 		if limit.ContentEntries > 0 || limit.ContentBytes > 0 {
+			// Rows that another transaction has locked are skipped; a later commit evicts them.
 			b.Queue(`DELETE FROM contents WHERE (ns, ref) IN (SELECT ns, ref FROM contents JOIN (
 					SELECT ns, ref, row_number() OVER newest AS place, sum(length(value)) OVER newest AS bytes FROM contents WHERE ns = $1 WINDOW newest AS (ORDER BY used DESC)
 				) AS k USING (ns, ref) WHERE ($2 > 0 AND place > $2) OR ($3 > 0 AND bytes > $3) FOR UPDATE OF contents SKIP LOCKED)`,
@@ -162,7 +166,7 @@ func (g *group) writeContents(b *pgx.Batch) {
 	}
 }
 
-// Patterns is part of store.Namespace.
+// Patterns implements store.Namespace.
 func (n *Namespace) Patterns(ctx context.Context, role string) (out []agent.PatternEvent, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx,
@@ -176,7 +180,7 @@ func (n *Namespace) Patterns(ctx context.Context, role string) (out []agent.Patt
 	return out, err
 }
 
-// decoded reads a row of one document.
+// decoded decodes a row of one document.
 func decoded[V any](row pgx.CollectableRow) (v V, err error) {
 	var doc []byte
 	if err := row.Scan(&doc); err != nil {
@@ -188,7 +192,7 @@ func decoded[V any](row pgx.CollectableRow) (v V, err error) {
 	return v, nil
 }
 
-// Evidence is part of store.Namespace.
+// Evidence implements store.Namespace.
 func (n *Namespace) Evidence(ctx context.Context, role, method string) (agent.MethodEvidence, error) {
 	all, err := n.evidence(ctx, "role = $2 AND method = $3", key(role), key(method))
 	if err != nil || len(all) == 0 {
@@ -197,11 +201,12 @@ func (n *Namespace) Evidence(ctx context.Context, role, method string) (agent.Me
 	return all[0], nil
 }
 
-// AllEvidence is part of store.Namespace.
+// AllEvidence implements store.Namespace.
 func (n *Namespace) AllEvidence(ctx context.Context) ([]agent.MethodEvidence, error) {
 	return n.evidence(ctx, "remarkable")
 }
 
+// evidence reads the evidence that where selects, sorted by role and method. In where, args start at $2.
 func (n *Namespace) evidence(ctx context.Context, where string, args ...any) (out []agent.MethodEvidence, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM evidence WHERE ns = $1 AND "+where+

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// UseOf is part of store.Namespace.
+// UseOf implements store.Namespace.
 func (n *Namespace) UseOf(ctx context.Context, caps []store.Cap) (uses []store.Use, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
 		uses, err = useOf(ctx, n.store.pool, ns, caps)
@@ -20,7 +20,8 @@ func (n *Namespace) UseOf(ctx context.Context, caps []store.Cap) (uses []store.U
 	return uses, err
 }
 
-// What was used and what is reserved, of a namespace and of all: one statement, which sees a settlement in both or in none.
+// Use and reservations, of one namespace or of all. Each is a single statement, so it sees a settlement either in both
+// or in neither.
 const (
 	useOfOne = `SELECT false, day, role, method, owner, models FROM spend_rows WHERE ns = $1 AND day BETWEEN $2 AND $3
 		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open WHERE ns = $1`
@@ -29,7 +30,7 @@ const (
 		UNION ALL SELECT true, 0, '', '', '', doc FROM spend_open`
 )
 
-// useOf sums up what was used of the caps.
+// useOf returns the use of each cap.
 func useOf(ctx context.Context, q querier, ns int64, caps []store.Cap) ([]store.Use, error) {
 	uses := make([]store.Use, len(caps))
 	for _, part := range []struct {
@@ -62,7 +63,7 @@ func useOf(ctx context.Context, q querier, ns int64, caps []store.Cap) ([]store.
 	return uses, nil
 }
 
-// keepErased keeps what a namespace that is being erased has used and reserved today, for the cap of all namespaces.
+// keepErased records what a namespace about to be erased has used and reserved today, for the caps of all namespaces.
 func (c *change) keepErased(ctx context.Context, ns int64) error {
 	today := agent.DayOf(c.n.store.o.Now())
 	uses, err := useOf(ctx, c, ns, []store.Cap{{Scope: store.ScopeNamespace, First: today, Last: today}})
@@ -79,7 +80,7 @@ func (c *change) keepErased(ctx context.Context, ns int64) error {
 	return c.send(ctx, b)
 }
 
-// eachUse visits what was used, and the reservations.
+// eachUse calls visit for each aggregate and each reservation.
 func eachUse(rows pgx.Rows, visit func(*agent.Spend, store.Use)) error {
 	var open bool
 	var day int32

@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// What a namespace used today, and had reserved, counts for the cap of all namespaces when it is erased, and no longer on the next day.
+// The tokens that a namespace has used and reserved today still count for the cap of all namespaces after it is erased,
+// and no longer the next day.
 func TestErasedSpendCounts(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)

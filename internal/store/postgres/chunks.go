@@ -14,16 +14,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A replica keeps a chunk of each cap that its requests count for, so that it need not sum up for each request what all have used. A reservation is
-// taken from its chunks in the transaction that keeps it: chunks are rows of the database alone. So another replica that lacks may take them at any
-// time, and a stopped one that goes on finds that it has none. Near the cap, chunks are what is asked for and no more.
+// A replica holds a chunk of each cap that its requests count against, so it need not sum up everybody's use for each
+// request. A reservation is taken from the replica's chunks in the transaction that stores it. Chunks exist only as
+// rows in the database: a replica that runs out may take those of others at any time, and a replica that was paused
+// finds its own gone. Near the cap, a chunk is only as large as the request.
 
 // chunk is a replica's part of a cap.
 type chunk struct {
 	cap  store.Cap
 	ns   int64 // none for a cap of all namespaces
 	name string
-	at   int // its place among the request's caps
+	at   int // index among the request's caps
 }
 
 // chunksOf returns the chunks that a reservation needs, in the order in which their rows are locked.
@@ -45,10 +46,11 @@ func chunksOf(ns int64, caps []store.Cap) []chunk {
 	return out
 }
 
-// errShort is the end of a transaction that found too little in the replica's chunks.
+// errShort means that the replica's chunks do not have enough tokens.
 var errShort = errors.New("the replica's chunks of caps are used up")
 
-// ReserveWithin is part of store.Namespace. Where a broken connection leaves open whether the reservation was kept, the next try looks.
+// ReserveWithin implements store.Namespace. If a broken connection leaves open whether the reservation was stored, the
+// next attempt checks first.
 func (n *Namespace) ReserveWithin(ctx context.Context, s agent.Spend, replica string, caps []store.Cap) error {
 	within := func(from func(c *change, ctx context.Context, s *agent.Spend, replica string,
 		chunks []chunk) error) error {
@@ -70,16 +72,17 @@ func (n *Namespace) ReserveWithin(ctx context.Context, s agent.Spend, replica st
 	return err
 }
 
-// isOpen reports whether there is a reservation of that id.
+// isOpen reports whether a reservation with that id exists.
 func (c *change) isOpen(ctx context.Context, id string) (open bool, err error) {
 	err = c.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM spend_open WHERE ns = $1 AND id = $2)", c.ns,
 		key(id)).Scan(&open)
 	return open, err
 }
 
-// These are how the rows of chunks are named: $1 and $2 are their namespaces and names.
+// theChunks selects the rows of chunks: $1 and $2 are their namespaces and names.
 const theChunks = "(ns, cap) IN (SELECT * FROM unnest($1::int8[], $2::text[]))"
 
+// rowsOf returns the namespaces, names and limits of the chunks as columns, for theChunks.
 func rowsOf(chunks []chunk) (ns []int64, names []string, limits []int64) {
 	for _, k := range chunks {
 		ns, names, limits = append(ns, k.ns), append(names, k.name), append(limits, k.cap.Limit)
@@ -87,7 +90,8 @@ func rowsOf(chunks []chunk) (ns []int64, names []string, limits []int64) {
 	return ns, names, limits
 }
 
-// fromChunks takes a reservation from what the replica has, and keeps it.
+// fromChunks takes a reservation from the replica's chunks and stores it. It returns errShort if any of them is too
+// small or was made for another limit.
 func (c *change) fromChunks(ctx context.Context, s *agent.Spend, replica string, chunks []chunk) error {
 	ns, names, limits := rowsOf(chunks)
 	tag, err := c.Exec(ctx, `WITH mine AS (SELECT k.ns, k.cap FROM spend_chunks k JOIN unnest($1::int8[], $2::text[], $3::int8[]) AS w (ns, cap, most) USING (ns, cap, most)
@@ -102,6 +106,7 @@ func (c *change) fromChunks(ctx context.Context, s *agent.Spend, replica string,
 	return c.keepOpen(ctx, s)
 }
 
+// keepOpen stores the reservation.
 func (c *change) keepOpen(ctx context.Context, s *agent.Spend) error {
 	b := &pgx.Batch{}
 	if err := queueOpen(b, c.ns, s); err != nil {
@@ -110,7 +115,8 @@ func (c *change) keepOpen(ctx context.Context, s *agent.Spend) error {
 	return c.send(ctx, b)
 }
 
-// fromCaps sums up what is left of the caps, takes new chunks for the replica and a reservation from them. One replica at a time does so for a cap.
+// fromCaps computes what is left of the caps, takes new chunks for the replica and the reservation from them. Only one
+// replica at a time does so for a cap.
 func (c *change) fromCaps(ctx context.Context, s *agent.Spend, replica string, chunks []chunk) error {
 	others, err := c.lockChunks(ctx, replica, chunks)
 	if err != nil {
@@ -135,11 +141,13 @@ func (c *change) fromCaps(ctx context.Context, s *agent.Spend, replica string, c
 	b := &pgx.Batch{}
 	for _, k := range chunks {
 		theirs := others[k.at]
-		left := k.cap.Limit - uses[k.at].Used - uses[k.at].Reserved // also what replicas hold
-		if left-theirs < s.Sum() {                                  // they get new ones, if there is more to be had
+		left := k.cap.Limit - uses[k.at].Used - uses[k.at].Reserved // includes what replicas hold
+		// take the others' chunks; they get new ones if anything is left
+		if left-theirs < s.Sum() {
 			b.Queue("DELETE FROM spend_chunks WHERE ns = $1 AND cap = $2 AND replica <> $3", k.ns, k.name, key(replica))
 			theirs = 0
 		}
+		// An equal share for each live replica, but at least the request and at most what nobody else holds.
 		mine := max(s.Sum(), min(left-theirs, left/replicas))
 		b.Queue(`INSERT INTO spend_chunks (ns, cap, replica, most, tokens, last) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (ns, cap, replica) DO UPDATE SET most = excluded.most, tokens = excluded.tokens`, k.ns, k.name, key(replica), k.cap.Limit, mine-s.Sum(), int32(k.cap.Last))
@@ -150,8 +158,8 @@ func (c *change) fromCaps(ctx context.Context, s *agent.Spend, replica string, c
 	return c.send(ctx, b)
 }
 
-// lockChunks keeps the chunks of the caps, of all replicas, as they are until the transaction ends. Those of dead replicas go. It returns what the
-// others hold, by the caps' places.
+// lockChunks locks the caps' chunks of all replicas until the end of the transaction, and drops those of dead replicas.
+// It returns the tokens that other replicas hold, by the index of the cap.
 func (c *change) lockChunks(ctx context.Context, replica string, chunks []chunk) ([]int64, error) {
 	ns, names, _ := rowsOf(chunks)
 	locks := make([]int32, len(chunks))
@@ -194,7 +202,7 @@ func (c *change) lockChunks(ctx context.Context, replica string, chunks []chunk)
 	return others, nil
 }
 
-// dropDead drops the chunks of the caps whose replicas are dead, and returns these.
+// dropDead drops the caps' chunks of dead replicas, and returns these replicas.
 func (c *change) dropDead(ctx context.Context, ns []int64, names []string) ([]string, error) {
 	rows, err := c.Query(ctx, "DELETE FROM spend_chunks k WHERE "+theChunks+
 		` AND NOT EXISTS (SELECT 1 FROM replicas r WHERE r.id = k.replica AND r.expires_at > clock_timestamp())
@@ -205,5 +213,5 @@ func (c *change) dropDead(ctx context.Context, ns []int64, names []string) ([]st
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// capLocks is the first key of the advisory locks of caps, which a transaction takes in order.
+// capLocks is the first key of the advisory locks of caps. A transaction takes these locks in sorted order.
 const capLocks = "1380271957"

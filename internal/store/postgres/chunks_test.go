@@ -16,7 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// What a replica has of a cap in advance is a part of what is left, and goes when its time is over or it leaves.
+// A replica's chunk of a cap is a part of what is left. It is freed when the replica's time is over or the replica
+// leaves.
 func TestChunks(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
@@ -49,7 +50,7 @@ func TestChunks(t *testing.T) {
 		{"a", 100, 400, -1}, // half of it
 		{"a", 100, 300, -1}, // from that
 		{"b", 100, 300, 300},
-		{"b", 350, 300, 0}, // what nobody has is 100 too little with its own 300, but for the 50 that are left
+		{"b", 350, 300, 0}, // its own 300, and 50 of the 100 that nobody holds
 		{"a", 250, 50, 0},
 		{"b", 90, -1, 0}, // takes the other's; ten are nobody's
 	} {
@@ -74,7 +75,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// What a replica has of a cap of all namespaces belongs to none, and is as it should be.
+// A chunk of a cap of all namespaces belongs to no namespace, and Verify accepts that.
 func TestChunksOfAllAreWhole(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
@@ -92,8 +93,8 @@ func TestChunksOfAllAreWhole(t *testing.T) {
 	}
 }
 
-// Reservations a second of three replicas that ask for eight at once each, with a cap of the namespace and one of all: from chunks, and as they were before
-// there were any, with a lease and a sum around each one.
+// Measures reservations per second of three replicas with eight concurrent requests each, under a cap of the namespace
+// and one of all namespaces: from chunks, and the way it was before chunks, with a lease and a sum for each request.
 func BenchmarkReservations(b *testing.B) {
 	for _, leased := range []bool{false, true} {
 		b.Run(map[bool]string{false: "chunks", true: "lease"}[leased], func(b *testing.B) {

@@ -14,20 +14,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// waiting is a call that waits for its commit. Its goroutine owns it until it is queued and after done, the committer in between.
+// waiting is a call that waits for its commit. Its own goroutine owns it before it is queued and after done is closed;
+// the committer owns it in between.
 type waiting struct {
 	n     *Namespace
 	c     *store.CallCommit
-	now   time.Time // by the store's clock
-	until time.Time // when it is given up, by the process's clock
+	now   time.Time // from the store's clock
+	until time.Time // deadline for retries, from the process's clock
 
 	outcome, pattern []byte          // encoded
-	log              *agent.LogEntry // with what the commit assigned
+	log              *agent.LogEntry // as changed by the commit
 	err              error
 	done             chan struct{}
 }
 
-// CommitCall is part of store.Namespace.
+// CommitCall implements store.Namespace.
 func (n *Namespace) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (n *Namespace) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	return nil
 }
 
-// commit has the committer commit the call.
+// commit hands the call to the committer and waits for it.
 func (w *waiting) commit(ctx context.Context) error {
 	if err := w.encode(); err != nil {
 		return err
@@ -66,12 +67,13 @@ func (w *waiting) commit(ctx context.Context) error {
 		if q.withdraw(w) {
 			return context.Cause(ctx)
 		}
-		<-w.done // it is being written
+		<-w.done // too late to withdraw: it is being written
 	}
 	return w.err
 }
 
-// ensure makes the namespace, if it is not there. That may be done twice, so it is tried again whatever a broken connection leaves open.
+// ensure creates the namespace if it does not exist. Creating it twice is harmless, so it retries even if a broken
+// connection leaves the result open.
 func (n *Namespace) ensure(ctx context.Context) error {
 	if n.gone.Load() {
 		return errErased
@@ -89,7 +91,8 @@ func (n *Namespace) ensure(ctx context.Context) error {
 	return final(ctx, err)
 }
 
-// encode refuses a commit that holds something which is not JSON, before anything is changed, and encodes what no other call has a say in.
+// encode returns an error if the commit contains invalid JSON, before anything changes. It encodes the parts that do
+// not depend on other calls.
 func (w *waiting) encode() (err error) {
 	c := w.c
 	for what, raw := range map[string]json.RawMessage{"effects": c.Effects, "reply": c.Reply} {
@@ -130,11 +133,11 @@ func (w *waiting) encode() (err error) {
 	return nil
 }
 
-// encodable refuses a change that would make an artifact that has no JSON.
+// encodable returns an error if the change would make an artifact that cannot be encoded as JSON.
 func encodable(c *agent.ArtifactChange) error {
 	if c.Generation == nil && c.Fixture == nil && c.Example == nil && c.Examples == nil && c.Verdict == nil &&
 		c.Failure == nil && c.Effects == nil && c.Manifest == nil {
-		return nil // numbers and texts
+		return nil // only numbers and strings
 	}
 	_, err := json.Marshal(c)
 	return err
@@ -145,37 +148,38 @@ var (
 	recordRoom = 768
 )
 
-// encodeLog returns a log entry as it is stored.
+// encodeLog encodes a log entry as it is stored.
 func encodeLog(e *agent.LogEntry) ([]byte, error) {
 	w := jsonenc.Writer{KeepHTML: true}
 	logCode.Append(&w, e)
 	return w.Buf, w.Err
 }
 
-// encodeRecord returns a history record as it is stored.
+// encodeRecord encodes a history record as it is stored.
 func encodeRecord(r *agent.Record) ([]byte, error) {
 	w := jsonenc.Writer{Buf: make([]byte, 0, recordRoom), KeepHTML: true}
 	r.AppendJSON(&w)
 	return w.Buf, w.Err
 }
 
-// committer commits the calls that wait: one transaction for all of them, one after another.
+// committer commits the waiting calls in groups, one transaction after another. Its goroutine is run.
 type committer struct {
 	store *Store
 	wake  chan struct{} // has room for one
-	knows bool          // the last group found things as this replica knew them; of run's goroutine
+	knows bool          // the last group found all rows as this replica knew them; used by run only
 
 	mu     sync.Mutex
-	queue  []*waiting // guarded by mu, as all below
-	enough int        // so many calls are waited for
+	queue  []*waiting // guarded by mu, as is everything below
+	enough int        // queue length at which run is woken
 	closed bool
 }
 
-// groupSize bounds the calls of one transaction.
+// groupSize is the maximum number of calls in one transaction.
 const groupSize = 256
 
 func newCommitter(s *Store) *committer { return &committer{store: s, wake: make(chan struct{}, 1)} }
 
+// add queues a call. It returns errClosed if the committer is closed.
 func (q *committer) add(w *waiting) error {
 	q.mu.Lock()
 	if q.closed {
@@ -194,7 +198,7 @@ func (q *committer) add(w *waiting) error {
 	return nil
 }
 
-// withdraw takes a call back that is not being written yet, and reports whether it could.
+// withdraw removes a call from the queue and reports whether it was still there.
 func (q *committer) withdraw(w *waiting) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -207,7 +211,7 @@ func (q *committer) withdraw(w *waiting) bool {
 	return false
 }
 
-// take returns calls that wait, the oldest first.
+// take removes waiting calls from the queue, oldest first.
 func (q *committer) take() []*waiting {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,14 +221,14 @@ func (q *committer) take() []*waiting {
 	return group
 }
 
-// close refuses further calls. Those that wait are still committed.
+// close rejects further calls. Calls in the queue are still committed.
 func (q *committer) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 }
 
-// run commits until ctx ends and nobody waits any more.
+// run commits groups until ctx ends and the queue is empty.
 func (q *committer) run(ctx context.Context) {
 	for {
 		for group := q.take(); len(group) > 0; group = q.take() {
@@ -244,8 +248,9 @@ func (q *committer) run(ctx context.Context) {
 	}
 }
 
-// gather waits a little for those whose calls were just committed, since who calls without pause is about to call again: they then share a
-// transaction with those who wait, in place of two that alternate. Nobody waits for longer than an eighth of what the transaction took.
+// gather waits briefly for the clients whose calls were just committed, because a client that calls without pause is
+// about to call again. Its next call then shares a transaction with those already waiting, instead of two groups that
+// alternate. The wait is at most an eighth of the time that the transaction took.
 func (q *committer) gather(ctx context.Context, committed int, took time.Duration) {
 	if !q.expect(committed) {
 		return
@@ -260,7 +265,7 @@ func (q *committer) gather(ctx context.Context, committed int, took time.Duratio
 	}
 }
 
-// expect sets that so many calls more than wait now are enough to go on with, and reports whether that is worth a wait.
+// expect sets how many more calls than now are enough to continue, and reports whether waiting for them makes sense.
 func (q *committer) expect(more int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -269,7 +274,7 @@ func (q *committer) expect(more int) bool {
 		return false
 	}
 	select {
-	case <-q.wake: // of those who are counted already
+	case <-q.wake: // signals for calls that are already counted
 	default:
 	}
 	return true

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// attemptLimit bounds one try of a transaction: a connection that does not answer is given up.
+// attemptLimit is the timeout for one attempt of a transaction. It gives up on a connection that does not answer.
 const attemptLimit = 10 * time.Second
 
-// commit commits a group and ends its calls. It tries again while the database is away, for as long as the calls wait; that a call was
-// committed already, by a try whose answer was lost, is seen by its id. Where the database refuses a group, each call is tried alone.
+// commit commits a group and finishes its calls. While the database is away it retries for as long as the calls wait. A
+// call that an earlier attempt committed without an acknowledgement is recognized by its id. If the database rejects a
+// group, each call is retried alone.
 func (q *committer) commit(ctx context.Context, calls []*waiting) {
 	pauses := pace()
 	for tries := 1; ; tries++ {
@@ -20,15 +21,18 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 			end(calls, nil)
 			return
 		case known && contended(err):
+			// The caches are outdated. The next attempt reads the rows.
 			q.knows = false
 			continue
-		case contended(err) && tries < contentions:
+		case contended(err) && tries < contentions: // a conflict with another replica: retry after a pause
 		case away(err):
 			q.store.health.away(err)
+			// Only the calls whose deadline has passed fail.
 			if calls = expire(calls, err); len(calls) == 0 {
 				return
 			}
 		case len(calls) > 1:
+			// One call may be the reason. It must not fail the others.
 			for _, w := range calls {
 				q.commit(ctx, []*waiting{w})
 			}
@@ -46,9 +50,10 @@ func (q *committer) commit(ctx context.Context, calls []*waiting) {
 	}
 }
 
-// try commits a group in one transaction, where known is true by what this replica knows, if that is enough. Calls that cannot be committed have err
-// set when it returns nil.
+// try commits a group in one transaction. With known set, it first tries to do so without reading rows. If it returns
+// nil, calls that cannot be committed have err set.
 func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error {
+	// Once an attempt has begun, closing the store does not interrupt it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptLimit)
 	defer cancel()
 	began := time.Now()
@@ -61,6 +66,7 @@ func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error
 	if known {
 		done, err = g.runKnown(ctx, conn)
 	}
+	// The caches did not suffice, or were not tried.
 	if !done && err == nil {
 		g = newGroup(q.store, calls)
 		err = g.run(ctx, conn)
@@ -68,7 +74,7 @@ func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error
 	}
 	if err != nil {
 		if !conn.Conn().IsClosed() {
-			_, _ = conn.Exec(ctx, "ROLLBACK") // a connection that cannot is not used again
+			_, _ = conn.Exec(ctx, "ROLLBACK") // a connection on which this fails is not reused
 		}
 		return err
 	}
@@ -78,7 +84,7 @@ func (q *committer) try(ctx context.Context, calls []*waiting, known bool) error
 	return nil
 }
 
-// end ends calls that have no error of their own with that one.
+// end finishes the calls. err is the result of those without an error of their own.
 func end(calls []*waiting, err error) {
 	for _, w := range calls {
 		if w.err == nil {
@@ -88,7 +94,7 @@ func end(calls []*waiting, err error) {
 	}
 }
 
-// expire ends the calls that waited for long enough, and returns the others.
+// expire finishes the calls whose deadline has passed, and returns the others.
 func expire(calls []*waiting, err error) (rest []*waiting) {
 	now := time.Now()
 	for _, w := range calls {

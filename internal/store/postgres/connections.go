@@ -23,14 +23,14 @@ func scanConnection(row pgx.Row) (c agent.Connection, err error) {
 	return c, nil
 }
 
-// StoredConnections returns the connections of the default namespace, none where the database has no tables yet. It changes nothing, and
-// opens no store.
+// StoredConnections returns the connections of the default namespace without opening a store and without changes to the
+// database. It returns none if the database has no tables yet.
 func StoredConnections(ctx context.Context, o Options) (out []agent.Connection, err error) {
 	conn, err := o.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // it changed nothing
+	defer conn.Close(context.WithoutCancel(ctx)) // it only reads, so the error does not matter
 	var made bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('connections') IS NOT NULL").Scan(&made); err != nil || !made {
 		return nil, unavailable(err)
@@ -48,7 +48,7 @@ func StoredConnections(ctx context.Context, o Options) (out []agent.Connection, 
 	return out, unavailable(err)
 }
 
-// ListConnections is part of store.Namespace.
+// ListConnections implements store.Namespace.
 func (n *Namespace) ListConnections(ctx context.Context) (out []agent.Connection, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT doc FROM connections WHERE ns = $1 ORDER BY name", ns)
@@ -62,7 +62,8 @@ func (n *Namespace) ListConnections(ctx context.Context) (out []agent.Connection
 	return out, err
 }
 
-// connection reads a connection for a change. The namespace's row is locked, so that connections change one after another: they are counted.
+// connection reads a connection for a change. It locks the namespace's row, which serializes changes of connections:
+// PutConnection counts them.
 func (c *change) connection(ctx context.Context, name string) (old agent.Connection, found bool, err error) {
 	if _, err := c.Exec(ctx, "SELECT 1 FROM namespaces WHERE id = $1 FOR NO KEY UPDATE", c.ns); err != nil {
 		return old, false, err
@@ -75,7 +76,7 @@ func (c *change) connection(ctx context.Context, name string) (old agent.Connect
 	return old, err == nil, err
 }
 
-// PutConnection is part of store.Namespace.
+// PutConnection implements store.Namespace.
 func (n *Namespace) PutConnection(ctx context.Context, x agent.Connection, revision int64,
 	audit *agent.AuditEntry) (next agent.Connection, err error) {
 	err = n.change(ctx, func(ctx context.Context, c *change) error {
@@ -112,7 +113,7 @@ func (n *Namespace) PutConnection(ctx context.Context, x agent.Connection, revis
 	return next, nil
 }
 
-// DeleteConnection is part of store.Namespace.
+// DeleteConnection implements store.Namespace.
 func (n *Namespace) DeleteConnection(ctx context.Context, name string, revision int64, audit *agent.AuditEntry) error {
 	return n.change(ctx, func(ctx context.Context, c *change) error {
 		old, found, err := c.connection(ctx, name)

@@ -23,8 +23,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// content lists what the items say, one line each, without what two stores may keep differently: fractions of a microsecond of when a session
-// changed, of a millisecond of when a call was committed, and the order in which kinds come.
+// content lists the items, one line each, without what two stores may keep differently: fractions of a microsecond in a
+// session's time, fractions of a millisecond in a call's time, and the order of the kinds.
 func content(t *testing.T, items func(context.Context, func(*store.Item) error) error) []string {
 	t.Helper()
 	var out []string
@@ -86,7 +86,7 @@ func line(name agent.Namespace, what string, v any) string {
 	return string(name) + " " + what + " " + string(text)
 }
 
-// full fills a store with something of every kind, in two namespaces.
+// full fills a store with data of every kind, in two namespaces.
 func full(t *testing.T, s store.Store, now time.Time) {
 	t.Helper()
 	ok := func(err error) {
@@ -145,7 +145,8 @@ func full(t *testing.T, s store.Store, now time.Time) {
 	}
 }
 
-// A copy holds what the original holds: from a directory to a database, on to another directory, and back into a database.
+// A copy holds what the original holds: from a directory to a database, on to another directory, and back into a
+// database.
 func TestCopiesAreTheSame(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -198,7 +199,8 @@ func TestCopiesAreTheSame(t *testing.T) {
 	}
 }
 
-// Nothing is copied into a database that replicas use: they would go on with what they read when it was empty, the policy among it.
+// Nothing is copied into a database in use: its replicas would continue with what they read while it was empty, such as
+// the policy.
 func TestNoCopyUnderReplicas(t *testing.T) {
 	t.Parallel()
 	s := empty(t)
@@ -248,7 +250,7 @@ func same(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// An export that lasts leaves the connections of the pool to others: the replica's heartbeat goes on.
+// A long export leaves the connections of the pool to others: the replica's heartbeat continues.
 func TestExportsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&pool_max_conns=1", 1)

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// The entry of a corrected call is found without a look at others, even where the connection first looked when there were none.
+// The entry of a corrected call is found without reading others, even if the connection made its plan while the table
+// was empty.
 func TestCorrectionsReadOneCall(t *testing.T) {
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
 	created(t, spaces[0], "sess_0")
@@ -27,7 +28,7 @@ func TestCorrectionsReadOneCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec("SET LOCAL plan_cache_mode = force_generic_plan") // as groups have it
+	exec("SET LOCAL plan_cache_mode = force_generic_plan") // the setting of groups
 	correct := func() (read int) {
 		t.Helper()
 		b := &pgx.Batch{}

@@ -14,12 +14,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A call whose file's bytes are gone, as those of a replica that was cut off for too long, is refused and not there, and calls after it go on.
+// A call whose file's bytes are gone, because its replica was cut off for too long, is rejected and not stored. Later
+// calls proceed.
 func TestCallWhoseDraftIsGone(t *testing.T) {
 	stores, _ := opened(t, pgtest.NewDatabase(t), 1)
 	n := team(t, stores[0])
 	created(t, n, "sess_0")
-	for i, id := range []string{"call_first", "call_second"} { // the second goes by what the store knows
+	for i, id := range []string{"call_first", "call_second"} { // the second one is committed from the caches
 		f, err := storetest.NewFile(n, agent.File{ID: "file_" + id, SessionID: "sess_0"}, strings.Repeat("x", 100))
 		if err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A database that was dumped and restored into another server, whose transactions have lower numbers, goes on: new calls are the newest, readers
-// see them, and the change feed reports them.
+// A database that was dumped and restored into another server, with lower transaction ids, works: new calls are the
+// newest, readers see them, and the change feed reports them.
 func TestRestoredFromADump(t *testing.T) {
 	t.Parallel()
 	from, to := pgtest.Start(t, pgtest.Options{}), pgtest.Start(t, pgtest.Options{})

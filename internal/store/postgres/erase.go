@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// DeleteSession is part of store.Namespace.
+// DeleteSession implements store.Namespace.
 func (n *Namespace) DeleteSession(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		gone, err := c.deleteSessions(ctx, []string{id})
@@ -28,11 +28,11 @@ func (n *Namespace) DeleteSession(ctx context.Context, id string, audit *agent.A
 	}))
 }
 
-// deleteSessions erases sessions and their arguments and values everywhere. It returns how many of them were there.
+// deleteSessions erases sessions and their arguments and values everywhere. It returns how many existed.
 func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error) {
 	hashed := keys(ids)
 	slices.Sort(hashed)
-	// Locked in the order in which commits lock them: from here on no call of theirs is committed.
+	// Commits lock sessions in the same order. From here on none of their calls is committed.
 	tag, err := c.Exec(ctx, "SELECT 1 FROM sessions WHERE ns = $1 AND id = ANY($2::text[]) ORDER BY id FOR UPDATE",
 		c.ns, hashed)
 	if err != nil || tag.RowsAffected() == 0 {
@@ -45,7 +45,7 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 	}
 	b.Queue(`UPDATE contents SET sessions = ARRAY(SELECT s FROM unnest(sessions) AS s WHERE s <> ALL($2::text[])) WHERE ns = $1 AND sessions && $2::text[]`, c.ns, hashed)
 	b.Queue("DELETE FROM contents WHERE ns = $1 AND sessions = '{}'", c.ns)
-	// behind what belongs to them: triggers look up whose it was
+	// last, because triggers look up the owner of what was deleted before
 	b.Queue("DELETE FROM sessions WHERE ns = $1 AND id = ANY($2::text[])", c.ns, hashed)
 	if err := c.send(ctx, b); err != nil {
 		return 0, err
@@ -70,10 +70,11 @@ func (c *change) deleteSessions(ctx context.Context, ids []string) (int64, error
 	return gone, nil
 }
 
-// erasePage is how many entries are rewritten at once.
+// erasePage is the number of entries rewritten per query.
 const erasePage = 500
 
-// rewriteCalls rewrites the entries that the condition selects, $1 being the namespace and $2 the place behind which they stand.
+// rewriteCalls rewrites the entries that where selects, in pages. In where, $1 is the namespace, $2 the place of the
+// last entry before the page, and args start at $3. set is appended to the SET clause.
 func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set string,
 	edit func(*agent.LogEntry)) error {
 	after := int64(-1 << 62)
@@ -107,13 +108,14 @@ func (c *change) rewriteCalls(ctx context.Context, where string, args []any, set
 	}
 }
 
-// eraseCalls erases what the sessions' calls left in the log. Nobody owns those that do not name an owner any more.
+// eraseCalls erases what the sessions' calls left in the log. Entries that do not name an owner lose theirs.
 func (c *change) eraseCalls(ctx context.Context, sessions []string) error {
 	return c.rewriteCalls(ctx, "session = ANY($3::text[])", []any{sessions}, ", owner = CASE WHEN named THEN owner END",
 		store.EraseLog)
 }
 
-// forgetInArtifacts drops what artifacts keep of the sessions. Artifacts that this replica knows are not read again to be looked at.
+// forgetInArtifacts removes data of the sessions from artifacts. It checks cached artifacts without fetching them
+// again.
 func (c *change) forgetInArtifacts(ctx context.Context, sessions []string) error {
 	rows, err := c.Query(ctx, "SELECT ns, role, method FROM artifacts WHERE ns = $1 ORDER BY role, method", c.ns)
 	if err != nil {
@@ -128,6 +130,7 @@ func (c *change) forgetInArtifacts(ctx context.Context, sessions []string) error
 	}
 	const page = 100
 	for part := range slices.Chunk(all, page) {
+		// Most artifacts hold nothing of the sessions. Only the others are locked.
 		found, err := c.n.store.readArtifacts(ctx, c.Tx, part)
 		if err != nil {
 			return err
@@ -156,7 +159,7 @@ func remembersAny(a *agent.Artifact, sessions []string) bool {
 	return slices.ContainsFunc(sessions, func(s string) bool { return store.Remembers(a, s) })
 }
 
-// forgetSessions returns the artifact without what it keeps of the sessions.
+// forgetSessions returns the artifact without data of the sessions.
 func forgetSessions(a *agent.Artifact, sessions []string, now time.Time) *agent.Artifact {
 	for _, s := range sessions {
 		if store.Remembers(a, s) {
@@ -166,7 +169,7 @@ func forgetSessions(a *agent.Artifact, sessions []string, now time.Time) *agent.
 	return a
 }
 
-// eraseAudit erases the bodies of the entries about a session.
+// eraseAudit erases the bodies of a session's entries.
 func (c *change) eraseAudit(ctx context.Context, session string) error {
 	rows, err := c.Query(ctx,
 		"SELECT n, line FROM audit WHERE ns = $1 AND session = $2 AND session <> '' ORDER BY n FOR UPDATE", c.ns,
@@ -183,7 +186,7 @@ func (c *change) eraseAudit(ctx context.Context, session string) error {
 			return fmt.Errorf("audit entry %d: %w", at, err)
 		}
 		if e.Hash == "" {
-			return nil // of an earlier version: the chain covers its line
+			return nil // written by an earlier version: the chain covers the whole line
 		}
 		erased := chain.Erase(e)
 		short, err := chain.Line(&erased)

@@ -8,26 +8,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// leastVersion is the oldest server that has what the store uses.
+// leastVersion is the oldest server version with all features that the store uses.
 const leastVersion = 130000
 
-// Examination is what a database is, without changing it.
+// Examination describes a database.
 type Examination struct {
-	Server   string   // its version
-	Form     int64    // of the tables; 0: there are none yet
-	Newest   int64    // form that this version makes
-	Problems []string // why the store would not open or not work
-	Durable  bool     // what is acknowledged survives the loss of any one machine
-	Promise  string   // what is lost at worst, in words
+	Server   string   // version
+	Form     int64    // version of the tables; 0 if there are none yet
+	Newest   int64    // table version that this program creates
+	Problems []string // reasons why the store would not open or work
+	Durable  bool     // acknowledged commits survive the loss of any one machine
+	Promise  string   // the worst-case loss, as a sentence
 }
 
-// Examine looks at a database and changes nothing. The error says that it cannot be reached; no error holds a password.
+// Examine examines a database without changing it. It returns an error if the database cannot be reached; errors never
+// contain the password.
 func Examine(ctx context.Context, o Options) (x Examination, err error) {
 	conn, err := o.look(ctx)
 	if err != nil {
 		return x, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // it changed nothing
+	defer conn.Close(context.WithoutCancel(ctx)) // it only reads, so the error does not matter
 	for _, look := range []func(context.Context, *pgx.Conn) error{x.server, x.tables, x.durability} {
 		if err := look(ctx, conn); err != nil {
 			return x, unavailable(err)
@@ -36,7 +37,7 @@ func Examine(ctx context.Context, o Options) (x Examination, err error) {
 	return x, nil
 }
 
-// made returns nil where the database has the tables of this version.
+// made returns nil if the database has the tables of this version.
 func (o *Options) made(ctx context.Context) error {
 	x, err := Examine(ctx, *o)
 	switch {
@@ -52,7 +53,7 @@ func (o *Options) made(ctx context.Context) error {
 	return nil
 }
 
-// look connects to the database past the pool and a pooler. The caller closes the connection.
+// look connects to the database directly, bypassing the pool and any pooler. The caller closes the connection.
 func (o *Options) look(ctx context.Context) (*pgx.Conn, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -69,6 +70,7 @@ func (x *Examination) problem(format string, args ...any) {
 	x.Problems = append(x.Problems, fmt.Sprintf(format, args...))
 }
 
+// server checks the version and the encoding of the server, and that it is a primary.
 func (x *Examination) server(ctx context.Context, conn *pgx.Conn) error {
 	var number int
 	var encoding string
@@ -90,7 +92,7 @@ func (x *Examination) server(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// tables looks which form the tables have, and whether the user may work with them.
+// tables checks the version of the tables and the user's privileges.
 func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	known, err := migrations.ReadDir("migrations")
 	if err != nil {
@@ -133,7 +135,7 @@ func (x *Examination) tables(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// durability says what is lost at worst of what was acknowledged.
+// durability determines what acknowledged data can be lost in the worst case.
 func (x *Examination) durability(ctx context.Context, conn *pgx.Conn) error {
 	var commit, standbys, fsync string
 	var connected int

@@ -36,7 +36,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// The connections of the default namespace are read without a store, those of others are not, and a database without tables has none.
+// StoredConnections reads only the connections of the default namespace, without opening a store. A database without
+// tables has none.
 func TestStoredConnections(t *testing.T) {
 	t.Parallel()
 	o := DefaultOptions(pgtest.NewDatabase(t))
@@ -64,7 +65,7 @@ func TestStoredConnections(t *testing.T) {
 	}
 }
 
-// With a synchronous standby nothing acknowledged is lost, and the examination says so.
+// With a synchronous standby nothing acknowledged is lost, and the examination reports that.
 func TestExamineStandby(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t, pgtest.Options{Standby: true, Fsync: true})

@@ -11,10 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// expireTogether is how many sessions are erased in one transaction.
+// expireTogether is the number of sessions erased in one transaction.
 const expireTogether = 64
 
-// expireSessions erases the sessions that the policy no longer keeps, and returns how many went.
+// expireSessions erases the sessions that the policy no longer keeps, and returns their number.
 func (n *Namespace) expireSessions(ctx context.Context, r agent.RetentionPolicy, now time.Time) (int, error) {
 	old, err := n.oldSessions(ctx, r, now)
 	if err != nil {
@@ -59,7 +59,8 @@ func (n *Namespace) oldSessions(ctx context.Context, r agent.RetentionPolicy, no
 	return ids, err
 }
 
-// expireCalls drops what is kept of calls for a while: values, replies, the prompts of sessions with debug on, and evidence beyond its bound.
+// expireCalls removes data of calls that is kept for a limited time: values, replies, debug prompts, and evidence
+// beyond its limit.
 func (n *Namespace) expireCalls(ctx context.Context, r agent.RetentionPolicy, now time.Time) error {
 	return n.change(ctx, func(ctx context.Context, c *change) error {
 		b := &pgx.Batch{}

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk"
 )
 
-// Export is part of store.Exporter: an archive as that of package disk. It is made by way of a directory of temporary files, which takes as much
-// space as the archive's content.
+// Export implements store.Exporter. The archive has the format of package disk. Export builds it in a temporary
+// directory, which takes as much space as the archive's content.
 func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) (err error) {
 	temp, err := os.MkdirTemp("", "recurgent-export-")
 	if err != nil {
@@ -33,16 +33,17 @@ func (s *Store) Export(ctx context.Context, w io.Writer, only agent.Namespace) (
 	return errors.Join(d.Export(ctx, w, only), d.Close(context.WithoutCancel(ctx)))
 }
 
-// Import fills an empty store from an archive of either store. audit is the entry of the import in the audit trail of the default namespace, nil
-// for none. An archive that is damaged changes nothing.
+// Import fills an empty store from an archive of either kind of store. audit is the entry for the import in the audit
+// trail of the default namespace; nil means none. A damaged archive changes nothing.
 func (s *Store) Import(ctx context.Context, r io.Reader, audit *agent.AuditEntry) (disk.Imported, error) {
 	return s.unpacked(ctx, r, audit, func(dir string, o disk.Options) error {
 		return s.Fill(ctx, func(give func(*store.Item) error) error { return disk.Items(ctx, dir, o, "", give) })
 	})
 }
 
-// ImportNamespace adds one namespace of an archive to the store, which daemons may use meanwhile. It is added whole, by the name that it has, or not
-// at all: store.ErrExists where the store has one of that name, store.ErrNotFound where the archive has none. audit is as in Import.
+// ImportNamespace adds one namespace of an archive to the store, which may be in use. It adds all of it under its
+// original name, or nothing: store.ErrExists if the store has a namespace of that name, store.ErrNotFound if the
+// archive has none. audit is as in Import.
 func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Namespace,
 	audit *agent.AuditEntry) (disk.Imported, error) {
 	return s.unpacked(ctx, r, nil, func(dir string, o disk.Options) error {
@@ -51,7 +52,7 @@ func (s *Store) ImportNamespace(ctx context.Context, r io.Reader, name agent.Nam
 	})
 }
 
-// unpacked calls do with a directory that has the content of an archive.
+// unpacked calls do with a temporary directory that holds the archive's content.
 func (s *Store) unpacked(ctx context.Context, r io.Reader, audit *agent.AuditEntry,
 	do func(dir string, o disk.Options) error) (in disk.Imported, err error) {
 	temp, err := os.MkdirTemp("", "recurgent-import-")

@@ -9,14 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// feedRow is a change with what its row of the feed has beside it.
+// feedRow is a change with the other columns of its row in the feed.
 type feedRow struct {
 	ns     int64
-	call   string // the key of a call's id, so that its entry is found
+	call   string // key of a call's id, for looking up its entry
 	change store.Change
 }
 
-// publish adds changes to the feed, and returns the place of the last one.
+// publish adds changes to the feed and returns the place of the last one.
 func publish(ctx context.Context, tx pgx.Tx, ns int64, changes []store.Change) (last feedPlace, err error) {
 	if len(changes) == 0 {
 		return last, nil
@@ -30,7 +30,7 @@ func publish(ctx context.Context, tx pgx.Tx, ns int64, changes []store.Change) (
 	return last, tx.SendBatch(ctx, b).Close()
 }
 
-// queueFeed queues the adding of changes; last is set to the place of the last one.
+// queueFeed queues the insert of changes. When the batch runs, last is set to the place of the last change.
 func queueFeed(b *pgx.Batch, changes []feedRow, last *feedPlace) {
 	if len(changes) == 0 {
 		return

@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// What files have in sum is known without a look at them: it answers while nobody can read their table.
+// The sums of file sizes are available without reading the files' table: they can be read while it is locked.
 func TestFileBytesReadsNoFiles(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
@@ -45,7 +45,7 @@ func TestFileBytesReadsNoFiles(t *testing.T) {
 	}
 }
 
-// Of many who add and delete at the same time, in several replicas, each counts.
+// Concurrent additions and deletions in several replicas all count.
 func TestFileBytesOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
@@ -86,7 +86,7 @@ func TestFileBytesOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// Files of before the sums were kept are counted when the tables are changed.
+// A migration counts the files from before there were sums.
 func TestFileBytesOfBefore(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)

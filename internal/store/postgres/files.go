@@ -14,11 +14,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// errNoDraft is returned for a draft that the sweep took while this replica was cut off.
+// errNoDraft rejects a draft that the sweep has removed while this replica was cut off.
 var errNoDraft = fmt.Errorf(
 	"%w: what was written of the file; this replica was cut off from the database for too long, or the namespace was deleted", store.ErrGone)
 
-// sealDrafts writes the ends of the drafts, before the transaction that makes them files.
+// sealDrafts writes the last piece of each draft. It must precede the transaction that makes them files.
 func sealDrafts(files []store.NewFile) error {
 	for i := range files {
 		d, ok := files[i].Draft.(*draft)
@@ -32,7 +32,7 @@ func sealDrafts(files []store.NewFile) error {
 	return nil
 }
 
-// endDrafts lets go of drafts, which are files now, or discards them where they are not.
+// endDrafts releases drafts that have become files, and discards them if they have not.
 func endDrafts(files []store.NewFile, kept bool) {
 	for i := range files {
 		d, ok := files[i].Draft.(*draft)
@@ -44,11 +44,11 @@ func endDrafts(files []store.NewFile, kept bool) {
 	}
 }
 
-// queueFiles makes sealed drafts files. Where a draft is gone the first statement's result is errNoDraft, and the database itself refuses the second one, so
-// that a COMMIT in the same batch changes nothing.
+// queueFiles makes sealed drafts files. If a draft is gone, the first statement's result is errNoDraft and the database
+// rejects the second statement, so a COMMIT in the same batch changes nothing.
 func queueFiles(b *pgx.Batch, ns int64, files []store.NewFile) error {
 	for i := range files {
-		f, d := files[i].File, files[i].Draft.(*draft) // sealDrafts has looked
+		f, d := files[i].File, files[i].Draft.(*draft) // sealDrafts has checked the type
 		doc, err := json.Marshal(&f)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func queueFiles(b *pgx.Batch, ns int64, files []store.NewFile) error {
 	return nil
 }
 
-// timeOrNull is NULL for the zero time.
+// timeOrNull returns nil, which is NULL, for the zero time.
 func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -76,7 +76,7 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// AddFile is part of store.Namespace.
+// AddFile implements store.Namespace.
 func (n *Namespace) AddFile(ctx context.Context, f store.NewFile) error {
 	files := []store.NewFile{f}
 	err := sealDrafts(files)
@@ -100,7 +100,7 @@ func (n *Namespace) AddFile(ctx context.Context, f store.NewFile) error {
 	return n.freeing(err)
 }
 
-// File is part of store.Namespace.
+// File implements store.Namespace.
 func (n *Namespace) File(ctx context.Context, id string) (f agent.File, err error) {
 	f, _, err = n.file(ctx, id)
 	return f, err
@@ -121,7 +121,8 @@ func (n *Namespace) file(ctx context.Context, id string) (f agent.File, blob int
 	return f, blob, err
 }
 
-// OpenFile is part of store.Namespace. A file of one piece is read at once; a longer one is held by a pin until it is closed.
+// OpenFile implements store.Namespace. A file of one piece is read at once. A pin keeps a longer one until it is
+// closed.
 func (n *Namespace) OpenFile(ctx context.Context, id string) (store.FileReader, error) {
 	f, blob, err := n.file(ctx, id)
 	if err != nil {
@@ -131,11 +132,12 @@ func (n *Namespace) OpenFile(ctx context.Context, id string) (store.FileReader, 
 	if f.Bytes <= pieceBytes {
 		if f.Bytes > 0 {
 			if _, err = r.piece(0); errors.Is(err, store.ErrGone) {
-				err = store.ErrNotFound // meanwhile
+				err = store.ErrNotFound // deleted meanwhile
 			}
 		}
 		return r, err
 	}
+	// FOR SHARE waits for a deletion in progress; a later deletion sees the pin.
 	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `INSERT INTO pins (blob, id, expires_at) SELECT id, nextval('blob_ids'), clock_timestamp() + $2
 			FROM blobs WHERE id = $1 AND file IS NOT NULL FOR SHARE RETURNING id`, blob, pinLife).Scan(&r.pin)
@@ -147,7 +149,7 @@ func (n *Namespace) OpenFile(ctx context.Context, id string) (store.FileReader, 
 	return r, nil
 }
 
-// ListFiles is part of store.Namespace.
+// ListFiles implements store.Namespace.
 func (n *Namespace) ListFiles(ctx context.Context, owner, after string, limit int) (out []agent.File, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx,
@@ -168,7 +170,7 @@ func (n *Namespace) ListFiles(ctx context.Context, owner, after string, limit in
 	return out, err
 }
 
-// FileBytes is part of store.Namespace. Triggers of files keep the sums.
+// FileBytes implements store.Namespace. Triggers on files maintain the sums.
 func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, all int64, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		return n.store.pool.QueryRow(ctx,
@@ -178,7 +180,7 @@ func (n *Namespace) FileBytes(ctx context.Context, owner, session string) (own, 
 	return own, all, err
 }
 
-// DeleteFile is part of store.Namespace.
+// DeleteFile implements store.Namespace.
 func (n *Namespace) DeleteFile(ctx context.Context, id string, audit *agent.AuditEntry) error {
 	return n.freeing(n.change(ctx, func(ctx context.Context, c *change) error {
 		var one int
@@ -193,7 +195,7 @@ func (n *Namespace) DeleteFile(ctx context.Context, id string, audit *agent.Audi
 	}))
 }
 
-// fullError marks a lack of space as store.ErrFull.
+// fullError wraps an error for a full disk in store.ErrFull.
 func fullError(err error) error {
 	const diskFull = "53100"
 	var refused *pgconn.PgError

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Fill fills an empty store with the items that each gives, all of them or, when it fails, none. store.ErrExists where the store is not empty,
-// store.ErrInUse while replicas use it.
+// Fill fills an empty store with the items that each passes to give. It adds all of them or, if it fails, none.
+// store.ErrExists if the store is not empty; store.ErrInUse if replicas use it.
 func (s *Store) Fill(ctx context.Context, each func(give func(*store.Item) error) error) error {
 	err := s.onceWith(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := refuseFilled(ctx, tx); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Fill(ctx context.Context, each func(give func(*store.Item) error
 	return unavailable(err)
 }
 
-// fillNamespace adds the namespace with the items that each gives, which may be called more than once.
+// fillNamespace adds a namespace with the items that each passes to give. It may call each more than once.
 func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry,
 	each func(give func(*store.Item) error) error) error {
 	trail, err := s.Space(agent.DefaultNamespace)
@@ -53,20 +53,20 @@ func (s *Store) fillNamespace(ctx context.Context, name agent.Namespace, audit *
 		if err := f.finish(); err != nil {
 			return err
 		}
-		// who looked before the import found nothing, and kept that
+		// readers that looked before the import have cached that there is nothing
 		c.feed = append(c.feed, store.Change{Namespace: name, Kind: store.ChangedNamespace,
 			Name: store.ImportedNamespace})
 		return c.audit(ctx, audit)
 	}))
 }
 
-// onceWith runs do in one transaction that may take its time.
+// onceWith runs do in one transaction without a time limit.
 func (s *Store) onceWith(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
 }
 
-// refuseFilled keeps others from filling the store at the same time, and refuses one that holds something, or that replicas use: they have read
-// that it is empty.
+// refuseFilled keeps others from filling the store at the same time. It returns an error if the store holds data or if
+// replicas use it, because they have already read that it is empty.
 func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "LOCK TABLE namespaces, sessions, tools, calls, audit IN EXCLUSIVE MODE"); err != nil {
 		return err
@@ -97,26 +97,26 @@ func refuseFilled(ctx context.Context, tx pgx.Tx) error {
 	return fmt.Errorf("%w: the database has %d namespaces beside the default one", store.ErrExists, others)
 }
 
-// filler writes items in batches. All of it is the state of one transaction.
+// filler writes items in batches. It lives for one transaction.
 type filler struct {
 	pgx.Tx
-	ctx context.Context // of the transaction
+	ctx context.Context // context of the transaction
 	s   *Store
 	b   *pgx.Batch
 
 	name   agent.Namespace
 	ns     int64
-	owners map[string]string // of the namespace's sessions
-	places int64             // of the call log so far
+	owners map[string]string // by session id of the namespace
+	places int64             // entries of the call log so far
 	trail  *chain.Verifier
-	lines  int64 // of the trail, of an earlier version
-	ranks  rankChanges
+	lines  int64       // lines of the trail written by an earlier version
+	ranks  rankChanges // written when the namespace is finished
 }
 
 const (
-	fillTogether = 500
-	oldestPlace  = -1 << 60 // of the log: before what is committed later
-	oldestLine   = -1 << 40 // of entries of an earlier version, whose numbers are up to 0
+	fillTogether = 500      // queued rows per batch
+	oldestPlace  = -1 << 60 // place of the first copied log entry, below every place of a later commit
+	oldestLine   = -1 << 40 // number below those of lines from an earlier version, which are at most 0
 )
 
 // take writes an item.
@@ -159,7 +159,7 @@ func (f *filler) take(x *store.Item) error {
 	return f.send()
 }
 
-// call writes what sessions and calls left.
+// call writes an item of a session or of calls.
 func (f *filler) call(x *store.Item) error {
 	switch {
 	case x.Session != nil:
@@ -186,7 +186,7 @@ func (f *filler) call(x *store.Item) error {
 	return nil
 }
 
-// document queues a row whose last column is the document.
+// document queues a row whose last column is the JSON of doc.
 func (f *filler) document(sql string, doc any, columns ...any) error {
 	text, err := json.Marshal(doc)
 	f.b.Queue(sql, append(append([]any{f.ns}, columns...), text)...)
@@ -199,7 +199,7 @@ func (f *filler) send() error {
 	return f.SendBatch(f.ctx, b).Close()
 }
 
-// space ends the namespace before and begins one.
+// space finishes the previous namespace and starts the next.
 func (f *filler) space(info *store.NamespaceInfo) error {
 	if err := f.finish(); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (f *filler) space(info *store.NamespaceInfo) error {
 		string(info.Name), timeOrNull(info.CreatedAt)).Scan(&f.ns)
 }
 
-// finish writes what follows from the items of a namespace.
+// finish writes what is derived from all items of a namespace: the head of the audit trail and the ranks.
 func (f *filler) finish() error {
 	if f.trail == nil {
 		return nil
@@ -234,11 +234,12 @@ func (f *filler) archived(x *store.ItemArchived) error {
 	return f.document("INSERT INTO archive (ns, role, method, tool, by, at, deleted, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", doc, key(t.Role), key(t.Method), x.Tool != nil, key(x.By), x.At, x.Deleted)
 }
 
+// session writes a session with its context, and remembers its owner for the calls that follow.
 func (f *filler) session(x *store.ItemSession) error {
 	s := x.Session
 	f.owners[s.ID] = key(owner(&s))
 	size, revision, updated := s.HistorySize, s.Revision, s.UpdatedAt
-	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // columns have them
+	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // these are columns of their own
 	if err := f.document(`INSERT INTO sessions (ns, id, owner, ephemeral, updated_at, history_size, revision, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, &s,
 		key(s.ID), f.owners[s.ID], ids.Ephemeral(s.ID), updated, size, revision); err != nil {
 		return err
@@ -258,7 +259,7 @@ func (f *filler) record(x *store.ItemRecord) error {
 	return nil
 }
 
-// log writes an entry of the call log, behind those before it.
+// log writes an entry of the call log, after the previous ones.
 func (f *filler) log(doc json.RawMessage) error {
 	var e agent.LogEntry
 	if err := json.Unmarshal(doc, &e); err != nil {
@@ -268,6 +269,7 @@ func (f *filler) log(doc json.RawMessage) error {
 	if o, known := f.owners[e.SessionID]; known {
 		x.session = &groupSession{keptSession: keptSession{owner: o}}
 	}
+	// The order of the log is kept by places below those of later commits.
 	f.places++
 	f.b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) ON CONFLICT DO NOTHING`,
@@ -282,6 +284,7 @@ func (f *filler) log(doc json.RawMessage) error {
 	return nil
 }
 
+// value writes what is kept of a call for a limited time. Either part may be missing.
 func (f *filler) value(x *store.ItemValue) {
 	if x.Outcome != nil || x.Effects != nil {
 		var owner *string

@@ -30,7 +30,7 @@ func (f *filler) spent(s *store.Spent) error {
 	return nil
 }
 
-// file copies the bytes of a file.
+// file writes a file with its bytes.
 func (f *filler) file(x *store.ItemFile) error {
 	in, err := x.Open()
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *filler) file(x *store.ItemFile) error {
 		key(x.ID), key(x.Owner), key(x.SessionID), x.Internal, x.Bytes, timeOrNull(x.ExpiresAt), blob)
 }
 
-// audit writes a line of the trail as it is.
+// audit writes a line of the trail unchanged, except for the padding of an erased entry.
 func (f *filler) audit(line json.RawMessage) error {
 	var e agent.AuditEntry
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A filter writes the conditions of a query with their arguments.
+// A filter builds the conditions of a query and collects their arguments.
 type filter struct {
 	where strings.Builder
 	args  []any
 }
 
-// and adds a condition; ? in it stands for the argument.
+// and adds a condition, in which ? stands for arg.
 func (f *filter) and(condition string, arg any) {
 	if f.where.Len() > 0 {
 		f.where.WriteString(" AND ")
@@ -20,16 +20,16 @@ func (f *filter) and(condition string, arg any) {
 	f.where.WriteString(strings.ReplaceAll(condition, "?", f.arg(arg)))
 }
 
-// arg adds an argument and returns its place.
+// arg adds an argument and returns its placeholder.
 func (f *filter) arg(arg any) string {
 	f.args = append(f.args, arg)
 	return place(len(f.args))
 }
 
-// place is the place of the nth argument.
+// place returns the placeholder of the nth argument.
 func place(n int) string { return "$" + strconv.Itoa(n) }
 
-// flag adds that the column has the value; nil is any.
+// flag adds the condition that the column equals *value. A nil value matches any.
 func (f *filter) flag(column string, value *bool) {
 	if value == nil {
 		return
@@ -40,14 +40,14 @@ func (f *filter) flag(column string, value *bool) {
 	f.where.WriteString(column)
 }
 
-// equal adds that the column, which key made, is the text; "" is any.
+// equal adds the condition that the column, which holds a result of key, is the text. "" matches any.
 func (f *filter) equal(column, text string) {
 	if text != "" {
 		f.and(column+" = ?", key(text))
 	}
 }
 
-// between adds that the time lies in [since, until); zero is no bound.
+// between adds the condition that the time lies in [since, until). A zero time is no bound.
 func (f *filter) between(column string, since, until time.Time) {
 	if !since.IsZero() {
 		f.and(column+" >= ?", since)
@@ -57,4 +57,5 @@ func (f *filter) between(column string, since, until time.Time) {
 	}
 }
 
+// limit returns a LIMIT clause. Conditions must be added before.
 func (f *filter) limit(n int) string { return " LIMIT " + f.arg(n) }

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// FuzzKey makes keys of any texts: PostgreSQL can hold each in an index, and two texts share one only if they are the same.
+// FuzzKey checks that the key of any text fits into an index of PostgreSQL, and that only equal texts share a key.
 func FuzzKey(f *testing.F) {
 	f.Add("a\x00b", "a\x00c")
 	f.Add(odd+"a", strings.Repeat("ä", longestKey))
@@ -25,7 +25,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzCursor parses any texts as places in the change feed, and writes what it understood.
+// FuzzCursor parses any text as a place in the change feed, and formats the result again.
 func FuzzCursor(f *testing.F) {
 	f.Add("12.34")
 	f.Add("18446744073709551615.-1")
@@ -42,7 +42,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzStamp reads any texts as times: what PostgreSQL could not hold is none.
+// FuzzStamp parses any text as a time. Times that PostgreSQL cannot store must be rejected.
 func FuzzStamp(f *testing.F) {
 	f.Add("2026-11-23T05:00:00.123456789Z")
 	f.Add("0000-01-01T00:00:00Z")
@@ -54,7 +54,8 @@ func FuzzStamp(f *testing.F) {
 	})
 }
 
-// FuzzArtifact decodes any bytes as the two parts of an artifact: an error, or an artifact that the parts can be made of again.
+// FuzzArtifact decodes any bytes as the two parts of an artifact. The result is an error, or an artifact that can be
+// split into its parts again.
 func FuzzArtifact(f *testing.F) {
 	f.Add([]byte(`{"role":"r","method_name":"m","history":[{"id":"gen-1"}]}`),
 		[]byte(`{"history":[{"id":"gen-1","code":"x"}]}`))

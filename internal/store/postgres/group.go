@@ -12,53 +12,58 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rowKey names a row below a namespace: a session or a call (b is ""), an artifact or the evidence of a method. a and b are made by key.
+// rowKey identifies a row in a namespace: a session or a call (with an empty b), an artifact, or the evidence of a
+// method. a and b are results of key.
 type rowKey struct {
 	ns   int64
 	a, b string
 }
 
+// methodKey returns the key of an artifact or of a method's evidence.
 func methodKey(ns int64, role, method string) rowKey { return rowKey{ns, key(role), key(method)} }
 
-// group is one transaction that commits calls: it reads and locks what they change, changes it in memory call by call, and writes it.
+// group is one transaction that commits calls. It reads and locks the rows that the calls change, applies one call
+// after another in memory, and writes the rows back.
 type group struct {
 	store *Store
 	calls []*waiting
 
-	spaces    map[int64]bool // those that are there
-	done      map[rowKey]*agent.LogEntry
+	spaces    map[int64]bool             // namespaces that exist
+	done      map[rowKey]*agent.LogEntry // committed calls, by call id
 	sessions  map[rowKey]*groupSession
 	artifacts map[rowKey]*groupArtifact
 	evidence  map[rowKey]*groupEvidence
 	tools     map[roleKey]*agent.Tool
-	toolsWere map[roleKey]*agent.Tool // in the database
-	toolUses  map[roleKey]bool        // the tools that changed; true where only their use did
-	roots     map[rowKey][]rowKey     // the methods that were called below a corrected call
-	repeated  bool                    // a call was committed before
-	rows      []*callRow              // what the calls add
+	toolsWere map[roleKey]*agent.Tool // as in the database
+	toolUses  map[roleKey]bool        // changed tools; true if only their use changed
+	roots     map[rowKey][]rowKey     // methods called below a corrected call
+	repeated  bool                    // a call of the group was committed before
+	rows      []*callRow              // one for each call, with the rows to insert
 
-	at            feedPlace // of the last change
+	at            feedPlace // place of the last change in the feed
 	knownEvidence map[rowKey]*keptEvidence
 	policies      map[int64]keptPolicy // of the namespaces whose calls leave contents
-	surprised     bool                 // something is not as this replica knew it
-	known         bool                 // nothing was asked for
+	surprised     bool                 // a row was not as this replica had cached it
+	known         bool                 // the group was committed without reads
 }
 
-// keptSession is of a session what a call's commit goes by, as this replica read or wrote it last.
+// keptSession is the part of a session that commits depend on, as this replica last read or wrote it.
 type keptSession struct {
 	size  int
-	epoch int64
+	epoch int64 // sessions.epoch, compared with CallCommit.Fence
 	owner string
 }
 
+// groupSession is a session in a group's transaction.
 type groupSession struct {
 	keptSession
-	was     keptSession // in the database
-	changes int64       // calls that changed it
-	at      *waiting
-	context map[string]json.RawMessage // what they set; nil deletes
+	was     keptSession                // as in the database
+	changes int64                      // number of calls that changed it
+	at      *waiting                   // the last call that changed it
+	context map[string]json.RawMessage // values set by the calls; nil deletes
 }
 
+// newGroup returns a group without any rows. It resets the results of an earlier attempt in the calls.
 func newGroup(s *Store, calls []*waiting) *group {
 	for _, w := range calls {
 		w.err, w.log = nil, nil
@@ -70,14 +75,15 @@ func newGroup(s *Store, calls []*waiting) *group {
 		roots: map[rowKey][]rowKey{}, knownEvidence: map[rowKey]*keptEvidence{}, policies: map[int64]keptPolicy{}}
 }
 
-// groupConn is the connection of a group. Its transaction begins with the first batch and ends with the last, so that it takes two round trips.
+// groupConn is the connection of a group. Its transaction begins with the first batch and ends with the last, so it
+// takes two round trips.
 type groupConn interface {
 	batcher
 	rower
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// run does all of it in a transaction that reads, under locks, what the calls change.
+// run commits the group in a transaction that first locks and reads the rows that the calls change.
 func (g *group) run(ctx context.Context, tx groupConn) error {
 	if err := g.read(ctx, tx); err != nil {
 		return err
@@ -91,7 +97,7 @@ func (g *group) run(ctx context.Context, tx groupConn) error {
 	return g.finish(ctx, tx, &pgx.Batch{})
 }
 
-// finish writes the changes behind what the batch has, and commits.
+// finish appends the changes to the batch, sends it and commits.
 func (g *group) finish(ctx context.Context, tx groupConn, b *pgx.Batch) error {
 	if err := g.write(b); err != nil {
 		return err
@@ -100,14 +106,16 @@ func (g *group) finish(ctx context.Context, tx groupConn, b *pgx.Batch) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// apply changes what the group has read as the call does, all of it or nothing.
+// apply applies a call to the rows in memory, completely or not at all.
 func (g *group) apply(w *waiting) error {
 	c, ns := w.c, w.n.id.Load()
 	id := rowKey{ns: ns, a: key(c.Log.CallID)}
+	// Already committed: the call gets what was assigned then.
 	if was := g.done[id]; was != nil && c.Log.CallID != "" {
 		w.log, g.repeated = was, true
 		return nil
 	}
+	// The namespace was erased after the call was queued.
 	if !g.spaces[ns] {
 		g.store.dropSpace(w.n)
 		return errErased
@@ -140,7 +148,7 @@ func (g *group) apply(w *waiting) error {
 	return nil
 }
 
-// refuse returns why the call cannot be committed.
+// refuse returns the reason why the call cannot be committed, or nil.
 func (g *group) refuse(w *waiting, s *groupSession) error {
 	c := w.c
 	if c.Fence != 0 && (s == nil || s.epoch != c.Fence) {
@@ -157,7 +165,7 @@ func (g *group) refuse(w *waiting, s *groupSession) error {
 	return nil
 }
 
-// addSession takes what a call adds to its session.
+// addSession applies a call to its session.
 func (g *group) addSession(r *callRow) {
 	if r.session == nil || r.record.CallID == "" && r.w.c.Context.Empty() {
 		return
@@ -181,7 +189,8 @@ func (g *group) addSession(r *callRow) {
 	}
 }
 
-// note adds the call to the evidence of its method, and to that of the methods below the call that it corrects.
+// note adds the call to the evidence of its method, and its correction to the evidence of the methods below the
+// corrected call.
 func (g *group) note(ns int64, e *agent.LogEntry, changes []agent.ArtifactChange) {
 	if e.IsEvidence() {
 		own := methodKey(ns, e.Role, e.Method)
@@ -208,7 +217,7 @@ func (g *group) note(ns int64, e *agent.LogEntry, changes []agent.ArtifactChange
 	}
 }
 
-// committed shows what the transaction wrote to this replica's readers.
+// committed makes what the transaction wrote visible to this replica's readers: it updates the caches.
 func (g *group) committed() {
 	for k, a := range g.artifacts {
 		g.store.keepArtifact(k, a)

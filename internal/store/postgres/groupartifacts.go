@@ -16,28 +16,30 @@ import (
 
 // groupArtifact is an artifact in a transaction that has locked it.
 type groupArtifact struct {
-	was, now         *agent.Artifact // nil: there is none
-	stored           bool            // there was one
+	was, now         *agent.Artifact // nil if there is none
+	stored           bool            // the database has a row for it
 	version, body    int64
-	wasVersion       int64 // in the database
-	revised, newBody bool  // what is to be written
-	operated         bool  // as store.Change has it
+	wasVersion       int64 // version in the database
+	revised, newBody bool  // parts to be written
+	operated         bool  // sets store.Change.Operated
 }
 
-// keptArtifact is an artifact as this replica read or wrote it last. It is of use where the row has that version.
+// keptArtifact is an artifact as this replica last read or wrote it. It is valid as long as the row has that version.
 type keptArtifact struct {
 	version, body int64
 	a             *agent.Artifact
 }
 
+// compareRows orders keys as PostgreSQL does in key columns, which have the collation "C".
 func compareRows(x, y rowKey) int {
 	return cmp.Or(cmp.Compare(x.ns, y.ns), strings.Compare(x.a, y.a), strings.Compare(x.b, y.b))
 }
 
-// newVersion returns the version of a row that is written: no two writes have the same, whoever makes them.
+// newVersion returns a random version for a row that is written. Versions are unique, so a version identifies a write
+// by any replica.
 func newVersion() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
-// artifact returns the artifact as the group has it now, nil for none.
+// artifact returns the artifact in its current state in the group, or nil.
 func (g *group) artifact(k rowKey) *agent.Artifact {
 	if x := g.artifacts[k]; x != nil {
 		return x.now
@@ -45,20 +47,20 @@ func (g *group) artifact(k rowKey) *agent.Artifact {
 	return nil
 }
 
-// changedArtifact is what a call makes of an artifact.
+// changedArtifact is an artifact after changes of a call.
 type changedArtifact struct {
 	key rowKey
 	a   *agent.Artifact
 }
 
-// changeArtifacts returns what the changes make of the artifacts, in their order, without changing the group.
+// changeArtifacts returns the artifacts after each of the changes, in order. It does not change the group.
 func (g *group) changeArtifacts(ns int64, changes []agent.ArtifactChange) (out []changedArtifact) {
 	for i := range changes {
 		c := changes[i]
 		k := methodKey(ns, c.Role, c.MethodName)
 		old := g.artifactAfter(out, k)
 		if old == nil && !c.Creates() {
-			continue // deleted meanwhile: counts of nothing
+			continue // deleted meanwhile, so there is nothing to count
 		}
 		out = append(out, changedArtifact{k, old.Apply(c)})
 	}
@@ -75,7 +77,7 @@ func (g *group) artifactAfter(changed []changedArtifact, k rowKey) *agent.Artifa
 	return g.artifact(k)
 }
 
-// keep takes the changes over.
+// keep puts the changed artifacts into the group.
 func (g *group) keep(changed []changedArtifact) {
 	for _, x := range changed {
 		row := g.artifacts[x.key]
@@ -97,8 +99,9 @@ func sortedKeys[V any](m map[rowKey]V) []rowKey {
 	return out
 }
 
-// writeArtifacts writes the changed artifacts, with bodies and programs only where they are new. A new artifact is inserted: where another
-// replica made it meanwhile, the transaction fails, and is tried again on what is there now.
+// writeArtifacts queues the changed artifacts. Bodies and programs are written only if they are new. A new artifact is
+// inserted without ON CONFLICT: if another replica has created it meanwhile, the transaction fails and is retried with
+// the new state.
 func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 	var made, revised, bodies, programs columns
 	var bytes toolBytes
@@ -153,13 +156,13 @@ func writeArtifacts(b *pgx.Batch, artifacts map[rowKey]*groupArtifact) error {
 	return nil
 }
 
-// columns are rows, column by column.
+// columns hold rows as one slice per column, for unnest.
 type columns struct {
 	ns               []int64
 	a, b             []string
 	docs             [][]byte
 	versions, bodies []int64
-	were             []int64 // the versions before
+	were             []int64 // previous versions
 	states           []string
 	flags            []bool
 }
@@ -168,7 +171,7 @@ func (c *columns) add(k rowKey, doc []byte) {
 	c.ns, c.a, c.b, c.docs = append(c.ns, k.ns), append(c.a, k.a), append(c.b, k.b), append(c.docs, doc)
 }
 
-// addKey adds a row that is looked for, of which this replica knows that version.
+// addKey adds a row to look up, with the version that this replica has cached; 0 means none.
 func (c *columns) addKey(k rowKey, version int64) {
 	c.ns, c.a, c.b, c.versions = append(c.ns, k.ns), append(c.a, k.a), append(c.b, k.b), append(c.versions, version)
 }

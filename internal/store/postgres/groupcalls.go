@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// writeCalls writes the entries of the call log. Their place in it is that of the transaction, then their own in it.
+// writeCalls queues the entries of the call log. An entry's place consists of the transaction id and the entry's index
+// within the transaction.
 func (g *group) writeCalls(b *pgx.Batch) {
 	var c callColumns
 	for _, x := range g.rows {
@@ -20,7 +21,7 @@ func (g *group) writeCalls(b *pgx.Batch) {
 	if len(c.docs) == 0 {
 		return
 	}
-	// The expression of call_place: a function would be planned anew each time.
+	// This repeats the expression of call_place, because a function would be planned again each time.
 	b.Queue(`INSERT INTO calls (ns, call_id, n, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc)
 		SELECT ns, call_id, (SELECT (pg_current_xact_id()::text::int8 + added) << 20 FROM era) + i, session, root, parent, trace, role, method, status, error_type, source, weak, history_access, debug, owner, named, at, doc
 		FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
@@ -30,7 +31,7 @@ func (g *group) writeCalls(b *pgx.Batch) {
 		c.weak, c.history, c.debug, c.owners, c.named, c.at, c.docs)
 }
 
-// callColumns are rows of calls, column by column.
+// callColumns hold rows of calls as one slice per column.
 type callColumns struct {
 	ns                                        []int64
 	ids, sessions, roots, parents, traces     []string
@@ -55,7 +56,7 @@ func (c *callColumns) add(x *callRow) {
 	c.named, c.owners = append(c.named, e.Owner != ""), append(c.owners, x.owner(e))
 }
 
-// owner returns whose the call is: that of its entry, else of its session; nil for nobody.
+// owner returns the owner of the call: the one in its entry, otherwise that of its session. nil means nobody.
 func (x *callRow) owner(e *agent.LogEntry) *string {
 	if e.Owner != "" {
 		named := key(e.Owner)

@@ -17,10 +17,10 @@ type groupEvidence struct {
 	version int64
 	revised bool
 
-	wasVersion int64 // in the database
+	wasVersion int64 // version in the database
 }
 
-// keptEvidence is evidence as this replica read or wrote it last.
+// keptEvidence is evidence as this replica last read or wrote it.
 type keptEvidence struct {
 	version int64
 	m       agent.MethodEvidence
@@ -31,7 +31,7 @@ func (x *groupEvidence) change(do func(*agent.MethodEvidence)) {
 	x.revised = true
 }
 
-// evidenceOf returns the evidence of the method, which may be new.
+// evidenceOf returns the evidence of the method and adds an empty one if there is none.
 func (g *group) evidenceOf(k rowKey, role, method string) *groupEvidence {
 	if g.evidence[k] == nil {
 		g.evidence[k] = &groupEvidence{now: agent.MethodEvidence{Role: role, Method: method}}
@@ -39,7 +39,8 @@ func (g *group) evidenceOf(k rowKey, role, method string) *groupEvidence {
 	return g.evidence[k]
 }
 
-// queueEvidence queues the locking and reading of the evidence of methods, and of those that were called below the roots.
+// queueEvidence queues a query that locks and reads the evidence of the methods, and of the methods called below the
+// roots.
 func (g *group) queueEvidence(b *pgx.Batch, methods, roots []rowKey) {
 	var own, below columns
 	for _, k := range methods {
@@ -64,6 +65,7 @@ func (g *group) queueEvidence(b *pgx.Batch, methods, roots []rowKey) {
 		ORDER BY e.ns, e.role, e.method FOR UPDATE OF e`, own.ns, own.a, own.b, own.versions, below.ns, below.a).Query(g.readEvidence)
 }
 
+// readRoots records which methods were called below each root.
 func (g *group) readRoots(rows pgx.Rows) error {
 	for rows.Next() {
 		var root, method rowKey
@@ -76,6 +78,7 @@ func (g *group) readRoots(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// readEvidence reads evidence, from the cache if its version is current.
 func (g *group) readEvidence(rows pgx.Rows) error {
 	for rows.Next() {
 		var k rowKey
@@ -97,7 +100,7 @@ func (g *group) readEvidence(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// writeEvidence writes what has changed.
+// writeEvidence queues the changed evidence.
 func (g *group) writeEvidence(b *pgx.Batch) error {
 	var made, revised columns
 	for _, k := range sortedKeys(g.evidence) {
@@ -134,12 +137,12 @@ func (g *group) writeEvidence(b *pgx.Batch) error {
 	return nil
 }
 
-// keepEvidence notes evidence for the next transaction of this replica.
+// keepEvidence caches evidence for the next transaction of this replica.
 func (s *Store) keepEvidence(k rowKey, x *groupEvidence) {
 	s.keptEvidence.Set(k, &keptEvidence{version: x.version, m: x.now})
 }
 
-// judge notes that people have given verdicts on calls of these methods.
+// judge records that people have given verdicts on calls of these methods.
 func (c *change) judge(ctx context.Context, artifacts map[rowKey]*agent.Artifact) error {
 	if len(artifacts) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// read locks and reads what the calls change, in one round trip. Rows are locked in the same order by everybody: sessions, artifacts, evidence,
-// ranks of roles, each by its key.
+// read locks and reads the rows that the calls change, in one round trip. Every transaction locks rows in the same
+// order: sessions, artifacts, evidence, ranks of roles, each sorted by key.
 func (g *group) read(ctx context.Context, tx groupConn) error {
 	spaces, calls, sessions, artifacts, evidence, roots := g.needs()
 	b := &pgx.Batch{}
@@ -18,7 +18,8 @@ func (g *group) read(ctx context.Context, tx groupConn) error {
 	b.Queue(dueSpaces, spaces)
 	b.Queue(`SELECT s.ns, s.id, s.history_size, s.epoch, s.owner FROM sessions s JOIN unnest($1::int8[], $2::text[]) AS k(ns, id) USING (ns, id)
 		ORDER BY s.ns, s.id FOR UPDATE OF s`, sessions.ns, sessions.a).Query(g.readSessions)
-	// The bounds say what the last line says, so that no other index of calls looks as good as the primary key while the table is small: the plan is kept.
+	// The range conditions imply the equality. They keep the planner from preferring another index of calls to the
+	// primary key while the table is small: the plan is cached.
 	b.Queue(`SELECT c.ns, c.call_id, c.doc FROM unnest($1::int8[], $2::text[]) AS k(ns, call_id) JOIN calls c
 		ON (c.ns, c.call_id) >= (k.ns, k.call_id) AND (c.ns, c.call_id) <= (k.ns, k.call_id)
 		AND c.call_id = k.call_id`, calls.ns, calls.a).Query(g.readCalls)
@@ -45,20 +46,20 @@ func (g *group) read(ctx context.Context, tx groupConn) error {
 	return nil
 }
 
-// begin queues the begin of a group's transaction, which keeps the namespaces from being erased.
+// begin queues the start of a group's transaction. It keeps the namespaces from being erased.
 func begin(b *pgx.Batch, spaces []int64) {
 	b.Queue("BEGIN")
 	b.Queue(groupSettings)
 	b.Queue(holdSpaces, spaces)
 }
 
-// groupSettings are those of a group's transaction. Its statements look up rows by key, in the order of the arguments, however many rows there are:
-// there is nothing to plan each time.
+// groupSettings are the settings of a group's transaction. Its statements look up rows by key, in the order of the
+// arguments, whatever the size of the tables. Thus a generic plan is good enough, and planning costs nothing.
 const groupSettings = "SELECT set_config('idle_in_transaction_session_timeout', '" + idleLimit +
 	`', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
-// needs lists the rows that the calls may change: each once.
+// needs lists the rows that the calls may change, each once.
 func (g *group) needs() (spaces []int64, calls, sessions columns, artifacts, evidence, roots []rowKey) {
 	type set = map[rowKey]bool
 	ofSpace, ofCall, ofSession, ofArtifact, ofEvidence, ofRoot := map[int64]bool{}, set{}, set{}, set{}, set{}, set{}
@@ -98,6 +99,7 @@ func (g *group) needs() (spaces []int64, calls, sessions columns, artifacts, evi
 	return spaces, calls, sessions, sortedKeys(ofArtifact), sortedKeys(ofEvidence), sortedKeys(ofRoot)
 }
 
+// readSpaces records which namespaces exist.
 func (g *group) readSpaces(rows pgx.Rows) error {
 	for rows.Next() {
 		var ns int64
@@ -109,12 +111,13 @@ func (g *group) readSpaces(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// keptPolicy is what this replica read last of a namespace's policy.
+// keptPolicy is the part of a namespace's policy that this replica caches.
 type keptPolicy struct {
-	revision  int64 // 0: there is none
+	revision  int64 // 0 means the default policy
 	retention agent.RetentionPolicy
 }
 
+// readPolicies reads the policies. A namespace without a row has the default policy.
 func (g *group) readPolicies(rows pgx.Rows) error {
 	for _, ns := range g.limited() {
 		g.policies[ns] = keptPolicy{retention: agent.DefaultPolicy().Retention}
@@ -134,6 +137,7 @@ func (g *group) readPolicies(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// readSessions reads sessions and notes whether they differ from the cached ones.
 func (g *group) readSessions(rows pgx.Rows) error {
 	for rows.Next() {
 		var k rowKey
@@ -149,6 +153,7 @@ func (g *group) readSessions(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// readCalls records which calls are committed already.
 func (g *group) readCalls(rows pgx.Rows) error {
 	for rows.Next() {
 		var k rowKey

@@ -8,18 +8,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A group may go by what this replica read or wrote last instead of asking the database for it: then all of its transaction is sent at once, and no
-// row is locked before it is written. What is written says what it was made from, so that the transaction ends without a change where that is
-// not so any more, and the group is tried again by run.
+// A group can be committed from this replica's caches instead of reads from the database. Then the whole transaction is
+// sent at once, and rows are locked only when they are written. Each write names the version that it is based on. If
+// that version is outdated, the transaction fails without a change, and run retries the group.
 
-// runKnown does all of the group by what this replica knows, and reports whether it could: where more is needed than that, nothing was done.
+// runKnown commits the group from the caches. It returns false, without having done anything, if they do not suffice.
 func (g *group) runKnown(ctx context.Context, tx groupConn) (bool, error) {
 	if !g.recall() {
 		return false, nil
 	}
 	for _, w := range g.calls {
 		if w.err = g.apply(w); w.err != nil {
-			return false, nil // perhaps by what is not so any more
+			return false, nil // the reason may be outdated, so run decides
 		}
 	}
 	if !g.checked() {
@@ -30,6 +30,7 @@ func (g *group) runKnown(ctx context.Context, tx groupConn) (bool, error) {
 		spaces = append(spaces, ns)
 	}
 	begin(b, spaces)
+	// expect fails the transaction if a namespace was erased or a policy has changed.
 	b.Queue("WITH due AS ("+dueSpaces+") SELECT expect(count(*), $2) FROM namespaces WHERE id = ANY($1::int8[])",
 		spaces, len(spaces))
 	for _, ns := range g.limited() {
@@ -40,11 +41,11 @@ func (g *group) runKnown(ctx context.Context, tx groupConn) (bool, error) {
 	return true, g.finish(ctx, tx, b)
 }
 
-// recall takes what the calls need from memory, and reports whether it is there.
+// recall loads what the calls need from the caches, and reports whether all of it was there.
 func (g *group) recall() bool {
 	for _, w := range g.calls {
 		if w.c.Log.UserCorrectionReferenceCallID != "" || forges(w.c) {
-			return false // they change what was not asked for yet
+			return false // these change rows that are not cached
 		}
 	}
 	spaces, _, sessions, artifacts, evidence, _ := g.needs()
@@ -94,7 +95,8 @@ func (g *group) recall() bool {
 	return true
 }
 
-// checked reports whether each row that the calls went by is written, and so compared. Tools are an exception: their counts are added to.
+// checked reports whether every row that the calls depend on is written, and thus compared with its version. Tools are
+// an exception, because their counts are only added to.
 func (g *group) checked() bool {
 	for _, s := range g.sessions {
 		if s.changes == 0 {
@@ -129,7 +131,7 @@ func forges(c *store.CallCommit) bool {
 	return false
 }
 
-// limited lists the namespaces whose calls leave contents, of which their policies bound how many are kept.
+// limited returns the namespaces whose calls store contents. Their policies limit how many are kept.
 func (g *group) limited() (out []int64) {
 	seen := map[int64]bool{}
 	for _, w := range g.calls {

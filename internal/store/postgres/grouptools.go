@@ -12,14 +12,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// roles lists the roles whose ranks the calls may change; true for those that they may register.
+// roles returns the roles whose ranks the calls may change. The value is true for roles that the calls may register.
 func (g *group) roles() map[roleKey]bool {
 	roles := map[roleKey]bool{}
 	for _, w := range g.calls {
 		ns := w.n.id.Load()
 		for i := range w.c.Artifacts {
 			if k := (roleKey{ns, w.c.Artifacts[i].Role}); !roles[k] {
-				roles[k] = false // its rank is locked all the same
+				roles[k] = false // its rank is locked in any case
 			}
 		}
 		for i := range w.c.Tools {
@@ -30,7 +30,7 @@ func (g *group) roles() map[roleKey]bool {
 	return roles
 }
 
-// setTool takes over a tool as it is in the database.
+// setTool sets a tool as it is in the database.
 func (g *group) setTool(k roleKey, t *agent.Tool) { g.tools[k], g.toolsWere[k] = t, t }
 
 // changeTools applies a call's changes to the tools.
@@ -51,7 +51,7 @@ func (g *group) changeTools(ns int64, changes []store.ToolChange) {
 	}
 }
 
-// writeTools writes the changed tools, and the ranks that follow from them and from the artifacts.
+// writeTools queues the changed tools, and the ranks that follow from them and from the artifacts.
 func (g *group) writeTools(b *pgx.Batch) error {
 	ranks := rankChanges{}
 	for k := range g.toolUses {
@@ -66,7 +66,8 @@ func (g *group) writeTools(b *pgx.Batch) error {
 	return g.queueTools(b)
 }
 
-// queueTools writes the changed tools. What their uses change is added, since other replicas use them at the same time.
+// queueTools queues the changed tools. Changes by use are written as differences, because other replicas use the same
+// tools at the same time.
 func (g *group) queueTools(b *pgx.Batch) error {
 	var c columns
 	var revisions, uses []int64
@@ -92,7 +93,7 @@ func (g *group) queueTools(b *pgx.Batch) error {
 	return nil
 }
 
-// spend counts the calls on the days' rows, and what the programs that they keep have cost.
+// writeSpending queues the calls' counts for the rows of their days.
 func (g *group) writeSpending(b *pgx.Batch) {
 	rows := map[spendKey]*agent.SpendRow{}
 	for _, x := range g.rows {
@@ -134,7 +135,7 @@ func (g *group) writeSpending(b *pgx.Batch) {
 	}
 }
 
-// countForges adds the programs that the calls keep to the rows of what they cost.
+// countForges adds the programs that the calls keep to the rows of forges.
 func (g *group) countForges(ctx context.Context, tx groupConn) error {
 	for _, x := range g.rows {
 		for i := range x.w.c.Artifacts {
@@ -150,10 +151,11 @@ func (g *group) countForges(ctx context.Context, tx groupConn) error {
 	return nil
 }
 
-// countForge counts one program. Programs are few beside calls: it takes its own round trips.
+// countForge counts one program. It takes its own round trips, because programs are rare compared with calls.
 func countForge(ctx context.Context, tx groupConn, ns int64, c *agent.ArtifactChange) error {
 	hash := rowHash(c.Role, c.MethodName, c.Generation.Model)
 	var doc []byte
+	// DO UPDATE locks an existing row and returns it. A new row holds null.
 	if err := tx.QueryRow(ctx,
 		`INSERT INTO spend_forges AS f (ns, hash, doc) VALUES ($1, $2, 'null') ON CONFLICT (ns, hash) DO UPDATE SET doc = f.doc RETURNING doc`,
 		ns, hash).Scan(&doc); err != nil {

@@ -22,6 +22,7 @@ type callRow struct {
 	encodedLog, encodedRecord []byte
 }
 
+// encode encodes the log entry and the record. It fails before the group changes anything.
 func (r *callRow) encode() (err error) {
 	if r.log.CallID != "" {
 		if r.encodedLog, err = encodeLog(r.log); err != nil {
@@ -34,8 +35,8 @@ func (r *callRow) encode() (err error) {
 	return err
 }
 
-// write queues what the transaction changes. Rows that others change too come in the order in which read locks them, by key. Those of roles, which
-// many calls share, come behind all that only adds rows, so that other replicas do not wait for that.
+// write queues the changes. Rows that other transactions also change come in the order in which read locks them, by
+// key. The rows of roles, which many calls share, come after all inserts, so their locks are held only briefly.
 func (g *group) write(b *pgx.Batch) error {
 	g.writeSessions(b)
 	if err := writeArtifacts(b, g.artifacts); err != nil {
@@ -62,12 +63,14 @@ func (g *group) write(b *pgx.Batch) error {
 			return err
 		}
 	}
-	if g.repeated { // so that this commit waits for the standby as the first one should have
+	if g.repeated { // makes this commit wait for the standby, as the first one should have
 		b.Queue("UPDATE era SET added = added")
 	}
 	return nil
 }
 
+// writeSessions queues the updates of sessions. Each names the size, epoch and owner that the call was decided on, and
+// expect fails the transaction if any of them has changed.
 func (g *group) writeSessions(b *pgx.Batch) {
 	var c columns
 	var sizes, sizesWere, epochs, changes []int64
@@ -89,7 +92,7 @@ func (g *group) writeSessions(b *pgx.Batch) {
 	}
 }
 
-// writeContexts writes what the calls leave in the contexts of their sessions, which are locked.
+// writeContexts queues the calls' changes of their sessions' contexts. The sessions are locked.
 func (g *group) writeContexts(b *pgx.Batch) {
 	var set, dropped columns
 	var names [][]byte
@@ -135,7 +138,7 @@ func (g *group) writeRecords(b *pgx.Batch) {
 	}
 }
 
-// writeValues writes what is kept of a call for a while only.
+// writeValues queues the part of each call that is kept for a limited time.
 func (g *group) writeValues(b *pgx.Batch) {
 	var c columns
 	var sessions []string
@@ -159,7 +162,7 @@ func (g *group) writeValues(b *pgx.Batch) {
 	}
 }
 
-// writeCorrections names in the entries of corrected calls the calls that asked again.
+// writeCorrections records in the entries of corrected calls which call corrected them.
 func (g *group) writeCorrections(b *pgx.Batch) {
 	for _, x := range g.rows {
 		if ref := x.log.UserCorrectionReferenceCallID; ref != "" && x.log.CallID != "" {
@@ -168,14 +171,16 @@ func (g *group) writeCorrections(b *pgx.Batch) {
 	}
 }
 
-// queueCorrection names in the entry of a call the one that asked again. Plans are kept, and one of when calls were few reads all calls of the namespace, so
-// that this is planned each time. mode is the plan_cache_mode of what comes behind it.
+// queueCorrection records in the entry of call that the call by corrected it. The update needs a custom plan: a cached
+// plan from a time with few calls would read all calls of the namespace. mode is the plan_cache_mode of the statements
+// that follow.
 func queueCorrection(b *pgx.Batch, ns int64, call, by, mode string) {
 	b.Queue("SET LOCAL plan_cache_mode = force_custom_plan")
 	b.Queue("UPDATE calls SET corrected_by = $3 WHERE ns = $1 AND call_id = $2", ns, key(call), key(by))
 	b.Queue("SET LOCAL plan_cache_mode = " + mode)
 }
 
+// writePatterns queues the pattern events, and the removal of the oldest beyond store.PatternsKept.
 func (g *group) writePatterns(b *pgx.Batch) {
 	var c columns
 	roles := map[rowKey]bool{}
@@ -190,12 +195,14 @@ func (g *group) writePatterns(b *pgx.Batch) {
 	}
 	b.Queue(`INSERT INTO patterns (ns, role, session, doc) SELECT ns, role, session, doc
 		FROM unnest($1::int8[], $2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS k(ns, role, session, doc, i) ORDER BY i`, c.ns, c.a, c.b, c.docs)
-	for _, k := range sortedKeys(roles) { // what another replica drops at the same time is passed over
+	for _, k := range sortedKeys(roles) { // rows that another replica is deleting are skipped
 		b.Queue(`DELETE FROM patterns WHERE (ns, role, n) IN (SELECT ns, role, n FROM patterns WHERE ns = $1 AND role = $2
 			AND n <= (SELECT n FROM patterns WHERE ns = $1 AND role = $2 ORDER BY n DESC OFFSET $3 LIMIT 1) FOR UPDATE SKIP LOCKED)`, k.ns, k.a, store.PatternsKept)
 	}
 }
 
+// writeReplies queues the replies with an idempotency key, in sorted order, because other transactions may write the
+// same keys.
 func (g *group) writeReplies(b *pgx.Batch) {
 	rows := slices.DeleteFunc(slices.Clone(g.rows), func(x *callRow) bool { return x.w.c.Key == nil })
 	slices.SortStableFunc(rows, func(x, y *callRow) int {
@@ -209,7 +216,7 @@ func (g *group) writeReplies(b *pgx.Batch) {
 	}
 }
 
-// writeFeed reports to the watchers of all replicas what the transaction did.
+// writeFeed queues the changes for the watchers of all replicas.
 func (g *group) writeFeed(b *pgx.Batch) {
 	var changes []feedRow
 	for _, k := range sortedKeys(g.artifacts) {
@@ -232,7 +239,7 @@ func (g *group) writeFeed(b *pgx.Batch) {
 	queueFeed(b, changes, &g.at)
 }
 
-// name returns the name of a namespace of the group.
+// name returns the name of one of the group's namespaces.
 func (g *group) name(ns int64) agent.Namespace {
 	for _, w := range g.calls {
 		if w.n.id.Load() == ns {

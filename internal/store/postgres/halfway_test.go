@@ -16,7 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A copy that fails half-way, on its side or on the database's, leaves the database empty: it can be made again, and meanwhile nobody sees a part.
+// A copy that fails half-way, on either side, leaves the database empty, and nobody sees a part of it meanwhile. The
+// copy can be repeated.
 func TestHalfACopyIsNothing(t *testing.T) {
 	t.Parallel()
 	from, to := empty(t), empty(t)
@@ -67,7 +68,7 @@ func TestHalfACopyIsNothing(t *testing.T) {
 	same(t, "the copy", content(t, to.Items), want)
 }
 
-// late lets the holds on bytes end, as when their replica was cut off for that long.
+// late lets the pins expire, as if their replica had been cut off for that long.
 func (s *Store) late(t *testing.T) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(),
@@ -76,7 +77,7 @@ func (s *Store) late(t *testing.T) {
 	}
 }
 
-// bytesLeft counts the rows of bytes.
+// bytesLeft counts the rows of file contents.
 func (s *Store) bytesLeft(t *testing.T) (n int) {
 	t.Helper()
 	if err := s.pool.QueryRow(t.Context(),
@@ -87,8 +88,8 @@ func (s *Store) bytesLeft(t *testing.T) (n int) {
 	return n
 }
 
-// Who holds bytes keeps them as long as the hold is renewed: a draft becomes a file, a reader of a deleted file reads on, whatever another replica
-// sweeps. Bytes whose replica ended go with the next sweep of any replica.
+// Bytes are kept as long as their pin is renewed: a draft becomes a file, and a reader of a deleted file reads on,
+// although other replicas sweep. The next sweep of any replica removes the bytes of a replica that ended.
 func TestHoldsOnBytes(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)
@@ -166,7 +167,7 @@ func TestHoldsOnBytes(t *testing.T) {
 	}
 }
 
-// pair are the default namespaces of two replicas on one database.
+// pair are the default namespaces of two replicas of one database.
 func pair(t *testing.T) (a, b *Namespace) {
 	t.Helper()
 	_, spaces := opened(t, pgtest.NewDatabase(t), 2)

@@ -19,26 +19,27 @@ const (
 	pingEvery    = time.Second
 	pingTimeout  = 2 * time.Second
 	statsTimeout = 2 * time.Second
-	// goneAfter is how long the database may be away before what waits for it is given up, and what comes is refused at once.
+	// goneAfter is how long the database may be away before pending work is given up and new work is rejected at once.
 	goneAfter = 3 * time.Second
 )
 
-// health is whether the database could be written to when it was last tried.
+// health records whether the last attempt to reach the database succeeded.
 type health struct {
 	mu    sync.Mutex
-	err   error              // guarded by mu, as all below
-	since time.Time          // when err was first noted
-	there context.Context    // ends when the database has been away for goneAfter
-	gone  context.CancelFunc // of there
+	err   error              // guarded by mu, as is everything below
+	since time.Time          // time of the first failure
+	there context.Context    // ends once the database has been away for goneAfter
+	gone  context.CancelFunc // ends there
 }
 
+// get returns the error of the last attempt, or nil.
 func (h *health) get() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// set notes what a try came to. A closed store stays closed.
+// set records the result of an attempt. A closed store stays closed.
 func (h *health) set(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,12 +53,13 @@ func (h *health) set(err error) {
 	if err != nil && h.gone != nil && time.Since(h.since) >= goneAfter {
 		h.gone()
 	} else if err == nil && h.there != nil && h.there.Err() != nil {
-		h.there = nil // of the next outage
+		h.there = nil // the next outage gets a new one
 	}
 }
 
-// while returns a context that ends with ctx, or when the database has been away for goneAfter: without an end of its own, a query whose
-// connection is silent would wait for minutes. The error says that it is away already. end is called when the work is done.
+// while returns a context that ends with ctx, or once the database has been away for goneAfter. Without that limit, a
+// query on a silent connection would wait for minutes. It returns an error if the database has been away for that long
+// already. The caller must call end when the work is done.
 func (h *health) while(ctx context.Context) (_ context.Context, end func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,18 +77,18 @@ func (h *health) while(ctx context.Context) (_ context.Context, end func(), err 
 	}, nil
 }
 
-// away notes that the database could not be reached.
+// away records that the database could not be reached.
 func (h *health) away(err error) { h.set(unavailable(err)) }
 
-// counted are figures since the store was opened.
+// counted are counters since the store was opened.
 type counted struct {
 	calls, transactions atomic.Int64
-	known               atomic.Int64 // transactions that asked for nothing
-	groups, took        atomic.Int64 // transactions that committed calls, and how long they took, in nanoseconds
+	known               atomic.Int64 // transactions without reads
+	groups, took        atomic.Int64 // transactions that committed calls, and their total duration in nanoseconds
 	leasesLost          atomic.Int64
 }
 
-// every runs do at the end of each interval until ctx ends.
+// every calls do at each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -100,7 +102,7 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// ping asks the database whether it takes writes.
+// ping checks whether the database accepts writes.
 func (s *Store) ping(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -115,8 +117,8 @@ func (s *Store) ping(ctx context.Context) {
 	s.health.set(err)
 }
 
-// away reports whether the error says that the database cannot be reached now, or has no primary: it may be tried again. Where a commit had
-// been sent nobody knows whether it was done.
+// away reports whether the error means that the database cannot be reached now, or has no primary. The operation may be
+// retried. If a commit was sent, it is unknown whether it succeeded.
 func away(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -124,7 +126,7 @@ func away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && len(refused.Code) == 5 {
 		switch refused.Code[:2] {
-		case "08", "53", "57", "58": // connection, resources, shutdown, I/O of the server
+		case "08", "53", "57", "58": // connection, resources, shutdown, I/O error of the server
 			return refused.Code != codeCanceled
 		}
 		return refused.Code == codeReadOnly
@@ -135,7 +137,7 @@ func away(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unavailable returns the error as callers get it: store.ErrAway where the database is away.
+// unavailable wraps an error in store.ErrAway if it means that the database is away.
 func unavailable(err error) error {
 	if away(err) && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("%w: %w", store.ErrAway, err)
@@ -143,18 +145,18 @@ func unavailable(err error) error {
 	return err
 }
 
-// Codes of PostgreSQL.
+// Error codes of PostgreSQL.
 const (
 	codeCanceled  = "57014"
 	codeReadOnly  = "25006" // a standby, or a primary that was demoted
 	codeUnique    = "23505"
 	codeSerialize = "40001"
 	codeDeadlock  = "40P01"
-	codeIdle      = "25P03" // the transaction did nothing for longer than it may
+	codeIdle      = "25P03" // idle_in_transaction_session_timeout expired
 	codeLocked    = "55P03"
 )
 
-// contended reports whether another transaction was in the way, so that the same may succeed when it is tried again.
+// contended reports whether the error is a conflict with another transaction, so a retry may succeed.
 func contended(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// History is part of store.Namespace.
+// History implements store.Namespace.
 func (n *Namespace) History(ctx context.Context, sessionID string,
 	q store.HistoryQuery) (page store.HistoryPage, err error) {
 	if q.Limit <= 0 {
@@ -28,14 +28,14 @@ func (n *Namespace) History(ctx context.Context, sessionID string,
 	return page, err
 }
 
-// records names a part of a session's records, from the first to the last.
+// records is a range of a session's records, inclusive.
 type records struct {
 	ns          int64
 	session     string
 	first, last int
 }
 
-// span returns the first and the last record that a page may read: sequences have no gaps.
+// span returns the first and the last record that a page may read. It relies on sequences without gaps.
 func span(q *store.HistoryQuery, size int) (first, last int) {
 	first, last = 1, size
 	if !q.Desc {
@@ -53,7 +53,7 @@ func span(q *store.HistoryQuery, size int) (first, last int) {
 	return first, last
 }
 
-// fillPage reads a page from that part of the history.
+// fillPage reads a page from that range of the history.
 func (n *Namespace) fillPage(ctx context.Context, page *store.HistoryPage, r records, q *store.HistoryQuery) error {
 	f := &filter{}
 	f.and("ns = ?", r.ns)
@@ -71,7 +71,7 @@ func (n *Namespace) fillPage(ctx context.Context, page *store.HistoryPage, r rec
 	if q.Desc {
 		order += " DESC"
 	}
-	// The numbers are found in the index alone.
+	// This subquery needs only the index.
 	found := "SELECT ns, session, seq FROM records WHERE " + f.where.String() + order + f.limit(q.Limit+1)
 	rows, err := n.store.pool.Query(ctx, "SELECT seq, doc FROM records WHERE (ns, session, seq) IN ("+found+")"+order,
 		f.args...)

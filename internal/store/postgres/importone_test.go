@@ -18,8 +18,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A namespace goes from a database into an archive of its own, from that into a directory and into another database, which has namespaces of its own. Each
-// holds the same of it, and the archive nothing of another. Who watches the database learns of it.
+// A namespace is exported from a database into its own archive, and imported into a directory and into another database
+// that has other namespaces. The copies are equal, and the archive has nothing of other namespaces. Watchers of the
+// database are notified.
 func TestNamespaceInAndOut(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -50,7 +51,7 @@ func TestNamespaceInAndOut(t *testing.T) {
 	kept := strings.Join(content(t, func(ctx context.Context, give func(*store.Item) error) error {
 		return disk.Items(ctx, dir, o, "", give)
 	}), "\n")
-	// that there is one, and that it spent nothing
+	// its existence, and that it spent nothing
 	if lines := strings.Split(kept, "\n"); strings.Count(kept, "\ndefault ")+strings.Count(lines[0], "default ") > 2 {
 		t.Errorf("the archive of acme holds what is of default: %.2000s", kept)
 	}

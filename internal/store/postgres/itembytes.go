@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pieceReader reads the pieces of a blob one after another.
+// pieceReader reads the pieces of a blob in order.
 type pieceReader struct {
 	g    *giver
 	blob int64
@@ -14,6 +14,7 @@ type pieceReader struct {
 	data []byte
 }
 
+// Read implements io.Reader. A blob ends where a piece is missing.
 func (r *pieceReader) Read(p []byte) (int, error) {
 	if len(r.data) == 0 {
 		rows, err := r.g.Query(r.g.ctx, "SELECT data FROM pieces WHERE blob = $1 AND n = $2", r.blob, r.next)

@@ -14,24 +14,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Items gives everything that the store holds, as it is at one moment, to give, which must not keep an item. Daemons may work meanwhile.
+// Items passes everything in the store to give, in one consistent snapshot. Daemons may use the store meanwhile. give
+// must not keep an item.
 func (s *Store) Items(ctx context.Context, give func(*store.Item) error) error {
 	return s.items(ctx, "", give)
 }
 
-// items is Items of one namespace, where only names one.
+// items passes the items of one namespace, or of all if only is "".
 func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*store.Item) error) error {
 	ctx, end, err := s.health.while(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	// one of its own: it is in use for long, and heartbeats need one of the pool, or of a pooler
+	// The walk takes long. A connection from the pool, or from a pooler, would then be missing for heartbeats.
 	conn, err := s.o.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // what it did is over
+	defer conn.Close(context.WithoutCancel(ctx)) // it only reads, so the error does not matter
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return unavailable(err)
@@ -64,13 +65,13 @@ func (s *Store) items(ctx context.Context, only agent.Namespace, give func(*stor
 	return nil
 }
 
-// giver gives the items of a namespace.
+// giver passes on the items of a namespace. It lives for one walk.
 type giver struct {
 	pgx.Tx
-	ctx   context.Context // of one walk, which this is all the state of
+	ctx   context.Context // context of the walk
 	ns    int64
 	name  agent.Namespace
-	ended time.Time // what was deleted before is gone for good
+	ended time.Time // what was removed before this time is gone for good
 	give  func(*store.Item) error
 }
 
@@ -79,7 +80,7 @@ func (g *giver) item(x store.Item) error {
 	return g.give(&x)
 }
 
-// each gives the item that scan makes of each row; $1 is the namespace.
+// each passes on the items that scan makes of the rows. $1 is the namespace.
 func (g *giver) each(sql string, scan func(row pgx.Row) (store.Item, error), args ...any) error {
 	rows, err := g.Query(g.ctx, sql, append([]any{g.ns}, args...)...)
 	if err != nil {
@@ -98,7 +99,7 @@ func (g *giver) each(sql string, scan func(row pgx.Row) (store.Item, error), arg
 	return rows.Err()
 }
 
-// document reads a row of one document.
+// document returns a function that reads a row of one document.
 func document[D any](item func(*D) store.Item) func(pgx.Row) (store.Item, error) {
 	return func(row pgx.Row) (store.Item, error) {
 		var doc []byte
@@ -110,6 +111,7 @@ func document[D any](item func(*D) store.Item) func(pgx.Row) (store.Item, error)
 	}
 }
 
+// all passes on the items of one namespace, in the order that store.Item describes.
 func (g *giver) all(info *store.NamespaceInfo) error {
 	if err := g.item(store.Item{Space: info}); err != nil {
 		return err
@@ -122,6 +124,7 @@ func (g *giver) all(info *store.NamespaceInfo) error {
 	return nil
 }
 
+// registry passes on the policy, connections, tools, artifacts, archived versions and programs.
 func (g *giver) registry() error {
 	if err := g.each("SELECT revision, doc FROM policies WHERE ns = $1", func(row pgx.Row) (store.Item, error) {
 		p := &store.ItemPolicy{}
@@ -166,7 +169,7 @@ func (g *giver) registry() error {
 	})
 }
 
-// sessions gives each session before its records. The records are read beside the sessions, so that neither is held whole.
+// sessions passes on each session before its records. The records are streamed, not loaded at once.
 func (g *giver) sessions() error {
 	rows, err := g.Query(g.ctx, "SELECT "+sessionColumns+" FROM sessions WHERE ns = $1 ORDER BY id", g.ns)
 	if err != nil {
@@ -196,6 +199,7 @@ func (g *giver) sessions() error {
 	return nil
 }
 
+// calls passes on the call log, then values with their replies, then replies without values.
 func (g *giver) calls() error {
 	if err := g.each("SELECT doc FROM calls WHERE ns = $1 ORDER BY n",
 		func(row pgx.Row) (x store.Item, err error) { return x, row.Scan(&x.Call) }); err != nil {
@@ -224,7 +228,7 @@ func (g *giver) calls() error {
 	})
 }
 
-// scanValue reads the columns before those of a reply, these, of which there may be none, and a last one.
+// scanValue reads a row: the columns before, those of a reply, which may be NULL, and the column last.
 func scanValue(row pgx.Row, v *store.ItemValue, last *[]byte, before ...any) error {
 	var name *string
 	var call, hash, reply []byte
@@ -235,7 +239,7 @@ func scanValue(row pgx.Row, v *store.ItemValue, last *[]byte, before ...any) err
 	return err
 }
 
-// learned gives what was learned of calls: patterns, evidence, contents, spending.
+// learned passes on what was derived from calls: patterns, evidence, contents, spending.
 func (g *giver) learned() error {
 	if err := g.each("SELECT doc FROM patterns WHERE ns = $1 ORDER BY role, n",
 		document(func(p *agent.PatternEvent) store.Item { return store.Item{Pattern: p} })); err != nil {

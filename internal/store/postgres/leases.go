@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// lease is a store.Lease.
+// lease is a store.Lease. A random token identifies its row.
 type lease struct {
 	n     *Namespace
 	key   string
@@ -20,14 +20,14 @@ type lease struct {
 	ttl   time.Duration
 
 	lost chan struct{}
-	stop context.CancelFunc // of its renewal
+	stop context.CancelFunc // ends its renewal
 	once sync.Once
 }
 
-// leasePoll is how often a free lease is looked for by who waits for it, beside the feed.
+// leasePoll is the interval at which a waiting caller retries a lease that is held.
 const leasePoll = 100 * time.Millisecond
 
-// Lease is part of store.Namespace.
+// Lease implements store.Namespace.
 func (n *Namespace) Lease(ctx context.Context, name string, o store.LeaseOptions) (store.Lease, error) {
 	if o.TTL <= 0 {
 		return nil, fmt.Errorf("a lease needs a time to live, not %s", o.TTL)
@@ -48,11 +48,12 @@ func (n *Namespace) Lease(ctx context.Context, name string, o store.LeaseOptions
 	}
 }
 
-// take takes the lease, if it is free.
+// take takes the lease if it is free. Otherwise it returns store.ErrInUse.
 func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions) (*lease, error) {
 	l := &lease{n: n, key: key(name), token: newVersion(), ttl: o.TTL, lost: make(chan struct{})}
 	began := time.Now()
 	if err := n.repeat(ctx, func(ctx context.Context, c *change) error {
+		// The own token can be in the row already, if the answer to an earlier attempt was lost.
 		tag, err := c.Exec(ctx, `INSERT INTO leases AS l (ns, key, token, holder, expires_at) VALUES ($1, $2, $3, $4, clock_timestamp() + $5 * interval '1 microsecond')
 			ON CONFLICT (ns, key) DO UPDATE SET token = excluded.token, holder = excluded.holder, expires_at = excluded.expires_at WHERE l.expires_at <= clock_timestamp() OR l.token = excluded.token`,
 			c.ns, l.key, l.token, key(o.Holder), o.TTL.Microseconds())
@@ -63,6 +64,7 @@ func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions)
 	}); err != nil {
 		return nil, err
 	}
+	// The lease outlives ctx, which is only for taking it.
 	renewals, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	n.store.mu.Lock()
@@ -75,8 +77,9 @@ func (n *Namespace) take(ctx context.Context, name string, o store.LeaseOptions)
 	return l, nil
 }
 
-// renew renews the lease at a third of its time, until ctx or the store ends, or it could not be renewed for its whole time. held is from when
-// on it was held last, by the process's clock, which runs no longer than the database's from then on.
+// renew renews the lease every third of its TTL until ctx or the store ends, or until renewal has failed for the whole
+// TTL. held is the process's time from just before the last successful renewal. Thus the lease counts as lost here no
+// later than it expires in the database.
 func (l *lease) renew(ctx context.Context, held time.Time) {
 	tick := time.NewTicker(max(l.ttl/3, time.Millisecond))
 	defer tick.Stop()
@@ -104,6 +107,7 @@ func (l *lease) renew(ctx context.Context, held time.Time) {
 	}
 }
 
+// extend renews the lease once, at most until it would have expired. store.ErrNotFound means that it is lost.
 func (l *lease) extend(ctx context.Context, held time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, held.Add(l.ttl))
 	defer cancel()
@@ -117,10 +121,10 @@ func (l *lease) extend(ctx context.Context, held time.Time) error {
 	return err
 }
 
-// Lost is part of store.Lease.
+// Lost implements store.Lease.
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// Release is part of store.Lease. Where the database is away the lease ends with its time.
+// Release implements store.Lease. If the database is away, the lease expires on its own.
 func (l *lease) Release() {
 	l.once.Do(func() {
 		l.stop()
@@ -131,7 +135,7 @@ func (l *lease) Release() {
 	})
 }
 
-// PutCandidate is part of store.Namespace.
+// PutCandidate implements store.Namespace.
 func (n *Namespace) PutCandidate(ctx context.Context, name string, value []byte, life time.Duration) error {
 	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		if value == nil {
@@ -144,7 +148,7 @@ func (n *Namespace) PutCandidate(ctx context.Context, name string, value []byte,
 	})
 }
 
-// Candidate is part of store.Namespace.
+// Candidate implements store.Namespace.
 func (n *Namespace) Candidate(ctx context.Context, name string) (value []byte, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		return n.store.pool.QueryRow(ctx,

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// artifactReader reads artifacts, of those that this replica knows no more than their versions.
+// artifactReader reads artifacts. The server sends only versions that differ from the cached ones.
 type artifactReader struct {
 	store *Store
 	known map[rowKey]*keptArtifact
@@ -21,7 +21,7 @@ type foundArtifact struct {
 	head, text    []byte
 }
 
-// newArtifactReader returns a reader of the artifacts with these keys, which are columns too, with the versions that are known.
+// newArtifactReader returns a reader for these artifacts, and their keys as columns with the cached versions.
 func (s *Store) newArtifactReader(keys []rowKey) (*artifactReader, *columns) {
 	r := &artifactReader{store: s, known: map[rowKey]*keptArtifact{}, found: map[rowKey]*foundArtifact{}}
 	known := &columns{}
@@ -36,8 +36,9 @@ func (s *Store) newArtifactReader(keys []rowKey) (*artifactReader, *columns) {
 	return r, known
 }
 
-// lockArtifacts queues the locking, in sorted order, and the reading of the artifacts with these keys; finish is called once the batch is done.
-// Bodies are read by a statement of their own: one that waited for a lock would see those of before.
+// lockArtifacts queues statements that lock the artifacts in sorted order and read them. The caller calls finish once
+// the batch has run. A separate statement reads the bodies: in a statement that waited for a lock they would be
+// outdated.
 func (s *Store) lockArtifacts(b *pgx.Batch, sorted []rowKey) *artifactReader {
 	r, known := s.newArtifactReader(sorted)
 	const from = " FROM artifacts a JOIN unnest($1::int8[], $2::text[], $3::text[], $4::int8[]) AS k(ns, role, method, version) USING (ns, role, method)"
@@ -75,7 +76,7 @@ func (r *artifactReader) bodies(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// finish returns the artifacts that were found.
+// finish returns the artifacts that exist.
 func (r *artifactReader) finish() (map[rowKey]*groupArtifact, error) {
 	out := map[rowKey]*groupArtifact{}
 	for k, x := range r.found {
@@ -89,6 +90,7 @@ func (r *artifactReader) finish() (map[rowKey]*groupArtifact, error) {
 	return out, nil
 }
 
+// decode assembles an artifact from what the server sent and what is cached.
 func (r *artifactReader) decode(known *keptArtifact, x *foundArtifact) (*agent.Artifact, error) {
 	if known != nil && known.version == x.version {
 		return known.a, nil
@@ -106,7 +108,7 @@ func (r *artifactReader) decode(known *keptArtifact, x *foundArtifact) (*agent.A
 	return join(&head, known.a)
 }
 
-// keepArtifact notes an artifact for the next reader in this replica.
+// keepArtifact caches an artifact for the next reader in this replica.
 func (s *Store) keepArtifact(k rowKey, x *groupArtifact) {
 	if x.now != nil {
 		s.keptArtifacts.Set(k, &keptArtifact{version: x.version, body: x.body, a: x.now})

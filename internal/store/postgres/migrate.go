@@ -15,12 +15,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// written returns the migrations that are written in Go.
+// written returns the migrations written in Go.
 func written() []*goose.Migration {
 	return []*goose.Migration{goose.NewGoMigration(8, &goose.GoFunc{RunTx: countTools}, nil)}
 }
 
-// migrate brings the database's tables to the form that this version knows. One replica does it at a time. It refuses a form that is newer.
+// migrate brings the tables to the version that this program knows. A lock serializes replicas. It returns an error if
+// the tables have a newer version.
 func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -28,6 +29,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close() // its connection is done
+	// Another replica may be migrating: wait for up to two minutes.
 	const second, tries = 1, 120
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(second, tries))
 	if err != nil {

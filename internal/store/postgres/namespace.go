@@ -12,18 +12,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Namespace is what one namespace holds, as one store shows it.
+// Namespace is the handle of one namespace in a Store. It is safe for concurrent use.
 type Namespace struct {
 	store *Store
 	name  agent.Namespace
-	id    atomic.Int64 // of its row; 0: it was not there when it was last looked for
+	id    atomic.Int64 // id of its row; none until it has been found or created
 	gone  atomic.Bool  // it was erased
-	freed atomic.Int64 // deletions by this replica
+	freed atomic.Int64 // number of deletions by this replica
 }
 
 var errErased = fmt.Errorf("%w: the namespace was deleted", store.ErrGone)
 
-// Space returns the handle of the namespace.
+// Space returns the handle of the namespace. It does not query the database.
 func (s *Store) Space(name agent.Namespace) (*Namespace, error) {
 	if err := name.Validate(); err != nil {
 		return nil, err
@@ -38,7 +38,8 @@ func (s *Store) Space(name agent.Namespace) (*Namespace, error) {
 	return n, nil
 }
 
-// dropSpace forgets a namespace that was erased: who holds it finds nothing and can write nothing, and who asks for the name gets a new one.
+// dropSpace drops the handle of an erased namespace. Whoever holds it finds nothing and cannot write; a new call of
+// Space returns a new handle.
 func (s *Store) dropSpace(n *Namespace) {
 	n.gone.Store(true)
 	s.mu.Lock()
@@ -48,7 +49,8 @@ func (s *Store) dropSpace(n *Namespace) {
 	}
 }
 
-// forget drops the namespace of that name if it is not there: another replica has erased it, or it was lost with a primary.
+// forget drops the handle of the namespace if its row no longer exists, because another replica erased it or it was
+// lost with a primary.
 func (s *Store) forget(ctx context.Context, name agent.Namespace) error {
 	s.mu.Lock()
 	n := s.spaces[name]
@@ -64,14 +66,15 @@ func (s *Store) forget(ctx context.Context, name agent.Namespace) error {
 	return err
 }
 
-// none is the id of no namespace: whoever reads with it finds nothing.
+// none is not the id of any namespace. A read with it finds nothing.
 const none int64 = 0
 
-// freshSpace inserts a namespace with a random id, which its advisory lock has to hold: a sequence gives numbers again that were lost with a primary, and who
-// still has one would be in another namespace then.
+// freshSpace inserts a namespace with a random id that fits an advisory lock. Ids must not come from a sequence: a
+// sequence repeats numbers that were lost with a primary, and whoever still had such an id would then be in another
+// namespace.
 const freshSpace = "INSERT INTO namespaces (id, name, created_at) OVERRIDING SYSTEM VALUE VALUES (1 + floor(random() * 2147483646)::int8, $1, $2)"
 
-// key returns the namespace's id for reading, none where there is no such namespace.
+// key returns the namespace's id for reading, or none if the namespace does not exist.
 func (n *Namespace) key(ctx context.Context) (int64, error) {
 	if id := n.id.Load(); id != none || n.gone.Load() {
 		return id, nil
@@ -87,7 +90,7 @@ func (n *Namespace) key(ctx context.Context) (int64, error) {
 	return id, err
 }
 
-// read runs queries that change nothing with the namespace's id.
+// read runs a read-only do with the namespace's id.
 func (n *Namespace) read(ctx context.Context, do func(ctx context.Context, ns int64) error) error {
 	if n.gone.Load() {
 		return errErased
@@ -101,7 +104,7 @@ func (n *Namespace) read(ctx context.Context, do func(ctx context.Context, ns in
 	})
 }
 
-// make makes the namespace's row, if there is none, and returns its id.
+// make creates the namespace's row if it does not exist, and returns its id.
 func (n *Namespace) make(ctx context.Context, tx pgx.Tx) (int64, error) {
 	if n.gone.Load() {
 		return none, errErased
@@ -117,18 +120,19 @@ func (n *Namespace) make(ctx context.Context, tx pgx.Tx) (int64, error) {
 	return id, err
 }
 
-// holdSpaces has the transaction keep namespaces from being erased: shared advisory locks, since a lock of the row is a write.
-// heldSpaces then names those that are there, which only a statement of its own sees.
+// holdSpaces keeps namespaces from being erased until the transaction ends. It takes shared advisory locks, because a
+// lock of the row is a write. heldSpaces then lists those that exist; it must be a separate statement to see the state
+// after the lock.
 const (
 	holdSpaces = "SELECT pg_advisory_xact_lock_shared(" + spaceLocks + ", id::int4) FROM unnest($1::int8[]) AS id"
 	heldSpaces = "SELECT id FROM namespaces WHERE id = ANY($1::int8[])"
 	dueSpaces  = "UPDATE namespaces SET due = NULL WHERE id = ANY($1::int8[]) AND due IS NOT NULL"
 
-	spaceLocks = "1380271956" // the first key of our advisory locks of namespaces
+	spaceLocks = "1380271956" // first key of the advisory locks of namespaces
 )
 
-// hold begins a change: it keeps the namespace from being erased until the transaction ends, and returns its id. One that the change makes is there
-// once the transaction is committed.
+// hold starts a change: it keeps the namespace from being erased until the transaction ends, and returns its id. It
+// creates the namespace if needed.
 func (n *Namespace) hold(ctx context.Context, tx pgx.Tx) (int64, error) {
 	id, err := n.make(ctx, tx)
 	if err != nil {

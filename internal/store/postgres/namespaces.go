@@ -12,9 +12,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Namespace is part of store.Store. It asks the database nothing.
+// Namespace implements store.Store. It does not query the database.
 func (s *Store) Namespace(name agent.Namespace) (store.Namespace, error) { return s.Space(name) }
 
+// scanNamespace reads the columns name, created_at and due, after the columns scanned into before.
 func scanNamespace(row pgx.Row, before ...any) (info store.NamespaceInfo, err error) {
 	var name string
 	var created, due *time.Time
@@ -31,7 +32,7 @@ func scanNamespace(row pgx.Row, before ...any) (info store.NamespaceInfo, err er
 	return info, nil
 }
 
-// ListNamespaces is part of store.Store.
+// ListNamespaces implements store.Store.
 func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace,
 	limit int) (out []store.NamespaceInfo, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
@@ -49,7 +50,7 @@ func (s *Store) ListNamespaces(ctx context.Context, after agent.Namespace,
 	return out, err
 }
 
-// NamespaceInfo is part of store.Store.
+// NamespaceInfo implements store.Store.
 func (s *Store) NamespaceInfo(ctx context.Context, name agent.Namespace) (info store.NamespaceInfo, err error) {
 	err = s.read(ctx, func(ctx context.Context) (err error) {
 		info, err = scanNamespace(s.pool.QueryRow(ctx, "SELECT name, created_at, due FROM namespaces WHERE name = $1",
@@ -62,7 +63,7 @@ func (s *Store) NamespaceInfo(ctx context.Context, name agent.Namespace) (info s
 	return info, err
 }
 
-// CreateNamespace is part of store.Store.
+// CreateNamespace implements store.Store.
 func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
 	audit *agent.AuditEntry) (info store.NamespaceInfo, err error) {
 	if err := name.Validate(); err != nil {
@@ -89,14 +90,14 @@ func (s *Store) CreateNamespace(ctx context.Context, name agent.Namespace,
 	return info, nil
 }
 
-// spaceTables are the tables whose rows are a namespace's, but those of the bytes of files.
+// spaceTables are the tables whose rows belong to a namespace, except those of file contents.
 var spaceTables = []string{"sessions", "session_context", "records", "calls", "call_values", "replies", "contents",
 	"patterns", "evidence", "artifacts",
 	"artifact_bodies", "programs", "leases", "candidates", "tools", "ranks", "archive", "policies", "connections",
 	"audit", "audit_heads", "files", "file_bytes",
 	"spend_rows", "spend_open", "spend_forges", "spend_chunks", "tool_bytes", "stored_changes", "stored"}
 
-// EraseNamespace is part of store.Store. It waits for the changes of the namespace that are under way; later ones find it gone.
+// EraseNamespace implements store.Store. It waits for changes of the namespace in progress; later ones find it gone.
 func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit *agent.AuditEntry) error {
 	if name == agent.DefaultNamespace {
 		return store.ErrDefault
@@ -114,6 +115,7 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 		if err != nil {
 			return err
 		}
+		// The exclusive lock waits for all changes that hold the namespace; see holdSpaces.
 		if _, err := c.Exec(ctx, "SELECT pg_advisory_xact_lock("+spaceLocks+", $1::int8::int4)", id); err != nil {
 			return err
 		}
@@ -121,7 +123,8 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 			return err
 		}
 		b := &pgx.Batch{}
-		b.Queue("SELECT fold_stored($1)", id) // so that what is stored says all that is to be taken from the sum of all
+		// folded first, because its sums are subtracted from those of all namespaces
+		b.Queue("SELECT fold_stored($1)", id)
 		b.Queue(`UPDATE stored s SET files = s.files - n.files, contexts = s.contexts - n.contexts, histories = s.histories - n.histories,
 			values = s.values - n.values, tools = s.tools - n.tools, examples = s.examples - n.examples FROM stored n WHERE (s.ns, s.owner) = (0, '') AND (n.ns, n.owner) = ($1, '')`, id)
 		b.Queue("DELETE FROM namespaces WHERE id = $1", id)
@@ -142,7 +145,7 @@ func (s *Store) EraseNamespace(ctx context.Context, name agent.Namespace, audit 
 	return nil
 }
 
-// forgetSpace drops the handle of a namespace that was erased.
+// forgetSpace drops the handle of an erased namespace.
 func (s *Store) forgetSpace(name agent.Namespace) {
 	s.mu.Lock()
 	n := s.spaces[name]

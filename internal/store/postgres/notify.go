@@ -7,16 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// channel is what notifications are sent on.
+// channel is the channel of the notifications.
 const channel = "recurgentd_feed"
 
-// notifyEvery bounds how often this replica notifies the others. Nobody waits for the disks meanwhile: what is lost with the server is a hint.
+// notifyEvery is the minimum interval between notifications by this replica. sendHint does not wait for the disk,
+// because a lost notification only causes a poll.
 const (
 	notifyEvery = 20 * time.Millisecond
 	sendHint    = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', '')"
 )
 
-// hint says that the feed has something new.
+// hint signals that the feed has a new change.
 func (s *Store) hint() {
 	s.bell.Ring()
 	select {
@@ -25,8 +26,8 @@ func (s *Store) hint() {
 	}
 }
 
-// notify reports hints to other replicas, until ctx ends. It does so beside the transactions that made the changes: one that notifies waits for
-// every other one that does.
+// notify forwards hints to other replicas until ctx ends. It does so outside of the transactions that made the changes,
+// because transactions that notify wait for each other.
 func (s *Store) notify(ctx context.Context) {
 	pause := time.NewTicker(notifyEvery)
 	defer pause.Stop()
@@ -35,10 +36,11 @@ func (s *Store) notify(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.hints:
+			// A failure does not matter: others poll.
 			_ = s.read(ctx, func(ctx context.Context) error {
 				_, err := s.pool.Exec(ctx, sendHint)
 				return err
-			}) // others poll
+			})
 		}
 		select {
 		case <-ctx.Done():
@@ -48,7 +50,7 @@ func (s *Store) notify(ctx context.Context) {
 	}
 }
 
-// listen rings the bell when another replica notifies, until ctx ends. Where it cannot, polling finds what is new.
+// listen rings the bell when another replica notifies, until ctx ends. Without a connection, polling finds the changes.
 func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		if err := s.listenOnce(ctx, config); err != nil && ctx.Err() == nil {
@@ -66,7 +68,7 @@ func (s *Store) listenOnce(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to be sent
+	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to send
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}

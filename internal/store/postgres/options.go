@@ -13,31 +13,33 @@ import (
 
 // Options configures a Store. Start from DefaultOptions.
 type Options struct {
-	// URL is the database's: postgres://user@host[,host]/name. It may have the parameters of libpq, those of pgxpool (pool_max_conns),
-	// and pgbouncer=true for a pooler in transaction mode, where no statement is prepared under a name.
+	// URL is the URL of the database: postgres://user@host[,host]/name. It may have the parameters of libpq and of
+	// pgxpool (pool_max_conns). pgbouncer=true stands for a pooler in transaction mode, where statements are not
+	// prepared by name.
 	URL string
-	// Direct is the URL of the same database without a pooler, for migrations, notifications and exports; "" is URL.
+	// Direct is the URL of the same database without a pooler, for migrations, notifications and exports. "" means URL.
 	Direct string
 
-	// Existing opens a database only if it has the tables of this version already, and changes nothing to open it.
+	// Existing opens only a database that already has the tables of this version, and opening changes nothing in it.
 	Existing bool
 
-	Now    func() time.Time // the clock of what is stored; required
+	Now    func() time.Time // the clock for stored times; required
 	Logger zerolog.Logger
 
-	Poll    time.Duration // how often the feed is read without a notification; above 0
-	Retry   time.Duration // how long a call's commit is repeated while the database is away; 0 for once
+	Poll    time.Duration // interval at which the feed is read without a notification; above 0
+	Retry   time.Duration // how long a call's commit is retried while the database is away; 0 means no retry
 	FeedAge time.Duration // how long changes are kept for readers that come back; above 0
 
-	StoredLag time.Duration // how old what is known of stored bytes may be; 0: it is asked for each time
+	StoredLag time.Duration // maximum age of cached storage sums; 0 disables the cache
 }
 
-// DefaultOptions returns the options of a daemon for the database.
+// DefaultOptions returns a daemon's options for the database.
 func DefaultOptions(url string) Options {
 	return Options{URL: url, Now: time.Now, Logger: zerolog.Nop(), Poll: 250 * time.Millisecond,
 		Retry: 30 * time.Second, FeedAge: 24 * time.Hour, StoredLag: store.StoredLag}
 }
 
+// validate returns an error if an option is invalid. It sets Direct if it is empty.
 func (o *Options) validate() error {
 	switch {
 	case o.URL == "":
@@ -53,13 +55,13 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// pooled marks a URL of a pooler in transaction mode.
+// pooled is the URL parameter for a pooler in transaction mode.
 const pooled = "pgbouncer"
 
-// pool returns the configuration of the pool.
+// pool returns the configuration of the connection pool.
 func (o *Options) pool() (*pgxpool.Config, error) { return parse(o.URL) }
 
-// direct returns the configuration of connections that are kept.
+// direct returns the configuration of connections without a pooler.
 func (o *Options) direct() (*pgx.ConnConfig, error) {
 	c, err := parse(o.Direct)
 	if err != nil {
@@ -68,7 +70,7 @@ func (o *Options) direct() (*pgx.ConnConfig, error) {
 	return c.ConnConfig, nil
 }
 
-// parse reads a URL. Of its parameters the server would refuse ours and those of the pool, which are taken out.
+// parse parses a URL. It removes parameters that the server does not know: ours and those of the pool.
 func parse(url string) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err == nil && takePooled(c.ConnConfig) {
@@ -77,7 +79,8 @@ func parse(url string) (*pgxpool.Config, error) {
 	return c, err
 }
 
-// takePooled takes our parameter out of a URL's, which the server would refuse.
+// takePooled removes our parameter from a URL's parameters, which the server would otherwise reject, and returns its
+// value.
 func takePooled(c *pgx.ConnConfig) bool {
 	value, is := c.RuntimeParams[pooled]
 	delete(c.RuntimeParams, pooled)

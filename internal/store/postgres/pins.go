@@ -13,8 +13,8 @@ const (
 	pinEvery = pinLife / 4
 )
 
-// pins are what this store holds blobs with: drafts that are written and files that are read. They are renewed while the process lives; what a
-// process that ended has held goes with the next sweep.
+// pins are the blobs that this store keeps alive: drafts being written and files being read. They are renewed while the
+// process lives. The next sweep releases those of a process that ended.
 type pins struct {
 	mu   sync.Mutex
 	held map[int64]int64 // pin to blob; guarded by mu
@@ -44,7 +44,7 @@ func (p *pins) all() (ids, blobs []int64) {
 	return ids, blobs
 }
 
-// renewPins keeps what this store holds.
+// renewPins extends the life of this store's pins.
 func (s *Store) renewPins(ctx context.Context) {
 	ids, blobs := s.pins.all()
 	if len(ids) == 0 {
@@ -58,12 +58,12 @@ func (s *Store) renewPins(ctx context.Context) {
 	}
 }
 
-// looseBlobs removes the bytes that nothing holds, and the pins of processes that ended.
+// looseBlobs removes expired pins, and blobs that belong to no file and have no pin.
 const looseBlobs = `WITH dead AS (DELETE FROM pins WHERE expires_at <= clock_timestamp() RETURNING blob, id),
 	loose AS (DELETE FROM blobs b WHERE file IS NULL AND NOT EXISTS (SELECT 1 FROM pins p WHERE p.blob = b.id AND p.expires_at > clock_timestamp()) RETURNING id)
 	DELETE FROM pieces WHERE blob IN (SELECT id FROM loose)`
 
-// unpin lets go of a blob, and removes its bytes if that was the last hold on them. What it cannot remove now the next sweep does.
+// unpin releases a blob and removes its bytes if nothing else holds them. If that fails, the next sweep does it.
 func (s *Store) unpin(ctx context.Context, blob, pin int64) {
 	s.pins.drop(pin)
 	b := &pgx.Batch{}

@@ -11,12 +11,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rower reads one row.
+// rower queries a single row.
 type rower interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// readPolicy reads the policy of a namespace over the defaults, so that one of an older version has values for what that did not know.
+// readPolicy reads a namespace's policy on top of the defaults, so a policy from an older version has values for newer
+// fields. lock is a locking clause or "".
 func readPolicy(ctx context.Context, q rower, ns int64, lock string) (p agent.Policy, revision int64, err error) {
 	var doc []byte
 	err = q.QueryRow(ctx, "SELECT revision, doc FROM policies WHERE ns = $1 "+lock, ns).Scan(&revision, &doc)
@@ -30,9 +31,10 @@ func readPolicy(ctx context.Context, q rower, ns int64, lock string) (p agent.Po
 	return p, revision, err
 }
 
+// decodePolicy decodes a policy on top of the defaults and upgrades it to the current version.
 func decodePolicy(doc []byte) (agent.Policy, error) {
 	p := agent.DefaultPolicy()
-	p.RedactVersion = 0 // which an older version did not store
+	p.RedactVersion = 0 // older versions did not store it
 	if err := json.Unmarshal(doc, &p); err != nil {
 		return p, err
 	}
@@ -40,7 +42,7 @@ func decodePolicy(doc []byte) (agent.Policy, error) {
 	return p, p.Validate()
 }
 
-// Policy is part of store.Namespace.
+// Policy implements store.Namespace.
 func (n *Namespace) Policy(ctx context.Context) (p agent.Policy, revision int64, err error) {
 	p = agent.DefaultPolicy()
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
@@ -50,7 +52,7 @@ func (n *Namespace) Policy(ctx context.Context) (p agent.Policy, revision int64,
 	return p, revision, err
 }
 
-// SetPolicy is part of store.Namespace.
+// SetPolicy implements store.Namespace.
 func (n *Namespace) SetPolicy(ctx context.Context, p agent.Policy, revision int64, audit *agent.AuditEntry) error {
 	doc, err := json.Marshal(&p)
 	if err != nil {
@@ -69,7 +71,7 @@ func (n *Namespace) SetPolicy(ctx context.Context, p agent.Policy, revision int6
 		if err != nil {
 			return err
 		}
-		if tag.RowsAffected() == 0 { // another one made the row meanwhile
+		if tag.RowsAffected() == 0 { // another transaction inserted the row meanwhile
 			return store.ErrConflict
 		}
 		c.Changed(store.Change{Kind: "policy", Revision: have + 1})

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A program that no artifact refers to goes when the call log does not reach back to it any more. Those of artifacts in use, kept beside or
-// archived stay, and one that is adopted again stays, too.
+// A program without an artifact is removed once the call log does not reach back to its last reference. Programs of
+// artifacts in use, of displaced ones and of archived ones stay, and so does one that is adopted again.
 func TestProgramsArePruned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
@@ -79,7 +79,7 @@ func TestProgramsArePruned(t *testing.T) {
 	now = now.Add(24 * time.Hour) // what was removed is gone for good
 	want("a day later", "used", "archived", "removed", "back")
 	now = now.Add(24 * time.Hour)
-	if _, err := s.pool.Exec(t.Context(), "DELETE FROM calls"); err != nil { // as the bound of the log does
+	if _, err := s.pool.Exec(t.Context(), "DELETE FROM calls"); err != nil { // as the limit of the log does
 		t.Fatal(err)
 	}
 	adopt("")

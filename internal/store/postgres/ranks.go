@@ -14,15 +14,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rankChanges collects what a transaction changes of the ranks of roles.
+// rankChanges collects a transaction's changes of the ranks of roles.
 type rankChanges map[roleKey]*rankChange
 
+// rankChange is a difference, to be added to the row.
 type rankChange struct {
 	success, failure int64
-	levels           [4]int64 // artifacts by level
-	artifact, tool   *int64   // microseconds of the last use; nil: as it was
+	levels           [4]int64 // by store.LevelOf
+	artifact, tool   *int64   // microseconds of the last use; nil means unchanged
 }
 
+// sortedRoles returns the roles in the order in which their rows are locked and written.
 func sortedRoles[V any](roles map[roleKey]V) []roleKey {
 	return slices.SortedFunc(maps.Keys(roles), func(a, b roleKey) int {
 		return cmp.Or(cmp.Compare(a.ns, b.ns), strings.Compare(key(a.role), key(b.role)))
@@ -37,13 +39,13 @@ func (r rankChanges) of(ns int64, role string) *rankChange {
 	return r[k]
 }
 
-// tool notes the use of a registered tool.
+// tool records the last use of a registered tool.
 func (r rankChanges) tool(ns int64, t *agent.Tool) {
 	at := t.LastUsedAt.UnixMicro()
 	r.of(ns, t.Role).tool = &at
 }
 
-// artifact notes that an artifact of the role, which had the figures was, has the figures is; nil for none.
+// artifact records that an artifact of the role changed from was to is. nil means that there was or is none.
 func (r rankChanges) artifact(ns int64, role string, was, is *agent.Artifact) {
 	x := r.of(ns, role)
 	if was != nil {
@@ -62,7 +64,7 @@ func (r rankChanges) artifact(ns int64, role string, was, is *agent.Artifact) {
 	}
 }
 
-// queue writes the changes, in sorted order.
+// queue queues the changes in sorted order.
 func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 	if len(r) == 0 {
 		return
@@ -79,6 +81,7 @@ func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 			levels[l] = append(levels[l], x.levels[l])
 		}
 	}
+	// The figures are differences. Without any artifact, artifact_used is cleared.
 	b.Queue(`INSERT INTO ranks AS r (ns, role, success, failure, degraded, candidate, probation, durable, artifact_used, tool_used, stale)
 		SELECT x.*, coalesce(greatest(x.artifact_used, x.tool_used) <= $11, false)
 		FROM unnest($1::int8[], $2::text[], $3::int8[], $4::int8[], $5::int4[], $6::int4[], $7::int4[], $8::int4[], $9::int8[], $10::int8[])
@@ -93,18 +96,19 @@ func (r rankChanges) queue(b *pgx.Batch, now time.Time) {
 		spaces, roles, success, failure, levels[0], levels[1], levels[2], levels[3], artifacts, tools, staleUntil(now))
 }
 
-// staleUntil returns the last use, in microseconds, of what is stale now.
+// staleUntil returns the latest last use, in microseconds, of a tool that is stale now.
 func staleUntil(now time.Time) int64 { return now.Add(-store.StaleAfter).UnixMicro() }
 
-// rankedColumns are what scanRanked reads.
+// rankedColumns are the columns that scanRanked reads.
 const rankedColumns = `r.success, r.failure, r.degraded, r.candidate, r.probation, r.durable, r.used,
 	(SELECT array_agg(a.method ORDER BY a.method) FROM artifacts a WHERE a.ns = r.ns AND a.role = r.role), ` + toolColumns
 
-// bestTools selects the best tools, best first.
+// bestTools selects the best tools, best first, in the order of store.Ranking.
 const bestTools = "SELECT " + rankedColumns +
 	` FROM ranks r JOIN tools t USING (ns, role) WHERE r.ns = $1 AND r.tool_used IS NOT NULL
 	ORDER BY r.stale, r.rank DESC, r.level DESC, r.role LIMIT $2`
 
+// scanRanked reads rankedColumns.
 func scanRanked(row pgx.Row, now time.Time) (out store.RankedTool, err error) {
 	var success, failure, used int64
 	var levels [4]int
@@ -115,7 +119,8 @@ func scanRanked(row pgx.Row, now time.Time) (out store.RankedTool, err error) {
 	return out, err
 }
 
-// RankTools is part of store.Namespace. It reads as many entries of an index as it returns; a tool that has grown stale is moved in it once.
+// RankTools implements store.Namespace. It reads as many index entries as it returns tools. A tool that has become
+// stale is moved in the index once.
 func (n *Namespace) RankTools(ctx context.Context, now time.Time, limit int) (out []store.RankedTool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		out = []store.RankedTool{}
@@ -137,7 +142,7 @@ func (n *Namespace) RankTools(ctx context.Context, now time.Time, limit int) (ou
 	return out, err
 }
 
-// RankedTool is part of store.Namespace.
+// RankedTool implements store.Namespace.
 func (n *Namespace) RankedTool(ctx context.Context, role string, now time.Time) (out store.RankedTool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
 		out, err = scanRanked(n.store.pool.QueryRow(ctx, "SELECT "+rankedColumns+

@@ -31,7 +31,8 @@ func ranked(t *testing.T, n store.Namespace, now time.Time, limit int) string {
 	return b.String()
 }
 
-// Whatever is used, fails, changes its state, goes and comes back, over months: the ranks in the database are those of store.Ranking.
+// The ranks in the database equal those of store.Ranking, while tools are used, fail, change state, disappear and come
+// back over months.
 func TestRanksAreThoseOfRanking(t *testing.T) {
 	t.Parallel()
 	const roles, steps = 12, 260
@@ -123,7 +124,7 @@ func TestRanksAreThoseOfRanking(t *testing.T) {
 	}
 }
 
-// The best tools cost as much of 10,000 as of 100: an index gives them in order.
+// The best tools of 10,000 cost as much as those of 100, because an index returns them in order.
 func TestRankToolsReadsAnIndex(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)

@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A replica commits by what it knows, and asks where another one has changed it: whatever that was, calls count once.
+// A replica commits from its caches, and reads rows that another replica has changed. Whatever was changed, calls count
+// once.
 func TestKnownRowsChangeElsewhere(t *testing.T) {
 	stores, _ := opened(t, pgtest.NewDatabase(t), 2)
 	n, other := team(t, stores[0]), team(t, stores[1])
@@ -56,7 +57,7 @@ func TestKnownRowsChangeElsewhere(t *testing.T) {
 	must(other, "sess_1", 1) // counts on the same artifact
 	must(n, "sess_0", 4)
 	known(2)
-	must(n, "sess_0", 5) // which was surprised, so that this one asks
+	must(n, "sess_0", 5) // the last group was surprised, so this one reads
 	must(n, "sess_0", 6)
 	known(3)
 	if err := n.CommitCall(t.Context(), again); err != nil || again.Record.Seq != 3 {
@@ -89,7 +90,7 @@ func TestKnownRowsChangeElsewhere(t *testing.T) {
 	}
 }
 
-// A role that nobody registered has no tool that a replica could know.
+// A role that nobody registered has no tool to cache.
 func TestKnownRowsOfRoleWithoutTool(t *testing.T) {
 	stores, _ := opened(t, pgtest.NewDatabase(t), 1)
 	n := team(t, stores[0])

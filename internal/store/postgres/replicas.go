@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Join is part of store.Store. What a dead replica of that id owned, nobody owns any more.
+// Join implements store.Store.
 func (s *Store) Join(ctx context.Context, r store.Replica, ttl time.Duration) error {
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var alive bool
@@ -30,19 +30,20 @@ func (s *Store) Join(ctx context.Context, r store.Replica, ttl time.Duration) er
 		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(r.ID)); err != nil {
 			return err
 		}
+		// If two replicas join with the same id at once, one insert fails and its transaction is retried.
 		_, err = tx.Exec(ctx, `INSERT INTO replicas (id, started_at, expires_at, doc) SELECT $1, t, t + $2 * interval '1 microsecond', $3 FROM clock_timestamp() AS t`,
 			key(r.ID), ttl.Microseconds(), replicaDoc(r))
 		return err
 	})
 }
 
-// replicaDoc encodes what a replica says of itself.
+// replicaDoc encodes what a replica reports about itself.
 func replicaDoc(r store.Replica) []byte {
-	doc, _ := json.Marshal(&r) // texts and numbers
+	doc, _ := json.Marshal(&r) // it has only strings and numbers
 	return doc
 }
 
-// Renew is part of store.Store.
+// Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, r store.Replica, ttl time.Duration) error {
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE replicas SET expires_at = clock_timestamp() + $2 * interval '1 microsecond', doc = $3
@@ -54,12 +55,13 @@ func (s *Store) Renew(ctx context.Context, r store.Replica, ttl time.Duration) e
 	})
 }
 
-// Leave is part of store.Store.
+// Leave implements store.Store.
 func (s *Store) Leave(ctx context.Context, id string) error {
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM replicas WHERE id = $1", key(id)); err != nil {
 			return err
 		}
+		// The replica's sessions, leases and chunks of caps are free at once.
 		if err := freeSessions(ctx, tx, id); err != nil || id == "" {
 			return err
 		}
@@ -72,21 +74,22 @@ func (s *Store) Leave(ctx context.Context, id string) error {
 	})
 }
 
-// nextEpoch is an epoch behind that of the session s, made of the time and random digits: a sequence gives numbers again that were lost with a primary, and two owners would
-// have the same. The sequence epochs is what earlier versions took.
+// nextEpoch is an epoch above that of the session s, made of the time and random bits. It must not come from a
+// sequence, which repeats numbers that were lost with a primary: then two owners would have the same epoch. Earlier
+// versions used the sequence epochs.
 const nextEpoch = "greatest(s.epoch + 1, " + firstEpoch + ")"
 
-// firstEpoch is one of a session that is made.
+// firstEpoch is the epoch of a new session.
 const firstEpoch = "((extract(epoch FROM clock_timestamp()) * 1000000)::int8 << 10) + floor(random() * 1024)::int8"
 
-// freeSessions takes the sessions from a replica. Rows are locked in the order in which commits lock them.
+// freeSessions releases the replica's sessions. It locks rows in the same order as commits do.
 func freeSessions(ctx context.Context, tx pgx.Tx, replica string) error {
 	_, err := tx.Exec(ctx, `UPDATE sessions s SET replica = NULL, epoch = `+nextEpoch+`
 		FROM (SELECT ns, id FROM sessions WHERE replica = $1 ORDER BY ns, id FOR UPDATE) AS k WHERE (s.ns, s.id) = (k.ns, k.id)`, key(replica))
 	return err
 }
 
-// ListReplicas is part of store.Store.
+// ListReplicas implements store.Store.
 func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx,
@@ -109,11 +112,12 @@ func (s *Store) ListReplicas(ctx context.Context) (out []store.Replica, err erro
 	return out, err
 }
 
-// Own is part of store.Namespace. Of a session that somebody alive owns, which is the rule, nothing is locked.
+// Own implements store.Namespace. Usually a live replica owns the session; then Own takes no lock.
 func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store.Ownership, err error) {
 	if o, err = n.owner(ctx, sessionID, replica); err != nil || o != (store.Ownership{}) {
 		return o, err
 	}
+	// Under lock from here on, because several replicas may want the session.
 	err = n.store.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		ns, err := n.key(ctx)
 		if err != nil {
@@ -144,6 +148,7 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 	if err != nil {
 		return store.Ownership{}, err
 	}
+	// Otherwise the next commit would compare with the old epoch and read the row again.
 	k := rowKey{ns: n.id.Load(), a: key(sessionID)}
 	if s, ok := n.store.keptSessions.GetIfPresent(k); ok {
 		s.epoch = o.Epoch
@@ -152,7 +157,8 @@ func (n *Namespace) Own(ctx context.Context, sessionID, replica string) (o store
 	return o, nil
 }
 
-// owner returns the owner of a session, as a replica that is alive asks for it; the zero value where somebody who asks may become it.
+// owner returns the owner of a session, as seen by the live replica asks. It returns the zero value if the session is
+// free or its owner yields to asks.
 func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.Ownership, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		var epoch int64
@@ -173,7 +179,8 @@ func (n *Namespace) owner(ctx context.Context, sessionID, asks string) (o store.
 	return o, err
 }
 
-// readReplica returns a replica, and whether it is alive. Its row is locked, so that it is not renewed while somebody takes what it has.
+// readReplica returns a replica and whether it is alive. It locks the row, so the replica cannot renew itself while its
+// sessions are taken.
 func readReplica(ctx context.Context, tx pgx.Tx, id string) (r store.Replica, alive bool, err error) {
 	var doc []byte
 	var started time.Time
@@ -196,7 +203,7 @@ func decodeReplica(doc []byte, started time.Time) (r store.Replica, err error) {
 	return r, nil
 }
 
-// Disown is part of store.Namespace. Rows are locked in the order in which commits lock them.
+// Disown implements store.Namespace. It locks rows in the same order as commits do.
 func (n *Namespace) Disown(ctx context.Context, owned map[string]store.Ownership) error {
 	ids, replicas, epochs := make([]string, 0, len(owned)), make([]string, 0, len(owned)), make([]int64, 0, len(owned))
 	for id, o := range owned {

@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxLog bounds the entries of a namespace's call log; the oldest go when it is expired.
+// maxLog is the maximum number of entries in a namespace's call log. Expire drops the oldest beyond it.
 const maxLog = 1_000_000
 
-// Expire is part of store.Namespace.
+// Expire implements store.Namespace.
 func (n *Namespace) Expire(ctx context.Context, now time.Time) (int, error) {
 	if n.gone.Load() {
 		return 0, errErased
@@ -29,7 +29,7 @@ func (n *Namespace) Expire(ctx context.Context, now time.Time) (int, error) {
 		return 0, err
 	}
 	if n.id.Load() == none {
-		return 0, nil // nobody has written to it
+		return 0, nil // nothing has been written to it
 	}
 	gone, err := n.expireSessions(ctx, policy.Retention, now)
 	if err != nil {
@@ -41,8 +41,8 @@ func (n *Namespace) Expire(ctx context.Context, now time.Time) (int, error) {
 	return gone, n.change(ctx, func(ctx context.Context, c *change) error { return c.expireRest(ctx, now) })
 }
 
-// expireRest drops files whose time is over and what passes the bounds of the call log and the spending, and says when there may be something
-// to do again.
+// expireRest drops expired files, call log entries and spending rows beyond their limits, removed versions that cannot
+// be restored any more, and unreferenced programs. Then it sets when Expire may have work again.
 func (c *change) expireRest(ctx context.Context, now time.Time) error {
 	if err := c.eraseFiles(ctx, "expires_at <= $2", now); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *change) expireRest(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// eraseFiles takes away the files of the namespace that the condition names; it has places from $2 on.
+// eraseFiles removes the namespace's files that where selects. In where, args start at $2.
 func (c *change) eraseFiles(ctx context.Context, where string, args ...any) error {
 	rows, err := c.Query(ctx, "SELECT id FROM files WHERE ns = $1 AND "+where+" ORDER BY id",
 		append([]any{c.ns}, args...)...)

@@ -14,24 +14,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CreateSession is part of store.Namespace.
+// CreateSession implements store.Namespace.
 func (n *Namespace) CreateSession(ctx context.Context, s agent.Session,
 	sessionContext map[string]json.RawMessage) error {
 	_, err := n.create(ctx, s, sessionContext, nil)
 	return err
 }
 
-// CreateOwned is part of store.Namespace.
+// CreateOwned implements store.Namespace.
 func (n *Namespace) CreateOwned(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
 	replica string) (store.Ownership, error) {
 	return n.create(ctx, s, sessionContext, &replica)
 }
 
-// create makes a session, which the replica owns unless that is nil.
+// create creates a session. The replica owns it, unless replica is nil.
 func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext map[string]json.RawMessage,
 	replica *string) (o store.Ownership, err error) {
 	updated := s.UpdatedAt
-	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // columns have them
+	s.HistorySize, s.Revision, s.UpdatedAt = 0, 0, time.Time{} // these are columns of their own
 	doc, err := json.Marshal(&s)
 	if err != nil {
 		return o, err
@@ -68,11 +68,12 @@ func (n *Namespace) create(ctx context.Context, s agent.Session, sessionContext 
 	if err != nil {
 		return store.Ownership{}, err
 	}
+	// The session's first call can then be committed from the caches.
 	n.store.keptSessions.Set(rowKey{ns: n.id.Load(), a: key(s.ID)}, keptSession{epoch: o.Epoch, owner: key(owner(&s))})
 	return o, nil
 }
 
-// owner is whose the session is; calls of the session whose entries name nobody are theirs.
+// owner returns the session's owner. Calls of the session without an owner belong to the same one.
 func owner(s *agent.Session) string {
 	if s.Owner == "" {
 		return agent.LocalOwner
@@ -98,7 +99,7 @@ func scanSession(row pgx.Row) (s agent.Session, err error) {
 	return s, nil
 }
 
-// Session is part of store.Namespace.
+// Session implements store.Namespace.
 func (n *Namespace) Session(ctx context.Context, id string) (s agent.Session, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
 		s, err = scanSession(n.store.pool.QueryRow(ctx, "SELECT "+sessionColumns+
@@ -108,7 +109,7 @@ func (n *Namespace) Session(ctx context.Context, id string) (s agent.Session, er
 	return s, err
 }
 
-// ListSessions is part of store.Namespace.
+// ListSessions implements store.Namespace.
 func (n *Namespace) ListSessions(ctx context.Context, after string, limit int) (out []agent.Session, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT "+sessionColumns+
@@ -125,7 +126,7 @@ func (n *Namespace) ListSessions(ctx context.Context, after string, limit int) (
 	return out, err
 }
 
-// Context is part of store.Namespace.
+// Context implements store.Namespace.
 func (n *Namespace) Context(ctx context.Context, sessionID string) (values map[string]json.RawMessage, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		values, err = readContext(ctx, n.store.pool, ns, sessionID)
@@ -134,7 +135,7 @@ func (n *Namespace) Context(ctx context.Context, sessionID string) (values map[s
 	return values, err
 }
 
-// ChangeContext is part of store.Namespace.
+// ChangeContext implements store.Namespace.
 func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence int64, x agent.ContextChange,
 	audit *agent.AuditEntry) (values map[string]json.RawMessage, err error) {
 	if err := valid(&x); err != nil {
@@ -162,12 +163,12 @@ func (n *Namespace) ChangeContext(ctx context.Context, sessionID string, fence i
 	return values, n.freeing(err)
 }
 
-// querier is a connection, or a pool of them.
+// querier is a connection or a pool.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readContext reads a session's context; in one statement, so that it is of one moment.
+// readContext reads a session's context in one statement, for a consistent snapshot.
 func readContext(ctx context.Context, q querier, ns int64, session string) (map[string]json.RawMessage, error) {
 	rows, err := q.Query(ctx,
 		`SELECT c.name, c.value FROM sessions s LEFT JOIN session_context c ON c.ns = s.ns AND c.session = s.id
@@ -191,7 +192,7 @@ func readContext(ctx context.Context, q querier, ns int64, session string) (map[
 	return values, err
 }
 
-// queueContext applies a change to a session's context, which the transaction has locked by its session.
+// queueContext queues a change of a session's context. The transaction must have locked the session.
 func queueContext(b *pgx.Batch, ns int64, session string, c *agent.ContextChange) {
 	if c.Empty() {
 		return
@@ -211,7 +212,7 @@ func queueContext(b *pgx.Batch, ns int64, session string, c *agent.ContextChange
 	}
 }
 
-// valid refuses a change of a context that is not JSON.
+// valid returns an error if a context change contains invalid JSON.
 func valid(c *agent.ContextChange) error {
 	for name, value := range c.Set {
 		if !json.Valid(value) {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// snapshot is which transactions' changes a reader saw. The zero value saw none.
+// snapshot is the set of transactions that a reader has seen. The zero value is empty.
 type snapshot struct {
-	next    uint64   // and what came then it did not see
-	running []uint64 // nor these
+	next    uint64   // first transaction id that was not assigned yet
+	running []uint64 // ids below next that were still running
 }
 
-// parseSnapshot reads a pg_snapshot as text: the oldest running transaction, the next one, and those that ran.
+// parseSnapshot parses the text of a pg_snapshot: the oldest running transaction, the next id, and the running ones.
 func parseSnapshot(text string) (s snapshot, err error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {
@@ -35,17 +35,19 @@ func parseSnapshot(text string) (s snapshot, err error) {
 	return s, nil
 }
 
+// has reports whether the snapshot includes the transaction.
 func (s snapshot) has(xid uint64) bool { return xid < s.next && !slices.Contains(s.running, xid) }
 
-// settling is up to where transactions had begun when the last watcher of "now" did, and up to where settle has seen that they had ended. Both are of one
-// server: another one, or the same started again, gives numbers anew that were lost with it.
+// settling tracks transaction ids: those below begun had been assigned when the last watcher of "now" began, and settle
+// has seen that those below done have ended. They are valid for one run of one server, because another server, or the
+// same one after a restart, may reuse ids that were lost.
 type settling struct {
 	mu          sync.Mutex
-	server      time.Time
+	server      time.Time // when the server started
 	begun, done uint64
 }
 
-// begin takes note of a watcher that begins.
+// begin records the start of a watcher.
 func (s *settling) begin(now *present) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,15 +57,15 @@ func (s *settling) begin(now *present) {
 	s.begun = max(s.begun, now.seen.next)
 }
 
-// open reports whether transactions may run of those that had begun.
+// open reports whether transactions below begun may still be running.
 func (s *settling) open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done < s.begun
 }
 
-// look takes note of the oldest transaction that a server runs, and reports whether all have ended that had begun. At another server none of them runs:
-// its watchers begin anew, and hear that they may have missed something.
+// look records the oldest running transaction of a server, and reports whether all transactions below begun have ended.
+// A different server runs none of them: its watchers restart and learn that they may have missed changes.
 func (s *settling) look(server time.Time, oldest uint64) (ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +78,9 @@ func (s *settling) look(server time.Time, oldest uint64) (ended bool) {
 	return s.done >= s.begun
 }
 
-// settle waits until the stable part of the log has all calls that are not reported to watchers of "now", since they were there when these began: until
-// no transaction runs that ran then. Who reads the log up to a watcher's beginning would miss them otherwise.
+// settle waits until the stable part of the log has all calls that watchers of "now" are not notified of, because the
+// calls were committed when the watchers began. That is the case once no transaction from that time is running. Without
+// settle, a reader of the log up to a watcher's start would miss those calls.
 func (s *Store) settle(ctx context.Context) error {
 	for s.settling.open() {
 		var oldest uint64

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A call that was committed before a watcher began is in the stable part of the log that is read afterwards, though an older transaction still ran then: the
-// watcher does not report it.
+// A call committed before a watcher began is in the stable part of the log read afterwards, although an older
+// transaction was still running then. The watcher does not report that call.
 func TestStableLogReachesWatchers(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
@@ -54,10 +54,10 @@ func TestStableLogReachesWatchers(t *testing.T) {
 	}
 }
 
-// A call that is committed while the log is read is not passed over: where it is not in the stable part, none behind it is.
+// A call committed while the log is read is not skipped: if it is not in the stable part, neither is any later call.
 func TestStableLogHasNoHoles(t *testing.T) {
 	t.Parallel()
-	// so that what waits below waits while the query runs
+	// makes the waiting below overlap with the query
 	stores, spaces := opened(t, pgtest.NewDatabase(t)+"&options=-c%20plan_cache_mode%3Dforce_generic_plan", 2)
 	created(t, spaces[0], "sess_0")
 	commit := func(id string) {

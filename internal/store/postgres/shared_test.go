@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// opened opens as many stores on one new database, with what their default namespace holds.
+// opened opens that many stores on one new database, and returns their default namespaces.
 func opened(t *testing.T, url string, count int) (stores []*Store, spaces []*Namespace) {
 	t.Helper()
 	for range count {
@@ -47,7 +47,8 @@ func created(t *testing.T, n *Namespace, ids ...string) {
 	}
 }
 
-// counting commits calls of so many writers by turns to the namespaces: all in two sessions, and counted on one artifact and one tool.
+// counting commits calls of that many writers to the namespaces in turn. All are in two sessions, and count on one
+// artifact and one tool.
 func counting(t *testing.T, spaces []*Namespace, writers, each int) {
 	t.Helper()
 	created(t, spaces[0], "sess_0", "sess_1")
@@ -66,13 +67,13 @@ func counting(t *testing.T, spaces []*Namespace, writers, each int) {
 	checkCounts(t, spaces[len(spaces)-1], writers*each)
 }
 
-// countedCall is call i of a writer, as it counts everywhere.
+// countedCall is call i of a writer. It counts everywhere.
 func countedCall(w, i int) *store.CallCommit {
 	c := storetest.NewCommit(fmt.Sprint("sess_", (w+i)%2), fmt.Sprintf("call_%02d_%03d", w, i), time.Now())
 	c.Context = &agent.ContextChange{Set: map[string]json.RawMessage{c.Log.CallID: json.RawMessage("1")}}
 	change := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: time.Now(), Result: agent.ClassOK,
 		SessionID: c.SessionID}
-	if i == 0 { // whoever comes first makes it
+	if i == 0 { // the first one creates it
 		change.Generation = storetest.NewGeneration(fmt.Sprint("gen-", w), fmt.Sprint("package tool // ", w),
 			time.Now())
 	}
@@ -82,7 +83,7 @@ func countedCall(w, i int) *store.CallCommit {
 	return c
 }
 
-// checkCounts checks that each call counts once, everywhere.
+// checkCounts checks that each call counts exactly once everywhere.
 func checkCounts(t *testing.T, n *Namespace, want int) {
 	t.Helper()
 	seen, kept := map[string]bool{}, 0
@@ -130,7 +131,7 @@ func checkCounts(t *testing.T, n *Namespace, want int) {
 	}
 }
 
-// Two replicas lose nothing of each other's calls, whatever they share.
+// Two replicas lose no calls of each other, whatever they share.
 func TestTwoStoresCount(t *testing.T) {
 	_, spaces := opened(t, pgtest.NewDatabase(t), 2)
 	counting(t, spaces, 8, 15)
@@ -148,7 +149,7 @@ func TestConnectionsBreak(t *testing.T) {
 		committed := func() int64 { return stores[0].commits.calls.Load() + stores[1].commits.calls.Load() }
 		for before := committed(); ctx.Err() == nil; <-tick.C {
 			if committed() < before+10 {
-				continue // however fast or slow the machine is, some calls get through between two breaks
+				continue // some calls succeed between two breaks, whatever the speed of the machine
 			}
 			before = committed()
 			var n int
@@ -166,8 +167,8 @@ func TestConnectionsBreak(t *testing.T) {
 	}
 }
 
-// A change of a transaction that takes long is reported when it is committed, and those of later transactions wait for it: the feed is in one
-// order for everybody.
+// The change of a long transaction is reported when it is committed. Changes of later transactions wait for it: the
+// feed has one order for everybody.
 func TestFeedWaitsForTheOldest(t *testing.T) {
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
 	got := make(chan store.Change, 10)
@@ -205,7 +206,7 @@ func TestFeedWaitsForTheOldest(t *testing.T) {
 	}
 }
 
-// Whatever bytes a call brings come back as they were: what PostgreSQL's own types would refuse or change, too.
+// All bytes of a call come back unchanged, even those that PostgreSQL's own types would reject or change.
 func TestBytesAreKept(t *testing.T) {
 	_, spaces := opened(t, pgtest.NewDatabase(t), 2)
 	n, other := spaces[0], spaces[1]
@@ -257,7 +258,7 @@ func TestBytesAreKept(t *testing.T) {
 	}
 }
 
-// A store that is to exist is neither made nor brought up to date: the database stays as it is.
+// With Existing, Open neither creates nor migrates tables: the database stays unchanged.
 func TestExistingIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	o := DefaultOptions(pgtest.NewDatabase(t))
@@ -299,7 +300,7 @@ func TestExistingIsLeftAsItIs(t *testing.T) {
 	refused("a later form", "a later version")
 }
 
-// A database that a later version has changed is refused, and left as it is.
+// A database of a later version is rejected and stays unchanged.
 func TestNewerTablesRefused(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	stores, _ := opened(t, url, 1)

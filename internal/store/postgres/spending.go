@@ -11,22 +11,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// spendKey names a row of spend_rows.
+// spendKey identifies a row of spend_rows.
 type spendKey struct {
 	ns   int64
 	day  agent.Day
-	hash string // of role, method and owner
+	hash string // of role, method and owner; see rowHash
 }
 
+// rowHash returns the key for a row that role, method and owner identify.
 func rowHash(role, method, owner string) string {
-	return strings.TrimPrefix(key(odd+role+"\x00"+method+"\x00"+owner), odd) // always a digest, as it begins with odd
+	// always a digest, because the text begins with odd
+	return strings.TrimPrefix(key(odd+role+"\x00"+method+"\x00"+owner), odd)
 }
 
 func spendKeyOf(ns int64, r *agent.SpendRow) spendKey {
 	return spendKey{ns, r.Day, rowHash(r.Role, r.Method, r.Owner)}
 }
 
-// Reserve is part of store.Namespace.
+// Reserve implements store.Namespace.
 func (n *Namespace) Reserve(ctx context.Context, s agent.Spend) error {
 	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		b := &pgx.Batch{}
@@ -37,16 +39,17 @@ func (n *Namespace) Reserve(ctx context.Context, s agent.Spend) error {
 	})
 }
 
+// queueOpen queues a reservation. A second write with the same id replaces it.
 func queueOpen(b *pgx.Batch, ns int64, s *agent.Spend) error {
 	doc, err := json.Marshal(s)
 	b.Queue("INSERT INTO spend_open (ns, id, doc) VALUES ($1, $2, $3) ON CONFLICT (ns, id) DO UPDATE SET doc = excluded.doc", ns, key(s.ID), doc)
 	return err
 }
 
-// Settle is part of store.Namespace. Where a broken connection leaves open whether it was kept, the next try sees that by the reservation: a request that
-// reserved nothing, since it costs nothing, may then count twice.
+// Settle implements store.Namespace. If a broken connection leaves open whether it succeeded, the next attempt finds
+// out by the missing reservation. A request without a reservation, which is one without a cost, may then count twice.
 func (n *Namespace) Settle(ctx context.Context, s agent.Spend) error {
-	reserved := false // as the last try found it
+	reserved := false // in the previous attempt
 	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		tag, err := c.Exec(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2", c.ns, key(s.ID))
 		settled := reserved && tag.RowsAffected() == 0
@@ -58,7 +61,7 @@ func (n *Namespace) Settle(ctx context.Context, s agent.Spend) error {
 	})
 }
 
-// Forfeit is part of store.Namespace.
+// Forfeit implements store.Namespace.
 func (n *Namespace) Forfeit(ctx context.Context, id string) error {
 	return n.repeat(ctx, func(ctx context.Context, c *change) error {
 		rows, err := c.Query(ctx, "DELETE FROM spend_open WHERE ns = $1 AND id = $2 RETURNING doc", c.ns, key(id))
@@ -73,12 +76,13 @@ func (n *Namespace) Forfeit(ctx context.Context, id string) error {
 	})
 }
 
-// addSpend adds what a request cost to its row.
+// addSpend adds the cost of a request to its row.
 func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
 	row := agent.SpendRow{Day: s.Day, Role: s.Role, Method: s.Method, Owner: s.Owner}
 	k := spendKeyOf(c.ns, &row)
 	var models []byte
 	var isNew bool
+	// DO UPDATE locks an existing row and returns it, for the models to be added in Go.
 	err := c.QueryRow(ctx, `INSERT INTO spend_rows AS r (ns, day, hash, role, method, owner) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (ns, day, hash) DO UPDATE SET calls = r.calls RETURNING models, calls, warm, xmax = 0`,
 		c.ns, int32(k.day), k.hash, []byte(s.Role), []byte(s.Method), []byte(s.Owner)).Scan(&models, &row.Calls,
@@ -99,7 +103,7 @@ func (c *change) addSpend(ctx context.Context, s agent.Spend) error {
 	return err
 }
 
-// Spent is part of store.Namespace.
+// Spent implements store.Namespace.
 func (n *Namespace) Spent(ctx context.Context, first, last agent.Day) (out store.Spent, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
 		out, err = readSpent(ctx, n.store.pool, ns, first, last)
@@ -108,7 +112,7 @@ func (n *Namespace) Spent(ctx context.Context, first, last agent.Day) (out store
 	return out, err
 }
 
-// batcher sends a batch: a pool, or a transaction.
+// batcher sends a batch: a pool or a transaction.
 type batcher interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
@@ -133,7 +137,7 @@ func readSpent(ctx context.Context, q batcher, ns int64, first, last agent.Day) 
 	if err := q.SendBatch(ctx, b).Close(); err != nil {
 		return s, err
 	}
-	return store.NewLedger(s).Spent(first, last), nil // sorted
+	return store.NewLedger(s).Spent(first, last), nil // for the sorting
 }
 
 const spendColumns = "day, calls, warm, role, method, owner, models"
@@ -152,7 +156,7 @@ func scanSpend(rows pgx.Rows) (out []agent.SpendRow, err error) {
 	return out, err
 }
 
-// eachDoc decodes the documents of rows.
+// eachDoc decodes the document of each row and passes it to add.
 func eachDoc[D any](rows pgx.Rows, add func(D)) error {
 	var doc []byte
 	_, err := pgx.ForEachRow(rows, []any{&doc}, func() error {

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// A commit whose wait for the standby was given up is there for all to see, and would be lost with the primary: neither the same commit again
-// nor its idempotency key is answered before the standby has it.
+// A commit that gave up waiting for the standby is visible, and would be lost with the primary. Neither a repeated
+// commit nor its idempotency key is answered before the standby has it.
 func TestNothingIsAnsweredWithoutTheStandby(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t, pgtest.Options{Standby: true})
@@ -77,8 +77,8 @@ func TestNothingIsAnsweredWithoutTheStandby(t *testing.T) {
 	}
 }
 
-// overlasts kills the standby, so that it lacks what meanwhile does, then the primary, and promotes the standby: the watcher that meanwhile began has to hear of
-// a call which is committed then, or that it has missed something.
+// overlasts kills the standby, so it lacks what meanwhile does, then kills the primary and promotes the standby. The
+// watcher started in meanwhile must be notified of a later call, or of unseen changes.
 func overlasts(t *testing.T, meanwhile func(c *pgtest.Cluster, n *Namespace, watch func(), heard <-chan store.Change)) {
 	t.Helper()
 	c := pgtest.Start(t, pgtest.Options{Standby: true})
@@ -122,7 +122,7 @@ func overlasts(t *testing.T, meanwhile func(c *pgtest.Cluster, n *Namespace, wat
 	}
 }
 
-// waste uses up numbers of transactions, which the standby does not hear of.
+// waste uses up transaction ids that the standby does not receive.
 func waste(t *testing.T, c *pgtest.Cluster) {
 	t.Helper()
 	c.Exec(t, "fails", `DO $do$ BEGIN FOR i IN 1..50 LOOP
@@ -130,8 +130,9 @@ func waste(t *testing.T, c *pgtest.Cluster) {
 	END LOOP; RAISE EXCEPTION 'back'; EXCEPTION WHEN raise_exception THEN NULL; END $do$`)
 }
 
-// A standby that is promoted gives new transactions the numbers of those that it never heard of. What they change is reported all the same: to who began to
-// watch before, and to who has seen a change that is lost, as the commit's wait for the standby had been given up.
+// A promoted standby reuses transaction ids that it did not receive. Their changes are reported nonetheless: to
+// watchers that began before, and to those that saw a change that was lost because its commit gave up waiting for the
+// standby.
 func TestWatchersOverlastAFailover(t *testing.T) {
 	t.Parallel()
 	t.Run("numbers that nothing has", func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestWatchersOverlastAFailover(t *testing.T) {
 			waste(t, c)
 			ended := make(chan error, 1)
 			go func() { ended <- n.CommitCall(t.Context(), storetest.NewCommit("sess_0", "call_lost", time.Now())) }()
-			t.Cleanup(func() { <-ended }) // it is tried again until then
+			t.Cleanup(func() { <-ended }) // it is retried until then
 			for c.Exec(t, "fails", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
 			}
 			if x := <-heard; x.CallID != "call_lost" {
@@ -158,15 +159,15 @@ func TestWatchersOverlastAFailover(t *testing.T) {
 	})
 }
 
-// giveUp ends the waits for the standby, once there is one.
+// giveUp ends the waits for the standby, once there are any.
 func giveUp(t *testing.T, c *pgtest.Cluster) {
 	t.Helper()
 	for c.Exec(t, "fails", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "0" {
 	}
 }
 
-// What was lost with a primary binds nobody: its numbers come again, in sequences too, and whoever has seen them is neither in another namespace nor the owner
-// of another's session, and waits for none of them.
+// Values lost with a primary have no effect. Its numbers are reused, even those of sequences, but whoever has seen them
+// is neither in another namespace nor the owner of another session, and waits for none of them.
 func TestLostNumbers(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t, pgtest.Options{Standby: true})
@@ -182,7 +183,7 @@ func TestLostNumbers(t *testing.T) {
 	c.Exec(t, "fails", "SELECT max(nextval(pg_get_serial_sequence('namespaces', 'id'))) FROM generate_series(1, 32)")
 	owns := make(chan store.Ownership, 1)
 	go func() {
-		// the wait for the standby is given up, or it is seen when that is tried again
+		// the wait for the standby is given up, or the retry sees it
 		o, _ := spaces[0].Own(t.Context(), "sess_0", "a")
 		owns <- o
 	}()
@@ -198,7 +199,7 @@ func TestLostNumbers(t *testing.T) {
 	}
 	tries, enough := context.WithCancel(t.Context())
 	defer enough()
-	go func() { // it is tried again, until the context ends
+	go func() { // it is retried until the context ends
 		_ = lost.CreateSession(tries, agent.Session{ID: "sess_lost", Role: "calculator", CreatedAt: time.Now(),
 			UpdatedAt: time.Now()}, nil)
 	}()
@@ -224,7 +225,7 @@ func TestLostNumbers(t *testing.T) {
 	c.RestartStandby(t)
 	c.Promote(t)
 
-	for _, n := range spaces { // it has been away for so long that reads may be refused at once
+	for _, n := range spaces { // after such a long outage reads may be rejected at once
 		for _, _, err := n.Policy(t.Context()); err != nil; _, _, err = n.Policy(t.Context()) {
 			if !errors.Is(err, store.ErrAway) {
 				t.Fatal(err)
@@ -254,7 +255,7 @@ func TestLostNumbers(t *testing.T) {
 	}
 }
 
-// A change that makes its namespace and is not committed leaves it as it was: not there, and not deleted either.
+// A change that would create its namespace and is not committed leaves it neither existing nor deleted.
 func TestNotMadeByAChangeThatFails(t *testing.T) {
 	t.Parallel()
 	stores, _ := opened(t, pgtest.NewDatabase(t), 1)

@@ -12,14 +12,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// gauges are how much the database held when it was last asked.
+// gauges are the last known figures of the database.
 type gauges struct {
 	mu  sync.Mutex
 	now store.Stats // guarded by mu
 }
 
-// countedMost bounds the rows of a table that are counted. Of a larger one the database's own estimate is taken, so that the figures cost the
-// same whatever is stored.
+// countedMost is the maximum number of rows of a table that are counted. For a larger table the database's estimate is
+// used, so the cost of Stats does not depend on the size of the store.
 const countedMost = 10_000
 
 const (
@@ -29,7 +29,7 @@ const (
 		FROM (SELECT state FROM artifacts LIMIT $1) AS part GROUP BY state`
 )
 
-// Stats is part of store.Store. While the database is away its gauges stay as they were.
+// Stats implements store.Store. While the database is away, gauges keep their last values.
 func (s *Store) Stats() store.Stats {
 	s.gauges.mu.Lock()
 	defer s.gauges.mu.Unlock()
@@ -44,24 +44,24 @@ func (s *Store) Stats() store.Stats {
 	return out
 }
 
-// Figures are figures of the work with the database since the store was opened.
+// Figures are figures about the use of the database since the store was opened.
 type Figures struct {
 	Groups      int64         // transactions that committed calls
-	GroupsTook  time.Duration // from the request for a connection to the end of the commit, in sum
-	PoolWaits   int64         // times that all connections were in use when one was needed
-	PoolWaited  time.Duration // for them, in sum
-	LostLeases  int64         // that could not be renewed in time
-	Connections int64         // now
+	GroupsTook  time.Duration // total time from the request for a connection to the end of the commit
+	PoolWaits   int64         // number of times that no connection was free
+	PoolWaited  time.Duration // total time of these waits
+	LostLeases  int64         // leases that could not be renewed in time
+	Connections int64         // current number
 }
 
-// Figures returns them. It asks the database nothing.
+// Figures returns the figures. It does not query the database.
 func (s *Store) Figures() Figures {
 	pool := s.pool.Stat()
 	return Figures{s.commits.groups.Load(), time.Duration(s.commits.took.Load()), pool.EmptyAcquireCount(),
 		pool.EmptyAcquireWaitTime(), s.commits.leasesLost.Load(), int64(pool.TotalConns())}
 }
 
-// count asks the database for the gauges.
+// count queries the database for the gauges.
 func (s *Store) count(ctx context.Context) (out store.Stats, err error) {
 	err = s.read(ctx, func(ctx context.Context) error {
 		out.Artifacts = map[string]int{}

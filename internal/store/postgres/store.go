@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Store is a store.Store over one database.
+// Store is a store.Store in one database. It is safe for concurrent use.
 type Store struct {
 	o    Options
 	pool *pgxpool.Pool
@@ -23,7 +23,7 @@ type Store struct {
 	health    health
 	pins      pins
 	committer *committer
-	hints     chan struct{} // has room for one: the feed has something new
+	hints     chan struct{} // has room for one; the feed has a new change
 
 	keptArtifacts cache.Cache[rowKey, *keptArtifact]
 	keptEvidence  cache.Cache[rowKey, *keptEvidence]
@@ -31,31 +31,32 @@ type Store struct {
 	keptTools     cache.Cache[roleKey, *agent.Tool]
 	keptPolicies  cache.Cache[int64, keptPolicy]
 	keptStored    cache.Cache[rowKey, keptStored] // by namespace and owner
-	folded        atomic.Int64                    // when this replica last had what is stored folded, in nanoseconds
+	folded        atomic.Int64                    // last time this replica had the storage sums folded, in nanoseconds
 
-	bell     bell.Bell // the feed may have something new
-	urgent   bell.Bell // and somebody waits for the watchers to report it
-	progress bell.Bell // a watcher has reported something
+	bell     bell.Bell // rings when the feed may have a new change
+	urgent   bell.Bell // rings when somebody waits for the watchers to report it
+	progress bell.Bell // rings when a watcher has reported a change
 	tail     tail
 
-	background context.Context    // of what runs beside the calls
-	stop       context.CancelFunc // of these
-	running    sync.WaitGroup     // of these
+	background context.Context    // context of the goroutines that run outside of calls
+	stop       context.CancelFunc // ends background
+	running    sync.WaitGroup     // the goroutines of background
 	commits    counted
 	gauges     gauges
 
 	settling settling // see settle
 
 	mu       sync.Mutex
-	spaces   map[agent.Namespace]*Namespace // guarded by mu, as all below
+	spaces   map[agent.Namespace]*Namespace // guarded by mu, as is everything below
 	watchers map[*watcher]bool
 	closed   bool
 }
 
-// keptRows bounds how many rows of each kind a replica keeps in memory.
+// keptRows is the maximum number of rows of each kind that a replica caches.
 const keptRows = 4096
 
-// Open opens the database and makes its tables, or brings them up to date, unless Existing is set. ctx bounds the opening only.
+// Open opens the database. Unless o.Existing is set, it creates the tables or migrates them to the current version. ctx
+// covers only Open itself. The caller closes the Store.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Migrations bypass the pooler: they hold a session lock, which transaction mode does not support.
 	if o.Existing {
 		err = o.made(ctx)
 	} else if err = migrate(ctx, direct); err != nil {
@@ -106,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// check refuses a database that cannot hold what is stored.
+// check returns an error if the database cannot hold the data.
 func (s *Store) check(ctx context.Context) error {
 	var encoding string
 	if err := s.pool.QueryRow(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding); err != nil {
@@ -118,7 +120,7 @@ func (s *Store) check(ctx context.Context) error {
 	return nil
 }
 
-// Close is part of store.Store. What was acknowledged is durable already.
+// Close implements store.Store. Acknowledged commits are durable already, so it does not use the context.
 func (s *Store) Close(context.Context) error {
 	s.mu.Lock()
 	was := s.closed
@@ -127,6 +129,7 @@ func (s *Store) Close(context.Context) error {
 	if was {
 		return nil
 	}
+	// Calls already in the queue are still committed: run commits them before it returns.
 	s.committer.close()
 	s.health.set(errClosed)
 	s.stop()
@@ -137,13 +140,13 @@ func (s *Store) Close(context.Context) error {
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrReadOnly)
 
-// Ready is part of store.Store: nil, or why the database could not be reached when it was last tried.
+// Ready implements store.Store. The error is the reason why the last attempt did not reach the database.
 func (s *Store) Ready() error { return s.health.get() }
 
-// Settled is part of store.Store: readers see what is committed only.
+// Settled implements store.Store. Readers only see committed data, so there is nothing to wait for.
 func (s *Store) Settled() error { return nil }
 
-// closing returns errClosed once the store is closed.
+// closing returns errClosed if the store is closed.
 func (s *Store) closing() error {
 	if err := s.health.get(); errors.Is(err, errClosed) {
 		return err

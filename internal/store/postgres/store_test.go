@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// harness opens stores over databases of their own; options changes what they are opened with.
+// harness opens stores with databases of their own. options changes their options.
 func harness(options func(*testing.T, *Options)) storetest.Harness {
 	open := func(t *testing.T, o Options) *Store {
 		t.Helper()
@@ -54,7 +54,7 @@ func harness(options func(*testing.T, *Options)) storetest.Harness {
 	}
 }
 
-// kill ends the store as SIGKILL does: its connections break.
+// kill ends the store as SIGKILL would: its connections break.
 func (s *Store) kill() {
 	s.stop()
 	s.pool.Reset()
@@ -62,7 +62,7 @@ func (s *Store) kill() {
 
 func database(t *testing.T, o *Options) { o.URL = pgtest.NewDatabase(t) }
 
-// The suite, over a database and by way of a pooler in transaction mode.
+// Runs the suite directly on a database, and through a pooler in transaction mode.
 func TestStore(t *testing.T) {
 	storetest.Run(t, harness(database))
 }
@@ -78,7 +78,7 @@ func TestStorePooled(t *testing.T) {
 	}))
 }
 
-// The feed keeps changes as long as a reader may be away, and no lease or candidate outlives its time for long.
+// The feed keeps changes as long as a reader may be away. Expired leases and candidates do not stay for long.
 func TestSweep(t *testing.T) {
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
 	s, n := stores[0], spaces[0]
@@ -129,7 +129,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A watcher whose process was stopped for longer than the feed is kept learns that it has missed changes, and goes on with later ones.
+// A watcher whose process was stopped for longer than the feed is kept learns that it has missed changes, and continues
+// with later ones.
 func TestStoppedWatcherLearnsOfTheGap(t *testing.T) {
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
 	s, n := stores[0], spaces[0]
@@ -137,7 +138,7 @@ func TestStoppedWatcherLearnsOfTheGap(t *testing.T) {
 	first := true
 	stop, err := stores[1].Watch("", func(c store.Change) {
 		seen <- c
-		if first { // as a stopped process
+		if first { // like a stopped process
 			first = false
 			close(entered)
 			<-held

@@ -14,14 +14,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// keptStored is what this replica read last of what an owner has.
+// keptStored is an owner's sums as this replica last read them.
 type keptStored struct {
 	store.Stored
 	at  time.Time
-	era int64 // of Namespace.freed
+	era int64 // value of Namespace.freed at that time
 }
 
-// Stored is part of store.Namespace. It asks the database at most once in Options.StoredLag for each owner, and has it fold as seldom.
+// Stored implements store.Namespace. It queries the database at most once per Options.StoredLag for each owner, and
+// folds the sums no more often.
 func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, err error) {
 	owner = cmp.Or(owner, agent.LocalOwner)
 	k, era := rowKey{ns: n.id.Load(), a: key(owner)}, n.freed.Load()
@@ -34,6 +35,8 @@ func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, e
 		s, k.ns = store.Stored{}, ns
 		var all store.Bytes
 		b := &pgx.Batch{}
+		// At most one caller per StoredLag folds. readStored includes changes that are not folded, so nobody waits for
+		// it.
 		if last := n.store.folded.Load(); now.Sub(time.Unix(0, last)) >= n.store.o.StoredLag &&
 			n.store.folded.CompareAndSwap(last, now.UnixNano()) {
 			b.Queue("SELECT fold_stored(NULL)")
@@ -68,18 +71,19 @@ func (n *Namespace) Stored(ctx context.Context, owner string) (s store.Stored, e
 
 const storedColumns = "files, contexts, histories, values, tools, examples"
 
-// readStored reads the sums of an owner, of a namespace and of all, with the changes that nobody has folded into them.
+// readStored reads the sums of an owner, of a namespace and of all namespaces, including changes that are not folded
+// yet.
 const readStored = `SELECT ns, owner, sum(files)::int8, sum(contexts)::int8, sum(histories)::int8, sum(values)::int8, sum(tools)::int8, sum(examples)::int8
 	FROM (SELECT ns, owner, ` + storedColumns + ` FROM stored
 		UNION ALL SELECT k.ns, k.owner, ` + storedColumns + ` FROM stored_changes c CROSS JOIN LATERAL (VALUES (c.ns, c.owner), (c.ns, ''), (0, '')) AS k(ns, owner)) s
 	WHERE (ns, owner) IN (($1, $2), ($1, ''), (0, '')) GROUP BY 1, 2`
 
-// scanStored reads storedColumns, which stand behind others.
+// scanStored reads storedColumns, after the columns scanned into before.
 func scanStored(row pgx.Row, before ...any) (b store.Bytes, err error) {
 	return b, row.Scan(append(before, &b.Files, &b.Contexts, &b.Histories, &b.Values, &b.Tools, &b.Examples)...)
 }
 
-// ListStored is part of store.Namespace.
+// ListStored implements store.Namespace.
 func (n *Namespace) ListStored(ctx context.Context, after string, limit int) (out []store.OwnerBytes, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		out = []store.OwnerBytes{}
@@ -103,7 +107,7 @@ func (n *Namespace) ListStored(ctx context.Context, after string, limit int) (ou
 	return out, err
 }
 
-// freeing has this replica read again what owners have, after something was deleted.
+// freeing invalidates the cached sums of this replica after a successful deletion. It returns err.
 func (n *Namespace) freeing(err error) error {
 	if err == nil {
 		n.freed.Add(1)
@@ -111,16 +115,16 @@ func (n *Namespace) freeing(err error) error {
 	return err
 }
 
-// toolBytes collects what artifacts and the contracts of roles take.
+// toolBytes collects the sizes of artifacts and of the contracts of roles.
 type toolBytes struct {
-	keys  columns // those that are written anew
+	keys  columns // rows to replace
 	rows  columns
 	owner []string
 	tools []int64
-	shown []int64 // examples
+	shown []int64 // bytes of examples
 }
 
-// add adds what the row takes. One that takes nothing has a row, too, so that it is seen to be counted.
+// add adds the sizes of a row. A row of size 0 is added too, to show that it was counted.
 func (t *toolBytes) add(k rowKey, each func(add func(owner string, b store.Bytes))) {
 	t.keys.addKey(k, 0)
 	var sums store.Sums
@@ -145,7 +149,7 @@ func (t *toolBytes) queue(b *pgx.Batch) {
 	b.Queue(addToolBytes, t.rows.ns, t.rows.a, t.rows.b, t.owner, t.tools, t.shown)
 }
 
-// countTools is the part of a migration that reads documents: it counts what the tools of before take.
+// countTools is the part of a migration that decodes documents: it counts the sizes of existing tools.
 func countTools(ctx context.Context, tx *sql.Tx) error {
 	for _, q := range []struct {
 		query string
@@ -180,7 +184,8 @@ func countedTool(k rowKey, doc, _ []byte) (*toolBytes, error) {
 	return t, err
 }
 
-// countPage counts the next rows behind at; more says that there may be others. A document that cannot be read takes nothing.
+// countPage counts the next rows after at. more reports whether there may be further rows. A document that cannot be
+// decoded counts as nothing.
 func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey,
 	add func(rowKey, []byte, []byte) (*toolBytes, error)) (last rowKey, more bool, err error) {
 	rows, err := tx.QueryContext(ctx, query, at.ns, at.a, at.b)
@@ -214,10 +219,10 @@ func countPage(ctx context.Context, tx *sql.Tx, query string, at rowKey,
 	return at, more, nil
 }
 
-// storedSums sums storedColumns, as an array.
+// storedSums returns the sums of storedColumns as an array.
 const storedSums = `ARRAY[coalesce(sum(files), 0), coalesce(sum(contexts), 0), coalesce(sum(histories), 0), coalesce(sum(values), 0), coalesce(sum(tools), 0), coalesce(sum(examples), 0)]`
 
-// storedInvariants are those of the sums: a recount.
+// storedInvariants compare the sums with a recount.
 var storedInvariants = []struct{ table, query string }{
 	{"stored", `WITH said AS (SELECT ns, owner, ` + storedColumns +
 		` FROM stored WHERE owner <> '' UNION ALL SELECT ns, owner, ` + storedColumns + ` FROM stored_changes),

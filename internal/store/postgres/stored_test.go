@@ -21,7 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// Of many who commit and delete at the same time, in several replicas, each counts.
+// Concurrent commits and deletions in several replicas all count.
 func TestStoredOfManyAtOnce(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)
@@ -62,7 +62,7 @@ func TestStoredOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// A warm call that asks what its owner has asks the database once in a while; what this replica deletes it sees at once.
+// Warm calls query the sums of their owner only occasionally. Deletions by this replica are visible to it at once.
 func TestStoredIsKept(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 1)
@@ -99,7 +99,7 @@ func TestStoredIsKept(t *testing.T) {
 	}
 }
 
-// What was stored before sums were kept is counted when the tables are changed.
+// A migration counts the data from before there were sums.
 func TestStoredOfBefore(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)

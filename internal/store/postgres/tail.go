@@ -16,17 +16,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// tail reads the end of the feed for all watchers of a store that are caught up: what that costs does not grow with their number. What it
-// reports they hear one after the other, so that none may keep it waiting.
+// tail reads the end of the feed for all watchers that are caught up, so the cost does not grow with their number. It
+// calls them one after another, so none of them may block.
 type tail struct {
-	reading sync.Mutex // is held while a page is read and reported
-	at      reach      // up to where it has read; guarded by reading
+	reading sync.Mutex // held while a page is read and reported
+	at      reach      // last place that was read; guarded by reading
 }
 
-// pageEvery bounds how often the tail reads, unless somebody waits for what it reports: changes that come close together are read at once.
+// pageEvery is the minimum interval between reads of the tail, unless somebody waits for its reports. Thus changes in
+// quick succession are read together.
 const pageEvery = 20 * time.Millisecond
 
-// runTail reports changes to those who are caught up until ctx ends.
+// runTail reports changes to the watchers that are caught up, until ctx ends.
 func (s *Store) runTail(ctx context.Context) {
 	poll := time.NewTicker(s.o.Poll)
 	defer poll.Stop()
@@ -37,9 +38,11 @@ func (s *Store) runTail(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.o.Logger.Debug().Err(err).Msg("the change feed could not be read; it is tried again")
 		}
+		// The page was full.
 		if more && err == nil {
 			continue
 		}
+		// Wait for a change and then for the rest of pageEvery, unless somebody is in a hurry.
 		select {
 		case <-ctx.Done():
 			return
@@ -57,7 +60,7 @@ func (s *Store) runTail(ctx context.Context) {
 	}
 }
 
-// tailPage reports the next changes to those who are caught up, and whether there may be more.
+// tailPage reports the next changes to the watchers that are caught up, and returns whether there may be more.
 func (s *Store) tailPage(ctx context.Context) (more bool, err error) {
 	s.tail.reading.Lock()
 	defer s.tail.reading.Unlock()
@@ -78,24 +81,24 @@ func (s *Store) caughtUp() []*watcher {
 	})
 }
 
-// feedPage is how many changes are read at once.
+// feedPage is the number of changes read at once.
 const feedPage = 256
 
-// page reports the next changes behind a place to watchers. It returns up to where it has read, and whether there may be more.
+// page reports the next changes after at to the watchers. It returns the new place, and whether there may be more.
 func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, more bool, err error) {
 	ctx, end, err := s.health.while(ctx)
 	if err != nil {
 		return at, false, err
 	}
 	defer end()
-	// a connection may be dead that looks alive, and all watchers wait for it
+	// A dead connection can look alive, and all watchers wait for this one.
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	changes, err := s.changesBehind(ctx, at.feedPlace)
 	if err != nil {
 		return at, false, err
 	}
-	floor := reach{} // is looked at after the changes: they may have been removed just before
+	floor := reach{} // read after the changes, which may have been removed just before
 	if err := s.pool.QueryRow(ctx,
 		"SELECT xid::text::int8, n, pg_postmaster_start_time() FROM feed_floor").Scan(&floor.xid, &floor.n,
 		&floor.server); err != nil {
@@ -104,7 +107,7 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 	switch {
 	case !floor.server.Equal(at.server):
 		return s.pageElsewhere(ctx, at, to)
-	case at.before(floor.feedPlace): // changes behind the place are gone
+	case at.before(floor.feedPlace): // changes after the place are gone
 		if err := s.forgetAll(ctx); err != nil {
 			return at, false, err
 		}
@@ -130,7 +133,7 @@ func (s *Store) page(ctx context.Context, at reach, to []*watcher) (_ reach, mor
 	return at, len(changes) == feedPage, nil
 }
 
-// pageElsewhere has watchers begin anew, at a server that may lack what they have seen.
+// pageElsewhere restarts watchers on a server that may lack changes that they have seen.
 func (s *Store) pageElsewhere(ctx context.Context, at reach, to []*watcher) (_ reach, more bool, err error) {
 	now, err := s.present(ctx)
 	if err != nil {
@@ -147,7 +150,7 @@ func (s *Store) pageElsewhere(ctx context.Context, at reach, to []*watcher) (_ r
 	return now.begin, true, nil
 }
 
-// forgetAll drops the namespaces that are not there any more.
+// forgetAll drops the handles of namespaces that no longer exist.
 func (s *Store) forgetAll(ctx context.Context) error {
 	for _, name := range s.names() {
 		if err := s.forget(ctx, name); err != nil {
@@ -157,13 +160,13 @@ func (s *Store) forgetAll(ctx context.Context) error {
 	return nil
 }
 
-// fedChange is a change, and its place in the feed.
+// fedChange is a change with its place in the feed.
 type fedChange struct {
 	at     feedPlace
 	change store.Change
 }
 
-// changesBehind reads the next changes behind a place.
+// changesBehind reads the next changes after a place.
 func (s *Store) changesBehind(ctx context.Context, at feedPlace) ([]fedChange, error) {
 	rows, err := s.pool.Query(ctx,
 		`SELECT f.xid::text::int8, f.n, f.doc, c.doc FROM feed f LEFT JOIN calls c ON f.call_id <> '' AND c.ns = f.ns AND c.call_id = f.call_id
@@ -175,14 +178,14 @@ func (s *Store) changesBehind(ctx context.Context, at feedPlace) ([]fedChange, e
 	return pgx.CollectRows(rows, readChange)
 }
 
-// names lists the namespaces that this replica has in use.
+// names returns the namespaces for which this replica has handles.
 func (s *Store) names() []agent.Namespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.spaces))
 }
 
-// readChange reads one change, and its place.
+// readChange reads a change from a row.
 func readChange(row pgx.CollectableRow) (x fedChange, err error) {
 	var doc, log []byte
 	if err := row.Scan(&x.at.xid, &x.at.n, &doc, &log); err != nil {

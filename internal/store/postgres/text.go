@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestKey bounds a column of a key, in bytes: PostgreSQL refuses entries of an index from 2,704 on.
+// longestKey is the maximum length of a key column in bytes. PostgreSQL rejects index entries of 2,704 bytes and more.
 const longestKey = 800
 
-// key returns the text that stands for s in a column: s itself, or a digest where PostgreSQL cannot hold it (U+0000, not UTF-8) or where it is
-// too long for an index. What such a column says is read from the document beside it.
+// key returns the text that represents s in a column. It is s itself, or a digest if PostgreSQL cannot store s (U+0000,
+// invalid UTF-8) or s is too long for an index. The original text is in the document of the row.
 func key(s string) string {
 	if len(s) <= longestKey && utf8.ValidString(s) && !strings.ContainsRune(s, 0) && !strings.HasPrefix(s, odd) {
 		return s
@@ -21,9 +21,9 @@ func key(s string) string {
 	return odd + hex.EncodeToString(sum[:])
 }
 
-const odd = "\x01" // begins what key made
+const odd = "\x01" // prefix of digests
 
-// keys is key of each.
+// keys applies key to each text.
 func keys(all []string) []string {
 	out := make([]string, len(all))
 	for i, s := range all {
@@ -32,7 +32,7 @@ func keys(all []string) []string {
 	return out
 }
 
-// stamp returns the time of a stored timestamp, nil for a text that is none, which lies in no bounded span.
+// stamp returns the time of a stored timestamp, or nil if the text is not a timestamp. nil lies in no bounded range.
 func stamp(text string) *time.Time {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1 || t.Year() > 9999 {

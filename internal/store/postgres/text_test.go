@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What PostgreSQL cannot hold in an index has a key all the same, and no two texts share one.
+// Texts that PostgreSQL cannot index still have a key, and no two texts share one.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", longestKey)
@@ -27,7 +27,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Times outside of what a timestamp of a call can be are none.
+// Times outside of the range of a call's timestamp are rejected.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	for text, valid := range map[string]bool{"2026-11-21T09:00:00.000Z": true, "": false, "yesterday": false,

@@ -12,10 +12,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// toolColumns are what scanTool reads.
+// toolColumns are the columns that scanTool reads.
 const toolColumns = "t.revision, t.usage_count, t.last_used, t.doc"
 
-// scanTool reads toolColumns, which may stand behind others.
+// scanTool reads toolColumns, after the columns scanned into before.
 func scanTool(row pgx.Row, before ...any) (t agent.Tool, err error) {
 	var revision, count int64
 	var used string
@@ -33,10 +33,10 @@ func scanTool(row pgx.Row, before ...any) (t agent.Tool, err error) {
 	return t, nil
 }
 
-// usedAt is the column last_used.
+// usedAt returns the value of the column last_used.
 func usedAt(t *agent.Tool) string { return t.LastUsedAt.Format(time.RFC3339Nano) }
 
-// queueTool writes a tool.
+// queueTool queues an insert or update of a tool.
 func queueTool(b *pgx.Batch, ns int64, t *agent.Tool) error {
 	doc, err := json.Marshal(t)
 	if err != nil {
@@ -51,7 +51,7 @@ func queueTool(b *pgx.Batch, ns int64, t *agent.Tool) error {
 	return nil
 }
 
-// Tool is part of store.Namespace.
+// Tool implements store.Namespace.
 func (n *Namespace) Tool(ctx context.Context, role string) (t agent.Tool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) (err error) {
 		t, err = scanTool(n.store.pool.QueryRow(ctx, "SELECT "+toolColumns+" FROM tools t WHERE ns = $1 AND role = $2",
@@ -61,7 +61,7 @@ func (n *Namespace) Tool(ctx context.Context, role string) (t agent.Tool, err er
 	return t, err
 }
 
-// ListTools is part of store.Namespace.
+// ListTools implements store.Namespace.
 func (n *Namespace) ListTools(ctx context.Context, after string, limit int) (out []agent.Tool, err error) {
 	err = n.read(ctx, func(ctx context.Context, ns int64) error {
 		rows, err := n.store.pool.Query(ctx, "SELECT "+toolColumns+
@@ -75,7 +75,7 @@ func (n *Namespace) ListTools(ctx context.Context, after string, limit int) (out
 	return out, err
 }
 
-// PutTool is part of store.Namespace.
+// PutTool implements store.Namespace.
 func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64,
 	audit *agent.AuditEntry) (out agent.Tool, err error) {
 	err = n.change(ctx, func(ctx context.Context, c *change) error {
@@ -96,7 +96,8 @@ func (n *Namespace) PutTool(ctx context.Context, t agent.Tool, revision int64,
 	return out, n.freeing(err)
 }
 
-// tool reads a tool for a change, nil where there is none. A role that is not registered is locked too: two replicas do not both register it.
+// tool reads a tool for a change, or returns nil if there is none. It also locks a role that is not registered, so two
+// replicas cannot both register it.
 func (c *change) tool(ctx context.Context, role string) (*agent.Tool, error) {
 	tools, err := lockTools(ctx, c.Tx, map[roleKey]bool{{c.ns, role}: true})
 	return tools[roleKey{c.ns, role}], err
@@ -114,7 +115,7 @@ func (c *change) putTool(ctx context.Context, t *agent.Tool) error {
 	return c.send(ctx, b)
 }
 
-// roleKey names a role of a namespace.
+// roleKey identifies a role in a namespace.
 type roleKey struct {
 	ns   int64
 	role string
@@ -130,8 +131,9 @@ func lockTools(ctx context.Context, tx pgx.Tx, roles map[roleKey]bool) (map[role
 	return tools, tx.SendBatch(ctx, b).Close()
 }
 
-// queueLockTools queues the reading of the tools of the roles, those that there are, and the locking of their ranks in sorted order. The rank of a
-// role that may be registered (true) is made, so that there is something to lock. What it returns is filled when the batch is done.
+// queueLockTools queues a query for the existing tools of the roles, after it has locked their ranks in sorted order.
+// For a role that may be registered (true) it creates the rank first, so there is a row to lock. The returned map is
+// filled when the batch runs.
 func queueLockTools(b *pgx.Batch, roles map[roleKey]bool) map[roleKey]*agent.Tool {
 	if len(roles) == 0 {
 		return nil

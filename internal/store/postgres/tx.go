@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// readRetry bounds how long a read, or the begin of a change, is tried again while the database is away.
+	// readRetry is how long a read, or the start of a change, is retried while the database is away.
 	readRetry = 3 * time.Second
-	// contentions is how often a change is tried again that others were in the way of.
+	// contentions is how often a change is attempted if it conflicts with others.
 	contentions = 20
-	// idleLimit ends a transaction that its replica left standing, a stopped process for one, so that the locks are given back.
+	// idleLimit ends a transaction that its replica left idle, such as a stopped process, to release its locks.
 	idleLimit = "10s"
 )
 
@@ -26,18 +26,18 @@ const (
 type change struct {
 	pgx.Tx
 	n    *Namespace
-	ns   int64             // the namespace's id
-	feed []store.Change    // what watchers are to see
-	left *agent.AuditEntry // that the change adds to the trail; nil for none
+	ns   int64             // id of the namespace
+	feed []store.Change    // changes for the watchers
+	left *agent.AuditEntry // the entry that the change adds to the trail; nil means none
 }
 
-// Changed reports a change to the watchers, once it is committed.
+// Changed reports a change to the watchers once the transaction is committed.
 func (c *change) Changed(x store.Change) {
 	x.Namespace = c.n.name
 	c.feed = append(c.feed, x)
 }
 
-// send sends a batch and waits for its end.
+// send sends a batch and waits until it has run.
 func (c *change) send(ctx context.Context, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
@@ -45,9 +45,10 @@ func (c *change) send(ctx context.Context, b *pgx.Batch) error {
 	return c.SendBatch(ctx, b).Close()
 }
 
-// change runs do in a transaction that changes the namespace, which it makes if need be: all of it is committed, or nothing. do may run more
-// than once, so that it must not change what it did not make. Where the connection breaks while it commits the change is either made or not. When it returns, the watchers of this
-// replica have seen it, unless the feed is held up.
+// change runs do in a transaction that changes the namespace, and creates the namespace if needed. All of it is
+// committed or nothing. do may run more than once, so it must not modify state outside of the transaction cumulatively.
+// If the connection breaks during the commit, the change may or may not have been made. When change returns, the
+// watchers of this replica have seen the change, unless the feed is held up.
 func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *change) error) error {
 	if n.gone.Load() {
 		return errErased
@@ -85,12 +86,14 @@ func (n *Namespace) change(ctx context.Context, do func(ctx context.Context, c *
 	return nil
 }
 
-// repeat runs a change that may be made twice: it is also tried again where a broken connection leaves open whether it was made.
+// repeat runs a change that may be made twice. It also retries if a broken connection leaves open whether the change
+// was made.
 func (n *Namespace) repeat(ctx context.Context, do func(ctx context.Context, c *change) error) error {
 	return n.store.try(ctx, func(ctx context.Context) error { return n.change(ctx, do) }, isAway)
 }
 
-// transact runs do in a transaction. It tries again where others were in the way, and, until it begins to commit, while the database is away.
+// transact runs do in a transaction. It retries on conflicts with others and, until the commit is sent, while the
+// database is away.
 func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -103,7 +106,7 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, pgx.Tx) e
 	}, func(err error) bool { return contended(err) && tries < contentions || isAway(err) && !sent })
 }
 
-// once runs do in one transaction; sent reports whether its commit was sent.
+// once runs do in one transaction. sent reports whether its commit was sent.
 func (s *Store) once(ctx context.Context, do func(context.Context, pgx.Tx) error) (sent bool, err error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
@@ -111,7 +114,7 @@ func (s *Store) once(ctx context.Context, do func(context.Context, pgx.Tx) error
 	}
 	defer func() {
 		if err != nil {
-			_ = tx.Rollback(context.WithoutCancel(ctx)) // what began nothing, or is over, has nothing to roll back
+			_ = tx.Rollback(context.WithoutCancel(ctx)) // a failure means that there is nothing to roll back
 		}
 	}()
 	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '"+idleLimit+"'"); err != nil {
@@ -123,7 +126,7 @@ func (s *Store) once(ctx context.Context, do func(context.Context, pgx.Tx) error
 	return true, tx.Commit(ctx)
 }
 
-// read runs a query that changes nothing, again while the database is away.
+// read runs a read-only query, and retries while the database is away.
 func (s *Store) read(ctx context.Context, do func(ctx context.Context) error) error {
 	if err := s.closing(); err != nil {
 		return err
@@ -131,8 +134,9 @@ func (s *Store) read(ctx context.Context, do func(ctx context.Context) error) er
 	return s.try(ctx, do, isAway)
 }
 
-// try runs do, and again as long as again says so of its error. Where the database has been away for goneAfter, that is the end, except for calls under way: they
-// wait for as long as commits do.
+// try runs do, and retries it as long as again accepts the error. It stops once the database has been away for
+// goneAfter. With store.Patience it keeps trying for as long as commits do, because a call in flight cannot be
+// rejected.
 func (s *Store) try(ctx context.Context, do func(context.Context) error, again func(error) bool) error {
 	patience, patient := readRetry, store.IsPatient(ctx)
 	if patient {
@@ -148,6 +152,7 @@ func (s *Store) try(ctx context.Context, do func(context.Context) error, again f
 		}
 		defer end()
 		err = do(within)
+		// health has canceled do, so its error is only a consequence. Report the cause.
 		if err != nil && ctx.Err() == nil && within.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(within), err)
 			if !patient {
@@ -162,15 +167,17 @@ func (s *Store) try(ctx context.Context, do func(context.Context) error, again f
 	return unavailable(final(ctx, err))
 }
 
-// isAway reports whether the error says that the database is away, as a try found it or as the store knows.
+// isAway reports whether the error means that the database is away, either from the attempt or from health.
 func isAway(err error) bool { return away(err) || errors.Is(err, store.ErrAway) }
 
+// pace returns the pauses between attempts.
 func pace() backoff.BackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 5*time.Millisecond, 500*time.Millisecond
 	return b
 }
 
+// permanent marks an error that is not retried. nil stays nil.
 func permanent(err error) error {
 	if err == nil {
 		return nil
@@ -178,7 +185,7 @@ func permanent(err error) error {
 	return backoff.Permanent(err)
 }
 
-// final returns the error of the last try, or why the caller's context ended.
+// final returns the error of the last attempt, or the cause if the caller's context has ended.
 func final(ctx context.Context, err error) error {
 	var p *backoff.PermanentError
 	if errors.As(err, &p) {

@@ -13,26 +13,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Sessions, Records, Artifacts, Programs, Tools, Calls int
-	Problems                                             []string // what breaks a promise, each with its table
+	Problems                                             []string // broken invariants, each with its table
 	Audit                                                []AuditReport
-	// roles and methods whose names are in another form than names are kept in
+	// roles and methods whose names are not in Unicode's normal form C, in which names are stored now
 	OtherForms []string
 }
 
-// AuditReport is what Verify read of the audit trail of one namespace.
+// AuditReport is what Verify read from the audit trail of one namespace.
 type AuditReport struct {
 	Namespace                agent.Namespace
-	Entries, Earlier, Erased int64 // linked ones; those of an earlier version before them; linked ones without a body
+	Entries, Earlier, Erased int64 // linked entries; unlinked ones from an earlier version; linked ones without a body
 	Head                     chain.Head
 }
 
-// mostProblems bounds the problems of one kind.
+// mostProblems is the maximum number of problems reported per kind.
 const mostProblems = 100
 
-// invariants are queries for what must not be: each row is a text that says which.
+// invariants are queries for rows that must not exist. Each row is a text that describes one.
 var invariants = []struct{ table, query string }{
 	{"records", `SELECT format('session %s of namespace %s has %s records numbered %s to %s; its size is %s', s.id, s.ns, coalesce(r.count, 0), r.first, r.last, s.history_size)
 		FROM sessions s LEFT JOIN (SELECT ns, session, count(*), min(seq) AS first, max(seq) AS last FROM records GROUP BY ns, session) r ON r.ns = s.ns AND r.session = s.id
@@ -57,23 +57,23 @@ var invariants = []struct{ table, query string }{
 	{"spend_rows", `SELECT format('day %s of namespace %s counts below 0', day, ns) FROM spend_rows WHERE calls < 0 OR warm < 0 OR warm > calls`},
 }
 
-// orphans are the tables whose rows belong to a session of the column, where that is not "".
+// orphans are tables whose rows belong to the session in the column session, unless it is "".
 var orphans = []string{"session_context", "records", "call_values", "replies", "patterns", "files"}
 
-// NotedHead is the hash of an audit entry as somebody noted it.
+// NotedHead is the hash of an audit entry that somebody recorded outside of the store.
 type NotedHead struct {
 	Namespace agent.Namespace
 	Hash      string
 }
 
-// Verify reads everything, in one snapshot, and reports what breaks the promises of the store. It changes nothing; daemons may work meanwhile.
-// The audit trails must have the entries whose hashes were noted.
+// Verify reads everything in one snapshot and reports broken invariants. It changes nothing, and daemons may use the
+// store meanwhile. It also reports each noted hash that no entry of the audit trails has.
 func (s *Store) Verify(ctx context.Context, noted ...NotedHead) (r Report, err error) {
 	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return r, unavailable(err)
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) // it changed nothing
+	defer tx.Rollback(context.WithoutCancel(ctx)) // it only reads
 	v := &verifier{Tx: tx, r: &r, noted: map[NotedHead]bool{}}
 	for _, n := range noted {
 		v.noted[n] = true
@@ -87,11 +87,12 @@ func (s *Store) Verify(ctx context.Context, noted ...NotedHead) (r Report, err e
 	return r, err
 }
 
+// verifier runs the checks of Verify in one read-only transaction.
 type verifier struct {
 	pgx.Tx
 	r     *Report
 	held  map[rowKey]bool    // programs that artifacts refer to, by namespace and checksum
-	noted map[NotedHead]bool // those that no trail has had so far
+	noted map[NotedHead]bool // hashes not found in any trail yet
 }
 
 func (v *verifier) all(ctx context.Context) error {
@@ -114,7 +115,7 @@ func (v *verifier) counts(ctx context.Context) error {
 		(SELECT count(*) FROM tools), (SELECT count(*) FROM calls)`).Scan(&r.Sessions, &r.Records, &r.Artifacts, &r.Programs, &r.Tools, &r.Calls)
 }
 
-// rows runs the invariants, and looks for rows that belong to nothing.
+// rows checks the invariants, and looks for rows whose session or namespace does not exist.
 func (v *verifier) rows(ctx context.Context) error {
 	list := slices.Concat(invariants, storedInvariants)
 	for _, table := range orphans {
@@ -125,7 +126,7 @@ func (v *verifier) rows(ctx context.Context) error {
 	for _, table := range append([]string{"blobs"}, spaceTables...) {
 		but := ""
 		if table == "spend_chunks" || table == "stored" {
-			but = fmt.Sprintf(" AND x.ns <> %d", none) // of all namespaces
+			but = fmt.Sprintf(" AND x.ns <> %d", none) // none stands for all namespaces
 		}
 		list = append(list, struct{ table, query string }{table,
 			"SELECT format('%s rows of namespace %s, which is not there', count(*), x.ns) FROM " + table +
@@ -147,7 +148,7 @@ func (v *verifier) rows(ctx context.Context) error {
 	return nil
 }
 
-// programs compares the texts of programs with their names.
+// programs compares the texts of programs with their checksums.
 func (v *verifier) programs(ctx context.Context) error {
 	rows, err := v.Query(ctx, "SELECT ns, checksum, code FROM programs")
 	if err != nil {
@@ -171,7 +172,8 @@ func (v *verifier) programs(ctx context.Context) error {
 	return nil
 }
 
-// artifacts checks that the parts of each artifact fit, its checksums and its counters, and that the ranks are their sums.
+// artifacts checks that the parts of each artifact match, its checksums and counters, and that the ranks are their
+// sums.
 func (v *verifier) artifacts(ctx context.Context) error {
 	rows, err := v.Query(ctx,
 		"SELECT a.ns, a.role, a.method, a.state, a.head, b.body FROM artifacts a JOIN artifact_bodies b USING (ns, role, method)")

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// filled opens a store that holds something in every table that Verify looks at.
+// filled opens a store with data in every table that Verify checks.
 func filled(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), DefaultOptions(pgtest.NewDatabase(t)))
@@ -55,7 +55,7 @@ func filled(t *testing.T) *Store {
 	return s
 }
 
-// Each damage is found, and named with its table.
+// Each kind of damage is found and reported with its table.
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -113,7 +113,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// damaged returns the problems of the store after the statement, which is taken back.
+// damaged returns the problems of the store after the statement, which is rolled back.
 func (s *Store) damaged(t *testing.T, sql string) string {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())

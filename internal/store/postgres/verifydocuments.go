@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// documents are the tables whose rows hold a document, and the columns that repeat what it says. Artifacts and the audit trail are checked by
-// themselves.
+// documents are the tables whose rows hold a document, with the columns that repeat its fields. Artifacts and the audit
+// trail have their own checks.
 var documents = []struct {
 	table, rows, columns, doc string
 	says                      func(doc []byte) ([]string, error)
@@ -52,7 +52,7 @@ var documents = []struct {
 		says(func(r *agent.ForgeRow) []string { return []string{rowHash(r.Role, r.Method, r.Model)} })},
 }
 
-// says reads a document.
+// says returns a function that decodes a document and returns the values of its columns.
 func says[D any](columns func(*D) []string) func([]byte) ([]string, error) {
 	return func(doc []byte) ([]string, error) {
 		d := new(D)
@@ -61,16 +61,17 @@ func says[D any](columns func(*D) []string) func([]byte) ([]string, error) {
 	}
 }
 
-// agree reports whether a column is what the document says. A digest may be of bytes that no document holds.
+// agree reports whether a column has the value in the document. A digest is not compared, because the original bytes
+// may not survive in a JSON document.
 func agree(said, column string) bool { return said == column || strings.HasPrefix(column, odd) }
 
-// anything is a document that no column repeats.
+// anything accepts any JSON document without repeated columns.
 func anything(doc []byte) ([]string, error) {
 	var d json.RawMessage
 	return nil, json.Unmarshal(doc, &d)
 }
 
-// documents reads every document, and compares the columns of its row with it.
+// documents decodes every document and compares it with the columns of its row.
 func (v *verifier) documents(ctx context.Context) error {
 	for _, d := range documents {
 		rows, err := v.Query(ctx, fmt.Sprintf("SELECT ctid::text, ns, ARRAY[%s]::text[], %s FROM %s", d.columns, d.doc,

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// files reads the bytes of all files, a piece at a time, and compares them with the digests. rows has compared their number.
+// files reads the bytes of all files, one piece at a time, and compares them with the digests. rows compares their
+// sizes.
 func (v *verifier) files(ctx context.Context) error {
 	rows, err := v.Query(ctx,
 		"SELECT f.ns, f.id, f.doc, p.data FROM files f JOIN pieces p ON p.blob = f.blob ORDER BY f.blob, f.ns, f.id, p.n")
@@ -31,7 +32,7 @@ func (v *verifier) files(ctx context.Context) error {
 		if k != file {
 			end()
 			var f agent.File
-			_ = json.Unmarshal(doc, &f) // documents has said what is wrong with it
+			_ = json.Unmarshal(doc, &f) // documents reports what is wrong with it
 			file, said = k, f.SHA256
 			sum.Reset()
 		}

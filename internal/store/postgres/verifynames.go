@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// names looks for names in another form than names are kept in.
+// names looks for names that are not in Unicode's normal form C. An earlier version stored names unchanged.
 func (v *verifier) names(ctx context.Context) error {
 	rows, err := v.Query(ctx,
 		`SELECT array_agg(name ORDER BY name) FROM (SELECT ns, role AS name FROM tools UNION SELECT ns, role || '.' || method FROM artifacts) x GROUP BY ns`)

@@ -23,6 +23,7 @@ func (p feedPlace) cursor() store.Cursor {
 
 func (p feedPlace) before(q feedPlace) bool { return p.xid < q.xid || p.xid == q.xid && p.n < q.n }
 
+// parseCursor parses the result of cursor. Any other text is an error.
 func parseCursor(c store.Cursor) (p feedPlace, err error) {
 	xid, n, _ := strings.Cut(string(c), ".")
 	if p.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {
@@ -35,17 +36,18 @@ func parseCursor(c store.Cursor) (p feedPlace, err error) {
 type watcher struct {
 	store   *Store
 	changed func(store.Change)
-	read    reach // up to where it has read by itself; its goroutine's until it is caught up
+	read    reach // last place that it has read by itself; used by its goroutine only, until it is caught up
 
 	mu sync.Mutex
-	// of the beginning, whose changes are not reported; the zero value for a reader that came back; guarded by mu, as below
+	// since has the changes from before the watcher began, which are not reported. It is the zero value for a watcher
+	// that continues from a cursor. Guarded by mu, as is everything below.
 	since   snapshot
-	at      feedPlace // what was reported last
-	caught  bool      // up with the others: the tail reads for it
+	at      feedPlace // place of the last reported change
+	caught  bool      // the tail reads for this watcher
 	stopped bool
 }
 
-// Watch is part of store.Store. A replica that stays away for longer than Options.FeedAge finds its cursor gone.
+// Watch implements store.Store. The cursor of a replica that was away for longer than Options.FeedAge is gone.
 func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
 	w := &watcher{store: s, changed: changed}
 	ctx, cancel := context.WithTimeout(s.background, readRetry+pingTimeout)
@@ -64,7 +66,7 @@ func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(
 	s.running.Go(func() { w.run(ctx) })
 	return func() {
 		end()
-		w.mu.Lock() // nothing is reported any more when it returns
+		w.mu.Lock() // nothing is reported any more once stop returns
 		w.stopped = true
 		w.mu.Unlock()
 		s.mu.Lock()
@@ -73,7 +75,7 @@ func (s *Store) Watch(from store.Cursor, changed func(store.Change)) (stop func(
 	}, nil
 }
 
-// begin finds the place to begin at.
+// begin determines the place to begin at.
 func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
 	now, err := w.store.present(ctx)
 	if err != nil {
@@ -86,6 +88,7 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
 		return nil
 	}
 	at, err := parseCursor(from)
+	// Gone are places below the floor, and places that this server has not reached.
 	if err != nil || at.before(now.floor) || (feedPlace{xid: now.seen.next}).before(at) {
 		return fmt.Errorf("%w: the place %q in the change feed", store.ErrGone, from)
 	}
@@ -93,22 +96,22 @@ func (w *watcher) begin(ctx context.Context, from store.Cursor) (err error) {
 	return nil
 }
 
-// reach is up to where somebody has read the feed. Another server than that one, or the same one started again, may lack what was read there, and use its
-// numbers anew.
+// reach is the last place that was read. Another server, or the same one after a restart, may lack what was read there
+// and reuse its transaction ids.
 type reach struct {
 	feedPlace
-	server time.Time // when it started
+	server time.Time // when the server started
 }
 
-// present is what the feed is when a watcher begins.
+// present is the state of the feed when a watcher begins.
 type present struct {
-	floor feedPlace // what is not above it may be gone
-	seen  snapshot  // whose changes are there already
-	begin reach     // before all others
+	floor feedPlace // changes at or below it may be gone
+	seen  snapshot  // transactions whose changes exist already
+	begin reach     // place before all other changes
 }
 
-// present looks at the feed. It goes by the numbers of transactions whose changes are there, as a standby that is promoted gives those again that it never
-// heard of.
+// present reads the state of the feed. The end of the feed comes from the transaction ids of stored changes, because a
+// promoted standby assigns ids again that it did not receive.
 func (s *Store) present(ctx context.Context) (p present, err error) {
 	var oldest, newest uint64
 	var text string
@@ -125,11 +128,11 @@ func (s *Store) present(ctx context.Context) (p present, err error) {
 	return p, nil
 }
 
-// run reports what there is until the watcher is caught up.
+// run reports the existing changes until the watcher is caught up.
 func (w *watcher) run(ctx context.Context) {
 	for {
 		rung := w.store.bell.Wait()
-		err := w.readAll(ctx) // there may be much of it, for which others need not wait
+		err := w.readAll(ctx) // done by itself first, because it may take long and others must not wait
 		if err == nil {
 			err = w.join(ctx)
 		}
@@ -145,7 +148,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// readAll reports all that there is behind what the watcher has read.
+// readAll reports all changes after the last place that the watcher has read.
 func (w *watcher) readAll(ctx context.Context) (err error) {
 	for more := true; more && err == nil; {
 		w.read, more, err = w.store.page(ctx, w.read, []*watcher{w})
@@ -153,8 +156,8 @@ func (w *watcher) readAll(ctx context.Context) (err error) {
 	return err
 }
 
-// join has the tail report to the watcher from now on. While it reads what there is, the tail does not: so there is nothing that the tail has
-// read and it has not. What both read is reported once.
+// join hands the watcher over to the tail. The tail does not read while the watcher reads the last changes, so none is
+// missed. Changes that both have read are reported once.
 func (w *watcher) join(ctx context.Context) error {
 	t := &w.store.tail
 	t.reading.Lock()
@@ -171,7 +174,7 @@ func (w *watcher) join(ctx context.Context) error {
 	return nil
 }
 
-// hear reports a change, unless it is reported already, or was made before the watcher began.
+// hear reports a change, unless it was already reported or was made before the watcher began.
 func (w *watcher) hear(at feedPlace, c store.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +184,7 @@ func (w *watcher) hear(at feedPlace, c store.Change) {
 	}
 }
 
-// lose reports that changes up to the floor are gone, if the watcher has not seen what is there.
+// lose reports that changes up to the floor are gone, if the watcher has not seen them.
 func (w *watcher) lose(floor feedPlace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +193,7 @@ func (w *watcher) lose(floor feedPlace) {
 	}
 }
 
-// restart has the watcher begin anew.
+// restart starts the watcher again at the present.
 func (w *watcher) restart(now *present) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +201,7 @@ func (w *watcher) restart(now *present) {
 	w.unseen(now.begin.feedPlace)
 }
 
-// unseen reports that the watcher has missed changes, and goes on from there. The caller holds mu.
+// unseen reports that the watcher has missed changes, and continues at that place. The caller holds mu.
 func (w *watcher) unseen(at feedPlace) {
 	if !w.stopped {
 		w.changed(store.Change{Kind: store.ChangedUnseen, Cursor: at.cursor()})
@@ -206,7 +209,7 @@ func (w *watcher) unseen(at feedPlace) {
 	}
 }
 
-// awaiting returns the watchers that will see what is committed from now on.
+// awaiting returns the current watchers. They will see what is committed from now on.
 func (s *Store) awaiting() []*watcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,11 +220,12 @@ func (s *Store) awaiting() []*watcher {
 	return out
 }
 
-// shownLimit bounds how long a change waits for the watchers of its replica.
+// shownLimit is how long a change waits for the watchers of its replica.
 const shownLimit = time.Second
 
-// shown returns when these watchers have seen the change at that place, so that who made it does not read from this replica's caches what was
-// before. A transaction that takes long, anywhere in the database's server, holds up the feed: then it does not wait for long.
+// shown waits until these watchers have seen the change at that place, so whoever made the change does not read older
+// data from this replica's caches. A long transaction anywhere on the database server holds up the feed; then shown
+// stops waiting after shownLimit.
 func (s *Store) shown(watchers []*watcher, at feedPlace) {
 	timeout := time.NewTimer(shownLimit)
 	defer timeout.Stop()

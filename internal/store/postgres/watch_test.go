@@ -17,8 +17,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// A watcher that hears that a namespace was erased needs no connection beside its own: with as many watchers as connections all of them would wait
-// for each other.
+// A watcher that learns that a namespace was erased needs no connection besides its own. Otherwise as many watchers as
+// connections would wait for each other.
 func TestWatchersLeaveConnections(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	stores, _ := opened(t, url, 1)
@@ -70,7 +70,8 @@ func TestWatchersLeaveConnections(t *testing.T) {
 	}
 }
 
-// The feed is read once for all watchers that are caught up: a change costs no more statements for many of them than for a few.
+// The feed is read once for all watchers that are caught up: a change costs no more statements for many of them than
+// for a few.
 func TestWatchersShareTheirReading(t *testing.T) {
 	t.Parallel()
 	const watchers, changes = 200, 10
@@ -97,8 +98,8 @@ func TestWatchersShareTheirReading(t *testing.T) {
 	}
 }
 
-// Whoever begins to watch amid changes, or comes back with a cursor, sees each change that came then once and in order, and none that was there
-// before; whatever others watch, and though transactions run that began earlier.
+// A watcher that starts amid changes, or continues from a cursor, sees each later change once and in order, and no
+// earlier ones, regardless of other watchers and of older transactions in progress.
 func TestWatchersJoinAmidChanges(t *testing.T) {
 	t.Parallel()
 	const last, watchers = 300, 16
@@ -142,7 +143,8 @@ func TestWatchersJoinAmidChanges(t *testing.T) {
 	}
 }
 
-// watchNumbers returns the numbered tools that a watcher hears of, at least up to last. One that comes back stops every 20 changes, and goes on from there.
+// watchNumbers returns the numbered tools that a watcher is notified of, at least up to last. A watcher that comes back
+// stops every 20 changes and continues from there.
 func watchNumbers(t *testing.T, s *Store, put *atomic.Int64, last int, comesBack bool) (seen []int) {
 	var at store.Cursor
 	for len(seen) == 0 || seen[len(seen)-1] < last {
@@ -150,7 +152,7 @@ func watchNumbers(t *testing.T, s *Store, put *atomic.Int64, last int, comesBack
 		stop, err := s.Watch(at, func(c store.Change) {
 			select {
 			case heard <- c:
-			case <-enough: // or stop would wait for who waits for room
+			case <-enough: // otherwise stop would wait for whoever waits for room
 			}
 		})
 		if err != nil {
@@ -177,7 +179,8 @@ func watchNumbers(t *testing.T, s *Store, put *atomic.Int64, last int, comesBack
 	return seen
 }
 
-// A watcher hears that changes are gone which it has not read, also where they are removed just as it reads: it goes on behind them.
+// A watcher learns that changes it has not read are gone, even if they are removed just while it reads. It continues
+// after them.
 func TestWatchersHearWhatIsGone(t *testing.T) {
 	t.Parallel()
 	stores, spaces := opened(t, pgtest.NewDatabase(t), 2)

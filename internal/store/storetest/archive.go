@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// archiveAndRestore checks that archived artifacts and tools are gone, and come back unchanged.
 func archiveAndRestore(t *testing.T, r *rig) {
 	before := r.forge("calculator", "add", "package tool // add")
 	r.forge("calculator", "sub", "package tool // sub")
@@ -55,7 +56,8 @@ func archiveAndRestore(t *testing.T, r *rig) {
 	})
 }
 
-// A tool is not restored over one that was registered meanwhile, and archiving twice keeps both for restoring.
+// restoreTools checks that a tool is not restored over one registered meanwhile, and that all archived versions can be
+// restored, newest first.
 func restoreTools(t *testing.T, r *rig) {
 	put := func(purpose string) {
 		t.Helper()
@@ -91,7 +93,7 @@ func restoreTools(t *testing.T, r *rig) {
 	}
 }
 
-// restoreOf restores what one operation archived, with Undoes, and what was archived last without.
+// restoreOf checks that Restore brings back the version of one operation with Undoes, and the latest one without.
 func restoreOf(t *testing.T, r *rig) {
 	add := []store.Target{{Role: "calculator", Method: "add"}}
 	for i, code := range []string{"package tool // first", "package tool // second", "package tool // third"} {
@@ -122,6 +124,7 @@ func restoreOf(t *testing.T, r *rig) {
 	}
 }
 
+// stale checks that Stale lists the unused tools and artifacts in order.
 func stale(t *testing.T, r *rig) {
 	r.session("sess_1")
 	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "old"}, 0, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// forge stores a first generation with that code.
 func (r *rig) forge(role, method, code string) *agent.Artifact {
 	r.Helper()
 	a, err := r.s.ChangeArtifact(r.ctx, store.AnyRevision, agent.ArtifactChange{Role: role, MethodName: method,
@@ -20,6 +21,7 @@ func (r *rig) forge(role, method, code string) *agent.Artifact {
 	return a
 }
 
+// counters checks that each class of result counts once, in the artifact and in the log entry.
 func counters(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.commit(Forged(r.call("sess_1"), "package tool"))
@@ -49,6 +51,7 @@ func counters(t *testing.T, r *rig) {
 	})
 }
 
+// artifacts checks the list of a role's artifacts, and the counts by state.
 func artifacts(t *testing.T, r *rig) {
 	r.forge("calculator", "add", "package tool // add")
 	r.forge("calculator", "sub", "package tool // sub")
@@ -75,6 +78,7 @@ func artifacts(t *testing.T, r *rig) {
 	})
 }
 
+// artifactRevisions checks that a change needs the current revision, and that a rejected one leaves no audit entry.
 func artifactRevisions(t *testing.T, r *rig) {
 	a := r.forge("calculator", "add", "package tool")
 	reason := "suspect"
@@ -114,8 +118,8 @@ func artifactRevisions(t *testing.T, r *rig) {
 	})
 }
 
-// An operation that is undone leaves the artifact as it was, its revision included, and the generation that a program had pushed out
-// is back, however the store ends in between: after the operation, and after the undo.
+// artifactUndo checks that an undo restores the artifact exactly, including its revision and a generation that had been
+// displaced, even if the store stops after the operation or after the undo.
 func artifactUndo(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
@@ -165,6 +169,7 @@ func artifactUndo(t *testing.T, r *rig) {
 	}
 }
 
+// artifactGone checks that a call's result does not bring back a deleted artifact.
 func artifactGone(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
@@ -178,6 +183,7 @@ func artifactGone(t *testing.T, r *rig) {
 	})
 }
 
+// programs checks that a program is found by its checksum only.
 func programs(t *testing.T, r *rig) {
 	code := "package tool // add"
 	r.forge("calculator", "add", code)
@@ -193,6 +199,8 @@ func programs(t *testing.T, r *rig) {
 	})
 }
 
+// oddNames checks that names which are special to file systems or to a store's own files work like any other, and do
+// not collide.
 func oddNames(t *testing.T, r *rig) {
 	names := []string{"movie finder", "Movie Finder", "movie_finder", "ünïcode 🙂", "archive", "registry",
 		"registry.json", "index", "CON", strings.Repeat("ä", 200), "a.b", ".hidden", "-x", "x?", "x*"}
@@ -217,6 +225,7 @@ func oddNames(t *testing.T, r *rig) {
 	})
 }
 
+// watch checks that each watcher is notified of changes until it stops.
 func watch(t *testing.T, r *rig) {
 	got, others := make(chan store.Change, 10), make(chan store.Change, 10)
 	stop := r.watch(r.store, "", func(c store.Change) { got <- c })
@@ -249,6 +258,7 @@ func watch(t *testing.T, r *rig) {
 	}
 }
 
+// closeTwice checks that a closed store rejects writes and that Close may be repeated.
 func closeTwice(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.ok(r.store.Ready())
@@ -262,7 +272,8 @@ func closeTwice(t *testing.T, r *rig) {
 	}
 }
 
-// madeFor: what programs were made for, and what they were checked for, is kept with them, whichever part of a change brings it.
+// madeFor checks that a program keeps the wording it was made for, and the wordings that it was checked for, whichever
+// change sets them.
 func madeFor(t *testing.T, r *rig) {
 	at := r.clock.now().UTC()
 	g := NewGeneration("gen-1", "package tool", at)
@@ -298,6 +309,6 @@ func madeFor(t *testing.T, r *rig) {
 	checked := `{"purpose":"d","digest":"d..","by_person":"d..","before":["a.b.c"],"checked_at":` +
 		string(agent.Encoded(at)) + `} e.. [ex_1]`
 	wants(checked)
-	change(agent.ArtifactChange{Result: agent.ClassOK}) // which touches the counters alone
+	change(agent.ArtifactChange{Result: agent.ClassOK}) // changes only the counters
 	wants(checked)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Chained checks that the namespace's audit trail is a sound chain which ends at its head, and returns what was read of it.
+// Chained checks that the namespace's audit trail is a valid chain that ends at its head. It returns the verifier that
+// read the trail.
 func Chained(t testing.TB, name agent.Namespace, n store.Namespace) *chain.Verifier {
 	t.Helper()
 	entries, err := n.Audit(context.Background(), store.AuditQuery{Limit: store.MaxTrail})
@@ -38,8 +39,8 @@ func Chained(t testing.TB, name agent.Namespace, n store.Namespace) *chain.Verif
 	return v
 }
 
-// The entries of all operations are one chain in the order of their commits, also of those that are made at the same time; a refused operation
-// has no place in it.
+// auditChain checks that the entries of all operations, even of concurrent ones, form one chain in commit order, and
+// that a rejected operation is not in it.
 func auditChain(t *testing.T, r *rig) {
 	for i := range 3 {
 		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test",
@@ -102,8 +103,8 @@ func auditChain(t *testing.T, r *rig) {
 	}
 }
 
-// auditPages reads the 20 entries of bob and the 3 of ann below them page by page: pages end early when they have looked at enough, and go on where they
-// ended.
+// auditPages reads the 20 entries of bob, and the 3 of ann below them, page by page. A page may end early at its scan
+// limit; the next one continues there.
 func (r *rig) auditPages() {
 	for _, c := range []struct {
 		principal   string
@@ -133,7 +134,7 @@ func (r *rig) auditPages() {
 	}
 }
 
-// What an entry says of a session goes with the session, and the chain holds.
+// auditErased checks that an entry's data about a session is erased with the session, and that the chain stays valid.
 func auditErased(t *testing.T, r *rig) {
 	for i, id := range []string{"sess_keep", "sess_gone"} {
 		r.session(id)
@@ -142,7 +143,7 @@ func auditErased(t *testing.T, r *rig) {
 			After: json.RawMessage(`"secret of ` + id + `"`)}))
 	}
 	if r.h.Reopen != nil {
-		r.use(r.h.Reopen(t, r.store, false)) // the lines are in their file
+		r.use(r.h.Reopen(t, r.store, false)) // so the lines are in their file
 	}
 	r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: "audit_2", Action: "verdict.put", SessionID: "sess_gone",
 		Reason: "pending"}))

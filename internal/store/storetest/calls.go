@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// calls checks each filter of CallQuery, and reading a single call.
 func calls(t *testing.T, r *rig) {
 	r.session("sess_1")
 	weak := r.call("sess_1")
@@ -69,6 +70,7 @@ func calls(t *testing.T, r *rig) {
 	})
 }
 
+// callsPage checks that pages in both directions list each call once.
 func callsPage(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for range 30 {
@@ -101,11 +103,11 @@ func callsPage(t *testing.T, r *rig) {
 		if list, err := r.s.CallsAfter(r.ctx, "call_unknown", 7); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("behind a call that is not there: %v, %v", list, err)
 		}
-		r.commit(r.call("sess_1")) // some calls are written to files by now, and some not
+		r.commit(r.call("sess_1")) // later rounds have calls in files as well as calls in the journal
 	})
 }
 
-// callsAfter lists the calls behind one by pages of so many.
+// callsAfter returns the ids of the calls after the call after, read in pages of limit.
 func (r *rig) callsAfter(after string, limit int) (ids []string) {
 	r.Helper()
 	for {
@@ -123,8 +125,8 @@ func (r *rig) callsAfter(after string, limit int) (ids []string) {
 	}
 }
 
-// One owner's calls are found among others', page by page, also where entries do not name their owner, and a page reads no more than it
-// may: where it ends early it says where to go on.
+// callsOfOwner checks that an owner's calls are found among others, page by page, even if entries do not name their
+// owner. A page reads no more than its scan limit and says where to continue.
 func callsOfOwner(t *testing.T, r *rig) {
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ann", Role: "calculator", Owner: "ann",
 		CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
@@ -135,11 +137,11 @@ func callsOfOwner(t *testing.T, r *rig) {
 		if i%10 == 3 {
 			c = r.call("sess_ann")
 			want = append([]string{c.Log.CallID}, want...)
-			if i < 20 { // as what is stored since there are owners
+			if i < 20 { // newer entries name their owner
 				c.Log.Owner = "ann"
 			}
 		} else if i%2 == 0 {
-			c.Log.Owner = "bob" // who may operate
+			c.Log.Owner = "bob" // an operator in ann's session
 		}
 		r.commit(c)
 	}
@@ -172,20 +174,20 @@ func callsOfOwner(t *testing.T, r *rig) {
 	})
 }
 
-// The entry of a corrected call names its re-ask, wherever the two stand and however they are asked for; the re-ask
-// of a call that the store does not know hurts nobody.
+// corrections checks that the entry of a corrected call names the call that corrected it, whatever the pages. A
+// correction of an unknown call has no effect.
 func corrections(t *testing.T, r *rig) {
 	r.session("sess_1")
 	const n = 40
 	want := map[string]string{}
 	for i := range n {
 		c := r.call("sess_1")
-		if i%4 == 3 { // it corrects the one before
+		if i%4 == 3 { // corrects the call before
 			c.Log.UserCorrectionDetected, c.Log.UserCorrectionSignal = true, "temporal_reask"
 			c.Log.UserCorrectionReferenceCallID = fmt.Sprintf("call_%06d", i)
 			want[c.Log.UserCorrectionReferenceCallID] = c.Log.CallID
 		}
-		if i%4 == 1 { // arguments that look like a correction are none
+		if i%4 == 1 { // arguments that look like a correction must not count
 			c.Log.Kwargs = json.RawMessage(
 				`{"call_id":"call_000099","user_correction_detected":true,"user_correction_signal":"x","user_correction_reference_call_id":"call_000001"}`)
 		}
@@ -203,7 +205,7 @@ func corrections(t *testing.T, r *rig) {
 				t.Errorf("%s is corrected by %q, want %q", id, got.Log.CorrectedBy, want[id])
 			}
 		}
-		for _, limit := range []int{1000, 1, 3} { // pages that part the two
+		for _, limit := range []int{1000, 1, 3} { // including pages that separate the two
 			q := store.CallQuery{Limit: limit, Method: "add"}
 			for seen := 0; ; {
 				page, err := r.s.ListCalls(r.ctx, q)

@@ -20,7 +20,7 @@ type asking struct {
 	ids     *atomic.Int64
 }
 
-// asking returns as many replicas, each with a handle of its own.
+// asking returns replicas with these ids, each with its own handle.
 func (r *rig) asking(replicas ...string) (out []asking) {
 	ids := new(atomic.Int64)
 	for _, id := range replicas {
@@ -31,7 +31,7 @@ func (r *rig) asking(replicas ...string) (out []asking) {
 	return out
 }
 
-// reserve asks for tokens and returns the reservation; nil: a cap has no room.
+// reserve reserves tokens and returns the reservation, or nil if a cap has no room.
 func (a asking) reserve(tokens int64, caps ...store.Cap) *agent.Spend {
 	a.Helper()
 	s := agent.Spend{ID: fmt.Sprintf("spend_%03d", a.ids.Add(1)), Day: agent.DayOf(a.clock.now()), Role: "calculator",
@@ -48,7 +48,7 @@ func (a asking) reserve(tokens int64, caps ...store.Cap) *agent.Spend {
 	return &s
 }
 
-// capsOf are one cap of each kind.
+// capsOf returns one cap of each kind, by name.
 func capsOf(day agent.Day, limit int64) map[string]store.Cap {
 	first, next := day.Month()
 	return map[string]store.Cap{
@@ -60,7 +60,8 @@ func capsOf(day agent.Day, limit int64) map[string]store.Cap {
 	}
 }
 
-// A cap counts what was used and reserved of its window, for whom it is, and of all namespaces where it is the daemon's.
+// caps checks that a cap counts use and reservations in its window, for its method, owner or namespace, or for all
+// namespaces if it is the daemon's.
 func caps(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
 	one := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
@@ -102,7 +103,8 @@ func caps(t *testing.T, r *rig) {
 	})
 }
 
-// What a namespace used and had reserved on the day on which it is erased counts for the daemon's cap of that day, and for nobody else's.
+// capsOfErased checks that the tokens of a namespace erased today still count for the daemon's cap of today, and for no
+// other cap.
 func capsOfErased(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
 	spent := agent.Spend{ID: "spend_a", Day: day, Role: "calculator", Method: "add", Owner: "alice", Model: "m",
@@ -118,7 +120,7 @@ func capsOfErased(t *testing.T, r *rig) {
 		}
 		r.ok(n.Reserve(r.ctx, agent.Spend{ID: "spend_c", Day: day, Tokens: agent.Tokens{Prompt: 100}}))
 		if round == 1 && r.h.Reopen != nil {
-			r.use(r.h.Reopen(t, r.store, false)) // what it used is in its file
+			r.use(r.h.Reopen(t, r.store, false)) // so its use is in its file
 		}
 		r.ok(r.store.EraseNamespace(r.ctx, name, nil))
 	}
@@ -144,8 +146,9 @@ func capsOfErased(t *testing.T, r *rig) {
 	})
 }
 
-// Replicas do not pass a cap together, and refuse nothing while there is room: of forty requests at once with room for three, three are reserved, whatever
-// they had of the cap before, and also when one of them has died with a part of it, or left.
+// capsOfReplicas checks that replicas together neither exceed a cap nor reject a request while there is room. Of forty
+// concurrent requests with room for three, three succeed, whatever chunks of the cap the replicas held before, even if
+// one of them has died or left with its chunk.
 func capsOfReplicas(t *testing.T, r *rig) {
 	replicas := r.asking("a", "b", "c")
 	day := agent.DayOf(r.clock.now())
@@ -171,13 +174,13 @@ func capsOfReplicas(t *testing.T, r *rig) {
 	for name, c := range capsOf(day, 0) {
 		uses, err := r.s.UseOf(r.ctx, []store.Cap{c})
 		r.ok(err)
-		c.Limit = uses[0].Used + uses[0].Reserved + 100_999 // each replica's first reservation takes a part of it
+		c.Limit = uses[0].Used + uses[0].Reserved + 100_999 // each replica's first reservation takes a chunk of it
 		for _, a := range replicas {
 			if a.reserve(32_000, c, all["daemon"], all["month"]) == nil {
 				t.Errorf("%s: refused what there is room for", name)
 			}
 		}
-		kept := forty(4, 1_000, name, c) // 4,999 are left
+		kept := forty(4, 1_000, name, c) // 4,999 tokens are left
 		for _, s := range kept {
 			s.Prompt = 1
 			r.ok(replicas[0].n.Settle(r.ctx, *s))
@@ -196,7 +199,7 @@ func capsOfReplicas(t *testing.T, r *rig) {
 	}
 	r.ok(r.store.Leave(r.ctx, "a"))
 	if r.h.Elapse != nil {
-		r.h.Elapse(t, r.store, 2*time.Minute) // b and c are dead
+		r.h.Elapse(t, r.store, 2*time.Minute) // b and c are dead now
 	}
 	late := replicas[2]
 	r.ok(r.store.Join(r.ctx, store.Replica{ID: "d"}, time.Minute))

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Everything of a call, or nothing.
+// commit checks that a commit stores everything that belongs to a call.
 func commit(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := Forged(r.call("sess_1"), "package tool // add")
@@ -78,6 +78,7 @@ func commit(t *testing.T, r *rig) {
 	})
 }
 
+// commitWithoutSession checks that a call without a session is in the call log.
 func commitWithoutSession(t *testing.T, r *rig) {
 	c := r.call("")
 	c.Record = agent.Record{}
@@ -89,13 +90,14 @@ func commitWithoutSession(t *testing.T, r *rig) {
 	})
 }
 
+// commitAssignsSeq checks that the store numbers each session's records.
 func commitAssignsSeq(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.session("sess_2")
 	for i := 1; i <= 5; i++ {
 		for _, id := range []string{"sess_1", "sess_2"} {
 			c := r.call(id)
-			c.Record.Seq = 99 // the caller has no say
+			c.Record.Seq = 99 // the caller cannot choose it
 			if r.commit(c); c.Record.Seq != i || c.Log.ConversationHistorySize != i {
 				t.Errorf("got seq %d and size %d, want %d", c.Record.Seq, c.Log.ConversationHistorySize, i)
 			}
@@ -104,6 +106,7 @@ func commitAssignsSeq(t *testing.T, r *rig) {
 	r.everyWay(func() { r.records("sess_1"); r.records("sess_2") })
 }
 
+// commitConcurrently checks that concurrent commits in shared sessions all count exactly once.
 func commitConcurrently(t *testing.T, r *rig) {
 	const writers, each = 16, 25
 	for i := range 4 {
@@ -158,6 +161,7 @@ func commitConcurrently(t *testing.T, r *rig) {
 	})
 }
 
+// commitRefused checks that a rejected commit leaves nothing behind.
 func commitRefused(t *testing.T, r *rig) {
 	r.session("sess_1")
 	ended, cancel := context.WithCancel(r.ctx)

@@ -11,14 +11,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// weather is a connection.
+// weather returns a connection with that sealed secret.
 func weather(sealed string) agent.Connection {
 	return agent.Connection{Name: "weather", Description: "forecasts", Hosts: []string{"api.example.org"},
 		Methods: []string{"GET"}, Roles: []string{"*"},
 		Auth: agent.ConnectionAuth{Type: agent.AuthBearer, Sealed: []byte(sealed)}}
 }
 
-// Connections last, with their audit entries, until they are deleted, and stay within their namespace.
+// connections checks that connections and their audit entries persist until they are deleted, and stay in their
+// namespace.
 func connections(t *testing.T, r *rig) {
 	made, err := r.s.PutConnection(r.ctx, weather("one"), 0, &agent.AuditEntry{ID: "audit_1"})
 	r.ok(err)
@@ -63,7 +64,8 @@ func connections(t *testing.T, r *rig) {
 	})
 }
 
-// Revisions are compared, also by changes at the same time; there are at most MaxConnections; the change feed names each.
+// connectionsChange checks that revisions are compared, even by concurrent changes, that there are at most
+// MaxConnections, and that the change feed names each change.
 func connectionsChange(t *testing.T, r *rig) {
 	var mu sync.Mutex
 	var changes []string

@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// valuesExpire checks that values and their previews expire with the policy's ValueHours, even before Expire runs.
 func valuesExpire(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.commit(r.call("sess_1"))
@@ -59,7 +60,7 @@ func valuesExpire(t *testing.T, r *rig) {
 	r.everyWay(gone)
 }
 
-// The prompts that a session with debug on leaves hold values, and go with them.
+// debugExpires checks that debug prompts, which contain values, expire with the values.
 func debugExpires(t *testing.T, r *rig) {
 	r.session("sess_1")
 	old := r.call("sess_1")
@@ -95,6 +96,7 @@ func debugExpires(t *testing.T, r *rig) {
 	prompts("", "")
 }
 
+// replies checks that replies are kept under their keys for store.KeyLife.
 func replies(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
@@ -126,6 +128,7 @@ func replies(t *testing.T, r *rig) {
 	})
 }
 
+// contentBounded checks the limit on the number of contents.
 func contentBounded(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 130 {
@@ -143,6 +146,7 @@ func contentBounded(t *testing.T, r *rig) {
 	})
 }
 
+// contentBytes checks the limit on the size of all contents together.
 func contentBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 3 {
@@ -167,6 +171,7 @@ func contentBytes(t *testing.T, r *rig) {
 	}
 }
 
+// patterns checks that the newest store.PatternsKept events of a role are kept.
 func patterns(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 60 {

@@ -13,7 +13,8 @@ import (
 
 var add = []store.Target{{Role: "calculator", Method: "add"}}
 
-// What was removed comes back for a day, to the byte, and is gone from then on, whether Expire has run or not.
+// remove checks that removed artifacts can be restored unchanged for a day, and not any more after that, whether or not
+// Expire has run.
 func remove(t *testing.T, r *rig) {
 	before := r.forge("calculator", "add", "package tool // add")
 	r.forge("calculator", "sub", "package tool // sub")
@@ -64,7 +65,7 @@ func remove(t *testing.T, r *rig) {
 	})
 }
 
-// Expire takes what was deleted a day ago and nothing else, and says when there is something to do again.
+// deletedEnds checks that Expire frees only what was removed a day ago, and sets when it is due again.
 func deletedEnds(t *testing.T, r *rig) {
 	r.s = r.in("acme")
 	_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "calculator"}, 0, nil)
@@ -101,7 +102,7 @@ func deletedEnds(t *testing.T, r *rig) {
 	}
 }
 
-// A session that is erased while something deleted remembers it leaves nothing there.
+// deletedForgets checks that erasing a session also erases its data in removed artifacts.
 func deletedForgets(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := Forged(r.call("sess_1"), "package tool")
@@ -120,8 +121,9 @@ func deletedForgets(t *testing.T, r *rig) {
 	})
 }
 
-// What is restored while a newer program is in use comes back behind it; that goes on answering, and the archive keeps what it had. The undo takes it
-// away again, to the byte, and can be undone.
+// restoreBelow checks that an artifact restored while a newer program is in use comes back below it. The newer program
+// stays in use, and the archive keeps its version. An undo takes the restored one away again exactly, and can itself be
+// undone.
 func restoreBelow(t *testing.T, r *rig) {
 	for i, take := range []func(agent.AuditEntry) error{
 		func(e agent.AuditEntry) error { return r.s.Archive(r.ctx, add, e) },
@@ -181,8 +183,8 @@ func restoreBelow(t *testing.T, r *rig) {
 	}
 }
 
-// Of a role that was grown anew in part, what is missing comes back whole, programs come back below the newer ones, and a newer tool stays. Where a
-// target brings nothing back, nothing changes.
+// restoreRole checks the restore of a role that was partly recreated: missing artifacts come back whole, other programs
+// come back below the newer ones, and a newer tool stays. If any target brings nothing back, nothing changes.
 func restoreRole(t *testing.T, r *rig) {
 	tool := func(purpose string) {
 		_, err := r.s.PutTool(r.ctx, agent.Tool{Role: "calculator", Contract: agent.Contract{Purpose: purpose}}, 0, nil)
@@ -221,7 +223,7 @@ func restoreRole(t *testing.T, r *rig) {
 	}
 }
 
-// expire applies the retention and ends what was deleted.
+// expire applies the retention and ends removed versions.
 func (r *rig) expire() {
 	r.Helper()
 	_, err := r.s.Expire(r.ctx, r.clock.now())

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// NewFile writes a draft and describes it.
+// NewFile writes text to a draft, and returns f with its size and the draft.
 func NewFile(s store.Files, f agent.File, text string) (store.NewFile, error) {
 	d, err := s.NewDraft()
 	if err != nil {
@@ -29,7 +29,7 @@ func NewFile(s store.Files, f agent.File, text string) (store.NewFile, error) {
 	return store.NewFile{File: f, Draft: d}, nil
 }
 
-// fileText reads a file whole.
+// fileText reads a whole file.
 func fileText(s store.Files, f agent.File) (string, error) {
 	r, err := s.OpenFile(context.Background(), f.ID)
 	if err != nil {
@@ -40,6 +40,7 @@ func fileText(s store.Files, f agent.File) (string, error) {
 	return string(text), err
 }
 
+// addFile stores a file.
 func (r *rig) addFile(f agent.File, text string) {
 	r.Helper()
 	n, err := NewFile(r.s, f, text)
@@ -47,7 +48,7 @@ func (r *rig) addFile(f agent.File, text string) {
 	r.ok(r.s.AddFile(r.ctx, n))
 }
 
-// has checks what the file holds; "" means that there is none.
+// has checks a file's content; "" means that the file must not exist.
 func (r *rig) has(id, want string) {
 	r.Helper()
 	f, err := r.s.File(r.ctx, id)
@@ -64,6 +65,7 @@ func (r *rig) has(id, want string) {
 	}
 }
 
+// files checks that files, their metadata, lists and sums can be read back.
 func files(t *testing.T, r *rig) {
 	r.session("sess_1")
 	f := agent.File{ID: "file_1", Name: "sales.csv", MediaType: "text/csv", SHA256: "s", Owner: "ann",
@@ -73,7 +75,7 @@ func files(t *testing.T, r *rig) {
 	r.addFile(agent.File{ID: "file_3", Owner: "ann", SessionID: "sess_1"}, "third")
 	d, err := r.s.NewDraft()
 	r.ok(err)
-	// a piece of some stores is shorter
+	// longer than one piece of the stores that have pieces
 	for _, text := range []string{"nobody's", strings.Repeat("x", 300<<10), "end"} {
 		_, err = d.Write([]byte(text))
 		r.ok(err)
@@ -111,7 +113,8 @@ func files(t *testing.T, r *rig) {
 	})
 }
 
-// Who reads a file that is deleted meanwhile reads it to its end.
+// filesGo checks that files disappear with their session, by deletion and by expiry. A reader of a deleted file can
+// read it to the end.
 func filesGo(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.addFile(agent.File{ID: "file_1"}, "kept")
@@ -130,7 +133,7 @@ func filesGo(t *testing.T, r *rig) {
 		t.Errorf("a file of a session that is gone: got %v, want ErrNotFound", err)
 	}
 	r.clock.advance(time.Hour)
-	r.has("file_3", "") // before anything has removed it
+	r.has("file_3", "") // hidden even before Expire removes it
 	_, err = r.s.Expire(r.ctx, r.clock.now())
 	r.ok(err)
 	if text, err := io.ReadAll(io.NewSectionReader(open, 0, 100)); err != nil || string(text) != "deleted" {
@@ -150,7 +153,7 @@ func filesGo(t *testing.T, r *rig) {
 	})
 }
 
-// A call with files that is committed again, because nobody knows whether it was, keeps the files of the first commit.
+// repeatsWithFiles checks that a repeated commit keeps the files of the first one.
 func repeatsWithFiles(t *testing.T, r *rig) {
 	r.session("sess_1")
 	commit := func() {
@@ -159,7 +162,7 @@ func repeatsWithFiles(t *testing.T, r *rig) {
 		r.ok(err)
 		c.Files, c.Repeated = []store.NewFile{f}, true
 		r.commit(c)
-		c.Files[0].Draft.Discard() // does nothing to a file
+		c.Files[0].Draft.Discard() // has no effect once it is a file
 	}
 	commit()
 	r.everyWay(func() {
@@ -174,7 +177,7 @@ func repeatsWithFiles(t *testing.T, r *rig) {
 	})
 }
 
-// The sums follow whatever makes files and takes them away: calls, deletion, their time, their session, their namespace.
+// fileBytes checks the sums after every way to add and remove files: calls, deletion, expiry, sessions and namespaces.
 func fileBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	r.session("sess_2")
@@ -235,7 +238,7 @@ func fileBytes(t *testing.T, r *rig) {
 	sums("the internal one deleted", 0, 4, 8, 0, 12)
 }
 
-// A call's files come with it, or not at all.
+// filesOfCalls checks that a call's files are stored with the call or not at all.
 func filesOfCalls(t *testing.T, r *rig) {
 	r.session("sess_1")
 	commit := func(session string, n int) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// historyPages checks the pages of a history in both directions.
 func historyPages(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for range 10 {
@@ -55,6 +56,7 @@ func historyPages(t *testing.T, r *rig) {
 	})
 }
 
+// historyFilters checks each filter of HistoryQuery.
 func historyFilters(t *testing.T, r *rig) {
 	r.session("sess_1")
 	start := r.clock.now()
@@ -101,7 +103,8 @@ func historyFilters(t *testing.T, r *rig) {
 	})
 }
 
-// Every combination of filters selects what a look at each record does, wherever the pages begin.
+// historyFilterPairs checks that every combination of filters selects the same records as a scan would, wherever the
+// pages begin.
 func historyFilterPairs(t *testing.T, r *rig) {
 	r.session("sess_1")
 	start := r.clock.now()
@@ -154,7 +157,7 @@ func historyFilterPairs(t *testing.T, r *rig) {
 	})
 }
 
-// A page ends where its bytes end, except for one record that alone has more of them.
+// historyBytes checks that a page ends at its size limit, unless its first record alone is larger.
 func historyBytes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for _, size := range []int{1000, 1000, 5000, 1000} {
@@ -165,7 +168,7 @@ func historyBytes(t *testing.T, r *rig) {
 	r.everyWay(func() {
 		for _, c := range []struct {
 			q    store.HistoryQuery
-			want []int // records in a page
+			want []int // number of records in each page
 		}{
 			{store.HistoryQuery{Bytes: 4000}, []int{2, 1, 1}},
 			{store.HistoryQuery{Bytes: 4000, Desc: true}, []int{1, 1, 2}},
@@ -186,7 +189,7 @@ func historyBytes(t *testing.T, r *rig) {
 	})
 }
 
-// A page that looked at enough records ends with the place to go on, found or not: no page costs more than that.
+// historyLooks checks that a page ends at its scan limit and says where to continue, whether it found records or not.
 func historyLooks(t *testing.T, r *rig) {
 	r.session("sess_1")
 	for i := range 12 {
@@ -220,8 +223,8 @@ func historyLooks(t *testing.T, r *rig) {
 	})
 }
 
-// Timestamps are the starts of calls and records are in the order of their ends, up to two hours later: a search by time finds
-// every record all the same, in both directions.
+// historyTimes checks searches by time. A record's timestamp is the start of its call, but records are in the order of
+// the calls' ends, up to two hours later. A search in either direction must find every record nonetheless.
 func historyTimes(t *testing.T, r *rig) {
 	r.session("sess_1")
 	start := r.clock.now()
@@ -269,6 +272,7 @@ func historyTimes(t *testing.T, r *rig) {
 	})
 }
 
+// historyKeepsUnknownKeys checks that a record's unknown members and odd JSON come back unchanged.
 func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
@@ -283,7 +287,7 @@ func historyKeepsUnknownKeys(t *testing.T, r *rig) {
 	})
 }
 
-// seqs returns the numbers of the records that all pages of a query have.
+// seqs returns the numbers of the records in all pages of a query.
 func (r *rig) seqs(session string, q store.HistoryQuery) (out []int) {
 	for {
 		page, err := r.s.History(r.ctx, session, q)

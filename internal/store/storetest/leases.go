@@ -11,9 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// leaseTTL is long enough that no slow test loses a lease, where it does not want to.
+// leaseTTL is so long that a slow test does not lose a lease by accident.
 var leaseTTL = store.LeaseOptions{TTL: time.Hour}
 
+// leases checks that a lease excludes others until it is released, expires, or its holder leaves.
 func leases(t *testing.T, r *rig) {
 	_, other := r.another()
 	held, err := r.s.Lease(r.ctx, "k", leaseTTL)
@@ -25,7 +26,7 @@ func leases(t *testing.T, r *rig) {
 		}
 	}
 	inUse("held")
-	for _, n := range []store.Namespace{r.in("acme"), r.s} { // another namespace, another key
+	for _, n := range []store.Namespace{r.in("acme"), r.s} { // the same key in another namespace, and another key
 		key := "k"
 		if n == r.s {
 			key = "other"
@@ -39,9 +40,9 @@ func leases(t *testing.T, r *rig) {
 	_, err = other.Lease(r.ctx, "k", leaseTTL)
 	r.ok(err)
 	r.elapse(2 * leaseTTL.TTL)
-	again, err := r.s.Lease(r.ctx, "k", leaseTTL) // the one before ran out
+	again, err := r.s.Lease(r.ctx, "k", leaseTTL) // the other one has expired
 	r.ok(err)
-	held.Release() // of a lease that is long over: must not take away the new one
+	held.Release() // releasing an old lease must not end the new one
 	inUse("taken over")
 	again.Release()
 
@@ -63,7 +64,7 @@ func leases(t *testing.T, r *rig) {
 	}
 }
 
-// A holder whose lease could not be renewed in time learns that it has none.
+// leaseLost checks that a holder is notified if its lease was not renewed in time.
 func leaseLost(t *testing.T, r *rig) {
 	_, other := r.another()
 	held, err := r.s.Lease(r.ctx, "k", store.LeaseOptions{TTL: 3 * time.Second})
@@ -79,7 +80,7 @@ func leaseLost(t *testing.T, r *rig) {
 	taken.Release()
 }
 
-// Those who wait get the lease one after the other.
+// leaseWaits checks that waiting callers get the lease one after another.
 func leaseWaits(t *testing.T, r *rig) {
 	_, other := r.another()
 	wait := store.LeaseOptions{TTL: time.Hour, Wait: true}
@@ -118,7 +119,7 @@ func leaseWaits(t *testing.T, r *rig) {
 	}
 }
 
-// A candidate is there for everybody until its time is over, and the feed names its key.
+// candidates checks that everybody sees a candidate until it expires, and that the feed names its key.
 func candidates(t *testing.T, r *rig) {
 	another, other := r.another()
 	put := make(chan store.Change, 10)

@@ -14,15 +14,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// model does the same random operations to the store and to a fresh store.Memory, stopping and killing the one now
-// and then, and compares all that can be read of both.
+// model applies the same random operations to the store and to a fresh store.Memory, and compares everything that can
+// be read from both. Now and then it stops or kills the store.
 func model(t *testing.T, r *rig) {
 	memory := store.NewMemory(store.Options{Now: r.clock.now})
 	twin := Default(t, memory)
 	random := rand.New(rand.NewPCG(1, 2))
 	live := map[string]bool{}
 	pick := func(n int) int { return random.IntN(n) }
-	var done []string // since they were compared
+	var done []string // operations since the last comparison
 	both := func(what string, do func(store.Namespace) error) {
 		t.Helper()
 		a, b := do(r.s), do(twin)
@@ -108,8 +108,8 @@ func model(t *testing.T, r *rig) {
 	}
 }
 
-// Dump renders what can be read of namespaces, or of the default one when none is named, of a store whose calls were
-// those that NewCommit makes.
+// Dump returns everything that can be read of the namespaces as text, or of the default namespace if none is named. It
+// expects calls like those of NewCommit.
 func Dump(t testing.TB, s store.Store, now time.Time, names ...agent.Namespace) string {
 	t.Helper()
 	if len(names) == 0 {
@@ -131,6 +131,7 @@ func Dump(t testing.TB, s store.Store, now time.Time, names ...agent.Namespace) 
 	return string(text)
 }
 
+// dump returns the content of a namespace. It clears what may differ between stores.
 func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	t.Helper()
 	ctx := context.Background()
@@ -161,7 +162,7 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	ok(err)
 	for i := range log {
 		if len(log[i].Args) == 0 {
-			log[i].Args, log[i].Kwargs = nil, nil // erased: [] and null are the same
+			log[i].Args, log[i].Kwargs = nil, nil // if erased, stores may return [] or null
 		}
 	}
 	out["connections"], err = s.ListConnections(ctx)
@@ -192,7 +193,7 @@ func dump(t testing.TB, s store.Namespace, now time.Time) map[string]any {
 	return out
 }
 
-// Difference gives the first lines that two dumps do not share.
+// Difference returns the first lines that differ between two dumps.
 func Difference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range a {

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// in returns what another namespace of the rig's store holds.
+// in returns a namespace of the rig's store.
 func (r *rig) in(name agent.Namespace) store.Namespace {
 	r.Helper()
 	n, err := r.store.Namespace(name)
@@ -19,7 +19,8 @@ func (r *rig) in(name agent.Namespace) store.Namespace {
 	return n
 }
 
-// fillNamespace makes one of each thing in a namespace. The names are the same in all; the content says which it is.
+// fillNamespace creates one of each thing in a namespace. Names are the same in all namespaces; the content has the
+// mark.
 func (r *rig) fillNamespace(n store.Namespace, mark string) {
 	r.Helper()
 	now := r.clock.now()
@@ -39,7 +40,7 @@ func (r *rig) fillNamespace(n store.Namespace, mark string) {
 	r.ok(n.SetPolicy(r.ctx, p, store.AnyRevision, &agent.AuditEntry{ID: "audit_1", Reason: mark}))
 }
 
-// marks reads each thing of a namespace, and returns the marks that it found.
+// marks reads each thing in a namespace and returns the marks found.
 func (r *rig) marks(n store.Namespace) string {
 	r.Helper()
 	s, err := n.Session(r.ctx, "sess_1")
@@ -71,7 +72,8 @@ func (r *rig) marks(n store.Namespace) string {
 		records[0].TraceID, a.SuccessCount)
 }
 
-// Nothing of a namespace can be read or changed through another one, though all names are the same.
+// namespaces checks that nothing in a namespace can be read or changed through another one, even if all names are the
+// same.
 func namespaces(t *testing.T, r *rig) {
 	names := []agent.Namespace{agent.DefaultNamespace, "acme", "other-1"}
 	for _, name := range names {
@@ -124,7 +126,8 @@ func namespaces(t *testing.T, r *rig) {
 	}
 }
 
-// A namespace that nobody wrote to is empty, and reading does not make it; a name that is not valid is refused.
+// emptyNamespaces checks that a namespace without writes is empty, that reading does not create it, and that an invalid
+// name is rejected.
 func emptyNamespaces(t *testing.T, r *rig) {
 	r.fillNamespace(r.s, "default")
 	r.everyWay(func() {
@@ -163,9 +166,10 @@ func emptyNamespaces(t *testing.T, r *rig) {
 	}
 }
 
+// second returns the error of a call with two results.
 func second[V any](_ V, err error) error { return err }
 
-// The change feed says to which namespace a change belongs.
+// watchNamespaces checks that each change in the feed names its namespace.
 func watchNamespaces(t *testing.T, r *rig) {
 	got := make(chan store.Change, 10)
 	stop := r.watch(r.store, "", func(c store.Change) { got <- c })

@@ -12,6 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// policy checks that the policy is stored with its revision, and that stale changes are rejected.
 func policy(t *testing.T, r *rig) {
 	p, _, err := r.s.Policy(r.ctx)
 	r.ok(err)
@@ -41,7 +42,7 @@ func policy(t *testing.T, r *rig) {
 	})
 }
 
-// Of changes that were decided on the same revision one is made.
+// policyRaces checks that only one of several changes based on the same revision succeeds.
 func policyRaces(t *testing.T, r *rig) {
 	for round := range int64(5) {
 		var made atomic.Int32
@@ -72,6 +73,7 @@ func policyRaces(t *testing.T, r *rig) {
 	}
 }
 
+// audit checks that audit entries can be paged, newest first.
 func audit(t *testing.T, r *rig) {
 	for i := range 5 {
 		r.ok(r.s.AppendAudit(r.ctx, agent.AuditEntry{ID: fmt.Sprint("audit_", i), Actor: "ann", Action: "test",

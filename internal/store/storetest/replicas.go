@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A replica is listed while it is alive; whose time is over cannot renew, and another may take its id.
+// replicas checks that a replica is listed while it is alive. Once its time is over it cannot renew, and another
+// replica may use its id.
 func replicas(t *testing.T, r *rig) {
 	other, _ := r.another()
 	a := store.Replica{ID: "a", Address: "127.0.0.1:1", Version: "1"}
@@ -49,7 +50,7 @@ func replicas(t *testing.T, r *rig) {
 	}
 }
 
-// joined adds replicas which live for a minute.
+// joined adds replicas that live for a minute.
 func (r *rig) joined(ids ...string) {
 	r.Helper()
 	for _, id := range ids {
@@ -57,6 +58,7 @@ func (r *rig) joined(ids ...string) {
 	}
 }
 
+// own takes the session for the replica, and checks that want owns it now.
 func (r *rig) own(n store.Namespace, session, replica, want string) store.Ownership {
 	r.Helper()
 	o, err := n.Own(r.ctx, session, replica)
@@ -67,7 +69,8 @@ func (r *rig) own(n store.Namespace, session, replica, want string) store.Owners
 	return o
 }
 
-// One replica owns a session, until it gives it back, leaves, or its time is over. Each change of owner makes the epoch grow.
+// ownership checks that one replica owns a session until it gives the session back, leaves, or its time is over, and
+// that each change of owner increases the epoch.
 func ownership(t *testing.T, r *rig) {
 	_, other := r.another()
 	r.session("sess_1")
@@ -89,7 +92,7 @@ func ownership(t *testing.T, r *rig) {
 	}
 	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first}))
 	second := r.own(other, "sess_1", "b", "b")
-	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first})) // is not the owner any more
+	r.ok(r.s.Disown(r.ctx, map[string]store.Ownership{"sess_1": first})) // no effect: it is not the owner any more
 	r.own(r.s, "sess_1", "a", "b")
 	r.ok(r.store.Leave(r.ctx, "b"))
 	third := r.own(r.s, "sess_1", "a", "a")
@@ -120,11 +123,12 @@ func ownership(t *testing.T, r *rig) {
 	}
 	n := r.in("acme")
 	r.ok(n.CreateSession(r.ctx, agent.Session{ID: "sess_2", CreatedAt: r.clock.now(), UpdatedAt: r.clock.now()}, nil))
-	r.own(n, "sess_2", "c", "c") // of another namespace
+	r.own(n, "sess_2", "c", "c") // a session in another namespace
 }
 
-// An owner without an address, to which nothing can be forwarded, has its session taken by whoever joined later, as after a crash; never by one
-// that joined earlier, so that two do not take it from each other.
+// yielding checks that an owner without an address, to which requests cannot be forwarded, loses its session to a
+// replica that joined later, as after a crash. It never loses it to one that joined earlier, so two replicas cannot
+// take it from each other in turn.
 func yielding(t *testing.T, r *rig) {
 	_, other := r.another()
 	r.session("sess_1")
@@ -164,7 +168,7 @@ func yielding(t *testing.T, r *rig) {
 	}
 }
 
-// A call commits under the epoch of its owner only; what is refused leaves nothing.
+// fences checks that a call commits only under the epoch of its owner, and that a rejected one leaves nothing behind.
 func fences(t *testing.T, r *rig) {
 	_, other := r.another()
 	r.session("sess_1")
@@ -193,7 +197,7 @@ func fences(t *testing.T, r *rig) {
 		t.Errorf("taken from a dead owner: got %v, want ErrFenced", err)
 	}
 	r.ok(under(r.s, third))
-	r.commit(r.call("sess_1")) // compares nothing
+	r.commit(r.call("sess_1")) // without a fence
 	patch := func(n store.Namespace, fence int64, value string) error {
 		_, err := n.ChangeContext(r.ctx, "sess_1", fence,
 			agent.ContextChange{Set: map[string]json.RawMessage{"patched": json.RawMessage(value)}},
@@ -222,7 +226,7 @@ func fences(t *testing.T, r *rig) {
 	})
 }
 
-// A call that is committed again, because nobody knows whether it was, counts once and is assigned the same.
+// repeats checks that a repeated commit counts once and returns the same assigned values.
 func repeats(t *testing.T, r *rig) {
 	r.session("sess_1")
 	make := func() *store.CallCommit {
@@ -232,7 +236,7 @@ func repeats(t *testing.T, r *rig) {
 		c.Repeated = true
 		return c
 	}
-	first := r.commit(make()) // the first one did not arrive
+	first := r.commit(make()) // as if the first one did not arrive
 	r.commit(r.call("sess_1"))
 	r.everyWay(func() {
 		ordered := false
@@ -261,7 +265,7 @@ func repeats(t *testing.T, r *rig) {
 	})
 }
 
-// Of commits of one call at the same time one counts.
+// repeatsConcurrently checks that of concurrent commits of one call only one counts.
 func repeatsConcurrently(t *testing.T, r *rig) {
 	_, other := r.another()
 	r.session("sess_1")
@@ -289,7 +293,8 @@ func repeatsConcurrently(t *testing.T, r *rig) {
 	})
 }
 
-// A generation is adopted on the state that was decided on, or the whole commit leaves nothing. Counted results do not matter.
+// adoptions checks that a generation is adopted only if the artifact is in the state that was decided on; otherwise the
+// whole commit leaves nothing behind. Counters do not matter for that.
 func adoptions(t *testing.T, r *rig) {
 	r.session("sess_1")
 	adopt := func(decided int64, id string) error {
@@ -336,7 +341,7 @@ func adoptions(t *testing.T, r *rig) {
 	})
 }
 
-// Of adoptions at the same time that were decided on one state, one is made.
+// adoptionRaces checks that only one of several concurrent adoptions based on the same state succeeds.
 func adoptionRaces(t *testing.T, r *rig) {
 	_, other := r.another()
 	r.session("sess_1")

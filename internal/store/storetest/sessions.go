@@ -14,6 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// sessions checks that a session can be read back, and that odd ids are not found.
 func sessions(t *testing.T, r *rig) {
 	want := agent.Session{ID: "sess_1", Role: "calculator", Model: "m", Contract: &agent.Contract{Purpose: "sums"},
 		Debug:    true,
@@ -40,6 +41,7 @@ func sessions(t *testing.T, r *rig) {
 	})
 }
 
+// sessionsPage checks the pages of the list of sessions, newest first.
 func sessionsPage(t *testing.T, r *rig) {
 	for i := range 5 {
 		r.session(fmt.Sprintf("sess_%d", i))
@@ -65,6 +67,7 @@ func sessionsPage(t *testing.T, r *rig) {
 	})
 }
 
+// contexts checks that changes of a context, by itself or with a call, persist.
 func contexts(t *testing.T, r *rig) {
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_1"},
 		map[string]json.RawMessage{"a": json.RawMessage("1"), "b": json.RawMessage("2")}))
@@ -99,6 +102,7 @@ func contexts(t *testing.T, r *rig) {
 	}
 }
 
+// contextsAreTheCallers checks that callers may change the returned map without changing the store.
 func contextsAreTheCallers(t *testing.T, r *rig) {
 	r.session("sess_1")
 	mine, err := r.s.ChangeContext(r.ctx, "sess_1", 0,
@@ -112,7 +116,7 @@ func contextsAreTheCallers(t *testing.T, r *rig) {
 	}
 }
 
-// Deleting a session erases its arguments and values everywhere.
+// deleteErases checks that deleting a session erases its arguments and values everywhere.
 func deleteErases(t *testing.T, r *rig) {
 	for _, id := range []string{"sess_keep", "sess_gone"} {
 		r.session(id)
@@ -121,7 +125,7 @@ func deleteErases(t *testing.T, r *rig) {
 		c.Artifacts[0].Generation.ID = "gen-" + map[string]string{"sess_keep": "1", "sess_gone": "2"}[id]
 		c.Artifacts[0].Fixture = &agent.Fixture{CallID: c.Record.CallID, SessionID: id, Args: c.Record.Args,
 			Kwargs: c.Record.Kwargs, Value: c.Outcome.Value}
-		// another artifact, that is in the archive when the session goes
+		// a second artifact, which is archived when the session is deleted
 		c.Artifacts = append(c.Artifacts, c.Artifacts[0])
 		c.Artifacts[1].MethodName = "archived"
 		c.Pattern = &agent.PatternEvent{CallID: c.Record.CallID, SessionID: id, Role: "calculator", MethodName: "both"}
@@ -162,7 +166,7 @@ func deleteErases(t *testing.T, r *rig) {
 					fixtures += f.SessionID + " "
 				}
 			}
-			// the scorecard began anew with the deleted session's generation
+			// the scorecard started again with the deleted session's generation
 			if fixtures != "sess_keep " || fmt.Sprint(a.Scorecard.Sessions) != "[]" {
 				t.Errorf("%s keeps fixtures of %sand sessions %v", method, fixtures, a.Scorecard.Sessions)
 			}
@@ -187,12 +191,13 @@ func deleteErases(t *testing.T, r *rig) {
 	})
 }
 
+// expire checks the retention by age since the last use, and by the number of sessions.
 func expire(t *testing.T, r *rig) {
 	for i := range 4 {
 		r.session(fmt.Sprintf("sess_%d", i))
 		r.clock.advance(24 * time.Hour)
 	}
-	r.commit(r.call("sess_0")) // used again
+	r.commit(r.call("sess_0")) // uses the oldest one again
 	r.clock.advance(time.Hour)
 	p := agent.DefaultPolicy()
 	p.Retention.SessionDays = 3
@@ -229,7 +234,8 @@ func expire(t *testing.T, r *rig) {
 	})
 }
 
-// Ephemeral sessions go value_hours after their last use, others stay; 0 keeps both.
+// expireEphemeral checks that ephemeral sessions are deleted ValueHours after their last use. Others stay, and 0 keeps
+// both.
 func expireEphemeral(t *testing.T, r *rig) {
 	old, used, plain := ids.NewSession(true), ids.NewSession(true), ids.NewSession(false)
 	for _, id := range []string{old, used, plain} {

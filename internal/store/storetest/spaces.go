@@ -27,12 +27,13 @@ func (r *rig) names(page int) (out []agent.Namespace) {
 	}
 }
 
-// A namespace exists from its first write on, or from when it was made; the list has them by name.
+// spacesList checks that a namespace exists from its creation or its first write on, and that the list is sorted by
+// name.
 func spacesList(t *testing.T, r *rig) {
 	if got := fmt.Sprint(r.names(5)); got != "[default]" {
 		t.Errorf("of a new store: got %s, want [default]", got)
 	}
-	r.in("read") // makes nothing
+	r.in("read") // does not create it
 	r.fillNamespace(r.in("written"), "written")
 	made, err := r.store.CreateNamespace(r.ctx, "made", &agent.AuditEntry{ID: "audit_made", Action: "namespace.create"})
 	r.ok(err)
@@ -69,7 +70,8 @@ func spacesList(t *testing.T, r *rig) {
 	})
 }
 
-// An erased namespace is gone with everything in it, for those who hold it too; others are as they were, and one of the same name is empty.
+// spacesErase checks that an erased namespace is gone with everything in it, even for those with a handle. Other
+// namespaces do not change, and a new one with the same name is empty.
 func spacesErase(t *testing.T, r *rig) {
 	for _, name := range []agent.Namespace{agent.DefaultNamespace, "acme", "other-1"} {
 		r.fillNamespace(r.in(name), string(name))
@@ -120,7 +122,7 @@ func spacesErase(t *testing.T, r *rig) {
 	})
 }
 
-// gone checks that a namespace of before its erasure shows nothing and takes nothing.
+// gone checks that a handle from before the erasure returns nothing and accepts nothing.
 func (r *rig) gone(n store.Namespace, draft store.Draft) {
 	r.Helper()
 	add := agent.ArtifactChange{Role: "calculator", MethodName: "add", At: r.clock.now()}
@@ -155,7 +157,7 @@ func (r *rig) gone(n store.Namespace, draft store.Draft) {
 	}
 }
 
-// empty checks that a namespace holds nothing.
+// empty checks that a namespace is empty.
 func (r *rig) empty(n store.Namespace) {
 	r.Helper()
 	sessions, err := n.ListSessions(r.ctx, "", 10)
@@ -191,7 +193,8 @@ func (r *rig) empty(n store.Namespace) {
 	}
 }
 
-// A namespace is due until it is expired, and again when it changed or a day has passed; one that holds nothing never.
+// spacesDue checks that a namespace is due until it is expired, and again when it has changed or a day has passed. An
+// empty one is never due.
 func spacesDue(t *testing.T, r *rig) {
 	r.fillNamespace(r.in("used"), "used")
 	_, err := r.store.CreateNamespace(r.ctx, "unused", nil)
@@ -210,7 +213,7 @@ func spacesDue(t *testing.T, r *rig) {
 	}
 	tomorrow := r.clock.now().Add(store.ExpireEvery)
 	if r.h.Reopen != nil {
-		r.use(r.h.Reopen(t, r.store, false)) // a kill may forget it
+		r.use(r.h.Reopen(t, r.store, false)) // a kill may lose it
 	}
 	r.everyWay(func() {
 		if used, unused := due("used"), due("unused"); !used.Equal(tomorrow) || !unused.Equal(store.Never) {

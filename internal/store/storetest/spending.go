@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A reservation that several handles find abandoned at once is counted once, whole; one that was settled is not.
+// forfeits checks that an abandoned reservation found by several handles at once counts exactly once and in full. A
+// settled one does not count.
 func forfeits(t *testing.T, r *rig) {
 	const handles, rounds = 4, 20
 	day := agent.DayOf(r.clock.now())
@@ -56,7 +57,8 @@ func forfeits(t *testing.T, r *rig) {
 	})
 }
 
-// Reservations stand until they are settled; calls and requests are aggregated by day, method and owner, within a namespace.
+// spending checks that reservations persist until they are settled, and that calls and requests are aggregated by day,
+// method and owner within a namespace.
 func spending(t *testing.T, r *rig) {
 	day := agent.DayOf(r.clock.now())
 	spend := func(id string, prompt, completion int64) agent.Spend {
@@ -67,7 +69,7 @@ func spending(t *testing.T, r *rig) {
 		r.ok(r.s.Reserve(r.ctx, spend(fmt.Sprint("spend_", i), 1000, 500)))
 	}
 	r.ok(r.s.Settle(r.ctx, spend("spend_0", 10, 5)))
-	r.ok(r.s.Settle(r.ctx, agent.Spend{ID: "spend_1"})) // it was never sent
+	r.ok(r.s.Settle(r.ctx, agent.Spend{ID: "spend_1"})) // the request was never sent
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_of_alice", Owner: "alice"}, nil))
 	cold := NewCommit("sess_of_alice", "call_1", r.clock.now())
 	cold.Log.ArtifactHit, cold.Log.Owner = false, "alice"

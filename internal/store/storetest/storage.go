@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// listStored reads what all owners have, page by page, and checks that the sums of each agree with it.
+// listStored returns the sums of all owners, read page by page. It checks that Stored agrees for each of them.
 func listStored(t testing.TB, s store.Namespace) (all []store.OwnerBytes) {
 	t.Helper()
 	ctx, total := context.Background(), store.Bytes{}
@@ -36,7 +36,7 @@ func listStored(t testing.TB, s store.Namespace) (all []store.OwnerBytes) {
 	return all
 }
 
-// owned makes a session of an owner, and returns the commit of a call in it.
+// owned creates a session of the owner, and returns the commit of a call in it.
 func (r *rig) owned(owner, session string) *store.CallCommit {
 	r.Helper()
 	if _, err := r.s.Session(r.ctx, session); err != nil {
@@ -48,7 +48,7 @@ func (r *rig) owned(owner, session string) *store.CallCommit {
 	return c
 }
 
-// grew checks by how much what the owner has has changed since the last look, and that nobody else's has.
+// grew checks by how much the owner's sums have changed since the last call, and that nobody else's have.
 func (r *rig) grew(what, owner string, before *[]store.OwnerBytes, want store.Bytes) {
 	r.Helper()
 	was := *before
@@ -74,7 +74,7 @@ func (r *rig) grew(what, owner string, before *[]store.OwnerBytes, want store.By
 	})
 }
 
-// recordOf is how long a call's record is.
+// recordOf returns the length of a session's newest record.
 func (r *rig) recordOf(session string) int64 {
 	r.Helper()
 	page, err := r.s.History(r.ctx, session, store.HistoryQuery{Limit: 1, Desc: true})
@@ -82,7 +82,7 @@ func (r *rig) recordOf(session string) int64 {
 	return int64(len(page.Records[0]))
 }
 
-// What each kind takes is its owner's, and comes back when it is deleted.
+// stored checks that each kind of data counts for its owner, and is subtracted when it is deleted.
 func stored(t *testing.T, r *rig) {
 	ann := r.owned("ann", "sess_ann")
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: "sess_ben", Role: "calculator", Owner: "ben",
@@ -129,7 +129,7 @@ func stored(t *testing.T, r *rig) {
 	})
 }
 
-// storedTools is stored for tools and examples.
+// storedTools checks the same for tools and examples.
 func (r *rig) storedTools(before *[]store.OwnerBytes) {
 	r.Helper()
 	code := "package tool // 1"
@@ -205,7 +205,7 @@ func (r *rig) storedTools(before *[]store.OwnerBytes) {
 	*before = listStored(r.T, r.s)
 }
 
-// What other namespaces hold is known in sum, and goes with them.
+// storedApart checks the sum of all other namespaces, which shrinks when one of them is erased.
 func storedApart(t *testing.T, r *rig) {
 	r.commit(r.owned("ann", "sess_1"))
 	acme := r.in("acme")

@@ -1,8 +1,9 @@
-// Package storetest states the promises of store.Store as tests, which every implementation passes: acknowledged data is
-// there, commits are whole, a history is gapless and in order, counters equal the sum of the commits, deleted sessions
-// leave nothing, bounds hold.
+// Package storetest tests the guarantees of store.Store. Every implementation must pass its suite: acknowledged data is
+// there, commits are atomic, histories are ordered and gapless, counters equal the sum of the commits, deleted sessions
+// leave nothing behind, and limits hold.
 //
-// It knows nothing of files. What only a disk can break (torn writes, kills, full disks) is tested in package disk.
+// It knows nothing of files. Failures that only a disk can have (torn writes, kills, full disks) are tested in package
+// disk.
 package storetest
 
 import (
@@ -17,20 +18,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Harness opens stores of one implementation.
+// Harness opens stores of one implementation. Open is required.
 type Harness struct {
-	// Open returns a new, empty store which reads that clock. It is closed when the test ends.
+	// Open returns a new, empty store that uses the clock now. It is closed when the test ends.
 	Open func(t *testing.T, now func() time.Time) store.Store
-	// Reopen returns the same store opened again after a clean stop, or after a kill. It is nil for a store that
-	// lives only in memory.
+	// Reopen returns the same store, opened again after a clean stop or, with kill, after a kill. nil means that the
+	// store lives in memory only.
 	Reopen func(t *testing.T, s store.Store, kill bool) store.Store
-	// Another opens a second handle on what the store holds, as another process would. nil: the same handle serves.
+	// Another opens a second handle on the same data, as another process would. nil means that there is only one
+	// handle.
 	Another func(t *testing.T, s store.Store) store.Store
-	// Elapse lets that much time pass for leases, candidates and replicas. nil: their time is that of Open's clock.
+	// Elapse lets time pass for leases, candidates and replicas. nil means that their time is that of Open's clock.
 	Elapse func(t *testing.T, s store.Store, d time.Duration)
 }
 
-// Run runs the suite.
+// Run runs the suite. Each test has its own store.
 func Run(t *testing.T, h Harness) {
 	for _, c := range []struct {
 		name string
@@ -80,21 +82,21 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// rig is what a test works with.
+// rig is the fixture of a test.
 type rig struct {
 	*testing.T
 	h     Harness
 	store store.Store
-	s     store.Namespace // its default namespace
+	s     store.Namespace // the store's default namespace
 	clock *clock
 	ctx   context.Context
-	n     int
+	n     int // number of calls made
 }
 
-// use has the test go on with a store.
+// use makes the test continue with the store.
 func (r *rig) use(s store.Store) { r.store, r.s = s, Default(r.T, s) }
 
-// Default returns what the default namespace of a store holds.
+// Default returns the default namespace of a store.
 func Default(t testing.TB, s store.Store) store.Namespace {
 	t.Helper()
 	ns, err := s.Namespace(agent.DefaultNamespace)
@@ -104,7 +106,7 @@ func Default(t testing.TB, s store.Store) store.Namespace {
 	return ns
 }
 
-// everyWay runs the check now, and again after a clean stop and after a kill where the store outlives its process.
+// everyWay runs the check now and, if the store can be reopened, again after a kill and after clean stops.
 func (r *rig) everyWay(check func()) {
 	r.Helper()
 	check()
@@ -117,7 +119,7 @@ func (r *rig) everyWay(check func()) {
 	}
 }
 
-// another returns a second handle on the store, and what its default namespace holds.
+// another returns a second handle on the store, and its default namespace.
 func (r *rig) another() (store.Store, store.Namespace) {
 	r.Helper()
 	if r.h.Another == nil {
@@ -127,7 +129,7 @@ func (r *rig) another() (store.Store, store.Namespace) {
 	return s, Default(r.T, s)
 }
 
-// elapse lets time pass, for everything.
+// elapse advances all clocks.
 func (r *rig) elapse(d time.Duration) {
 	r.Helper()
 	r.clock.advance(d)
@@ -136,7 +138,7 @@ func (r *rig) elapse(d time.Duration) {
 	}
 }
 
-// watch watches the store from the cursor on.
+// watch watches the store from the cursor.
 func (r *rig) watch(s store.Store, from store.Cursor, changed func(store.Change)) (stop func()) {
 	r.Helper()
 	stop, err := s.Watch(from, changed)
@@ -144,6 +146,7 @@ func (r *rig) watch(s store.Store, from store.Cursor, changed func(store.Change)
 	return stop
 }
 
+// ok fails the test on an error.
 func (r *rig) ok(err error) {
 	r.Helper()
 	if err != nil {
@@ -151,6 +154,7 @@ func (r *rig) ok(err error) {
 	}
 }
 
+// session creates a session with that id.
 func (r *rig) session(id string) string {
 	r.Helper()
 	r.ok(r.s.CreateSession(r.ctx, agent.Session{ID: id, Role: "calculator", Owner: "local", CreatedAt: r.clock.now(),
@@ -158,13 +162,13 @@ func (r *rig) session(id string) string {
 	return id
 }
 
-// call makes the commit of an ok call of calculator.add, which a test changes as it likes.
+// call returns the commit of a successful call of calculator.add, for the test to modify.
 func (r *rig) call(session string) *store.CallCommit {
 	r.n++
 	return NewCommit(session, fmt.Sprintf("call_%06d", r.n), r.clock.now())
 }
 
-// NewCommit makes the commit of an ok call of calculator.add in the session.
+// NewCommit returns the commit of a successful call of calculator.add in the session.
 func NewCommit(session, id string, now time.Time) *store.CallCommit {
 	args, kwargs := []json.RawMessage{json.RawMessage(`"` + session + ` argument"`)},
 		json.RawMessage(`{"key":"`+session+` keyword"}`)
@@ -188,7 +192,7 @@ func NewCommit(session, id string, now time.Time) *store.CallCommit {
 	}
 }
 
-// Forged adds to the commit that calculator.add was forged for it.
+// Forged changes the commit so that it also stores calculator.add, forged for this call. It returns c.
 func Forged(c *store.CallCommit, code string) *store.CallCommit {
 	at, _ := time.Parse(time.RFC3339, c.Record.Timestamp)
 	c.Artifacts = append(c.Artifacts, agent.ArtifactChange{Role: c.Record.Role, MethodName: c.Record.MethodName, At: at,
@@ -197,7 +201,7 @@ func Forged(c *store.CallCommit, code string) *store.CallCommit {
 	return c
 }
 
-// NewGeneration makes a generation with the code.
+// NewGeneration returns a generation with that code.
 func NewGeneration(id, code string, at time.Time) *agent.Generation {
 	return &agent.Generation{ID: id, Trigger: "initial_forge", Code: code, CodeChecksum: agent.Checksum(code),
 		Owner: "ann", Dependencies: []string{"strings"},
@@ -205,19 +209,20 @@ func NewGeneration(id, code string, at time.Time) *agent.Generation {
 		RuntimeVersion: agent.ABI, CreatedAt: at, Cacheable: true}
 }
 
+// commit commits the call and fails the test on an error. It returns c.
 func (r *rig) commit(c *store.CallCommit) *store.CallCommit {
 	r.Helper()
 	r.ok(r.s.CommitCall(r.ctx, c))
 	return c
 }
 
-// records decodes a whole history, page by page, and checks that it is gapless and in order.
+// records returns a session's whole history. See Records.
 func (r *rig) records(session string) []agent.Record {
 	r.Helper()
 	return Records(r.T, r.s, session)
 }
 
-// Records decodes a whole history, page by page, and checks that it is gapless and in order.
+// Records reads a session's whole history, page by page, and checks that it is ordered and gapless.
 func Records(t testing.TB, s store.Namespace, session string) []agent.Record {
 	t.Helper()
 	var out []agent.Record
@@ -246,7 +251,7 @@ func Records(t testing.TB, s store.Namespace, session string) []agent.Record {
 	}
 }
 
-// clock is the time of a test.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -264,7 +269,7 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// sameJSON reports whether two values are the same once encoded.
+// sameJSON reports whether two values have the same JSON encoding.
 func sameJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)

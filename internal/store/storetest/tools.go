@@ -10,6 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// tools checks registration by calls, use counts, and the pages of the list.
 func tools(t *testing.T, r *rig) {
 	r.session("sess_1")
 	c := r.call("sess_1")
@@ -55,6 +56,7 @@ func tools(t *testing.T, r *rig) {
 	})
 }
 
+// toolRevisions checks that a change needs the current revision, and does not change the usage.
 func toolRevisions(t *testing.T, r *rig) {
 	one, err := r.s.PutTool(r.ctx, agent.Tool{Role: "finder", Contract: agent.Contract{Purpose: "one"}}, 0,
 		&agent.AuditEntry{ID: "audit_1"})
@@ -83,6 +85,7 @@ func toolRevisions(t *testing.T, r *rig) {
 	})
 }
 
+// ranking checks the order of tools: those in use by success rate and recency, then stale ones.
 func ranking(t *testing.T, r *rig) {
 	r.session("sess_1")
 	use := func(role string, ok, bad int, state string) {
@@ -129,7 +132,7 @@ func ranking(t *testing.T, r *rig) {
 			t.Errorf("limited to 2: got %+v, %v", got, err)
 		}
 	})
-	c := r.call("sess_1") // a use brings a stale tool back
+	c := r.call("sess_1") // its use makes a stale tool fresh again
 	c.Artifacts = []agent.ArtifactChange{{Role: "old but durable", MethodName: "m", At: r.clock.now(),
 		Result: agent.ClassOK}}
 	c.Tools = []store.ToolChange{{Role: "old but durable", At: r.clock.now(), Used: 1}}

@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Who comes back with a cursor gets what happened meanwhile, once and in order; a cursor that the feed does not know is gone.
+// watchResumes checks that a watcher that comes back with a cursor receives all later changes, once and in order. An
+// unknown cursor is gone.
 func watchResumes(t *testing.T, r *rig) {
 	another, _ := r.another()
 	put := func(role string) {
@@ -43,7 +44,8 @@ func watchResumes(t *testing.T, r *rig) {
 	}
 }
 
-// The feed has each call once, after it was committed, of all who commit; and in the order of the stable part of the log.
+// watchCalls checks that the feed has each committed call once, of every writer, in the order of the stable part of the
+// log.
 func watchCalls(t *testing.T, r *rig) {
 	const writers, each = 4, 10
 	another, other := r.another()
@@ -89,7 +91,8 @@ func watchCalls(t *testing.T, r *rig) {
 	}
 }
 
-// The feed says which changes of an artifact have an entry in the audit trail, as people's operations have and calls have not.
+// watchOperations checks which changes of an artifact are marked as operations: those with an audit entry, not those by
+// calls.
 func watchOperations(t *testing.T, r *rig) {
 	another, _ := r.another()
 	r.session("sess_1")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Pool starts pgbouncer in transaction mode before the cluster's primary, and returns the URL of a database by way of it. It
-// holds few connections, so that clients share them. pgbouncer ends with the test.
+// Pool starts pgbouncer in transaction mode for the cluster's primary, and returns the URL of a database behind it. The
+// pool has few connections, so clients have to share them. pgbouncer ends with the test.
 func (c *Cluster) Pool(tb testing.TB, database string) string {
 	tb.Helper()
 	p, err := find("pgbouncer")
@@ -50,8 +50,8 @@ func (c *Cluster) Pool(tb testing.TB, database string) string {
 		"sslmode": {"disable"}}.Encode()
 }
 
-// NewPool is NewDatabase with pgbouncer between, and returns both URLs: the pool's, and the direct one for what a pool in
-// transaction mode cannot do.
+// NewPool creates a database as NewDatabase does, behind pgbouncer. It returns the URL of the pool, and the direct URL
+// for what a pool in transaction mode cannot do.
 func NewPool(tb testing.TB) (pool, direct string) {
 	tb.Helper()
 	direct = NewDatabase(tb)

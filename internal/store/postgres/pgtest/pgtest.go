@@ -1,11 +1,13 @@
-// Package pgtest gives tests real PostgreSQL servers, from the programs of Debian's packages postgresql and pgbouncer.
+// Package pgtest runs real PostgreSQL servers for tests, from the programs in Debian's packages postgresql and
+// pgbouncer.
 //
-// NewDatabase returns a fresh database of one server that all tests of a binary share. Start starts a cluster of the test's
-// own, with a synchronous standby where asked, which may be killed, restarted and promoted. Servers listen on unix sockets
-// below the temporary directory only. Root runs them as the user postgres or nobody, since PostgreSQL refuses root. They end,
-// and their files are removed, when the test ends, or the test's process in whatever way.
+// NewDatabase returns a fresh database on one server that all tests of a binary share. Start starts a separate cluster,
+// on request with a synchronous standby. A test may kill, restart and promote its servers. Servers only listen on Unix
+// sockets below the temporary directory. If the tests run as root, the servers run as the user postgres or nobody,
+// because PostgreSQL refuses root. The servers end and their files are removed when the test ends, or when its process
+// ends for any reason.
 //
-// Everything may be called concurrently, but for the methods of a Cluster that change what runs.
+// Everything may be called concurrently, except for the methods of a Cluster that change which servers run.
 package pgtest
 
 import (
@@ -18,20 +20,21 @@ import (
 	"time"
 )
 
-// Options are what a cluster may have beyond one server.
+// Options configures a cluster. The zero value is one server.
 type Options struct {
-	Standby  bool     // a second server, to which each commit is written before it is acknowledged
-	Fsync    bool     // survive the death of the machine, not of processes only; slow
-	Settings []string // more of postgresql.conf, such as "max_connections=10"
+	Standby  bool     // add a second server; each commit is written to it before it is acknowledged
+	Fsync    bool     // survive a crash of the machine, not only of processes; slow
+	Settings []string // further settings of postgresql.conf, such as "max_connections=10"
 }
 
-// A Cluster is a primary, and a standby where there is one.
+// A Cluster is a primary and, on request, a standby.
 type Cluster struct {
-	primary, standby *server // standby is nil where there is none
+	primary, standby *server // standby is nil if there is none
 	settings         []string
-	dead             *server // the primary of before Promote, until AddStandby
+	dead             *server // the former primary, from Promote until AddStandby
 }
 
+// shared is the server of NewDatabase. It starts with the first use and ends with the process.
 var shared struct {
 	once    sync.Once
 	cluster *Cluster
@@ -39,8 +42,8 @@ var shared struct {
 	names   atomic.Int64
 }
 
-// NewDatabase creates an empty database on the server that the tests of this binary share, and returns its URL. The database
-// is dropped at the end of the test, with its connections.
+// NewDatabase creates an empty database on the server that the tests of this binary share, and returns its URL. At the
+// end of the test it closes the database's connections and drops it.
 func NewDatabase(tb testing.TB) string {
 	tb.Helper()
 	shared.once.Do(func() { shared.cluster, shared.err = start(Options{}) })
@@ -57,20 +60,21 @@ func NewDatabase(tb testing.TB) string {
 	return url
 }
 
-// Clear makes a database of NewDatabase empty again, and ends its connections.
+// Clear empties a database of NewDatabase and closes its connections.
 func Clear(tb testing.TB, address string) {
 	tb.Helper()
 	name := nameIn(tb, address)
 	shared.cluster.Exec(tb, "postgres", "DROP DATABASE "+name+" WITH (FORCE)", "CREATE DATABASE "+name)
 }
 
-// Query runs SQL on a database of NewDatabase and returns what it prints, as Exec does.
+// Query runs SQL on a database of NewDatabase and returns the output, as Exec does.
 func Query(tb testing.TB, address, sql string) string {
 	tb.Helper()
 	return shared.cluster.Exec(tb, nameIn(tb, address), sql)
 }
 
-// Dump returns all that a database of NewDatabase holds, as text. Bytes stand in it as they are where they are printable ASCII.
+// Dump returns the content of a database of NewDatabase as SQL. Printable ASCII in bytea values is not escaped, so
+// tests can search for it.
 func Dump(tb testing.TB, address string) []byte {
 	tb.Helper()
 	out, err := shared.cluster.primary.dump(nameIn(tb, address), "PGOPTIONS=-c bytea_output=escape")
@@ -80,7 +84,7 @@ func Dump(tb testing.TB, address string) []byte {
 	return out
 }
 
-// nameIn is the name of the database in its URL.
+// nameIn returns the name of the database in its URL.
 func nameIn(tb testing.TB, address string) string {
 	tb.Helper()
 	u, err := url.Parse(address)
@@ -90,7 +94,7 @@ func nameIn(tb testing.TB, address string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// Start starts a cluster, which ends with the test.
+// Start starts a cluster. It ends with the test.
 func Start(tb testing.TB, o Options) *Cluster {
 	tb.Helper()
 	c, err := start(o)
@@ -130,6 +134,7 @@ func start(o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// settings returns the server's configuration. Without fsync, tests are fast and still survive the kill of a process.
 func settings(fsync bool) []string {
 	s := []string{"listen_addresses=", "unix_socket_permissions=0777", "max_connections=200", "shared_buffers=32MB",
 		"dynamic_shared_memory_type=mmap",
@@ -148,7 +153,8 @@ func (c *Cluster) CreateDatabase(tb testing.TB, name string) string {
 	return c.URL(name)
 }
 
-// URL names a database of the cluster. With a standby it names both servers; clients choose the one that takes writes.
+// URL returns the URL of a database of the cluster. With a standby, or a killed former primary, it names both servers,
+// and clients choose the one that accepts writes.
 func (c *Cluster) URL(database string) string {
 	q := url.Values{"user": {superuser}, "host": {c.primary.dir}, "sslmode": {"disable"}}
 	other := c.standby
@@ -163,7 +169,7 @@ func (c *Cluster) URL(database string) string {
 	return "postgres:///" + database + "?" + q.Encode()
 }
 
-// Sockets returns the unix sockets of the servers, the primary's first, for what stands between clients and servers.
+// Sockets returns the Unix sockets of the servers, the primary's first, for proxies between clients and servers.
 func (c *Cluster) Sockets() []string {
 	out := []string{c.primary.socket()}
 	if c.standby != nil {
@@ -172,8 +178,7 @@ func (c *Cluster) Sockets() []string {
 	return out
 }
 
-// Exec runs SQL on the primary, each statement on its own where there are several texts, and returns what it prints,
-// unaligned and without headers.
+// Exec runs SQL on the primary, each text as its own statement, and returns the output, unaligned and without headers.
 func (c *Cluster) Exec(tb testing.TB, database string, sql ...string) string {
 	tb.Helper()
 	out, err := c.primary.sql(database, sql...)
@@ -183,7 +188,7 @@ func (c *Cluster) Exec(tb testing.TB, database string, sql ...string) string {
 	return out
 }
 
-// CopyTo dumps a database and restores it as a new one of another cluster, whose URL it returns.
+// CopyTo dumps a database and restores it as a new database of another cluster. It returns the new URL.
 func (c *Cluster) CopyTo(tb testing.TB, other *Cluster, database string) string {
 	tb.Helper()
 	url := other.CreateDatabase(tb, database)
@@ -197,7 +202,7 @@ func (c *Cluster) CopyTo(tb testing.TB, other *Cluster, database string) string 
 	return url
 }
 
-// Kill ends the primary and all its processes by SIGKILL, and returns when they are gone.
+// Kill kills the primary and all its processes with SIGKILL, and waits until they are gone.
 func (c *Cluster) Kill(tb testing.TB) {
 	tb.Helper()
 	if err := c.primary.kill(); err != nil {
@@ -205,7 +210,8 @@ func (c *Cluster) Kill(tb testing.TB) {
 	}
 }
 
-// KillStandby does the same to the standby, and returns when the primary has noticed, where it runs. Commits wait until RestartStandby.
+// KillStandby does the same to the standby. If the primary runs, it waits until the primary has noticed. Commits wait
+// until RestartStandby.
 func (c *Cluster) KillStandby(tb testing.TB) {
 	tb.Helper()
 	err := c.standby.kill()
@@ -217,9 +223,8 @@ func (c *Cluster) KillStandby(tb testing.TB) {
 	}
 }
 
-// Restart starts a killed primary again on its data, and returns once it takes writes, and the standby is
-// there again. One that runs is stopped first, cleanly
-// but without waiting for its clients.
+// Restart starts a killed primary again with its data. It returns once the primary accepts writes and the standby, if
+// it runs, is connected again. It first stops a running primary cleanly, without waiting for its clients.
 func (c *Cluster) Restart(tb testing.TB) {
 	tb.Helper()
 	err := c.primary.restart()
@@ -231,7 +236,7 @@ func (c *Cluster) Restart(tb testing.TB) {
 	}
 }
 
-// RestartStandby starts a killed standby again, and returns when commits wait for it, where the primary runs.
+// RestartStandby starts a killed standby again. If the primary runs, it waits until commits wait for the standby.
 func (c *Cluster) RestartStandby(tb testing.TB) {
 	tb.Helper()
 	err := c.standby.restart()
@@ -243,8 +248,8 @@ func (c *Cluster) RestartStandby(tb testing.TB) {
 	}
 }
 
-// Promote makes the standby the primary, and returns once it takes writes. The primary must have been killed, as a second one
-// beside it would take writes too. The cluster has no standby afterwards, and commits wait for none.
+// Promote makes the standby the primary, and returns once it accepts writes. The old primary must have been killed,
+// because it would still accept writes. Afterwards the cluster has no standby, and commits wait for none.
 func (c *Cluster) Promote(tb testing.TB) {
 	tb.Helper()
 	if c.primary.running() {
@@ -256,8 +261,8 @@ func (c *Cluster) Promote(tb testing.TB) {
 	c.primary, c.standby, c.dead = c.standby, nil, c.primary
 }
 
-// AddStandby gives the cluster a standby, made from a base backup of the primary, in place of the server that was the primary
-// before Promote, if there was one. Commits wait for it from then on.
+// AddStandby adds a standby, made from a base backup of the primary. It replaces the former primary, if Promote left
+// one. Commits wait for the standby from then on.
 func (c *Cluster) AddStandby(tb testing.TB) {
 	tb.Helper()
 	if err := c.addStandby(); err != nil {
@@ -278,7 +283,7 @@ func (c *Cluster) addStandby() error {
 		err = s.start()
 	}
 	if err == nil {
-		// On the primary alone: a copy that is promoted has no standby that it could wait for.
+		// On the primary only: a promoted copy has no standby to wait for.
 		_, err = c.primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'",
 			"SELECT pg_reload_conf()")
 	}
@@ -296,8 +301,8 @@ func (c *Cluster) addStandby() error {
 // untilSynchronous waits until commits wait for the standby.
 func (s *server) untilSynchronous() error { return s.untilReplication("sync") }
 
-// untilReplication waits until the standby's state is that one, "" for none that is connected. A session learns of new settings between two
-// statements only.
+// untilReplication waits until the standby's sync_state is want, or until none is connected if want is "". It runs two
+// statements, because a session only loads new settings between statements.
 func (s *server) untilReplication(want string) error {
 	got := ""
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -309,7 +314,7 @@ func (s *server) untilReplication(want string) error {
 	return fmt.Errorf("pgtest: the standby is %q after %s, not %q", got, patience, want)
 }
 
-// ProcessorTime is what the primary's processes took so far.
+// ProcessorTime returns the processor time that the primary's processes have used so far.
 func (c *Cluster) ProcessorTime() time.Duration {
 	ticks := 0
 	for _, pid := range append(childrenOf(c.primary.process.pid), c.primary.process.pid) {
@@ -318,7 +323,7 @@ func (c *Cluster) ProcessorTime() time.Duration {
 	return time.Duration(ticks) * time.Second / 100 // USER_HZ, on every Linux
 }
 
-// Log returns what the servers wrote so far.
+// Log returns what the servers have logged so far.
 func (c *Cluster) Log() string {
 	var b strings.Builder
 	for _, s := range []*server{c.primary, c.standby, c.dead} {

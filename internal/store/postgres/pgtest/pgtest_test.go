@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Tests of a binary share a server, and nothing else.
+// The tests of a binary share a server and nothing else.
 func TestDatabasesAreApart(t *testing.T) {
 	a, b := NewDatabase(t), NewDatabase(t)
 	if a == b {
@@ -27,7 +27,7 @@ func TestDatabasesAreApart(t *testing.T) {
 	}
 }
 
-// psql runs SQL by a URL, as clients do.
+// psql runs SQL through a URL, like a client.
 func psql(t *testing.T, url, sql string) string {
 	t.Helper()
 	p, err := find("psql")
@@ -42,7 +42,7 @@ func psql(t *testing.T, url, sql string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// What was acknowledged outlives the primary: at first on its own disk, then on the standby.
+// Acknowledged commits survive the primary: first on its own disk, then on the standby.
 func TestKillAndPromote(t *testing.T) {
 	c := Start(t, Options{Standby: true})
 	url := c.CreateDatabase(t, "kept")
@@ -65,7 +65,7 @@ func TestKillAndPromote(t *testing.T) {
 			t.Errorf("the new standby is %q", got)
 		}
 	}
-	// The standby is one that commits wait for.
+	// Commits wait for the standby.
 	c.KillStandby(t)
 	done := make(chan struct{})
 	go func() {
@@ -85,7 +85,8 @@ func TestKillAndPromote(t *testing.T) {
 	<-done
 }
 
-// A pool in transaction mode gives two transactions of a client two servers, so that a session's state is lost between them.
+// A pool in transaction mode may run two transactions of a client on two servers, so session state is lost between
+// them.
 func TestPool(t *testing.T) {
 	pool, direct := NewPool(t)
 	psql(t, pool, "CREATE TABLE t (n int)")
@@ -99,7 +100,7 @@ func TestPool(t *testing.T) {
 
 const childVariable = "PGTEST_CHILD"
 
-// A test process that dies leaves neither a server nor its files.
+// A test process that is killed leaves neither a server nor its files.
 func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		c := Start(t, Options{})
@@ -108,7 +109,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestNothingIsLeft$")
 	cmd.Env = append(os.Environ(), childVariable+"=1")
-	out, _ := cmd.Output() // it dies
+	out, _ := cmd.Output() // it kills itself
 	dir, _, _ := bytes.Cut(out, []byte("\n"))
 	if len(dir) == 0 {
 		t.Fatalf("the child wrote %q", out)
@@ -121,7 +122,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Where the programs lack, the message says what to do.
+// If a program is missing, the error explains what to do.
 func TestMissingPrograms(t *testing.T) {
 	_, err := find("initdb", "no-such-program")
 	if err == nil || !strings.Contains(err.Error(), "no-such-program") ||

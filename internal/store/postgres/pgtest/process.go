@@ -18,19 +18,20 @@ import (
 	"time"
 )
 
-// patience bounds every wait. It is long because machines are slow, and nothing is measured with it.
+// patience is the timeout of every wait. It is long for slow machines; no test measures it.
 const patience = 2 * time.Minute
 
-// programs are the paths of programs by name, and who may run them.
+// programs are the paths of programs by name, and the user that runs them.
 type programs struct {
 	paths map[string]string
-	as    *syscall.Credential // nil: as this process
+	as    *syscall.Credential // nil means the user of this process
 }
 
-// find looks for programs on PATH and where Debian keeps PostgreSQL's, of which the newest are taken.
+// find looks for programs on PATH and in Debian's directories for PostgreSQL, the newest version first. It returns an
+// error if one is missing.
 func find(names ...string) (programs, error) {
 	p := programs{paths: map[string]string{}}
-	versions, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a good one
+	versions, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is valid
 	number := func(dir string) int { n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))); return n }
 	slices.SortFunc(versions, func(a, b string) int { return number(b) - number(a) })
 	for _, name := range names {
@@ -52,7 +53,7 @@ func find(names ...string) (programs, error) {
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
-			uid, _ := strconv.ParseUint(u.Uid, 10, 32) // the system's own are numbers
+			uid, _ := strconv.ParseUint(u.Uid, 10, 32) // always numbers on Linux
 			gid, _ := strconv.ParseUint(u.Gid, 10, 32)
 			p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 			return p, nil
@@ -61,7 +62,8 @@ func find(names ...string) (programs, error) {
 	return p, errors.New("pgtest: PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as")
 }
 
-// tempDir makes a directory of the user that runs the programs. Its name is short, as that of a socket must be.
+// tempDir creates a directory that belongs to the user of the programs. Its name is short, because the path of a socket
+// is limited.
 func (p programs) tempDir() (string, error) {
 	dir, err := os.MkdirTemp("", "pg")
 	if err == nil && p.as != nil {
@@ -76,7 +78,8 @@ func (p programs) command(name string, args ...string) *exec.Cmd {
 
 func (p programs) prepare(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setsid: true} // an interrupt at the terminal is the tests'
+	// so an interrupt from the terminal only reaches the tests
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setsid: true}
 	return cmd
 }
 
@@ -87,16 +90,16 @@ func (p programs) run(name string, args ...string) error {
 	return nil
 }
 
-// A process is a program with a keeper: a shell that waits for the program, and whose watcher ends the program and removes its
-// directory when the tests are gone.
+// A process is a program with a keeper, a shell that waits for the program. A watcher in the shell ends the program and
+// removes its directory if the test process dies.
 type process struct {
 	pid    int            // of the program
-	stop   syscall.Signal // ends it at once, without waiting for its clients
+	stop   syscall.Signal // ends the program at once, without waiting for its clients
 	exited chan struct{}  // closed when the program has ended
 }
 
-// keep hands the program's number to descriptor 3. The watcher reads a line when the tests have taken note of the end, and the
-// end of the input when they died.
+// keep writes the program's pid to descriptor 3. The watcher reads standard input: a line means that the tests know
+// that the program has ended, and end of file means that the tests died.
 const keep = `dir=$1 stop=$2; shift 2
 exec 4<&0
 "$@" </dev/null 3>&- 4<&- &
@@ -106,7 +109,7 @@ echo $pid >&3
 exec 3>&- 4<&- </dev/null
 wait $pid`
 
-// start runs the program, whose directory is removed with it, until the signal stop.
+// start runs the program. dir is removed if the tests die. stop is the signal that ends the program.
 func (p programs) start(dir string, out io.Writer, stop syscall.Signal, argv ...string) (*process, error) {
 	numberRead, numberWrite, err := os.Pipe()
 	if err != nil {
@@ -120,14 +123,14 @@ func (p programs) start(dir string, out io.Writer, stop syscall.Signal, argv ...
 		append([]string{"-c", keep, "keeper", dir, strconv.Itoa(int(stop)), p.paths[argv[0]]}, argv[1:]...)...))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = lifeRead, out, out, []*os.File{numberWrite}
 	err = cmd.Start()
-	_, _ = numberWrite.Close(), lifeRead.Close() // the keeper has its own
+	_, _ = numberWrite.Close(), lifeRead.Close() // the keeper has its own copies
 	k := &process{stop: stop, exited: make(chan struct{})}
 	if err == nil {
 		k.pid, err = readNumber(numberRead)
 		go func() {
-			_ = cmd.Wait()          // however it ended
-			fmt.Fprintln(lifeWrite) // the pipe holds it
-			_ = lifeWrite.Close()   // the watcher has what it waits for
+			_ = cmd.Wait()          // the exit status does not matter
+			fmt.Fprintln(lifeWrite) // fits into the pipe's buffer
+			_ = lifeWrite.Close()   // the watcher has its line
 			close(k.exited)
 		}()
 	}
@@ -142,7 +145,7 @@ func readNumber(from io.Reader) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line))
 }
 
-// await waits for the event, and fails when the program ends before.
+// await waits for the event. It returns an error if the program ends first or takes longer than patience.
 func (p *process) await(event <-chan struct{}) error {
 	select {
 	case <-event:
@@ -155,7 +158,7 @@ func (p *process) await(event <-chan struct{}) error {
 	}
 }
 
-// ended waits for the end that was asked for.
+// ended waits until the program has ended, after it was signaled.
 func (p *process) ended() error {
 	select {
 	case <-p.exited:
@@ -175,13 +178,13 @@ func (p *process) end() {
 	}
 }
 
-// output is what a program wrote.
+// output collects what a program writes.
 type output struct {
 	mu    sync.Mutex
 	text  []byte
-	wait  string        // the text that is waited for, "" for none
-	from  int           // where the search for it starts
-	found chan struct{} // closed when it is there
+	wait  string        // the awaited text; "" if nobody waits
+	from  int           // offset where the search starts
+	found chan struct{} // closed when the text was found
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -195,7 +198,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// await returns what is closed when the text has been written from now on, however the writes are cut. One waits at a time.
+// await returns a channel that is closed once the text is written after this call, even if it is split between writes.
+// Only one caller may wait at a time.
 func (o *output) await(text string) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()

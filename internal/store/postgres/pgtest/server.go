@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// superuser is the role that all tests connect as.
+// superuser is the role of all connections in tests.
 const superuser = "postgres"
 
-// A server is one PostgreSQL server with its files, which may run or not.
+// A server is one PostgreSQL server with its files. It may be stopped.
 type server struct {
 	programs programs
 	settings []string
-	dir      string // its files, and its socket
+	dir      string // its files and its socket
 	output   *output
-	process  *process // nil while it does not run
+	process  *process // nil if it does not run
 }
 
 func newServer(settings []string) (*server, error) {
@@ -43,7 +43,7 @@ func (s *server) initialize() error {
 		"--no-sync", "--no-instructions")
 }
 
-// copyOf makes it a standby of the primary. What it had before is gone.
+// copyOf makes s a standby of the primary. Its old data is removed.
 func (s *server) copyOf(primary *server) error {
 	if err := os.RemoveAll(s.data()); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *server) copyOf(primary *server) error {
 	return s.programs.run("pg_basebackup", "-D", s.data(), "-d", from, "-R", "-X", "stream", "-c", "fast", "--no-sync")
 }
 
-// start returns once the server answers queries.
+// start starts the server and returns once it answers queries.
 func (s *server) start() error {
 	args := []string{"postgres", "-D", s.data(), "-k", s.dir}
 	for _, set := range s.settings {
@@ -72,14 +72,14 @@ func (s *server) start() error {
 
 func (s *server) running() bool { return s.process != nil }
 
-// kill ends the postmaster and its children, which would finish what they are at if they were left.
+// kill kills the postmaster and its children. Children left alone would finish their work.
 func (s *server) kill() error {
 	if !s.running() {
 		return errors.New("pgtest: the server does not run")
 	}
 	p := s.process
 	s.process = nil
-	// Stopped it starts no more of them.
+	// Once stopped, it cannot start new children.
 	_ = syscall.Kill(p.pid, syscall.SIGSTOP)
 	for _, child := range childrenOf(p.pid) {
 		_ = syscall.Kill(child, syscall.SIGKILL)
@@ -100,16 +100,16 @@ func (s *server) restart() error {
 	return s.start()
 }
 
-// end stops the server where it runs, and removes its files.
+// end stops the server if it runs, and removes its files.
 func (s *server) end() {
 	if s.running() {
 		s.process.end()
 		s.process = nil
 	}
-	_ = os.RemoveAll(s.dir) // in a temporary directory
+	_ = os.RemoveAll(s.dir) // below the temporary directory
 }
 
-// sql runs each text as a statement of its own, in one session.
+// sql runs each text as its own statement, all in one session.
 func (s *server) sql(database string, texts ...string) (string, error) {
 	args := []string{"-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-U", superuser, "-d", database}
 	for _, t := range texts {
@@ -125,7 +125,7 @@ func (s *server) sql(database string, texts ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// dump writes the SQL that makes a database anew, as people back up. env is what pg_dump has in its environment beside what each program has.
+// dump returns a backup of a database as SQL. env is added to the environment of pg_dump.
 func (s *server) dump(database string, env ...string) ([]byte, error) {
 	cmd := s.programs.command("pg_dump", "-h", s.dir, "-U", superuser, "-d", database)
 	cmd.Env = append(cmd.Env, env...)
@@ -138,7 +138,7 @@ func (s *server) dump(database string, env ...string) ([]byte, error) {
 	return out, nil
 }
 
-// load runs what dump wrote.
+// load runs SQL that dump returned.
 func (s *server) load(database string, sql []byte) error {
 	cmd := s.programs.command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", s.dir, "-U", superuser, "-d", database)
 	cmd.Stdin = bytes.NewReader(sql)
@@ -148,9 +148,9 @@ func (s *server) load(database string, sql []byte) error {
 	return nil
 }
 
-// childrenOf lists the processes whose parent has that number.
+// childrenOf returns the processes with that parent.
 func childrenOf(parent int) (out []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a good one
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, file := range stats {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if stat := statOf(pid); err == nil && len(stat) > 1 && stat[1] == strconv.Itoa(parent) {
@@ -160,19 +160,19 @@ func childrenOf(parent int) (out []int) {
 	return out
 }
 
-// ticksOf is the processor time of a process and of its children that have ended.
+// ticksOf returns the processor time, in clock ticks, of a process and of its children that have ended.
 func ticksOf(pid int) (sum int) {
 	if stat := statOf(pid); len(stat) > 14 {
 		for _, field := range stat[11:15] {
-			n, _ := strconv.Atoi(field) // numbers all
+			n, _ := strconv.Atoi(field) // always numbers
 			sum += n
 		}
 	}
 	return sum
 }
 
-// statOf reads what Linux says of a process behind its name, which may hold anything: state, parent and so on. It is empty
-// for one that has ended.
+// statOf returns the fields of /proc/<pid>/stat after the process name, which may contain any character: state, parent
+// and so on. It returns nil if the process has ended.
 func statOf(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
