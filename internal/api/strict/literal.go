@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 )
 
+// literal reads true, false or null.
 func (s *scanner) literal(word string) error {
 	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
 		return s.fail("has an unknown word where a value is needed")
@@ -14,7 +15,7 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
-// unescaped holds the ASCII characters that stand in a string as they are.
+// unescaped marks the ASCII characters that a string may contain unescaped.
 var unescaped = func() (t [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -22,7 +23,7 @@ var unescaped = func() (t [256]bool) {
 	return t
 }()
 
-// text reads a string and reports whether it has escapes.
+// text reads a string, and reports whether it contains escapes.
 func (s *scanner) text() (escaped bool, err error) {
 	s.pos++
 	for s.pos < len(s.data) {
@@ -52,6 +53,7 @@ func (s *scanner) text() (escaped bool, err error) {
 	return escaped, s.fail("ends within a string")
 }
 
+// escape reads an escape sequence. It overwrites a lone surrogate with fffd in the input, since UTF-8 cannot encode it.
 func (s *scanner) escape() error {
 	if s.pos+1 == len(s.data) {
 		return s.fail("ends within a string")
@@ -75,7 +77,7 @@ func (s *scanner) escape() error {
 				return nil
 			}
 		}
-		copy(s.data[s.pos+2:], "fffd") // a lone surrogate
+		copy(s.data[s.pos+2:], "fffd") // a lone surrogate becomes U+FFFD, of the same length
 	}
 	s.pos += 6
 	return nil
@@ -101,6 +103,7 @@ func hex4(b []byte) (n rune, ok bool) {
 	return n, true
 }
 
+// number reads a number. It parses one only if it may exceed the range of float64.
 func (s *scanner) number() error {
 	start := s.pos
 	s.at('-')
