@@ -9,6 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// listCalls lists calls, newest first. Running calls of other replicas are included if the query asks for running
+// calls.
 func (s *server) listCalls(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit := q.limit()
@@ -49,7 +51,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 		func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
 }
 
-// fillLists makes lists that nothing was written to empty ones: clients need not distinguish null from [].
+// fillLists replaces nil lists by empty ones, so that clients never see null.
 func fillLists(e *agent.LogEntry) {
 	if e.Args == nil {
 		e.Args = []json.RawMessage{}

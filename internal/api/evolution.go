@@ -22,7 +22,8 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(behind(all, after), limit, func(a operator.Advice) string { return a.ID }))
 }
 
-// behind cuts off the list up to the entry of that id; the whole list when it has none, as it may be gone.
+// behind returns the entries after the one with that id. If there is none, it returns the whole list, since the entry
+// may have been deleted.
 func behind(all []operator.Advice, id string) []operator.Advice {
 	for i, a := range all {
 		if a.ID == id {
@@ -32,7 +33,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 	return all
 }
 
-// decide makes the handler of a person's decision on a recommendation.
+// decide returns the handler that applies or dismisses a recommendation.
 func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice,
 	error)) handler {
 	return func(w *reply, r *http.Request) error {

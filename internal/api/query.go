@@ -11,17 +11,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Bounds of limit in lists.
+// Bounds of the parameter limit.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
 )
 
-// query reads query parameters and collects what is wrong with them. Its methods return the zero value for a parameter
-// that is not there.
+// query reads query parameters and collects their errors. Its methods return the zero value, or the fallback, for an
+// absent parameter. Each method marks its parameter as known: err reports all others.
 type query struct {
 	values url.Values
-	known  []string
+	known  []string // parameters that a method has read
 	errs   []FieldError
 }
 
@@ -51,7 +51,7 @@ func (q *query) text(name string) string {
 	return given[0]
 }
 
-// name reads a role or a method in the form in which names are kept.
+// name reads a role or a method in normal form, in which names are stored.
 func (q *query) name(name string) string { return agent.NormalForm(q.text(name)) }
 
 func (q *query) oneOf(name string, allowed ...string) string {
@@ -78,8 +78,8 @@ func (q *query) integer(name string, fallback, lo, hi int) int {
 
 func (q *query) limit() int { return q.integer("limit", defaultLimit, 1, maxLimit) }
 
-// cursor is the after of a list of things whose ids begin with the prefix: a text that no page can have given out would
-// pass for the end of the list.
+// cursor reads after for a list of ids with that prefix. It reports a text that cannot be an id: comparing with it
+// would return an empty page, which looks like the end of the list.
 func (q *query) cursor(prefix string) string {
 	v := q.text("after")
 	if v != "" && (!strings.HasPrefix(v, prefix) || !goodID(v)) {
@@ -98,7 +98,7 @@ func (q *query) boolean(name string) *bool {
 	}
 }
 
-// flag is boolean, false where it is not given.
+// flag is boolean with false as the default.
 func (q *query) flag(name string) bool {
 	b := q.boolean(name)
 	return b != nil && *b
@@ -116,7 +116,7 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// err returns nil or the problem with all errors; parameters that nobody asked for are errors too.
+// err returns nil, or a problem with all errors. Unknown parameters are errors, so it must be called after all others.
 func (q *query) err() error {
 	var unknown []string
 	for name := range q.values {

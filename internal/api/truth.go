@@ -13,16 +13,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Truth is what the interface asks of people's verdicts and examples.
+// Truth are the operations on people's verdicts and examples that the interface needs from a runtime.
 type Truth interface {
 	PutExamples(ctx context.Context, q operator.ExamplesPut) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
+	// Try runs a program without storing or counting anything.
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
+	// BrokenExamples returns the ids of the active examples that the current program does not satisfy.
 	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
 }
 
-// exampleList is the body of the examples of a method.
+// exampleList is the reply with the examples of a method.
 type exampleList struct {
 	Examples []agent.Example `json:"examples"`
 }
@@ -43,7 +45,7 @@ func (s *server) sendExamples(w *reply, all []agent.Example) error {
 	return s.sendRevision(w, http.StatusOK, agent.ExamplesRevision(all), shown(all))
 }
 
-// shown leaves out what examples replay: recorded effects are for runs.
+// shown removes recorded effects, which only runs of the examples need.
 func shown(all []agent.Example) exampleList {
 	out := exampleList{Examples: make([]agent.Example, 0, len(all))}
 	for _, x := range all {
@@ -94,7 +96,7 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	return s.sendExamples(w, kept)
 }
 
-// examples reads a list of examples; nil for null.
+// examples reads a list of examples. It returns nil for null.
 func (f *fields) examples(v []byte) []agent.Example {
 	if isNull(v) {
 		return nil
@@ -131,7 +133,7 @@ func (f *fields) example(at string, v []byte) agent.Example {
 			f.number(at+"/tolerance", value, &x.Tolerance)
 		case "note":
 			f.short(at+"/note", value, &x.Note, maxNote)
-		case "state", "by", "created_at", "call_id", "session_id": // as GET shows them; the daemon's own
+		case "state", "by", "created_at", "call_id", "session_id": // set by the daemon; accepted since GET returns them
 		default:
 			f.unknown(at, name, "id, args, kwargs, context, expect, tolerance, note")
 		}
@@ -148,7 +150,7 @@ func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	_ = strict.Members(v, func(name, value []byte) error {
 		switch string(name) {
 		case "value":
-			into.Value = append(json.RawMessage{}, value...) // null counts as given
+			into.Value = append(json.RawMessage{}, value...) // null is an expectation, too
 		case "error_type":
 			f.short(at+"/error_type", value, &into.ErrorType, 64)
 		case "schema":
@@ -207,6 +209,7 @@ func (s *server) runExamples(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, run)
 }
 
+// try runs a program on given arguments. It stores nothing.
 func (s *server) try(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {

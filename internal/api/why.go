@@ -10,14 +10,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
-// Forms of an explanation.
+// Media types of an explanation.
 const (
 	mediaJSON     = "application/json"
 	mediaText     = "text/plain"
 	mediaMarkdown = "text/markdown"
 )
 
-// explainCall says why a call ended as it did: as JSON, or as a page for people where the Accept header asks for text.
+// explainCall explains why a call ended as it did: as JSON, or as a page for people if the Accept header prefers text.
 func (s *server) explainCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, x)
 }
 
-// sendPage sends text for people.
+// sendPage sends a text page, once there is space for it.
 func (s *server) sendPage(w *reply, media, page string) error {
 	done, err := s.enterReplies(w, int64(len(page)))
 	if err != nil {
@@ -52,7 +52,8 @@ func (s *server) sendPage(w *reply, media, page string) error {
 	return err
 }
 
-// preferred is the form that an Accept header asks for most: of equals the first, the first too where the header names none of them.
+// preferred returns the form with the highest weight in the Accept header. Among equals, and if none is accepted, it is
+// the first of forms.
 func preferred(accept []string, forms ...string) string {
 	best, most := forms[0], 0.0
 	for _, form := range forms {
@@ -63,7 +64,7 @@ func preferred(accept []string, forms ...string) string {
 	return best
 }
 
-// quality is the weight that an Accept header gives a media type, by the most specific range that matches; 0 where none does.
+// quality returns the weight of a media type in the Accept header, from the most specific range that matches, or 0.
 func quality(accept []string, form string) float64 {
 	weight, matched := 0.0, -1
 	top, _, _ := strings.Cut(form, "/")
