@@ -123,7 +123,7 @@ type Shared interface {
 	Effects
 	Connections
 	Functions() *catalog.Catalog // the tools as agents see them
-	// MCP returns the handler that serves MCP to the principal that mcp.WithPrincipal puts in the context; nil if MCP is off
+	// MCP returns the handler of MCP, or nil if MCP is off. mcp.WithPrincipal sets the principal in the context.
 	MCP() http.Handler
 	Holdings(ctx context.Context) (*Holdings, error)
 	Erased() context.Context // ends when the namespace is deleted
