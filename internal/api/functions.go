@@ -152,7 +152,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	}
 	w.messageID = mcp.MessageID(data)
 	if !mcp.Calls(data) {
-		w.held.endCall() // polling or cancelling a task must not wait behind the principal's own calls
+		w.held.endCall() // polling or canceling a task must not wait behind the principal's own calls
 	}
 	if err := w.held.awaitTurn(r.Context(), w.who.Concurrency); err != nil {
 		return err

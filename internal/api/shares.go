@@ -19,12 +19,12 @@ const maxDrains = 16
 
 // shares are the resources that all requests share, divided among owners, and the limits of single principals. Owners
 // are those of the token, not of the namespace that the request acts in.
-type shares struct { // calls running or waiting
-	calls   *fair.Share[agent.Owner] // open streams
-	streams *fair.Share[agent.Owner] // uploads in progress
-	uploads *fair.Share[agent.Owner] // bytes of request bodies
-	bodies  *fair.Share[agent.Owner] // bodies of refused requests being drained
-	drains  *fair.Share[agent.Owner] // bodies of refused requests
+type shares struct {
+	calls   *fair.Share[agent.Owner] // calls running or waiting
+	streams *fair.Share[agent.Owner] // open streams
+	uploads *fair.Share[agent.Owner] // uploads in progress
+	bodies  *fair.Share[agent.Owner] // bytes of request bodies
+	drains  *fair.Share[agent.Owner] // bodies of refused requests being drained
 
 	turns fair.Lines[agent.Owner]  // of principals with a limit of concurrent calls
 	rates *fair.Rates[agent.Owner] // of principals with a rate limit

@@ -10,8 +10,8 @@ import (
 )
 
 // systemView is the state of the daemon across all namespaces. Counts are since its start.
-type systemView struct { // replica that the numbers are of; "" without a cluster
-	Replica   string         `json:"replica,omitempty"` // whose figures they are, where several share the store
+type systemView struct {
+	Replica   string         `json:"replica,omitempty"` // replica that the numbers are of; "" without a cluster
 	StartedAt time.Time      `json:"started_at"`
 	Ready     bool           `json:"ready"` // whether it takes calls
 	Calls     systemCalls    `json:"calls"`
