@@ -143,8 +143,8 @@ func DefaultOptions() Options {
 }
 
 // An OptionError names an invalid option and the reason.
-type OptionError struct { // of the flag
-	Name   string // as the command line calls it
+type OptionError struct {
+	Name   string // of the flag
 	Reason string
 }
 
