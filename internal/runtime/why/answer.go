@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// reasons say a selection's reason in words that follow "because"; see runtime.Reason*.
+// reasons are the reasons of a selection in words, to follow "because". The keys are runtime.Reason*.
 var reasons = map[string]string{
 	runtime.ReasonHealthy:          "it was healthy and fits the contract of the call",
 	runtime.ReasonPinned:           "a person had pinned it",
@@ -48,7 +48,7 @@ func reasonWords(reason string) string {
 	return word(reason)
 }
 
-// selected says which program answered, or why none did, and the reason.
+// selected describes which program answered or why none did, and the reason.
 func (x *Explanation) selected(e *agent.LogEntry) string {
 	s := &x.Selection
 	because := " because " + reasonWords(s.Reason) + "."
@@ -74,7 +74,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	return text + x.aboutProgram(e)
 }
 
-// stored describes the end of a call for which a stored program was selected.
+// stored describes the outcome of a call for which a stored program was selected.
 func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	g := "the stored program " + word(x.Selection.Generation)
 	switch {
@@ -89,7 +89,7 @@ func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	return x.written(e) + " Before it, " + g + " was chosen" + because
 }
 
-// did describes what the call's last program did.
+// did describes what the last program of the call did.
 func did(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
@@ -100,12 +100,12 @@ func did(e *agent.LogEntry) string {
 	return "ran"
 }
 
-// unrun reports whether the call's program was not run, since the arguments do not fit it.
+// unrun reports whether the call's program did not run because the arguments do not match its parameters.
 func unrun(e *agent.LogEntry) bool {
 	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" && e.ReplayableReason == agent.ReasonNoProgram
 }
 
-// written says which program the call ended with.
+// written describes the program that the call ended with.
 func (x *Explanation) written(e *agent.LogEntry) string {
 	none := e.ProgramSource == agent.SourceNone || e.ProgramSource == ""
 	g := ""
@@ -125,7 +125,7 @@ func (x *Explanation) written(e *agent.LogEntry) string {
 	return "A stored program" + g + " " + did(e) + "."
 }
 
-// aboutProgram says of the program that the call ended with what one should know of it.
+// aboutProgram adds what the reader should know about the program that the call ended with.
 func (x *Explanation) aboutProgram(e *agent.LogEntry) string {
 	text := ""
 	switch {
@@ -165,7 +165,7 @@ func stageWords(stage string) string {
 	return "it failed at " + word(stage)
 }
 
-// stageCheck names the check that an attempt failed.
+// stageCheck returns the name of the check that an attempt failed.
 func stageCheck(stage string) string {
 	if name, known := map[string]string{"validation": "gate", "execution": "run", "outcome_policy": "outcome",
 		"proof": "examples and earlier answers"}[stage]; known {
@@ -174,7 +174,7 @@ func stageCheck(stage string) string {
 	return word(stage)
 }
 
-// would describes the other decision: "gen-1 would have run".
+// would describes the decision, such as "gen-1 would have run".
 func (c *Counterfactual) would() string {
 	switch c.Decision {
 	case agent.DecideForge:
@@ -189,7 +189,7 @@ func (c *Counterfactual) would() string {
 	return word(c.Decision) + " would have been decided"
 }
 
-// otherwise describes the consequences of other policy settings, and groups settings with the same consequence.
+// otherwise describes the consequences of other policies. Settings with the same consequence are grouped.
 func (x *Explanation) otherwise() string {
 	switches := map[string][]string{}
 	var order []string
@@ -226,11 +226,12 @@ func (x *Explanation) otherwise() string {
 	return text + "."
 }
 
-// setting is a switch with its other value; of a long list only what is different in it.
+// setting describes a switch with its other value. Of the long list dispatch_methods it names only the difference.
 func (x *Explanation) setting(c *Counterfactual) string {
 	set := value(c.Value)
 	var methods []string
-	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil { // a client has it as any JSON
+	// a client decodes Value from JSON, as any type
+	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil {
 		return c.Switch + "=" + set
 	}
 	if slices.Contains(methods, x.Method) {
