@@ -33,6 +33,7 @@ func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait
 			return err
 		}
 	}
+	// against requests that a web page sends without its user's knowledge (CSRF)
 	if s.origin != nil && s.origin.Check(r) != nil {
 		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
 	}

@@ -67,6 +67,7 @@ func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	// clients take the server's address from the document
 	if o.PublicURL != "" {
 		var err error
 		if o.OpenAPI, err = withServer(o.OpenAPI, o.PublicURL); err != nil {

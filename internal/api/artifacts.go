@@ -36,6 +36,7 @@ type artifactSummary struct {
 	Revision   int64     `json:"revision"`
 }
 
+// listArtifacts lists the artifacts of a role by method. It pages over the whole list, which the runtime returns.
 func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
@@ -53,6 +54,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	byPerson, stale := w.run.ByPerson(r.Context(), role), w.run.Staleness(r.Context(), role)
 	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
 	for _, a := range all { // sorted by method
+		// one more than limit: page needs it to detect a next page
 		if a.MethodName > after && len(summaries) <= limit {
 			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID,
 				a.CodeChecksum, a.ContractFingerprint,
@@ -114,6 +116,7 @@ type generationList struct {
 	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few generations
 }
 
+// listGenerations lists the kept programs of an artifact, and the latest rejected ones.
 func (s *server) listGenerations(w *reply, r *http.Request) error {
 	a, err := s.artifact(w, r)
 	if err != nil {
@@ -234,6 +237,7 @@ func (s *server) operate(action string) handler {
 		if err != nil {
 			return noArtifact(err, role, method)
 		}
+		// only these two change which program answers, so only they can break examples
 		if action != "rollback" && action != "approve" {
 			return s.sendArtifact(w, r, a)
 		}

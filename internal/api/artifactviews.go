@@ -61,6 +61,7 @@ type generationView struct {
 	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
 }
 
+// generationViews returns the views of all kept generations, newest first as in the artifact.
 func generationViews(a *agent.Artifact) []generationView {
 	views := make([]generationView, len(a.Generations))
 	for i, g := range a.Generations {

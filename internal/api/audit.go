@@ -17,6 +17,8 @@ const headerAuditID = "Recurgent-Audit-Id"
 // headerAuditHead is the header with the head of the audit chain, for replies whose body has no place for it.
 const headerAuditHead = "Recurgent-Audit-Head"
 
+// getAudit lists the audit trail, newest first, or exports it as JSON Lines if the format or the Accept header asks for
+// it.
 func (s *server) getAudit(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	lines := q.oneOf("format", "json", "jsonl") == "jsonl" || !q.values.Has("format") && wantsLines(r)
@@ -31,6 +33,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	}
 	if lines {
 		if !q.values.Has("limit") {
+			// an export without a limit covers the whole trail
 			limit = store.MaxTrail
 		}
 		return s.exportAudit(w, r, wanted, limit, head)
@@ -93,6 +96,7 @@ func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limi
 	}
 }
 
+// writeEntries writes entries as lines of the trail's file, whose hashes clients can verify.
 func (s *server) writeEntries(w *reply, entries []agent.AuditEntry) error {
 	lines := make([]json.RawMessage, len(entries))
 	for i := range entries {

@@ -49,6 +49,7 @@ func (s *server) whileTokenLasts(w *reply, r *http.Request) (_ *http.Request, do
 			}
 			now, err := s.o.Auth.Authenticate(ctx, token)
 			var forbidden *access.ForbiddenError
+			// other errors, such as an issuer that cannot be reached, do not end the stream
 			if err == nil && now != who || errors.Is(err, access.ErrUnknown) || errors.As(err, &forbidden) {
 				cancel(errTokenEnded)
 			}

@@ -72,6 +72,7 @@ type counted struct {
 	read int64
 }
 
+// Read returns the problem of a full share as an error when the owner may take no more.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
 	c.read += int64(n)

@@ -72,6 +72,7 @@ func traceID(r *http.Request) string {
 	return p[3:35]
 }
 
+// lowerHex reports whether s consists of lower-case hexadecimal digits, which the standard demands.
 func lowerHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {

@@ -22,7 +22,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 			agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
 		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"),
-		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
+		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt}, // no bound here; owned sets one
 	}
 	previews := q.flag("previews")
 	if err := q.err(); err != nil {
@@ -44,6 +44,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 			return err
 		}
 	}
+	// another replica has further calls, so the list goes on even if this page is not full
 	if more && len(entries) > 0 {
 		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
 	}

@@ -66,6 +66,7 @@ func decodeCall(data []byte, q *runtime.CallRequest) error {
 	return nil
 }
 
+// postCall runs a call in a session. The call's failure is an outcome in a reply of status 200.
 func (s *server) postCall(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
@@ -171,6 +172,7 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 		return s.sendResult(w, res)
 	}
 	kept := w.held
+	// the call has taken the holdings over: the request must not release them
 	w.held = held{owner: kept.owner}
 	go func() { // ends with the call
 		<-done
@@ -214,6 +216,7 @@ func callID(r *http.Request) (string, error) {
 	return id, nil
 }
 
+// getCall returns the log entry of a call, which may be running, and its outcome while it is kept.
 func (s *server) getCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {

@@ -27,6 +27,7 @@ func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out else
 	if err != nil {
 		return out, err
 	}
+	// the other replicas must act in the same namespace
 	if name, given := r.Header[namespaceHeader]; given {
 		header[namespaceHeader] = name
 	}
@@ -66,5 +67,6 @@ func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuer
 	}
 	here = append(here, there.calls...)
 	slices.SortFunc(here, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
+	// the two reads are not simultaneous, so a call may be in both lists
 	return slices.CompactFunc(here, func(a, b agent.LogEntry) bool { return a.CallID == b.CallID }), there.more, nil
 }

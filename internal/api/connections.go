@@ -21,6 +21,7 @@ type Connections interface {
 	DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error
 }
 
+// listConnections lists connections by name, without secrets.
 func (s *server) listConnections(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
@@ -66,6 +67,7 @@ func (s *server) deleteConnection(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
+// putConnection creates or replaces a connection. Without a secret in the body, the stored one is kept.
 func (s *server) putConnection(w *reply, r *http.Request) error {
 	name := param(r, "name")
 	if err := connections.CheckName(name); err != nil {
@@ -109,6 +111,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 	return s.sendRevision(w, s.putStatus(w, r, created), c.Revision, c)
 }
 
+// existingConnection resolves "If-Match: *" for a connection; see existing.
 func (s *server) existingConnection(w *reply, r *http.Request, name string, revision int64) (int64, error) {
 	return existing(revision, func() error {
 		_, err := w.run.Connection(r.Context(), name)

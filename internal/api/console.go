@@ -32,11 +32,14 @@ func wantsPage(r *http.Request) bool {
 	return false
 }
 
+// consolePage serves the page of the console. It needs no token: the page asks for one.
 func (s *server) consolePage(w *reply, r *http.Request) error {
 	s.console.ServePage(w, r)
 	return nil
 }
 
+// consoleFile serves a file of the console. Its path contains a version, since a page of another version may ask for
+// it.
 func (s *server) consoleFile(w *reply, r *http.Request) error {
 	if !s.console.ServeFile(w, r, param(r, "version"), param(r, "folder")+"/"+param(r, "file")) {
 		return fault(codeNotFound, "the console has no such file",

@@ -20,6 +20,7 @@ type fields struct{ errs []FieldError }
 // maxFieldErrors bounds the errors that a problem lists.
 const maxFieldErrors = 20
 
+// bad records an error, up to maxFieldErrors.
 func (f *fields) bad(pointer, detail, hint string) {
 	if len(f.errs) < maxFieldErrors {
 		f.errs = append(f.errs, FieldError{Pointer: pointer, Detail: detail, Hint: hint})
@@ -60,8 +61,10 @@ func hintOf(e FieldError) string {
 	return k.hint
 }
 
+// isNull reports whether a validated value is null.
 func isNull(v []byte) bool { return v[0] == 'n' }
 
+// text reads a string.
 func (f *fields) text(pointer string, v []byte, into *string) {
 	if isNull(v) {
 		return
@@ -114,6 +117,7 @@ func (f *fields) boolean(pointer string, v []byte, into *bool) {
 	}
 }
 
+// integer reads a whole number from lo to hi.
 func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	if isNull(v) {
 		return
@@ -126,6 +130,7 @@ func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	if err != nil {
 		// 5e3 and 5.0 are integers, too.
 		x, err := strconv.ParseFloat(string(v), 64)
+		// beyond 2^53, a float64 does not represent every integer
 		if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
 			f.bad(pointer, "must be an integer", "")
 			return
@@ -139,6 +144,7 @@ func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	*into = n
 }
 
+// number reads a number that fits in a float64.
 func (f *fields) number(pointer string, v []byte, into **float64) {
 	switch {
 	case isNull(v):
@@ -164,6 +170,7 @@ func (f *fields) object(pointer string, v []byte, into *json.RawMessage) {
 	f.raw(v, into)
 }
 
+// array reads an array. Its elements alias v. An empty array sets an empty list, not nil.
 func (f *fields) array(pointer string, v []byte, into *[]json.RawMessage) {
 	if isNull(v) {
 		return
@@ -198,6 +205,7 @@ func (f *fields) contractMember(base string, name, v []byte, into *agent.Contrac
 	return true
 }
 
+// contract reads a contract. It returns nil for null.
 func (f *fields) contract(base string, v []byte) *agent.Contract {
 	if isNull(v) {
 		return nil

@@ -28,6 +28,7 @@ func (s *server) getEffects(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, v.Revision, v)
 }
 
+// putEffects sets the lists of the manifest that the body has. The other lists stay unchanged.
 func (s *server) putEffects(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {

@@ -29,6 +29,7 @@ type stream struct {
 	buf   bytes.Buffer
 }
 
+// newStream returns a stream on w. It shortens the time that a client has to read a piece.
 func newStream(w *reply) *stream {
 	w.stall = eventWrite
 	return &stream{w: w, rc: http.NewResponseController(w)}
@@ -47,6 +48,7 @@ func (s *stream) begin() {
 	s.buf.WriteString("retry: 2000\n\n")
 }
 
+// flush sends what is buffered. It returns an error if the client has gone.
 func (s *stream) flush() error {
 	_, err := s.w.Write(s.buf.Bytes())
 	s.buf.Reset()
@@ -121,6 +123,7 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context,
 		case <-ping.C:
 			err = out.ping()
 		case err = <-ended:
+			// events that were emitted before the end must still be sent
 			if len(events) > 0 {
 				for len(events) > 0 && out.send(<-events, events) == nil {
 				}
@@ -132,6 +135,7 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context,
 			return err
 		}
 	}
+	// the client has gone: stop from, and wait for its end
 	cancel()
 	//lint:ignore S1005 the reader has gone: its error is of no use
 	_ = <-ended
@@ -145,6 +149,7 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 		return err
 	}
 	out := newStream(w)
+	// HEAD must not wait for the call
 	if r.Method == http.MethodHead {
 		if _, err = w.run.CallView(r.Context(), id); err == nil {
 			out.begin()

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
+// listRecommendations lists recommendations, best first. It evaluates the stored evidence each time.
 func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
@@ -63,6 +64,7 @@ func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDeci
 	}
 }
 
+// getPatterns returns the pattern memory of a role, which prompts contain.
 func (s *server) getPatterns(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {

@@ -48,6 +48,7 @@ type fileView struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
+// viewFile converts a file for clients. Its owner is not shown.
 func viewFile(f agent.File) fileView {
 	v := fileView{ID: f.ID, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, SHA256: f.SHA256,
 		CreatedAt: f.CreatedAt}
@@ -114,6 +115,7 @@ type patient struct {
 	err     error // of the last read
 }
 
+// Read renews the deadline for each read, and remembers the error.
 func (p *patient) Read(b []byte) (int, error) {
 	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // a connection without deadlines, as in tests, cannot stall
 	n, err := p.body.Read(b)
@@ -121,6 +123,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// listFiles lists the files of one owner, newest first. Those of another owner need the scope operate.
 func (s *server) listFiles(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after, owner := q.limit(), q.cursor("file_"), q.text("owner")
@@ -188,6 +191,7 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 		return missing(err, "file "+id)
 	}
 	defer func() { _ = f.Close() }() // closing a reader loses nothing
+	// send nothing that a crash could still undo
 	if err := w.run.Settled(); err != nil {
 		return err
 	}
@@ -260,6 +264,7 @@ type contentWriter struct {
 	refused string // code of the problem, or ""
 }
 
+// WriteHeader suppresses a rejection, which getFileContent turns into a problem.
 func (w *contentWriter) WriteHeader(status int) {
 	switch status {
 	case http.StatusRequestedRangeNotSatisfiable:

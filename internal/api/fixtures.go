@@ -15,6 +15,7 @@ type fixtureList struct {
 	NextCursor *string                    `json:"next_cursor"` // always null: a generation keeps few fixtures
 }
 
+// listFixtures needs the scope operate, since fixtures contain values of all owners' sessions.
 func (s *server) listFixtures(w *reply, r *http.Request) error {
 	a, err := s.artifact(w, r)
 	if err != nil {

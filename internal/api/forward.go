@@ -87,6 +87,7 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 		case <-r.Context().Done():
 			return context.Cause(r.Context())
 		}
+		// the handler and the forwarding have consumed the body
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(w.body)), int64(len(w.body))
 		if err = h(w, r); err == nil {
 			return nil

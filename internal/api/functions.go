@@ -97,6 +97,7 @@ func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error 
 	if more {
 		out.NextCursor = &tools[len(tools)-1].Name
 	}
+	// Gemini takes one tool with all declarations
 	if p.format == formatGemini && len(out.Tools) > 0 {
 		out.Tools = []any{geminiTools{out.Tools}}
 	}
@@ -110,6 +111,7 @@ func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
 		return nil, p
 	}
 	tools = slices.Clone(catalog.Extra[first:])
+	// a small page may end within the built-in tools
 	tools = tools[:min(len(tools), p.limit)]
 	p.after = ""
 	return tools, p

@@ -71,6 +71,7 @@ func (s *server) writeLines(w *reply, records []json.RawMessage) error {
 		w.WriteHeader(http.StatusOK)
 	}
 	for _, record := range records {
+		// the limited capacity makes append copy the record, whose memory is shared
 		if _, err := w.Write(append(record[:len(record):len(record)], '\n')); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type modelFailure struct {
 	Message string    `json:"message"`
 }
 
+// viewOfModel converts the model's status. Absent values are null.
 func viewOfModel(s provider.Status) *modelView {
 	v := &modelView{Name: s.Model, BaseURL: s.BaseURL, Profile: s.Profile}
 	if f := s.LastError; f != nil {

@@ -53,6 +53,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		if name = agent.Namespace(given[0]); name.Validate() != nil {
 			return badNamespace("header:"+namespaceHeader, name)
 		}
+		// naming one's own namespace needs no further right
 		if named = name != w.who.Namespace; named {
 			if err := w.needs(access.Admin); err != nil {
 				return err
@@ -76,6 +77,7 @@ func badNamespace(at string, name agent.Namespace) error {
 	return fault(codeParameter, name.Validate().Error(), "").in(at, "is not the name of a namespace")
 }
 
+// noNamespace turns store.ErrNotFound into the problem that the namespace does not exist. Other errors pass unchanged.
 func noNamespace(err error, name agent.Namespace) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(codeNotFound, "there is no namespace "+strconv.Quote(string(name)),
@@ -137,6 +139,7 @@ func (s *server) listNamespaces(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(views, limit, func(v namespaceView) string { return string(v.Name) }))
 }
 
+// getNamespace returns a namespace with the number of its contents. Counting opens the namespace and reads all of it.
 func (s *server) getNamespace(w *reply, r *http.Request) error {
 	name, err := namespaceParam(r)
 	if err != nil {
@@ -180,6 +183,7 @@ func (s *server) putNamespace(w *reply, r *http.Request) error {
 	return s.send(w, status, viewOfNamespace(info))
 }
 
+// deleteNamespace deletes a namespace with all its contents. It cannot be undone.
 func (s *server) deleteNamespace(w *reply, r *http.Request) error {
 	name, err := namespaceParam(r)
 	if err != nil {

@@ -34,6 +34,7 @@ type table struct {
 	err    error
 }
 
+// add registers an operation. It records a duplicate id or a missing scope in err, so that the daemon does not start.
 func (t *table) add(id string, needs access.Scope, route string, h handler, traits ...trait) {
 	method, pattern, _ := strings.Cut(route, " ")
 	if _, twice := t.rows[id]; twice || id == "" || needs == 0 {

@@ -21,6 +21,7 @@ import (
 // maxDays bounds periods in days, to 100 years.
 const maxDays = 36500
 
+// getStale lists what a prune with the same number of days would remove.
 func (s *server) getStale(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	days := q.integer("days", 30, 0, maxDays)
@@ -39,7 +40,7 @@ func (s *server) getStale(w *reply, r *http.Request) error {
 
 // prune archives or deletes idle tools and artifacts. It is a dry run unless dry_run is false.
 func (s *server) prune(w *reply, r *http.Request) error {
-	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
+	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner} // safe defaults
 	given := false
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
@@ -75,6 +76,7 @@ func (s *server) prune(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
+// restore brings an archived tool or artifact back.
 func (s *server) restore(w *reply, r *http.Request) error {
 	var t store.Target
 	var reason string
@@ -207,6 +209,7 @@ func (s *server) metricsNeed() access.Scope {
 	return access.Admin
 }
 
+// metrics returns the handler of /metrics.
 func (s *server) metrics() handler {
 	g := s.o.Registry
 	if s.o.MetricsPublic {

@@ -16,7 +16,8 @@ import (
 )
 
 // owned is a Runtime restricted to one owner. Sessions and calls of others are store.ErrNotFound, as if they did not
-// exist. Principals without the scope operate get one.
+// exist. Principals without the scope operate get one. Methods without a comment check the owner, and otherwise do what
+// Runtime's do.
 type owned struct {
 	Shared
 	all   Runtime
@@ -109,6 +110,8 @@ func (o *owned) CallView(ctx context.Context, id string) (operator.CallView, err
 	return view, err
 }
 
+// ListCalls bounds how many entries it reads, since most may be others'. The page may then be incomplete, with a
+// cursor.
 func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	q.Owner = o.owner
 	if q.Scan != nil {
@@ -193,6 +196,7 @@ func (o *owned) DropVerdict(ctx context.Context, id, actor string, mayOperate bo
 	return o.all.DropVerdict(ctx, id, actor, mayOperate)
 }
 
+// Artifact removes what single calls have left in the artifact.
 func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
 	a, err := o.all.Artifact(ctx, role, method)
 	if err != nil {

@@ -109,6 +109,7 @@ func (s *server) getSignature(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, got)
 }
 
+// putSignature stores a named signature. There is no revision: the last write wins.
 func (s *server) putSignature(w *reply, r *http.Request) error {
 	name, err := nameParam(r, "name")
 	if err != nil {

@@ -188,6 +188,7 @@ func (s *server) fail(w *reply, r *http.Request, err error) {
 	}
 	s.drain(w, r)
 	p := problemOf(err)
+	// overload, and an issuer that is down, are not faults of the daemon and would flood its log
 	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull && p.Code != codeIssuer {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")
 	}

@@ -206,6 +206,7 @@ func daemonFaults() []problemKind {
 	}
 }
 
+// kindOf returns the row of a code, and whether there is one.
 func kindOf(code string) (problemKind, bool) {
 	kinds := problemKinds()
 	i := slices.IndexFunc(kinds, func(k problemKind) bool { return k.code == code })

@@ -25,6 +25,7 @@ type query struct {
 	errs   []FieldError
 }
 
+// readQuery parses the query. A syntax error is reported by err.
 func readQuery(r *http.Request) *query {
 	q := &query{}
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -39,6 +40,7 @@ func (q *query) bad(name, detail string) {
 	q.errs = append(q.errs, FieldError{Pointer: "query:" + name, Detail: detail})
 }
 
+// text returns the value of a parameter. Giving it twice is an error.
 func (q *query) text(name string) string {
 	q.known = append(q.known, name)
 	given := q.values[name]
@@ -54,6 +56,7 @@ func (q *query) text(name string) string {
 // name reads a role or a method in normal form, in which names are stored.
 func (q *query) name(name string) string { return agent.NormalForm(q.text(name)) }
 
+// oneOf returns the value if it is allowed. Absent and invalid values are "".
 func (q *query) oneOf(name string, allowed ...string) string {
 	v := q.text(name)
 	if v != "" && !slices.Contains(allowed, v) {
@@ -63,6 +66,7 @@ func (q *query) oneOf(name string, allowed ...string) string {
 	return v
 }
 
+// integer returns a whole number from lo to hi. For absent and invalid values it returns fallback.
 func (q *query) integer(name string, fallback, lo, hi int) int {
 	v := q.text(name)
 	if v == "" {
@@ -88,6 +92,7 @@ func (q *query) cursor(prefix string) string {
 	return v
 }
 
+// boolean returns nil for an absent parameter.
 func (q *query) boolean(name string) *bool {
 	switch v := q.oneOf(name, "true", "false"); v {
 	case "":
@@ -104,6 +109,7 @@ func (q *query) flag(name string) bool {
 	return b != nil && *b
 }
 
+// time returns an RFC 3339 time, or the zero time.
 func (q *query) time(name string) time.Time {
 	v := q.text(name)
 	if v == "" {

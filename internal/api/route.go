@@ -69,10 +69,12 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			s.fail(w, r, err)
 			return
 		}
+		// limits are per owner, so the principal must be known
 		if err := s.admitFairly(w, calls, streams); err != nil {
 			s.fail(w, r, err)
 			return
 		}
+		// only now: a refused request must not open a namespace
 		if o.needs != anyone {
 			if err := s.enterNamespace(w, r); err != nil {
 				s.fail(w, r, err)

@@ -50,6 +50,7 @@ func (s *server) createSession(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusCreated, session)
 }
 
+// required returns the problem that a member of the body is missing.
 func required(name, hint string) error {
 	return fault(codeInvalid, name+" is required", hint).in("/"+name, "is required")
 }
@@ -113,6 +114,7 @@ func (s *server) getContext(w *reply, r *http.Request) error {
 	return s.sendContext(w, c)
 }
 
+// sendContext sends a context. An empty one is {}, not null.
 func (s *server) sendContext(w *reply, c map[string]json.RawMessage) error {
 	if c == nil {
 		c = map[string]json.RawMessage{}
@@ -120,6 +122,7 @@ func (s *server) sendContext(w *reply, c map[string]json.RawMessage) error {
 	return s.send(w, http.StatusOK, c)
 }
 
+// patchContext applies a merge patch (RFC 7396) to the context of a session.
 func (s *server) patchContext(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
@@ -148,6 +151,7 @@ const maxScanned = 20_000
 // maxPage bounds the bytes of the records on a page, since the limit alone allows a thousand large ones.
 const maxPage = 8 << 20
 
+// getHistory returns a page of a session's records, or all of them as JSON Lines if the Accept header asks for it.
 func (s *server) getHistory(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {

@@ -43,6 +43,7 @@ const (
 	reasonReplies = "replies"
 )
 
+// newShares returns shares within the limits of o, with the metrics of each reason and cause.
 func newShares(o Options) *shares {
 	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)),
 		streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
@@ -160,6 +161,7 @@ func (q *replies) enter(owner agent.Owner, n int64) (done func(), ok bool) {
 	if n < largeReply {
 		return func() {}, true
 	}
+	// a reply over the limit still gets its turn
 	n = min(n, q.limit)
 	done = func() { q.writing.Leave(owner, n) }
 	if q.writing.Try(owner, n) {

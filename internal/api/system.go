@@ -28,6 +28,7 @@ type systemCalls struct {
 	Waiting int `json:"waiting"` // for their turn
 }
 
+// systemRunners counts the processes that run programs.
 type systemRunners struct {
 	Busy           int64            `json:"busy"`
 	Warm           int64            `json:"warm"` // reserved for a program
@@ -38,6 +39,7 @@ type systemRunners struct {
 	Ended          map[string]int64 `json:"ended"` // killed by the daemon or dead, by reason
 }
 
+// systemStore is the state of the store.
 type systemStore struct {
 	Sessions int64          `json:"sessions"`
 	Tools    int64          `json:"tools"`

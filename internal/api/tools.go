@@ -19,6 +19,7 @@ const (
 	maxWords  = 200  // bytes of a search
 )
 
+// listTools lists tools for people or, with a format, the methods in the format of a model API.
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses,
@@ -78,6 +79,7 @@ func (s *server) getTool(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, t.Revision, t)
 }
 
+// putTool registers a role or changes its contracts.
 func (s *server) putTool(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
@@ -142,6 +144,7 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 	return m
 }
 
+// deleteTool moves the tool and its artifacts to the archive, from which they can be restored.
 func (s *server) deleteTool(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {

@@ -55,6 +55,7 @@ func shown(all []agent.Example) exampleList {
 	return out
 }
 
+// putExamples replaces the active examples of a method, which need not exist yet.
 func (s *server) putExamples(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -142,6 +143,7 @@ func (f *fields) example(at string, v []byte) agent.Example {
 	return x
 }
 
+// expectation reads what an example demands.
 func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	if len(v) == 0 || v[0] != '{' {
 		f.wrongKind(at, `an object with one of "value", "error_type" and "schema"`, v)
@@ -162,6 +164,7 @@ func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	})
 }
 
+// decideExample returns the handler that accepts or rejects a proposed example.
 func (s *server) decideExample(accept bool) handler {
 	return func(w *reply, r *http.Request) error {
 		role, method, err := target(r)
@@ -181,6 +184,7 @@ func (s *server) decideExample(accept bool) handler {
 	}
 }
 
+// runExamples runs examples on a program. It stores nothing.
 func (s *server) runExamples(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {

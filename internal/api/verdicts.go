@@ -91,6 +91,7 @@ func (s *server) getVerdict(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, v)
 }
 
+// deleteVerdict withdraws a verdict. Without the scope operate, only a proposed one.
 func (s *server) deleteVerdict(w *reply, r *http.Request) error {
 	id, ok := idParam(r, "call_id")
 	if !ok {

@@ -29,7 +29,7 @@ import (
 //	env      environment variable
 //	secret   no flag, because other users can read command lines
 //	value    what the value looks like
-//	default  as documents say it; DefaultOptions has the value
+//	default  as documentation shows it; DefaultOptions has the value
 //	help     one line
 type Options struct {
 	// Listen is the address, HOST:PORT. Port 0 takes a free port. Without access tokens it must be a loopback address.

@@ -56,7 +56,7 @@ type services struct {
 
 	background context.Context //nolint:containedctx // of what goes on without a request; ends with the services
 	end        context.CancelFunc
-	resumed    chan struct{} // closed when interrupted corrections are under way again; nil until resume
+	resumed    chan struct{} // closed when interrupted corrections are running again; nil until resume
 }
 
 // errErased is the cause with which streams and calls of a deleted namespace end.

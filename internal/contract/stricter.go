@@ -13,7 +13,7 @@ import (
 // Stricter reports whether a deliverable is stricter than another: the other accepts every value that it accepts, but
 // not vice versa.
 //
-// It compares keyword by keyword, and returns false if it cannot tell: for different patterns or enumerations, for a
+// It compares keyword by keyword, and returns false if it cannot decide: for different patterns or enumerations, for a
 // $ref or an unknown name, and if the deliverable has an invalid constraint. An invalid constraint of the other
 // deliverable is ignored. A deliverable that checks something is stricter than one that checks nothing. A comparison
 // takes at most a million steps, and returns false beyond.

@@ -83,6 +83,7 @@ func (s *scanner) escape() error {
 	return nil
 }
 
+// hex4 parses four hexadecimal digits at the start of b.
 func hex4(b []byte) (n rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
@@ -126,6 +127,7 @@ func (s *scanner) number() error {
 	if s.pos-start > MaxNumber {
 		return s.fail("has a number of more than " + strconv.Itoa(MaxNumber) + " characters")
 	}
+	// other numbers cannot exceed the range
 	if exponent || s.pos-start > surelyFloat {
 		if _, err := strconv.ParseFloat(string(s.data[start:s.pos]), 64); err != nil {
 			return s.fail("has a number that no 64-bit float can hold")

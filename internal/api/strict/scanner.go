@@ -26,6 +26,7 @@ func open(data []byte) *scanner {
 
 // done returns the scanner to the pool. One with room for many names is dropped, to free the memory.
 func (s *scanner) done() {
+	// one large object must not keep its memory in the pool
 	if cap(s.keys) > 4*linear {
 		return
 	}
@@ -104,6 +105,7 @@ func (s *scanner) array(depth int) error {
 	}
 }
 
+// object reads an object. member may be nil.
 func (s *scanner) object(depth int, member func(name, value []byte) error) error {
 	if depth > MaxDepth {
 		return s.fail("nests deeper than " + strconv.Itoa(MaxDepth))
@@ -124,6 +126,7 @@ func (s *scanner) object(depth int, member func(name, value []byte) error) error
 			return within(err, string(name))
 		}
 		if member != nil {
+			// the capacity is limited, so appending to the value cannot overwrite the input
 			if err := member(name, s.data[start:s.pos:s.pos]); err != nil {
 				return err
 			}

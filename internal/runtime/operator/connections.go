@@ -103,7 +103,7 @@ type ConnectionPut struct {
 	Actor      string
 }
 
-// PutConnection creates or changes a connection; created tells them apart. Without a new secret the connection keeps
+// PutConnection creates or changes a connection; created reports which. Without a new secret the connection keeps
 // its own, unless it would reach further than before. Errors are *agent.InputError, which never contain the secret, and
 // the store's.
 func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v ConnectionView, created bool, err error) {

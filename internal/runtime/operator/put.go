@@ -29,7 +29,7 @@ type ChangedTool struct {
 	BroughtBack
 }
 
-// PutTool registers the role or changes its contract; created tells them apart. Errors are *agent.InputError or
+// PutTool registers the role or changes its contract; created reports which. Errors are *agent.InputError or
 // *agent.NameError, or the store's: store.ErrConflict means another revision.
 func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, created bool, err error) {
 	if err := checkPut(&q); err != nil {
