@@ -24,11 +24,12 @@ import (
 
 // server answers requests. New sets its fields once; handlers run concurrently and only read them.
 type server struct {
-	o       Options
-	log     zerolog.Logger
-	hosts   map[string]bool
-	origin  *http.CrossOriginProtection // nil: pages of every origin may send requests
-	fixed   fixedHeaders
+	o      Options
+	log    zerolog.Logger
+	hosts  map[string]bool
+	origin *http.CrossOriginProtection // nil: pages of every origin may send requests
+	fixed  fixedHeaders
+	// limits of large replies and of what owners hold
 	replies *replies
 	shares  *shares
 

@@ -62,6 +62,7 @@ func crossOrigin(h http.Handler, origins []string) http.Handler {
 	if len(origins) == 0 {
 		return h
 	}
+	// AllowedHeaders includes Authorization; credentials stay off
 	open := cors.New(cors.Options{
 		AllowedOrigins: origins, AllowedHeaders: []string{"*"}, ExposedHeaders: exposed, MaxAge: corsAge,
 		AllowPrivateNetwork: true,

@@ -50,6 +50,7 @@ func (t *table) add(id string, needs access.Scope, route string, h handler, trai
 func (s *server) routes() *table {
 	t := &table{s: s, router: chi.NewRouter(), rows: map[string]operation{}}
 	t.router.Use(middleware.GetHead) // net/http omits the body of replies to HEAD
+	// metrics need a pattern: one for all, since clients choose the paths
 	unmatched := operation{needs: anyone, method: "other", pattern: "unmatched"}
 	t.router.NotFound(s.route(unmatched, s.noRoute))
 	t.router.MethodNotAllowed(s.route(unmatched, s.noMethod))
@@ -89,6 +90,7 @@ func (s *server) routes() *table {
 	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact, audited)
 	add("listGenerations", access.Read, "GET /v1/tools/{role}/methods/{method}/generations", s.listGenerations)
 	add("listFixtures", access.Operate, "GET /v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
+	// all have the same body and reply
 	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin",
 		"approve"} {
 		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action),

@@ -50,7 +50,10 @@ type Problem struct {
 	cause error // the error behind it, for the log only
 }
 
+// Error returns the code and the detail, for the log.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// Unwrap returns the underlying error, which clients never see.
 func (p *Problem) Unwrap() error { return p.cause }
 
 // plainProblem is Problem without MarshalJSON.
@@ -160,6 +163,7 @@ func problemOf(err error) *Problem {
 	} {
 		if errors.Is(err, k.err) {
 			p := fault(k.code, "", "")
+			// the text of err stays in the log: it may contain paths or addresses
 			p.cause = err
 			return p
 		}

@@ -21,8 +21,9 @@ const (
 // reply is the response, with the state of its request.
 type reply struct {
 	http.ResponseWriter
-	stall     time.Duration // time limit of each piece that is written
-	status    int           // 0 until the header is written
+	stall  time.Duration // time limit of each piece that is written
+	status int           // 0 until the header is written
+	// released by route at the end, unless a call takes it over
 	held      held
 	requestID string           // the client's, or generated
 	who       access.Principal // principal of the token

@@ -50,6 +50,7 @@ func (s *server) send(w *reply, status int, v any) error {
 func (s *server) sendNow(w *reply, status int, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	// replies are JSON, never part of an HTML page
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode the reply: %w", err)
@@ -62,6 +63,7 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	size, held := 0, 0
 	for _, p := range parts {
 		size += len(p)
+		// memory counts by capacity
 		held += cap(p)
 	}
 	done, err := s.enterReplies(w, int64(held))

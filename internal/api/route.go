@@ -44,6 +44,7 @@ const statusClientGone = 499
 // namespace, errors and panics. Deferred calls run in reverse, so the request is counted before its holdings are
 // released.
 func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc {
+	// looked up once per route, not per request
 	m := s.o.Metrics.Route(o.pattern, o.method, slices.Contains(traits, streaming))
 	calls, body := false, trait(-1)
 	lasts := slices.Contains(traits, streaming)
@@ -57,6 +58,7 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			body = t
 		}
 	}
+	// the order matters: cheap checks that need no body come first
 	return func(hw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		m.Begin()

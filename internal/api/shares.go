@@ -82,6 +82,7 @@ func (s *shares) full(reason string) *Problem {
 // admitFairly applies the principal's rate limit and its owner's limits of calls and streams. It runs before any of the
 // body is read. What it takes is in w.held.
 func (s *server) admitFairly(w *reply, calls, streams bool) error {
+	// the token's own namespace, whichever the request acts in
 	w.held.owner = agent.Owner{Namespace: w.who.Namespace, Name: w.owner}
 	if err := s.throttle(w); err != nil {
 		return err

@@ -30,6 +30,7 @@ func (s *server) getUsage(w *reply, r *http.Request) error {
 		owner := w.owner
 		u.Owner = &owner
 	}
+	// the daemon's own cap is for its operator only
 	u.Daemon = w.who.Scopes.Has(access.Admin)
 	report, err := w.run.Usage(r.Context(), u)
 	if err != nil {

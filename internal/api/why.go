@@ -28,6 +28,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "call "+id)
 	}
+	// caches must not serve one form for another
 	w.Header().Add("Vary", "Accept")
 	switch form := preferred(r.Header["Accept"], mediaJSON, mediaText, mediaMarkdown); form {
 	case mediaText:

@@ -66,6 +66,7 @@ func Members(data []byte, member func(name, value []byte) error) error {
 	}
 	if data[s.pos] != '{' {
 		start := s.pos
+		// a syntax error wins over the wrong type
 		if err := s.value(1); err != nil {
 			return err
 		}
