@@ -100,6 +100,7 @@ func (o *Options) checkIssuer() (err error) {
 	return nil
 }
 
+// readTokens parses a token file, for openFile.
 func readTokens(contents ...[]byte) (t access.Tokens, err error) {
 	tokens, err := access.ParseTokens(contents[0])
 	if err != nil {

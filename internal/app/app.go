@@ -170,6 +170,7 @@ func (a *App) onStop(name string, undo func(context.Context) error) {
 	a.steps = append(a.steps, step{name, undo})
 }
 
+// listen opens the listener. Its error suggests what to do.
 func (a *App) listen(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -40,6 +40,7 @@ func ReadBuild() Build {
 	return b
 }
 
+// String returns the line of the command version.
 func (b Build) String() string {
 	text := fmt.Sprintf("recurgentd %s %s/%s %s", b.Version, b.OS, b.Arch, b.Go)
 	if b.Revision != "" {

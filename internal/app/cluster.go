@@ -79,6 +79,7 @@ func readIdentity(contents ...[]byte) (certificate, error) {
 	return c, err
 }
 
+// readAuthorities parses a file of CA certificates, for openFile.
 func readAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {

@@ -54,6 +54,7 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, r
 	if err := n.parts.compiler.erase(ctx, name); err != nil {
 		return err
 	}
+	// before the store announces the erasure, so that follow recognizes it
 	n.erasedHere.Add(name)
 	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name,
 		n.audit(actor, opNamespaceDelete, name, reason)); err != nil {

@@ -120,6 +120,7 @@ func (n *namespaces) publish(name agent.Namespace, s *services) bool {
 	n.begun[name] = true
 	n.put(name, s)
 	if over := len(*n.open.Load()) - mostOpen; over > 0 {
+		// in the background: closing waits, and mu is held
 		n.work.Go(func() { n.dropIdle(over, true) })
 	}
 	return true
@@ -194,6 +195,7 @@ func (n *namespaces) drop(name agent.Namespace, s *services) bool {
 	if n.get(name) != s || !s.users.CompareAndSwap(0, closed) {
 		return false
 	}
+	// a call without a request may have started since the check in dropIdle
 	if !s.Runtime.Idle() {
 		s.users.Add(-closed)
 		return false

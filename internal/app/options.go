@@ -174,6 +174,7 @@ func refuse(name, format string, args ...any) error {
 	return &OptionError{Name: name, Reason: fmt.Sprintf(format, args...)}
 }
 
+// checkProvider checks the provider. A model needs a key or a base URL: without both it would ask OpenAI without a key.
 func (o *Options) checkProvider() error {
 	if err := oneOf("provider", o.Provider, "openai", "replay", "record"); err != nil {
 		return err
@@ -189,6 +190,7 @@ func (o *Options) checkProvider() error {
 	return nil
 }
 
+// checkRecording checks the recording. Replay needs an existing file; record creates one.
 func (o *Options) checkRecording() error {
 	if o.Provider == "record" && o.Recording == "" {
 		return refuse("recording", "names the file that --provider record writes; it is not set")
@@ -249,6 +251,7 @@ func (o *Options) checkChoices() error {
 	return oneOf("isolation", o.Isolation, "program", "call")
 }
 
+// checkPolicy only parses the policy patch. Its values are checked when it is applied.
 func (o *Options) checkPolicy() error {
 	if _, err := agent.PolicyPatchOf(o.Policy); err != nil {
 		return refuse("policy", "%s", err)
@@ -256,6 +259,7 @@ func (o *Options) checkPolicy() error {
 	return nil
 }
 
+// checkMetrics bounds the namespaces with metrics of their own, since each adds time series.
 func (o *Options) checkMetrics() error {
 	const most = 50
 	if len(o.MetricsNamespaces) > most {

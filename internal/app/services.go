@@ -261,6 +261,7 @@ func (s *services) Stop(ctx context.Context) error {
 func (s *services) stopNow() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, errErased)
 	defer cancel()
+	// the context must have ended, or Stop could still wait for calls
 	<-ctx.Done()
 	if err := s.Stop(ctx); err != nil && !errors.Is(err, errErased) {
 		return err

@@ -52,6 +52,7 @@ func (a *App) Stop(ctx context.Context) error {
 // undo runs all steps in reverse order, and returns their joined errors.
 func (a *App) undo(ctx context.Context) error {
 	var err error
+	// current is kept under mu, since Stop reads it while a step runs
 	for _, s := range slices.Backward(a.steps) {
 		a.mu.Lock()
 		a.current = s.name

@@ -68,6 +68,7 @@ func (o *Options) CertificateEnds() (at time.Time, ok bool) { return endOf(o.cer
 // ClusterCertificateEnds is CertificateEnds for the certificate between replicas.
 func (o *Options) ClusterCertificateEnds() (at time.Time, ok bool) { return endOf(o.identity) }
 
+// endOf returns when a certificate expires; ok is false without one.
 func endOf(c *file[certificate]) (at time.Time, ok bool) {
 	if c == nil {
 		return at, false

@@ -118,6 +118,7 @@ type watched struct {
 	list []watchedFile // set before start
 }
 
+// A watchedFile is a file of any type, with the callback that receives the result of each change.
 type watchedFile struct {
 	look  func(now bool) (changed bool, err error)
 	name  string
