@@ -238,6 +238,7 @@ func (b *bridge) cancel(line []byte, m message) {
 	}
 	b.mu.Lock()
 	a := b.pending[string(p.RequestID)]
+	// the protocol forbids canceling initialize
 	if a == nil || a.method == "initialize" {
 		b.mu.Unlock()
 		return

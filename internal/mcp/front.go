@@ -132,6 +132,7 @@ type answerWriter struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader starts to collect the text of an error, instead of sending the header.
 func (w *answerWriter) WriteHeader(status int) {
 	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 	if status >= http.StatusBadRequest && kind == "text/plain" {
@@ -141,6 +142,7 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Write holds mu, since live may write concurrently.
 func (w *answerWriter) Write(b []byte) (int, error) {
 	if w.refused != 0 {
 		return w.text.Write(b)

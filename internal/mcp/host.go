@@ -25,6 +25,7 @@ func WithHost(ctx context.Context, h Host) context.Context {
 	return context.WithValue(ctx, hostKey{}, h)
 }
 
+// hostOf returns the host of the context. Without one it returns the zero Host.
 func hostOf(ctx context.Context) Host {
 	h, _ := ctx.Value(hostKey{}).(Host)
 	return h

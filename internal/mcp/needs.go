@@ -51,7 +51,7 @@ func only(object []byte, name string) (value []byte) {
 	err := strict.Members(object, func(key, v []byte) error {
 		if strings.EqualFold(string(key), name) {
 			alike++
-			value = bytes.Clone(v)
+			value = bytes.Clone(v) // v aliases the scanner's memory
 		}
 		return nil
 	})

@@ -66,12 +66,14 @@ func (q *requests) cancel(key string) {
 		close(end)
 		return
 	}
+	// dropping all of them bounds the memory; at worst a cancellation is lost
 	if q.early == nil || len(q.early) >= earlyMost {
 		q.early = map[string]time.Time{}
 	}
 	q.early[key] = q.now()
 }
 
+// newSession returns a random session id, which other clients cannot guess.
 func newSession() string { return rand.Text() }
 
 // requestKey identifies a request of a client by owner, session and id. It returns "" if any of them is missing or too

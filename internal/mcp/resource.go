@@ -50,6 +50,7 @@ const codeNoResource = -32002
 // firstWithLinks is the first version of the protocol with resource_link.
 const firstWithLinks = "2025-06-18"
 
+// fileTemplate describes the URIs of files to clients.
 func fileTemplate() *sdk.ResourceTemplate {
 	return &sdk.ResourceTemplate{URITemplate: resourcePrefix + "{id}", Name: "file", Title: "Files",
 		Description: "A file that was uploaded or that a method made. Arguments and values refer to it as {\"" +
@@ -215,6 +216,7 @@ func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value jso
 	return out
 }
 
+// fileLink returns a link to a file, for the content of a result.
 func fileLink(f *agent.File) *sdk.ResourceLink {
 	size := f.Bytes
 	return &sdk.ResourceLink{URI: fileURI(f.ID), Name: fileName(f), MIMEType: f.MediaType, Size: &size}

@@ -130,6 +130,7 @@ func WriteError(w http.ResponseWriter, status int, id json.RawMessage, message s
 	writeError(w, status, id, &jsonrpc.Error{Code: codeOf(status), Message: message, Data: data})
 }
 
+// writeError writes a JSON-RPC error as the whole reply.
 func writeError(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrpc.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -102,6 +102,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// newSDKServer returns the SDK's server with the capabilities that this package serves.
 func newSDKServer(version string, log zerolog.Logger) *sdk.Server {
 	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version},
 		&sdk.ServerOptions{
@@ -118,6 +119,7 @@ func quiet(log zerolog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(debugWriter{log}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
+// debugWriter writes lines of the SDK's log to the daemon's debug log.
 type debugWriter struct{ log zerolog.Logger }
 
 func (w debugWriter) Write(line []byte) (int, error) {
@@ -144,12 +146,15 @@ func principal(ctx context.Context) access.Principal {
 	return who
 }
 
+// owner returns the owner of the context's principal.
 func owner(ctx context.Context) string { return principal(ctx).Owner() }
 
+// reader returns the principal as lists of tools need it.
 func reader(ctx context.Context) agent.Reader {
 	return agent.Reader{Owner: owner(ctx), Operates: operates(ctx)}
 }
 
+// operates reports whether the principal has the scope operate.
 func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
 // answer is middleware of the SDK. It answers requests about methods and files itself, because their lists depend on

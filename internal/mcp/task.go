@@ -88,6 +88,7 @@ func tasksOf(client *sdk.ServerSession, meta map[string]any) taskForm {
 	return form
 }
 
+// declaresTasks reports whether the client declares the tasks extension in _meta.
 func declaresTasks(meta map[string]any) bool {
 	capabilities, _ := meta[metaCapabilities].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)
@@ -120,6 +121,7 @@ type coreTask struct {
 	PollInterval  int    `json:"pollInterval"`
 }
 
+// core returns the task in the core's format.
 func (t *taskState) core() coreTask {
 	return coreTask{t.id, t.status, t.message, agent.FormatTime(t.created), agent.FormatTime(t.updated), t.ttl, pollMs}
 }
@@ -157,6 +159,7 @@ const (
 	resultComplete = "complete"
 )
 
+// extension returns the task in the extension's format, with that resultType.
 func (t *taskState) extension(resultType string) *extensionTask {
 	return &extensionTask{ResultType: resultType, TaskID: t.id, Status: t.status, StatusMessage: t.message,
 		CreatedAt: agent.FormatTime(t.created), LastUpdatedAt: agent.FormatTime(t.updated),
@@ -255,6 +258,7 @@ func (s *Server) task(ctx context.Context, id string) (operator.CallView, error)
 	return view, nil
 }
 
+// ended reports whether the call has ended.
 func ended(view *operator.CallView) bool { return view.OutcomeStatus != agent.StatusRunning }
 
 // isCallID reports whether a text has the form of a call id.

@@ -31,6 +31,7 @@ type initialized struct {
 	Capabilities *capabilities `json:"capabilities"`
 }
 
+// capabilities adds tasks to the SDK's capabilities.
 type capabilities struct {
 	*sdk.ServerCapabilities
 	Tasks json.RawMessage `json:"tasks"`
@@ -45,6 +46,7 @@ type listedTool struct {
 	Execution *execution `json:"execution,omitempty"`
 }
 
+// execution declares whether a tool supports tasks: optional means that the client chooses.
 type execution struct {
 	TaskSupport string `json:"taskSupport"`
 }
