@@ -83,6 +83,7 @@ func deliverableOf(c *agent.Contract) string {
 	return CheckedFingerprint(&agent.Contract{Deliverable: c.Deliverable})
 }
 
+// resolve merges and compiles. It reuses the schema of another contract with equal checked parts.
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged),

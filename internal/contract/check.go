@@ -43,6 +43,7 @@ func (s *Schema) CheckDecoded(v any) *Violation {
 	return broken
 }
 
+// checkDecoded refuses a value that is too expensive to check, before it checks it.
 func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 	l := measure(v)
 	if limit := s.checkable(); l.values > limit {
@@ -57,6 +58,7 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 		v = tame(v)
 	}
 	var err error
+	// most checks are short and need no second compilation
 	if s.atMost(l) < manySteps || ctx.Done() == nil {
 		err = validate(s.compiled, v)
 	} else {

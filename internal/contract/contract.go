@@ -109,6 +109,7 @@ type mode struct {
 	spelled  bool // a misspelled constraint is invalid
 }
 
+// compile translates and compiles a deliverable.
 func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, error) {
 	doc, err := decodeDeliverable(deliverable)
 	if err != nil {
@@ -124,6 +125,7 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	}
 	compiled, err := build(root, nil)
 	if err != nil {
+		// the author of the deliverable does not know our URL
 		reason := strings.ReplaceAll(err.Error(), baseURL, "")
 		if _, after, found := strings.Cut(reason, " compilation failed: "); found {
 			reason = after

@@ -98,6 +98,7 @@ func (s *ourSchema) Validate(ctx jsonschema.ValidationContext, v any) error {
 	return nil
 }
 
+// elements checks uniqueItems and items.
 func (s *ourSchema) elements(ctx jsonschema.ValidationContext, v []any) error {
 	if s.unique {
 		seen := make(map[string]int, len(v))
@@ -202,6 +203,7 @@ func plainNumber(n string) string {
 	return cut + "e" + strconv.Itoa(exponent+len(digits)-len(cut))
 }
 
+// negated returns the negative of a canonical number. There is only one zero.
 func negated(n string) string {
 	if n == "0" {
 		return n

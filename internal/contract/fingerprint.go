@@ -44,6 +44,7 @@ func CheckedFingerprint(c *agent.Contract) string {
 // WrittenFingerprint is the CheckedFingerprint of earlier versions, which did not ignore differences in notation.
 func WrittenFingerprint(c *agent.Contract) string { return checkedFingerprint(c, describe) }
 
+// checkedFingerprint returns the fingerprint of the machine-checked parts after reduce was applied to each schema.
 func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) string {
 	if c == nil {
 		return agent.FingerprintNone

@@ -234,6 +234,7 @@ func stringList(v any, lenient bool) (any, string) {
 	return out, ""
 }
 
+// badNameMap returns what is wrong with an object of lists of keys, or "".
 func badNameMap(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -42,6 +42,7 @@ func firstLeaf(e *jsonschema.ValidationError) leaf {
 	return *best
 }
 
+// before orders failures: by depth, then by position, then by keyword.
 func (l leaf) before(o leaf) bool {
 	if d := len(l.at) - len(o.at); d != 0 {
 		return d < 0
@@ -70,6 +71,7 @@ func (l leaf) rank() int {
 	return 3
 }
 
+// last returns the violated keyword.
 func (l leaf) last() string {
 	if len(l.keyword) == 0 {
 		return ""

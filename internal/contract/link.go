@@ -94,6 +94,7 @@ type expansion struct {
 	back [][]string // paths of the values at which a reference is recursive
 }
 
+// schema walks a schema that looks at the value at path, and counts it.
 func (e *expansion) schema(node any, path []string) error {
 	if e.nodes++; e.nodes > MaxNodes {
 		return &InvalidError{"", fmt.Sprintf("expands to more than %d schemas", MaxNodes)}

@@ -68,6 +68,7 @@ func remove(in any, name, reason string) {
 	}
 }
 
+// child returns a member or an element, or nil.
 func child(of any, name string) any {
 	switch of := of.(type) {
 	case map[string]any:

@@ -44,6 +44,7 @@ func size(k *agent.Contract) int {
 	return len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy) + len(k.Signature)
 }
 
+// checkSignature returns an *agent.InputError if the contract has an invalid signature.
 func checkSignature(k *agent.Contract, pointer string) error {
 	if k == nil || len(k.Signature) == 0 {
 		return nil

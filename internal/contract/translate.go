@@ -107,6 +107,7 @@ func (t *translator) schema(m map[string]any, at string, depth int) (map[string]
 			if err := t.problem(at+"/"+p[0], "is above "+p[1]+": no value could ever fit"); err != nil {
 				return nil, err
 			}
+			// in tolerant mode the upper bound stays
 			delete(out, p[0])
 		}
 	}

@@ -79,6 +79,7 @@ func (s *Schema) broken(path []string) (map[string]any, string) {
 	return node, path[len(path)-1]
 }
 
+// wrongType describes a value of another type. At the root it also lists the keys.
 func (o *Violation) wrongType(where string, node map[string]any, actual any, at []string) {
 	o.Mismatch = MismatchPropertyType
 	expected := o.Metadata["expected_shape"].(string)
@@ -92,6 +93,7 @@ func (o *Violation) wrongType(where string, node map[string]any, actual any, at 
 	o.Message = fmt.Sprintf("%s must be %s, got %s", where, expected, shapeOf(actual))
 }
 
+// missing describes an object without required keys, and suggests which keys to rename.
 func (o *Violation) missing(where string, node map[string]any, actual any) {
 	o.Mismatch = MismatchRequired
 	object, _ := actual.(map[string]any)
@@ -134,6 +136,7 @@ func renamed(missing []string, object map[string]any) map[string]string {
 	return out
 }
 
+// tooFew describes an array with too few items, or a value that is not an array.
 func (o *Violation) tooFew(where string, node map[string]any, actual any, at []string) {
 	o.Mismatch = MismatchMinItems
 	least := int(floatOf(node["minItems"]))
@@ -204,6 +207,7 @@ func shapes(declared any) string {
 	return "any"
 }
 
+// shapeOf names the JSON type of a decoded value.
 func shapeOf(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -264,6 +268,7 @@ func valueAt(v any, path []string) any {
 	return v
 }
 
+// jsonPointer returns a path as a JSON pointer (RFC 6901).
 func jsonPointer(path []string) string {
 	var b strings.Builder
 	for _, t := range path {

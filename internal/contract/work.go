@@ -173,6 +173,7 @@ func (w *walker) keyword(p part, v any) bool {
 	return true
 }
 
+// elements counts the steps of a keyword for the elements of an array.
 func (w *walker) elements(p part, v []any) bool {
 	prefix, _ := p.of["prefixItems"].([]any)
 	place := p.place + bytesOfIndex
@@ -197,6 +198,8 @@ func (w *walker) elements(p part, v []any) bool {
 	return true
 }
 
+// members counts the steps of a keyword for the members of an object. It may count too many, never too few: any key
+// might match a pattern.
 func (w *walker) members(p part, v map[string]any) bool {
 	known, _ := p.of["properties"].(map[string]any)
 	within := func(key string) int { return p.place + 1 + len(key) }
@@ -270,6 +273,7 @@ func patternCost(p string) (int, error) {
 	return instructions(re), nil
 }
 
+// instructions estimates the instructions of a parsed regular expression.
 func instructions(re *syntax.Regexp) int {
 	const enough = 1 << 24 // bounds the result, so that nested repeats do not overflow
 	n := 1
