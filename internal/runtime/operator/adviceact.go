@@ -105,6 +105,7 @@ type changedContract struct {
 	Deliverable json.RawMessage `json:"deliverable,omitempty"` // of the method's contract
 }
 
+// applyDeliverable puts the proposed deliverable into the registry, for that method only.
 func (o *Operator) applyDeliverable(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
 	return o.changeTool(ctx, a.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		m, had := t.Methods[a.Method]
@@ -155,6 +156,7 @@ type changedProgram struct {
 	ForceRegenerate string `json:"force_regenerate,omitempty"`
 }
 
+// applyReforge makes the next call forge a new program.
 func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
 	now, err := o.store.Artifact(ctx, a.Role, a.Method)
 	if errors.Is(err, store.ErrNotFound) { // only errors so far: the next call forges anyway
@@ -171,6 +173,7 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 	return err
 }
 
+// reforgeReason marks a request for a new program as the recommendation's, so that an undo recognizes it.
 func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
 // undoAdvice undoes a decision. It returns store.ErrConflict if the object of the decision was changed since.
@@ -230,6 +233,7 @@ func (v *verdict) weaker(t agent.Tool) (agent.Tool, error) {
 	return withMethod(t, v.advice.Method, m), nil
 }
 
+// undoDeliverable restores the method's previous deliverable.
 func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	return o.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		if !registered {

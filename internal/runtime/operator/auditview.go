@@ -69,6 +69,7 @@ func (o *Operator) auditEntry(ctx context.Context, id string) (agent.AuditEntry,
 	}
 }
 
+// auditView determines whether the operation was undone or can be. A refused undo is not an error.
 func (o *Operator) auditView(ctx context.Context, e agent.AuditEntry) (v AuditView, err error) {
 	v.AuditEntry = e
 	if v.UndoneBy, err = o.undos.by(ctx, e.ID); err != nil || v.UndoneBy != "" || e.Undo == "" {

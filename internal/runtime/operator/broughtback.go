@@ -78,6 +78,7 @@ func (o *Operator) bringingBack(ctx context.Context, roles []string, actor strin
 	return back, nil
 }
 
+// idOf returns the id of a generation, or "" for nil.
 func idOf(g *agent.Generation) string {
 	if g == nil {
 		return ""

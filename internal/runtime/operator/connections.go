@@ -67,6 +67,7 @@ func (o *Operator) ListConnections(ctx context.Context, after string, limit int)
 	return out, err
 }
 
+// shown is viewOf, and also checks whether the secret is available.
 func (o *Operator) shown(c *agent.Connection) ConnectionView {
 	v := viewOf(c)
 	v.Problem = o.o.Secrets.Problem(c)
@@ -82,6 +83,7 @@ func (o *Operator) Connection(ctx context.Context, name string) (ConnectionView,
 	return o.shown(&c), nil
 }
 
+// connection returns the stored connection of that name, or store.ErrNotFound.
 func (o *Operator) connection(ctx context.Context, name string) (agent.Connection, error) {
 	all, err := o.store.ListConnections(ctx)
 	if err != nil {
@@ -174,6 +176,7 @@ func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bo
 	return false, nil
 }
 
+// secretMissing returns the error that the client must send a secret. The detail never contains one.
 func secretMissing(detail string) error {
 	return &agent.InputError{Code: "validation_failed", Pointer: "/auth/secret",
 		Detail: "auth/secret is required: " + detail,

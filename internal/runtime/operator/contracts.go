@@ -66,6 +66,7 @@ func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t Ch
 	return t, err
 }
 
+// decideContract is one attempt. It returns store.ErrConflict if the tool changes between reading and writing.
 func (o *Operator) decideContract(ctx context.Context, q ContractDecision) (agent.Tool, error) {
 	was, err := o.store.Tool(ctx, q.Role)
 	if err != nil {

@@ -43,6 +43,7 @@ func (o *Operator) Effects(ctx context.Context, role, method string) (MethodEffe
 	return o.effectsOf(a), nil
 }
 
+// effectsOf builds the view of an artifact's effects. Its lists are never nil.
 func (o *Operator) effectsOf(a *agent.Artifact) MethodEffects {
 	v := MethodEffects{Role: a.Role, MethodName: a.MethodName, Origin: effectsNone, Policy: o.calls.Policy().Effects,
 		Generations: []GenerationEffects{}}
@@ -98,6 +99,7 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 		if a != nil && a.Manifest != nil {
 			was = a.Manifest
 		}
+		// checked in the change, so another approval cannot come in between
 		if !store.Matches(q.Revision, was.Revision) {
 			return agent.ArtifactChange{}, store.ErrConflict
 		}

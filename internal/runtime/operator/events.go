@@ -133,10 +133,12 @@ func (s *stream) sendAll(ctx context.Context, calls []*progress.Call) error {
 	return nil
 }
 
+// owns reports whether the reader may see the call.
 func (s *stream) owns(ctx context.Context, c *progress.Call) bool {
 	return s.Owner == "" || s.o.ownerOf(ctx, &c.LogEntry) == s.Owner
 }
 
+// send emits one call. A reader of its own calls gets the entry without data of others.
 func (s *stream) send(ctx context.Context, c *progress.Call) error {
 	s.After = c.CallID
 	if !s.owns(ctx, c) {
@@ -225,6 +227,7 @@ func (s *stream) paced(ctx context.Context, read func() error) error {
 // recent remembers the last calls that were added, at least missedMost of them, and those of noteBefore.
 type recent struct{ last, earlier, before map[string]bool }
 
+// add remembers a call. When last is full, it replaces earlier, so memory is bounded by two of them.
 func (r *recent) add(callID string) {
 	if r.last == nil || len(r.last) >= missedMost {
 		r.last, r.earlier = map[string]bool{}, r.last
@@ -232,6 +235,7 @@ func (r *recent) add(callID string) {
 	r.last[callID] = true
 }
 
+// has reports whether the call is remembered.
 func (r *recent) has(callID string) bool {
 	return r.last[callID] || r.earlier[callID] || r.before[callID]
 }

@@ -18,7 +18,10 @@ func (o *Operator) room(ctx context.Context, actor string, before, after *agent.
 // growth is how much more each owner stores after an operation.
 type growth struct{ store.Sums }
 
-func (g *growth) add(owner string, b store.Bytes)  { g.Sums.Add(owner, b) }
+// add adds bytes that the owner will store.
+func (g *growth) add(owner string, b store.Bytes) { g.Sums.Add(owner, b) }
+
+// drop subtracts bytes that the owner stores now.
 func (g *growth) drop(owner string, b store.Bytes) { g.Sums.Add(owner, store.Bytes{}.Minus(b)) }
 
 // fits returns an error if the actor has no room for its own growth. What others lose does not count.

@@ -72,6 +72,7 @@ type RoleUsage struct {
 
 func newUsage() Usage { return Usage{Tags: map[string]int{}, Verdicts: map[string]int{}} }
 
+// add counts a call.
 func (u *Usage) add(e *agent.LogEntry) {
 	u.Calls++
 	if e.HistoryAccessDetected {
@@ -130,6 +131,7 @@ func (o *Operator) HistoryUsage(ctx context.Context, since, until time.Time) (Hi
 	return report, nil
 }
 
+// add counts a call. Until finish, the means are sums.
 func (u *Outcomes) add(e *agent.LogEntry) {
 	u.Calls++
 	if e.OutcomeStatus == agent.StatusOK {
@@ -160,6 +162,7 @@ func (u *Outcomes) finish() {
 	u.P95Duration = rounded(u.durations[(len(u.durations)*95+99)/100-1])
 }
 
+// rounded rounds to three decimals.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // delegations counts calls by pair of caller and called method. It ignores calls whose caller is not in entries.

@@ -30,6 +30,7 @@ type InboxQuery struct {
 	Owner string // the reader, if Sees is not nil
 }
 
+// sees reports whether the reader may see the call.
 func (q *InboxQuery) sees(ctx context.Context, callID string) bool {
 	return q.Sees == nil || q.Sees(ctx, callID)
 }

@@ -229,6 +229,7 @@ func inputOf(v *agent.Verdict) string {
 	return "(" + runtime.Clip(args[1:len(args)-1], 40) + ")"
 }
 
+// bodyOf returns a JSON object with one member.
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
 
 // programEvidence returns the evidence about a program, except for examples that it fails.

@@ -18,6 +18,7 @@ type judgedCalls struct {
 	read  map[methodKey]*agent.Artifact
 }
 
+// artifact returns the artifact of the call's method, or nil.
 func (j *judgedCalls) artifact(ctx context.Context, e *agent.LogEntry) *agent.Artifact {
 	k := methodKey{e.Role, e.Method}
 	a, known := j.read[k]

@@ -82,6 +82,7 @@ func (o *Operator) expireDue(now time.Time) bool {
 	return o.upkeep.expired.IsZero() || now.Sub(o.upkeep.expired) >= every
 }
 
+// pruneBySchedule prunes, and then records the run. After a crash in between, it prunes again.
 func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolicy) {
 	report, err := o.Prune(ctx, PruneRequest{StaleDays: m.StaleDays, Mode: m.Mode, Actor: maintainer,
 		Reason: "scheduled"})

@@ -91,6 +91,7 @@ func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]Kn
 	return out, err
 }
 
+// knownTool converts a ranked tool for readers.
 func knownTool(t store.RankedTool) KnownTool {
 	const digits = 1e4
 	t.Tool.Proposals = nil // shown in the inbox
@@ -221,6 +222,7 @@ func awaits(a *agent.Artifact, generation string) bool {
 	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == generation
 }
 
+// adopted returns a copy of the correction in the state adopted.
 func adopted(c *agent.Correction) *agent.Correction {
 	done := *c
 	done.State = agent.CorrectionAdopted

@@ -44,6 +44,7 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, creat
 	return t, created, err
 }
 
+// checkPut validates the request, and normalizes the role.
 func checkPut(q *ToolPut) (err error) {
 	if q.Role, err = agent.Name("role", q.Role); err != nil {
 		return err

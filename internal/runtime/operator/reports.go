@@ -78,6 +78,7 @@ type Trend struct {
 	Verdicts      map[string]int `json:"verdicts"` // of people on these calls: right or wrong
 }
 
+// newTrend returns an empty span. Its maps are never nil.
 func newTrend(since, until time.Time) Trend {
 	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{},
 		FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
@@ -98,6 +99,7 @@ func ownClass(e *agent.LogEntry) agent.Class {
 	return e.FailureClass
 }
 
+// add counts a call. A call may count several failure classes: one for each failed attempt, and its own.
 func (t *Trend) add(e *agent.LogEntry) {
 	t.Calls++
 	t.ProgramSource[e.ProgramSource]++

@@ -24,6 +24,7 @@ func resolved(cache *contract.Cache, t *agent.Tool, method string) *contract.Res
 	return cache.Resolve(l)
 }
 
+// stale reports why the artifact's program may no longer do what people want, or "".
 func (o *Operator) stale(t *agent.Tool, a *agent.Artifact) string {
 	return o.calls.Outdated(resolved(o.contracts, t, a.MethodName), a)
 }

@@ -71,6 +71,7 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 			Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
 	}
 	a, err := o.store.Artifact(ctx, p.Role, p.Method)
+	// given code can be tried before the method exists
 	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
 		return p, err
 	}

@@ -147,6 +147,7 @@ func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry,
 	return nil, cannotUndo("operations of this kind are undone differently", cmp.Or(was.Undo, "see the entry"))
 }
 
+// cannotUndo returns the error for an operation that cannot be undone. An empty hint is the default of its code.
 func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }

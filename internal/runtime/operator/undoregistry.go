@@ -81,6 +81,7 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 		// the artifacts of a tool are targets of their own
 		targets[i] = store.Target{Role: t.Role, Method: t.Method, ToolOnly: t.Method == "", From: t.From}
 	}
+	// only to decide now; the commit checks all targets
 	looked := targets[:min(len(targets), maxLooked)]
 	if err := o.store.Archived(ctx, looked, was.ID); errors.Is(err, store.ErrNotFound) {
 		return nil, refused

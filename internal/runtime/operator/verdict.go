@@ -161,6 +161,7 @@ var errUnchanged = errors.New("nothing changes")
 // ErrInForce means that a verdict is in force, so that changing it needs the scope operate.
 var ErrInForce = errors.New("the verdict on the call is in force: changing it needs the scope operate")
 
+// validate returns an *agent.InputError for a verdict that contradicts itself or exceeds a limit.
 func (j *Judgement) validate() error {
 	refuse := func(pointer, detail string) error {
 		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail,
@@ -254,6 +255,7 @@ func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
 	return a != nil && v.Wrong() && a.Current() != nil && o.calls.Policy().Correction != agent.CorrectManual
 }
 
+// judgedCall converts a verdict for readers.
 func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
 	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, State: v.State,
 		Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,

@@ -55,6 +55,7 @@ func (o *Operator) CallOwner(ctx context.Context, callID string) (string, error)
 	return o.ownerOf(ctx, &call.Log), nil
 }
 
+// ownerOf returns the owner of a call: that of the entry, else that of its session, or "" if neither is known.
 func (o *Operator) ownerOf(ctx context.Context, e *agent.LogEntry) string {
 	if e.Owner != "" {
 		return e.Owner
@@ -163,6 +164,7 @@ func filled(e agent.LogEntry) agent.LogEntry {
 	return e
 }
 
+// isRunning reports whether the call runs at this replica.
 func (o *Operator) isRunning(callID string) bool {
 	_, running := o.calls.Running(callID)
 	return running
