@@ -41,6 +41,7 @@ var reasons = map[string]string{
 	runtime.ReasonSetter:           "a setter needs no program",
 }
 
+// reasonWords returns the reason in words. An unknown reason is returned as it is, or quoted.
 func reasonWords(reason string) string {
 	if words, known := reasons[reason]; known {
 		return words
@@ -240,6 +241,7 @@ func (x *Explanation) setting(c *Counterfactual) string {
 	return word(x.Method) + " not among dispatch_methods"
 }
 
+// value returns a policy value as printable JSON.
 func value(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -140,6 +140,7 @@ func verb(n int, one, many string) string {
 	return many
 }
 
+// fixed counts the fixes in words.
 func fixed(n int) string {
 	return plural(n, "slip was", "slips were") + " found"
 }

@@ -19,6 +19,7 @@ type steps struct {
 	id   string
 }
 
+// add appends a request. An empty body or command means none.
 func (s *steps) add(name, method, path, body, command string) {
 	step := Step{Name: name, Method: method, Path: path, Command: command}
 	if body != "" {

@@ -18,6 +18,7 @@ func (x *Explanation) Text(heading func(string) string) string {
 		heading = func(s string) string { return s }
 	}
 	var b strings.Builder
+	// rows contain text by others: escape again whatever was quoted before
 	line := func(indent, text string) { b.WriteString(indent + printable(text) + "\n") }
 	b.WriteString(heading(printable("Why "+x.CallID)) + "\n")
 	for l := range strings.Lines(x.Summary) {

@@ -109,6 +109,7 @@ func Changes(a, b agent.Selection) bool {
 	return a.Decision != b.Decision || a.Generation != b.Generation
 }
 
+// selection converts a decision to the form of the log.
 func selection(d runtime.Decision) agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
 	if d.Generation != nil {
@@ -186,6 +187,7 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 	if c.Generations = slices.DeleteFunc(slices.Clone(a.Generations), later); len(c.Generations) == 0 {
 		return nil, e.Selection.Reason == runtime.ReasonMissing
 	}
+	// the current generation is a later one; assume the selected one, or else the newest
 	if c.Find(c.CurrentID) == nil {
 		c.CurrentID = c.Generations[0].ID
 		if c.Find(e.Selection.Generation) != nil {

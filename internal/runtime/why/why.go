@@ -166,6 +166,7 @@ func Explain(in *Input) *Explanation {
 			x.Cost.Money = &Money{amount, currency}
 		}
 	}
+	// a running call has no outcome to explain yet
 	if running(e) {
 		x.Checks = []Check{}
 	} else {
@@ -184,8 +185,10 @@ func unreported(u *agent.Usage) bool {
 	return u.ModelRequests > 0 && u.PromptTokens+u.CompletionTokens == 0
 }
 
+// running reports whether the call has not ended.
 func running(e *agent.LogEntry) bool { return e.OutcomeStatus == agent.StatusRunning }
 
+// orNone replaces an empty source by SourceNone.
 func orNone(source string) string {
 	if source == "" {
 		return agent.SourceNone
@@ -249,6 +252,7 @@ func tools(in *Input) []Tool {
 	return list
 }
 
+// delegated converts the log entries of nested calls.
 func delegated(nested []agent.LogEntry) []Delegated {
 	list := []Delegated{}
 	for i := range nested {

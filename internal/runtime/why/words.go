@@ -93,6 +93,7 @@ func asked(e *agent.LogEntry) string {
 	return "The arguments were " + printable(runtime.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
 }
 
+// input returns an argument as compact JSON.
 func input(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -173,6 +174,7 @@ func (x *Explanation) checked() string {
 	return strings.Join(said, " ")
 }
 
+// costs describes duration and tokens. Those of a root call include its nested calls.
 func (x *Explanation) costs(e *agent.LogEntry) string {
 	if e.Usage.ModelRequests == 0 {
 		text := fmt.Sprintf("It took %.1f ms and no model request.", e.DurationMs)
@@ -205,6 +207,7 @@ func listed(texts []string, last string) string {
 	return strings.Join(texts[:len(texts)-1], ", ") + " " + last + " " + texts[len(texts)-1]
 }
 
+// plural returns the number with the matching form.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
