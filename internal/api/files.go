@@ -222,7 +222,7 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	return fault(content.refused, "", "")
 }
 
-// soundContent returns the content to send. A small file, and one of which ranges are requested, is verified against
+// soundContent returns the content to send. A small file, and a file requested in ranges, is verified against
 // its digest first. Any other file is verified while it is sent.
 func soundContent(f *files.Reader, r *http.Request) (io.ReadSeeker, error) {
 	const small = 64 << 10
