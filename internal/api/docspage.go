@@ -103,6 +103,7 @@ func newDocsPage(openAPI []byte) (page docsPage, err error) {
 	}{doc, template.CSS(docsStyle)}); err != nil { //nolint:gosec // our own file
 		return page, err
 	}
+	// the policy allows the page's own style by its hash, and nothing else
 	sum := sha256.Sum256([]byte(docsStyle))
 	page.html, page.policy = b.Bytes(), "default-src 'none'; style-src 'sha256-"+
 		base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

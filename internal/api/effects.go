@@ -65,6 +65,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 	}
 	q.Revision, err = existing(revision, func() error {
 		v, err := w.run.Effects(r.Context(), role, method)
+		// a manifest that was never written counts as missing for If-Match
 		if err == nil && v.Revision == 0 {
 			err = store.ErrNotFound
 		}

@@ -198,6 +198,7 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", f.MediaType)
 	h.Set("Content-Disposition", disposition(f.File))
+	// a file may be HTML or SVG with scripts: no browser must run them with this origin
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("ETag", strconv.Quote(f.SHA256))

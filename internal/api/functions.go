@@ -202,6 +202,7 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// without a session in the body, the call gets a new one of its own
 	if q.SessionID, q.Ephemeral = call.session, call.session == ""; q.Ephemeral {
 		q.SessionID = ids.NewSession(true)
 	}
@@ -285,6 +286,7 @@ func (s *server) findFunctions(w *reply, r *http.Request, c *functionCall) error
 	found := make([]foundFunction, len(tools))
 	for i, t := range tools {
 		found[i] = foundFunction{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+		// other names could carry text to the model: lists show them only as identifiers
 		if agent.Identifier(t.Role) == t.Role && agent.Identifier(t.Method) == t.Method {
 			found[i].Role, found[i].Method = t.Role, t.Method
 		}

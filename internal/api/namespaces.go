@@ -65,6 +65,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		return noNamespace(err, name)
 	}
 	if named {
+		// a name that no principal of that namespace has
 		w.as = w.who.Visitor()
 		w.owner = w.as.Owner()
 	}

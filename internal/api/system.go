@@ -96,6 +96,7 @@ func (s *server) ofReplica(w *reply, r *http.Request) (sent bool, err error) {
 	if s.o.Cluster != nil && id == s.o.Cluster.ID() {
 		return false, nil
 	}
+	// a forwarded request must not be forwarded again
 	if s.o.Cluster != nil && !cluster.Forwarded(r.Context()) {
 		all, err := s.o.Cluster.Replicas(r.Context())
 		if err != nil {

@@ -81,6 +81,7 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	}
 	revision, err = existing(revision, func() error {
 		kept, err := w.run.Examples(r.Context(), role, method)
+		// a method without examples counts as a missing resource for If-Match
 		if err == nil && len(kept) == 0 {
 			err = store.ErrNotFound
 		}

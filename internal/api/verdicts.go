@@ -71,6 +71,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 		case <-timer.C:
 		case <-r.Context().Done():
 		}
+		// read again: the attempt may have changed the state of the correction
 		if judged, err = w.run.Verdict(r.Context(), id); err != nil {
 			return noCall(err, id)
 		}

@@ -73,6 +73,7 @@ func quality(accept []string, form string) float64 {
 		for part := range strings.SplitSeq(line, ",") {
 			media, params, err := mime.ParseMediaType(part)
 			rank := map[string]int{"*/*": 0, top + "/*": 1, form: 2}
+			// a more specific range overrides the weight of a wider one
 			if got, matches := rank[media]; err == nil && matches && got > matched {
 				matched, weight = got, 1
 				if q, err := strconv.ParseFloat(params["q"], 64); err == nil {

@@ -27,6 +27,7 @@ var unescaped = func() (t [256]bool) {
 func (s *scanner) text() (escaped bool, err error) {
 	s.pos++
 	for s.pos < len(s.data) {
+		// most bytes are plain ASCII
 		if unescaped[s.data[s.pos]] {
 			s.pos++
 			continue
@@ -71,6 +72,7 @@ func (s *scanner) escape() error {
 		return s.fail(`needs four hexadecimal digits after \u`)
 	}
 	if unit >= 0xd800 && unit < 0xe000 {
+		// a high surrogate may be followed by a low one: together they are one character
 		if unit < 0xdc00 && bytes.HasPrefix(s.data[s.pos+6:], []byte(`\u`)) {
 			if low, ok := hex4(s.data[s.pos+8:]); ok && low >= 0xdc00 && low < 0xe000 {
 				s.pos += 12

@@ -158,6 +158,7 @@ func (s *scanner) name(base int) ([]byte, error) {
 		plain, _ := String(s.data[start:s.pos])
 		name = []byte(plain)
 	}
+	// beyond that many names, close looks for duplicates
 	if open := s.keys[base:]; len(open) < linear {
 		for _, other := range open {
 			if bytes.Equal(other, name) {

@@ -83,6 +83,7 @@ func Elements(array []byte, element func(value []byte)) {
 	i := skipSpace(array, 1)
 	for i < len(array) && array[i] != ']' {
 		end := skip(array, i)
+		// skip stops at the comma or bracket, after any white space
 		element(bytes.TrimRight(array[i:end:end], " \t\r\n"))
 		i = end
 		if i < len(array) && array[i] == ',' {
