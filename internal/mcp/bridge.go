@@ -177,6 +177,7 @@ func (b *bridge) ask(line []byte, m message) {
 			Message: "a request with this id is under way"}))
 		return
 	}
+	// here and not in the goroutine, since version belongs to this goroutine
 	header := b.header(m)
 	b.requests.Go(func() {
 		defer cancel()

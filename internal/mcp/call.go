@@ -89,6 +89,7 @@ const beat = 8 * time.Second
 func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest,
 	q runtime.CallRequest) (runtime.CallResult, error) {
 	asked := requestOf(ctx)
+	// the call gets the reason of its end from why, not just "canceled"
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(asked.why(ctx)) })()

@@ -151,6 +151,7 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 		return refused(err), nil
 	}
 	unknown := fmt.Sprintf("there is no call %q", in.CallID)
+	// to others the call does not exist
 	if whose, err := s.o.Runtime.CallOwner(ctx, in.CallID); err != nil || whose != owner(ctx) && !operates(ctx) {
 		return s.refusedBy(cmp.Or(err, store.ErrNotFound), unknown)
 	}

@@ -255,6 +255,7 @@ const settle = 50 * time.Millisecond
 // some of them, but the SDK notifies all.
 func (s *Server) watch() {
 	hints, stop := s.o.Tools.Subscribe()
+	// the first hint always notifies: the revision before the subscription is unknown
 	last := int64(-1)
 	s.idle.Go(func() {
 		defer stop()

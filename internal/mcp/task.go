@@ -252,6 +252,7 @@ func (s *Server) task(ctx context.Context, id string) (operator.CallView, error)
 	case err != nil:
 		return view, rpcError(fmt.Errorf("the task cannot be read: %w", err))
 	}
+	// retention may have dropped the outcome before the entry
 	if t := s.state(&view.LogEntry, coreTasks); s.over(&t) || ended(&view) && view.Outcome == nil {
 		return view, noTask("the task has expired: its result is not kept any more")
 	}

@@ -134,6 +134,7 @@ func (s *Server) listTasks(ctx context.Context, _ *sdk.ServerSession, p *taskPar
 	if err != nil {
 		return nil, rpcError(fmt.Errorf("the tasks cannot be listed: %w", err))
 	}
+	// filtering may end a page early; the log goes on from there
 	next := q.Scan.Next
 	if len(entries) > pageSize {
 		entries = entries[:pageSize]
@@ -180,6 +181,7 @@ func (s *Server) cancelTask(ctx context.Context, client *sdk.ServerSession, p *t
 	if err != nil {
 		return nil, err
 	}
+	// get the log before canceling: afterwards the call may not be running any more
 	form, stages := formOf(version(client)), s.o.Runtime.Progress(p.TaskID)
 	if !ended(&view) {
 		if err := s.o.Runtime.Cancel(ctx, p.TaskID, owner(ctx)); err != nil {
