@@ -107,6 +107,7 @@ func (c *Cache) resolve(l Layers) *Resolved {
 	switch {
 	case err == nil:
 		r.Schema = schema
+	// the call goes on without any check of its value
 	case errors.As(err, &unusable):
 		r.Ignored = append(r.Ignored, *unusable)
 	}

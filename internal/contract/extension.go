@@ -154,6 +154,7 @@ func identity(to []byte, v any, most int) (text []byte, fits bool) {
 	case json.Number:
 		to = append(append(to, '#'), plainNumber(string(v))...)
 	case string:
+		// with its length, so that no string can imitate the structure around it
 		to = append(strconv.AppendInt(append(to, '"'), int64(len(v)), 10), ':')
 		if len(to)+len(v) > most {
 			return to, false

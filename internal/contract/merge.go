@@ -47,6 +47,7 @@ func Merge(l Layers) (merged *agent.Contract, source string) {
 	layers := l.ordered()
 	took := [5]*bool{&registry, &fromCall, &registry, &fromSession, &fromCall}
 	if !l.ByProgram {
+		// without ByProgram, ordered returns the first two layers in the other order
 		took[0], took[1] = took[1], took[0]
 	}
 	const top = len(layers) - 1

@@ -123,6 +123,7 @@ func (c *comparison) says(name string, x, v any) bool {
 	switch name {
 	case "type", "required":
 		all, some := listOf(x), listOf(v)
+		// fewer types are stricter, but more required keys are
 		if name == "type" {
 			all, some = some, all
 		}

@@ -48,6 +48,7 @@ func (s *Schema) violation(l leaf, v any) *Violation {
 	switch {
 	case l.text != "":
 		out.Message = l.text
+	// the author wrote min_items, not a type
 	case keyword == "type" && s.origin.implied[pointer]:
 		out.tooFew(where, node, actual, l.at)
 	case keyword == "type":

@@ -121,6 +121,7 @@ func (w *walker) visit(node, v any, place int) bool {
 	case string:
 		w.pay(m["pattern"], len(v))
 	case []any:
+		// each element is written once as its identity
 		if m[extUnique] == true {
 			l := measure(v)
 			w.left -= l.values + l.text/bytesOfTextStep
