@@ -140,6 +140,7 @@ func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exa
 func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict,
 	sources evolve.Sources) map[string]bool {
 	back := map[string]bool{}
+	// only whether the evidence suffices matters here, so no values are read
 	sources.Value = nil
 	for id, v := range decided {
 		if v.advice.Status != AdviceApplied {

@@ -277,8 +277,10 @@ func (o *Operator) reforgeBack(ctx context.Context, v verdict) (*agent.ArtifactC
 	}
 	change := &agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now()}
 	switch {
+	// the new program was forged already: return to the old one
 	case a.CurrentID != before.Current && a.Find(before.Current) != nil:
 		change.Current = before.Current
+	// not forged yet: withdraw the request
 	case a.CurrentID == before.Current && a.ForceRegenerate == reforgeReason(v.advice.ID):
 		change.ForceRegenerate = &before.ForceRegenerate
 	default:

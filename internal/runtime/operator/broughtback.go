@@ -43,6 +43,7 @@ type answering map[store.Target]string
 func (o *Operator) bringingBack(ctx context.Context, roles []string, actor string,
 	change func() error) (back BroughtBack, err error) {
 	roles = roles[:min(len(roles), maxBackRoles)]
+	// which programs answer must be known before the change
 	was := answering{}
 	// a method that could not be read counts as changed
 	_ = o.eachMethod(ctx, roles, func(t store.Target, _ *agent.Artifact, g *agent.Generation) { was[t] = idOf(g) })

@@ -79,6 +79,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 				return err
 			}
 		}
+		// a catch-up may have read calls that the feed announces afterwards
 		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return s.sent.has(c.CallID) })
 		if err := s.sendAll(ctx, calls); err != nil {
 			return err
@@ -111,6 +112,7 @@ func (s *stream) sendAll(ctx context.Context, calls []*progress.Call) error {
 		return nil
 	}
 	last := calls[len(calls)-1].CallID
+	// read all previews of a batch at once
 	if s.Previews {
 		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return !s.owns(ctx, c) })
 		entries := make([]agent.LogEntry, len(calls))

@@ -96,6 +96,7 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 	page = []Waiting{}
 	for i := range all {
 		w := &all[i]
+		// another entry exists, so there is a next page
 		if len(page) == q.Limit {
 			last := &all[i-1]
 			return page, agent.FormatTime(last.Since) + "," + last.ID, nil

@@ -106,6 +106,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 			"recurgentd tools approve"+names)
 	case a.AwaitsReach(g):
 		out.Summary = g.ID + " waits for approval: it would reach what its predecessors did not"
+		// approving the program alone would not let it run, so the manifest comes first
 		if o.keptToManifest(a) && !computes(&evidence.Beyond) {
 			out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 			approve()

@@ -53,6 +53,7 @@ const decideTTL = 15 * time.Second
 
 // decide opens the ledger for a decision. No other decision takes place, on any replica, until done is called.
 func (o *Operator) decide(ctx context.Context) (done func(), err error) {
+	// the lease first: the ledger must be read after the last decision of another replica
 	release := func() {}
 	if o.o.Shared {
 		lease, err := o.store.Lease(ctx, "recommendations", store.LeaseOptions{TTL: decideTTL, Wait: true})

@@ -184,6 +184,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 		change.Release = true
 	case "regenerate":
 		reason := cmp.Or(o.Reason, runtime.RegenerateRequested)
+		// a new program gets the full number of repairs
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":
 		change.State, change.Bless, change.ResetMetrics = agent.StateDurable, true, o.ResetMetrics

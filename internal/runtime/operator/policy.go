@@ -58,6 +58,7 @@ func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error
 	if err != nil {
 		return agent.Policy{}, fmt.Errorf("encode the default policy: %w", err)
 	}
+	// over the defaults, which fill in the removed members
 	if after, err = jsonpatch.MergePatch(defaults, after); err != nil {
 		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
 	}

@@ -48,6 +48,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 	if q.Mode == "delete" {
 		take = o.store.Remove
 		for i := range targets {
+			// the audit entry shows until when an undo is possible
 			targets[i].Until = o.o.Now().Add(store.DeletedLife).UTC()
 		}
 	}

@@ -139,6 +139,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	if err := agent.Names(&role, &method); err != nil {
 		return nil, err
 	}
+	// before the lock, since the gate may take a while
 	loaded, err := o.gated(ctx, q.Source, q.Declaration, q.Actor)
 	if err != nil {
 		return nil, err

@@ -84,6 +84,7 @@ func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 			Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID,
 		TraceID: e.TraceID,
 		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+	// the program got other arguments than the call
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs
 	}

@@ -177,6 +177,7 @@ func (o *Operator) newestCalls(ctx context.Context, since, until time.Time,
 				fits++
 			}
 		}
+		// the log is in the order of ends, but the window is about begins: stop only at a page without a match
 		if len(page) < q.Limit || fits == 0 {
 			return calls, false, nil
 		}

@@ -93,6 +93,7 @@ func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err er
 	if by != "" {
 		return done, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
+	// planUndo sets the action of the undo itself
 	done.AuditEntry = o.audit(q.Actor, was.Action, was.Target, q.Reason)
 	done.Undoes, done.AuditEntry.Undo = was.ID, undoPath(done.ID)
 	commit, err := o.planUndo(ctx, was, &done.AuditEntry)

@@ -29,6 +29,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 		return nil, cannotUndo("its contract was changed again since",
 			"undo the later change first, or PUT the contract of before")
 	}
+	// the tool did not exist before, so the undo archives it without its artifacts
 	if was.Before == nil {
 		target := []store.Target{{Role: was.Target, ToolOnly: true}}
 		entry.Action, entry.After = opToolArchive, agent.Encoded(target)

@@ -71,6 +71,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 	defer unlock()
 	var same bool
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
+	// the entry is erased with the session
 	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
 	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID),

@@ -84,6 +84,7 @@ func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 // ListCalls returns log entries, newest first. Running calls come first, unless the query excludes them.
 func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
+	// running calls come before all ended ones, so they belong only to the first pages
 	under := q.Before == "" || q.Status == agent.StatusRunning || o.isRunning(q.Before)
 	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil &&
 		q.HistoryAccess == nil && q.Source == "" {
