@@ -61,6 +61,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 		text = x.written(e) + " " + word(cmp.Or(s.Generation, "the stored program")) + " was to be repaired" + because
 	case agent.DecideForge:
 		text = x.written(e) + " The model was asked for a new program" + because
+		// the reason alone would only repeat the sentence before
 		if s.Reason == runtime.ReasonRequested {
 			text = x.written(e) + " A person had asked for a new program."
 		}

@@ -60,6 +60,7 @@ func checks(in *Input) []Check {
 	case agent.VerdictWrong:
 		add("judgement", failed, "a person said that it is wrong")
 	default:
+		// the log has no proposed verdicts
 		if v := in.Artifact.Verdict(e.CallID); v != nil {
 			add("judgement", none, "somebody proposed that it is "+word(v.Verdict)+
 				"; nobody who may operate has decided yet")

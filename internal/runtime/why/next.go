@@ -98,6 +98,7 @@ func (s *steps) again(in *Input) {
 		s.add("run it again on what was recorded", "POST", s.call+"/replay", "{}", "recurgentd replay "+s.id)
 	}
 	masked := e.ReplayableReason == agent.ReasonMasked
+	// offer a repetition only if the request can be rebuilt exactly from the log
 	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" ||
 		e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
 		return

@@ -31,6 +31,7 @@ func (x *Explanation) program(in *Input) {
 	if !past.known {
 		x.note("the contract is not known in full: no program that was made for it is kept")
 	}
+	// the baseline: a counterfactual differs from this, not from the record
 	again := past.Under(in.Policy)
 	x.Selection.Again = &again
 	x.Selection.Same = Same(again, e.Selection)
@@ -141,6 +142,7 @@ func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generati
 	if g.Aside {
 		return "it was written for one call while a switch of the policy was on, and answers no others"
 	}
+	// a copy, since others share the artifact
 	as := *was
 	as.CurrentID = g.ID
 	q.Artifact = &as

@@ -126,6 +126,7 @@ func (x *Explanation) reached(in *Input) string {
 	var kinds, did []string
 	for i := range x.Effects {
 		d := &x.Effects[i]
+		// counted as Delegated
 		if d.Calls() {
 			continue
 		}
