@@ -1,6 +1,7 @@
-// Recurgentd is a daemon in which a call names a role and a method that nobody has written: a model writes the program
-// once, and from then on the program answers. The one binary is the daemon (serve) and the client commands. It carries the program of the
-// confined processes in which programs run (recurgent-runner), and is that itself (runner) where it was built without.
+// Recurgentd is a daemon that answers calls of methods which nobody has written. A call names a role and a method: a
+// model writes the program once, and from then on the program answers. This binary is the daemon (serve) and the client
+// commands. It embeds recurgent-runner, the binary of the confined processes that run programs. Built without that, it
+// runs itself as the runner.
 package main
 
 import (
@@ -12,8 +13,8 @@ import (
 )
 
 func main() {
-	// The runner comes first: it must start in milliseconds and needs nothing else. This is the one place from which the binary
-	// reaches what parses programs.
+	// The runner is checked first: it must start within milliseconds and needs nothing else. Only this path links the
+	// packages that parse programs into the binary.
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
 	}

@@ -6,8 +6,9 @@ import (
 	"net/http"
 )
 
-// address is the absolute address of a path of this daemon: below the public one where that is known, else below the scheme and the host by which the client
-// has reached it. What a proxy says of the client's scheme is not believed: anybody could say it.
+// address returns the absolute URL of a path of this daemon. It is below PublicURL if that is set, else below the
+// scheme and host by which the client reached the daemon. Headers such as X-Forwarded-Proto are ignored: any client
+// can set them.
 func (s *server) address(r *http.Request, path string) string {
 	switch {
 	case s.o.PublicURL != "":
@@ -18,13 +19,15 @@ func (s *server) address(r *http.Request, path string) string {
 	return "https://" + r.Host + path
 }
 
-// location is the value of the header Location for a path of this daemon. Where the public address is known it is absolute, since that may have a path of its own.
+// location returns the value of the Location header for a path of this daemon. With a PublicURL it is absolute, since
+// clients may reach the daemon below another path.
 func (s *server) location(path string) string { return s.o.PublicURL + path }
 
-// defaultServer is where the OpenAPI document has the daemon.
+// defaultServer is the entry of the OpenAPI document's servers that withServer replaces.
 var defaultServer = []byte("\n  - url: http://127.0.0.1:8420\n    description: the default address\n")
 
-// withServer returns the OpenAPI document with the public address in the place of the default one.
+// withServer returns the OpenAPI document with the public URL in place of the default address. It returns an error
+// unless the document has that address exactly once.
 func withServer(document []byte, public string) ([]byte, error) {
 	if bytes.Count(document, defaultServer) != 1 {
 		return nil, errors.New("api: OpenAPI has no server at the default address")

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// admit decides whether the request is answered at all.
+// admit decides whether the request is answered at all. It sets the principal, and checks host, token, scope, origin
+// and media type, in that order. It reads nothing of the body.
 func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait) error {
 	if s.forwarded(r) {
 		return s.admitForwarded(w, r, needs, body)
@@ -32,13 +33,15 @@ func (s *server) admit(w *reply, r *http.Request, needs access.Scope, body trait
 			return err
 		}
 	}
+	// against requests that a web page sends without its user's knowledge (CSRF)
 	if s.origin != nil && s.origin.Check(r) != nil {
 		return fault(codeCrossOrigin, "a web page of another origin sent the request", "")
 	}
 	return s.checkMedia(r, body)
 }
 
-// admitForwarded admits what another replica has admitted, for the principal that it names.
+// admitForwarded is admit for a request that another replica has forwarded. That replica has checked token, host and
+// origin; this one takes the principal from its header.
 func (s *server) admitForwarded(w *reply, r *http.Request, needs access.Scope, body trait) error {
 	if needs != anyone {
 		who, err := sentFor(r)
@@ -53,7 +56,8 @@ func (s *server) admitForwarded(w *reply, r *http.Request, needs access.Scope, b
 	return s.checkMedia(r, body)
 }
 
-// localHost refuses the names under which a page of another site could reach a daemon on this machine (DNS rebinding).
+// localHost reports whether the host of a request names this machine. Refusing other names protects a local daemon
+// from DNS rebinding by web pages.
 func (s *server) localHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -67,11 +71,12 @@ func (s *server) localHost(hostport string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
+// canonicalHost returns the host in lower case, without brackets and without a trailing dot.
 func canonicalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// needs returns the problem that the request's principal lacks a scope, nil where they have it.
+// needs returns nil if the principal has the scope, else a problem and the header WWW-Authenticate (RFC 6750).
 func (w *reply) needs(scope access.Scope) error {
 	if scope == byMessage || w.who.Scopes.Has(scope) {
 		return nil
@@ -83,7 +88,8 @@ func (w *reply) needs(scope access.Scope) error {
 	return p
 }
 
-// authenticate returns the principal of the request's token.
+// authenticate returns the principal of the request's token. An unknown or missing token is a problem with status
+// 401; an authenticator that cannot decide returns its own error.
 func (s *server) authenticate(w *reply, r *http.Request) (access.Principal, error) {
 	token, ok := bearer(r)
 	if !ok {

@@ -1,11 +1,11 @@
-// Package api is the REST interface: it decodes requests, calls the runtime, and encodes replies. A tool's failure is an
-// ordinary outcome in a reply of status 200. A protocol fault is a problem detail (RFC 9457) with a stable code, a hint
-// that the client can act on and, for a faulty body, JSON pointers into it. A request that is refused here has written
-// nothing.
+// Package api is the REST interface: it decodes requests, calls the runtime, and encodes replies. A failed tool is an
+// ordinary outcome: the reply has status 200 and reports it. A protocol fault is a problem detail (RFC 9457) with a
+// stable code, a hint that the client can act on and, for an invalid body, JSON pointers into it. A request that this
+// package refuses has written nothing.
 //
-// Input is bounded and read strictly (package strict), names are checked before they are used, and where no tokens guard
-// the daemon, only requests that name this machine as their host are answered. Only this package knows status codes. It
-// knows nothing of stores, runners or models.
+// Bodies are bounded and read strictly (package strict), and names are checked before use. Without access tokens, the
+// daemon answers only requests whose Host header names this machine. Only this package knows status codes. It knows
+// nothing of stores, runners or models.
 package api
 
 import (
@@ -22,36 +22,39 @@ import (
 	"github.com/recurgentd/recurgentd/internal/ui"
 )
 
-// server answers requests. Its fields are set once by New.
+// server answers requests. New sets its fields once; handlers run concurrently and only read them.
 type server struct {
-	o       Options
-	log     zerolog.Logger
-	hosts   map[string]bool
-	origin  *http.CrossOriginProtection // nil: pages of every origin may ask
-	fixed   fixedHeaders
+	o      Options
+	log    zerolog.Logger
+	hosts  map[string]bool
+	origin *http.CrossOriginProtection // nil: pages of every origin may send requests
+	fixed  fixedHeaders
+	// limits of large replies and of what owners hold
 	replies *replies
 	shares  *shares
 
-	table *table // of operations
+	table *table // of operations, set by routes
 
-	// made when it is first asked for: most daemons never are, and it would be a third of their start
+	// built on the first request: most daemons never serve it, and building it would take a third of their start
 	docs func() (docsPage, error)
 
 	console *ui.Console
 
 	started       time.Time
-	requestPrefix string // of request ids made here
-	requests      atomic.Uint64
+	requestPrefix string        // of the request ids that this server generates
+	requests      atomic.Uint64 // number of request ids generated so far
 }
 
-// fixedHeaders are header values, and an end, that every reply shares, so that setting them allocates nothing.
+// fixedHeaders are header values, and the final newline, that all replies share. Sharing them saves an allocation per
+// header.
 type fixedHeaders struct {
 	noStore, noSniff, json []string
 	ok, failed             []string // Recurgent-Outcome
 	newline                []byte
 }
 
-// New returns the handler of the whole interface.
+// New returns the handler of the whole interface. It returns an error for invalid Options and for an invalid table of
+// operations. The handler may be used concurrently.
 func New(o Options) (http.Handler, error) {
 	s, err := newServer(o)
 	if err != nil {
@@ -60,10 +63,12 @@ func New(o Options) (http.Handler, error) {
 	return crossOrigin(s.table.router, o.Origins), nil
 }
 
+// newServer is New without the headers for pages of other origins. Tests use it to reach the table of operations.
 func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	// clients take the server's address from the document
 	if o.PublicURL != "" {
 		var err error
 		if o.OpenAPI, err = withServer(o.OpenAPI, o.PublicURL); err != nil {

@@ -26,11 +26,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Every operation answers as the document says it does.
+// Every reply matches the document.
 func TestEveryOperationAnswers(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
-	close(g.fake.done) // what the first call holds of its owner's shares is given back
+	close(g.fake.done) // releases what the first call holds of its owner's shares
 	g.fake.done = make(chan runtime.CallResult, 1)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
 	s, a := "/v1/sessions/"+knownSession, "/v1/tools/calculator/methods/add"
@@ -204,7 +204,7 @@ func TestEveryOperationAnswers(t *testing.T) {
 		for _, op := range item.Operations() {
 			if stream := op.Responses.Status(http.StatusOK); stream != nil &&
 				stream.Value.Content["text/event-stream"] != nil {
-				continue // they last, and have tests of their own
+				continue // streams, which have tests of their own
 			}
 			if seen[op.OperationID] == nil {
 				t.Errorf("operation %s was not tried", op.OperationID)
@@ -222,7 +222,7 @@ func mustJSON(t testing.TB, v any) []byte {
 	return b
 }
 
-// Bad input is a problem detail with a code and a hint, and nothing is asked of the runtime: nothing is written.
+// Invalid input is a problem detail with a code and a hint, and nothing reaches the runtime.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	calls, tool := "/v1/sessions/"+knownSession+"/calls", "/v1/tools/"
@@ -389,7 +389,7 @@ func TestBodiesOnTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { // the daemon may answer before it has read all
+		go func() { // the daemon may answer before it has read everything
 			_, _ = io.WriteString(conn, c.sent)
 			_ = conn.(*net.TCPConn).CloseWrite()
 		}()
@@ -411,7 +411,7 @@ func TestAllErrorsOfABodyAreReported(t *testing.T) {
 	}
 }
 
-// A problem is short, however long the names are that it quotes from the body.
+// A problem is short, even if it quotes long names from the body.
 func TestProblemsAreShort(t *testing.T) {
 	g := newRig(t, nil)
 	long := strings.Repeat("\u00e9", 1<<20)
@@ -427,10 +427,10 @@ func TestProblemsAreShort(t *testing.T) {
 	}
 }
 
-// maxText is how long each text of a problem may be.
+// maxText is the longest text of a problem, in bytes.
 const maxText = 8 << 10
 
-// Errors of the runtime and the store map to codes in one place; what is not listed keeps its text to itself.
+// Errors of the runtime and the store map to codes. The text of an unlisted error does not reach the client.
 func TestErrorsBecomeProblems(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -509,7 +509,7 @@ func TestUnknownThingsAre404(t *testing.T) {
 	}
 }
 
-// The runtime receives requests as the client sent them.
+// The runtime receives requests unchanged.
 func TestCallReachesTheRuntime(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -581,7 +581,7 @@ func TestRespondAsync(t *testing.T) {
 		got.header.Get("Preference-Applied") != "respond-async" || got.json(t)["status"] != "running" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
-	close(g.fake.done) // what the first call holds of its owner's shares is given back
+	close(g.fake.done) // releases what the first call holds of its owner's shares
 	g.fake.done = make(chan runtime.CallResult, 1)
 	g.fake.done <- runtime.CallResult{Body: mustJSON(t, reply1("calculator", "add")), OK: true}
 	if got := g.ask("POST", calls, `{"method":"add"}`,
@@ -604,7 +604,8 @@ func TestRespondAsync(t *testing.T) {
 	}
 }
 
-// A client that names no time gets 202 however quick its call is; what its key stands for is over.
+// Without a wait the reply is 202, however quick the call is. A call that the idempotency key stands for counts as
+// finished.
 func TestRespondAsyncAtOnce(t *testing.T) {
 	t.Parallel()
 	calls := "/v1/sessions/" + knownSession + "/calls"
@@ -645,7 +646,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// An export is JSON lines, every one of them as the document says.
+// An export is JSON Lines, and every line matches the document.
 func TestHistoryExport(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -678,7 +679,7 @@ func TestListsPage(t *testing.T) {
 			t.Errorf("%s: %d entries, cursor %v; want %d, %v", c.path, len(data), l["next_cursor"], c.n, c.cursor)
 		}
 	}
-	// A text that is no cursor of a page is refused.
+	// a text that no page can have returned as cursor is refused
 	for _, path := range []string{"/v1/calls?after=zzz", "/v1/calls?after=sess_1", "/v1/calls?after=call_%00",
 		"/v1/sessions?after=call_1", "/v1/sessions?after=../x", "/v1/maintenance/audit?after=7"} {
 		if got := g.ask("GET", path, ""); got.status != 400 || got.json(t)["code"] != codeParameter {
@@ -722,7 +723,7 @@ func TestArtifactsKeepFixturesPrivate(t *testing.T) {
 	}
 }
 
-// What is stored under a name in another form than names are kept in is read by that name, where nothing has it in that form.
+// An entry that an earlier version stored under a name that is not normalized can be read under that name.
 func TestEarlierNames(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -756,7 +757,7 @@ func TestRevisions(t *testing.T) {
 			t.Errorf("%s: revision %d, status %d; want %d, %d", c.header, g.fake.wanted, got.status, c.want, c.status)
 		}
 	}
-	// RFC 9110: a star needs something that is there
+	// RFC 9110: "If-Match: *" needs an existing resource
 	for _, headers := range [][]string{{"If-Match: *"}, {`If-Match: "1"`, `If-Match: "2"`},
 		{"If-None-Match: *", "If-None-Match: *"}} {
 		g.fake.wanted = 99
@@ -784,7 +785,7 @@ func TestOperatorsActsReachTheRuntime(t *testing.T) {
 	if g.fake.operation != want {
 		t.Errorf("got %+v, want %+v", g.fake.operation, want)
 	}
-	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // A dry run by default
+	g.ask("POST", "/v1/maintenance/prune", `{"stale_days":90}`) // a dry run by default
 	if w := (operator.PruneRequest{StaleDays: 90, Mode: "archive", DryRun: true, Actor: "local"}); g.fake.pruned != w {
 		t.Errorf("got %+v, want %+v", g.fake.pruned, w)
 	}
@@ -802,7 +803,7 @@ func TestNamesInPaths(t *testing.T) {
 	}
 }
 
-// DNS rebinding: without tokens only names of this machine are answered.
+// Without tokens only names of this machine are answered, against DNS rebinding.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) { o.Hosts = []string{"box.lan"} })
@@ -873,7 +874,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// While what was read is not durable no reply shows it; a call's own reply has waited for its own commit.
+// A reply waits until the state that it shows is durable. A call's own reply has waited for its own commit.
 func TestUndurableIsNotShown(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -942,7 +943,8 @@ func TestAllowIsSent(t *testing.T) {
 	}
 }
 
-// RFC 9110, 9.3.2: HEAD answers as GET does, without the body; what has no GET has no HEAD. Streams do not begin.
+// RFC 9110, 9.3.2: HEAD answers as GET does, without the body. An operation without GET has no HEAD. Streams do not
+// begin.
 func TestHead(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -963,7 +965,7 @@ func TestHead(t *testing.T) {
 		}
 		if c.status >= 400 || strings.HasSuffix(c.path, "/events") || strings.HasSuffix(c.path, "/export") ||
 			c.path == "/metrics" {
-			continue // these have no GET, last, or differ each time
+			continue // no GET, a stream, or a different reply each time
 		}
 		want := g.ask("GET", c.path, "")
 		for _, name := range []string{"Content-Type", "Content-Length", "ETag", "Cache-Control"} {
@@ -1074,7 +1076,7 @@ func BenchmarkPostCall(b *testing.B) {
 	}
 }
 
-// quiet is a fake whose calls note nothing.
+// quiet is a fake whose calls record nothing.
 type quiet struct{ *fake }
 
 func (q quiet) Call(context.Context, runtime.CallRequest) (runtime.CallResult, error) {

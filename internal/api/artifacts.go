@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// artifactSummary is an artifact in a list: without code, generations and scorecard.
+// artifactSummary is an artifact in a list, without code, generations and scorecard.
 type artifactSummary struct {
 	Role                string `json:"role"`
 	MethodName          string `json:"method_name"`
@@ -20,7 +20,7 @@ type artifactSummary struct {
 	ContractFingerprint string `json:"contract_fingerprint"`
 	SuccessCount        int64  `json:"success_count"`
 	FailureCount        int64  `json:"failure_count"`
-	// errors that its programs returned themselves: no failures
+	// errors that programs returned on purpose; they do not count as failures
 	AuthoredErrorCount    int64       `json:"authored_error_count"`
 	RecentFailureRate     float64     `json:"recent_failure_rate"`
 	LastFailureClass      agent.Class `json:"last_failure_class"`
@@ -28,14 +28,15 @@ type artifactSummary struct {
 	Cacheable             bool        `json:"cacheable"`
 	Quarantined           bool        `json:"quarantined"`
 	Pinned                bool        `json:"pinned"`
-	// purpose: a person has changed what the method is for since what answers was made
+	// "purpose" if a person changed the method's purpose after its current program was made, else ""
 	Stale      string    `json:"stale,omitempty"`
-	ShownTo    string    `json:"shown_to"` // whose agents are shown it: see shownTo
+	ShownTo    string    `json:"shown_to"` // "everyone" or "owner": see shownTo
 	CreatedAt  time.Time `json:"created_at"`
 	LastUsedAt time.Time `json:"last_used_at"`
 	Revision   int64     `json:"revision"`
 }
 
+// listArtifacts lists the artifacts of a role by method. It pages over the whole list, which the runtime returns.
 func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
@@ -52,7 +53,8 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	}
 	byPerson, stale := w.run.ByPerson(r.Context(), role), w.run.Staleness(r.Context(), role)
 	summaries := make([]artifactSummary, 0, min(len(all), limit+1))
-	for _, a := range all { // by method
+	for _, a := range all { // sorted by method
+		// one more than limit: page needs it to detect a next page
 		if a.MethodName > after && len(summaries) <= limit {
 			summaries = append(summaries, artifactSummary{a.Role, a.MethodName, a.LifecycleState, a.CurrentID,
 				a.CodeChecksum, a.ContractFingerprint,
@@ -64,7 +66,7 @@ func (s *server) listArtifacts(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(summaries, limit, func(a artifactSummary) string { return a.MethodName }))
 }
 
-// shownTo returns whose agents are shown the method in lists of tools, as far as the policy mcp.expose lets them.
+// shownTo returns whose agents see the method in lists of tools. The policy mcp.expose may restrict it further.
 func shownTo(a *agent.Artifact, byPerson bool) string {
 	if a.ShownToAll(byPerson) {
 		return "everyone"
@@ -72,7 +74,7 @@ func shownTo(a *agent.Artifact, byPerson bool) string {
 	return "owner"
 }
 
-// target returns the role and the method of the path.
+// target returns the role and the method from the path.
 func target(r *http.Request) (role, method string, err error) {
 	if role, err = nameParam(r, "role"); err != nil {
 		return "", "", err
@@ -81,11 +83,12 @@ func target(r *http.Request) (role, method string, err error) {
 	return role, method, err
 }
 
+// noArtifact turns store.ErrNotFound into the problem that the artifact does not exist. Other errors pass unchanged.
 func noArtifact(err error, role, method string) error {
 	return missing(err, "artifact of "+strconv.Quote(role)+" "+strconv.Quote(method))
 }
 
-// artifact returns the artifact of the path.
+// artifact returns the artifact that the path names, or a problem.
 func (s *server) artifact(w *reply, r *http.Request) (*agent.Artifact, error) {
 	role, method, err := target(r)
 	if err != nil {
@@ -106,13 +109,14 @@ func (s *server) getArtifact(w *reply, r *http.Request) error {
 	return s.sendArtifact(w, r, a)
 }
 
-// generationList is all that is kept of an artifact's programs, and what was not let in.
+// generationList is the reply of listGenerations: the kept programs of an artifact and the latest rejected ones.
 type generationList struct {
 	Data       []generationView  `json:"data"`
 	Rejections []agent.Rejection `json:"rejections,omitempty"`
-	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few
+	NextCursor *string           `json:"next_cursor"` // always null: an artifact keeps few generations
 }
 
+// listGenerations lists the kept programs of an artifact, and the latest rejected ones.
 func (s *server) listGenerations(w *reply, r *http.Request) error {
 	a, err := s.artifact(w, r)
 	if err != nil {
@@ -121,6 +125,7 @@ func (s *server) listGenerations(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, generationList{generationViews(a), rejections(a), nil})
 }
 
+// putProgram stores a program written by a person. The reply lists the examples that it breaks.
 func (s *server) putProgram(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -175,6 +180,7 @@ func (s *server) putProgram(w *reply, r *http.Request) error {
 	return s.sendOperated(w, r, a, broken)
 }
 
+// deleteArtifact moves the artifact to the archive, from which it can be restored.
 func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -204,7 +210,7 @@ func (s *server) deleteArtifact(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
-// operate makes the handler of one operation of an operator (seed 001's playbook).
+// operate returns the handler of one operator action, such as quarantine or rollback (seed 001's playbook).
 func (s *server) operate(action string) handler {
 	return func(w *reply, r *http.Request) error {
 		role, method, err := target(r)
@@ -231,6 +237,7 @@ func (s *server) operate(action string) handler {
 		if err != nil {
 			return noArtifact(err, role, method)
 		}
+		// only these two change which program answers, so only they can break examples
 		if action != "rollback" && action != "approve" {
 			return s.sendArtifact(w, r, a)
 		}

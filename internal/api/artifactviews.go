@@ -8,57 +8,60 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// artifactView is an artifact as it is stored, except for the fixtures of its generations: they hold arguments and values
-// of sessions, and only their number is returned.
+// artifactView is the artifact as stored, with some fields hidden: a nil *struct{} of the same JSON name shadows a
+// field of agent.Artifact. Fixtures hold arguments and values of sessions, so only their number is shown.
 type artifactView struct {
 	*agent.Artifact
 	Generations []generationView  `json:"history"`
-	Displaced   *struct{}         `json:"displaced,omitempty"`  // hides what is kept for an undo only
-	Examples    *struct{}         `json:"examples,omitempty"`   // they have a path of their own
-	Verdicts    *struct{}         `json:"verdicts,omitempty"`   // so have they
-	Failures    *struct{}         `json:"failures,omitempty"`   // samples of what was fetched are for models only
+	Displaced   *struct{}         `json:"displaced,omitempty"`  // kept for an undo only
+	Examples    *struct{}         `json:"examples,omitempty"`   // have a path of their own
+	Verdicts    *struct{}         `json:"verdicts,omitempty"`   // have a path of their own
+	Failures    *struct{}         `json:"failures,omitempty"`   // hold samples of fetched data, for models only
 	Rejections  []agent.Rejection `json:"rejections,omitempty"` // without hints
 	Drifts      *struct{}         `json:"drifts,omitempty"`     // for proofs only
 	Adoptions   *struct{}         `json:"adoptions,omitempty"`  // for replicas only
-	Returned    *struct{}         `json:"returned,omitempty"`   // the inbox shows it
+	Returned    *struct{}         `json:"returned,omitempty"`   // shown in the inbox
 
 	LastFailureOwner *struct{} `json:"last_failure_owner,omitempty"` // for models only
 
-	// when a model last said that the current program does what the method is for
+	// when a model last confirmed that the current program serves the method's purpose; absent if never
 	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
 
 	ShownTo string `json:"shown_to"`
-	// of what a call without a contract is given; absent until it is known
+	// the interface that a call without a contract gets; absent until a program has one
 	Interface  *agent.Interface `json:"interface,omitempty"`
 	Native     nativeView       `json:"native"` // of the current program
 	Correction agent.Correction `json:"correction"`
 	// a person called an answer of the current program wrong
 	Doubted bool `json:"doubted,omitempty"`
-	// purpose: a person has changed what the method is for since what answers was made
+	// "purpose" if a person changed the method's purpose after its current program was made
 	Stale string `json:"stale,omitempty"`
-	// how many active examples the current program breaks, which was written for a changed purpose and waits for a person
+	// number of active examples that the current program breaks, if it was made for a changed purpose and awaits
+	// approval
 	BreaksExamples int      `json:"breaks_examples,omitempty"`
-	BrokenExamples []string `json:"broken_examples,omitempty"` // by a person's operation
+	BrokenExamples []string `json:"broken_examples,omitempty"` // by the operation that this replies to
 }
 
+// generationView is a generation with some fields hidden, in the same way as in artifactView.
 type generationView struct {
 	*agent.Generation
-	Fixtures     *struct{} `json:"fixtures,omitempty"` // hides the generation's own
+	Fixtures     *struct{} `json:"fixtures,omitempty"` // hold values of sessions
 	FixtureCount int       `json:"fixture_count"`
-	NewHosts     []string  `json:"new_hosts,omitempty"` // that its parent neither reached nor names
-	Answered     *struct{} `json:"answered,omitempty"`  // hides hashes of inputs
-	Outlines     *struct{} `json:"outlines,omitempty"`  // and what is for models only
+	NewHosts     []string  `json:"new_hosts,omitempty"` // hosts that its parent neither reaches nor names
+	Answered     *struct{} `json:"answered,omitempty"`  // holds hashes of inputs
+	Outlines     *struct{} `json:"outlines,omitempty"`  // for models only
 	ShapesOwner  *struct{} `json:"shapes_owner,omitempty"`
 
-	Asked     *struct{} `json:"asked,omitempty"`    // the words of a caller
-	MadeFor   *struct{} `json:"made_for,omitempty"` // what is registered has a path of its own
+	Asked     *struct{} `json:"asked,omitempty"`    // words of a caller
+	MadeFor   *struct{} `json:"made_for,omitempty"` // the registered wording has a path of its own
 	Confirmed *struct{} `json:"confirmed,omitempty"`
-	Breaks    *struct{} `json:"breaks,omitempty"` // their ids are for those who see the calls
-	// how many active examples it does not hold, written for a purpose that was changed
+	Breaks    *struct{} `json:"breaks,omitempty"` // ids of examples: only those who see the calls may see them
+	// number of active examples that the generation did not satisfy when it was made for a changed purpose
 	BreaksExamples   int        `json:"breaks_examples,omitempty"`
 	PurposeCheckedAt *time.Time `json:"purpose_checked_at,omitempty"`
 }
 
+// generationViews returns the views of all kept generations, newest first as in the artifact.
 func generationViews(a *agent.Artifact) []generationView {
 	views := make([]generationView, len(a.Generations))
 	for i, g := range a.Generations {
@@ -68,7 +71,7 @@ func generationViews(a *agent.Artifact) []generationView {
 	return views
 }
 
-// checkedAt is when a model last said that the program does what its method is for; nil: it has not.
+// checkedAt returns when a model last confirmed that the program serves the method's purpose; nil means never.
 func checkedAt(g *agent.Generation) *time.Time {
 	if g.MadeFor == nil {
 		return nil
@@ -80,7 +83,7 @@ func (s *server) sendArtifact(w *reply, r *http.Request, a *agent.Artifact) erro
 	return s.sendOperated(w, r, a, nil)
 }
 
-// sendOperated sends the artifact after a person's operation, with the examples that the operation broke.
+// sendOperated sends the artifact, and the ids of the examples that a person's operation broke.
 func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, broken []string) error {
 	view := artifactView{Artifact: a, Generations: generationViews(a),
 		Correction: agent.Correction{State: agent.CorrectionNone}, BrokenExamples: broken,
@@ -102,10 +105,10 @@ func (s *server) sendOperated(w *reply, r *http.Request, a *agent.Artifact, brok
 	return s.sendRevision(w, http.StatusOK, a.Revision, view)
 }
 
-// A nativeView reports whether the method's programs are compiled.
+// A nativeView reports whether the daemon compiles the method's programs.
 type nativeView struct {
-	State string `json:"state"`         // native, or off
-	Why   string `json:"why,omitempty"` // of off
+	State string `json:"state"`         // native or off
+	Why   string `json:"why,omitempty"` // the reason, if State is off
 }
 
 func nativeOf(c runtime.Compiling) nativeView {

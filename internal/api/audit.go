@@ -11,12 +11,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// headerAuditID has the id of the audit entry that the request left.
+// headerAuditID is the header with the id of the audit entry that the request wrote.
 const headerAuditID = "Recurgent-Audit-Id"
 
-// headerAuditHead has the head of the trail's chain where a reply has no other place for it.
+// headerAuditHead is the header with the head of the audit chain, for replies whose body has no place for it.
 const headerAuditHead = "Recurgent-Audit-Head"
 
+// getAudit lists the audit trail, newest first, or exports it as JSON Lines if the format or the Accept header asks for
+// it.
 func (s *server) getAudit(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	lines := q.oneOf("format", "json", "jsonl") == "jsonl" || !q.values.Has("format") && wantsLines(r)
@@ -31,6 +33,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	}
 	if lines {
 		if !q.values.Has("limit") {
+			// an export without a limit covers the whole trail
 			limit = store.MaxTrail
 		}
 		return s.exportAudit(w, r, wanted, limit, head)
@@ -51,7 +54,7 @@ func (s *server) getAudit(w *reply, r *http.Request) error {
 	}{list[operator.AuditView]{views, l.NextCursor}, head})
 }
 
-// getAuditEntry shows one entry of the trail.
+// getAuditEntry returns one entry of the audit trail.
 func (s *server) getAuditEntry(w *reply, r *http.Request) error {
 	id, ok := idParam(r, "id")
 	if err := readQuery(r).err(); err != nil {
@@ -67,8 +70,8 @@ func (s *server) getAuditEntry(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, v)
 }
 
-// exportAudit writes entries one a line, newest first, as the trail's file has them. It reads page by page. A client sees that it was cut short by
-// a connection that breaks.
+// exportAudit writes at most limit entries, newest first, as JSON lines in the format of the trail's file. It reads
+// one page at a time. If a later page fails it breaks the connection, so that the client notices the missing rest.
 func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limit int, head chain.Head) error {
 	w.Header().Set(headerAuditHead, fmt.Sprintf("%d %s", head.Seq, head.Hash))
 	for {
@@ -79,7 +82,7 @@ func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limi
 		}
 		if err != nil && w.status != 0 {
 			s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export of the audit trail broke off")
-			panic(http.ErrAbortHandler) // net/http's way to break the connection
+			panic(http.ErrAbortHandler) // the only way of net/http to break the connection
 		}
 		limit -= len(entries)
 		if len(entries) < q.Limit {
@@ -93,6 +96,7 @@ func (s *server) exportAudit(w *reply, r *http.Request, q store.AuditQuery, limi
 	}
 }
 
+// writeEntries writes entries as lines of the trail's file, whose hashes clients can verify.
 func (s *server) writeEntries(w *reply, entries []agent.AuditEntry) error {
 	lines := make([]json.RawMessage, len(entries))
 	for i := range entries {

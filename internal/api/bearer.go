@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// errTokenEnded is why a stream ends whose token was withdrawn, has expired, or may do something else than before.
+// errTokenEnded ends a stream whose token was withdrawn, has expired, or now has other rights.
 var errTokenEnded = errors.New("the token of the stream has ended")
 
-// whyUnknown is what the owner of a token that is not taken gets to know.
+// whyUnknown returns the detail that the sender of a rejected token gets.
 func whyUnknown(err error) string {
 	if err == access.ErrUnknown { //nolint:errorlint // one that wraps it says more
 		return "the request carries no known access token"
@@ -21,14 +21,14 @@ func whyUnknown(err error) string {
 	return err.Error()
 }
 
-// bearer returns the request's token.
+// bearer returns the token of the Authorization header; ok reports whether the scheme is Bearer.
 func bearer(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// whileTokenLasts returns the request with a context that ends with its token: a stream may outlive it by Recheck. done must be
-// called.
+// whileTokenLasts returns the request with a context that ends with its token. The token is checked again every
+// Options.Recheck, so a stream may outlive it by that long. The caller must call done.
 func (s *server) whileTokenLasts(w *reply, r *http.Request) (_ *http.Request, done func()) {
 	token, ok := bearer(r)
 	if s.o.Auth == nil || !ok {
@@ -49,6 +49,7 @@ func (s *server) whileTokenLasts(w *reply, r *http.Request) (_ *http.Request, do
 			}
 			now, err := s.o.Auth.Authenticate(ctx, token)
 			var forbidden *access.ForbiddenError
+			// other errors, such as an issuer that cannot be reached, do not end the stream
 			if err == nil && now != who || errors.Is(err, access.ErrUnknown) || errors.As(err, &forbidden) {
 				cancel(errTokenEnded)
 			}

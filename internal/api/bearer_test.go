@@ -24,14 +24,14 @@ func (a *answers) Authenticate(context.Context, string) (access.Principal, error
 	return a.who, a.err
 }
 
-// turning is an Authenticator that tests change.
+// turning is an Authenticator whose result tests can change.
 type turning struct{ atomic.Pointer[answers] }
 
 func (t *turning) Authenticate(ctx context.Context, bearer string) (access.Principal, error) {
 	return t.Load().Authenticate(ctx, bearer)
 }
 
-// What an Authenticator says becomes a status, a code, words, and where it passes, a time.
+// The result of an Authenticator determines the status, the code, the texts and, if it will pass, Retry-After.
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// A stream ends soon after its token does; it goes on where that cannot be found out.
+// A stream ends soon after its token does. It goes on while the token cannot be checked.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	alice := access.Principal{Name: "alice", Namespace: "acme", Scopes: access.All}

@@ -11,21 +11,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// smallBody is what a request may bring without being counted, and the step in which larger bodies are.
+// smallBody is how many bytes of a body are not counted against the owner's share, and the unit by which larger
+// bodies are counted.
 const smallBody = 64 << 10
 
-// A held is what one request holds of what the owners share. A call that outlives its request keeps it to its end.
+// A held is a request's holdings of the shared resources. If a call outlives its request, it takes the holdings over
+// and releases them at its end.
 type held struct {
 	shares *shares
 	owner  agent.Owner
 
-	bytes  int64 // of the request's body
-	call   bool  // counts as a call
-	turn   bool  // is one of the calls at once that the principal may have
-	stream bool  // counts as a stream
+	bytes  int64 // taken from shares.bodies for the request's body
+	call   bool  // counts in shares.calls
+	turn   bool  // has one of the principal's concurrent turns
+	stream bool  // counts in shares.streams
 }
 
-// release gives back what was taken. It may be called again.
+// release returns everything that is held. Further calls do nothing.
 func (h *held) release() {
 	if h.bytes > 0 {
 		h.shares.bodies.Leave(h.owner, h.bytes)
@@ -38,7 +40,7 @@ func (h *held) release() {
 	}
 }
 
-// endCall gives back what a call holds beside its body.
+// endCall returns what is held for a call; what is held for the body stays.
 func (h *held) endCall() {
 	if h.turn {
 		h.turn = false
@@ -50,7 +52,8 @@ func (h *held) endCall() {
 	}
 }
 
-// awaitTurn waits while the principal has as many calls at once as it may have.
+// awaitTurn waits while the principal has most calls in flight. It does nothing for requests that are not calls, or
+// if most is 0.
 func (h *held) awaitTurn(ctx context.Context, most int) error {
 	if !h.call || h.turn || most <= 0 {
 		return nil
@@ -62,13 +65,14 @@ func (h *held) awaitTurn(ctx context.Context, most int) error {
 	return err
 }
 
-// counted reads a body and takes what came of the share, as it comes: what a client merely claims to send takes nothing.
+// counted reads a body and takes the bytes that arrived from the owner's share. A mere Content-Length takes nothing.
 type counted struct {
 	body io.Reader
 	held *held
 	read int64
 }
 
+// Read returns the problem of a full share as an error when the owner may take no more.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
 	c.read += int64(n)
@@ -85,17 +89,18 @@ func (s *server) tooLarge() error {
 	return fault(codeBodyTooLarge, "the body has more than "+strconv.FormatInt(s.o.MaxBody, 10)+" bytes", "")
 }
 
-// readBody returns the whole body, when it is the request's turn. What it returns is the caller's own.
+// readBody returns the whole body, once it is the request's turn. The caller owns the result.
 func (s *server) readBody(w *reply, r *http.Request) ([]byte, error) {
 	data, err := s.keptBody(w, r)
 	if err != nil {
 		return nil, err
 	}
-	// only now: the server notices a client that goes when its body is read
+	// wait only now: net/http notices that a client has left only after its body was read
 	return data, w.held.awaitTurn(r.Context(), w.who.Concurrency)
 }
 
-// keptBody returns the whole body at once, and keeps it where the request may have to be forwarded.
+// keptBody returns the whole body without waiting for a turn. In a cluster it also keeps it in w.body, for
+// forwarding.
 func (s *server) keptBody(w *reply, r *http.Request) ([]byte, error) {
 	data, err := s.wholeBody(w, r)
 	if err != nil {
@@ -103,30 +108,31 @@ func (s *server) keptBody(w *reply, r *http.Request) ([]byte, error) {
 	}
 	if s.o.Cluster != nil {
 		w.body = data
-		if bytes.Contains(data, []byte(`\u`)) { // decoding may repair surrogates in place
+		if bytes.Contains(data, []byte(`\u`)) { // decoding may replace surrogates in place
 			w.body = bytes.Clone(data)
 		}
 	}
 	return data, nil
 }
 
+// wholeBody reads the body, at most MaxBody bytes.
 func (s *server) wholeBody(w *reply, r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n >= 0 && n <= min(smallBody, s.o.MaxBody) {
 		data := make([]byte, n)
 		_, err := io.ReadFull(r.Body, data)
 		if err == nil && r.ProtoMajor == 1 {
-			_ = r.Body.Close() // so that net/http does not look whether there is more
+			_ = r.Body.Close() // otherwise net/http would look for more
 		}
 		return data, s.unread(err)
 	}
-	// Without w, which would have the connection closed: fail reads on.
+	// No writer is passed: with one, MaxBytesReader closes the connection, but fail reads the rest (drain).
 	limited := http.MaxBytesReader(nil, r.Body, s.o.MaxBody)
 	var b bytes.Buffer
 	_, err := b.ReadFrom(&counted{body: limited, held: &w.held})
 	return b.Bytes(), s.unread(err)
 }
 
-// unread returns the problem of a body that cannot be read, nil for nil.
+// unread returns the problem of a body that could not be read, or nil if err is nil.
 func (s *server) unread(err error) error {
 	if err == nil {
 		return nil

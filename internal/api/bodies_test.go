@@ -18,10 +18,10 @@ import (
 // slow is a runtime whose calls last until end is closed.
 type slow struct {
 	*fake
-	begun chan string // methods of calls that have begun
+	begun chan string // methods of the calls that have started
 	end   chan struct{}
 	turn  sync.Mutex              // the fake remembers one call
-	done  chan runtime.CallResult // of those that outlive their requests
+	done  chan runtime.CallResult // of calls that outlive their requests
 }
 
 func (s *slow) Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
@@ -36,8 +36,8 @@ func (s *slow) Start(runtime.CallRequest) (string, <-chan runtime.CallResult, er
 	return knownCall, s.done, nil
 }
 
-// A thousand calls with the largest arguments there may be hold no more than the bound: the others get a Retry-After, and succeed when one of
-// these has ended. Small bodies are always accepted.
+// A thousand calls with the largest allowed arguments hold no more than the bound. The others get a Retry-After, and
+// succeed once one of these has ended. Small bodies are always accepted.
 func TestLargeBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := &slow{fake: &fake{}, begun: make(chan string), end: make(chan struct{}), done: make(chan runtime.CallResult)}
@@ -79,7 +79,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 		go func() { ended <- send("large", large) }()
 		<-f.begun
 	}
-	if w := send("later", large, "respond-async"); w.Code != http.StatusAccepted { // it goes on without its client
+	if w := send("later", large, "respond-async"); w.Code != http.StatusAccepted { // it outlives its request
 		t.Fatalf("got %d %s", w.Code, w.Body)
 	}
 	for range 1024 - most {
@@ -90,7 +90,7 @@ func TestLargeBodiesAreBounded(t *testing.T) {
 		t.Errorf("%s has begun", got)
 	}
 
-	close(f.done) // the call without a client has ended: there is room as soon as that is noticed
+	close(f.done) // the asynchronous call has ended: there is space as soon as that is noticed
 	go func() {
 		for {
 			w := send("large", large)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// parsePrefer reads the Prefer header (RFC 7240): unknown preferences are ignored, as it demands.
+// parsePrefer reads the Prefer header (RFC 7240). As the RFC demands, it ignores unknown preferences. wait is at most
+// maxWait.
 func parsePrefer(values []string) (async bool, wait time.Duration, err error) {
 	for _, v := range values {
 		for p := range strings.SplitSeq(v, ",") {
@@ -30,7 +31,7 @@ func parsePrefer(values []string) (async bool, wait time.Duration, err error) {
 	return async, wait, nil
 }
 
-// idempotencyKey accepts a bare key and a quoted one, as the drafts of the header have it.
+// idempotencyKey returns the key of the header, bare or quoted: drafts of the header used both.
 func idempotencyKey(values []string) (string, error) {
 	bad := func(detail string) (string, error) {
 		return "", fault(codeKeyInvalid, "the Idempotency-Key "+detail, "").in("header:Idempotency-Key", detail)
@@ -53,7 +54,7 @@ func idempotencyKey(values []string) (string, error) {
 	return key, nil
 }
 
-// traceID returns the trace of a W3C traceparent, or "" where there is none that can be used.
+// traceID returns the trace id of a W3C traceparent header, or "" if there is no valid one.
 func traceID(r *http.Request) string {
 	given := r.Header["Traceparent"]
 	if len(given) != 1 {
@@ -71,6 +72,7 @@ func traceID(r *http.Request) string {
 	return p[3:35]
 }
 
+// lowerHex reports whether s consists of lower-case hexadecimal digits, which the standard demands.
 func lowerHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {

@@ -9,6 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// listCalls lists calls, newest first. Running calls of other replicas are included if the query asks for running
+// calls.
 func (s *server) listCalls(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit := q.limit()
@@ -20,7 +22,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 			agent.SourceNone),
 		ErrorType: q.text("error_type"), TraceID: q.text("trace_id"), ParentCallID: q.text("parent_call_id"),
 		WeakSuccess: q.boolean("weak_success"), HistoryAccess: q.boolean("history_access"), Since: q.time("since"),
-		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt},
+		Until: q.time("until"), Scan: &store.Scan{Most: math.MaxInt}, // no bound here; owned sets one
 	}
 	previews := q.flag("previews")
 	if err := q.err(); err != nil {
@@ -42,6 +44,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 			return err
 		}
 	}
+	// another replica has further calls, so the list goes on even if this page is not full
 	if more && len(entries) > 0 {
 		c.Scan.Next = entries[min(limit, len(entries))-1].CallID
 	}
@@ -49,7 +52,7 @@ func (s *server) listCalls(w *reply, r *http.Request) error {
 		func(e agent.LogEntry) string { return e.CallID }).goesOn(c.Scan.Next))
 }
 
-// fillLists makes lists that nothing was written to empty ones: clients need not distinguish null from [].
+// fillLists replaces nil lists by empty ones, so that clients never see null.
 func fillLists(e *agent.LogEntry) {
 	if e.Args == nil {
 		e.Args = []json.RawMessage{}

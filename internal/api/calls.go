@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	maxTimeoutMs = 3_600_000 // an hour
+	maxTimeoutMs = 3_600_000 // one hour
 	maxWait      = 600 * time.Second
 )
 
-// errNoResult is our own fault: a call that was taken must end in a result.
+// errNoResult is returned when an accepted call ended without a result, which is a fault of the daemon.
 var errNoResult = errors.New("a call ended without a result")
 
-// decodeCall fills q from a body. It is the only decoder of a warm call: a single pass, and the arguments
-// stay parts of the body.
+// decodeCall fills q from a body in a single pass. It is the only decoder on the path of a warm call. The arguments
+// alias data.
 func decodeCall(data []byte, q *runtime.CallRequest) error {
 	var f fields
 	named := false
@@ -66,6 +66,7 @@ func decodeCall(data []byte, q *runtime.CallRequest) error {
 	return nil
 }
 
+// postCall runs a call in a session. The call's failure is an outcome in a reply of status 200.
 func (s *server) postCall(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
@@ -82,7 +83,8 @@ func (s *server) postCall(w *reply, r *http.Request) error {
 	return s.answer(w, r, q)
 }
 
-// readCall reads the body of a request that makes a call, and what its headers say. Idempotency keys are apart by scope.
+// readCall reads the body and the headers of a request that makes a call. Idempotency keys are scoped by owner and
+// scope.
 func (s *server) readCall(w *reply, r *http.Request, scope string) (q runtime.CallRequest, data []byte, err error) {
 	if data, err = s.readBody(w, r); err != nil {
 		return q, nil, err
@@ -96,15 +98,15 @@ func (s *server) readCall(w *reply, r *http.Request, scope string) (q runtime.Ca
 		if err != nil {
 			return q, nil, err
 		}
-		q.IdempotencyKey = strings.Join([]string{w.owner, scope, bare}, "\n") // nobody meets another's key
-		// before it is decoded, which may repair surrogates in place
+		q.IdempotencyKey = strings.Join([]string{w.owner, scope, bare}, "\n") // keys of different owners never collide
+		// hash before decoding, which may replace surrogates in place
 		sum := sha256.Sum256(data)
 		q.BodyHash = hex.EncodeToString(sum[:])
 	}
 	return q, data, nil
 }
 
-// answer makes the call in the way that the Prefer header asks for.
+// answer runs the call synchronously, or asynchronously if the Prefer header asks for it.
 func (s *server) answer(w *reply, r *http.Request, q runtime.CallRequest) error {
 	if prefer := r.Header["Prefer"]; len(prefer) > 0 {
 		async, wait, err := parsePrefer(prefer)
@@ -122,6 +124,8 @@ func (s *server) answer(w *reply, r *http.Request, q runtime.CallRequest) error 
 	return s.sendResult(w, res)
 }
 
+// sendResult sends the result of a call. If the reply gets no turn, the problem names the call, whose outcome is
+// stored.
 func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	h := w.Header()
 	h["Recurgent-Outcome"] = s.fixed.failed
@@ -132,7 +136,7 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	if res.Replayed {
 		h["Idempotent-Replayed"] = []string{"true"}
 	}
-	// a line, as every other reply, for those who read it on a terminal
+	// end with a newline, as every other reply does, for people who read it on a terminal
 	err := s.sendBytes(w, http.StatusOK, res.Body, s.fixed.newline)
 	if err == nil {
 		return nil
@@ -147,14 +151,15 @@ func (s *server) sendResult(w *reply, res runtime.CallResult) error {
 	return err
 }
 
-// accepted is the reply to a call that goes on without its client.
+// accepted is the reply to a call that is still running.
 type accepted struct {
 	CallID    string `json:"call_id"`
 	SessionID string `json:"session_id"`
 	Status    string `json:"status"`
 }
 
-// startCall starts a call that outlives the request, and waits for it as long as the client said.
+// startCall starts a call that outlives the request, and waits up to wait for its end. After that the call takes over
+// what the request holds, and the reply has status 202.
 func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wait time.Duration) error {
 	callID, done, err := w.run.Start(q)
 	if err != nil {
@@ -167,6 +172,7 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 		return s.sendResult(w, res)
 	}
 	kept := w.held
+	// the call has taken the holdings over: the request must not release them
 	w.held = held{owner: kept.owner}
 	go func() { // ends with the call
 		<-done
@@ -179,8 +185,8 @@ func (s *server) startCall(w *reply, r *http.Request, q runtime.CallRequest, wai
 	return s.sendNow(w, http.StatusAccepted, accepted{callID, q.SessionID, agent.StatusRunning})
 }
 
-// await waits for a call's end as long as its client said. Where it said nothing, a call that was begun is not over however quick it was, so that
-// the reply does not depend on that; a call that an Idempotency-Key stands for is.
+// await waits up to wait for the end of a call. Without a wait, a new call counts as unfinished even if it has ended,
+// so that the reply does not depend on timing; a replayed one (Idempotency-Key) counts as finished.
 func await(ctx context.Context, done <-chan runtime.CallResult,
 	wait time.Duration) (res runtime.CallResult, over bool) {
 	if wait == 0 {
@@ -201,6 +207,7 @@ func await(ctx context.Context, done <-chan runtime.CallResult,
 	}
 }
 
+// callID returns the call id from the path, or the problem that there is no such call.
 func callID(r *http.Request) (string, error) {
 	id, ok := idParam(r, "call_id")
 	if !ok {
@@ -209,6 +216,7 @@ func callID(r *http.Request) (string, error) {
 	return id, nil
 }
 
+// getCall returns the log entry of a call, which may be running, and its outcome while it is kept.
 func (s *server) getCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
@@ -222,7 +230,7 @@ func (s *server) getCall(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, v)
 }
 
-// replayCall runs a recorded call again on its recorded effects, and returns whether it ends in the same bytes.
+// replayCall runs a recorded call again on its recorded effects, and reports whether it ends in the same bytes.
 func (s *server) replayCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
@@ -238,6 +246,7 @@ func (s *server) replayCall(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
+// cancelCall asks a running call to stop. It does not wait for its end.
 func (s *server) cancelCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {

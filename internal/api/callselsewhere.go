@@ -10,22 +10,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// unansweredHeader names, in a list of what runs, the replicas that did not say what runs there.
+// unansweredHeader lists the replicas that did not report their running calls.
 const unansweredHeader = "Recurgent-Unanswered"
 
-// elsewhere is what other replicas say of calls that run there.
+// elsewhere is the result of asking the other replicas for their running calls.
 type elsewhere struct {
 	calls  []agent.LogEntry
-	more   bool     // a replica has further ones
+	more   bool     // some replica has more calls than it returned
 	silent []string // replicas that did not answer
 }
 
-// callsElsewhere returns the calls that run at other replicas, as the client reads them there at uri.
+// callsElsewhere asks the other replicas for uri, as the client's principal, and returns the calls they run. A
+// replica that does not answer is listed in silent and logged; it is not an error.
 func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out elsewhere, err error) {
 	header, err := w.internalHeader()
 	if err != nil {
 		return out, err
 	}
+	// the other replicas must act in the same namespace
 	if name, given := r.Header[namespaceHeader]; given {
 		header[namespaceHeader] = name
 	}
@@ -49,8 +51,8 @@ func (s *server) callsElsewhere(w *reply, r *http.Request, uri string) (out else
 	return out, nil
 }
 
-// withCallsElsewhere adds to the calls that run here those that run at other replicas, as the client's own request reads them there, newest first. more
-// reports whether a replica has further ones.
+// withCallsElsewhere merges the running calls of other replicas into here, newest first. It changes nothing unless
+// the query asks for running calls. more reports whether a replica has more calls than it returned.
 func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuery,
 	here []agent.LogEntry) (entries []agent.LogEntry, more bool, err error) {
 	if s.o.Cluster == nil || s.forwarded(r) || q.Status != agent.StatusRunning {
@@ -65,5 +67,6 @@ func (s *server) withCallsElsewhere(w *reply, r *http.Request, q *store.CallQuer
 	}
 	here = append(here, there.calls...)
 	slices.SortFunc(here, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
+	// the two reads are not simultaneous, so a call may be in both lists
 	return slices.CompactFunc(here, func(a, b agent.LogEntry) bool { return a.CallID == b.CallID }), there.more, nil
 }

@@ -11,14 +11,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// Connections is what the interface asks of connections.
+// Connections are the operations on connections that the interface needs from a runtime.
 type Connections interface {
+	// ListConnections returns up to limit connections after that name, by name.
 	ListConnections(ctx context.Context, after string, limit int) ([]operator.ConnectionView, error)
 	Connection(ctx context.Context, name string) (operator.ConnectionView, error)
 	PutConnection(ctx context.Context, q operator.ConnectionPut) (v operator.ConnectionView, created bool, err error)
+	// DeleteConnection returns store.ErrConflict if the connection has another revision.
 	DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error
 }
 
+// listConnections lists connections by name, without secrets.
 func (s *server) listConnections(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
@@ -64,6 +67,7 @@ func (s *server) deleteConnection(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
+// putConnection creates or replaces a connection. Without a secret in the body, the stored one is kept.
 func (s *server) putConnection(w *reply, r *http.Request) error {
 	name := param(r, "name")
 	if err := connections.CheckName(name); err != nil {
@@ -107,6 +111,7 @@ func (s *server) putConnection(w *reply, r *http.Request) error {
 	return s.sendRevision(w, s.putStatus(w, r, created), c.Revision, c)
 }
 
+// existingConnection resolves "If-Match: *" for a connection; see existing.
 func (s *server) existingConnection(w *reply, r *http.Request, name string, revision int64) (int64, error) {
 	return existing(revision, func() error {
 		_, err := w.run.Connection(r.Context(), name)
@@ -114,7 +119,7 @@ func (s *server) existingConnection(w *reply, r *http.Request, name string, revi
 	}, "there is no connection "+strconv.Quote(name), "leave If-Match out to make it")
 }
 
-// texts reads a list of strings.
+// texts reads a list of strings. null within the list is an error.
 func (f *fields) texts(pointer string, v []byte, into *[]string) {
 	var list []json.RawMessage
 	f.array(pointer, v, &list)
@@ -129,6 +134,7 @@ func (f *fields) texts(pointer string, v []byte, into *[]string) {
 	}
 }
 
+// auth reads how a connection authenticates.
 func (f *fields) auth(v []byte, q *operator.ConnectionPut) {
 	if isNull(v) || v[0] != '{' {
 		f.wrongKind("/auth", "an object", v)
@@ -158,10 +164,10 @@ func (f *fields) auth(v []byte, q *operator.ConnectionPut) {
 	})
 }
 
-// secret reads a secret, or where it is. No error shows any of it.
+// secret reads a secret, or the environment variable or file that holds it. No error text contains any of it.
 func (f *fields) secret(v []byte, q *operator.ConnectionPut) {
 	if isNull(v) {
-		return // as if not given
+		return // counts as absent
 	}
 	if v[0] == '"' {
 		q.Secret = new(string)
@@ -179,7 +185,8 @@ func (f *fields) secret(v []byte, q *operator.ConnectionPut) {
 		case "file":
 			f.text("/auth/secret/file", value, &q.Source.File)
 		default:
-			f.bad("/auth/secret", "has another member than env and file", "") // its name may be the secret
+			// do not quote the name: it may be the secret
+			f.bad("/auth/secret", "has another member than env and file", "")
 		}
 		return nil
 	})

@@ -47,7 +47,7 @@ func (f *fake) DeleteConnection(_ context.Context, name string, revision int64, 
 
 const goodConnection = `{"description":"d","hosts":["a.example.org"],"methods":["GET"],"roles":["*"],"auth":{"type":"oauth2","token_url":"https://x.example.org","client_id":"c","scopes":["s"],"secret":%s},"idempotency_header":"Idempotency-Key"}`
 
-// A connection is read whole: with a secret, with where it is, or without either.
+// A connection is decoded completely: with a secret, with a source of it, or with neither.
 func TestPutConnection(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -80,7 +80,7 @@ func TestPutConnection(t *testing.T) {
 	}
 }
 
-// A connection is deleted at the revision that is asked for; a star asks for any, but for one.
+// A connection is deleted only at the requested revision; a star accepts any revision.
 func TestConnectionRevisions(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -97,7 +97,7 @@ func TestConnectionRevisions(t *testing.T) {
 	}
 }
 
-// What cannot be a connection is refused, and no reply repeats what may be a secret.
+// Invalid connections are refused, and no reply repeats a possible secret.
 func TestPutConnectionRefused(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// home leads browsers to the console. Others get what every address without a resource answers.
+// home redirects browsers to the console. Other clients get the reply for a path that does not exist.
 func (s *server) home(w *reply, r *http.Request) error {
 	w.Header().Add("Vary", "Accept")
 	if !wantsPage(r) {
@@ -15,14 +15,14 @@ func (s *server) home(w *reply, r *http.Request) error {
 	return s.toConsole(w, r)
 }
 
-// toConsole redirects by a relative address, which holds behind a proxy's path too.
+// toConsole redirects to a relative URL, which stays valid below the path of a proxy.
 func (s *server) toConsole(w *reply, _ *http.Request) error {
 	w.Header().Set("Location", "ui/")
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
 }
 
-// wantsPage reports whether the request names HTML as a type that it takes, which browsers do and programs do not.
+// wantsPage reports whether the Accept header lists text/html explicitly. Browsers list it, programs do not.
 func wantsPage(r *http.Request) bool {
 	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if media, params, err := mime.ParseMediaType(one); err == nil && media == "text/html" && params["q"] != "0" {
@@ -32,11 +32,14 @@ func wantsPage(r *http.Request) bool {
 	return false
 }
 
+// consolePage serves the page of the console. It needs no token: the page asks for one.
 func (s *server) consolePage(w *reply, r *http.Request) error {
 	s.console.ServePage(w, r)
 	return nil
 }
 
+// consoleFile serves a file of the console. Its path contains a version, since a page of another version may ask for
+// it.
 func (s *server) consoleFile(w *reply, r *http.Request) error {
 	if !s.console.ServeFile(w, r, param(r, "version"), param(r, "folder")+"/"+param(r, "file")) {
 		return fault(codeNotFound, "the console has no such file",

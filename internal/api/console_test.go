@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/ui"
 )
 
-// The root leads browsers to the console, and has nothing for others.
+// The root redirects browsers to the console. Other clients get 404.
 func TestRootLeadsBrowsersToTheConsole(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -31,7 +31,7 @@ func TestRootLeadsBrowsersToTheConsole(t *testing.T) {
 	}
 }
 
-// The console's page and files are for everyone, under its policy, and never for another site's name.
+// Everyone may load the console's page and files, under its policy, but not under another site's host name.
 func TestConsoleIsServed(t *testing.T) {
 	t.Parallel()
 	for name, g := range map[string]*rig{"open": newRig(t, nil),

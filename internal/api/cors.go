@@ -11,19 +11,21 @@ import (
 	"github.com/rs/cors"
 )
 
-// AnyOrigin among the origins of Options stands for every web page.
+// AnyOrigin in Options.Origins allows the pages of every origin.
 const AnyOrigin = "*"
 
-// corsAge is how many seconds a browser may keep the answer to a preflight request. Browsers keep none for longer than two hours.
+// corsAge is for how many seconds a browser may cache the reply to a preflight request. Browsers cache it for two
+// hours at most.
 const corsAge = 7200
 
-// exposed lists the reply headers that pages of other origins may read in addition to those that every page may read.
+// exposed lists the reply headers that pages of other origins may read in addition to the CORS-safelisted ones.
 var exposed = []string{"Content-Disposition", "Content-Range", "ETag", "Idempotent-Replayed", "Location",
 	"Mcp-Session-Id", "Preference-Applied", "RateLimit", "RateLimit-Policy",
 	headerAuditHead, headerAuditID, "Recurgent-Outcome", replicaHeader, "Recurgent-Spend", "Retry-After",
 	"WWW-Authenticate", "X-Request-Id"}
 
-// CheckOrigin returns an error unless a browser could send the text as the origin of a page. It rejects AnyOrigin and "null".
+// CheckOrigin returns an error unless a browser can send the text as the Origin of a page. It rejects AnyOrigin and
+// "null".
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -40,7 +42,7 @@ func CheckOrigin(origin string) error {
 	return nil
 }
 
-// trust has the check of origins let pass what pages of these origins send.
+// trust exempts the origins from the cross-origin check.
 func (s *server) trust(origins []string) error {
 	if slices.Contains(origins, AnyOrigin) {
 		s.origin = nil
@@ -54,12 +56,13 @@ func (s *server) trust(origins []string) error {
 	return nil
 }
 
-// crossOrigin returns the handler, with the headers by which browsers let pages of those origins use it. Their requests carry tokens in headers,
-// never cookies or what else a browser adds by itself. The console stays as it is: it is loaded from the daemon's own origin only.
+// crossOrigin wraps h with the CORS headers that let pages of the origins use it. Credentials are not allowed: tokens
+// come in headers, never in cookies. The console is exempt, since it is loaded from the daemon's own origin only.
 func crossOrigin(h http.Handler, origins []string) http.Handler {
 	if len(origins) == 0 {
 		return h
 	}
+	// AllowedHeaders includes Authorization; credentials stay off
 	open := cors.New(cors.Options{
 		AllowedOrigins: origins, AllowedHeaders: []string{"*"}, ExposedHeaders: exposed, MaxAge: corsAge,
 		AllowPrivateNetwork: true,

@@ -9,7 +9,7 @@ import (
 
 const site = "https://app.example.com"
 
-// Pages of the origins that are named may use every operation, and read the headers that the document describes. Pages of others may not.
+// Pages of allowed origins may use every operation and read the documented headers. Pages of other origins may not.
 func TestPagesOfNamedOrigins(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) { o.Origins = []string{site, "http://localhost:5173"} })
@@ -59,7 +59,7 @@ func TestPagesOfNamedOrigins(t *testing.T) {
 	}
 }
 
-// Every header of replies that the document describes can be read by pages.
+// Pages can read every documented reply header.
 func TestPagesReadDescribedHeaders(t *testing.T) {
 	t.Parallel()
 	doc := loadDocument(t)
@@ -76,7 +76,7 @@ func TestPagesReadDescribedHeaders(t *testing.T) {
 	}
 }
 
-// "*" lets every page ask, with a token that the page has.
+// "*" allows every page, if it has a token.
 func TestPagesOfAnyOrigin(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, func(o *Options) {
@@ -92,7 +92,7 @@ func TestPagesOfAnyOrigin(t *testing.T) {
 	}
 }
 
-// Without the setting nothing of it shows.
+// Without the setting there are no CORS headers.
 func TestNoPageMayAsk(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

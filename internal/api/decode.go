@@ -13,12 +13,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// fields collects what is wrong with a body, so that a client hears of everything at once. Its methods read a member
-// that strict has let pass; null leaves the target as it is: absent.
+// fields collects the errors of a body, so that a client sees all of them at once. Its methods read a member that
+// strict has validated. null counts as absent: it leaves the target unchanged.
 type fields struct{ errs []FieldError }
 
+// maxFieldErrors bounds the errors that a problem lists.
 const maxFieldErrors = 20
 
+// bad records an error, up to maxFieldErrors.
 func (f *fields) bad(pointer, detail, hint string) {
 	if len(f.errs) < maxFieldErrors {
 		f.errs = append(f.errs, FieldError{Pointer: pointer, Detail: detail, Hint: hint})
@@ -29,12 +31,12 @@ func (f *fields) wrongKind(pointer, want string, value []byte) {
 	f.bad(pointer, "must be "+want+", not "+strict.Kind(value), "")
 }
 
-// unknown refuses a name; known lists those that would do.
+// unknown reports an unknown name; known lists the valid ones.
 func (f *fields) unknown(base string, name []byte, known string) {
 	f.bad(strict.Pointer(base, string(name)), "is not a known name", "known names: "+known)
 }
 
-// err returns nil or the problem with all errors.
+// err returns nil, or a problem with all errors.
 func (f *fields) err() error {
 	switch len(f.errs) {
 	case 0:
@@ -50,6 +52,7 @@ func (f *fields) err() error {
 	return p
 }
 
+// hintOf returns the hint of the error, or the general one of an invalid body.
 func hintOf(e FieldError) string {
 	if e.Hint != "" {
 		return e.Hint
@@ -58,8 +61,10 @@ func hintOf(e FieldError) string {
 	return k.hint
 }
 
+// isNull reports whether a validated value is null.
 func isNull(v []byte) bool { return v[0] == 'n' }
 
+// text reads a string.
 func (f *fields) text(pointer string, v []byte, into *string) {
 	if isNull(v) {
 		return
@@ -72,7 +77,7 @@ func (f *fields) text(pointer string, v []byte, into *string) {
 	*into = s
 }
 
-// short is text of at most max bytes.
+// short reads a string of at most max bytes.
 func (f *fields) short(pointer string, v []byte, into *string, max int) {
 	before := len(f.errs)
 	f.text(pointer, v, into)
@@ -81,7 +86,7 @@ func (f *fields) short(pointer string, v []byte, into *string, max int) {
 	}
 }
 
-// name is text that can be a role or a method.
+// name reads the name of a role or a method and normalizes it.
 func (f *fields) name(pointer, field string, v []byte, into *string) {
 	before := len(f.errs)
 	f.text(pointer, v, into)
@@ -112,6 +117,7 @@ func (f *fields) boolean(pointer string, v []byte, into *bool) {
 	}
 }
 
+// integer reads a whole number from lo to hi.
 func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	if isNull(v) {
 		return
@@ -122,8 +128,9 @@ func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	}
 	n, err := strconv.Atoi(string(v))
 	if err != nil {
-		// 5e3 and 5.0 are integers too.
+		// 5e3 and 5.0 are integers, too.
 		x, err := strconv.ParseFloat(string(v), 64)
+		// beyond 2^53, a float64 does not represent every integer
 		if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
 			f.bad(pointer, "must be an integer", "")
 			return
@@ -137,6 +144,7 @@ func (f *fields) integer(pointer string, v []byte, into *int, lo, hi int) {
 	*into = n
 }
 
+// number reads a number that fits in a float64.
 func (f *fields) number(pointer string, v []byte, into **float64) {
 	switch {
 	case isNull(v):
@@ -147,7 +155,7 @@ func (f *fields) number(pointer string, v []byte, into **float64) {
 	}
 }
 
-// raw takes any value but null as it is.
+// raw takes any value except null, without a copy.
 func (f *fields) raw(v []byte, into *json.RawMessage) {
 	if !isNull(v) {
 		*into = v
@@ -162,6 +170,7 @@ func (f *fields) object(pointer string, v []byte, into *json.RawMessage) {
 	f.raw(v, into)
 }
 
+// array reads an array. Its elements alias v. An empty array sets an empty list, not nil.
 func (f *fields) array(pointer string, v []byte, into *[]json.RawMessage) {
 	if isNull(v) {
 		return
@@ -177,7 +186,7 @@ func (f *fields) array(pointer string, v []byte, into *[]json.RawMessage) {
 
 const contractNames = "purpose, deliverable, acceptance, failure_policy, signature"
 
-// contractMember reads one member of a contract, and reports whether the name is one of its.
+// contractMember reads one member of a contract. It reports whether the name is a member.
 func (f *fields) contractMember(base string, name, v []byte, into *agent.Contract) bool {
 	switch string(name) {
 	case "purpose":
@@ -196,6 +205,7 @@ func (f *fields) contractMember(base string, name, v []byte, into *agent.Contrac
 	return true
 }
 
+// contract reads a contract. It returns nil for null.
 func (f *fields) contract(base string, v []byte) *agent.Contract {
 	if isNull(v) {
 		return nil
@@ -214,7 +224,7 @@ func (f *fields) contract(base string, v []byte) *agent.Contract {
 	return c
 }
 
-// stringMap reads an object of strings, with at most limit names.
+// stringMap reads an object whose values are strings, with at most limit members.
 func (f *fields) stringMap(base string, v []byte, limit int) map[string]string {
 	if isNull(v) {
 		return nil
@@ -242,7 +252,8 @@ func (f *fields) stringMap(base string, v []byte, limit int) map[string]string {
 	return m
 }
 
-// decode reads the body's members. An empty body is an empty object where the route allows it.
+// decode calls member for each member of the body. With optional, an empty body counts as an empty object. It returns
+// a problem if the body is not an object, or with all errors that member reported.
 func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f *fields, name, value []byte)) error {
 	data, err := s.readBody(w, r)
 	if err != nil {
@@ -261,7 +272,7 @@ func (s *server) decode(w *reply, r *http.Request, optional bool, member func(f 
 	return f.err()
 }
 
-// shapeProblem distinguishes a body that is JSON but no object from one that cannot be parsed.
+// shapeProblem distinguishes valid JSON that is not an object (422) from a body that cannot be parsed (400).
 func shapeProblem(err error) error {
 	if e, ok := err.(*strict.Error); ok && strings.HasPrefix(e.Reason,
 		"must be an object") { //nolint:errorlint // strict returns it bare

@@ -57,12 +57,14 @@ type (
 	}
 )
 
-// A docsPage is the OpenAPI document as one page without scripts, and the content security policy under which a browser shows nothing else.
+// A docsPage is the OpenAPI document as one HTML page without scripts, and the content security policy that it is
+// served with.
 type docsPage struct {
 	html   []byte
 	policy string
 }
 
+// newDocsPage renders the page. It returns an error if the document cannot be parsed.
 func newDocsPage(openAPI []byte) (page docsPage, err error) {
 	var doc docsDocument
 	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
@@ -101,13 +103,14 @@ func newDocsPage(openAPI []byte) (page docsPage, err error) {
 	}{doc, template.CSS(docsStyle)}); err != nil { //nolint:gosec // our own file
 		return page, err
 	}
+	// the policy allows the page's own style by its hash, and nothing else
 	sum := sha256.Sum256([]byte(docsStyle))
 	page.html, page.policy = b.Bytes(), "default-src 'none'; style-src 'sha256-"+
 		base64.StdEncoding.EncodeToString(sum[:])+"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	return page, nil
 }
 
-// docsExample returns a JSON example of the content, "" where it has none.
+// docsExample returns the first JSON example of the content by name, or "" if there is none.
 func docsExample(content map[string]docsContent) string {
 	for _, media := range []string{"application/json", "application/merge-patch+json"} {
 		examples := content[media].Examples
@@ -118,7 +121,7 @@ func docsExample(content map[string]docsContent) string {
 		slices.Sort(names)
 		for _, name := range names {
 			value := examples[name].Value
-			text, err := yaml.Marshal(&value) // as the document has it, which is JSON
+			text, err := yaml.Marshal(&value) // keeps the document's notation, which is JSON
 			if err == nil && len(text) > 0 {
 				return strings.TrimSpace(string(text))
 			}
@@ -127,7 +130,7 @@ func docsExample(content map[string]docsContent) string {
 	return ""
 }
 
-// getDocs serves the reference page.
+// getDocs serves the reference page. It needs no token.
 func (s *server) getDocs(w *reply, _ *http.Request) error {
 	page, err := s.docs()
 	if err != nil {
@@ -138,6 +141,6 @@ func (s *server) getDocs(w *reply, _ *http.Request) error {
 	h.Set("Content-Security-Policy", page.policy)
 	h.Set("Content-Length", strconv.Itoa(len(page.html)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(page.html) // the client is gone: there is nobody to send it to
+	_, _ = w.Write(page.html) // a write fails only when the client has gone
 	return nil
 }

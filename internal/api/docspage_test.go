@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The reference page has every operation and no script, and its policy allows its own style only.
+// The reference page lists every operation, has no script, and its policy allows only its own style.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	got := newRig(t, nil).ask("GET", "/docs", "")

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Effects is what the interface asks of what programs may reach.
+// Effects are the operations on effects manifests that the interface needs from a runtime. A manifest lists what the
+// programs of a method may reach.
 type Effects interface {
 	Effects(ctx context.Context, role, method string) (operator.MethodEffects, error)
 	PutEffects(ctx context.Context, q operator.EffectsPut) (operator.MethodEffects, error)
@@ -27,6 +28,7 @@ func (s *server) getEffects(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, v.Revision, v)
 }
 
+// putEffects sets the lists of the manifest that the body has. The other lists stay unchanged.
 func (s *server) putEffects(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -49,7 +51,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 			q.Files = f.names("/files", v)
 		case "reason":
 			f.short("/reason", v, &q.Reason, maxReason)
-		// as GET shows them; the daemon's own
+		// members that GET returns are accepted and ignored
 		case "role", "method_name", "origin", "policy", "revision", "approved_by", "approved_at", "generations":
 		default:
 			f.unknown("", name, "hosts, methods, tools, files, reason")
@@ -63,6 +65,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 	}
 	q.Revision, err = existing(revision, func() error {
 		v, err := w.run.Effects(r.Context(), role, method)
+		// a manifest that was never written counts as missing for If-Match
 		if err == nil && v.Revision == 0 {
 			err = store.ErrNotFound
 		}
@@ -78,7 +81,7 @@ func (s *server) putEffects(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, v.Revision, v)
 }
 
-// names reads a list of texts; nil for null.
+// names reads a list of strings. It returns nil for null and an empty list for [].
 func (f *fields) names(at string, v []byte) []string {
 	if isNull(v) {
 		return nil

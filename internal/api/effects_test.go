@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// What a person approves reaches the runtime as it was sent: lists that are left out or null stay, empty ones are empty; the revision of
-// If-Match counts, and what GET shows can be sent back.
+// An approved manifest reaches the runtime unchanged: lists that are absent or null stay, empty lists are empty.
+// If-Match applies, and the reply of GET can be sent back.
 func TestPutEffects(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/tools/calculator/methods/add/effects"

@@ -12,15 +12,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// Server-sent events (the HTML standard, section 9.2): id, event and one line of JSON as data; a comment now and then
-// keeps the connection from being taken for dead.
+// Server-sent events (the HTML standard, section 9.2) are sent as id, event and one line of JSON as data. Regular
+// comments keep proxies from closing an idle connection.
 const (
-	eventBatch = 64 << 10 // bytes of events that are sent at once, but for the last one
+	eventBatch = 64 << 10 // bytes that one flush sends, at most, plus the last event
 	pingEvery  = 15 * time.Second
-	eventWrite = 10 * time.Second // a client that does not take an event in that time is gone
+	eventWrite = 10 * time.Second // a client that takes no event for that long is disconnected
 )
 
-// stream writes events. It begins with the first event or ping, so that a fault before is still a problem detail.
+// stream writes events. It sends the header with the first event or ping, so that an earlier error can still be a
+// problem detail. One goroutine may use it.
 type stream struct {
 	w     *reply
 	rc    *http.ResponseController
@@ -28,11 +29,13 @@ type stream struct {
 	buf   bytes.Buffer
 }
 
+// newStream returns a stream on w. It shortens the time that a client has to read a piece.
 func newStream(w *reply) *stream {
 	w.stall = eventWrite
 	return &stream{w: w, rc: http.NewResponseController(w)}
 }
 
+// begin sends the header, once.
 func (s *stream) begin() {
 	if s.begun {
 		return
@@ -45,6 +48,7 @@ func (s *stream) begin() {
 	s.buf.WriteString("retry: 2000\n\n")
 }
 
+// flush sends what is buffered. It returns an error if the client has gone.
 func (s *stream) flush() error {
 	_, err := s.w.Write(s.buf.Bytes())
 	s.buf.Reset()
@@ -54,7 +58,7 @@ func (s *stream) flush() error {
 	return s.rc.Flush()
 }
 
-// add puts an event into what is sent next. One without a type says only that the stream lives.
+// add buffers an event. An event without a type becomes a ping.
 func (s *stream) add(e progress.Event) {
 	s.begin()
 	if e.Type == "" {
@@ -65,11 +69,11 @@ func (s *stream) add(e progress.Event) {
 		s.buf.WriteString("id: " + e.ID + "\n")
 	}
 	s.buf.WriteString("event: " + e.Type + "\ndata: ")
-	s.buf.Write(e.Data) // encoding/json: one line
+	s.buf.Write(e.Data) // encoding/json writes one line
 	s.buf.WriteString("\n\n")
 }
 
-// send sends an event, and those behind it that are ready.
+// send writes e and the events that are ready behind it, in one flush.
 func (s *stream) send(e progress.Event, events <-chan progress.Event) error {
 	s.add(e)
 	for len(events) > 0 && s.buf.Len() < eventBatch {
@@ -83,7 +87,7 @@ func (s *stream) ping() error {
 	return s.flush()
 }
 
-// resumeAt is the id that the client has seen last.
+// resumeAt returns the id of the last event that the client has seen, or "".
 func resumeAt(r *http.Request) string {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		return id
@@ -91,12 +95,13 @@ func resumeAt(r *http.Request) string {
 	return r.URL.Query().Get("after")
 }
 
-// follow runs from, which emits until it ends, and pings between events. One goroutine writes.
+// follow runs from, which emits events until it ends, and sends them with pings in between. It waits for from to
+// return. Only the calling goroutine writes. It returns an error only if nothing was sent yet.
 func follow(ctx context.Context, out *stream, from func(ctx context.Context,
 	emit func(progress.Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan progress.Event, 64) // those that are ready leave together
+	events := make(chan progress.Event, 64) // events that are ready are sent together
 	ended := make(chan error, 1)
 	go func() {
 		ended <- from(ctx, func(e progress.Event) error {
@@ -118,30 +123,33 @@ func follow(ctx context.Context, out *stream, from func(ctx context.Context,
 		case <-ping.C:
 			err = out.ping()
 		case err = <-ended:
+			// events that were emitted before the end must still be sent
 			if len(events) > 0 {
 				for len(events) > 0 && out.send(<-events, events) == nil {
 				}
 				return nil
 			}
 			if out.begun || err == nil {
-				return nil // a failure after the start can only be shown by ending the stream
+				return nil // after the header, only the end of the stream can show an error
 			}
 			return err
 		}
 	}
+	// the client has gone: stop from, and wait for its end
 	cancel()
 	//lint:ignore S1005 the reader has gone: its error is of no use
 	_ = <-ended
 	return nil
 }
 
-// callEvents streams one call's events to its end.
+// callEvents streams the events of one call until it ends.
 func (s *server) callEvents(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
 		return err
 	}
 	out := newStream(w)
+	// HEAD must not wait for the call
 	if r.Method == http.MethodHead {
 		if _, err = w.run.CallView(r.Context(), id); err == nil {
 			out.begin()
@@ -154,11 +162,12 @@ func (s *server) callEvents(w *reply, r *http.Request) error {
 	return missing(err, "call "+id)
 }
 
-// events streams every call's end. The stream begins as soon as it listens: its client misses nothing from then on.
+// events streams the end of every call. The header is sent once the subscription exists, so the client misses no event
+// after it.
 func (s *server) events(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	previews := q.flag("previews")
-	q.known = slices.AppendSeq(q.known, maps.Keys(q.values)) // others are ignored here
+	q.known = slices.AppendSeq(q.known, maps.Keys(q.values)) // unknown parameters are ignored here
 	if err := q.err(); err != nil {
 		return err
 	}
@@ -168,7 +177,7 @@ func (s *server) events(w *reply, r *http.Request) error {
 		return nil
 	}
 	return follow(r.Context(), out, func(ctx context.Context, emit func(progress.Event) error) error {
-		listens := func() { _ = emit(progress.Event{}) } // it fails when the client is gone, as what follows does
+		listens := func() { _ = emit(progress.Event{}) } // it fails only if the client has gone; so does the next emit
 		return w.run.Events(ctx, operator.EventQuery{After: resumeAt(r), Reader: w.owner, Previews: previews,
 			Listens: listens}, emit)
 	})

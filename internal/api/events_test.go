@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// Streams speak the format of server-sent events, pass on where to resume, and report faults before they begin.
+// Streams use the format of server-sent events, pass the resume point on, and report errors before they begin.
 func TestEventStreams(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -43,7 +43,7 @@ func TestEventStreams(t *testing.T) {
 	}
 }
 
-// A client that sees the stream of all calls begin misses nothing that ends from then on: it begins once it listens.
+// The header of the stream of all calls is sent once the subscription exists, so the client misses nothing after it.
 func TestStreamBeginsOnceItListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, nil)

@@ -8,6 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
+// listRecommendations lists recommendations, best first. It evaluates the stored evidence each time.
 func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after := q.limit(), q.text("after")
@@ -22,7 +23,8 @@ func (s *server) listRecommendations(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(behind(all, after), limit, func(a operator.Advice) string { return a.ID }))
 }
 
-// behind cuts off the list up to the entry of that id; the whole list when it has none, as it may be gone.
+// behind returns the entries after the one with that id. If there is none, it returns the whole list, since the entry
+// may have been deleted.
 func behind(all []operator.Advice, id string) []operator.Advice {
 	for i, a := range all {
 		if a.ID == id {
@@ -32,7 +34,7 @@ func behind(all []operator.Advice, id string) []operator.Advice {
 	return all
 }
 
-// decide makes the handler of a person's decision on a recommendation.
+// decide returns the handler that applies or dismisses a recommendation.
 func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDecision) (operator.Advice,
 	error)) handler {
 	return func(w *reply, r *http.Request) error {
@@ -62,6 +64,7 @@ func (s *server) decide(apply func(Runtime, context.Context, operator.AdviceDeci
 	}
 }
 
+// getPatterns returns the pattern memory of a role, which prompts contain.
 func (s *server) getPatterns(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// lateWriter writes the header with the first byte, so that a fault before it is still a problem detail.
+// lateWriter sends the header with the first byte, so that an earlier error can still be a problem detail.
 type lateWriter struct {
 	w    *reply
-	only agent.Namespace // that the file is named for; "" for all
+	only agent.Namespace // namespace in the file's name; "" for an archive of all
 }
 
 func (l lateWriter) Write(p []byte) (int, error) {
@@ -31,22 +31,22 @@ func (l lateWriter) begin() {
 	l.w.WriteHeader(http.StatusOK)
 }
 
-// export streams an archive of everything or, where the header names a namespace, the principal's own too, of that one. It lasts as long as there is
-// to write.
+// export streams an archive. It contains everything, or one namespace if the request names it in the header, even if
+// that is the principal's own. It has no time limit.
 func (s *server) export(w *reply, r *http.Request) error {
 	var only agent.Namespace
 	if len(r.Header[namespaceHeader]) > 0 {
 		only = w.in
 	}
 	to := lateWriter{w, only}
-	if r.Method == http.MethodHead { // an archive that nobody reads is not made
+	if r.Method == http.MethodHead { // do not build an archive that nobody reads
 		to.begin()
 		return nil
 	}
 	err := w.run.Export(r.Context(), to, only, w.owner)
 	if err != nil && w.status != 0 {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("an export broke off")
-		panic(http.ErrAbortHandler) // a clean end would pass for a whole archive
+		panic(http.ErrAbortHandler) // a regular end would make a truncated archive look complete
 	}
 	return err
 }

@@ -37,14 +37,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// fake is a runtime that notes what it was asked and answers with what the test put there. It knows one session, one
-// call, one tool and one artifact.
+// fake is a runtime that records its requests and returns what the test has set. It knows one session, one call, one
+// tool and one artifact.
 type fake struct {
 	usage spend.UsageQuery
-	spent float64 // of a cap
+	spent float64 // used share of a cap
 	mu    sync.Mutex
-	asked []string // names of the methods, in order; guarded by mu
-	err   error    // what every method returns, when set
+	asked []string // names of the called methods, in order; guarded by mu
+	err   error    // result of every method, if set
 
 	effects   operator.EffectsPut
 	call      runtime.CallRequest
@@ -68,7 +68,7 @@ type fake struct {
 	simulated operator.SimulationQuery
 	unsettled error
 	panics    bool
-	recorded  bool // no model is asked
+	recorded  bool // no model is configured
 }
 
 const (
@@ -177,7 +177,7 @@ func (f *fake) DeleteSession(_ context.Context, id, _ string) error {
 	return f.known("DeleteSession", id, knownSession)
 }
 
-// CallOwner says whose the session is.
+// CallOwner returns the owner of the session.
 func (f *fake) CallOwner(_ context.Context, id string) (string, error) {
 	return "local", f.known("CallOwner", id, knownCall)
 }
@@ -229,7 +229,7 @@ func aTool(role string) agent.Tool {
 		LastUsedAt: at, Revision: 7}
 }
 
-// earlierRole was stored in another form than names are kept in.
+// earlierRole was stored without normalization.
 const earlierRole = "cafe\u0301"
 
 func (f *fake) Tool(_ context.Context, role string) (operator.KnownTool, error) {
@@ -424,7 +424,7 @@ func (f *fake) Version() operator.VersionInfo {
 		Sandbox: sandbox.Status{Level: sandbox.LevelFull}}
 }
 
-// Functions is the default namespace's: see one.
+// Functions is the catalog of the default namespace: see one.
 func (f *fake) Functions() *catalog.Catalog { return nil }
 func (f *fake) MCP() http.Handler           { return nil }
 func (f *fake) Erased() context.Context     { return context.Background() }
@@ -432,7 +432,7 @@ func (f *fake) Holdings(context.Context) (*Holdings, error) {
 	return &Holdings{Sessions: 3, Tools: 2, Methods: 5, Connections: 1}, f.note("Holdings")
 }
 
-// one has the same Runtime serve every namespace: the default one, and those that were made.
+// one serves every namespace with the same Runtime: the default one, and those that were created.
 type one struct {
 	Runtime
 	tools  *catalog.Catalog
@@ -441,7 +441,7 @@ type one struct {
 
 	mu   sync.Mutex
 	made map[agent.Namespace]bool
-	held int               // uses that were not given back
+	held int               // uses that were not ended
 	used []agent.Namespace // in order
 }
 
@@ -507,7 +507,7 @@ func (o *one) EraseNamespace(_ context.Context, name agent.Namespace, _, _ strin
 	return nil
 }
 
-// rig is a served interface with a client whose exchanges are compared with the document.
+// rig is a served interface, with a client whose exchanges are compared with the document.
 type rig struct {
 	t      testing.TB
 	fake   *fake
@@ -537,7 +537,7 @@ func newRig(t testing.TB, change func(*Options)) *rig {
 	return &rig{t: t, fake: f, url: server.URL, client: &http.Client{Transport: v}, seen: v, reg: reg}
 }
 
-// answer is a reply with its body read.
+// answer is a reply with its body.
 type answer struct {
 	status int
 	header http.Header
@@ -553,7 +553,7 @@ func (a answer) json(t testing.TB) map[string]any {
 	return m
 }
 
-// ask sends a request; header lines are "Name: value". A body gets application/json where no header says otherwise.
+// ask sends a request. Header lines are "Name: value". A body is application/json unless a header differs.
 func (g *rig) ask(method, path, body string, header ...string) answer {
 	g.t.Helper()
 	r, err := http.NewRequestWithContext(g.t.Context(), method, g.url+path, strings.NewReader(body))
@@ -576,7 +576,7 @@ func (g *rig) ask(method, path, body string, header ...string) answer {
 			continue
 		}
 		if name == "Content-Type" {
-			r.Header.Del(name) // in the place of the usual one
+			r.Header.Del(name) // the header line replaces it
 		}
 		r.Header.Add(name, value)
 	}
@@ -658,7 +658,7 @@ func (f *fake) BrokenExamples(context.Context, string, string, string) ([]string
 	return nil, nil
 }
 
-// newTools is a catalog of calculator.add, which takes a and b, and of free.form, of which nothing is known.
+// newTools returns a catalog of calculator.add, which takes a and b, and of free.form, whose interface is unknown.
 func newTools(t testing.TB) *catalog.Catalog {
 	t.Helper()
 	p, shelf := agent.DefaultPolicy(), store.NewMemory(store.DefaultOptions())
@@ -696,7 +696,7 @@ const knownFile = "file_06gzqwq081srb0e6zx42fm96t6"
 
 const aFileText = "a,b\n1,2\n"
 
-// aFile is the one file that there is.
+// aFile is the only file of the fake.
 func aFile() agent.File {
 	return agent.File{ID: knownFile, Name: "sales.csv", MediaType: "text/csv", Bytes: int64(len(aFileText)),
 		SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(aFileText))), Owner: "local", CreatedAt: at,

@@ -20,19 +20,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Files is what the interface asks about files.
+// Files are the operations on files that the interface needs from a runtime. An owner of "" means the files of all
+// owners.
 type Files interface {
+	// Upload stores the body, and returns the file with its id, size and digest.
 	Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error)
 	File(ctx context.Context, owner, id string) (agent.File, error)
+	// OpenFile returns a reader that the caller must close.
 	OpenFile(ctx context.Context, owner, id string) (*files.Reader, error)
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
 	DeleteFile(ctx context.Context, owner, id, actor string) error
 }
 
-// maxUploads is how many uploads of one owner may be under way at once; a third more for others.
+// maxUploads is how many uploads one owner may have in progress. A third more is reserved for others (fair.Share).
 const maxUploads = 64
 
-// fileView is a file as clients see it.
+// fileView is a file as clients see it. Empty fields are null.
 type fileView struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -45,6 +48,7 @@ type fileView struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
+// viewFile converts a file for clients. Its owner is not shown.
 func viewFile(f agent.File) fileView {
 	v := fileView{ID: f.ID, Name: f.Name, MediaType: f.MediaType, Bytes: f.Bytes, SHA256: f.SHA256,
 		CreatedAt: f.CreatedAt}
@@ -60,9 +64,10 @@ func viewFile(f agent.File) fileView {
 	return v
 }
 
-// curlsDefault is the type of a body for which curl was given none: it says nothing of a file.
+// curlsDefault is the media type that curl sends when it is given none. It carries no information about a file.
 const curlsDefault = "application/x-www-form-urlencoded"
 
+// postFile stores an upload. Its size is bounded by the runtime, not by MaxBody.
 func (s *server) postFile(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	f := agent.File{Owner: w.owner, Name: q.text("name"), SessionID: q.text("session_id"),
@@ -84,7 +89,7 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 	defer s.shares.uploads.Leave(owner, 1)
 	body := &patient{body: r.Body, control: http.NewResponseController(w.ResponseWriter), idle: s.o.Stall}
 	f, err := w.run.Upload(r.Context(), f, body)
-	if body.err != nil && !errors.Is(body.err, io.EOF) { // whatever came of it, the body is the cause
+	if body.err != nil && !errors.Is(body.err, io.EOF) { // a read error is the cause of whatever Upload returned
 		return uploadProblem(body.err)
 	}
 	if err != nil {
@@ -94,7 +99,7 @@ func (s *server) postFile(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusCreated, viewFile(f))
 }
 
-// uploadProblem is the problem of a body that cannot be read to its end.
+// uploadProblem returns the problem of a body that could not be read to its end.
 func uploadProblem(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fault(codeIdle, "", "")
@@ -102,21 +107,23 @@ func uploadProblem(err error) error {
 	return fault(codeMalformed, "the body ended before it was complete", "Send the whole file; nothing of it was kept.")
 }
 
-// patient reads a body that may take any time, as long as something comes.
+// patient reads a body that may take any total time, as long as each read returns within idle.
 type patient struct {
 	body    io.Reader
 	control *http.ResponseController
 	idle    time.Duration
-	err     error // of reading
+	err     error // of the last read
 }
 
+// Read renews the deadline for each read, and remembers the error.
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // one that has none cannot be slow either
+	_ = p.control.SetReadDeadline(time.Now().Add(p.idle)) // a connection without deadlines, as in tests, cannot stall
 	n, err := p.body.Read(b)
 	p.err = err
 	return n, err
 }
 
+// listFiles lists the files of one owner, newest first. Those of another owner need the scope operate.
 func (s *server) listFiles(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after, owner := q.limit(), q.cursor("file_"), q.text("owner")
@@ -140,7 +147,7 @@ func (s *server) listFiles(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(views, limit, func(v fileView) string { return v.ID }))
 }
 
-// fileID returns the id of the path, or the problem that there is no such file.
+// fileID returns the id from the path, or the problem that there is no such file.
 func fileID(r *http.Request) (string, error) {
 	id, ok := idParam(r, "id")
 	if !ok {
@@ -172,7 +179,8 @@ func (s *server) deleteFile(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
-// getFileContent sends the bytes, or ranges of them. A browser saves them and runs nothing, whatever they are.
+// getFileContent sends the file, or ranges of it. The headers make browsers save it and never run it, whatever its
+// type.
 func (s *server) getFileContent(w *reply, r *http.Request) error {
 	id, err := fileID(r)
 	if err != nil {
@@ -182,18 +190,20 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "file "+id)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // closing a reader loses nothing
+	// send nothing that a crash could still undo
 	if err := w.run.Settled(); err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", f.MediaType)
 	h.Set("Content-Disposition", disposition(f.File))
+	// a file may be HTML or SVG with scripts: no browser must run them with this origin
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("ETag", strconv.Quote(f.SHA256))
 	if !strings.HasPrefix(r.Header.Get("Range"), "bytes=") {
-		r.Header.Del("Range") // in other units: as if there were none (RFC 9110)
+		r.Header.Del("Range") // ignore other units (RFC 9110)
 	}
 	body, err := soundContent(f, r)
 	if err != nil {
@@ -202,9 +212,9 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	}
 	content := &contentWriter{ResponseWriter: w}
 	http.ServeContent(content, r, "", f.CreatedAt, body)
-	if err := f.Err(); err != nil { // known with the last piece, which was held back
+	if err := f.Err(); err != nil { // known before the last piece is sent
 		s.log.Error().Err(err).Str("request_id", w.requestID).Msg("a download broke off")
-		panic(http.ErrAbortHandler) // a clean end would pass for the whole file
+		panic(http.ErrAbortHandler) // a regular end would make a truncated file look complete
 	}
 	if content.refused == "" {
 		return nil
@@ -213,8 +223,8 @@ func (s *server) getFileContent(w *reply, r *http.Request) error {
 	return fault(content.refused, "", "")
 }
 
-// soundContent is what is sent of a file. A range is part of a file that was compared with its digest before, and a small file is compared before anything is sent; of
-// any other the digest is taken as it is sent.
+// soundContent returns the content to send. A small file, and a file requested in ranges, is verified against
+// its digest first. Any other file is verified while it is sent.
 func soundContent(f *files.Reader, r *http.Request) (io.ReadSeeker, error) {
 	const small = 64 << 10
 	switch {
@@ -228,14 +238,15 @@ func soundContent(f *files.Reader, r *http.Request) (io.ReadSeeker, error) {
 	return f, nil
 }
 
-// clearContent takes back the headers of a file that is not sent.
+// clearContent removes the headers of a file that is not sent.
 func clearContent(h http.Header) {
 	for _, name := range []string{"Content-Disposition", "ETag", "Last-Modified"} {
 		h.Del(name)
 	}
 }
 
-// disposition has a browser save the file under its name, or its id where that cannot be written in a header.
+// disposition returns the Content-Disposition that makes browsers save the file under its name, or its id if it has
+// none.
 func disposition(f agent.File) string {
 	name := f.Name
 	if name == "" {
@@ -247,12 +258,14 @@ func disposition(f agent.File) string {
 	return "attachment"
 }
 
-// contentWriter holds back the plain replies with which net/http refuses a range or a precondition.
+// contentWriter suppresses the plain-text replies by which net/http rejects a range or a precondition, and records the
+// reason.
 type contentWriter struct {
 	http.ResponseWriter
-	refused string // the code of the problem; "" for none
+	refused string // code of the problem, or ""
 }
 
+// WriteHeader suppresses a rejection, which getFileContent turns into a problem.
 func (w *contentWriter) WriteHeader(status int) {
 	switch status {
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -271,7 +284,7 @@ func (w *contentWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// fileProblem is the problem of a file over a bound.
+// fileProblem returns the problem of a file or a session's files that exceed a limit.
 func fileProblem(e *files.LimitError) *Problem {
 	code := map[string]string{files.LimitFile: codeFileTooLarge, files.LimitSession: codeFileQuota}[e.Bound]
 	p := fault(code, e.Error(), "")
@@ -279,7 +292,7 @@ func fileProblem(e *files.LimitError) *Problem {
 	return p
 }
 
-// fullProblem is the problem of a full share.
+// fullProblem returns the problem of a full share of storage.
 func fullProblem(e *storage.FullError) *Problem {
 	code := codeStorageFull
 	if e.Of == store.KindFiles {

@@ -16,7 +16,7 @@ import (
 	document "github.com/recurgentd/recurgentd/api"
 )
 
-// uploadTo serves the interface at the listener, with a time for whole requests that is over before any body has come.
+// uploadTo serves the interface at the listener, with a request timeout that is over before any of the body arrives.
 func uploadTo(t *testing.T, l net.Listener) (stop func()) {
 	t.Helper()
 	reg := telemetry.NewRegistry()
@@ -82,7 +82,7 @@ func TestUploadOutlastsTheRequestsTime(t *testing.T) {
 	}
 }
 
-// One whose client sends nothing any more ends.
+// An upload ends if its client sends nothing for too long.
 func TestUploadEndsByIdleness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

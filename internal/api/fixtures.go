@@ -7,14 +7,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// fixtureList is what the programs of a method are proven by beside the examples: recorded calls of the current generation, and the recorded
-// effects of active examples by id. Both hold values of sessions.
+// fixtureList is what proves the programs of a method, apart from its examples: recorded calls of the current
+// generation, and recorded effects of active examples by id. Both contain values of sessions.
 type fixtureList struct {
 	Data       []agent.Fixture            `json:"data"`
 	Effects    map[string]json.RawMessage `json:"effects"`
-	NextCursor *string                    `json:"next_cursor"` // always null: a generation keeps few
+	NextCursor *string                    `json:"next_cursor"` // always null: a generation keeps few fixtures
 }
 
+// listFixtures needs the scope operate, since fixtures contain values of all owners' sessions.
 func (s *server) listFixtures(w *reply, r *http.Request) error {
 	a, err := s.artifact(w, r)
 	if err != nil {

@@ -19,22 +19,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Headers between replicas. Those of a client mean nothing: only what comes over the replicas' own listener, whose connections
-// have a certificate of the cluster, is read.
+// Headers between replicas. principalHeader is trusted only on the replicas' own listener, whose clients present a
+// certificate of the cluster; identify removes it from the requests of clients.
 const (
-	principalHeader = "Recurgent-Principal" // who sends the request, as found by the replica that received it
-	replicaHeader   = "Recurgent-Replica"   // of replies: who answered
+	principalHeader = "Recurgent-Principal" // the principal, as authenticated by the replica that received the request
+	replicaHeader   = "Recurgent-Replica"   // of replies: the replica that answered
 )
 
-// forwardPause is between two attempts to forward a request. It doubles each time.
+// forwardPause is the pause before the second retry of a forwarded request. It doubles each time.
 const forwardPause = 10 * time.Millisecond
 
-// forwarded reports whether another replica sent the request on for a client.
+// forwarded reports whether another replica forwarded the request.
 func (s *server) forwarded(r *http.Request) bool {
 	return s.o.Cluster != nil && cluster.Forwarded(r.Context())
 }
 
-// sentFor returns the principal that a forwarded request is sent for.
+// sentFor returns the principal of a forwarded request.
 func sentFor(r *http.Request) (p access.Principal, err error) {
 	values := r.Header[principalHeader]
 	if len(values) != 1 {
@@ -48,7 +48,7 @@ func sentFor(r *http.Request) (p access.Principal, err error) {
 	return p, err
 }
 
-// internalHeader is what another replica gets beside the client's headers.
+// internalHeader returns the headers that a forwarded request carries in addition to the client's.
 func (w *reply) internalHeader() (http.Header, error) {
 	data, err := json.Marshal(w.who)
 	if err != nil {
@@ -58,15 +58,16 @@ func (w *reply) internalHeader() (http.Header, error) {
 		nil
 }
 
-// serve runs the handler. What belongs to another replica is forwarded to it: calls of its sessions, and what is asked of calls
-// that run there. Such a request has written nothing here.
+// serve runs the handler. If the handler's error means that another replica owns the session or runs the call, serve
+// forwards the request. The handler has written nothing in that case. It retries for up to Options.Forward while the
+// owner moves or cannot be reached.
 func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error {
 	h = earlierName(h)
 	err := h(w, r)
 	if err == nil || s.o.Cluster == nil {
 		return err
 	}
-	// the first time the owner has just moved
+	// no pause at first: the owner may just have moved
 	for began, pause := time.Now(), time.Duration(0); ; pause = max(forwardPause, 2*pause) {
 		to, away := s.elsewhere(w, r, err)
 		if !away {
@@ -86,6 +87,7 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 		case <-r.Context().Done():
 			return context.Cause(r.Context())
 		}
+		// the handler and the forwarding have consumed the body
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(w.body)), int64(len(w.body))
 		if err = h(w, r); err == nil {
 			return nil
@@ -93,7 +95,8 @@ func (s *server) serve(h handler, w *reply, r *http.Request, stream bool) error 
 	}
 }
 
-// elsewhere reports whether the handler's error means that another replica is to answer, and where that is.
+// elsewhere reports whether the handler's error means that another replica must answer, and its address. The address is
+// "" if this replica is leaving, and the forwarding replica must look again.
 func (s *server) elsewhere(w *reply, r *http.Request, err error) (address string, yes bool) {
 	var owned *cluster.ElsewhereError
 	switch {
@@ -112,13 +115,14 @@ func (s *server) elsewhere(w *reply, r *http.Request, err error) (address string
 	return address, address != ""
 }
 
-// leaving reports whether the request was not begun because this replica stops: another one may answer it.
+// leaving reports whether the request was not started because this replica is shutting down. Another replica may answer
+// it.
 func leaving(err error) bool {
 	return errors.Is(err, cluster.ErrLeaving) || errors.Is(err, runtime.ErrDraining) ||
 		errors.Is(err, interrupt.ErrShutdown)
 }
 
-// runsAt returns the address of the replica that runs the call, "" where none does.
+// runsAt asks the other replicas for the call, and returns the address of the one that runs it, or "".
 func (s *server) runsAt(w *reply, r *http.Request, callID string) string {
 	header, err := w.internalHeader()
 	if err != nil {
@@ -134,7 +138,7 @@ func (s *server) runsAt(w *reply, r *http.Request, callID string) string {
 	return address
 }
 
-// forward has the replica at that address answer the request.
+// forward lets the replica at that address answer the request.
 func (s *server) forward(w *reply, r *http.Request, to string, stream bool) error {
 	header, err := w.internalHeader()
 	if err != nil {
@@ -143,8 +147,9 @@ func (s *server) forward(w *reply, r *http.Request, to string, stream bool) erro
 	return s.o.Cluster.Forward(w, r, cluster.Request{Address: to, Header: header, Body: w.body, Stream: stream})
 }
 
-// callsHere makes sure that this replica owns the session of a message of MCP, or runs the call that is its task: the handler could not forward it. The error
-// says who does.
+// callsHere makes sure that this replica owns the sessions of an MCP message, and runs the call of its task. The MCP
+// handler writes its reply itself, so forwarding must be decided before. The error is a cluster.ElsewhereError if
+// another replica must answer.
 func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 	if s.o.Cluster == nil {
 		return nil
@@ -154,7 +159,7 @@ func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 		if !goodID(id) {
 			continue
 		}
-		// what is not there the handler says in the way of its protocol
+		// the handler reports a missing session in its own protocol
 		if err := w.run.Here(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -162,13 +167,13 @@ func (s *server) callsHere(w *reply, r *http.Request, message []byte) error {
 	return s.taskHere(ctx, w, r, mcp.Task(message))
 }
 
-// taskHere makes sure that the call of a task does not run at another replica: the error says at which.
+// taskHere returns a cluster.ElsewhereError if another replica runs the call of a task.
 func (s *server) taskHere(ctx context.Context, w *reply, r *http.Request, callID string) error {
 	if !goodID(callID) || cluster.Forwarded(ctx) {
 		return nil
 	}
 	if _, err := w.run.CallOwner(ctx, callID); !errors.Is(err, store.ErrNotFound) {
-		return nil // what else is wrong the handler says, too
+		return nil // the handler reports other errors itself
 	}
 	if to := s.runsAt(w, r, callID); to != "" {
 		return &cluster.ElsewhereError{Owner: store.Ownership{Address: to}}

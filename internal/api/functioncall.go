@@ -9,14 +9,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 )
 
-// A functionCall is what a model asked for.
+// A functionCall is the body of a function call, as a model requested it.
 type functionCall struct {
 	arguments json.RawMessage // nil if the body has none
 	form      catalog.Form
-	session   string // "" for one of its own
+	session   string // "" for a new one
 }
 
-// decodeFunction reads a body: the arguments, an object or its text as models send it, in which form they are, and the session.
+// decodeFunction reads a body. The arguments may be an object, or its text as models send it; strict reports how they
+// were encoded.
 func decodeFunction(data []byte) (*functionCall, error) {
 	c := &functionCall{form: catalog.Unknown}
 	var f fields
@@ -48,7 +49,7 @@ func decodeFunction(data []byte) (*functionCall, error) {
 	return c, f.err()
 }
 
-// read reads the arguments of an extra tool, each by member, and then checks them.
+// read reads the arguments of a built-in tool by member, and then calls check. It returns all errors together.
 func (c *functionCall) read(t *catalog.Tool, member func(f *fields, name, v []byte), check func(f *fields)) error {
 	object, err := t.Object(c.arguments, c.form)
 	if err != nil {
@@ -65,23 +66,24 @@ func (c *functionCall) read(t *catalog.Tool, member func(f *fields, name, v []by
 	return f.err()
 }
 
-// inArguments has the error point into the arguments.
+// inArguments moves the error's JSON pointer below /arguments.
 func inArguments(err error) error {
 	var bad *agent.InputError
 	if errors.As(err, &bad) {
 		bad.Pointer = "/arguments" + bad.Pointer
-		bad.Detail = bad.Pointer + " " + bad.Detail // all that some models are shown
+		bad.Detail = bad.Pointer + " " + bad.Detail // some clients show models only the detail
 	}
 	return err
 }
 
-// argumentsOf returns the arguments, decoded from text if they come as text. Arguments checks that they are an object.
+// argumentsOf returns the arguments, parsed from a string if they are one. It does not check other values:
+// Tool.Arguments and Tool.Object do.
 func (f *fields) argumentsOf(v []byte) json.RawMessage {
 	text, ok := strict.String(v)
 	if !ok {
 		return v
 	}
-	if text == "" { // some models send that for no arguments
+	if text == "" { // some models send "" for no arguments
 		return nil
 	}
 	object := []byte(text)

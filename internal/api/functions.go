@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 )
 
-// Formats in which agents take tools.
+// Values of the query parameter format. Each names the format of tools in one API for models.
 const (
 	formatOpenAI    = "openai"           // OpenAI's chat completions, and those of many servers
 	formatResponses = "openai-responses" // OpenAI's responses
@@ -25,21 +25,21 @@ const (
 	formatMCP       = "mcp"
 )
 
-// A functionPage is a part of the list.
+// A functionPage is the requested page of a tool list.
 type functionPage struct {
 	after  string
 	limit  int
 	format string
-	strict bool // the schemas are those of models that are held to them
+	strict bool // schemas in the variant for constrained decoding
 }
 
-// functionList is the form in which model APIs and tools/list have it.
+// functionList is the reply, in the shape of model APIs and of MCP's tools/list.
 type functionList struct {
 	Tools      []any   `json:"tools"`
 	NextCursor *string `json:"next_cursor"`
 }
 
-// functionTool is a tool as OpenAI's chat completions take it.
+// functionTool is a tool in the format of OpenAI's chat completions.
 type functionTool struct {
 	Type     string   `json:"type"`
 	Function function `json:"function"`
@@ -52,7 +52,7 @@ type function struct {
 	Strict      bool            `json:"strict,omitempty"`
 }
 
-// responsesTool is a tool as OpenAI's responses take it.
+// responsesTool is a tool in the format of OpenAI's responses.
 type responsesTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
@@ -61,14 +61,14 @@ type responsesTool struct {
 	Strict      bool            `json:"strict"`
 }
 
-// anthropicTool is a tool as Anthropic's messages take it.
+// anthropicTool is a tool in the format of Anthropic's messages.
 type anthropicTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// geminiTools is what Gemini takes as one tool: the declarations of all.
+// geminiTools is the one tool that Gemini takes, with the declarations of all functions.
 type geminiTools struct {
 	Declarations []any `json:"functionDeclarations"`
 }
@@ -76,12 +76,13 @@ type geminiTools struct {
 type geminiFunction struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // nil for none
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // nil if there are none
 }
 
+// listFunctions lists tools in the format of a model API. Built-in tools come first, then methods by name.
 func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error {
 	var tools []*catalog.Tool
-	if p.format != formatMCP { // tools/list has those of its own
+	if p.format != formatMCP { // MCP's server adds built-in tools of its own
 		tools, p = extraTools(p)
 	}
 	methods, more, err := w.run.Functions().List(r.Context(), w.reader(), p.after, p.limit-len(tools))
@@ -96,19 +97,21 @@ func (s *server) listFunctions(w *reply, r *http.Request, p functionPage) error 
 	if more {
 		out.NextCursor = &tools[len(tools)-1].Name
 	}
+	// Gemini takes one tool with all declarations
 	if p.format == formatGemini && len(out.Tools) > 0 {
 		out.Tools = []any{geminiTools{out.Tools}}
 	}
 	return s.send(w, http.StatusOK, out)
 }
 
-// extraTools returns the page's extra tools, with which lists begin, and the page of methods after them.
+// extraTools returns the built-in tools of the page, and the page of methods that follows them.
 func extraTools(p functionPage) (tools []*catalog.Tool, rest functionPage) {
 	first := 1 + slices.IndexFunc(catalog.Extra, func(t *catalog.Tool) bool { return t.Name == p.after })
 	if first == 0 && p.after != "" {
 		return nil, p
 	}
 	tools = slices.Clone(catalog.Extra[first:])
+	// a small page may end within the built-in tools
 	tools = tools[:min(len(tools), p.limit)]
 	p.after = ""
 	return tools, p
@@ -135,12 +138,12 @@ func (p *functionPage) tool(t *catalog.Tool) any {
 	return functionTool{"function", function{t.Name, t.Description, parameters, p.strict}}
 }
 
-// reader is who sends the request, as lists of tools are made for.
+// reader returns the principal for which lists of tools are made.
 func (w *reply) reader() agent.Reader {
 	return agent.Reader{Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate)}
 }
 
-// postMCP passes a message of MCP on. Its body is bounded as any other; its reply may be a stream of events.
+// postMCP passes a message to the MCP server. Its body is bounded as any other; its reply may be an event stream.
 func (s *server) postMCP(w *reply, r *http.Request) error {
 	if w.run.MCP() == nil {
 		return s.noRoute(w, r)
@@ -151,7 +154,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	}
 	w.messageID = mcp.MessageID(data)
 	if !mcp.Calls(data) {
-		w.held.endCall() // who asks for a task, or cancels it, does not wait for the calls that it has under way
+		w.held.endCall() // polling or canceling a task must not wait behind the principal's own calls
 	}
 	if err := w.held.awaitTurn(r.Context(), w.who.Concurrency); err != nil {
 		return err
@@ -177,7 +180,7 @@ func (s *server) postMCP(w *reply, r *http.Request) error {
 	return nil
 }
 
-// postFunction makes the call that a model asked for by a tool's name.
+// postFunction runs the call that a model requested by the name of a tool.
 func (s *server) postFunction(w *reply, r *http.Request) error {
 	name := param(r, "name")
 	q, data, err := s.readCall(w, r, "function "+name)
@@ -199,13 +202,14 @@ func (s *server) postFunction(w *reply, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// without a session in the body, the call gets a new one of its own
 	if q.SessionID, q.Ephemeral = call.session, call.session == ""; q.Ephemeral {
 		q.SessionID = ids.NewSession(true)
 	}
 	return s.answer(w, r, q)
 }
 
-// tool fills q for a call of the method that the tool stands for.
+// tool fills q with the method that the tool stands for.
 func (c *functionCall) tool(w *reply, r *http.Request, name string, q *runtime.CallRequest) error {
 	tool, err := w.run.Functions().Find(r.Context(), w.reader(), name)
 	var unknown *catalog.NotFound
@@ -220,7 +224,7 @@ func (c *functionCall) tool(w *reply, r *http.Request, name string, q *runtime.C
 	return inArguments(err)
 }
 
-// method fills q for a call of any method, from the arguments of call_method.
+// method fills q from the arguments of call_method, which can call any method.
 func (c *functionCall) method(q *runtime.CallRequest) error {
 	return c.read(catalog.CallMethod, func(f *fields, name, v []byte) {
 		switch string(name) {
@@ -246,7 +250,8 @@ func (c *functionCall) method(q *runtime.CallRequest) error {
 	})
 }
 
-// foundFunction is a tool that find_tools found. Role and method are there where the names are their own: call_method takes them.
+// foundFunction is a result of find_tools. Role and Method are set only if both are plain identifiers, which
+// call_method takes as they are.
 type foundFunction struct {
 	Name        string          `json:"name"`
 	Role        string          `json:"role,omitempty"`
@@ -255,7 +260,7 @@ type foundFunction struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// findFunctions answers find_tools with the outcome of a call that did not take place.
+// findFunctions answers find_tools. The reply has the shape of a call's outcome, though no call took place.
 func (s *server) findFunctions(w *reply, r *http.Request, c *functionCall) error {
 	if err := w.needs(access.Read); err != nil {
 		return err
@@ -281,6 +286,7 @@ func (s *server) findFunctions(w *reply, r *http.Request, c *functionCall) error
 	found := make([]foundFunction, len(tools))
 	for i, t := range tools {
 		found[i] = foundFunction{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+		// other names could carry text to the model: lists show them only as identifiers
 		if agent.Identifier(t.Role) == t.Role && agent.Identifier(t.Method) == t.Method {
 			found[i].Role, found[i].Method = t.Role, t.Method
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// Both formats list the same methods, in pages.
+// Both formats list the same methods, page by page.
 func TestFunctionTools(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -59,7 +59,7 @@ func TestFunctionTools(t *testing.T) {
 	}
 }
 
-// Each format has the members that its model API takes; the strict schemas list all that there is.
+// Each format has the members that its model API requires. The strict schemas require all properties.
 func TestFormatsOfFunctionTools(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -82,7 +82,7 @@ func TestFormatsOfFunctionTools(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", query, got.body, want)
 		}
 	}
-	// Gemini takes the declarations of all as one tool, and no object without properties.
+	// Gemini takes all declarations as one tool, and no object without properties
 	gemini := g.ask("GET", "/v1/tools?format=gemini&limit=3", "")
 	if list, add := string(gemini.body), `{"name":"calculator__add",`+description+`,"parameters":`+plain+
 		`}]}],"next_cursor":"calculator__add"}`; !strings.HasPrefix(list,
@@ -146,7 +146,7 @@ func TestFunctionToolsThatAreNoMethods(t *testing.T) {
 	}
 }
 
-// What a function call makes of its body.
+// The body of a function call determines the call.
 func TestFunctionCalls(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

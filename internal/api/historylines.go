@@ -8,9 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
+// mediaLines is the media type of JSON Lines.
 const mediaLines = "application/jsonl"
 
-// wantsLines reports whether the client asked for JSON lines.
+// wantsLines reports whether the Accept header lists JSON Lines.
 func wantsLines(r *http.Request) bool {
 	for _, v := range r.Header["Accept"] {
 		for part := range strings.SplitSeq(v, ",") {
@@ -23,12 +24,12 @@ func wantsLines(r *http.Request) bool {
 	return false
 }
 
-// maxLines bounds the bytes of records that an export holds at a time.
+// maxLines bounds the bytes of records that an export holds in memory.
 const maxLines = 1 << 20
 
-// exportHistory writes all the records that the query selects, one a line, from its after on. It reads page by page, so
-// that a long history costs no more memory than a short one; limit counts for nothing. A client sees that an export was
-// cut short by a connection that breaks.
+// exportHistory writes all records that the query selects after q.After, as JSON lines; it ignores limit. It reads page
+// by page, so memory does not depend on the length of the history. If a later page fails, it breaks the connection, so
+// that the client notices the missing rest.
 func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.HistoryQuery) error {
 	q.Limit, q.Bytes = maxLimit, maxLines
 	p, err := w.run.History(r.Context(), id, q)
@@ -46,12 +47,12 @@ func (s *server) exportHistory(w *reply, r *http.Request, id string, q store.His
 		}
 	}
 	if err != nil && w.status != 0 {
-		panic(http.ErrAbortHandler) // net/http's way to break the connection
+		panic(http.ErrAbortHandler) // the only way of net/http to break the connection
 	}
 	return err
 }
 
-// writeLines writes records, one a line, when there is room for them among the large replies.
+// writeLines writes records as lines. It waits until they are durable, and until the large replies leave room.
 func (s *server) writeLines(w *reply, records []json.RawMessage) error {
 	if err := w.run.Settled(); err != nil {
 		return err
@@ -70,6 +71,7 @@ func (s *server) writeLines(w *reply, records []json.RawMessage) error {
 		w.WriteHeader(http.StatusOK)
 	}
 	for _, record := range records {
+		// the limited capacity makes append copy the record, whose memory is shared
 		if _, err := w.Write(append(record[:len(record):len(record)], '\n')); err != nil {
 			return err
 		}

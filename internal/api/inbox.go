@@ -7,13 +7,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// Bounds of a simulation.
+// Bounds of a policy simulation, in calls.
 const (
 	defaultSimulated = 500
 	maxSimulated     = 1000
 )
 
-// listInbox lists what waits for a person's decision.
+// listInbox lists what awaits a person's decision.
 func (s *server) listInbox(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	i := operator.InboxQuery{Limit: q.limit(), After: q.text("after"), Kind: q.oneOf("kind", operator.InboxKinds()...),
@@ -28,7 +28,7 @@ func (s *server) listInbox(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, list[operator.Waiting]{Data: waiting}.goesOn(next))
 }
 
-// inboxEvents streams how much waits, at once and whenever that changes.
+// inboxEvents streams the number of inbox entries, at once and whenever it changes.
 func (s *server) inboxEvents(w *reply, r *http.Request) error {
 	if err := readQuery(r).err(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *server) inboxEvents(w *reply, r *http.Request) error {
 	return follow(r.Context(), out, w.run.InboxCounts)
 }
 
-// simulatePolicy reports the effect that a change of the policy would have. It changes nothing.
+// simulatePolicy reports the effect of a policy patch on recent calls. It changes nothing.
 func (s *server) simulatePolicy(w *reply, r *http.Request) error {
 	q := operator.SimulationQuery{Calls: defaultSimulated}
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
@@ -68,20 +68,20 @@ func (s *server) simulatePolicy(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
-// principal is who asks, and what they may do.
+// principal is the sender of the request and its rights.
 type principal struct {
 	Name        string   `json:"name"`
 	Issuer      string   `json:"issuer,omitempty"`
-	Owner       string   `json:"owner"`     // under which sessions, files and audit entries are stored
-	Namespace   string   `json:"namespace"` // in which the request acts
-	Home        string   `json:"home"`      // the token's own
+	Owner       string   `json:"owner"`     // of its sessions, files and audit entries
+	Namespace   string   `json:"namespace"` // that the request acts in
+	Home        string   `json:"home"`      // the token's own namespace
 	Scopes      []string `json:"scopes"`
-	Tokens      bool     `json:"tokens"`      // the daemon asks for tokens
+	Tokens      bool     `json:"tokens"`      // whether the daemon requires tokens
 	Rate        float64  `json:"rate"`        // requests per second; 0: no limit
 	Concurrency int      `json:"concurrency"` // calls at once; 0: no limit
 }
 
-// getMe says who asks.
+// getMe returns the principal of the request.
 func (s *server) getMe(w *reply, r *http.Request) error {
 	if err := readQuery(r).err(); err != nil {
 		return err

@@ -9,16 +9,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/mcp"
 )
 
-// An mcpHost answers what the server of MCP asks of the request w answers. A request may have several messages, which are answered at the same time.
+// An mcpHost implements mcp.Host for the request that w answers. The messages of one request are handled concurrently.
 type mcpHost struct {
 	s *server
 	w *reply
 	r *http.Request
 
 	mu    sync.Mutex
-	rooms []func() // give room of replies back; guarded by mu
+	rooms []func() // release the space of large replies; guarded by mu
 }
 
+// asked returns the mcp.Host. Without a cluster, there are no calls elsewhere.
 func (h *mcpHost) asked() mcp.Host {
 	out := mcp.Host{Hold: h.hold, Room: h.room}
 	if h.s.o.Cluster != nil {
@@ -27,14 +28,14 @@ func (h *mcpHost) asked() mcp.Host {
 	return out
 }
 
-// hold has what the request counts for count until release.
+// hold transfers what the request holds to the caller, who must call release.
 func (h *mcpHost) hold() (release func()) {
 	kept := h.w.held
 	h.w.held = held{owner: kept.owner}
 	return kept.release
 }
 
-// room keeps room for a reply of n bytes until leave.
+// room waits for space for a reply of n bytes, which leave returns. It reports false if there is none in time.
 func (h *mcpHost) room(n int64) bool {
 	done, err := h.s.enterReplies(h.w, n)
 	if err != nil {
@@ -46,6 +47,7 @@ func (h *mcpHost) room(n int64) bool {
 	return true
 }
 
+// leave returns all space that room has taken.
 func (h *mcpHost) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Replies over MCP take part in the bytes that replies may have until their request has ended; what a task counts for goes on until its call has ended.
+// Large replies over MCP count against the bound until their request has ended. What a task holds is released when its
+// call has ended.
 func TestHostOfMCP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, nil)

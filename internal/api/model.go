@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// modelView is how the daemon's model did of late.
+// modelView is the recent state of the daemon's model.
 type modelView struct {
 	Name      string           `json:"name"`
 	BaseURL   string           `json:"base_url"` // without secrets
@@ -19,10 +19,11 @@ type modelView struct {
 
 type modelFailure struct {
 	At      time.Time `json:"at"`
-	Status  int       `json:"status"` // of the HTTP reply, 0 without one
+	Status  int       `json:"status"` // HTTP status, or 0 if there was no reply
 	Message string    `json:"message"`
 }
 
+// viewOfModel converts the model's status. Absent values are null.
 func viewOfModel(s provider.Status) *modelView {
 	v := &modelView{Name: s.Model, BaseURL: s.BaseURL, Profile: s.Profile}
 	if f := s.LastError; f != nil {
@@ -35,7 +36,7 @@ func viewOfModel(s provider.Status) *modelView {
 	return v
 }
 
-// modelCheck is what became of one program that the model was asked for.
+// modelCheck is the result of asking the model for one test program.
 type modelCheck struct {
 	OK     bool        `json:"ok"`
 	Steps  []modelStep `json:"steps"`
@@ -50,7 +51,7 @@ type modelStep struct {
 	Detail string `json:"detail"`
 }
 
-// checkModel has the model write a program as calls have it written.
+// checkModel asks the model for a program in the same way as calls do. It spends tokens of the principal.
 func (s *server) checkModel(w *reply, r *http.Request) error {
 	c, asked, err := w.run.CheckModel(r.Context(), w.owner)
 	switch {

@@ -12,20 +12,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Namespaces is what the interface asks of all namespaces together.
+// Namespaces are the operations across namespaces that the interface needs.
 type Namespaces interface {
-	// Use returns what serves the namespace, and what must be called when it is not needed any more. Where named is set, as for a namespace
-	// that a header names, one that does not exist is store.ErrNotFound; that of a token exists.
+	// Use returns the runtime of the namespace. The caller must call done when it does not need the runtime any more.
+	// With named, as for a name from a header, a namespace that does not exist is store.ErrNotFound; a token's own
+	// namespace always exists.
 	Use(ctx context.Context, name agent.Namespace, named bool) (run Runtime, done func(), err error)
+	// Ready returns nil, or why the daemon does not take calls.
 	Ready() error
 
 	ListNamespaces(ctx context.Context, after agent.Namespace, limit int) ([]store.NamespaceInfo, error)
 	Namespace(ctx context.Context, name agent.Namespace) (store.NamespaceInfo, error)
+	// CreateNamespace returns store.ErrExists if the namespace exists.
 	CreateNamespace(ctx context.Context, name agent.Namespace, reason, actor string) (store.NamespaceInfo, error)
+	// EraseNamespace deletes the namespace with everything in it. For the default namespace it returns
+	// store.ErrDefault.
 	EraseNamespace(ctx context.Context, name agent.Namespace, reason, actor string) error
 }
 
-// Holdings is how much a namespace holds.
+// Holdings counts the contents of a namespace.
 type Holdings struct {
 	Sessions    int64 `json:"sessions"`
 	Tools       int64 `json:"tools"`
@@ -36,7 +41,8 @@ type Holdings struct {
 // namespaceHeader is the header in which an admin names the namespace to act in.
 const namespaceHeader = "Recurgent-Namespace"
 
-// enterNamespace has the request act in the namespace of its principal, or in the one that an admin names.
+// enterNamespace selects the namespace of the request: the principal's own, or the one that an admin names in the
+// header. On success, w.leave must be called.
 func (s *server) enterNamespace(w *reply, r *http.Request) error {
 	name, named := w.who.Namespace, false
 	if given := r.Header[namespaceHeader]; len(given) > 0 {
@@ -47,6 +53,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		if name = agent.Namespace(given[0]); name.Validate() != nil {
 			return badNamespace("header:"+namespaceHeader, name)
 		}
+		// naming one's own namespace needs no further right
 		if named = name != w.who.Namespace; named {
 			if err := w.needs(access.Admin); err != nil {
 				return err
@@ -58,6 +65,7 @@ func (s *server) enterNamespace(w *reply, r *http.Request) error {
 		return noNamespace(err, name)
 	}
 	if named {
+		// a name that no principal of that namespace has
 		w.as = w.who.Visitor()
 		w.owner = w.as.Owner()
 	}
@@ -70,6 +78,7 @@ func badNamespace(at string, name agent.Namespace) error {
 	return fault(codeParameter, name.Validate().Error(), "").in(at, "is not the name of a namespace")
 }
 
+// noNamespace turns store.ErrNotFound into the problem that the namespace does not exist. Other errors pass unchanged.
 func noNamespace(err error, name agent.Namespace) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return fault(codeNotFound, "there is no namespace "+strconv.Quote(string(name)),
@@ -78,7 +87,8 @@ func noNamespace(err error, name agent.Namespace) error {
 	return err
 }
 
-// untilErased returns the request with a context that also ends when its namespace is deleted. end must be called after it.
+// untilErased returns the request with a context that also ends when its namespace is deleted. The caller must call
+// end.
 func (w *reply) untilErased(r *http.Request) (until *http.Request, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	erased := w.run.Erased()
@@ -89,10 +99,10 @@ func (w *reply) untilErased(r *http.Request) (until *http.Request, end func()) {
 	}
 }
 
-// namespaceView is a namespace in lists; with what it holds where it is asked for by name.
+// namespaceView is a namespace in replies. Holds is set only for a single namespace.
 type namespaceView struct {
 	Name      agent.Namespace `json:"name"`
-	CreatedAt *time.Time      `json:"created_at"` // null where it is not known
+	CreatedAt *time.Time      `json:"created_at"` // null if unknown
 	Holds     *Holdings       `json:"holds,omitempty"`
 }
 
@@ -130,6 +140,7 @@ func (s *server) listNamespaces(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(views, limit, func(v namespaceView) string { return string(v.Name) }))
 }
 
+// getNamespace returns a namespace with the number of its contents. Counting opens the namespace and reads all of it.
 func (s *server) getNamespace(w *reply, r *http.Request) error {
 	name, err := namespaceParam(r)
 	if err != nil {
@@ -151,6 +162,7 @@ func (s *server) getNamespace(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, view)
 }
 
+// putNamespace creates a namespace. Repeating it is not an error: the status is then 200.
 func (s *server) putNamespace(w *reply, r *http.Request) error {
 	name, err := namespaceParam(r)
 	if err != nil {
@@ -172,6 +184,7 @@ func (s *server) putNamespace(w *reply, r *http.Request) error {
 	return s.send(w, status, viewOfNamespace(info))
 }
 
+// deleteNamespace deletes a namespace with all its contents. It cannot be undone.
 func (s *server) deleteNamespace(w *reply, r *http.Request) error {
 	name, err := namespaceParam(r)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestNamespaceOfARequest(t *testing.T) {
 	for _, c := range []struct {
 		name, token, header string
 		status              int
-		used                agent.Namespace // "" for none
+		used                agent.Namespace // "" if none
 	}{
 		{"an admin's own", admin, "", 200, "default"},
 		{"another's own", ben, "", 200, "acme"},
@@ -69,7 +69,7 @@ func TestNamespaceOfARequest(t *testing.T) {
 	}
 }
 
-// Without tokens everybody on this machine may act in every namespace that exists.
+// Without tokens everyone on this machine may act in every existing namespace.
 func TestNamespacesWithoutTokens(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -91,7 +91,7 @@ func TestNamespacesWithoutTokens(t *testing.T) {
 	}
 }
 
-// endless streams until its client or its namespace goes.
+// endless streams until its client or its namespace has gone.
 type endless struct{ *fake }
 
 func (endless) Events(ctx context.Context, q operator.EventQuery, _ func(progress.Event) error) error {
@@ -123,7 +123,7 @@ func TestStreamsEndWithTheirNamespace(t *testing.T) {
 	}
 }
 
-// counting is an Authenticator that says how often it was asked.
+// counting is an Authenticator that counts its calls.
 type counting struct {
 	access.Authenticator
 	asked chan struct{}
@@ -137,7 +137,7 @@ func (c counting) Authenticate(ctx context.Context, bearer string) (access.Princ
 	return c.Authenticator.Authenticate(ctx, bearer)
 }
 
-// caused passes on why its stream ended.
+// caused returns the cause with which its stream ended.
 type caused struct {
 	*fake
 	why chan error
@@ -150,7 +150,7 @@ func (c caused) Events(ctx context.Context, q operator.EventQuery, _ func(progre
 	return context.Cause(ctx)
 }
 
-// In another namespace an admin is nobody of that one, and streams there last as long as anywhere.
+// In another namespace an admin acts under another owner, and streams there last as long as elsewhere.
 func TestVisitors(t *testing.T) {
 	t.Parallel()
 	const admin = "0123456789abcdef"
@@ -189,7 +189,7 @@ func TestVisitors(t *testing.T) {
 	}
 }
 
-// A request that names two namespaces is in none.
+// A request that names two namespaces is refused.
 func TestNamespaceTwice(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

@@ -59,7 +59,7 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-// The document has the header with the id of the audit entry where an operation leaves one, and nowhere else.
+// The document lists the header with the id of the audit entry for exactly the operations that write one.
 func TestAuditIdsAreDescribed(t *testing.T) {
 	t.Parallel()
 	rows := newTable(t).rows
@@ -102,7 +102,7 @@ func TestOperationsAreDescribedInFull(t *testing.T) {
 	}
 }
 
-// The wire structs and the document describe the same members.
+// Wire structs and document have the same members.
 func TestSchemasAndStructsAgree(t *testing.T) {
 	t.Parallel()
 	doc := loadDocument(t)
@@ -133,14 +133,14 @@ func TestSchemasAndStructsAgree(t *testing.T) {
 					"confirmed", "breaks", "returned", "asked"}, m) || name == "Rejection" && m == "owner"
 			}) // hidden
 		}
-		if name == "Tool" || name == "AuditEntry" { // replies to changes
+		if name == "Tool" || name == "AuditEntry" { // replies to changes have more
 			have = append(have, members(reflect.TypeFor[operator.BroughtBack]())...)
 		}
 		if name == "HistoryRecord" {
-			have = append(have, "value_preview") // where it is asked for
+			have = append(have, "value_preview") // only on request
 		}
 		if name == "Tool" {
-			have = slices.DeleteFunc(have, func(m string) bool { return m == "proposals" }) // the inbox shows them
+			have = slices.DeleteFunc(have, func(m string) bool { return m == "proposals" }) // shown in the inbox
 		}
 		for _, m := range have {
 			if schema.Value.Properties[m] == nil {

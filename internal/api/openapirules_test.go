@@ -14,10 +14,10 @@ import (
 	document "github.com/recurgentd/recurgentd/api"
 )
 
-// object is a mapping of the document, as it is written.
+// object is a mapping of the document, in its order.
 type object = map[string]any
 
-// written returns the document as it is written, with its references.
+// written returns the document with its references unresolved.
 func written(t *testing.T) object {
 	t.Helper()
 	var doc object
@@ -27,7 +27,7 @@ func written(t *testing.T) object {
 	return doc
 }
 
-// eachSchema calls f with every schema of the document and where it is. Examples are data, in which nothing is a schema.
+// eachSchema calls f with every schema of the document and its path. It skips examples, which contain data.
 func eachSchema(at string, node any, f func(at string, schema object)) {
 	switch n := node.(type) {
 	case object:
@@ -54,7 +54,7 @@ func eachSchema(at string, node any, f func(at string, schema object)) {
 	}
 }
 
-// nestedSchemas calls f with the schema and those that are written in it.
+// nestedSchemas calls f with the schema and the schemas within it.
 func nestedSchemas(at string, node any, f func(at string, schema object)) {
 	s, ok := node.(object)
 	if !ok {
@@ -80,7 +80,7 @@ func nestedSchemas(at string, node any, f func(at string, schema object)) {
 	}
 }
 
-// typesOf returns the types of a schema but null.
+// typesOf returns the types of a schema except null.
 func typesOf(s object) []string {
 	var types []string
 	list, ok := s["type"].([]any)
@@ -95,8 +95,8 @@ func typesOf(s object) []string {
 	return types
 }
 
-// Generators of clients read schemas in one way: openapi-typescript makes an object without members of one that does not say what it may have, and
-// ogen refuses several types at once.
+// Generators of clients must be able to read the schemas: openapi-typescript makes an object without members of a
+// schema that does not declare any, and ogen refuses several types.
 func TestSchemasAreForGenerators(t *testing.T) {
 	t.Parallel()
 	has := func(s object, keys ...string) bool {
@@ -136,18 +136,19 @@ func TestSchemasAreForGenerators(t *testing.T) {
 	})
 }
 
-// orNull reports whether anyOf is one schema and null.
+// orNull reports whether anyOf consists of a schema and null.
 func orNull(s object) bool {
 	all := s["anyOf"].([]any)
 	return len(all) == 2 && slices.ContainsFunc(all, func(v any) bool { return v.(object)["type"] == "null" })
 }
 
-// identifier is what generators make of a name: case and signs do not distinguish.
+// identifier reduces a name as generators do: case and punctuation do not count.
 func identifier(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
 
-// Generators in Go and TypeScript find out which alternative came by a required member that no other has, or whose values no other has.
+// Generators in Go and TypeScript distinguish alternatives by a required member that no other one has, or with values
+// that no other one has.
 func TestAlternativesDiffer(t *testing.T) {
 	t.Parallel()
 	doc := written(t)
@@ -179,7 +180,7 @@ func TestAlternativesDiffer(t *testing.T) {
 	})
 }
 
-// distinct reports whether a required member of the object distinguishes it from the others.
+// distinct reports whether a required member distinguishes the object from the others.
 func distinct(one object, all map[string]object) bool {
 	required, _ := one["required"].([]any)
 	return slices.ContainsFunc(required, func(r any) bool {
@@ -201,7 +202,8 @@ func apart(a, b object) bool {
 	return len(x) > 0 && len(y) > 0 && !slices.ContainsFunc(x, func(v any) bool { return slices.Contains(y, v) })
 }
 
-// Operations, and what the document's parts are called, become names of functions and types.
+// Operations, and the components of the document, become names of functions and types, so they must be valid and
+// unique.
 func TestNamesAreForGenerators(t *testing.T) {
 	t.Parallel()
 	doc := written(t)
@@ -236,7 +238,7 @@ func TestNamesAreForGenerators(t *testing.T) {
 	for _, kind := range []string{"schemas", "headers", "parameters"} { // responses are types of their own everywhere
 		for name, v := range doc["components"].(object)[kind].(object) {
 			if s, _ := v.(object)["schema"].(object); kind == "headers" && s["enum"] == nil {
-				continue // it needs no type
+				continue // no type is generated
 			}
 			if other := types[identifier(name)]; other != "" {
 				t.Errorf("components/%s/%s and components/%s would be one type", kind, name, other)
@@ -246,7 +248,7 @@ func TestNamesAreForGenerators(t *testing.T) {
 	}
 }
 
-// Linters look for schemas in examples, too.
+// Linters look for schemas in examples, too, so examples must not look like schemas.
 func TestExamplesOfSchemasAreWhole(t *testing.T) {
 	t.Parallel()
 	var look func(at string, node any)
@@ -291,7 +293,8 @@ func TestBytesAreForGenerators(t *testing.T) {
 	}
 }
 
-// No operation has one response under a status and under all others: ogen makes a type for each of the two and takes only one of them as a reply.
+// No operation has the same response for a status and as default: ogen makes a type for each, and accepts only one as a
+// reply.
 func TestResponsesAreForGenerators(t *testing.T) {
 	t.Parallel()
 	for path, item := range written(t)["paths"].(object) {

@@ -11,10 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// Needs of an operation that are not scopes.
+// Requirements of an operation that are not scopes of tokens.
 const (
 	anyone    access.Scope = 1 << 6 // not even a token
-	byMessage access.Scope = 1 << 7 // a token; its handler asks for the scope that the message needs
+	byMessage access.Scope = 1 << 7 // any token; the handler checks the scope that the message needs
 	anyToken  access.Scope = byMessage
 )
 
@@ -23,10 +23,10 @@ type operation struct {
 	id              string // operationId in api/openapi.yaml
 	needs           access.Scope
 	method, pattern string
-	leaves          bool // an audit entry, whose id its reply has
+	leaves          bool // whether it writes an audit entry, whose id its reply carries
 }
 
-// A table takes the operations. Each names the scope that it needs: one without does not compile, and one with none is an error.
+// A table registers the operations. Each must have a unique id and need a scope; otherwise add sets err.
 type table struct {
 	s      *server
 	router *chi.Mux
@@ -34,6 +34,7 @@ type table struct {
 	err    error
 }
 
+// add registers an operation. It records a duplicate id or a missing scope in err, so that the daemon does not start.
 func (t *table) add(id string, needs access.Scope, route string, h handler, traits ...trait) {
 	method, pattern, _ := strings.Cut(route, " ")
 	if _, twice := t.rows[id]; twice || id == "" || needs == 0 {
@@ -44,10 +45,12 @@ func (t *table) add(id string, needs access.Scope, route string, h handler, trai
 	t.router.Method(method, pattern, t.s.route(o, h, traits...))
 }
 
-// routes lists all operations with the scope that each needs. That of the sessions, calls and files which one may see is owned.go's.
+// routes registers all operations with the scope that each needs. Restricting a principal to its own sessions, calls
+// and files is the job of owned.
 func (s *server) routes() *table {
 	t := &table{s: s, router: chi.NewRouter(), rows: map[string]operation{}}
-	t.router.Use(middleware.GetHead) // net/http leaves the body out
+	t.router.Use(middleware.GetHead) // net/http omits the body of replies to HEAD
+	// metrics need a pattern: one for all, since clients choose the paths
 	unmatched := operation{needs: anyone, method: "other", pattern: "unmatched"}
 	t.router.NotFound(s.route(unmatched, s.noRoute))
 	t.router.MethodNotAllowed(s.route(unmatched, s.noMethod))
@@ -87,6 +90,7 @@ func (s *server) routes() *table {
 	add("deleteArtifact", access.Operate, "DELETE /v1/tools/{role}/methods/{method}", s.deleteArtifact, audited)
 	add("listGenerations", access.Read, "GET /v1/tools/{role}/methods/{method}/generations", s.listGenerations)
 	add("listFixtures", access.Operate, "GET /v1/tools/{role}/methods/{method}/fixtures", s.listFixtures)
+	// all have the same body and reply
 	for _, action := range []string{"quarantine", "release", "regenerate", "promote", "rollback", "pin", "unpin",
 		"approve"} {
 		add(action+"Artifact", access.Operate, "POST /v1/tools/{role}/methods/{method}/"+action, s.operate(action),

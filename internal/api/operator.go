@@ -18,8 +18,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
+// maxDays bounds periods in days, to 100 years.
 const maxDays = 36500
 
+// getStale lists what a prune with the same number of days would remove.
 func (s *server) getStale(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	days := q.integer("days", 30, 0, maxDays)
@@ -36,8 +38,9 @@ func (s *server) getStale(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, list[store.Target]{Data: targets})
 }
 
+// prune archives or deletes idle tools and artifacts. It is a dry run unless dry_run is false.
 func (s *server) prune(w *reply, r *http.Request) error {
-	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner}
+	q := operator.PruneRequest{Mode: "archive", DryRun: true, Actor: w.owner} // safe defaults
 	given := false
 	err := s.decode(w, r, false, func(f *fields, name, v []byte) {
 		switch string(name) {
@@ -73,6 +76,7 @@ func (s *server) prune(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
+// restore brings an archived tool or artifact back.
 func (s *server) restore(w *reply, r *http.Request) error {
 	var t store.Target
 	var reason string
@@ -103,7 +107,7 @@ func (s *server) restore(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
-// undo undoes an operation of the audit trail.
+// undo undoes the operation of an audit entry.
 func (s *server) undo(w *reply, r *http.Request) error {
 	var reason string
 	err := s.decode(w, r, true, func(f *fields, name, v []byte) {
@@ -131,13 +135,14 @@ func (s *server) getPolicy(w *reply, _ *http.Request) error {
 	return s.send(w, http.StatusOK, w.run.Policy())
 }
 
+// patchPolicy applies a merge patch. Only an admin may change the caps of spending.
 func (s *server) patchPolicy(w *reply, r *http.Request) error {
 	patch, err := s.readObject(w, r)
 	if err != nil {
 		return err
 	}
 	if err := strict.Members(patch, func(name, _ []byte) error {
-		if strings.EqualFold(string(name), "spend") { // as encoding/json matches names
+		if strings.EqualFold(string(name), "spend") { // encoding/json matches names in any case
 			return w.needs(access.Admin)
 		}
 		return nil
@@ -151,7 +156,7 @@ func (s *server) patchPolicy(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, p)
 }
 
-// readObject returns a body that is a good JSON object, for those who read it themselves.
+// readObject returns a body that was validated as a JSON object but not decoded.
 func (s *server) readObject(w *reply, r *http.Request) (json.RawMessage, error) {
 	data, err := s.readBody(w, r)
 	if err != nil {
@@ -174,17 +179,18 @@ type health struct {
 	Status string `json:"status"`
 }
 
-// healthz answers as long as the process does.
+// healthz reports that the process is alive, whatever the state of its store.
 func (s *server) healthz(w *reply, _ *http.Request) error {
 	return s.sendNow(w, http.StatusOK, health{"ok"})
 }
 
+// readyz reports whether the daemon takes calls.
 func (s *server) readyz(w *reply, _ *http.Request) error {
 	err := s.o.Namespaces.Ready()
 	if err == nil {
 		return s.sendNow(w, http.StatusOK, health{"ready"})
 	}
-	// Not by problemOf alone: whatever keeps the daemon from being ready is no fault of it.
+	// problemOf alone would report and log other causes as internal errors
 	for _, known := range []error{runtime.ErrDraining, store.ErrAway, store.ErrReadOnly} {
 		if errors.Is(err, known) {
 			return problemOf(known)
@@ -194,7 +200,8 @@ func (s *server) readyz(w *reply, _ *http.Request) error {
 	return fault(codeNotReady, "", "")
 }
 
-// metricsNeed is what /metrics needs: where everybody may see it, it names no role and no method.
+// metricsNeed returns the scope that /metrics needs. Public metrics need none, and have no labels that name a role or a
+// method.
 func (s *server) metricsNeed() access.Scope {
 	if s.o.MetricsPublic {
 		return anyone
@@ -202,6 +209,7 @@ func (s *server) metricsNeed() access.Scope {
 	return access.Admin
 }
 
+// metrics returns the handler of /metrics.
 func (s *server) metrics() handler {
 	g := s.o.Registry
 	if s.o.MetricsPublic {
@@ -221,7 +229,7 @@ func (s *server) openAPI(w *reply, _ *http.Request) error {
 	return nil
 }
 
-// noMethod answers a request whose path has other methods only, and lists them.
+// noMethod answers a request whose path exists but not with that method. It lists the allowed methods.
 func (s *server) noMethod(w *reply, r *http.Request) error {
 	path := r.URL.RawPath
 	if path == "" {

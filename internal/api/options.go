@@ -12,52 +12,55 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Options configures the interface. Start from DefaultOptions.
+// Options configures the interface. Start from DefaultOptions; New reports invalid values.
 type Options struct {
 	Namespaces Namespaces          // required
 	Metrics    *telemetry.Metrics  // required
-	Registry   prometheus.Gatherer // required: what /metrics shows
+	Registry   prometheus.Gatherer // required: the source of /metrics
 	Logger     zerolog.Logger
 
-	// Auth finds who sends a request by its token. With nil, everyone on this machine may do everything, and requests must name
-	// it as their host: localhost, a loopback address, or one of Hosts.
+	// Auth authenticates access tokens. With nil, everyone on this machine has all rights, and requests must name this
+	// machine as their host: localhost, a loopback address, or one of Hosts.
 	Auth  access.Authenticator
-	Hosts []string // more host names, without port: that of the listen address
+	Hosts []string // more host names, without port, such as that of the listen address
 
-	PublicURL string // where clients reach the daemon, without a slash at its end; "": where they say that they do
+	PublicURL string // URL of the daemon for clients, without a trailing slash; "": taken from the request
 
-	Issuer string // URL of the issuer whose tokens Auth takes; "" for none
+	Issuer string // URL of the OAuth issuer whose tokens Auth accepts; "" if there is none
 
-	// Origins are those whose pages may use the interface from a browser, as browsers send them, or AnyOrigin. With none, only the console may.
+	// Origins are the origins whose pages may use the interface from a browser, in the form of the Origin header, or
+	// AnyOrigin. If it is empty, only the console may.
 	Origins []string
 
-	Cluster *cluster.Cluster // the replica that the daemon is; nil: it has its store to itself
+	Cluster *cluster.Cluster // this daemon's replica; nil: the daemon has its store to itself
 
-	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a tool's method or a namespace
+	MetricsPublic bool // /metrics needs no token, and has no labels that name a role, a method or a namespace
 
 	OpenAPI []byte // served at /openapi.yaml
-	MaxBody int64  // bytes of a request's body; of a refused one up to four times as much is read and thrown away
+	MaxBody int64  // bytes of a request's body; of a refused one, up to four times as many are read and discarded
 
-	// What one owner may have at once; a third more is there for others, see fair.Share.
-	MaxCalls   int   // calls under way or waiting
+	// Limits per owner. A third more is reserved for other owners (fair.Share).
+	MaxCalls   int   // calls running or waiting
 	MaxStreams int   // event streams and downloads
-	MaxBodies  int64 // bytes of bodies over 64 KiB being read, or with calls under way
-	MaxReplies int64 // bytes of large replies being written; as many may wait for their turn
+	MaxBodies  int64 // bytes of bodies over 64 KiB that are being read or belong to running calls
+	MaxReplies int64 // bytes of large replies being written; as many may wait
 
-	Now     func() time.Time // the clock of rates
-	Stall   time.Duration    // a client that does not take 64 KiB of a reply in that time is cut off
-	Recheck time.Duration    // how often the token of an open stream is looked at again
-	// a request whose session moves is sent to its owner of the moment so long: a replica that stops hands its sessions over within it
+	Now     func() time.Time // clock of the rate limits
+	Stall   time.Duration    // a client that does not read 64 KiB of a reply within this time is disconnected
+	Recheck time.Duration    // interval at which the token of an open stream is checked again
+	// how long a request is forwarded again while its session moves; a replica that stops hands its sessions over
+	// within it
 	Forward time.Duration
 }
 
-// DefaultOptions returns the defaults of everything that is not required.
+// DefaultOptions returns the defaults of all optional fields.
 func DefaultOptions() Options {
 	return Options{Logger: zerolog.Nop(), MaxBody: 4 << 20, Now: time.Now, MaxCalls: 1024, MaxStreams: 256,
 		MaxBodies: 64 << 20, MaxReplies: 64 << 20, Stall: 30 * time.Second, Recheck: 2 * time.Second,
 		Forward: 3 * time.Second}
 }
 
+// validate returns an error that names the first invalid field.
 func (o Options) validate() error {
 	switch {
 	case o.Namespaces == nil || o.Metrics == nil || o.Registry == nil:

@@ -15,14 +15,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// owned is a runtime as one owner sees it: another's session or call is store.ErrNotFound, as one that is not there.
+// owned is a Runtime restricted to one owner. Sessions and calls of others are store.ErrNotFound, as if they did not
+// exist. Principals without the scope operate get one. Methods without a comment check the owner, and otherwise do what
+// Runtime's do.
 type owned struct {
 	Shared
 	all   Runtime
 	owner string
 }
 
-// maxCallsRead bounds how many entries of the log are read for a page of one owner's.
+// maxCallsRead bounds how many log entries are read for one page of an owner's calls.
 const maxCallsRead = 10_000
 
 // session returns store.ErrNotFound unless the session is the owner's.
@@ -34,7 +36,7 @@ func (o *owned) session(ctx context.Context, id string) error {
 	return err
 }
 
-// call is session for the session of a call.
+// call returns store.ErrNotFound unless the call ran in a session of the owner.
 func (o *owned) call(ctx context.Context, id string) error {
 	owner, err := o.all.CallOwner(ctx, id)
 	if err == nil && owner != o.owner {
@@ -108,6 +110,8 @@ func (o *owned) CallView(ctx context.Context, id string) (operator.CallView, err
 	return view, err
 }
 
+// ListCalls bounds how many entries it reads, since most may be others'. The page may then be incomplete, with a
+// cursor.
 func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	q.Owner = o.owner
 	if q.Scan != nil {
@@ -120,7 +124,7 @@ func (o *owned) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEn
 	return entries, err
 }
 
-// Preview is of entries that the owner got.
+// Preview needs no check: the entries come from ListCalls or History.
 func (o *owned) Preview(ctx context.Context, entries []agent.LogEntry) error {
 	return o.all.Preview(ctx, entries)
 }
@@ -151,6 +155,7 @@ func (o *owned) CallEvents(ctx context.Context, id, after string, emit func(prog
 		return err
 	}
 	return o.all.CallEvents(ctx, id, after, func(e progress.Event) error {
+		// the event carries the whole entry of the call, so filter it as CallView does
 		if e.Type == progress.Finished {
 			view, err := o.CallView(ctx, id)
 			if err != nil {
@@ -191,6 +196,7 @@ func (o *owned) DropVerdict(ctx context.Context, id, actor string, mayOperate bo
 	return o.all.DropVerdict(ctx, id, actor, mayOperate)
 }
 
+// Artifact removes what single calls have left in the artifact.
 func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
 	a, err := o.all.Artifact(ctx, role, method)
 	if err != nil {
@@ -199,7 +205,7 @@ func (o *owned) Artifact(ctx context.Context, role, method string) (*agent.Artif
 	return a.WithoutCalls(), nil
 }
 
-// Recommendations names of the evidence the owner's calls only; how many there were the reason says.
+// Recommendations lists only the owner's calls as evidence. The reason still counts all of them.
 func (o *owned) Recommendations(ctx context.Context, status string,
 	_ func(context.Context, string) bool) ([]operator.Advice, error) {
 	return o.all.Recommendations(ctx, status, o.sees)
@@ -207,8 +213,8 @@ func (o *owned) Recommendations(ctx context.Context, status string,
 
 func (o *owned) sees(ctx context.Context, callID string) bool { return o.call(ctx, callID) == nil }
 
-// Examples are the method's, active ones everybody's to see, without the calls of others that they were made from. Proposals are their authors' and of those
-// who may decide.
+// Examples returns the method's examples. Active ones are visible to everyone, without the calls of others that they
+// come from. A proposed example is visible only to the owner of its call.
 func (o *owned) Examples(ctx context.Context, role, method string) ([]agent.Example, error) {
 	all, err := o.all.Examples(ctx, role, method)
 	out := make([]agent.Example, 0, len(all))
@@ -222,7 +228,7 @@ func (o *owned) Examples(ctx context.Context, role, method string) ([]agent.Exam
 	return out, err
 }
 
-// PatternReport has the events of the owner's calls; the patterns are of everybody's.
+// PatternReport lists only the events of the owner's calls. The patterns cover everyone's.
 func (o *owned) PatternReport(ctx context.Context, role string) (operator.PatternReport, error) {
 	report, err := o.all.PatternReport(ctx, role)
 	report.Events = slices.DeleteFunc(slices.Clone(report.Events),
@@ -230,7 +236,8 @@ func (o *owned) PatternReport(ctx context.Context, role string) (operator.Patter
 	return report, err
 }
 
-// HistoryUsage and Trends count everybody's calls. Error types that programs made up, at run time perhaps, are counted together.
+// HistoryUsage counts everyone's calls, as Trends does. Error types that programs define are counted together, since
+// their names may contain data.
 func (o *owned) HistoryUsage(ctx context.Context, since, until time.Time) (operator.HistoryUsage, error) {
 	u, err := o.all.HistoryUsage(ctx, since, until)
 	u.ByAccess.With.ErrorTypes, u.ByAccess.Without.ErrorTypes = ofRuntime(u.ByAccess.With.ErrorTypes),
@@ -247,7 +254,7 @@ func (o *owned) Trends(ctx context.Context, window time.Duration) (operator.Tren
 	return t, err
 }
 
-// ofRuntime counts error types that are not the runtime's as "other".
+// ofRuntime counts all error types that the runtime does not define as "other".
 func ofRuntime(types map[string]int) map[string]int {
 	out := make(map[string]int, len(types))
 	for name, n := range types {
@@ -259,21 +266,21 @@ func ofRuntime(types map[string]int) map[string]int {
 	return out
 }
 
-// Tool is cut.
+// Tool returns the tool as cut leaves it.
 func (o *owned) Tool(ctx context.Context, role string) (operator.KnownTool, error) {
 	t, err := o.all.Tool(ctx, role)
 	o.cut(&t)
 	return t, err
 }
 
-// cut leaves out what is not the owner's to see of a tool: what single calls left in its health, and who else had it registered.
+// cut removes what the owner may not see of a tool: details of single calls in its health, and another owner's name.
 func (o *owned) cut(t *operator.KnownTool) {
 	if t.Health = t.Health.WithoutCalls(); t.Owner != o.owner {
 		t.Owner = ""
 	}
 }
 
-// FindTools does not say what others spent.
+// FindTools omits spending, which includes that of others.
 func (o *owned) FindTools(ctx context.Context, q overview.Query) ([]operator.KnownTool, string, error) {
 	q.Spent = false
 	tools, next, err := o.all.FindTools(ctx, q)

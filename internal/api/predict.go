@@ -12,7 +12,8 @@ import (
 
 const predictNames = "signature, inputs, demos, model, adapter, session_id, debug"
 
-// predict answers POST /v1/predict and POST /v1/signatures/{name}/predict, which brings no signature of its own.
+// predict handles POST /v1/predict and POST /v1/signatures/{name}/predict. The latter takes the named signature and
+// refuses one in the body.
 func (s *server) predict(w *reply, r *http.Request) error {
 	q := predict.Query{Name: param(r, "name"), Owner: w.owner, Operates: w.who.Scopes.Has(access.Operate),
 		TraceID: traceID(r)}
@@ -66,7 +67,7 @@ func (s *server) predict(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, answer)
 }
 
-// values reads an object of any values by name.
+// values reads an object with any values.
 func (f *fields) values(base string, v []byte) map[string]json.RawMessage {
 	if isNull(v) {
 		return nil
@@ -108,6 +109,7 @@ func (s *server) getSignature(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, got)
 }
 
+// putSignature stores a named signature. There is no revision: the last write wins.
 func (s *server) putSignature(w *reply, r *http.Request) error {
 	name, err := nameParam(r, "name")
 	if err != nil {

@@ -24,15 +24,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// FieldError is one entry of a problem's errors: a place in the body (JSON pointer), or in "path:", "query:" and
-// "header:" the name of a parameter.
+// FieldError is one entry of a problem's errors. Pointer is a JSON pointer into the body, or the name of a parameter
+// after "path:", "query:" or "header:".
 type FieldError struct {
 	Pointer string `json:"pointer"`
 	Detail  string `json:"detail"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Problem is a problem detail (RFC 9457).
+// Problem is a problem detail (RFC 9457). It is an error, so handlers return it.
 type Problem struct {
 	Type      string         `json:"type"`
 	Title     string         `json:"title"`
@@ -43,18 +43,23 @@ type Problem struct {
 	Hint      string         `json:"hint"`
 	RequestID string         `json:"request_id"`
 	Errors    []FieldError   `json:"errors,omitempty"`
-	Meta      map[string]any `json:"-"` // more members, beside the ones above
+	Meta      map[string]any `json:"-"` // further members of the JSON object
 
+	// value of Retry-After in seconds, or ""
 	retry string
-	cause error // for the log
+	cause error // the error behind it, for the log only
 }
 
+// Error returns the code and the detail, for the log.
 func (p *Problem) Error() string { return p.Code + ": " + p.Detail }
+
+// Unwrap returns the underlying error, which clients never see.
 func (p *Problem) Unwrap() error { return p.cause }
 
+// plainProblem is Problem without MarshalJSON.
 type plainProblem Problem
 
-// MarshalJSON writes the members of Meta beside the problem's own, which win.
+// MarshalJSON adds the members of Meta. A member of the problem itself wins over one of Meta.
 func (p *Problem) MarshalJSON() ([]byte, error) {
 	b, err := json.Marshal((*plainProblem)(p))
 	if err != nil || len(p.Meta) == 0 {
@@ -72,7 +77,7 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// fault makes a problem of a code of the table. An empty detail or hint is the table's.
+// fault returns the problem of a code. An empty detail or hint is replaced by the table's.
 func fault(code, detail, hint string) *Problem {
 	k, _ := kindOf(code)
 	p := &Problem{Type: "/problems/" + code, Title: k.title, Status: k.status, Detail: detail, Code: code, Hint: hint,
@@ -92,7 +97,7 @@ func (p *Problem) in(pointer, detail string) *Problem {
 	return p
 }
 
-// missing turns a store's "not found" into a problem that names the missing thing; other errors stay as they are.
+// missing turns store.ErrNotFound into a problem that names the missing thing. Other errors pass unchanged.
 func missing(err error, what string) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
@@ -100,7 +105,8 @@ func missing(err error, what string) error {
 	return fault(codeNotFound, "there is no "+what, "")
 }
 
-// problemOf is the one place that maps errors to problems. What is not listed is our own fault: its text stays in the log.
+// problemOf maps an error to a problem; no other function does. An unlisted error is an internal one, whose text only
+// the log gets.
 func problemOf(err error) *Problem {
 	var p *Problem
 	var bad *strict.Error
@@ -157,6 +163,7 @@ func problemOf(err error) *Problem {
 	} {
 		if errors.Is(err, k.err) {
 			p := fault(k.code, "", "")
+			// the text of err stays in the log: it may contain paths or addresses
 			p.cause = err
 			return p
 		}
@@ -166,6 +173,7 @@ func problemOf(err error) *Problem {
 	return p
 }
 
+// inputProblem returns the problem of an input error, whose code is the problem's if the table has it.
 func inputProblem(e *agent.InputError) *Problem {
 	code := e.Code
 	if _, known := kindOf(code); !known {
@@ -176,29 +184,31 @@ func inputProblem(e *agent.InputError) *Problem {
 	return p.in(e.Pointer, e.Detail)
 }
 
-// fail answers with the problem of err.
+// fail answers with the problem of err. If the client has gone, it writes nothing.
 func (s *server) fail(w *reply, r *http.Request, err error) {
 	if clientGone(r, err) {
-		w.status = statusClientGone // nobody listens any more
+		w.status = statusClientGone // there is no one to answer
 		return
 	}
 	s.drain(w, r)
 	p := problemOf(err)
+	// overload, and an issuer that is down, are not faults of the daemon and would flood its log
 	if p.Status >= 500 && p.Code != codeRepliesFull && p.Code != codeBodiesFull && p.Code != codeIssuer {
 		s.log.Error().Err(err).Str("request_id", w.requestID).Str("code", p.Code).Msg("request failed")
 	}
 	s.write(w, r, p)
 }
 
-// mcpPath is where MCP is served.
+// mcpPath is the path of the MCP endpoint.
 const mcpPath = "/mcp"
 
+// write sends a problem and counts it. Clients of MCP get it as a JSON-RPC error.
 func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	p.Instance, p.RequestID = r.URL.EscapedPath(), w.requestID
 	p.shorten()
 	body, err := json.Marshal(p)
 	if err != nil {
-		p.Meta = nil // what the runtime returned beside the problem cannot be encoded; the problem itself always can
+		p.Meta = nil // members from the runtime may fail to encode; the problem itself cannot
 		body, _ = json.Marshal(p)
 	}
 	if _, known := kindOf(p.Code); known {
@@ -207,20 +217,20 @@ func (s *server) write(w *reply, r *http.Request, p *Problem) {
 	if p.retry != "" {
 		w.Header().Set("Retry-After", spread(p))
 	}
-	if r.URL.Path == mcpPath { // its clients read JSON-RPC
+	if r.URL.Path == mcpPath { // MCP clients read JSON-RPC
 		mcp.WriteError(w, p.Status, w.messageID, p.Detail, body)
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client is gone: there is nobody to send it to
+	_, _ = w.Write(append(body, '\n')) // a write fails only when the client has gone
 }
 
-// spreadOver is over how many seconds those come again who were refused together.
+// spreadOver is the number of seconds over which the retries of requests refused at the same time are spread.
 const spreadOver = 4
 
-// spread returns the seconds of Retry-After. Where many are refused at the same moment each gets one of spreadOver values: sent away for the same
-// second they would fill the queue together again.
+// spread returns the value of Retry-After. For full queues it adds random seconds: clients refused together would
+// otherwise return together and fill the queue again.
 func spread(p *Problem) string {
 	switch p.Code {
 	case codeQueueFull, codeStreamsFull, codeBodiesFull, codeRepliesFull:
@@ -231,10 +241,11 @@ func spread(p *Problem) string {
 	return p.retry
 }
 
-// maxProblemText bounds each text of a problem, in bytes. Pointers in a problem contain names from the request, which may be megabytes long.
+// maxProblemText bounds each text of a problem, in bytes. Pointers contain names from the request, which can be
+// megabytes long.
 const maxProblemText = 8 << 10
 
-// shorten cuts the texts that exceed maxProblemText.
+// shorten truncates texts over maxProblemText.
 func (p *Problem) shorten() {
 	texts := []*string{&p.Detail, &p.Hint}
 	for i := range p.Errors {
@@ -248,6 +259,7 @@ func (p *Problem) shorten() {
 	}
 }
 
+// noRoute answers a request whose path does not exist.
 func (s *server) noRoute(w *reply, r *http.Request) error {
 	path, hint := r.URL.EscapedPath(), ""
 	switch {
@@ -259,7 +271,7 @@ func (s *server) noRoute(w *reply, r *http.Request) error {
 	return fault(codeNoRoute, "there is nothing at "+path, hint)
 }
 
-// problemPage shows what a problem's type stands for.
+// problemPage describes a problem type, whose URI is its path.
 func (s *server) problemPage(w *reply, r *http.Request) error {
 	code := param(r, "code")
 	k, ok := kindOf(code)

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Codes of problems: stable, and documented by problemKinds.
+// Codes of problems. They are part of the interface and do not change; problemKinds describes them.
 const (
 	codeMalformed       = "malformed_json"
 	codeParameter       = "invalid_parameter"
@@ -79,13 +79,14 @@ type problemKind struct {
 	code   string
 	status int
 	title  string
-	hint   string // what to do, where the problem itself does not know better
+	hint   string // default hint, if the problem has none of its own
 	retry  string // Retry-After in seconds, or ""
 }
 
-// problemKinds is the one table of problems: what clients get, what /problems/{code} shows, what metrics count.
+// problemKinds is the table of all problems. Replies, /problems/{code} and the metrics use it.
 func problemKinds() []problemKind { return append(clientFaults(), daemonFaults()...) }
 
+// clientFaults are the problems that a client can solve, most with status 4xx.
 func clientFaults() []problemKind {
 	return []problemKind{
 		{codeMalformed, 400, "The body cannot be read",
@@ -166,6 +167,7 @@ func clientFaults() []problemKind {
 	}
 }
 
+// daemonFaults are the problems that are not the client's fault.
 func daemonFaults() []problemKind {
 	return []problemKind{
 		{codeInternal, 500, "The daemon failed", "The daemon's log has the reason under the request id.", ""},
@@ -204,6 +206,7 @@ func daemonFaults() []problemKind {
 	}
 }
 
+// kindOf returns the row of a code, and whether there is one.
 func kindOf(code string) (problemKind, bool) {
 	kinds := problemKinds()
 	i := slices.IndexFunc(kinds, func(k problemKind) bool { return k.code == code })

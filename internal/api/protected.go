@@ -7,10 +7,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/access"
 )
 
-// protectedPath is where clients of OAuth look who gives tokens for this daemon (RFC 9728); that of MCP stands below it.
+// protectedPath is where OAuth clients look up the issuer of tokens for this daemon (RFC 9728). The metadata of the MCP
+// endpoint is below it.
 const protectedPath = "/.well-known/oauth-protected-resource"
 
-// protectedResource is the metadata of the daemon as an OAuth resource.
+// protectedResource is the metadata of an OAuth protected resource.
 type protectedResource struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
@@ -19,7 +20,7 @@ type protectedResource struct {
 	Name     string   `json:"resource_name"`
 }
 
-// getProtectedResource names the issuer of tokens; without one it answers as an unknown path.
+// getProtectedResource names the issuer of tokens. If there is none, it answers as for an unknown path.
 func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 	if s.o.Issuer == "" {
 		return s.noRoute(w, r)
@@ -30,7 +31,8 @@ func (s *server) getProtectedResource(w *reply, r *http.Request) error {
 			Methods: []string{"header"}, Name: "recurgentd"})
 }
 
-// challenge is the value of WWW-Authenticate for a refused token, with what else there is to say. Clients of MCP learn from it where to get a token.
+// challenge returns the value of WWW-Authenticate for a request without a valid token; more is appended to it. On the
+// MCP endpoint it points clients to the issuer.
 func (s *server) challenge(r *http.Request, more string) string {
 	if s.o.Issuer != "" && r.URL.Path == mcpPath {
 		more += `, resource_metadata="` + s.address(r, protectedPath+mcpPath) + `"`

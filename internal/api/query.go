@@ -11,20 +11,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Bounds of limit in lists.
+// Bounds of the parameter limit.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
 )
 
-// query reads query parameters and collects what is wrong with them. Its methods return the zero value for a parameter
-// that is not there.
+// query reads query parameters and collects their errors. Its methods return the zero value, or the fallback, for an
+// absent parameter. Each method marks its parameter as known: err reports all others.
 type query struct {
 	values url.Values
-	known  []string
+	known  []string // parameters that a method has read
 	errs   []FieldError
 }
 
+// readQuery parses the query. A syntax error is reported by err.
 func readQuery(r *http.Request) *query {
 	q := &query{}
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -39,6 +40,7 @@ func (q *query) bad(name, detail string) {
 	q.errs = append(q.errs, FieldError{Pointer: "query:" + name, Detail: detail})
 }
 
+// text returns the value of a parameter. Giving it twice is an error.
 func (q *query) text(name string) string {
 	q.known = append(q.known, name)
 	given := q.values[name]
@@ -51,9 +53,10 @@ func (q *query) text(name string) string {
 	return given[0]
 }
 
-// name reads a role or a method in the form in which names are kept.
+// name reads a role or a method in normal form, in which names are stored.
 func (q *query) name(name string) string { return agent.NormalForm(q.text(name)) }
 
+// oneOf returns the value if it is allowed. Absent and invalid values are "".
 func (q *query) oneOf(name string, allowed ...string) string {
 	v := q.text(name)
 	if v != "" && !slices.Contains(allowed, v) {
@@ -63,6 +66,7 @@ func (q *query) oneOf(name string, allowed ...string) string {
 	return v
 }
 
+// integer returns a whole number from lo to hi. For absent and invalid values it returns fallback.
 func (q *query) integer(name string, fallback, lo, hi int) int {
 	v := q.text(name)
 	if v == "" {
@@ -78,8 +82,8 @@ func (q *query) integer(name string, fallback, lo, hi int) int {
 
 func (q *query) limit() int { return q.integer("limit", defaultLimit, 1, maxLimit) }
 
-// cursor is the after of a list of things whose ids begin with the prefix: a text that no page can have given out would
-// pass for the end of the list.
+// cursor reads after for a list of ids with that prefix. It reports a text that cannot be an id: comparing with it
+// would return an empty page, which looks like the end of the list.
 func (q *query) cursor(prefix string) string {
 	v := q.text("after")
 	if v != "" && (!strings.HasPrefix(v, prefix) || !goodID(v)) {
@@ -88,6 +92,7 @@ func (q *query) cursor(prefix string) string {
 	return v
 }
 
+// boolean returns nil for an absent parameter.
 func (q *query) boolean(name string) *bool {
 	switch v := q.oneOf(name, "true", "false"); v {
 	case "":
@@ -98,12 +103,13 @@ func (q *query) boolean(name string) *bool {
 	}
 }
 
-// flag is boolean, false where it is not given.
+// flag is boolean with false as the default.
 func (q *query) flag(name string) bool {
 	b := q.boolean(name)
 	return b != nil && *b
 }
 
+// time returns an RFC 3339 time, or the zero time.
 func (q *query) time(name string) time.Time {
 	v := q.text(name)
 	if v == "" {
@@ -116,7 +122,7 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// err returns nil or the problem with all errors; parameters that nobody asked for are errors too.
+// err returns nil, or a problem with all errors. Unknown parameters are errors, so it must be called after all others.
 func (q *query) err() error {
 	var unknown []string
 	for name := range q.values {

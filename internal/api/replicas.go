@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// replicaView is a replica in the list.
+// replicaView is a replica in a list.
 type replicaView struct {
 	ID            string `json:"id"`
 	Address       string `json:"address"`
@@ -19,7 +19,7 @@ type replicaView struct {
 	ForwardedOut  int64  `json:"forwarded_out"`
 }
 
-// listReplicas lists the daemons that share the store, none where this one has it to itself.
+// listReplicas lists the replicas that share the store. The list is empty for a daemon without a cluster.
 func (s *server) listReplicas(w *reply, r *http.Request) error {
 	if err := readQuery(r).err(); err != nil {
 		return err

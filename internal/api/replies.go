@@ -13,36 +13,37 @@ import (
 
 // Bounds of replies.
 const (
-	largeReply = 64 << 10 // what the sockets' own buffers take anyway; less is not counted
-	replyTurn  = 5 * time.Second
-	writePiece = 64 << 10
+	largeReply = 64 << 10        // fits in socket buffers, so smaller replies are not counted
+	replyTurn  = 5 * time.Second // longest wait for space
+	writePiece = 64 << 10        // bytes of one write, which Options.Stall limits
 )
 
-// reply is the response with what the wrapper found out about the request.
+// reply is the response, with the state of its request.
 type reply struct {
 	http.ResponseWriter
-	stall     time.Duration // how long a client may take for a piece
-	status    int           // 0 until the header is written
+	stall  time.Duration // time limit of each piece that is written
+	status int           // 0 until the header is written
+	// released by route at the end, unless a call takes it over
 	held      held
-	requestID string           // echoed or made
-	who       access.Principal // of the token
-	as        access.Principal // who, in the namespace in which the request acts
-	in        agent.Namespace  // in which the request acts; "" where anyone may ask
+	requestID string           // the client's, or generated
+	who       access.Principal // principal of the token
+	as        access.Principal // who, in the namespace that the request acts in
+	in        agent.Namespace  // namespace that the request acts in; "" for operations without a principal
 	owner     string           // as.Owner(): "local" without tokens
-	run       Runtime          // serves the namespace in which the request acts; nil where anyone may ask
-	leave     func()           // gives run back
-	owned     owned            // what run is for those who may not operate
-	id        [1]string        // requestID, as a header's values
-	length    [1]string        // of the body, as a header's values
-	body      []byte           // of the request, as it came; kept where it may have to be forwarded
-	left      *store.Receipt   // of the audit entry; nil where the operation leaves none
-	messageID json.RawMessage  // of the message of MCP; nil where it has none, or before it was read
+	run       Runtime          // runtime of that namespace; nil for operations without a principal
+	leave     func()           // releases run
+	owned     owned            // value of run for principals without the scope operate
+	id        [1]string        // requestID, as header values
+	length    [1]string        // of the body, as header values
+	body      []byte           // of the request as received; kept only in a cluster, for forwarding
+	left      *store.Receipt   // of the audit entry; nil if the operation writes none
+	messageID json.RawMessage  // id of the MCP message; nil if it has none or was not read yet
 }
 
-// act has the request act for that principal.
+// act sets the principal of the request.
 func (w *reply) act(who access.Principal) { w.who, w.as, w.owner = who, who, who.Owner() }
 
-// use has the request act on what its principal may see of the runtime.
+// use sets the runtime, restricted to the owner's own data if the principal may not operate.
 func (w *reply) use(run Runtime) {
 	w.run = run
 	if !w.who.Scopes.Has(access.Operate) {
@@ -51,7 +52,7 @@ func (w *reply) use(run Runtime) {
 	}
 }
 
-// fileOwner is whose files the request may see: "" for everybody's.
+// fileOwner returns whose files the request may see. "" means everyone's.
 func (w *reply) fileOwner() string {
 	if w.who.Scopes.Has(access.Operate) {
 		return ""
@@ -59,6 +60,7 @@ func (w *reply) fileOwner() string {
 	return w.owner
 }
 
+// WriteHeader adds the id of the audit entry, if one was written.
 func (w *reply) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -71,7 +73,7 @@ func (w *reply) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes in pieces, each with a deadline of its own: a slow client may take as long as it likes as long as it reads.
+// Write writes in pieces with a deadline for each, so a slow client may take any total time as long as it reads.
 func (w *reply) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
@@ -86,27 +88,27 @@ func (w *reply) Write(b []byte) (int, error) {
 	}
 }
 
-// extend gives the client another while to read. It must be called before whatever may write to the connection: a deadline
-// of an earlier reply stays on it.
+// extend renews the write deadline. Call it before anything may write to the connection: the deadline of an earlier
+// reply is still set on it.
 func (w *reply) extend() {
 	if c, ok := w.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = c.SetWriteDeadline(time.Now().Add(w.stall)) // one that has none cannot be stuck either
+		_ = c.SetWriteDeadline(time.Now().Add(w.stall)) // a writer without deadlines, as in tests, cannot stall
 	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *reply) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// drain reads what the client of a refused request is still sending: one that writes all of its body before it reads
-// would see a broken pipe in the place of the problem. It reads at most four times what a body may have, and not beyond
-// the time that a request has to arrive. Over HTTP/2, and before "100 Continue", nothing comes unasked.
+// drain reads the rest of a refused request's body. A client that writes the whole body before it reads would otherwise
+// see a broken pipe instead of the problem. It reads at most four times MaxBody, and no longer than the server's limit
+// for receiving a request. HTTP/2 clients, and those that wait for "100 Continue", need none of this.
 func (s *server) drain(w *reply, r *http.Request) {
 	leave, ok := s.shares.drainTurn(w.held.owner)
-	if !ok { // a flood: its clients may see that the connection is closed
+	if !ok { // too many at once: these clients see a closed connection
 		return
 	}
 	defer leave()
 	if most := 4 * s.o.MaxBody; r.ProtoMajor == 1 && r.Header["Expect"] == nil && r.ContentLength <= most {
-		_, _ = io.CopyN(io.Discard, r.Body, most) // the problem is what counts
+		_, _ = io.CopyN(io.Discard, r.Body, most) // the problem is sent even if reading fails
 	}
 }

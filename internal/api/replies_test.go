@@ -66,7 +66,7 @@ func (l *pipes) dial() net.Conn {
 	return client
 }
 
-// overPipes serves a runtime with replies of size bytes, of which limit bytes may be written at once. It must be called
+// overPipes serves a runtime with replies of size bytes. limit bytes of them may be written at once. It must be called
 // in a bubble; stop ends what it started.
 func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop func()) {
 	t.Helper()
@@ -99,8 +99,8 @@ func overPipes(t *testing.T, size int, limit int64) (l *pipes, s *server, stop f
 const callRequest = "POST /v1/sessions/" + knownSession +
 	"/calls HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"method\":\"a\"}"
 
-// A hundred clients that ask for 4 MiB and do not read hold no more than the bound and what waits for a turn; the others
-// get a Retry-After, and those that are stuck are cut off.
+// A hundred clients that request 4 MiB and do not read hold no more than the bound and what waits for a turn. The
+// others get a Retry-After, and stuck ones are disconnected.
 func TestUnreadRepliesAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
@@ -118,7 +118,7 @@ func unread(t *testing.T, request string) {
 	l, s, stop := overPipes(t, size, limit)
 	defer stop()
 	var mu sync.Mutex
-	status := map[int]int{} // how many replies had which status, guarded by mu
+	status := map[int]int{} // number of replies by status; guarded by mu
 	var conns []net.Conn
 	var all sync.WaitGroup
 	for range clients {
@@ -128,7 +128,7 @@ func unread(t *testing.T, request string) {
 			_, _ = io.WriteString(conn, request)
 			res, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
 			if err != nil {
-				return // it waits for its turn to the end of the test
+				return // it waits for its turn until the test ends
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,7 +149,7 @@ func unread(t *testing.T, request string) {
 	got := fmt.Sprint(status)
 	n := status[http.StatusOK]
 	mu.Unlock()
-	// A reply takes what its buffer takes, which for an encoded one is up to twice its size.
+	// a reply counts with its buffer, which is up to twice its size
 	if n < 1 || n > limit/size || waiting > limit || writing < limit/2 || writing > limit {
 		t.Errorf("%s and %d bytes wait; want at most %d of %d written at once", got, waiting, limit/size, clients)
 	}
@@ -169,8 +169,8 @@ func unread(t *testing.T, request string) {
 	}
 }
 
-// A client that reads slowly gets all of it; one that stops is cut off, and the next request on a connection has a
-// deadline of its own.
+// A client that reads slowly gets the whole reply. One that stops is disconnected. The next request on a connection has
+// its own deadline.
 func TestSlowReaderGetsItsReply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestSlowReaderGetsItsReply(t *testing.T) {
 	})
 }
 
-// A client that writes all of a large body before it reads gets its problem, and its connection still serves.
+// A client that writes a large body before it reads gets its problem, and its connection can be reused.
 func TestLargeBodyIsReadBeforeItIsRefused(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)

@@ -25,6 +25,7 @@ func (s *server) getHistoryUsage(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
+// getTrends reports on the last window, 24 hours by default.
 func (s *server) getTrends(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	window := defaultWindow

@@ -8,13 +8,14 @@ import (
 	"strconv"
 )
 
-// list is the form of every list.
+// list is the JSON shape of all lists.
 type list[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"next_cursor"`
 }
 
-// page cuts what was asked for with one entry too many down to limit; the entry too many says that there is more.
+// page cuts entries down to limit. The caller has fetched limit+1 entries, so an extra one means that there is a next
+// page.
 func page[T any](entries []T, limit int, cursor func(T) string) list[T] {
 	l := list[T]{Data: entries}
 	if len(entries) > limit {
@@ -28,7 +29,7 @@ func page[T any](entries []T, limit int, cursor func(T) string) list[T] {
 	return l
 }
 
-// goesOn sets where the list goes on, where its page ended before it was full. "" changes nothing.
+// goesOn sets the next cursor, for a page that ended before it was full. "" changes nothing.
 func (l list[T]) goesOn(next string) list[T] {
 	if next != "" && l.NextCursor == nil {
 		l.NextCursor = &next
@@ -36,8 +37,8 @@ func (l list[T]) goesOn(next string) list[T] {
 	return l
 }
 
-// send encodes v before the status is written, so that what cannot be encoded is still an honest 500. It waits until what v shows is durable;
-// a call's own reply, which does not come through here, has waited for its own commit.
+// send encodes v before it writes the status, so that an encoding error is still a 500. It waits until the state that v
+// shows is durable. The reply to a call does not pass here: it has waited for its own commit.
 func (s *server) send(w *reply, status int, v any) error {
 	if err := w.run.Settled(); err != nil {
 		return err
@@ -45,10 +46,11 @@ func (s *server) send(w *reply, status int, v any) error {
 	return s.sendNow(w, status, v)
 }
 
-// sendNow is send for what does not come from the store.
+// sendNow is send for values that do not come from the store.
 func (s *server) sendNow(w *reply, status int, v any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	// replies are JSON, never part of an HTML page
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encode the reply: %w", err)
@@ -56,11 +58,12 @@ func (s *server) sendNow(w *reply, status int, v any) error {
 	return s.sendBytes(w, status, b.Bytes())
 }
 
-// sendBytes writes the parts one after the other, when there is room for the reply.
+// sendBytes writes the parts in order, once there is space for the reply. It returns an error only if there is none.
 func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	size, held := 0, 0
 	for _, p := range parts {
 		size += len(p)
+		// memory counts by capacity
 		held += cap(p)
 	}
 	done, err := s.enterReplies(w, int64(held))
@@ -74,7 +77,7 @@ func (s *server) sendBytes(w *reply, status int, parts ...[]byte) error {
 	h["Content-Length"] = w.length[:]
 	w.WriteHeader(status)
 	for _, p := range parts {
-		_, _ = w.Write(p) // the client is gone: there is nobody to send it to
+		_, _ = w.Write(p) // a write fails only when the client has gone
 	}
 	return nil
 }

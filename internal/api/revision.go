@@ -9,11 +9,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// mustExist is the revision of If-Match with a star.
+// mustExist is the revision that "If-Match: *" asks for.
 const mustExist = store.AnyRevision - 1
 
-// wantedRevision reads If-Match and If-None-Match: 0 is "must be new", store.AnyRevision is "whatever it is". least is the lowest revision that a
-// reply names: 0 where what nobody has set yet has one.
+// wantedRevision reads If-Match and If-None-Match. It returns 0 if the resource must be new, store.AnyRevision if there
+// is no condition, or mustExist. least is the lowest revision of the resource: 0 if even an unset one has a revision.
 func wantedRevision(r *http.Request, least int64) (int64, error) {
 	for _, name := range []string{"If-Match", "If-None-Match"} {
 		if len(r.Header[name]) > 1 {
@@ -42,7 +42,7 @@ func wantedRevision(r *http.Request, least int64) (int64, error) {
 	return n, nil
 }
 
-// preconditionOf distinguishes a failed If-Match from a change that raced with the request.
+// preconditionOf turns a conflict into a failed precondition, if the client set one. Without one it stays a conflict.
 func preconditionOf(err error, revision int64) error {
 	if p := problemOf(err); revision != store.AnyRevision && (p.Code == codeConflict || p.Code == codeExists) {
 		return fault(codePrecondition, "", "")
@@ -50,7 +50,8 @@ func preconditionOf(err error, revision int64) error {
 	return err
 }
 
-// existing is the revision that a change wants of what must exist by If-Match with a star; any other stays. find looks for it: store.ErrNotFound.
+// existing resolves mustExist: it returns store.AnyRevision if find succeeds, and a failed precondition if find returns
+// store.ErrNotFound. Other revisions pass unchanged.
 func existing(revision int64, find func() error, detail, hint string) (int64, error) {
 	if revision != mustExist {
 		return revision, nil
@@ -64,8 +65,9 @@ func existing(revision int64, find func() error, detail, hint string) (int64, er
 	return store.AnyRevision, nil
 }
 
-// unchanged returns the problem that what is about to go has another revision than the one that is wanted. A change between the look and
-// the operation goes unnoticed: what is archived can be restored with it. now returns store.ErrNotFound where there is nothing.
+// unchanged returns a failed precondition if the resource to delete does not have the wanted revision. now returns its
+// revision, or store.ErrNotFound. A change between the check and the deletion goes unnoticed, but deleting archives,
+// and a restore brings the change back.
 func unchanged(revision int64, now func() (int64, error)) error {
 	if revision == store.AnyRevision {
 		return nil
@@ -80,12 +82,13 @@ func unchanged(revision int64, now func() (int64, error)) error {
 	return fault(codePrecondition, "", "")
 }
 
+// sendRevision is send with the revision as ETag.
 func (s *server) sendRevision(w *reply, status int, revision int64, v any) error {
 	w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(revision, 10)))
 	return s.send(w, status, v)
 }
 
-// putStatus is the status of the reply to a PUT, which names the place of what it created.
+// putStatus returns the status of the reply to a PUT. It sets Location if the resource was created.
 func (s *server) putStatus(w *reply, r *http.Request, created bool) int {
 	if !created {
 		return http.StatusOK

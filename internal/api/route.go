@@ -20,28 +20,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// handler answers a request or returns an error, which the wrapper turns into a problem detail. A handler that has
-// begun to write returns nil.
+// handler answers a request or returns an error, which route turns into a problem detail. A handler that has begun to
+// write returns nil.
 type handler func(w *reply, r *http.Request) error
 
-// trait says how a route differs from one without a body that needs a token.
+// A trait changes how route treats an operation. Without traits, an operation takes no body and returns soon.
 type trait int
 
 const (
-	jsonBody     trait = iota // needs a body of application/json
-	patchBody                 // needs one of application/merge-patch+json or application/json
+	jsonBody     trait = iota // requires a body of application/json
+	patchBody                 // requires one of application/merge-patch+json or application/json
 	optionalBody              // may have a body of application/json
-	streaming                 // answers with server-sent events: it lasts as long as its client listens
-	// has programs run, or a model asked, for its client: it counts among the calls at once of its principal
+	streaming                 // lasts as long as its client does; a GET counts as a stream
+	// runs programs or asks a model: counts among the calls of its principal
 	calling
-	audited // may leave an audit entry: its reply has the entry's id
+	audited // may write an audit entry, whose id the reply carries
 )
 
-// statusClientGone is what metrics and the log call a request whose client hung up; nobody receives it.
+// statusClientGone is the status in metrics and log of a request whose client hung up. It is never sent.
 const statusClientGone = 499
 
-// route wraps a handler: metrics, request id, headers, panics, who may ask, what may be sent, errors.
+// route wraps a handler with everything that is common to all: metrics, request id, common headers, admission,
+// namespace, errors and panics. Deferred calls run in reverse, so the request is counted before its holdings are
+// released.
 func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc {
+	// looked up once per route, not per request
 	m := s.o.Metrics.Route(o.pattern, o.method, slices.Contains(traits, streaming))
 	calls, body := false, trait(-1)
 	lasts := slices.Contains(traits, streaming)
@@ -55,6 +58,7 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			body = t
 		}
 	}
+	// the order matters: cheap checks that need no body come first
 	return func(hw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		m.Begin()
@@ -67,10 +71,12 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 			s.fail(w, r, err)
 			return
 		}
+		// limits are per owner, so the principal must be known
 		if err := s.admitFairly(w, calls, streams); err != nil {
 			s.fail(w, r, err)
 			return
 		}
+		// only now: a refused request must not open a namespace
 		if o.needs != anyone {
 			if err := s.enterNamespace(w, r); err != nil {
 				s.fail(w, r, err)
@@ -98,7 +104,8 @@ func (s *server) route(o operation, h handler, traits ...trait) http.HandlerFunc
 	}
 }
 
-// finish counts and logs the request, and answers for a handler that panicked.
+// finish counts and logs the request. If the handler panicked, it answers with an internal error, but passes
+// http.ErrAbortHandler on to net/http.
 func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern string, start time.Time) {
 	if v := recover(); v != nil {
 		if v == http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
@@ -111,7 +118,7 @@ func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern s
 			s.write(w, r, fault(codeInternal, "", ""))
 		}
 	}
-	w.extend() // for what net/http still holds
+	w.extend() // for what net/http has still buffered
 	took := time.Since(start)
 	m.End(w.status, took)
 	if e := s.log.Debug(); e.Enabled() {
@@ -121,7 +128,7 @@ func (s *server) finish(w *reply, r *http.Request, m *telemetry.Route, pattern s
 	}
 }
 
-// identify sets the headers that every reply has.
+// identify sets the request id and the headers that all replies have. It removes a client's principalHeader.
 func (s *server) identify(w *reply, r *http.Request) {
 	h := w.Header()
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && goodRequestID(given[0]) {
@@ -141,6 +148,7 @@ func (s *server) identify(w *reply, r *http.Request) {
 	}
 }
 
+// goodRequestID reports whether a client's request id can be echoed safely in headers and logs.
 func goodRequestID(id string) bool {
 	if id == "" || len(id) > 128 {
 		return false
@@ -154,6 +162,7 @@ func goodRequestID(id string) bool {
 	return true
 }
 
+// checkMedia checks the headers of a body: size, encoding and media type.
 func (s *server) checkMedia(r *http.Request, body trait) error {
 	if body < 0 || body == optionalBody && r.ContentLength == 0 {
 		return nil
@@ -167,7 +176,7 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "application/json" {
-		return nil // the common case, without parsing
+		return nil // the common case needs no parsing
 	}
 	media, params, err := mime.ParseMediaType(given)
 	charset, named := params["charset"]
@@ -183,8 +192,8 @@ func (s *server) checkMedia(r *http.Request, body trait) error {
 	return nil
 }
 
-// param returns a part of the path. chi matches the raw path where there is one, so that an escaped slash does not
-// become a boundary; what it hands out is then still escaped.
+// param returns a parameter of the path. chi matches the raw path if there is one, so that an escaped slash is not a
+// separator. The parameter is then still escaped.
 func param(r *http.Request, name string) string {
 	v := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
@@ -197,7 +206,8 @@ func param(r *http.Request, name string) string {
 	return plain
 }
 
-// nameParam returns a role or a method from the path, in the form in which names are kept. Only PUT makes one of that name.
+// nameParam returns a role or a method from the path, in normal form. PUT, which may create the name, is held to the
+// rules for new names; other methods accept any stored name.
 func nameParam(r *http.Request, field string) (string, error) {
 	name, check := param(r, field), agent.CheckStoredName
 	if r.Method == http.MethodPut {
@@ -215,11 +225,11 @@ func nameParam(r *http.Request, field string) (string, error) {
 	return name, nil
 }
 
-// asGiven marks the context of a request whose path names something in another form than names are kept in.
+// asGiven is a context key. It marks a request whose names are taken from the path without normalization.
 type asGiven struct{}
 
-// earlierName wraps a handler that reads or deletes: where nothing has the name of the path in the form in which names are kept, what was stored under it as
-// it is given, by an earlier version, is meant.
+// earlierName wraps a handler. If a GET or DELETE finds nothing under the normalized name, it is repeated with the name
+// as given: earlier versions stored names without normalization.
 func earlierName(h handler) handler {
 	return func(w *reply, r *http.Request) error {
 		err := h(w, r)
@@ -231,7 +241,7 @@ func earlierName(h handler) handler {
 	}
 }
 
-// idParam returns an id from the path, and whether it can be one at all.
+// idParam returns an id from the path, and whether it is well-formed.
 func idParam(r *http.Request, field string) (string, bool) {
 	id := param(r, field)
 	if !goodID(id) {
@@ -240,6 +250,7 @@ func idParam(r *http.Request, field string) (string, bool) {
 	return id, true
 }
 
+// goodID reports whether a text can be an id of the daemon.
 func goodID(id string) bool {
 	if id == "" || len(id) > 64 {
 		return false
@@ -252,7 +263,7 @@ func goodID(id string) bool {
 	return true
 }
 
-// clientGone reports whether err came of the client's hanging up.
+// clientGone reports whether err was caused by the client hanging up.
 func clientGone(r *http.Request, err error) bool {
 	return errors.Is(err, context.Canceled) && r.Context().Err() != nil
 }

@@ -26,8 +26,8 @@ func newTable(t *testing.T) *table {
 	return s.table
 }
 
-// The table of operations and the document name the same operations, at the same paths, with the same scope, in what programs read
-// and in what people read.
+// The table of operations and the document list the same operations, with the same paths and scopes, both in the
+// extensions for programs and in the texts for people.
 func TestScopesAndDocumentAgree(t *testing.T) {
 	t.Parallel()
 	rows := newTable(t).rows
@@ -77,18 +77,19 @@ func checkDescribed(t *testing.T, row operation, op *openapi3.Operation) {
 	}
 }
 
-// alone are the paths at which a person with call changes what is their own; whatever else changes things needs operate or admin.
+// alone are the paths at which the scope call suffices for a change, since it affects only the caller's own objects.
 var alone = []string{"/v1/sessions", "/v1/calls/", "/v1/files", "/v1/functions/", "/v1/predict",
 	"/v1/signatures/{name}/predict"}
 
-// What changes anything needs more than read, and what changes the things of all needs operate or admin: whatever table and document agree on.
+// Every change needs more than the scope read, and a change of shared objects needs operate or admin, whatever table
+// and document agree on.
 func TestScopesOfWrites(t *testing.T) {
 	t.Parallel()
 	seen := map[access.Scope]int{}
 	for _, row := range newTable(t).rows {
 		own := slices.ContainsFunc(alone, func(path string) bool { return strings.HasPrefix(row.pattern, path) })
 		switch {
-		// which leaves nothing behind
+		// which changes nothing
 		case row.method == http.MethodGet || row.id == "mcp" || row.id == "simulatePolicy":
 			continue
 		case row.needs == access.Operate || row.needs == access.Admin, own && row.needs == access.Call:
@@ -102,7 +103,7 @@ func TestScopesOfWrites(t *testing.T) {
 	}
 }
 
-// Without a scope an operation is refused before anything is served; one that names none does not compile.
+// Without its scope an operation is refused before it is served. One that needs no scope is an error.
 func TestOperationsNeedScopes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -124,7 +125,7 @@ func withScopes(scopes string) func(*Options) {
 	return func(o *Options) {
 		tokens, err := access.ParseTokens([]byte("local 0123456789abcdef scopes=" + scopes))
 		if err != nil {
-			panic(err) // the test's own text
+			panic(err) // the text is the test's own
 		}
 		o.Auth = tokens
 	}
@@ -146,7 +147,7 @@ func TestScopeIsMissing(t *testing.T) {
 	}
 }
 
-// Some operations need more for a part of what they do.
+// Some operations need a further scope for some of their parameters.
 func TestScopesOfParts(t *testing.T) {
 	t.Parallel()
 	const token = "Authorization: Bearer 0123456789abcdef"
@@ -180,7 +181,7 @@ func TestScopesOfParts(t *testing.T) {
 	}
 }
 
-// A verdict counts at once only where its author may operate.
+// A verdict takes effect at once only if its author has the scope operate.
 func TestVerdictsByScope(t *testing.T) {
 	t.Parallel()
 	for scopes, want := range map[string]bool{"call": false, "call,operate": true} {
@@ -210,7 +211,7 @@ func TestPublicMetrics(t *testing.T) {
 	}
 }
 
-// Whoever may not operate sees what is their own: the fake's session and call are local's.
+// Principals without the scope operate see only their own objects: the fake's session and call are local's.
 func TestOwnSessionsOnly(t *testing.T) {
 	t.Parallel()
 	session, call := "/v1/sessions/"+knownSession, "/v1/calls/"+knownCall

@@ -50,6 +50,7 @@ func (s *server) createSession(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusCreated, session)
 }
 
+// required returns the problem that a member of the body is missing.
 func required(name, hint string) error {
 	return fault(codeInvalid, name+" is required", hint).in("/"+name, "is required")
 }
@@ -67,7 +68,7 @@ func (s *server) listSessions(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, page(sessions, limit, func(x agent.Session) string { return x.ID }).goesOn(next))
 }
 
-// sessionID returns the id of the path, or the problem that there is no such session.
+// sessionID returns the id from the path, or the problem that there is no such session.
 func sessionID(r *http.Request) (string, error) {
 	id, ok := idParam(r, "id")
 	if !ok {
@@ -113,6 +114,7 @@ func (s *server) getContext(w *reply, r *http.Request) error {
 	return s.sendContext(w, c)
 }
 
+// sendContext sends a context. An empty one is {}, not null.
 func (s *server) sendContext(w *reply, c map[string]json.RawMessage) error {
 	if c == nil {
 		c = map[string]json.RawMessage{}
@@ -120,6 +122,7 @@ func (s *server) sendContext(w *reply, c map[string]json.RawMessage) error {
 	return s.send(w, http.StatusOK, c)
 }
 
+// patchContext applies a merge patch (RFC 7396) to the context of a session.
 func (s *server) patchContext(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
@@ -136,18 +139,19 @@ func (s *server) patchContext(w *reply, r *http.Request) error {
 	return s.sendContext(w, c)
 }
 
-// historyList is a list which also says how many records there are.
+// historyList is a list with the total number of records.
 type historyList struct {
 	list[json.RawMessage]
 	Size int `json:"size"`
 }
 
-// maxScanned bounds how many records a page of a filtered history reads, so that it costs the same in a long one.
+// maxScanned bounds the records that one page of a filtered list reads, so its cost does not grow with the list.
 const maxScanned = 20_000
 
-// maxPage bounds the bytes of a page's records: a thousand large ones are no reply.
+// maxPage bounds the bytes of the records on a page, since the limit alone allows a thousand large ones.
 const maxPage = 8 << 20
 
+// getHistory returns a page of a session's records, or all of them as JSON Lines if the Accept header asks for it.
 func (s *server) getHistory(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {
@@ -187,7 +191,7 @@ func (s *server) getHistory(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, l)
 }
 
-// withPreviews returns the records of a history with the beginnings of their values, where these are kept.
+// withPreviews adds the beginning of each value to the records of a history, if the value is stored.
 func withPreviews(ctx context.Context, w *reply, records []json.RawMessage) ([]json.RawMessage, error) {
 	entries, out := make([]agent.LogEntry, len(records)), slices.Clone(records)
 	for i, raw := range records {
@@ -214,6 +218,7 @@ func withPreviews(ctx context.Context, w *reply, records []json.RawMessage) ([]j
 	return out, nil
 }
 
+// getResponds reports whether the session's role can answer the method without a model.
 func (s *server) getResponds(w *reply, r *http.Request) error {
 	id, err := sessionID(r)
 	if err != nil {

@@ -13,25 +13,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// maxDrains is how many bodies of refused requests of one owner are read to their end at once; a third more for others.
+// maxDrains is how many bodies of refused requests one owner may have drained at once. A third more is reserved for
+// others.
 const maxDrains = 16
 
-// shares are what all requests share, divided among owners, and the limits of single principals.
+// shares are the resources that all requests share, divided among owners, and the limits of single principals. Owners
+// are those of the token, not of the namespace that the request acts in.
 type shares struct {
-	calls   *fair.Share[agent.Owner] // under way or waiting
-	streams *fair.Share[agent.Owner]
-	uploads *fair.Share[agent.Owner]
-	bodies  *fair.Share[agent.Owner] // bytes
-	drains  *fair.Share[agent.Owner] // bodies of refused requests
+	calls   *fair.Share[agent.Owner] // calls running or waiting
+	streams *fair.Share[agent.Owner] // open streams
+	uploads *fair.Share[agent.Owner] // uploads in progress
+	bodies  *fair.Share[agent.Owner] // bytes of request bodies
+	drains  *fair.Share[agent.Owner] // bodies of refused requests being drained
 
-	turns fair.Lines[agent.Owner] // of principals that may have so many calls at once
-	rates *fair.Rates[agent.Owner]
+	turns fair.Lines[agent.Owner]  // of principals with a limit of concurrent calls
+	rates *fair.Rates[agent.Owner] // of principals with a rate limit
 
 	throttled map[string]prometheus.Counter // by reason
 	waiting   map[string]prometheus.Gauge   // by cause
 }
 
-// Reasons for which requests are refused because of what their owner has taken.
+// Reasons for which requests are refused: the owner, or all owners together, hold too much. They are labels of metrics.
 const (
 	reasonRate    = "rate"
 	reasonCalls   = "calls"
@@ -41,6 +43,7 @@ const (
 	reasonReplies = "replies"
 )
 
+// newShares returns shares within the limits of o, with the metrics of each reason and cause.
 func newShares(o Options) *shares {
 	s := &shares{calls: fair.NewShare[agent.Owner](int64(o.MaxCalls)),
 		streams: fair.NewShare[agent.Owner](int64(o.MaxStreams)), uploads: fair.NewShare[agent.Owner](maxUploads),
@@ -56,13 +59,13 @@ func newShares(o Options) *shares {
 	return s
 }
 
-// Causes for which requests wait.
+// Causes for which requests wait. They are labels of metrics.
 const (
 	causeConcurrency = "concurrency"
 	causeReplies     = "replies"
 )
 
-// full is the problem of a request for which its owner has too much of something, or everybody together.
+// full counts a refusal and returns its problem.
 func (s *shares) full(reason string) *Problem {
 	s.throttled[reason].Inc()
 	switch reason {
@@ -76,9 +79,10 @@ func (s *shares) full(reason string) *Problem {
 	return fault(codeBodiesFull, "", "")
 }
 
-// admitFairly refuses what its principal sends beyond its rate, and calls and streams beyond what its owner may have, before
-// anything is read of their bodies.
+// admitFairly applies the principal's rate limit and its owner's limits of calls and streams. It runs before any of the
+// body is read. What it takes is in w.held.
 func (s *server) admitFairly(w *reply, calls, streams bool) error {
+	// the token's own namespace, whichever the request acts in
 	w.held.owner = agent.Owner{Namespace: w.who.Namespace, Name: w.owner}
 	if err := s.throttle(w); err != nil {
 		return err
@@ -95,7 +99,7 @@ func (s *server) admitFairly(w *reply, calls, streams bool) error {
 	return nil
 }
 
-// beginStream counts the request as a stream, to its end.
+// beginStream counts the request as a stream until w.held is released.
 func (w *reply) beginStream() error {
 	if !w.held.shares.streams.Try(w.held.owner, 1) {
 		return w.held.shares.full(reasonStreams)
@@ -104,8 +108,8 @@ func (w *reply) beginStream() error {
 	return nil
 }
 
-// throttle counts the request against its principal's rate, where that has one. The header fields are those of
-// draft-ietf-httpapi-ratelimit-headers-10; at a refusal their reset and Retry-After name the same moment.
+// throttle applies the principal's rate limit, if it has one. The header fields are those of
+// draft-ietf-httpapi-ratelimit-headers-10. When it refuses, their reset and Retry-After name the same moment.
 func (s *server) throttle(w *reply) error {
 	if w.who.Rate <= 0 {
 		return nil
@@ -125,12 +129,12 @@ func (s *server) throttle(w *reply) error {
 	return p
 }
 
-// wholeSeconds rounds up: a client that waits so long does not come too early.
+// wholeSeconds rounds up, so that a client which waits that long is not too early.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
 }
 
-// drainTurn takes a place among the bodies that are read to their end, if there is one.
+// drainTurn takes a place for draining a body. It does not wait: ok is false if there is none.
 func (s *shares) drainTurn(owner agent.Owner) (leave func(), ok bool) {
 	if !s.drains.Try(owner, 1) {
 		return nil, false
@@ -138,8 +142,8 @@ func (s *shares) drainTurn(owner agent.Owner) (leave func(), ok bool) {
 	return func() { s.drains.Leave(owner, 1) }, true
 }
 
-// replies are the bytes of large replies. A client that reads slowly, or not at all, has its reply held in memory: so many
-// are written at once, and as many wait for their turn.
+// replies limits the bytes of large replies held in memory while clients read them slowly or not at all. limit bytes
+// per owner are written at once, and as many wait for their turn.
 type replies struct {
 	limit   int64
 	turn    time.Duration // the longest wait for a turn
@@ -152,12 +156,13 @@ func newReplies(limit int64, turn time.Duration) *replies {
 		waiting: fair.NewShare[agent.Owner](limit)}
 }
 
-// enter waits until a reply of n bytes may be written; done must be called afterwards. ok is false when as many bytes of the
-// owner wait already, or when the turn does not come.
+// enter waits until a reply of n bytes may be written; the caller must call done afterwards. ok is false if as many
+// bytes of the owner are waiting already, or if there is no space within turn.
 func (q *replies) enter(owner agent.Owner, n int64) (done func(), ok bool) {
 	if n < largeReply {
 		return func() {}, true
 	}
+	// a reply over the limit still gets its turn
 	n = min(n, q.limit)
 	done = func() { q.writing.Leave(owner, n) }
 	if q.writing.Try(owner, n) {
@@ -175,7 +180,7 @@ func (q *replies) enter(owner agent.Owner, n int64) (done func(), ok bool) {
 	return done, true
 }
 
-// enterReplies waits until the request's reply of n bytes may be written; done must be called afterwards.
+// enterReplies is enter for the request's owner. It returns a problem if there is no space.
 func (s *server) enterReplies(w *reply, n int64) (done func(), err error) {
 	s.shares.waiting[causeReplies].Inc()
 	done, ok := s.replies.enter(w.held.owner, n)

@@ -26,7 +26,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// people are principals by their tokens. They can be changed while the interface serves.
+// people are principals by token. They can be changed while the interface serves.
 type people struct {
 	mu  sync.Mutex
 	all map[string]access.Principal // guarded by mu
@@ -49,14 +49,14 @@ func (p *people) set(who access.Principal) {
 	p.all[who.Name] = who
 }
 
-// held is a runtime whose calls last until the test ends them, by method.
+// held is a runtime whose calls last until the test ends them.
 type heldCalls struct {
 	*fake
 	mu    sync.Mutex
 	begun []string                           // methods, in order; guarded by mu
 	ends  map[string]chan struct{}           // guarded by mu
 	done  map[string]chan runtime.CallResult // guarded by mu
-	deaf  chan struct{}                      // closed when streams may listen; nil: they do
+	deaf  chan struct{}                      // closed when streams may listen; nil: they may at once
 }
 
 func (h *heldCalls) begin(method string) chan struct{} {
@@ -168,7 +168,7 @@ func (c *crowd) send(ctx context.Context, who, method, path string, body io.Read
 	return w
 }
 
-// call makes a call in a goroutine of its own and returns where its reply will be.
+// call makes a call in a goroutine, and returns a channel for its reply.
 func (c *crowd) call(ctx context.Context, who, method string, header ...string) <-chan *httptest.ResponseRecorder {
 	got := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
@@ -186,8 +186,8 @@ func (c *crowd) wantBegun(what string, methods ...string) {
 	}
 }
 
-// Over its rate a principal gets 429 with the time after which it may come again, before its body is read; calls, reads and whatever else
-// needs a token count. Others, and those without a rate, notice nothing. Another rate holds from the next request on.
+// Beyond its rate a principal gets 429 with a Retry-After, before its body is read. All operations with a token count.
+// Others, and principals without a rate, are not affected. A changed rate applies from the next request on.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
@@ -229,8 +229,9 @@ func TestRate(t *testing.T) {
 	want("the health", c.send(t.Context(), "other", "GET", "/healthz", http.NoBody), 200, "", "", "")
 }
 
-// Over its concurrency a principal's calls wait, in their order; calls that their client does not wait for count to their end; reads do not
-// count; others do not wait; a client that goes leaves its place; a new concurrency holds for those who wait.
+// Beyond its concurrency a principal's calls wait, in order. Asynchronous calls count until their end, reads do not
+// count, and others do not wait. A client that leaves gives its place up. A changed concurrency applies to waiting
+// calls, too.
 func TestConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, nil)
@@ -284,7 +285,8 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// However many calls of one owner are under way or wait: more are refused before their bodies are read, and another owner's begin at once.
+// However many calls of one owner run or wait: further ones are refused before their bodies are read, and another
+// owner's calls begin at once.
 func TestQueueOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, func(o *Options) { o.MaxCalls = 100 })
@@ -307,7 +309,7 @@ func TestQueueOfOneOwner(t *testing.T) {
 		if begun := len(c.calls.order()); begun != 3 || status[429] != 9900 || len(status) != 1 {
 			t.Errorf("%d have begun, the others got %v", begun, status)
 		}
-		for _, seconds := range []string{"1", "2", "3", "4"} { // of 9,900 a fourth each
+		for _, seconds := range []string{"1", "2", "3", "4"} { // a quarter of 9,900 each
 			if n := after[seconds]; n < 1000 || len(after) != 4 {
 				t.Errorf("the refused come again after these seconds: %v", after)
 			}
@@ -333,7 +335,7 @@ func TestQueueOfOneOwner(t *testing.T) {
 	})
 }
 
-// Streams are bounded for each owner; a subscription over MCP is one, and no call.
+// Streams are limited per owner. A subscription over MCP counts as a stream, not as a call.
 func TestStreamsOfOneOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, func(o *Options) {
@@ -366,7 +368,7 @@ func TestStreamsOfOneOwner(t *testing.T) {
 		if n, _ := c.server.shares.streams.Used(); n != 4 {
 			t.Errorf("%d streams are open, want 4", n)
 		}
-		got := c.call(t.Context(), "flood", "a") // the subscription is no call
+		got := c.call(t.Context(), "flood", "a") // the subscription is not a call
 		c.wantBegun("a call beside a subscription", "a")
 		c.calls.end("a")
 		<-got
@@ -378,7 +380,7 @@ func TestStreamsOfOneOwner(t *testing.T) {
 	})
 }
 
-// An owner whose clients do not read their replies keeps no one else's from being written; nor does one whose bodies fill its part.
+// An owner whose clients do not read, or whose bodies fill its share, does not block the replies of others.
 func TestSharesOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newReplies(64<<20, replyTurn)

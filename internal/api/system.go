@@ -9,18 +9,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cluster"
 )
 
-// systemView is what the daemon does now, all namespaces together. Counts are since its start.
+// systemView is the state of the daemon across all namespaces. Counts are since its start.
 type systemView struct {
-	Replica   string         `json:"replica,omitempty"` // whose figures they are, where several share the store
+	Replica   string         `json:"replica,omitempty"` // replica that the numbers are of; "" without a cluster
 	StartedAt time.Time      `json:"started_at"`
-	Ready     bool           `json:"ready"` // it takes calls
+	Ready     bool           `json:"ready"` // whether it takes calls
 	Calls     systemCalls    `json:"calls"`
 	Runners   systemRunners  `json:"runners"`
-	Native    map[string]int `json:"native"` // of earlier versions, which knew states of programs; empty
-	// questions to the model, by how they ended; those that never happened are left out
+	Native    map[string]int `json:"native"` // always empty; earlier versions counted compiled programs here
+	// requests to the model, by result; results that never happened are absent
 	Provider map[string]int64 `json:"provider"`
 	Store    systemStore      `json:"store"`
-	Model    *modelView       `json:"model,omitempty"` // with the scope operate, where a model is asked
+	Model    *modelView       `json:"model,omitempty"` // only for the scope operate, and only if a model is configured
 }
 
 type systemCalls struct {
@@ -28,28 +28,31 @@ type systemCalls struct {
 	Waiting int `json:"waiting"` // for their turn
 }
 
+// systemRunners counts the processes that run programs.
 type systemRunners struct {
 	Busy           int64            `json:"busy"`
-	Warm           int64            `json:"warm"` // for a program
+	Warm           int64            `json:"warm"` // reserved for a program
 	Idle           int64            `json:"idle"`
 	WarmBytes      int64            `json:"warm_bytes"`
 	Started        int64            `json:"started"`
 	EngineFailures int64            `json:"engine_failures"`
-	Ended          map[string]int64 `json:"ended"` // by the daemon or by their own death, by reason
+	Ended          map[string]int64 `json:"ended"` // killed by the daemon or dead, by reason
 }
 
+// systemStore is the state of the store.
 type systemStore struct {
-	Sessions    int64          `json:"sessions"`
-	Tools       int64          `json:"tools"`
-	Programs    map[string]int `json:"programs"` // by lifecycle state
-	Commits     int64          `json:"commits"`
-	Fsyncs      int64          `json:"fsyncs"`
-	Bytes       int64          `json:"journal_bytes"`
-	Lag         int64          `json:"checkpoint_lag_entries"` // in the journal that the files do not hold yet
-	Quarantined int64          `json:"quarantined_files"`
+	Sessions int64          `json:"sessions"`
+	Tools    int64          `json:"tools"`
+	Programs map[string]int `json:"programs"` // by lifecycle state
+	Commits  int64          `json:"commits"`
+	Fsyncs   int64          `json:"fsyncs"`
+	Bytes    int64          `json:"journal_bytes"`
+	// entries of the journal that the files do not contain yet
+	Lag         int64 `json:"checkpoint_lag_entries"`
+	Quarantined int64 `json:"quarantined_files"`
 }
 
-// getSystem shows what /metrics counts, as it is now.
+// getSystem returns the current values of what /metrics counts. Sources that are not registered are zero.
 func (s *server) getSystem(w *reply, r *http.Request) error {
 	if sent, err := s.ofReplica(w, r); sent || err != nil {
 		return err
@@ -82,7 +85,8 @@ func (s *server) getSystem(w *reply, r *http.Request) error {
 	return s.sendNow(w, http.StatusOK, v)
 }
 
-// ofReplica sends the request on where it asks for another replica's answer by the parameter replica. It reads the query, which has no other.
+// ofReplica forwards the request if the parameter replica names another replica. It reads the whole query, so the
+// operation can have no other parameters.
 func (s *server) ofReplica(w *reply, r *http.Request) (sent bool, err error) {
 	q := readQuery(r)
 	id := q.text("replica")
@@ -92,6 +96,7 @@ func (s *server) ofReplica(w *reply, r *http.Request) (sent bool, err error) {
 	if s.o.Cluster != nil && id == s.o.Cluster.ID() {
 		return false, nil
 	}
+	// a forwarded request must not be forwarded again
 	if s.o.Cluster != nil && !cluster.Forwarded(r.Context()) {
 		all, err := s.o.Cluster.Replicas(r.Context())
 		if err != nil {
@@ -106,6 +111,7 @@ func (s *server) ofReplica(w *reply, r *http.Request) (sent bool, err error) {
 	return false, fault(codeNotFound, "there is no replica "+strconv.Quote(id), "GET /v1/replicas lists them")
 }
 
+// notNil returns m, or an empty map, which clients see as {} instead of null.
 func notNil[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

@@ -19,6 +19,7 @@ const (
 	maxWords  = 200  // bytes of a search
 )
 
+// listTools lists tools for people or, with a format, the methods in the format of a model API.
 func (s *server) listTools(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	limit, after, format := q.limit(), q.text("after"), q.oneOf("format", formatOpenAI, formatResponses,
@@ -42,7 +43,7 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 			*held})
 	}
 	if sort == overview.Cost {
-		if err := w.needs(access.Operate); err != nil { // the order says what others spent
+		if err := w.needs(access.Operate); err != nil { // the order reveals what others spent
 			return err
 		}
 	}
@@ -55,7 +56,7 @@ func (s *server) listTools(w *reply, r *http.Request) error {
 		func(t operator.KnownTool) string { return t.Role }).goesOn(next))
 }
 
-// noPlace is the problem of a cursor that no page can have given out, in a query that is otherwise in order.
+// noPlace returns the problem of a cursor that this list cannot have issued, if err is one.
 func noPlace(q *query, err error) error {
 	if errors.Is(err, overview.ErrCursor) {
 		q.bad("after", "is not a cursor of this list: take the next_cursor of the page before, or begin without it")
@@ -78,6 +79,7 @@ func (s *server) getTool(w *reply, r *http.Request) error {
 	return s.sendRevision(w, http.StatusOK, t.Revision, t)
 }
 
+// putTool registers a role or changes its contracts.
 func (s *server) putTool(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
@@ -115,7 +117,7 @@ func (s *server) putTool(w *reply, r *http.Request) error {
 	return s.sendRevision(w, s.putStatus(w, r, created), t.Revision, t)
 }
 
-// methods reads the contracts per method.
+// methods reads contracts by method name.
 func (f *fields) methods(v []byte) map[string]agent.Contract {
 	if isNull(v) {
 		return nil
@@ -142,6 +144,7 @@ func (f *fields) methods(v []byte) map[string]agent.Contract {
 	return m
 }
 
+// deleteTool moves the tool and its artifacts to the archive, from which they can be restored.
 func (s *server) deleteTool(w *reply, r *http.Request) error {
 	role, err := nameParam(r, "role")
 	if err != nil {
@@ -168,7 +171,7 @@ func (s *server) deleteTool(w *reply, r *http.Request) error {
 	return s.noContent(w)
 }
 
-// decideContract accepts a contract that a program proposed for the role, or rejects it.
+// decideContract returns the handler that accepts or rejects a contract that a program proposed for the role.
 func (s *server) decideContract(accept bool) handler {
 	return func(w *reply, r *http.Request) error {
 		role, err := nameParam(r, "role")
@@ -188,6 +191,7 @@ func (s *server) decideContract(accept bool) handler {
 	}
 }
 
+// queryReason reads the reason of an operation whose request has no body.
 func queryReason(r *http.Request) (string, error) {
 	q := readQuery(r)
 	reason := q.text("reason")
@@ -197,7 +201,7 @@ func queryReason(r *http.Request) (string, error) {
 	return reason, q.err()
 }
 
-// rejections leaves out what only models see.
+// rejections returns the rejections without hints and owners, which only models see.
 func rejections(a *agent.Artifact) []agent.Rejection {
 	out := slices.Clone(a.Rejections)
 	for i := range out {

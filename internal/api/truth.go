@@ -13,16 +13,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Truth is what the interface asks of people's verdicts and examples.
+// Truth are the operations on people's verdicts and examples that the interface needs from a runtime.
 type Truth interface {
 	PutExamples(ctx context.Context, q operator.ExamplesPut) ([]agent.Example, error)
 	DecideExample(ctx context.Context, q operator.ExampleDecision) ([]agent.Example, error)
 	RunExamples(ctx context.Context, q operator.ExampleQuery) (operator.ExampleRun, error)
+	// Try runs a program without storing or counting anything.
 	Try(ctx context.Context, q operator.TryRequest) (operator.TryReport, error)
+	// BrokenExamples returns the ids of the active examples that the current program does not satisfy.
 	BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error)
 }
 
-// exampleList is the body of the examples of a method.
+// exampleList is the reply with the examples of a method.
 type exampleList struct {
 	Examples []agent.Example `json:"examples"`
 }
@@ -43,7 +45,7 @@ func (s *server) sendExamples(w *reply, all []agent.Example) error {
 	return s.sendRevision(w, http.StatusOK, agent.ExamplesRevision(all), shown(all))
 }
 
-// shown leaves out what examples replay: recorded effects are for runs.
+// shown removes recorded effects, which only runs of the examples need.
 func shown(all []agent.Example) exampleList {
 	out := exampleList{Examples: make([]agent.Example, 0, len(all))}
 	for _, x := range all {
@@ -53,6 +55,7 @@ func shown(all []agent.Example) exampleList {
 	return out
 }
 
+// putExamples replaces the active examples of a method, which need not exist yet.
 func (s *server) putExamples(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -78,6 +81,7 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	}
 	revision, err = existing(revision, func() error {
 		kept, err := w.run.Examples(r.Context(), role, method)
+		// a method without examples counts as a missing resource for If-Match
 		if err == nil && len(kept) == 0 {
 			err = store.ErrNotFound
 		}
@@ -94,7 +98,7 @@ func (s *server) putExamples(w *reply, r *http.Request) error {
 	return s.sendExamples(w, kept)
 }
 
-// examples reads a list of examples; nil for null.
+// examples reads a list of examples. It returns nil for null.
 func (f *fields) examples(v []byte) []agent.Example {
 	if isNull(v) {
 		return nil
@@ -131,7 +135,7 @@ func (f *fields) example(at string, v []byte) agent.Example {
 			f.number(at+"/tolerance", value, &x.Tolerance)
 		case "note":
 			f.short(at+"/note", value, &x.Note, maxNote)
-		case "state", "by", "created_at", "call_id", "session_id": // as GET shows them; the daemon's own
+		case "state", "by", "created_at", "call_id", "session_id": // set by the daemon; accepted since GET returns them
 		default:
 			f.unknown(at, name, "id, args, kwargs, context, expect, tolerance, note")
 		}
@@ -140,6 +144,7 @@ func (f *fields) example(at string, v []byte) agent.Example {
 	return x
 }
 
+// expectation reads what an example demands.
 func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	if len(v) == 0 || v[0] != '{' {
 		f.wrongKind(at, `an object with one of "value", "error_type" and "schema"`, v)
@@ -148,7 +153,7 @@ func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	_ = strict.Members(v, func(name, value []byte) error {
 		switch string(name) {
 		case "value":
-			into.Value = append(json.RawMessage{}, value...) // null counts as given
+			into.Value = append(json.RawMessage{}, value...) // null is an expectation, too
 		case "error_type":
 			f.short(at+"/error_type", value, &into.ErrorType, 64)
 		case "schema":
@@ -160,6 +165,7 @@ func (f *fields) expectation(at string, v []byte, into *agent.Expectation) {
 	})
 }
 
+// decideExample returns the handler that accepts or rejects a proposed example.
 func (s *server) decideExample(accept bool) handler {
 	return func(w *reply, r *http.Request) error {
 		role, method, err := target(r)
@@ -179,6 +185,7 @@ func (s *server) decideExample(accept bool) handler {
 	}
 }
 
+// runExamples runs examples on a program. It stores nothing.
 func (s *server) runExamples(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {
@@ -207,6 +214,7 @@ func (s *server) runExamples(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, run)
 }
 
+// try runs a program on given arguments. It stores nothing.
 func (s *server) try(w *reply, r *http.Request) error {
 	role, method, err := target(r)
 	if err != nil {

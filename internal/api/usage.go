@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// getUsage reports what models were asked, and what owners have stored. Without the scope operate one sees one's own.
+// getUsage reports token usage and stored bytes. Without the scope operate, a principal sees only its own.
 func (s *server) getUsage(w *reply, r *http.Request) error {
 	q := readQuery(r)
 	u := spend.UsageQuery{By: q.oneOf("by", spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay),
@@ -27,9 +27,10 @@ func (s *server) getUsage(w *reply, r *http.Request) error {
 		return err
 	}
 	if !w.who.Scopes.Has(access.Operate) {
-		owner := w.owner // w is used again
+		owner := w.owner
 		u.Owner = &owner
 	}
+	// the daemon's own cap is for its operator only
 	u.Daemon = w.who.Scopes.Has(access.Admin)
 	report, err := w.run.Usage(r.Context(), u)
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *server) getUsage(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, report)
 }
 
-// storedBy lists what owners have stored, a page of it; without the scope operate one sees one's own.
+// storedBy returns a page of what owners have stored. Without the scope operate it is the principal's own only.
 func storedBy(w *reply, r *http.Request, after string) (list []store.OwnerBytes, next *string, err error) {
 	if !w.who.Scopes.Has(access.Operate) {
 		own, err := w.run.Stored(r.Context(), w.owner)
@@ -55,15 +56,15 @@ func storedBy(w *reply, r *http.Request, after string) (list []store.OwnerBytes,
 	return append([]store.OwnerBytes{}, list...), next, err
 }
 
-// warnOfSpend says in a header how much is used of a cap that the call counts for, once that is 80 percent. Of the daemon's only those hear who
-// may see it.
+// warnOfSpend sets a header with the used share of a cap, once 80 percent of a cap that applies to the call are used.
+// The daemon's own cap is considered for admins only.
 func (s *server) warnOfSpend(w *reply, role, method string) {
 	if ratio, near := w.run.Nearly(w.owner, role, method, w.who.Scopes.Has(access.Admin)); near {
 		w.Header().Set("Recurgent-Spend", strconv.FormatFloat(ratio, 'f', 2, 64))
 	}
 }
 
-// overCap is the problem of a prediction for which the model was not asked.
+// overCap adds the details of the cap that kept a prediction from asking the model.
 func overCap(p *Problem, l *spend.Limit) *Problem {
 	p.Meta["scope"], p.Meta["window"], p.Meta["limit"], p.Meta["used"], p.Meta["resets_at"] = l.Scope, l.Window,
 		l.Limit, l.Used, l.ResetsAt

@@ -37,7 +37,7 @@ func (f *fake) Stored(_ context.Context, owner string) (store.OwnerBytes, error)
 	return store.OwnerBytes{Owner: owner, Bytes: store.Bytes{Tools: 7}}, f.note("Stored")
 }
 
-// Operators get the storage of each owner, in pages; other callers get their own.
+// Operators get the storage of each owner, in pages. Other callers get their own.
 func TestStoredIsListed(t *testing.T) {
 	t.Parallel()
 	tokens, err := access.ParseTokens([]byte(
@@ -111,7 +111,7 @@ func TestUsageRoute(t *testing.T) {
 	}
 }
 
-// Replies of calls and predictions say how much of a cap is used, from 80 percent on.
+// Replies of calls and predictions show the used share of a cap, from 80 percent on.
 func TestSpendHeader(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -132,7 +132,7 @@ func TestSpendHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	g = newRig(t, func(o *Options) { o.Auth = tokens })
-	g.fake.spent = 0.9 // as of the daemon's cap, which needs admin
+	g.fake.spent = 0.9 // of the daemon's cap, which only admins may see
 	if got := g.ask("POST", "/v1/sessions/"+knownSession+"/calls", `{"method":"m"}`,
 		"Authorization: Bearer 0123456789abcdef"); got.status != 200 || got.header.Get("Recurgent-Spend") != "" {
 		t.Errorf("without admin: %d, %q %s", got.status, got.header.Get("Recurgent-Spend"), got.body)

@@ -16,7 +16,8 @@ const maxNote = 4 << 10 // bytes of a note
 
 func noCall(err error, id string) error { return missing(err, "call "+strconv.Quote(id)) }
 
-// unproposed is the problem of a change that only those who may operate can make.
+// unproposed returns the problem of a missing scope for a change that only principals with operate may make. Other
+// errors pass unchanged.
 func (w *reply) unproposed(err error) error {
 	if errors.Is(err, operator.ErrInForce) {
 		return cmp.Or(w.needs(access.Operate), err)
@@ -24,7 +25,8 @@ func (w *reply) unproposed(err error) error {
 	return err
 }
 
-// postVerdict records what a person says of a call. With Prefer: wait=N it waits for the first attempt at a correction.
+// postVerdict records a person's verdict on a call. With "Prefer: wait=N" it waits for the first attempt at a
+// correction.
 func (s *server) postVerdict(w *reply, r *http.Request) error {
 	id, ok := idParam(r, "call_id")
 	if !ok {
@@ -36,7 +38,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 		case "verdict":
 			f.text("/verdict", v, &j.Verdict)
 		case "expected":
-			j.Expected = append(json.RawMessage{}, v...) // null counts as given
+			j.Expected = append(json.RawMessage{}, v...) // null is an expectation, too
 		case "expected_error_type":
 			f.short("/expected_error_type", v, &j.ExpectedErrorType, 64)
 		case "note":
@@ -69,6 +71,7 @@ func (s *server) postVerdict(w *reply, r *http.Request) error {
 		case <-timer.C:
 		case <-r.Context().Done():
 		}
+		// read again: the attempt may have changed the state of the correction
 		if judged, err = w.run.Verdict(r.Context(), id); err != nil {
 			return noCall(err, id)
 		}
@@ -89,6 +92,7 @@ func (s *server) getVerdict(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, v)
 }
 
+// deleteVerdict withdraws a verdict. Without the scope operate, only a proposed one.
 func (s *server) deleteVerdict(w *reply, r *http.Request) error {
 	id, ok := idParam(r, "call_id")
 	if !ok {

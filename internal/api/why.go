@@ -10,14 +10,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/why"
 )
 
-// Forms of an explanation.
+// Media types of an explanation.
 const (
 	mediaJSON     = "application/json"
 	mediaText     = "text/plain"
 	mediaMarkdown = "text/markdown"
 )
 
-// explainCall says why a call ended as it did: as JSON, or as a page for people where the Accept header asks for text.
+// explainCall explains why a call ended as it did: as JSON, or as a page for people if the Accept header prefers text.
 func (s *server) explainCall(w *reply, r *http.Request) error {
 	id, err := callID(r)
 	if err != nil {
@@ -28,6 +28,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	if err != nil {
 		return missing(err, "call "+id)
 	}
+	// caches must not serve one form for another
 	w.Header().Add("Vary", "Accept")
 	switch form := preferred(r.Header["Accept"], mediaJSON, mediaText, mediaMarkdown); form {
 	case mediaText:
@@ -38,7 +39,7 @@ func (s *server) explainCall(w *reply, r *http.Request) error {
 	return s.send(w, http.StatusOK, x)
 }
 
-// sendPage sends text for people.
+// sendPage sends a text page, once there is space for it.
 func (s *server) sendPage(w *reply, media, page string) error {
 	done, err := s.enterReplies(w, int64(len(page)))
 	if err != nil {
@@ -52,7 +53,8 @@ func (s *server) sendPage(w *reply, media, page string) error {
 	return err
 }
 
-// preferred is the form that an Accept header asks for most: of equals the first, the first too where the header names none of them.
+// preferred returns the form with the highest weight in the Accept header. Among equals, and if none is accepted, it is
+// the first of forms.
 func preferred(accept []string, forms ...string) string {
 	best, most := forms[0], 0.0
 	for _, form := range forms {
@@ -63,7 +65,7 @@ func preferred(accept []string, forms ...string) string {
 	return best
 }
 
-// quality is the weight that an Accept header gives a media type, by the most specific range that matches; 0 where none does.
+// quality returns the weight of a media type in the Accept header, from the most specific range that matches, or 0.
 func quality(accept []string, form string) float64 {
 	weight, matched := 0.0, -1
 	top, _, _ := strings.Cut(form, "/")
@@ -71,6 +73,7 @@ func quality(accept []string, form string) float64 {
 		for part := range strings.SplitSeq(line, ",") {
 			media, params, err := mime.ParseMediaType(part)
 			rank := map[string]int{"*/*": 0, top + "/*": 1, form: 2}
+			// a more specific range overrides the weight of a wider one
 			if got, matches := rank[media]; err == nil && matches && got > matched {
 				matched, weight = got, 1
 				if q, err := strconv.ParseFloat(params["q"], 64); err == nil {

@@ -14,36 +14,40 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// AccessOptions say who may use the daemon, and how they reach it. Without a token file and an issuer everybody on this machine
-// may do everything.
+// AccessOptions configure who may use the daemon, and TLS. Without a token file and an issuer, everyone on this machine
+// has all rights.
 type AccessOptions struct {
-	// AuthTokensFile holds tokens; see access.ParseTokens. It is read again when it changes.
+	// AuthTokensFile contains access tokens; see access.ParseTokens. The daemon rereads it when it changes.
 	AuthTokensFile string `name:"auth-tokens-file" env:"RECURGENT_AUTH_TOKENS_FILE" value:"FILE" default:"none: loopback only" help:"access tokens, a name, a token (or sha256:HEX of it) and what it may do a line; read again when it changes; these or --oidc-issuer are required to listen on anything but loopback"`
-	// OIDCIssuer is the URL of an OpenID Connect issuer, whose tokens (JWTs) are taken beside those of the file.
+	// OIDCIssuer is the URL of an OpenID Connect issuer. Its tokens (JWTs) are accepted in addition to those of the
+	// file.
 	OIDCIssuer string `name:"oidc-issuer" env:"RECURGENT_OIDC_ISSUER" value:"URL" default:"none" help:"OpenID Connect issuer whose tokens (JWTs) are taken, beside those of the token file; https, or http on this machine"`
-	// OIDCAudience is the audience that tokens are made out to.
+	// OIDCAudience must be among the audiences of a token. It is required with OIDCIssuer.
 	OIDCAudience string `name:"oidc-audience" env:"RECURGENT_OIDC_AUDIENCE" value:"TEXT" default:"none" help:"what the issuer calls this daemon: a token must name it in aud; required with --oidc-issuer"`
-	// OIDCNameClaim, OIDCNamespaceClaim and OIDCScopeClaim are the claims that say who acts, where, and what they may do.
+	// OIDCNameClaim, OIDCNamespaceClaim and OIDCScopeClaim name the claims with the owner, namespace and scopes of a
+	// token.
 	OIDCNameClaim      string `name:"oidc-name-claim" env:"RECURGENT_OIDC_NAME_CLAIM" value:"CLAIM" help:"claim that names the owner of a token"`
 	OIDCNamespaceClaim string `name:"oidc-namespace-claim" env:"RECURGENT_OIDC_NAMESPACE_CLAIM" value:"CLAIM" default:"none: tokens of the issuer may do nothing" help:"claim that names the namespace in which a token acts; a token without it may do nothing"`
 	OIDCScopeClaim     string `name:"oidc-scope-claim" env:"RECURGENT_OIDC_SCOPE_CLAIM" value:"CLAIM" help:"claim that lists the scopes: a text with spaces between them, or an array; others than read, call, operate and admin are ignored"`
-	// OIDCRate, such as 50/s, and OIDCConcurrency hold each owner of the issuer's tokens to so many requests and calls at once; "" and 0: no limit.
+	// OIDCRate, such as 50/s, and OIDCConcurrency limit the requests and the concurrent calls of each owner of the
+	// issuer's tokens. "" and 0 mean no limit.
 	OIDCRate        string `name:"oidc-rate" env:"RECURGENT_OIDC_RATE" value:"RATE" default:"none" help:"requests that each owner of the issuer's tokens may send, such as 50/s, as rate= in the token file"`
 	OIDCConcurrency int    `name:"oidc-concurrency" env:"RECURGENT_OIDC_CONCURRENCY" value:"N" default:"none" help:"calls that each owner of the issuer's tokens may have under way at once, as concurrency= in the token file"`
-	// TLSCert and TLSKey are PEM files. They are read again when they change.
+	// TLSCert and TLSKey are PEM files. The daemon rereads them when they change.
 	TLSCert string `name:"tls-cert" env:"RECURGENT_TLS_CERT" value:"FILE" default:"none: no TLS" help:"certificate chain (PEM) to speak HTTPS with; read again when it changes"`
 	TLSKey  string `name:"tls-key" env:"RECURGENT_TLS_KEY" value:"FILE" default:"none" help:"private key (PEM) of --tls-cert"`
 
-	oidcRate    float64              // of OIDCRate
-	tokens      *file[access.Tokens] // of AuthTokensFile; set by the first Resolve, so that a pipe is read once
-	certificate *file[certificate]
+	oidcRate    float64              // parsed OIDCRate
+	tokens      *file[access.Tokens] // of AuthTokensFile; set by the first Resolve only, since a pipe can be read once
+	certificate *file[certificate]   // of TLSCert and TLSKey; set like tokens
 }
 
-// Guarded reports whether requests need a token.
+// Guarded reports whether requests need an access token.
 func (o *Options) Guarded() bool {
 	return o.Auth != nil || o.AuthTokensFile != "" || o.OIDCIssuer != ""
 }
 
+// checkAccess checks the options and reads the files, once.
 func (o *Options) checkAccess() (err error) {
 	if err := o.checkIssuer(); err != nil {
 		return err
@@ -67,7 +71,7 @@ func (o *Options) checkAccess() (err error) {
 	return nil
 }
 
-// checkIssuer checks the settings for the issuer's tokens.
+// checkIssuer checks the options of the issuer.
 func (o *Options) checkIssuer() (err error) {
 	if o.OIDCIssuer == "" {
 		for name, given := range map[string]bool{"oidc-audience": o.OIDCAudience != "",
@@ -96,6 +100,7 @@ func (o *Options) checkIssuer() (err error) {
 	return nil
 }
 
+// readTokens parses a token file, for openFile.
 func readTokens(contents ...[]byte) (t access.Tokens, err error) {
 	tokens, err := access.ParseTokens(contents[0])
 	if err != nil {
@@ -104,7 +109,7 @@ func readTokens(contents ...[]byte) (t access.Tokens, err error) {
 	return *tokens, nil
 }
 
-// tokenFile finds the tokens that the file holds now.
+// tokenFile authenticates with the current contents of the token file.
 type tokenFile struct {
 	now *atomic.Pointer[access.Tokens]
 }
@@ -114,7 +119,7 @@ func (f tokenFile) Authenticate(ctx context.Context, bearer string) (access.Prin
 	return f.now.Load().Authenticate(ctx, bearer)
 }
 
-// openAccess begins to take tokens, to speak TLS, and to watch the files of both. Options gets the Authenticator.
+// openAccess sets up authentication and TLS, and watches their files. It sets o.Auth unless the caller has set it.
 func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	a.scheme = "http"
 	a.files = &watched{log: a.log}
@@ -153,7 +158,7 @@ func (a *App) openAccess(o *Options, m *telemetry.Metrics) error {
 	return nil
 }
 
-// serve answers requests until the server is shut down.
+// serve answers requests until the server is shut down. It always returns an error.
 func (a *App) serve() error {
 	if a.server.TLSConfig != nil {
 		return a.server.ServeTLS(a.listener, "", "")
@@ -161,13 +166,14 @@ func (a *App) serve() error {
 	return a.server.Serve(a.listener)
 }
 
-// Reload reads the token file and the certificate again, as it happens by itself when they have changed: at once, and without
-// waiting for whoever writes them. A file that is refused leaves what is in use, and is logged.
+// Reload rereads the token file and the certificates at once, without the delay that protects against half-written
+// files. If a file is invalid, its previous contents stay in use and the error is logged.
 func (a *App) Reload() { a.files.look(true) }
 
-// Reloads reports whether there is a file that Reload reads.
+// Reloads reports whether any file can be reloaded.
 func (a *App) Reloads() bool { return len(a.files.list) > 0 }
 
+// checkListen refuses to serve other machines without access tokens.
 func (o *Options) checkListen() error {
 	if o.DataDir == "" {
 		return refuse("data-dir", "must not be empty")
@@ -193,7 +199,8 @@ func (o *Options) checkListen() error {
 	return o.checkOrigins()
 }
 
-// checkOrigins refuses every page's requests to a daemon without tokens: any site that its user visits could do everything.
+// checkOrigins refuses to allow all origins without access tokens: any site that a user visits could control the
+// daemon.
 func (o *Options) checkOrigins() error {
 	for _, origin := range o.CORSOrigins {
 		if origin != api.AnyOrigin {
@@ -209,13 +216,13 @@ func (o *Options) checkOrigins() error {
 	return nil
 }
 
-// Local reports whether only this machine can reach the daemon.
+// Local reports whether the daemon listens on a loopback address only.
 func (o *Options) Local() bool {
 	host, _, err := net.SplitHostPort(o.Listen)
 	return err == nil && loopback(host)
 }
 
-// loopback reports whether only this machine can reach the host. Names other than localhost may resolve to anything.
+// loopback reports whether the host is a loopback address or localhost. Other names may resolve to anything.
 func loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

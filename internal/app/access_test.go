@@ -30,7 +30,7 @@ const (
 	secretB = "bbbb-secret-of-bob"
 )
 
-// write replaces a file at once, as careful programs do.
+// write replaces a file atomically.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -41,11 +41,11 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// logged is a log that may be read while it is written.
+// logged is a log that can be read while it is written.
 type logged struct {
 	mu    sync.Mutex
 	b     bytes.Buffer
-	lines chan string // receives each line; nil: nobody does
+	lines chan string // receives each line; nil: no one does
 }
 
 func (l *logged) Write(p []byte) (int, error) {
@@ -63,7 +63,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// await takes lines until one has the text.
+// await reads lines until one contains the text.
 func (l *logged) await(t *testing.T, text string) {
 	t.Helper()
 	for {
@@ -72,13 +72,13 @@ func (l *logged) await(t *testing.T, text string) {
 			if strings.Contains(line, text) {
 				return
 			}
-		case <-time.After(time.Minute): // machines are slow; nothing is measured with it
+		case <-time.After(time.Minute): // generous: slow machines
 			t.Fatalf("nobody logged %q", text)
 		}
 	}
 }
 
-// status asks for /v1/version with the token.
+// status requests /v1/version with the token.
 func status(t *testing.T, a *app.App, token string) int {
 	t.Helper()
 	code, _ := get(t, http.DefaultClient, a, "/v1/version", token)
@@ -104,8 +104,8 @@ func get(t *testing.T, c *http.Client, a *app.App, path, token string) (int, str
 	return resp.StatusCode, string(body)
 }
 
-// The token file is read again when it changes. One that cannot be used leaves the tokens as they were, and the log says which
-// line it is, without a secret.
+// The token file is reread when it changes. If it is invalid, the old tokens stay in use, and the log names the line
+// without a secret.
 func TestTokenFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	o, log := options(t), &logged{}
@@ -152,7 +152,8 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// Kubernetes mounts a directory whose files are links to a link that is replaced. Nobody sends a signal: the daemon finds it.
+// Kubernetes mounts a directory whose files are links to a link that is replaced. The daemon notices the change without
+// a signal.
 func TestMountedTokenFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -187,7 +188,7 @@ func TestMountedTokenFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// A pipe is read once, at the start.
+// A pipe is read only once, at the start.
 func TestTokensOfAPipe(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -210,7 +211,7 @@ func TestTokensOfAPipe(t *testing.T) {
 	}
 }
 
-// Without a restart the next connection gets the new certificate. A broken pair leaves the old one in use.
+// The next connection gets the new certificate without a restart. An invalid pair leaves the old one in use.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -279,7 +280,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Event streams that were opened with a certificate go on when another takes its place: what happens afterwards comes over them.
+// Event streams that were opened with a certificate survive its replacement.
 func TestStreamsOutlastACertificate(t *testing.T) {
 	t.Parallel()
 	soon := time.Now().Add(90 * 24 * time.Hour)
@@ -290,7 +291,7 @@ func TestStreamsOutlastACertificate(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(first.Cert)
 	roots.AppendCertsFromPEM(second.Cert)
-	// ask sends a request over a connection of its own; serial is that of the certificate it was given.
+	// ask sends a request over a new connection; serial is that of the certificate it got.
 	ask := func(http2 bool, method, path, body string) (resp *http.Response, serial string) {
 		t.Helper()
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots},
@@ -339,7 +340,8 @@ func TestStreamsOutlastACertificate(t *testing.T) {
 	}
 }
 
-// Tokens of the issuer and of the file are taken side by side, and the issuer's alice is another owner than the file's.
+// Tokens of the issuer and of the file are accepted side by side. The issuer's alice and the file's are different
+// owners.
 func TestIssuerAndFile(t *testing.T) {
 	t.Parallel()
 	id, o := oidctest.New(t), options(t)
@@ -387,7 +389,7 @@ func TestIssuerAndFile(t *testing.T) {
 	}
 }
 
-// The daemon starts while the issuer is away. Its tokens have to wait, those of the file do not.
+// The daemon starts while the issuer is away. Only the issuer's tokens have to wait.
 func TestStartWithoutTheIssuer(t *testing.T) {
 	t.Parallel()
 	id, o := oidctest.New(t), options(t)

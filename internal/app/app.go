@@ -1,8 +1,9 @@
-// Package app is the daemon as a value: it wires store, sandbox, model, runtime and REST interface together, serves, and
-// shuts all of it down in reverse order. Several daemons can live in one process, each with its own data directory.
+// Package app is the daemon as a value. It wires store, sandbox, model, runtime and REST interface together, serves,
+// and shuts everything down in reverse order. Several daemons can live in one process, each with its own data
+// directory.
 //
-// It reads no flags and no environment: Options configures everything. It needs one thing of its process, the runner:
-// the sandbox re-executes the binary with the argument "runner", which package main hands to sandbox/worker.
+// It reads no flags and no environment: Options configures everything. It needs one thing of its process: the sandbox
+// re-executes the binary with the argument "runner", which package main must pass to sandbox/worker.
 package app
 
 import (
@@ -23,43 +24,44 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Limits of the HTTP server. Bodies are bounded by the API, calls by their own timeout.
+// Limits of the HTTP server. The API bounds bodies, and calls have their own timeout.
 const (
 	ReadHeaderTimeout = 5 * time.Second
-	ReadTimeout       = 60 * time.Second // of a whole request, its body included
+	ReadTimeout       = 60 * time.Second // of a whole request, including its body
 	IdleTimeout       = 60 * time.Second
 	MaxHeaderBytes    = 64 << 10
 )
 
-// StopTime is how long a clean stop should be given: the deadline of the context of Stop.
+// StopTime is the recommended time for a clean stop, as the deadline of Stop's context.
 const StopTime = 10 * time.Second
 
-// An App is one daemon. New makes it, Start serves, Stop ends it. Its methods may be called from several goroutines.
+// An App is one daemon. New makes it, Start serves, and Stop ends it. Its methods may be called concurrently, except
+// that Start is called once.
 type App struct {
 	log      zerolog.Logger
 	listener net.Listener
 	server   *http.Server
-	spaces   *namespaces
-	facts    facts
+	spaces   *namespaces // open namespaces
+	facts    facts       // logged by Start
 	scheme   string      // http or https
-	peers    *peerServer // nil without --advertise
-	files    *watched
-	look     func() // at the model, once it serves; nil: none is asked
-	prepare  func() // what programs are compiled with, then; nil: nothing
+	peers    *peerServer // serves other replicas; nil without --advertise
+	files    *watched    // token and certificate files
+	look     func()      // checks the model soon after Start; nil if no model is configured
+	prepare  func()      // prepares the compiler after Start; nil if there is nothing to prepare
 
-	failed chan error    // what Serve ended with, unless by Stop; holds one
+	failed chan error    // receives the error of Serve unless Stop caused it; has room for one
 	served chan struct{} // closed when Serve has returned; nil until Start
 
-	steps    []step // in the order of making; undone in reverse
+	steps    []step // in the order in which the parts were made; undone in reverse
 	stopping sync.Once
 	stopped  chan struct{} // closed when all steps have run
-	stopErr  error         // of all steps; read after stopped
+	stopErr  error         // joined errors of all steps; set before stopped is closed
 
 	mu      sync.Mutex
-	current string // the step that is being undone; guarded by mu
+	current string // name of the step that is being undone; guarded by mu
 }
 
-// facts are what the daemon runs with, for the line of its start.
+// facts are the effective settings that the log line of the start shows.
 type facts struct {
 	version, dataDir, provider, model string
 	runners                           int
@@ -68,14 +70,14 @@ type facts struct {
 	native                            string
 }
 
-// A step undoes a part of the App. It hurries when ctx ends.
+// A step undoes one part of the App. When ctx ends, it must finish quickly.
 type step struct {
 	name string
 	undo func(ctx context.Context) error
 }
 
-// New wires an App without serving: the port is taken, the data directory is locked and read, the confinement has been
-// observed. When it fails, what was made is undone. The error is one line; an *OptionError names the option that is refused.
+// New wires an App without serving: it listens on the port, locks and reads the data directory, and checks the sandbox.
+// If it fails, it undoes what it has made. The error has one line; an *OptionError names the invalid option.
 func New(ctx context.Context, o Options) (*App, error) {
 	if err := o.Resolve(); err != nil {
 		return nil, err
@@ -89,9 +91,10 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// wire makes the parts, from the outermost resource to the handler.
+// wire makes the parts. Each registers its step of Stop as soon as it exists, so the order here is the reverse of a
+// stop.
 func (a *App) wire(ctx context.Context, o Options) error {
-	// The port first: that it is taken is the commonest fault and the cheapest to find.
+	// Listen first: a port in use is the most common fault, and the cheapest to detect.
 	if err := a.listen(o.Listen); err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (a *App) wire(ctx context.Context, o Options) error {
 	return nil
 }
 
-// renamed returns the options in the words of this version, and logs a warning for each of an earlier one.
+// renamed replaces values of earlier versions, and logs a warning for each.
 func (a *App) renamed(o Options) Options {
 	if o.Engine == report.EngineSSA {
 		a.log.Warn().Msg("--engine ssa is an earlier name: programs are compiled, as with go")
@@ -162,10 +165,12 @@ func (a *App) renamed(o Options) Options {
 	return o
 }
 
+// onStop registers a step of Stop. Steps run in reverse order.
 func (a *App) onStop(name string, undo func(context.Context) error) {
 	a.steps = append(a.steps, step{name, undo})
 }
 
+// listen opens the listener. Its error suggests what to do.
 func (a *App) listen(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -180,7 +185,7 @@ func (a *App) listen(address string) error {
 	return nil
 }
 
-// cause is the error without what the message around it says already.
+// cause returns the error without the operation and address, which the surrounding message names already.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -189,7 +194,7 @@ func cause(err error) error {
 	return err
 }
 
-// Start serves from now on. It is called once, and not after Stop.
+// Start begins to serve, and returns at once. It must be called only once, and not after Stop.
 func (a *App) Start() {
 	a.servePeers()
 	a.served = make(chan struct{})
@@ -212,13 +217,13 @@ func (a *App) Start() {
 	}
 }
 
-// Failed receives the error when the server ends by itself. Stop is due then, too.
+// Failed receives an error if a server ends without Stop. Stop must still be called.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Addr is host:port that the App listens on.
+// Addr returns the HOST:PORT that the App listens on.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
-// URL is where people and commands reach the daemon: an address that stands for all is reached by loopback.
+// URL returns the address for people and commands on this machine. A wildcard address becomes the loopback address.
 func (a *App) URL() string {
 	host, port, err := net.SplitHostPort(a.Addr())
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// TestMain lets the test binary be the runners of the daemons that it starts.
+// TestMain lets the test binary serve as the runner of the daemons that it starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are those of a daemon on the demo recording and a directory of its own.
+// options returns options for a daemon with the demo recording and its own directory.
 func options(t *testing.T) app.Options {
 	o := app.DefaultOptions()
 	o.Listen, o.DataDir, o.Provider, o.Runners = "127.0.0.1:0", t.TempDir(), "replay", 1
@@ -53,7 +53,7 @@ func start(t *testing.T, o app.Options) *app.App {
 
 func stop(t *testing.T, a *app.App) {
 	t.Helper()
-	// machines are slow; nothing is measured with it
+	// generous: slow machines
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
@@ -61,7 +61,7 @@ func stop(t *testing.T, a *app.App) {
 	}
 }
 
-// post sends v and returns the reply, which must be a success.
+// post sends v and returns the reply. The test fails unless it is a success.
 func post(t *testing.T, a *app.App, path string, v any) map[string]any {
 	t.Helper()
 	body, err := json.Marshal(v)
@@ -80,8 +80,8 @@ func post(t *testing.T, a *app.App, path string, v any) map[string]any {
 	return reply
 }
 
-// Two daemons live in one process: each has its own port, sessions, registry and runners, and the end of one leaves the
-// other alone.
+// Two daemons in one process have their own ports, sessions, registries and runners. Stopping one does not affect the
+// other.
 func TestTwoInOneProcess(t *testing.T) {
 	t.Parallel()
 	first, second := start(t, options(t)), start(t, options(t))
@@ -104,7 +104,7 @@ func TestTwoInOneProcess(t *testing.T) {
 		t.Errorf("after the end of the other: 2 + 3 = %v", got)
 	}
 	client := &http.Client{Timeout: time.Minute}
-	// by another process, which was given the port
+	// another process, which was given the port
 	if resp, err := client.Get(first.URL() + "/v1/sessions/" + sessions[first]); err == nil {
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
@@ -113,7 +113,7 @@ func TestTwoInOneProcess(t *testing.T) {
 	}
 }
 
-// A daemon that was stopped leaves its port and its data directory to the next, again and again.
+// A stopped daemon releases its port and data directory for the next one, repeatedly.
 func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -125,7 +125,7 @@ func TestStartAndStop(t *testing.T) {
 		}
 		a.Start()
 		stop(t, a)
-		stop(t, a) // may be called twice
+		stop(t, a) // a second Stop is allowed
 		select {
 		case err := <-a.Failed():
 			t.Errorf("the server failed: %v", err)
@@ -134,7 +134,7 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
-// A daemon that was never started is stopped, too.
+// A daemon that was never started can be stopped.
 func TestStopWithoutStart(t *testing.T) {
 	t.Parallel()
 	o := options(t)
@@ -146,7 +146,8 @@ func TestStopWithoutStart(t *testing.T) {
 	stop(t, start(t, o))
 }
 
-// released waits until the port is free. A process that is being started holds what this one had open, until it executes its program.
+// released waits until the port is free. A child process that is being started holds inherited descriptors until it
+// executes its program.
 func released(t *testing.T, address string) {
 	t.Helper()
 	var l net.Listener
@@ -160,7 +161,8 @@ func released(t *testing.T, address string) {
 	t.Errorf("the port was not given back: %v", err)
 }
 
-// newOn is app.New on a port that was in use a moment ago: while a process that is being started holds it, it is tried again.
+// newOn is app.New on a port that was in use a moment ago. It retries while a process that is being started holds the
+// port.
 func newOn(t *testing.T, o app.Options) (*app.App, error) {
 	t.Helper()
 	a, err := app.New(t.Context(), o)
@@ -174,8 +176,8 @@ func newOn(t *testing.T, o app.Options) (*app.App, error) {
 	return a, err
 }
 
-// When New fails, what it had made is undone: port and data directory are free again. Nothing runs in parallel with it: processes that other
-// tests start would hold its port.
+// If New fails, it releases port and data directory. The test must not run in parallel: child processes of other tests
+// would hold its port.
 func TestNewUndoesWhatItMade(t *testing.T) {
 	o := options(t)
 	holder := start(t, o)
@@ -204,7 +206,7 @@ func TestNewUndoesWhatItMade(t *testing.T) {
 	start(t, o)
 }
 
-// A bad option is refused by name, before anything is created.
+// An invalid option is refused by name, before anything is created.
 func TestBadOptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

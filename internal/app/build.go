@@ -6,16 +6,16 @@ import (
 	"runtime/debug"
 )
 
-// A Build is what the binary knows about how it was made.
+// A Build describes how the binary was built.
 type Build struct {
-	Version  string `json:"version"` // of the release, or devel
-	Revision string `json:"revision,omitempty"`
+	Version  string `json:"version"`            // release version, or "devel"
+	Revision string `json:"revision,omitempty"` // VCS revision; "+changes" marks a modified tree
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// ReadBuild reads the toolchain's own stamp, so that there is no version to set by hand and none to forget.
+// ReadBuild returns the information that the go command stamps into the binary.
 func ReadBuild() Build {
 	b := Build{Version: "devel", Go: goruntime.Version(), OS: goruntime.GOOS, Arch: goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -40,6 +40,7 @@ func ReadBuild() Build {
 	return b
 }
 
+// String returns the line of the command version.
 func (b Build) String() string {
 	text := fmt.Sprintf("recurgentd %s %s/%s %s", b.Version, b.OS, b.Arch, b.Go)
 	if b.Revision != "" {

@@ -10,25 +10,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A caretaker has maintenance done in all namespaces, and drops those that are idle. It opens one only when something may be due in it: the
-// store knows when something expires, and the caretaker when a schedule is due. After the start each that has changed since retention was last
-// applied to it is opened once, for the corrections that a stop interrupted.
+// A caretaker runs maintenance in all namespaces, and closes idle ones. It opens a closed namespace only if something
+// may be due in it: the store knows when data expires, and sched when a schedule is due. After the start it also opens,
+// once, each namespace that has changed since retention was last applied, to resume interrupted corrections.
+// One goroutine uses seen and sched.
 type caretaker struct {
 	*namespaces
 	tick  time.Duration
 	turn  turn
-	seen  map[agent.Namespace]time.Time // when maintenance was last done
-	sched map[agent.Namespace]time.Time // when its schedule is due next
+	seen  map[agent.Namespace]time.Time // last maintenance
+	sched map[agent.Namespace]time.Time // next run of its schedule, if it has one
 }
 
-// Bounds of one round.
+// Bounds of a round.
 const (
-	openedAtOnce = 32 // namespaces that a round opens
+	openedAtOnce = 32 // namespaces that a round opens at most
 	perPage      = 1000
-	lookEvery    = time.Hour // at a namespace that has changed
+	lookEvery    = time.Hour // least time between maintenance runs of a closed namespace that has changed
 )
 
-// begin has the caretaker look around every tick. The returned function ends it.
+// begin starts the caretaker, which acts every tick. The returned function stops it and waits for its end.
 func (n *namespaces) begin(tick time.Duration) (end func()) {
 	c := &caretaker{namespaces: n, tick: tick, seen: map[agent.Namespace]time.Time{},
 		sched: map[agent.Namespace]time.Time{}}
@@ -47,6 +48,8 @@ func (n *namespaces) begin(tick time.Duration) (end func()) {
 	}
 }
 
+// run does a round per tick until ctx ends. Only the replica that has the turn does the round; each replica closes its
+// own idle namespaces.
 func (c *caretaker) run(ctx context.Context) {
 	tick := time.NewTicker(c.tick)
 	defer tick.Stop()
@@ -64,7 +67,7 @@ func (c *caretaker) run(ctx context.Context) {
 	}
 }
 
-// round does what is due.
+// round runs maintenance in the open namespaces, then in closed ones where something is due.
 func (c *caretaker) round(ctx context.Context) {
 	c.all(func(s *services) { c.maintain(ctx, s) })
 	if err := c.openDue(ctx); err != nil && ctx.Err() == nil {
@@ -72,9 +75,10 @@ func (c *caretaker) round(ctx context.Context) {
 	}
 }
 
-// dropEvery is how often namespaces that were not used meanwhile are dropped.
+// dropEvery is the interval at which namespaces that were not used since the last time are closed.
 const dropEvery = time.Minute
 
+// maintain runs the maintenance of one namespace, and records when its schedule is due next.
 func (c *caretaker) maintain(ctx context.Context, s *services) {
 	next := s.Maintain(ctx)
 	c.seen[s.name] = c.parts.runtime.Now()
@@ -83,7 +87,7 @@ func (c *caretaker) maintain(ctx context.Context, s *services) {
 	}
 }
 
-// openDue opens the namespaces in which something is due, one after the other.
+// openDue opens the closed namespaces in which something is due, one after the other, at most openedAtOnce of them.
 func (c *caretaker) openDue(ctx context.Context) error {
 	now, opened := c.parts.runtime.Now(), 0
 	for after := agent.Namespace(""); ; {
@@ -97,11 +101,11 @@ func (c *caretaker) openDue(ctx context.Context) error {
 				continue
 			}
 			if opened++; opened > openedAtOnce {
-				return nil // the next round goes on
+				return nil // the next round does the others
 			}
 			s, err := c.use(ctx, info.Name, true)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // erased meanwhile
+				continue // it was erased meanwhile
 			}
 			if err != nil {
 				return err
@@ -115,7 +119,7 @@ func (c *caretaker) openDue(ctx context.Context) error {
 	}
 }
 
-// due reports whether something may be due in a namespace that is not open. expires is the store's NamespaceInfo.Due.
+// due reports whether something may be due in a closed namespace. expires is the store's NamespaceInfo.Due.
 func (c *caretaker) due(name agent.Namespace, expires, now time.Time) bool {
 	if next, ok := c.sched[name]; ok && !now.Before(next) {
 		return true

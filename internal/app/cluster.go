@@ -16,21 +16,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// ClusterOptions say how replicas, daemons that share a store, reach each other.
+// ClusterOptions configure how replicas, daemons that share a store, reach each other.
 type ClusterOptions struct {
-	// Advertise is HOST:PORT at which other replicas reach this one. Port 0 takes a free one.
+	// Advertise is the HOST:PORT at which other replicas reach this one. Port 0 takes the port that was listened on.
 	Advertise string `name:"advertise" env:"RECURGENT_ADVERTISE" value:"HOST:PORT" default:"none: others forward nothing here" help:"address at which the other replicas reach this one; requests for its sessions are forwarded there"`
-	// ClusterListen is where requests of other replicas are taken; "" is Advertise.
+	// ClusterListen is the address that listens for other replicas; "" means that of Advertise.
 	ClusterListen string `name:"cluster-listen" env:"RECURGENT_CLUSTER_LISTEN" value:"HOST:PORT" default:"that of --advertise" help:"address on which requests of the other replicas are taken, where it is another than they use"`
-	// ClusterCA, ClusterCert and ClusterKey are PEM files. They are read again when they change.
+	// ClusterCA, ClusterCert and ClusterKey are PEM files. The daemon rereads them when they change.
 	ClusterCA   string `name:"cluster-ca" env:"RECURGENT_CLUSTER_CA" value:"FILE" default:"none" help:"authority (PEM) of the replicas' certificates; required with --advertise"`
 	ClusterCert string `name:"cluster-cert" env:"RECURGENT_CLUSTER_CERT" value:"FILE" default:"none" help:"certificate (PEM) of this replica, for servers and clients. Those that have a name in common with it, and are of the same authority, may do everything; read again when it changes"`
 	ClusterKey  string `name:"cluster-key" env:"RECURGENT_CLUSTER_KEY" value:"FILE" default:"none" help:"private key (PEM) of --cluster-cert"`
 
-	identity    *file[certificate] // set by the first Resolve, so that a pipe is read once
+	identity    *file[certificate] // set by the first Resolve only, since a pipe can be read once
 	authorities *file[*x509.CertPool]
 }
 
+// checkCluster checks the options and reads the files, once.
 func (o *Options) checkCluster() (err error) {
 	for name, value := range map[string]string{"cluster-listen": o.ClusterListen, "cluster-ca": o.ClusterCA,
 		"cluster-cert": o.ClusterCert, "cluster-key": o.ClusterKey} {
@@ -68,7 +69,8 @@ func (o *Options) clusterListen() string {
 	return o.Advertise
 }
 
-// readIdentity reads a replica's certificate and key. It must have a name, by which replicas know each other.
+// readIdentity parses a replica's certificate and key. The certificate must have a name, since replicas of a cluster
+// recognize each other by a common one.
 func readIdentity(contents ...[]byte) (certificate, error) {
 	c, err := readCertificate(contents...)
 	if err == nil && len(cluster.Names(c.Leaf)) == 0 {
@@ -77,6 +79,7 @@ func readIdentity(contents ...[]byte) (certificate, error) {
 	return c, err
 }
 
+// readAuthorities parses a file of CA certificates, for openFile.
 func readAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
@@ -85,7 +88,7 @@ func readAuthorities(contents ...[]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// openCluster joins the other replicas of a store that can be shared, and makes the server for their requests.
+// openCluster joins the cluster if the store is shared, and makes the server for requests of other replicas.
 func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
 	if p.shared == nil {
 		if o.Advertise != "" {
@@ -123,7 +126,7 @@ func (a *App) openCluster(ctx context.Context, o Options, p *parts) error {
 	return nil
 }
 
-// advertised is the address with the port that was taken, where it says 0.
+// advertised returns the address, with port 0 replaced by the port of the listener.
 func advertised(address string, taken net.Addr) string {
 	host, port, _ := net.SplitHostPort(address)
 	if port != "0" {
@@ -133,6 +136,7 @@ func advertised(address string, taken net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
+// closeListener closes l. A server may have closed it before.
 func closeListener(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) { // the server closes its listener itself
 		return err
@@ -140,27 +144,28 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// A peerServer answers the requests of other replicas.
+// A peerServer answers requests that other replicas forward.
 type peerServer struct {
 	listener net.Listener
 	server   *http.Server
-	served   chan struct{} // closed when it has ended; nil until Start
+	served   chan struct{} // closed when the server has ended; nil until Start
 }
 
+// makePeerServer makes the server. It passes requests to the handler of the main server, which does not exist yet.
 func (a *App) makePeerServer(c *cluster.Cluster) {
 	base, hangUp := context.WithCancelCause(context.Background())
 	s := a.peers
 	s.server = c.Listen(base,
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.server.Handler.ServeHTTP(w, r) }))
-	s.server.MaxHeaderBytes = MaxHeaderBytes + 8<<10 // what a client may send, and what the replica adds
+	s.server.MaxHeaderBytes = MaxHeaderBytes + 8<<10 // a client's headers, and those that the replica adds
 	s.server.ErrorLog = a.server.ErrorLog
 	a.onStop("the replicas' server", func(ctx context.Context) error {
-		hangUp(errStopping) // streams end
+		hangUp(errStopping) // ends streams
 		return shutDown(ctx, s.server, s.served)
 	})
 }
 
-// servePeers answers other replicas until the server is shut down.
+// servePeers starts to serve other replicas. It does nothing without --advertise.
 func (a *App) servePeers() {
 	s := a.peers
 	if s == nil {
@@ -172,13 +177,13 @@ func (a *App) servePeers() {
 		if err := s.server.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			select {
 			case a.failed <- fmt.Errorf("the server for other replicas ended: %w", err):
-			default: // the other server has ended, too
+			default: // the main server has failed, too
 			}
 		}
 	}()
 }
 
-// watchCluster has the certificates of the replicas read again when they change.
+// watchCluster watches the certificate and the authority of the replicas.
 func (a *App) watchCluster(o *Options, m *telemetry.Metrics) {
 	if o.identity == nil {
 		return
@@ -187,7 +192,7 @@ func (a *App) watchCluster(o *Options, m *telemetry.Metrics) {
 	watch(a.files, o.authorities, func(err error) { m.Reloaded(telemetry.ReloadCertificate, err) })
 }
 
-// owners has the replica own sessions of the namespace; nil without a cluster.
+// owners returns the ownership of the namespace's sessions by replicas, or nil without a cluster.
 func (p *parts) owners(name agent.Namespace, held store.Owners) runtime.Owners {
 	if p.cluster == nil {
 		return nil

@@ -24,24 +24,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// errAway is what a store returns that is cut off.
+// errAway is the error of a store that is cut off.
 var errAway = fmt.Errorf("%w: the database cannot be reached", store.ErrReadOnly)
 
-// A handle is one replica's way to the store that they share, which can be cut, and on which requests are counted.
+// A handle is one replica's access to the shared store. It can be cut, and counts requests.
 type handle struct {
 	*store.Memory
 	cut   atomic.Bool
 	asked atomic.Int64
-	owner atomic.Pointer[store.Ownership] // what it says of whose a session is; nil: the truth
-	stop  atomic.Pointer[stopped]         // where the next change of a context waits
-	late  atomic.Pointer[chan struct{}]   // closed when the policy can be read; nil: it can
+	owner atomic.Pointer[store.Ownership] // owner that it reports for sessions; nil: the real one
+	stop  atomic.Pointer[stopped]         // where the next change of a context stops
+	late  atomic.Pointer[chan struct{}]   // closed when the policy can be read; nil: it can be
 
 	mu      sync.Mutex
 	deaf    bool // to namespaces that others erase; guarded by mu
 	unheard []func()
 }
 
-// Watch is the store's, but that a handle which is deaf hears of erased namespaces later.
+// Watch is the store's, but while the handle is deaf it reports erased namespaces later.
 func (h *handle) Watch(from store.Cursor, changed func(store.Change)) (stop func(), err error) {
 	return h.Memory.Watch(from, func(c store.Change) {
 		h.mu.Lock()
@@ -56,7 +56,7 @@ func (h *handle) Watch(from store.Cursor, changed func(store.Change)) (stop func
 	})
 }
 
-// deafen has the handle hear of no erased namespace until the returned function is called.
+// deafen makes the handle delay reports of erased namespaces until the returned function is called.
 func (h *handle) deafen() (hear func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *handle) deafen() (hear func()) {
 	}
 }
 
-// stopped is a place where a replica stands still, as when it is stopped.
+// stopped is a point at which a replica pauses, as if its process was stopped.
 type stopped struct{ there, goOn chan struct{} }
 
 func (h *handle) reach() error {
@@ -116,7 +116,7 @@ func (h *handle) Namespace(name agent.Namespace) (store.Namespace, error) {
 	return &heldNamespace{n, h}, err
 }
 
-// heldNamespace counts and cuts what calls ask of a namespace.
+// heldNamespace counts and cuts the operations of calls on a namespace.
 type heldNamespace struct {
 	store.Namespace
 	h *handle
@@ -187,7 +187,7 @@ type replica struct {
 	t     *testing.T
 }
 
-// together are replicas of one store, and what tests of them use.
+// together are the replicas of one store, with helpers for their tests.
 type together struct {
 	t    *testing.T
 	all  []*replica
@@ -195,7 +195,7 @@ type together struct {
 	of   *store.Memory
 	ca   *apptest.Authority
 	opts func(*app.Options)
-	as   map[string]string // headers of who may do everything
+	as   map[string]string // headers of a principal with all scopes
 }
 
 // programs that the tests call.
@@ -204,13 +204,14 @@ const (
 	waitProgram  = "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tr, err := call.Fetch(\"http://GATE/\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tn, _ := call.Context[\"n\"].(float64)\n\tcall.Context[\"n\"] = n + 1\n\treturn r.Status, nil\n}\n"
 )
 
-// replicas starts n daemons on one store, with the programs counter.next, which counts in the context, and counter.wait, which waits for the gate.
+// replicas starts n daemons on one store, with the programs counter.next, which counts in the context, and
+// counter.wait, which waits for the gate.
 func replicas(t *testing.T, n int, opts func(*app.Options)) *together {
 	t.Helper()
 	return replicasAs(t, n, nil, opts)
 }
 
-// replicasAs is replicas where requests need those headers.
+// replicasAs is replicas for daemons that require those headers.
 func replicasAs(t *testing.T, n int, as map[string]string, opts func(*app.Options)) *together {
 	t.Helper()
 	c := &together{as: as, t: t, gate: apptest.NewGate(t), of: store.NewMemory(store.Options{}),
@@ -225,13 +226,13 @@ func replicasAs(t *testing.T, n int, as map[string]string, opts func(*app.Option
 	return c
 }
 
-// add starts one more.
+// add starts another replica.
 func (c *together) add() *replica {
 	c.t.Helper()
 	o, dir := options(c.t), c.t.TempDir()
 	h := &handle{Memory: c.of}
 	o.Shared, o.Advertise = h, "127.0.0.1:0"
-	// a busy machine lets nobody die, or pass for silent
+	// on a busy machine no replica may count as dead or silent
 	o.ReplicaTTL, o.ReplicaDial, o.ReplicaMove = 5*time.Minute, time.Minute, time.Minute
 	o.FetchAllow = []string{c.gate.Host}
 	o.ClusterCert, o.ClusterKey = c.ca.Pair(c.t, int64(len(c.all)+2)).Write(c.t, dir)
@@ -244,13 +245,13 @@ func (c *together) add() *replica {
 	return r
 }
 
-// mortal has the first replica count as dead soon when it is cut off. The others live.
+// mortal makes the first replica count as dead soon after it is cut off. The others live.
 func mortal() func(*app.Options) {
 	ttl := 3 * time.Second
 	return func(o *app.Options) { o.ReplicaTTL, ttl = cmp.Or(ttl, o.ReplicaTTL), 0 }
 }
 
-// reply is what came back.
+// reply is a reply with its body.
 type answer struct {
 	status int
 	header http.Header
@@ -301,7 +302,7 @@ func (r *replica) send(method, path string, v any, header map[string]string) ans
 	return answer{res.StatusCode, res.Header, data, err}
 }
 
-// want sends and demands the status.
+// want sends a request and requires the status.
 func (r *replica) want(status int, method, path string, v any, header map[string]string) answer {
 	r.t.Helper()
 	a := r.send(method, path, v, header)
@@ -320,8 +321,8 @@ func calls(session string) string { return "/v1/sessions/" + session + "/calls" 
 
 func call(method string) map[string]any { return map[string]any{"method": method} }
 
-// Calls of one session that are sent to all replicas at once run one after another: each sees what the one before it left. The reply says who
-// answered, which is always the same one, and the history has no gap.
+// Concurrent calls of one session through all replicas run one after another: each sees the effects of the one before.
+// Replies name the replica that answered, always the same one, and the history has no gap.
 func TestReplicasKeepOrder(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 3, nil)
@@ -360,8 +361,8 @@ func TestReplicasKeepOrder(t *testing.T) {
 	}
 }
 
-// What changes a session from elsewhere takes its turn among its calls: a patch sent to another replica waits for the call under way, and
-// the deletion cancels it.
+// A change of a session through another replica takes its turn among the calls: a patch waits for the running call, and
+// a deletion cancels it.
 func TestReplicasChangeSessions(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -387,8 +388,8 @@ func TestReplicasChangeSessions(t *testing.T) {
 	b.want(404, "POST", calls(id), call("next"), nil)
 }
 
-// One key makes one call, whichever replicas get it: at the same time one of them is answered 409, afterwards both get the same bytes. So it is
-// in a session, and for functions, whose sessions begin with the call.
+// An idempotency key makes one call, whichever replicas receive it: of concurrent requests one gets 409, later ones get
+// the same bytes. That holds in a session, and for functions, whose sessions begin with the call.
 func TestReplicasShareIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -425,7 +426,8 @@ func TestReplicasShareIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// A call that runs at one replica is found at the other: by its id, in its events, which can be followed there from any point, and to cancel it.
+// A call that runs at one replica can be found through another: by its id, by its events from any point, and to cancel
+// it.
 func TestReplicasFindCalls(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 3, nil)
@@ -458,7 +460,8 @@ func TestReplicasFindCalls(t *testing.T) {
 	}
 }
 
-// The list of running calls has those of all replicas, as the client may see them and page by page; a replica that does not answer is named.
+// The list of running calls covers all replicas, as far as the client may see the calls, page by page. A replica that
+// does not answer is named.
 func TestReplicasListRunningCalls(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 3, nil)
@@ -500,8 +503,8 @@ func TestReplicasListRunningCalls(t *testing.T) {
 	c.gate.Open()
 }
 
-// The sessions of a replica that dies move, and its calls that were under way change nothing: a commit is refused as soon as another owns
-// the session. When it is back it takes no session that others have.
+// The sessions of a dead replica move, and its running calls change nothing: commits are refused once another replica
+// owns the session. When it is back, it takes no session that others own.
 func TestReplicaDies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the time after which a replica counts as dead")
@@ -525,7 +528,7 @@ func TestReplicaDies(t *testing.T) {
 	if moved.value() != 2.0 || moved.header.Get("Recurgent-Replica") == "" {
 		t.Errorf("the next call: %s", moved.body)
 	}
-	a.store.cut.Store(false) // it was stopped, and goes on
+	a.store.cut.Store(false) // it was only stopped, and continues
 	c.gate.Open()
 	if r := <-under; r.status != 503 || !strings.Contains(string(r.body), "session_moved") {
 		t.Errorf("the call of the replica that was counted as dead: %d %s", r.status, r.body)
@@ -540,8 +543,8 @@ func TestReplicaDies(t *testing.T) {
 	}
 }
 
-// A replica that is stopped in the moment of changing a context, and goes on when another has the session, changes nothing itself: the change is
-// made by the owner, once, and none of both is lost.
+// A replica that is stopped while it changes a context, and continues when another one owns the session, changes
+// nothing. The owner makes the change, once, and no other change is lost.
 func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the time after which a replica counts as dead")
@@ -574,7 +577,8 @@ func TestStoppedReplicaChangesNoContext(t *testing.T) {
 	}
 }
 
-// A session that begins with its first call belongs to the replica that runs it: what another replica is asked to change meanwhile waits its turn.
+// A session that begins with its first call belongs to the replica that runs it. A change through another replica waits
+// its turn.
 func TestReplicasOwnNewSessions(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -611,10 +615,10 @@ func TestReplicasOwnNewSessions(t *testing.T) {
 	}
 }
 
-// until sends until the status comes; until then it is 503 with Retry-After.
+// until repeats a request until it gets the status. Before, it must get 503 with Retry-After.
 func (r *replica) until(status int, method, path string, v any) answer {
 	r.t.Helper()
-	pause := time.NewTicker(10 * time.Millisecond) // those that run beside it need the processors, too
+	pause := time.NewTicker(10 * time.Millisecond) // processes running alongside need CPU time, too
 	defer pause.Stop()
 	for ; ; <-pause.C {
 		a := r.send(method, path, v, nil)
@@ -627,7 +631,7 @@ func (r *replica) until(status int, method, path string, v any) answer {
 	}
 }
 
-// A replica that is stopped hands its sessions over: who asks the others sees no error, and calls under way end well.
+// A stopping replica hands its sessions over: clients of other replicas see no error, and running calls end well.
 func TestReplicaLeaves(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -663,7 +667,8 @@ func TestReplicaLeaves(t *testing.T) {
 	}
 }
 
-// Who sends a request is what the first replica found, whatever the client claims, and those whose token lacks a right lack it everywhere.
+// The principal is the one that the first replica has authenticated, whatever the client claims. A missing scope is
+// missing at every replica.
 func TestReplicasPassPrincipalsOn(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -702,7 +707,7 @@ func TestReplicasPassPrincipalsOn(t *testing.T) {
 	}
 }
 
-// A warm call by its owner asks the store as often as one of a daemon that shares it with nobody.
+// A warm call at its owner makes as many requests to the store as with a single daemon.
 func TestOwnersCallsCostNothingMore(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -721,7 +726,7 @@ func TestOwnersCallsCostNothingMore(t *testing.T) {
 	}
 }
 
-// Replicas need a store that can be shared, and say what else they lack.
+// Replicas need a shared store, and report what else they lack.
 func TestClusterOptions(t *testing.T) {
 	t.Parallel()
 	ca, dir := apptest.NewAuthority(t), t.TempDir()

@@ -21,8 +21,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A session's calls over the Model Context Protocol are its owner's, too, whichever replica the agent speaks to: at the same time with calls by
-// REST each sees what the one before it left.
+// A session's calls over MCP run at its owner, too, whichever replica the agent uses. Mixed with calls over REST, each
+// sees the effects of the one before.
 func TestReplicasKeepOrderOverMCP(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -58,15 +58,15 @@ func TestReplicasKeepOrderOverMCP(t *testing.T) {
 	}
 }
 
-// Who listens over the Model Context Protocol hears of the tools that a policy hides when it comes into force at that replica, however late it reads
-// what another one changed.
+// A subscriber over MCP hears of tools that a policy hides as soon as the policy is in force at its replica, however
+// late the replica reads another one's change.
 func TestReplicaHearsLateOfAPolicy(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 1, nil)
 	b := c.all[0]
 	b.want(200, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
 		map[string]string{"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"})
-	a := c.add() // which takes longer than that first list is news: nobody is to hear of it below
+	a := c.add() // takes longer than the first list is news: no subscriber must hear of it below
 	readable := make(chan struct{})
 	b.store.late.Store(&readable)
 	a.want(200, "PATCH", "/v1/policy", map[string]any{"mcp": map[string]any{"expose": "durable"}}, nil)
@@ -81,23 +81,23 @@ func TestReplicaHearsLateOfAPolicy(t *testing.T) {
 			return next(ctx, method, r)
 		}
 	})
-	// after the store announced the change
+	// after the store has announced the change
 	listener, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: b.URL() + "/mcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	<-listens // what changes before that is announced to nobody
+	<-listens // earlier changes are announced to no one
 	close(readable)
 	select {
 	case <-changed:
-	case <-time.After(time.Minute): // machines are slow; nothing is measured with it
+	case <-time.After(time.Minute): // generous: slow machines
 		t.Error("who listens did not hear of the tools that the policy hides")
 	}
 }
 
-// What a replica has of a namespace goes when another one erases it: a call under way ends and keeps nothing, its stream ends, its sessions are
-// not there, and a namespace of that name that is made anew is empty and answers at both.
+// When another replica erases a namespace, this one drops its state: running calls end and store nothing, streams end,
+// and sessions are gone. A new namespace of the same name is empty at both.
 func TestReplicaErasesNamespace(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)
@@ -139,10 +139,11 @@ func TestReplicaErasesNamespace(t *testing.T) {
 	}
 }
 
-// heardLate is logged by a replica once it has dropped what it had of a namespace that another one erased.
+// heardLate is logged once a replica has dropped its state of a namespace that another one erased.
 const heardLate = "another process deleted a namespace"
 
-// A replica that hears late of a namespace which another one erased answers nothing of the old one meanwhile, and has the new one of that name then.
+// A replica that hears late of an erasure does not answer for the old namespace, and then serves the new one of that
+// name.
 func TestReplicaHearsLateOfErasedNamespace(t *testing.T) {
 	t.Parallel()
 	log := &logged{lines: make(chan string, 1000)}
@@ -176,7 +177,7 @@ func TestReplicaHearsLateOfErasedNamespace(t *testing.T) {
 	}
 }
 
-// A replica that hears late of it, and uses the new namespace of that name already, ends nothing in that one.
+// A replica that hears late of an erasure, and already uses the new namespace of that name, ends nothing in it.
 func TestReplicaKeepsNamespaceMadeAgain(t *testing.T) {
 	t.Parallel()
 	log := &logged{lines: make(chan string, 1000)}
@@ -201,8 +202,8 @@ func TestReplicaKeepsNamespaceMadeAgain(t *testing.T) {
 	}
 }
 
-// Authority and certificates of replicas are replaced while they work: requests under way end well, those that come are forwarded at each step, and
-// at the end the old ones are worth nothing. Nobody restarts.
+// CA and certificates of replicas can be replaced while they serve: running requests end well, new ones are forwarded
+// at each step, and at the end the old ones are rejected. No replica restarts.
 func TestClusterCertificatesAreReplaced(t *testing.T) {
 	t.Parallel()
 	var files []app.ClusterOptions
@@ -257,7 +258,7 @@ func TestClusterCertificatesAreReplaced(t *testing.T) {
 	}
 }
 
-// The end of a replica's certificate is announced until another one takes its place.
+// The coming expiry of a replica's certificate is reported until another one replaces it.
 func TestClusterCertificateEnds(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
@@ -291,7 +292,8 @@ func TestClusterCertificateEnds(t *testing.T) {
 	}
 }
 
-// shown is the serial number of the certificate that the replica at the address shows to one that shows this; 0 where it does not speak to it.
+// shown returns the serial number of the certificate that the replica presents to a client with the given one, or 0 if
+// it refuses.
 func shown(t *testing.T, address string, pair apptest.Pair) int64 {
 	t.Helper()
 	own, err := tls.X509KeyPair(pair.Cert, pair.Key)
@@ -309,7 +311,8 @@ func shown(t *testing.T, address string, pair apptest.Pair) int64 {
 	return res.TLS.PeerCertificates[0].SerialNumber.Int64()
 }
 
-// Two replicas that each take the other one for the owner do not send a request to and fro: it is answered 503 with Retry-After, nothing was run.
+// Two replicas that each take the other for the owner do not bounce a request: it gets 503 with Retry-After, and
+// nothing was run.
 func TestReplicasDoNotForwardInCircles(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, func(o *app.Options) { o.ReplicaMove = time.Millisecond })
@@ -319,7 +322,7 @@ func TestReplicasDoNotForwardInCircles(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	for _, r := range c.all { // for each the other one is the owner
+	for _, r := range c.all { // each takes the other for the owner
 		self := r.want(200, "GET", "/v1/me", nil, nil).header.Get("Recurgent-Replica")
 		for _, other := range list {
 			if other.ID != self {
@@ -345,7 +348,7 @@ func TestReplicasDoNotForwardInCircles(t *testing.T) {
 	}
 }
 
-// A web page of an allowed origin gets each header once, whether the replica that it asks answers or forwards.
+// A page of an allowed origin gets each header once, whether its replica answers or forwards.
 func TestReplicasAnswerPages(t *testing.T) {
 	t.Parallel()
 	const site = "https://app.example.com"

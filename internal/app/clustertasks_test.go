@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rpc sends a request of MCP and returns the answer's result and error.
+// rpc sends an MCP request and returns the result and error of the response.
 func (r *replica) rpc(method string, params map[string]any) (result, fault map[string]any) {
 	r.t.Helper()
 	a := r.send("POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
@@ -25,7 +25,8 @@ func (r *replica) rpc(method string, params map[string]any) (result, fault map[s
 	return nil, nil
 }
 
-// A task of MCP is the same at every replica: one that runs elsewhere is found, listed, waited for and canceled, and one that has ended is read from the store.
+// An MCP task is the same at every replica: a task that runs elsewhere is found, listed, awaited and canceled, and one
+// that has ended is read from the store.
 func TestReplicasShareTasks(t *testing.T) {
 	t.Parallel()
 	c := replicas(t, 2, nil)

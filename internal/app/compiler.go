@@ -23,16 +23,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// CompilerOptions configure what compiles programs.
+// CompilerOptions configure the compilation of programs.
 type CompilerOptions struct {
-	// ProgramCache is how many bytes compiled programs may take on the disk, at least 64 MiB.
+	// ProgramCache bounds the compiled programs on disk, in bytes, at least 64 MiB.
 	ProgramCache Bytes `name:"program-cache" env:"RECURGENT_PROGRAM_CACHE" value:"BYTES" help:"compiled programs that are kept; beyond it the least recently used go, and are compiled again when they are called"`
-	// Builds is how many programs one owner may have compiled at once, 1 to 1024.
+	// Builds is how many programs one owner may compile at once, 1 to 1024.
 	Builds int `name:"builds" env:"RECURGENT_BUILDS" value:"N" default:"number of CPUs" help:"programs that are compiled at the same time; owners take turns"`
 
-	// keeps executables and what they are made of, also for other daemons of the same binary, for tests; "": DataDir does
+	// CompilerDir is the directory of executables and build inputs; "" is below DataDir. Only tests set it: daemons of
+	// the same binary may share it.
 	CompilerDir string
-	GoCache     string // the go command's that compiles what all programs share, for tests; "": one that is removed
+	GoCache     string // Go build cache for the shared packages, for tests; "": a temporary one
 }
 
 func (o *CompilerOptions) check() error {
@@ -45,15 +46,16 @@ func (o *CompilerOptions) check() error {
 	return nil
 }
 
-// CompilerDir is where a data directory keeps executables and what they are made of.
+// CompilerDir returns the directory below a data directory that contains executables and their build inputs.
 func CompilerDir(dataDir string) string {
 	return filepath.Join(dataDir, store.DerivedDir, compilerCache)
 }
 
-// compilerCache is the directory of the builder below store.DerivedDir.
+// compilerCache is the name of that directory below store.DerivedDir.
 const compilerCache = "cache"
 
-// FindCompiler returns the toolchain that compiles programs, or why none does under that confinement, which is nil while it is unknown.
+// FindCompiler returns the toolchain that compiles programs. If there is none, why is the reason. confined is the
+// sandbox in which executables must start; nil means that it is not known yet.
 func FindCompiler(confined *sandbox.Status) (found native.Toolchain, why string) {
 	found, err := native.Find(embedded.Compiler)
 	switch {
@@ -66,10 +68,11 @@ func FindCompiler(confined *sandbox.Status) (found native.Toolchain, why string)
 	return found, ""
 }
 
-// compiles reports whether the setting has programs compiled where that is possible.
+// compiles reports whether the engine setting asks for compiled programs.
 func (o *Options) compiles() bool { return o.Engine != report.EngineYaegi }
 
-// openCompiler has the pool compile all programs, where the setting wants it and the machine can. Views show what it returns.
+// openCompiler makes the pool compile programs if the engine setting asks for it and the machine can. Otherwise the
+// result has the reason, unless the setting insists, which is an error.
 func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 	if !o.compiles() {
 		return runtime.Compiling{Why: "--engine is " + o.Engine}, nil
@@ -92,7 +95,7 @@ func (a *App) openCompiler(o Options, p *parts) (runtime.Compiling, error) {
 	return runtime.Compiling{Why: why}, nil
 }
 
-// compileAll has the pool compile all programs with the toolchain.
+// compileAll makes the pool compile all programs with the toolchain.
 func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 	key, dir, err := openCompiled(o)
 	if err != nil {
@@ -106,7 +109,7 @@ func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 		return err
 	}
 	b.GoCache = o.GoCache
-	if o.CompilerDir == "" { // daemons that share one would all verify the same
+	if o.CompilerDir == "" { // daemons that share a directory would all verify the same files
 		a.prepareCompiler(b)
 	}
 	p.compiled = b.Bytes
@@ -116,10 +119,12 @@ func (a *App) compileAll(o Options, p *parts, with native.Toolchain) error {
 	return nil
 }
 
-// buildTime bounds one build. The first one with an installed toolchain compiles what all executables share, which takes a minute of processor time.
+// buildTime bounds one build. The first build with an installed toolchain compiles the shared packages, which takes a
+// minute of CPU time.
 const buildTime = 10 * time.Minute
 
-// prepareCompiler has what all programs share made ready as soon as the daemon is, for the first program: before, it would take the processor from the start.
+// prepareCompiler compiles the shared packages in the background after Start, for the first program. Doing it earlier
+// would slow the start down.
 func (a *App) prepareCompiler(b *native.Builder) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var under sync.WaitGroup
@@ -137,7 +142,7 @@ func (a *App) prepareCompiler(b *native.Builder) {
 	})
 }
 
-// openCompiled returns the directory of what is compiled, and the key that it is sealed with.
+// openCompiled opens the directory of compiled programs, and returns it with the key that seals them.
 func openCompiled(o Options) (*seal.Key, string, error) {
 	if o.CompilerDir == "" {
 		key, err := openDerived(o.DataDir)
@@ -150,19 +155,19 @@ func openCompiled(o Options) (*seal.Key, string, error) {
 	if err != nil {
 		return nil, o.CompilerDir, err
 	}
-	defer func() { _ = at.Close() }() // it was only read
+	defer func() { _ = at.Close() }() // it was only read from
 	key, err := seal.Open(at)
 	return key, o.CompilerDir, err
 }
 
-// openDerived makes the directories of what is derived in a data directory, and returns the key that it is sealed with. What earlier versions noted there about
-// programs, with calls of people in it, goes.
+// openDerived makes the directories of derived data in a data directory, and returns the key that seals them. It
+// deletes notes of earlier versions about programs, since they contain data of calls.
 func openDerived(dataDir string) (*seal.Key, error) {
 	top, err := beneath.Open(dataDir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = top.Close() }() // it was only read
+	defer func() { _ = top.Close() }() // it was only read from
 	if err := top.Mkdir(path.Join(store.DerivedDir, compilerCache), 0o711); err != nil {
 		return nil, err
 	}
@@ -170,14 +175,14 @@ func openDerived(dataDir string) (*seal.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = at.Close() }() // it was only read
+	defer func() { _ = at.Close() }() // it was only read from
 	if err := errors.Join(at.RemoveAll("verdicts"), at.RemoveAll("differences")); err != nil {
 		return nil, err
 	}
 	return seal.Open(at)
 }
 
-// A compiler is a native.Builder as the sandbox asks it. Owners take turns at it.
+// A compiler implements sandbox.Compiler with a native.Builder. Owners take turns.
 type compiler struct {
 	builder *native.Builder
 	engine  string
@@ -185,13 +190,14 @@ type compiler struct {
 	metrics *telemetry.Metrics
 }
 
-// about is what an executable brings with it.
+// about is the metadata of an executable.
 type about struct {
-	Namespace agent.Namespace `json:"namespace"` // whose call had it made; "" where tests have
+	Namespace agent.Namespace `json:"namespace"` // of the call that caused the build; "" in tests
 	report.Facts
 }
 
-// erase removes the executables that were made for a namespace. Others that have the same programs have them made again.
+// erase removes the executables that were built for a namespace. A namespace with the same program builds it again. A
+// nil compiler has none.
 func (c *compiler) erase(ctx context.Context, name agent.Namespace) error {
 	if c == nil {
 		return nil
@@ -202,8 +208,10 @@ func (c *compiler) erase(ctx context.Context, name agent.Namespace) error {
 	})
 }
 
+// Engine is part of sandbox.Compiler.
 func (c *compiler) Engine() string { return c.engine }
 
+// Find is part of sandbox.Compiler.
 func (c *compiler) Find(checksum string) (*sandbox.Executable, error) {
 	x, err := c.builder.Find(checksum)
 	if x == nil {
@@ -212,7 +220,7 @@ func (c *compiler) Find(checksum string) (*sandbox.Executable, error) {
 	return executable(x)
 }
 
-// ofProgram returns the error of a build as the sandbox knows it: a program that was refused has a *sandbox.CompileError.
+// ofProgram converts the error of a build. If the compiler refused the program, it returns a *sandbox.CompileError.
 func ofProgram(err error) error {
 	if failed, is := errors.AsType[*native.BuildError](err); is && failed.Refusal != "" {
 		return &sandbox.CompileError{Text: failed.Refusal}
@@ -220,6 +228,7 @@ func ofProgram(err error) error {
 	return err
 }
 
+// Compile is part of sandbox.Compiler. Builds in the background wait behind all others.
 func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sandbox.Executable, error) {
 	about, err := json.Marshal(about{what.Owner.Namespace, *what.Facts})
 	if err != nil {
@@ -252,7 +261,7 @@ func (c *compiler) Compile(ctx context.Context, what sandbox.Compilation) (*sand
 	return executable(x)
 }
 
-// executable is what the builder has made, as the sandbox runs it.
+// executable converts an executable of the builder for the sandbox.
 func executable(x *native.Executable) (*sandbox.Executable, error) {
 	var known about
 	if err := json.Unmarshal(x.About, &known); err != nil {

@@ -11,27 +11,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
-// Stores, as version reports name them.
+// Names of stores in version reports.
 const (
 	storeDisk     = "disk"
 	storePostgres = "postgres"
 )
 
-// StoreOptions say where everything is stored.
+// StoreOptions configure where data is stored.
 type StoreOptions struct {
-	// StoreURL is disk, which is DataDir, or the URL of a PostgreSQL database that replicas share.
+	// StoreURL is "disk", which is DataDir, or the URL of a PostgreSQL database that replicas share.
 	StoreURL string `name:"store" env:"RECURGENT_STORE" value:"disk|URL" help:"where everything is stored: disk is --data-dir; postgres://USER@HOST/NAME is a database that replicas share. A URL with a password goes into the environment or --store-file"`
-	// StoreFile holds the URL, instead of StoreURL.
+	// StoreFile is a file that contains the URL, as an alternative to StoreURL.
 	StoreFile string `name:"store-file" env:"RECURGENT_STORE_FILE" value:"FILE" default:"none" help:"file that holds the URL, instead of --store; its second line, if there is one, is that of --store-direct"`
-	// StoreDirect is the URL of the same database without a pooler; "" is StoreURL.
+	// StoreDirect is a URL of the same database that bypasses a pooler; "" means StoreURL.
 	StoreDirect string `name:"store-direct" env:"RECURGENT_STORE_DIRECT" value:"URL" default:"that of --store" help:"URL of the same database past a pooler such as pgbouncer, for migrations, notifications and exports"`
 
-	url, direct string // of the database; set by the first Resolve, so that a pipe is read once
+	url, direct string // of the database; set by the first Resolve only, since a pipe can be read once
 }
 
-// Database reports whether everything is stored in a database, which replicas share.
+// Database reports whether data is stored in a database.
 func (o *StoreOptions) Database() bool { return o.StoreURL != storeDisk || o.StoreFile != "" }
 
+// checkStore checks the options and reads the file, once.
 func (o *Options) checkStore() error {
 	switch {
 	case o.url != "":
@@ -60,7 +61,8 @@ func (o *Options) checkStore() error {
 		name, url, direct = "store-file", lines[0], lines[1]
 	}
 	if !postgresURL(url) {
-		return refuse(name, "is no URL such as postgres://USER@HOST/NAME") // the text may hold a password
+		// do not quote the URL: it may contain a password
+		return refuse(name, "is no URL such as postgres://USER@HOST/NAME")
 	}
 	if direct != "" && !postgresURL(direct) {
 		return refuse("store-direct", "is no URL such as postgres://USER@HOST/NAME")
@@ -74,14 +76,14 @@ func postgresURL(text string) bool {
 	return err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
 }
 
-// database is where the store of a database is.
+// database returns the options for opening the database.
 func (o *Options) database() postgres.Options {
 	po := postgres.DefaultOptions(o.url)
 	po.Direct = o.direct
 	return po
 }
 
-// openDatabase opens the database that replicas share.
+// openDatabase opens the database, and makes it the shared store.
 func (a *App) openDatabase(ctx context.Context, o Options, p *parts) (store.Store, error) {
 	po := o.database()
 	po.Logger = a.log
@@ -97,7 +99,7 @@ func (a *App) openDatabase(ctx context.Context, o Options, p *parts) (store.Stor
 	return files.Inside(s), nil
 }
 
-// storeName is what the options' store is called in version reports.
+// storeName returns the name of the store for version reports.
 func (o *Options) storeName() string {
 	if o.Database() {
 		return storePostgres

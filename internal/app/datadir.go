@@ -7,13 +7,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// tighten takes the data directory from users who have no business in it: it holds arguments, values and programs. What the
-// group may do is somebody's decision, such as a backup's, and is only reported. A directory that is everybody's
-// (/tmp), or somebody else's, is left as it is.
+// tighten removes the access of other users to the data directory, which contains arguments, values and programs.
+// Access of the group may be intended, for a backup, so it is only reported. A sticky directory such as /tmp, or that
+// of another user, stays as it is.
 func tighten(dir string, log zerolog.Logger) {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
-		return // not there yet: it will be made with mode 0700
+		return // it does not exist yet, and will be made with mode 0700
 	}
 	mode := info.Mode()
 	switch {

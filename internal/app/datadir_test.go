@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A data directory that others may read is closed to them, or reported where it is not ours to close.
+// A data directory that others can read is closed to them, or reported if it belongs to someone else.
 func TestDataDirectoryIsTightened(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestDataDirectoryIsTightened(t *testing.T) {
 	}
 }
 
-// The daemon does so before it writes anything.
+// the daemon does so before it writes anything
 func TestDaemonTightensItsDataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,19 +10,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// demoRecording is what replay answers from when no recording is named: the recorded answers of a real model, and
-// written ones for what README and docs show.
+// demoRecording is the recording that replay uses if none is named. It contains recorded replies of a real model, and
+// hand-written ones for the examples in the documentation.
 //
 //go:embed demo.jsonl
 var demoRecording []byte
 
-// A DemoRole is a role of the demo recording, with the methods that it has programs for, in the order of the recording.
+// A DemoRole is a role of the demo recording and its methods, in the order of the recording.
 type DemoRole struct {
 	Role    string
 	Methods []string
 }
 
-// Demo returns the roles of the demo recording in its order. It parses the recording at each call.
+// Demo returns the roles of the demo recording, in its order. Each call parses the recording.
 func Demo() (roles []DemoRole) {
 	lines := bufio.NewScanner(bytes.NewReader(demoRecording))
 	lines.Buffer(nil, len(demoRecording)+1)

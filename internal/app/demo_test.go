@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The demo recording holds every recorded program verbatim, and marks what no model wrote.
+// The demo recording contains every recorded program verbatim, and marks hand-written ones.
 func TestDemoRecordingIsHonest(t *testing.T) {
 	t.Parallel()
 	type line struct{ Role, Method, Kind, Origin, Code string }

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// durabilityAlways syncs the journal entry of each call before the call is answered.
+// durabilityAlways syncs a call's journal entry before the call is answered.
 const durabilityAlways = "always"
 
-// Bounds of the interval. The files follow the journal after a second, and nothing is in them before it is synced.
+// Bounds of the interval. It is at most a second, because the files follow the journal after a second and must not
+// contain what is not synced.
 const (
 	leastInterval   = time.Millisecond
 	longestInterval = time.Second
 )
 
-// interval returns how long the journal entry of a call may wait for its sync, 0 for durabilityAlways.
+// interval returns how long a call's journal entry may wait for its sync; 0 for durabilityAlways.
 func (o *Options) interval() (time.Duration, error) {
 	if o.Durability == durabilityAlways {
 		return 0, nil
@@ -29,6 +30,7 @@ func (o *Options) interval() (time.Duration, error) {
 	return d, nil
 }
 
+// checkDurability checks the option, and writes its duration in a canonical form.
 func (o *Options) checkDurability() error {
 	d, err := o.interval()
 	if err == nil && d > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Actions of the audit trail.
+// Actions in the audit trail.
 const (
 	opNamespaceCreate = "namespace.create"
 	opNamespaceDelete = "namespace.delete"
@@ -36,13 +36,13 @@ func (n *namespaces) CreateNamespace(ctx context.Context, name agent.Namespace, 
 	return n.parts.memory.CreateNamespace(ctx, name, n.audit(actor, opNamespaceCreate, name, reason))
 }
 
-// EraseNamespace is part of api.Namespaces. Calls and streams end first, then goes what the daemon keeps outside of the store, then what is
-// stored: a crash in between leaves a namespace whose caches are empty, or one of which nothing is left.
+// EraseNamespace is part of api.Namespaces. It first ends calls and streams, then deletes what is kept outside the
+// store, then the stored data. After a crash in between, the namespace exists with empty caches, or is gone completely.
 func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, reason, actor string) error {
 	if name == agent.DefaultNamespace {
 		return store.ErrDefault
 	}
-	free, err := n.claim(ctx, name) // until it is gone nobody opens it
+	free, err := n.claim(ctx, name) // no one can open it until it is gone
 	if err != nil {
 		return err
 	}
@@ -54,6 +54,7 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, r
 	if err := n.parts.compiler.erase(ctx, name); err != nil {
 		return err
 	}
+	// before the store announces the erasure, so that follow recognizes it
 	n.erasedHere.Add(name)
 	if err := n.parts.memory.EraseNamespace(context.WithoutCancel(ctx), name,
 		n.audit(actor, opNamespaceDelete, name, reason)); err != nil {
@@ -65,7 +66,7 @@ func (n *namespaces) EraseNamespace(ctx context.Context, name agent.Namespace, r
 	return nil
 }
 
-// letGo ends what is under way in a namespace, and drops what the daemon keeps of it outside of the store. The caller has claimed it.
+// letGo ends calls and streams of a namespace, closes its services, and drops its caches. The caller has claimed it.
 func (n *namespaces) letGo(name agent.Namespace) {
 	if s := n.get(name); s != nil {
 		s.users.Add(closed)
@@ -82,7 +83,7 @@ func (n *namespaces) letGo(name agent.Namespace) {
 	n.parts.pool.Forget(name)
 }
 
-// forget drops what is known of a namespace that is gone.
+// forget drops the remaining state of a namespace that is gone.
 func (n *namespaces) forget(name agent.Namespace) {
 	n.parts.spend.Forget(name)
 	n.mu.Lock()
@@ -90,6 +91,7 @@ func (n *namespaces) forget(name agent.Namespace) {
 	delete(n.begun, name)
 }
 
+// audit returns an audit entry about a namespace.
 func (n *namespaces) audit(actor, action string, name agent.Namespace, reason string) *agent.AuditEntry {
 	return &agent.AuditEntry{ID: ids.New("aud"), Timestamp: agent.FormatTime(n.parts.runtime.Now()), Actor: actor,
 		Action: action, Target: string(name), Reason: reason}

@@ -21,10 +21,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
-// heavyFrom is from how many bytes on work over them waits for a place: masking so many takes several milliseconds.
+// heavyFrom is the number of bytes from which work on a body waits for its turn: masking that much takes milliseconds
+// of CPU time.
 const heavyFrom = 64 << 10
 
-// openFetch makes what performs the fetches of programs. The connections of a program's namespace put credentials into them.
+// openFetch makes the client for fetches of programs. It adds credentials from the connections of the program's
+// namespace.
 func (a *App) openFetch(o Options, p *parts) error {
 	fo := fetch.DefaultOptions()
 	fo.MaxBody, fo.MaxFile, fo.OnResult = int(o.FetchMax), int64(o.FileMax), p.metrics.Fetch
@@ -43,7 +45,8 @@ func (a *App) openFetch(o Options, p *parts) error {
 	return err
 }
 
-// Connect is part of fetch.Connector. A program runs for a call, which holds its namespace open.
+// Connect is part of fetch.Connector. It returns nil if the namespace is closed; normally the program's call keeps it
+// open.
 func (n *namespaces) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
 	s := n.get(who.Owner.Namespace)
 	if s == nil {
@@ -61,6 +64,7 @@ func (n *namespaces) Named(who fetch.Caller, method, name string) (fetch.Connect
 	return s.secrets.Named(who, method, name)
 }
 
+// openConnections opens the connections of a namespace. Without o.Env, no secret comes from the environment.
 func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*connections.Service, error) {
 	env := o.Env
 	if env == nil {
@@ -70,8 +74,8 @@ func openConnections(o Options, name agent.Namespace, t *fetch.Transport) (*conn
 		OwnKey: o.SecretsKey() == filepath.Join(o.DataDir, store.SecretsKeyFile), SecretsDir: o.SecretsDir, Env: env})
 }
 
-// StoredConnections returns the connections in the data directory or the database, and a function that says why the secret of one cannot be
-// had, "" where it can. The daemon may be running.
+// StoredConnections returns the stored connections, and a function that returns why the secret of a connection is not
+// available, or "". The daemon may be running.
 func StoredConnections(ctx context.Context,
 	o Options) (all []agent.Connection, problem func(*agent.Connection) string, err error) {
 	if o.Database() {
@@ -93,13 +97,12 @@ func StoredConnections(ctx context.Context,
 	return all, secrets.Problem, nil
 }
 
-// SecretsKey is the path of the key file.
+// SecretsKey returns the path of the key file.
 func (o *Options) SecretsKey() string {
 	return cmp.Or(o.SecretsKeyFile, filepath.Join(o.DataDir, store.SecretsKeyFile))
 }
 
-// checkSecrets refuses to keep secrets where an export would find them: it holds every file of the data directory but the default key
-// file.
+// checkSecrets refuses secrets in the data directory: an export contains every file there except the default key file.
 func (o *Options) checkSecrets() error {
 	if file := o.SecretsKey(); within(o.DataDir, file) && file != filepath.Join(o.DataDir, store.SecretsKeyFile) {
 		return refuse("secrets-key-file",
@@ -119,7 +122,7 @@ func (o *Options) checkSecrets() error {
 	return nil
 }
 
-// within reports whether the path is the directory or below it.
+// within reports whether the path is the directory or is below it. If it cannot decide, it reports true.
 func within(dir, path string) bool {
 	d, errDir := filepath.Abs(dir)
 	p, errPath := filepath.Abs(path)
@@ -130,7 +133,7 @@ func within(dir, path string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// hostPattern reports whether the text is host, host:port or *.domain.
+// hostPattern reports whether the text has the form host, host:port or *.domain.
 func hostPattern(text string) bool {
 	host := text
 	if h, port, err := net.SplitHostPort(text); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Each result of a fetch has a label of its own.
+// Each result of a fetch has its own label.
 func TestEveryFetchResultIsCounted(t *testing.T) {
 	t.Parallel()
 	registry := telemetry.NewRegistry()

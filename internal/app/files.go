@@ -6,6 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/disk/vfs"
 )
 
+// checkFiles checks the bounds of files and of storage.
 func (o *Options) checkFiles() error {
 	if o.FileMax < 1 || o.FileMax > 1<<40 {
 		return refuse("file-max", "must be 1 B to 1 TiB, got %s", o.FileMax)
@@ -19,10 +20,10 @@ func (o *Options) checkFiles() error {
 	return nil
 }
 
-// unknownDisk is what is stored at most where the size of the disk is not known: it is a database's.
+// unknownDisk is the storage limit if the size of the disk is unknown, as with a database.
 const unknownDisk = 100 << 30
 
-// mostStored is what all namespaces together may take.
+// mostStored returns how much all namespaces together may store, by kind of data.
 func (o *Options) mostStored() store.Bytes {
 	all := int64(o.StorageMax)
 	if all == 0 {

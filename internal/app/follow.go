@@ -9,17 +9,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// turn is a replica's turn to do maintenance, which one of those that share a store has, as long as it lives. Alone a daemon always has it.
+// A turn is the right to run maintenance. Of the replicas that share a store, one holds it while it lives; a daemon
+// without replicas always holds it. One goroutine uses it.
 type turn struct {
 	shared bool
 	store  store.Store
-	lease  store.Lease // nil while another replica has it
+	lease  store.Lease // nil while another replica holds it
 }
 
-// turnTTL is how long maintenance waits after the replica that did it is gone.
+// turnTTL is how long maintenance pauses after the replica that held the turn has died.
 const turnTTL = 15 * time.Second
 
-// Do does one round, if it is this replica's turn. The context of do ends when another replica takes over.
+// Do calls do if this replica has the turn. The context of do ends when the replica loses it.
 func (t *turn) Do(ctx context.Context, do func(context.Context)) {
 	if !t.shared {
 		do(ctx)
@@ -44,7 +45,7 @@ func (t *turn) Do(ctx context.Context, do func(context.Context)) {
 	cancel(nil)
 }
 
-// have takes the turn if nobody has it.
+// have reports whether this replica has the turn. It tries to take a free one.
 func (t *turn) have(ctx context.Context) bool {
 	if t.lease != nil {
 		select {
@@ -59,12 +60,12 @@ func (t *turn) have(ctx context.Context) bool {
 		return false
 	}
 	if t.lease, err = home.Lease(ctx, "maintenance", store.LeaseOptions{TTL: turnTTL}); err != nil {
-		t.lease = nil // another one has it, or the store is away: the next tick asks again
+		t.lease = nil // another replica has it or the store is away: try again at the next tick
 	}
 	return t.lease != nil
 }
 
-// End gives the turn to another replica.
+// End releases the turn.
 func (t *turn) End() {
 	if t.lease != nil {
 		t.lease.Release()
@@ -72,12 +73,14 @@ func (t *turn) End() {
 	}
 }
 
-// erasures counts the namespaces that this replica erased, until the store reports them.
+// erasures counts erasures by this replica that the store has not reported yet. They distinguish its own changes from
+// those of other replicas.
 type erasures struct {
 	mu    sync.Mutex
-	names map[agent.Namespace]int // guarded by mu; nil until somebody follows
+	names map[agent.Namespace]int // guarded by mu; nil until follow is called
 }
 
+// Add counts an erasure. It does nothing before follow is called.
 func (e *erasures) Add(name agent.Namespace) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,7 +89,7 @@ func (e *erasures) Add(name agent.Namespace) {
 	}
 }
 
-// Take removes one, and reports whether there was one.
+// Take removes one erasure of that namespace, and reports whether there was one.
 func (e *erasures) Take(name agent.Namespace) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +102,8 @@ func (e *erasures) Take(name agent.Namespace) bool {
 	return true
 }
 
-// follow lets go of the namespaces that other replicas erase, until the returned function is called and ctx has ended.
+// follow closes the namespaces that other replicas erase or import. The caller must call stop, cancel ctx, and then
+// wait for running.
 func (n *namespaces) follow(ctx context.Context, running *sync.WaitGroup) (stop func()) {
 	if !n.parts.runtime.Shared {
 		return func() {}
@@ -119,12 +123,12 @@ func (n *namespaces) follow(ctx context.Context, running *sync.WaitGroup) (stop 
 	return stop
 }
 
-// renewed drops what this replica has of a namespace that another one erased, or of one that was imported: it had none of that name. Of one that was
-// erased it may hear late, when the namespace was made again and is in use here: then what is under way goes on.
+// renewed drops the local state of a namespace that another replica erased or imported. The notification of an erasure
+// may come late, when a new namespace of that name is in use here. Then its calls go on, and only caches are dropped.
 func (n *namespaces) renewed(ctx context.Context, name agent.Namespace, imported bool) {
 	free, err := n.claim(ctx, name)
 	if err != nil {
-		return // this one stops
+		return // the daemon is stopping
 	}
 	defer free()
 	if s := n.get(name); s != nil && !imported && !s.stale(ctx) {

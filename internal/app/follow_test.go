@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// One of the replicas does maintenance: another one when it leaves, or when its lease is lost, which ends the round that it does.
+// One of the replicas runs maintenance. Another one takes over when it leaves, or when its lease is lost, which ends
+// its round.
 func TestMaintenanceInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64

@@ -11,10 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Lines is a list whose items may hold commas: a flag that may be given several times, or a text with an item a line.
+// Lines is a list whose items may contain commas. It is set by repeating a flag, or by a text with one item per line.
 type Lines []string
 
-// ParseLines reads an item a line. Empty lines, and those that begin with #, are left out.
+// ParseLines reads one item per line. It skips empty lines and lines that start with #.
 func ParseLines(text string) (out Lines) {
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -24,17 +24,19 @@ func ParseLines(text string) (out Lines) {
 	return out
 }
 
-// ModelOptions configure what the model's server needs in addition to its address and a key.
+// ModelOptions configure requests to the model's server beyond its address and key.
 type ModelOptions struct {
-	// ModelHeaders are headers of every request to the model's server, as NAME=VALUE. Secret ones are refused: they are SecretHeaders.
+	// ModelHeaders are headers of every request to the model's server, as NAME=VALUE. Headers that may hold secrets are
+	// refused: they belong in SecretHeaders.
 	ModelHeaders Lines `name:"model-header" env:"RECURGENT_MODEL_HEADER" value:"NAME=VALUE" default:"none" help:"header of every request to the model's server, as gateways want them; may be given several times (in the environment one a line); secret ones belong into --model-headers-file"`
-	// ModelContext is how many tokens the model holds, prompt and reply together, 1024 to 100 million; 0: what refusals say.
+	// ModelContext is the model's context window in tokens, prompt and reply together, 1024 to 100 million. 0 means
+	// that it is learned from refusals.
 	ModelContext int `name:"model-context" env:"RECURGENT_MODEL_CONTEXT" value:"TOKENS" default:"0: learned from refusals" help:"tokens that the model holds, prompt and reply together, as its server was started"`
 
-	SecretHeaders Lines // as ModelHeaders, and never shown
+	SecretHeaders Lines // like ModelHeaders, but never shown
 }
 
-// checkModel checks the options of the model's server.
+// checkModel checks the options of the model's server. No error shows the value of a header.
 func (o *Options) checkModel() error {
 	for name, lines := range map[string]Lines{"model-header": o.ModelHeaders, "model-headers-file": o.SecretHeaders} {
 		for _, line := range lines {
@@ -57,18 +59,18 @@ func (o *Options) checkModel() error {
 	return o.checkBaseURL()
 }
 
-// ownHeaders are those that a request needs as it is made.
+// ownHeaders are the headers that the HTTP client sets itself.
 var ownHeaders = []string{"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Trailer", "Te",
 	"Upgrade"}
 
-// secretHeader reports whether a header of that name may hold a secret.
+// secretHeader guesses from the name whether a header may hold a secret.
 func secretHeader(name string) bool {
 	name = strings.ToLower(name)
 	return name == "authorization" || name == "proxy-authorization" || name == "cookie" ||
 		strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "secret")
 }
 
-// SecretInBaseURL reports whether the query of the base URL may hold a secret.
+// SecretInBaseURL reports whether a query parameter of the base URL may hold a secret, judging by its name.
 func (o *Options) SecretInBaseURL() bool {
 	u, err := url.Parse(o.OpenAIBaseURL)
 	if err != nil {
@@ -82,7 +84,7 @@ func (o *Options) SecretInBaseURL() bool {
 	return false
 }
 
-// splitHeader reads NAME=VALUE, or NAME: VALUE as in HTTP.
+// splitHeader parses NAME=VALUE, or NAME: VALUE as in HTTP.
 func splitHeader(line string) (name, value string, ok bool) {
 	i := strings.IndexAny(line, "=:")
 	if i < 1 {
@@ -91,7 +93,7 @@ func splitHeader(line string) (name, value string, ok bool) {
 	return strings.TrimSpace(line[:i]), strings.TrimSpace(line[i+1:]), true
 }
 
-// modelHeader is what requests to the model's server carry.
+// modelHeader returns the configured headers of requests to the model's server.
 func (o *Options) modelHeader() http.Header {
 	h := http.Header{}
 	for _, line := range slices.Concat(o.ModelHeaders, o.SecretHeaders) {
@@ -102,7 +104,8 @@ func (o *Options) modelHeader() http.Header {
 	return h
 }
 
-// checkBaseURL refuses an address that cannot be that of a server. It may have a query, as gateways want it, whose values are never shown.
+// checkBaseURL refuses a URL that cannot be a server's. A query is allowed, since gateways need one; its values are
+// never shown.
 func (o *Options) checkBaseURL() error {
 	if o.OpenAIBaseURL == "" {
 		return nil
@@ -117,7 +120,7 @@ func (o *Options) checkBaseURL() error {
 	return nil
 }
 
-// ProviderOptions are the options of the model's provider. What it calls is not set.
+// ProviderOptions returns the options of the provider, without callbacks.
 func (o *Options) ProviderOptions() provider.Options {
 	po := provider.Options{Kind: o.Provider, OpenAI: provider.DefaultOpenAIOptions(), Recording: o.Recording,
 		Embedded: demoRecording}

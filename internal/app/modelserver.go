@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// logModel logs that the model began to fail, in other words, or answers again.
+// logModel returns a callback that logs when the model starts to fail, fails differently, or works again.
 func (a *App) logModel(o Options) func(*provider.Failure) {
 	model, address := o.Model, provider.MaskURL(o.OpenAIBaseURL)
 	return func(f *provider.Failure) {
@@ -30,10 +30,11 @@ func (a *App) logModel(o Options) func(*provider.Failure) {
 	}
 }
 
-// lookPause is how long after the start the daemon looks at its model's server, if no call has asked it by then, which says more.
+// lookPause is how long after the start the model's server is checked, unless a call has used it by then.
 const lookPause = 2 * time.Second
 
-// lookAtModel has a wrong key, address or model seen soon after the start. It holds up nothing, and costs nothing: the server is asked for its list.
+// lookAtModel arranges a check of the model's server soon after the start, to report a wrong key, address or model. It
+// does not delay the start, and costs no tokens: it requests the list of models.
 func (a *App) lookAtModel(server *provider.OpenAI) {
 	ctx, end := context.WithCancel(context.Background())
 	var looking sync.WaitGroup
@@ -48,14 +49,14 @@ func (a *App) lookAtModel(server *provider.OpenAI) {
 			case <-ctx.Done():
 			case <-time.After(lookPause):
 				if !server.Asked() {
-					_, _ = server.Look(ctx) // what is wrong is logged by logModel
+					_, _ = server.Look(ctx) // logModel logs the result
 				}
 			}
 		})
 	}
 }
 
-// modelFigures are those that metrics show.
+// modelFigures returns the figures of the model for metrics.
 func modelFigures(server *provider.OpenAI) telemetry.Model {
 	if server == nil {
 		return telemetry.Model{}
@@ -68,12 +69,13 @@ func modelFigures(server *provider.OpenAI) telemetry.Model {
 	return m
 }
 
-// A loader gates and compiles programs.
+// A loader passes a program through the gate and compiles it.
 type loader interface {
 	Load(ctx context.Context, prog sandbox.Program, owner agent.Owner) (*report.Facts, *sandbox.Failure)
 }
 
-// CheckModel has the model write a small program, by the request that calls make, and the gate judge it.
+// CheckModel asks the model for a small program, with the same request as a call, and passes the reply through the
+// gate. It does not run the program.
 func CheckModel(ctx context.Context, server *provider.OpenAI, fetchMax Bytes, box loader,
 	r provider.Request) provider.Check {
 	r.Kind, r.Role, r.Method = provider.KindForge, "calculator", "add"
@@ -89,7 +91,7 @@ func CheckModel(ctx context.Context, server *provider.OpenAI, fetchMax Bytes, bo
 	})
 }
 
-// ModelStatus is how the model did of late; false where none is asked.
+// ModelStatus returns the recent state of the model. It reports false if no model is configured.
 func (s *services) ModelStatus() (provider.Status, bool) {
 	if s.server == nil {
 		return provider.Status{}, false
@@ -97,7 +99,7 @@ func (s *services) ModelStatus() (provider.Status, bool) {
 	return s.server.Status(), true
 }
 
-// CheckModel checks the model as doctor does, at the cost of the owner; false where none is asked.
+// CheckModel checks the model as doctor does, at the owner's expense. It reports false if no model is configured.
 func (s *services) CheckModel(ctx context.Context, owner string) (provider.Check, bool, error) {
 	if s.server == nil {
 		return provider.Check{}, false, nil

@@ -15,25 +15,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// mostOpen is how many namespaces are kept in memory, beside those in which something is under way.
+// mostOpen is how many namespaces stay open, not counting those with calls or requests in progress.
 const mostOpen = 128
 
-// namespaces holds the services of the namespaces in use. They are made at the first use and dropped when nothing is under way. A request that
-// finds them made takes no lock, and what it costs does not depend on how many namespaces there are.
+// namespaces keeps the services of the namespaces in use. It makes them at first use and closes them when they are
+// idle. A request to an open namespace takes no lock, and its cost does not depend on the number of namespaces.
 type namespaces struct {
 	log   zerolog.Logger
 	parts parts
-	patch map[string]any // the policy of the start-up settings
+	patch map[string]any // policy of the start-up settings
 
 	open atomic.Pointer[map[agent.Namespace]*services] // copied on write, under mu
 
-	mu       sync.Mutex
-	busy     map[agent.Namespace]chan struct{} // being made, dropped or erased; closed when that is over; guarded by mu
-	begun    map[agent.Namespace]bool          // whose policy was set at the start; guarded by mu
-	stopping bool                              // guarded by mu
-	work     sync.WaitGroup                    // services that are being dropped
+	mu sync.Mutex
+	// namespaces being made, closed or erased; the channel closes at the end; guarded by mu
+	busy     map[agent.Namespace]chan struct{}
+	begun    map[agent.Namespace]bool // namespaces whose policy was set since the start; guarded by mu
+	stopping bool                     // guarded by mu
+	work     sync.WaitGroup           // services being closed to make room
 
-	erasedHere erasures // by this replica
+	erasedHere erasures // erasures by this replica
 }
 
 func newNamespaces(log zerolog.Logger) *namespaces {
@@ -42,11 +43,11 @@ func newNamespaces(log zerolog.Logger) *namespaces {
 	return n
 }
 
-// get returns the services if they are open. The caller does not hold them.
+// get returns the services of an open namespace, or nil. They may close at any time: the caller does not hold them.
 func (n *namespaces) get(name agent.Namespace) *services { return (*n.open.Load())[name] }
 
-// use returns the services of the namespace, which the caller holds until release. They are made where they are not open; there: but not
-// where there is no such namespace, which is store.ErrNotFound.
+// use returns the services of the namespace, making them if it is not open. The caller must call release. With there, a
+// namespace that does not exist is store.ErrNotFound; otherwise it need not exist.
 func (n *namespaces) use(ctx context.Context, name agent.Namespace, there bool) (*services, error) {
 	for {
 		if s := n.get(name); s != nil && s.enter() {
@@ -73,21 +74,22 @@ func (n *namespaces) Use(ctx context.Context, name agent.Namespace,
 	return s, s.leave, nil
 }
 
-// load makes the services, or waits for the one who is at it.
+// load makes the services, or waits while another goroutine makes them.
 func (n *namespaces) load(ctx context.Context, name agent.Namespace, there bool) error {
 	free, err := n.claim(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer free()
-	if s := n.get(name); s != nil { // made meanwhile
+	if s := n.get(name); s != nil { // made by another goroutine
 		return nil
 	}
 	s, err := newServices(context.WithoutCancel(ctx), name, n.parts)
 	if err != nil {
 		return err
 	}
-	// it may have been erased since the caller looked. What is erased from now on the services find gone, and do not make anew
+	// it may have been erased since the caller checked; if it is erased later, the services find it gone and do not
+	// create it again
 	if there {
 		if err := n.exists(ctx, name); err != nil {
 			return errors.Join(err, s.stopNow())
@@ -107,7 +109,8 @@ func (n *namespaces) load(ctx context.Context, name agent.Namespace, there bool)
 	return errors.Join(runtime.ErrDraining, s.stopNow())
 }
 
-// publish opens the services for use, and makes room where too many are open. It reports false when the daemon stops.
+// publish opens the services for use, and closes others if too many are open. It returns false if the daemon is
+// stopping.
 func (n *namespaces) publish(name agent.Namespace, s *services) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,12 +120,14 @@ func (n *namespaces) publish(name agent.Namespace, s *services) bool {
 	n.begun[name] = true
 	n.put(name, s)
 	if over := len(*n.open.Load()) - mostOpen; over > 0 {
+		// in the background: closing waits, and mu is held
 		n.work.Go(func() { n.dropIdle(over, true) })
 	}
 	return true
 }
 
-// claim waits until nobody makes, drops or erases the namespace, and has others wait until free is called.
+// claim waits until no other goroutine makes, closes or erases the namespace. Others wait in turn until free is called.
+// It returns runtime.ErrDraining if the daemon is stopping.
 func (n *namespaces) claim(ctx context.Context, name agent.Namespace) (free func(), err error) {
 	for {
 		n.mu.Lock()
@@ -151,7 +156,7 @@ func (n *namespaces) claim(ctx context.Context, name agent.Namespace) (free func
 	}
 }
 
-// put opens the services for use; nil closes them. The caller holds mu.
+// put opens the services for use, or closes the namespace if s is nil. The caller holds mu.
 func (n *namespaces) put(name agent.Namespace, s *services) {
 	next := maps.Clone(*n.open.Load())
 	if s == nil {
@@ -162,7 +167,8 @@ func (n *namespaces) put(name agent.Namespace, s *services) {
 	n.open.Store(&next)
 }
 
-// dropIdle drops at most that many services that are idle and were not used since the last time. With pressed those go, too, that were used.
+// dropIdle closes at most that many idle namespaces that were not used since the last time. With pressed, it closes
+// used ones, too, if there are not enough.
 func (n *namespaces) dropIdle(most int, pressed bool) {
 	for _, again := range []bool{false, true} {
 		for name, s := range *n.open.Load() {
@@ -179,7 +185,7 @@ func (n *namespaces) dropIdle(most int, pressed bool) {
 	}
 }
 
-// drop closes the services unless somebody has begun to use them.
+// drop closes the services, and reports whether it did. It does not if they are in use again.
 func (n *namespaces) drop(name agent.Namespace, s *services) bool {
 	free, err := n.claim(context.Background(), name)
 	if err != nil {
@@ -189,6 +195,7 @@ func (n *namespaces) drop(name agent.Namespace, s *services) bool {
 	if n.get(name) != s || !s.users.CompareAndSwap(0, closed) {
 		return false
 	}
+	// a call without a request may have started since the check in dropIdle
 	if !s.Runtime.Idle() {
 		s.users.Add(-closed)
 		return false
@@ -202,10 +209,10 @@ func (n *namespaces) drop(name agent.Namespace, s *services) bool {
 	return true
 }
 
-// all calls do with each of the services that are open, which are held meanwhile.
+// all calls do for the services of each open namespace, which stay open meanwhile.
 func (n *namespaces) all(do func(*services)) {
 	for _, s := range *n.open.Load() {
-		if s.users.Add(1) > 0 { // without touching them
+		if s.users.Add(1) > 0 { // enter would mark them as used
 			do(s)
 		}
 		s.users.Add(-1)
@@ -218,7 +225,7 @@ func (n *namespaces) Ready() error {
 		return runtime.ErrDraining
 	}
 	if err := n.parts.memory.Ready(); err != nil {
-		return err // before that the replica is cut off, which follows from it
+		return err // the store's error first: a replica that is cut off follows from it
 	}
 	if c := n.parts.cluster; c != nil {
 		return c.Ready()
@@ -226,13 +233,14 @@ func (n *namespaces) Ready() error {
 	return nil
 }
 
+// draining reports whether Stop was called.
 func (n *namespaces) draining() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.stopping
 }
 
-// calls counts the calls of all namespaces.
+// calls returns the number of calls in all namespaces.
 func (n *namespaces) calls() (running, waiting int) {
 	n.all(func(s *services) {
 		r, w := s.Load()
@@ -241,7 +249,7 @@ func (n *namespaces) calls() (running, waiting int) {
 	return running, waiting
 }
 
-// recommendations counts the open ones of the namespaces that are open.
+// recommendations counts the open recommendations of all open namespaces.
 func (n *namespaces) recommendations() (all int) {
 	n.all(func(s *services) {
 		one, err := s.OpenRecommendations(context.Background())
@@ -253,7 +261,8 @@ func (n *namespaces) recommendations() (all int) {
 	return all
 }
 
-// exists returns store.ErrNotFound where there is no namespace of that name.
+// exists returns store.ErrNotFound if the namespace does not exist. The default namespace, and those that tokens name,
+// always do.
 func (n *namespaces) exists(ctx context.Context, name agent.Namespace) error {
 	if name == agent.DefaultNamespace || n.parts.named(name) {
 		return nil
@@ -262,7 +271,7 @@ func (n *namespaces) exists(ctx context.Context, name agent.Namespace) error {
 	return err
 }
 
-// Stop accepts nothing more and stops the services at once, those of all namespaces at the same time.
+// Stop refuses new requests and stops the services of all namespaces concurrently. It returns their errors.
 func (n *namespaces) Stop(ctx context.Context) error {
 	n.mu.Lock()
 	n.stopping = true

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// spacesOf returns the namespaces of a daemon that serves nobody: no caretaker looks at them.
+// spacesOf returns the namespaces of a daemon that does not serve and has no caretaker.
 func spacesOf(t *testing.T) *namespaces {
 	t.Helper()
 	o := DefaultOptions()
@@ -23,7 +23,7 @@ func spacesOf(t *testing.T) *namespaces {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// machines are slow; nothing is measured with it
+		// generous: slow machines
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := a.Stop(ctx); err != nil {
@@ -33,7 +33,7 @@ func spacesOf(t *testing.T) *namespaces {
 	return a.spaces
 }
 
-// visit uses the services of the namespace and returns them when nobody does any more, nor what they resumed.
+// visit uses the services of a namespace, and returns them once they have no users and have resumed their corrections.
 func (n *namespaces) visit(t *testing.T, name agent.Namespace) *services {
 	t.Helper()
 	s, err := n.use(t.Context(), name, false)
@@ -46,8 +46,8 @@ func (n *namespaces) visit(t *testing.T, name agent.Namespace) *services {
 	return s
 }
 
-// Services that nobody used since the last look go, and are made anew at the next use; those that somebody holds stay, and the default
-// namespace's.
+// Services that were not used since the last look are closed, and made again at the next use. Those in use stay, and so
+// do the default namespace's.
 func TestIdleServicesAreDropped(t *testing.T) {
 	t.Parallel()
 	n := spacesOf(t)
@@ -74,7 +74,7 @@ func TestIdleServicesAreDropped(t *testing.T) {
 	}
 }
 
-// However many namespaces are used one after the other, few are open at once.
+// However many namespaces are used in turn, few are open at once.
 func TestFewServicesAreOpen(t *testing.T) {
 	t.Parallel()
 	n := spacesOf(t)
@@ -87,7 +87,7 @@ func TestFewServicesAreOpen(t *testing.T) {
 	}
 }
 
-// Who uses a namespace while it is dropped has services that work.
+// A user of a namespace that is being closed gets working services.
 func TestUseWhileDropped(t *testing.T) {
 	t.Parallel()
 	n := spacesOf(t)
@@ -115,7 +115,8 @@ func TestUseWhileDropped(t *testing.T) {
 	work.Wait()
 }
 
-// Who looked for a namespace just before it was erased, and comes when it is gone, does not make it anew: nor does the policy of the start-up settings.
+// A request that found a namespace just before it was erased does not create it again; neither does the policy of the
+// start-up settings.
 func TestErasedStaysErased(t *testing.T) {
 	t.Parallel()
 	n := spacesOf(t)

@@ -20,109 +20,114 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Options configures an App. Start from DefaultOptions. New checks them and names the field that it refuses.
+// Options configures an App. Start from DefaultOptions. New checks the options and returns an error that names the
+// first invalid one.
 //
-// A field with tags is a setting of the command line; its tags are all that help texts and documents say of it:
+// A field with tags is a setting of the command line. Help texts and documentation are generated from the tags:
 //
 //	name     flag --name and key in the configuration file
 //	env      environment variable
 //	secret   no flag, because other users can read command lines
 //	value    what the value looks like
-//	default  as documents say it; DefaultOptions has the value
+//	default  as documentation shows it; DefaultOptions has the value
 //	help     one line
 type Options struct {
-	// Listen is the address, HOST:PORT. Port 0 takes a free one. Without tokens it must be a loopback address.
+	// Listen is the address, HOST:PORT. Port 0 takes a free port. Without access tokens it must be a loopback address.
 	Listen string `name:"listen" env:"RECURGENT_LISTEN" value:"HOST:PORT" help:"address of the REST interface; port 0 takes a free one"`
-	// DataDir is where the store keeps its files. It is required; one daemon holds it at a time.
+	// DataDir is the directory of the store. It is required. Only one daemon can use it at a time.
 	DataDir string `name:"data-dir" env:"RECURGENT_DATA_DIR" value:"DIR" default:"$XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent" help:"where everything is stored; one daemon holds it at a time"`
-	// AllowedHosts are host names besides the loopback ones that requests without tokens may name.
+	// AllowedHosts are host names that requests without tokens may use in addition to the loopback names.
 	AllowedHosts []string `name:"allowed-hosts" env:"RECURGENT_ALLOWED_HOSTS" value:"HOST,..." default:"loopback names; any with tokens" help:"more names that this daemon is called by; without tokens it answers only to loopback names, against DNS rebinding"`
-	// CORSOrigins are origins whose web pages may use the REST interface, such as https://app.example.com, or "*", which needs tokens.
+	// CORSOrigins are origins whose web pages may use the REST interface, such as https://app.example.com, or "*",
+	// which requires tokens.
 	CORSOrigins []string `name:"cors-origins" env:"RECURGENT_CORS_ORIGINS" value:"ORIGIN,..." default:"none" help:"origins whose web pages may use the interface (CORS), such as https://app.example.com, or *, which needs access tokens; cookies are never taken"`
-	// PublicURL is where clients reach the daemon through a proxy: scheme, host and path; "" is where each says that it does.
+	// PublicURL is the URL of the daemon for clients behind a proxy: scheme, host and path. "" means the URL that each
+	// client uses.
 	PublicURL string `name:"public-url" env:"RECURGENT_PUBLIC_URL" value:"URL" default:"the address by which a client reaches it" help:"address of the daemon as clients see it where a proxy is in front, such as https://tools.example.com or https://tools.example.com/base; it begins what the daemon says of its own addresses"`
-	// H2C makes the server speak HTTP/2 without TLS as well as HTTP/1.1.
+	// H2C enables HTTP/2 without TLS in addition to HTTP/1.1.
 	H2C bool `name:"h2c" env:"RECURGENT_H2C" help:"speak HTTP/2 without TLS too, for a proxy in front"`
 	AccessOptions
 	StoreOptions
 	ClusterOptions
 	SpendOptions
 
-	// Provider is auto, openai, replay or record. auto is openai with a key or a base URL, else replay.
+	// Provider is auto, openai, replay or record. auto means openai if a key or base URL is set, else replay.
 	Provider string `name:"provider" env:"RECURGENT_PROVIDER" value:"auto|openai|replay|record" help:"who writes programs; auto is openai when a key or a base URL is set, else replay; record is openai and writes --recording"`
-	// Model is what the server calls the model.
+	// Model is the model's name on the server.
 	Model string `name:"model" env:"RECURGENT_MODEL" value:"NAME" help:"the model to ask, as the server calls it"`
-	// OpenAIKey is sent to the model's server and never logged.
+	// OpenAIKey is the API key of the model's server. It is never logged.
 	OpenAIKey string `name:"openai-api-key" env:"OPENAI_API_KEY" secret:"yes" value:"KEY" default:"none" help:"key of the OpenAI-compatible server"`
-	// OpenAIBaseURL is the model's server; "" is the one of OpenAI.
+	// OpenAIBaseURL is the URL of the model's server; "" means OpenAI's.
 	OpenAIBaseURL string `name:"openai-base-url" env:"OPENAI_BASE_URL" value:"URL" default:"https://api.openai.com/v1" help:"base URL of the OpenAI-compatible server"`
-	// Recording is the file that replay answers from and record writes; replay without one answers from the demo recording.
+	// Recording is the file that replay reads and record writes. Without it, replay uses the demo recording.
 	Recording string `name:"recording" env:"RECURGENT_RECORDING" value:"FILE" default:"embedded demo" help:"recording that replay answers from, or that record writes"`
-	// ProviderTimeout bounds one model request, 10 ms to 1 h.
+	// ProviderTimeout bounds one request to the model, 10 ms to 1 h.
 	ProviderTimeout time.Duration `name:"provider-timeout" env:"RECURGENT_PROVIDER_TIMEOUT" value:"DURATION" help:"one model request"`
 	ModelOptions
 
-	// Runners is how many programs run at the same time, 1 to 1024.
+	// Runners is how many programs run concurrently, 1 to 1024.
 	Runners int `name:"runners" env:"RECURGENT_RUNNERS" value:"N" default:"number of CPUs" help:"programs that run at the same time"`
-	// RunnerMemory is how many bytes idle runners may hold together, at least 64 MiB. 0 means a quarter of the memory of the control group
-	// or the machine.
+	// RunnerMemory bounds the memory of all idle runners together, in bytes, at least 64 MiB. 0 means a quarter of the
+	// memory of the control group or the machine.
 	RunnerMemory Bytes `name:"runner-memory" env:"RECURGENT_RUNNER_MEMORY" value:"BYTES" default:"a quarter of the memory there is" help:"memory of idle runners, which keep their programs compiled, such as 2GiB; the least recently used end beyond it"`
 	// CallTimeout bounds the run time of one program, 10 ms to 1 h. Waiting for host calls does not count.
 	CallTimeout time.Duration `name:"call-timeout" env:"RECURGENT_CALL_TIMEOUT" value:"DURATION" help:"run time of one program; waiting for other programs or the network does not count"`
-	// FetchAllow are the hosts that programs may fetch: host, host:port or *.domain, and "public" for any public https address beside
-	// them. Empty is "public" alone.
+	// FetchAllow lists the hosts that programs may fetch from: host, host:port or *.domain, and "public" for any public
+	// https address. Empty means "public".
 	FetchAllow []string `name:"fetch-allow" env:"RECURGENT_FETCH_ALLOW" value:"HOST,..." default:"public" help:"hosts that programs may fetch: host, host:port or *.domain, which may also be private or http, and public for any public https address; without public only the named ones"`
-	// FetchMax is how many bytes a fetched body may have, unpacked and as UTF-8, 1 KiB to 64 MiB.
+	// FetchMax bounds a fetched body, after decompression and conversion to UTF-8, 1 KiB to 64 MiB.
 	FetchMax Bytes `name:"fetch-max" env:"RECURGENT_FETCH_MAX" value:"BYTES" help:"largest body that a program may fetch, such as 4MiB; a larger one ends the fetch in resource_exhausted"`
-	// FileMax is how many bytes one file may have, 1 B to 1 TiB.
+	// FileMax bounds one file, 1 B to 1 TiB.
 	FileMax Bytes `name:"file-max" env:"RECURGENT_FILE_MAX" value:"BYTES" default:"256MiB" help:"bytes of one file that a client uploads or a program makes"`
-	// FilesMax is how many bytes all files may have together, at least FileMax.
+	// FilesMax bounds all files together, at least FileMax.
 	FilesMax Bytes `name:"files-max" env:"RECURGENT_FILES_MAX" value:"BYTES" default:"10GiB" help:"bytes of all files together; more are refused until some expire or are deleted"`
-	// StorageMax is how many bytes everything but files may have together, at least 1 MiB; 0: the size of the data directory's disk.
+	// StorageMax bounds all other stored data, at least 1 MiB. 0 means the size of the data directory's disk.
 	StorageMax Bytes `name:"storage-max" env:"RECURGENT_STORAGE_MAX" value:"BYTES" default:"the size of the data directory's disk; 100 GiB with a database" help:"bytes of contexts, histories, values, tools and examples of all namespaces together; docs/multi-user.md has the parts of each, and of owners and namespaces"`
-	// SecretsKeyFile holds the age identity that stored secrets of connections are sealed to; "" is secrets.key in DataDir.
+	// SecretsKeyFile contains the age identity to which stored secrets are sealed; "" means secrets.key in DataDir.
 	SecretsKeyFile string `name:"secrets-key-file" env:"RECURGENT_SECRETS_KEY_FILE" value:"FILE" default:"secrets.key in the data directory" help:"identity (age) that stored secrets of connections are sealed to; made with the first one, mode 0600"`
-	// SecretsDir holds the files that connections may name as their secrets; "": they may name none.
+	// SecretsDir is the directory of files that connections may name as their secrets; "" means that they may name
+	// none.
 	SecretsDir string `name:"secrets-dir" env:"RECURGENT_SECRETS_DIR" value:"DIR" default:"none" help:"directory of the files that connections may name as their secrets; links in it are not followed"`
-	// SandboxRequire is the confinement below which New fails: auto, full, reduced or process.
+	// SandboxRequire is the least confinement with which New succeeds: auto, full, reduced or process.
 	SandboxRequire string `name:"sandbox-require" env:"RECURGENT_SANDBOX_REQUIRE" value:"auto|full|reduced|process" help:"do not start below this confinement; auto is reduced on Linux, process elsewhere"`
-	// Isolation is what a runner is kept for: program (and owner) or call.
+	// Isolation selects what may share a runner: the calls of one program and owner (program), or nothing (call).
 	Isolation string `name:"isolation" env:"RECURGENT_ISOLATION" value:"program|call" help:"a runner for each program and owner, or for each call"`
 
-	// Engine is what runs programs: auto, go or yaegi; ssa is an earlier name of go.
+	// Engine is what runs programs: auto, go or yaegi. ssa is an earlier name of go.
 	Engine string `name:"engine" env:"RECURGENT_ENGINE" value:"auto|go|yaegi" help:"what runs programs: go compiles each with the Go compiler that the binary carries, or else with that of the same release on PATH; yaegi interprets plain programs and refuses others; auto is go where there is a compiler"`
 
 	CompilerOptions
 
 	// Durability is always, or interval:DURATION of 1 ms to 1 s.
 	Durability string `name:"durability" env:"RECURGENT_DURABILITY" value:"always|interval:DURATION" help:"when a call's commit is synced to the disk: before its reply, or up to DURATION later; a power cut then takes the calls of the last DURATION"`
-	// Native had hot programs compiled. It does nothing.
+	// Native has no effect. Earlier versions compiled only hot programs.
 	Native string `name:"native" env:"RECURGENT_NATIVE" value:"SETTING" default:"none" help:"accepted from earlier versions, and without effect: every program is compiled (--engine)"`
 
-	// Policy changes the policy at each start, before anything is served. It is a JSON object, or pairs NAME=VALUE separated by white
-	// space. It overrides changes made while the daemon ran.
+	// Policy is a patch to the policy, applied at each start before anything is served. It is a JSON object, or pairs
+	// NAME=VALUE separated by white space. It overrides changes that were made while the daemon ran.
 	Policy string `name:"policy" env:"RECURGENT_POLICY" value:"NAME=VALUE..." default:"as it was left" help:"switches and thresholds set at each start, before anything is served, as recurgentd policy set takes them: artifact_read_enabled=false repair_enabled=false, or a JSON object"`
 
+	// MetricsPublic serves /metrics without a token, and without labels that name a role, a method or a namespace.
 	MetricsPublic bool `name:"metrics-public" env:"RECURGENT_METRICS_PUBLIC" help:"show /metrics without a token, with no labels that name a role, a method or a namespace"`
-	// MetricsNamespaces are at most 50 names of namespaces, which need not exist yet.
+	// MetricsNamespaces are the namespaces with metrics of their own, at most 50. They need not exist yet.
 	MetricsNamespaces []string `name:"metrics-namespaces" env:"RECURGENT_METRICS_NAMESPACES" value:"NAME,..." default:"none" help:"namespaces that have figures of their own in /metrics, at most 50; the others count together there"`
 
-	Auth access.Authenticator // finds who sends a request, instead of AccessOptions
-	// where traces go; nil: nowhere. Metrics, Logger and Version are filled in
+	Auth access.Authenticator // authenticates requests instead of AccessOptions
+	// destination of traces; nil means none. New sets Metrics, Logger and Version
 	Traces *telemetry.TraceOptions
 	Logger zerolog.Logger // of the daemon
-	// shared with other replicas, in place of what DataDir holds; the caller closes it. nil: it is not shared
+	// store that replicas share, instead of DataDir; the caller closes it; nil means none
 	Shared     store.Store
-	ReplicaTTL time.Duration // how long sessions stay with a replica that is dead; 0: 10 s
-	// how long a replica waits for another one's connection or word; 0: 2 s
+	ReplicaTTL time.Duration // how long a dead replica keeps its sessions; 0: 10 s
+	// timeout of connections and requests between replicas; 0: 2 s
 	ReplicaDial time.Duration
-	ReplicaMove time.Duration                    // how long a request follows a session that moves; 0: 3 s
-	Env         func(name string) (string, bool) // where connections find RECURGENT_SECRET_*; nil: there are none
-	// clock of records, windows and maintenance, for tests; nil: the machine's
+	ReplicaMove time.Duration                    // how long a request is retried while its session moves; 0: 3 s
+	Env         func(name string) (string, bool) // looks up RECURGENT_SECRET_* for connections; nil: no variables
+	// clock of records, windows and maintenance, for tests; nil means the machine's
 	Now func() time.Time
 }
 
-// DefaultOptions returns the defaults of everything but DataDir.
+// DefaultOptions returns the defaults of all options except DataDir.
 func DefaultOptions() Options {
 	return Options{
 		Listen: "127.0.0.1:8420", Provider: "auto", Model: "gpt-4.1", ProviderTimeout: 120 * time.Second,
@@ -137,16 +142,16 @@ func DefaultOptions() Options {
 	}
 }
 
-// An OptionError says which option is refused and why.
+// An OptionError names an invalid option and the reason.
 type OptionError struct {
-	Name   string // as the command line calls it
+	Name   string // of the flag
 	Reason string
 }
 
 func (e *OptionError) Error() string { return e.Name + ": " + e.Reason }
 
-// Resolve replaces auto by the value it stands for, and checks every option. Errors are *OptionError, for the first option that
-// cannot be used. New does the same.
+// Resolve replaces auto by the value that it stands for, reads the files that options name, and checks all options. It
+// returns an *OptionError for the first invalid one. It may be called again; New calls it.
 func (o *Options) Resolve() error {
 	if o.Provider == "auto" {
 		o.Provider = "replay"
@@ -164,10 +169,12 @@ func (o *Options) Resolve() error {
 	return nil
 }
 
+// refuse returns an *OptionError.
 func refuse(name, format string, args ...any) error {
 	return &OptionError{Name: name, Reason: fmt.Sprintf(format, args...)}
 }
 
+// checkProvider checks the provider. A model needs a key or a base URL: without both it would ask OpenAI without a key.
 func (o *Options) checkProvider() error {
 	if err := oneOf("provider", o.Provider, "openai", "replay", "record"); err != nil {
 		return err
@@ -183,6 +190,7 @@ func (o *Options) checkProvider() error {
 	return nil
 }
 
+// checkRecording checks the recording. Replay needs an existing file; record creates one.
 func (o *Options) checkRecording() error {
 	if o.Provider == "record" && o.Recording == "" {
 		return refuse("recording", "names the file that --provider record writes; it is not set")
@@ -200,6 +208,7 @@ func (o *Options) checkRecording() error {
 	return nil
 }
 
+// checkRunning checks the options of runners and fetches, and sets the default of RunnerMemory.
 func (o *Options) checkRunning() error {
 	if o.Runners < 1 || o.Runners > 1024 {
 		return refuse("runners", "must be 1 to 1024, got %d", o.Runners)
@@ -242,6 +251,7 @@ func (o *Options) checkChoices() error {
 	return oneOf("isolation", o.Isolation, "program", "call")
 }
 
+// checkPolicy only parses the policy patch. Its values are checked when it is applied.
 func (o *Options) checkPolicy() error {
 	if _, err := agent.PolicyPatchOf(o.Policy); err != nil {
 		return refuse("policy", "%s", err)
@@ -249,6 +259,7 @@ func (o *Options) checkPolicy() error {
 	return nil
 }
 
+// checkMetrics bounds the namespaces with metrics of their own, since each adds time series.
 func (o *Options) checkMetrics() error {
 	const most = 50
 	if len(o.MetricsNamespaces) > most {
@@ -266,7 +277,7 @@ func (o *Options) checkMetrics() error {
 	return nil
 }
 
-// measured returns the namespaces that have figures of their own.
+// measured returns the namespaces with metrics of their own.
 func (o *Options) measured() (names []agent.Namespace) {
 	for _, name := range o.MetricsNamespaces {
 		names = append(names, agent.Namespace(name))
@@ -274,7 +285,8 @@ func (o *Options) measured() (names []agent.Namespace) {
 	return names
 }
 
-// CheckURL returns an *OptionError of that name unless the text is an http or https address without user, query and fragment.
+// CheckURL returns an *OptionError of that name unless the text is an http or https URL without user, query and
+// fragment.
 func CheckURL(name, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -293,13 +305,14 @@ func oneOf(name, got string, allowed ...string) error {
 	return refuse(name, "must be one of %s, got %q", strings.Join(allowed, ", "), got)
 }
 
-// SandboxOptions are the options of the sandbox.
+// SandboxOptions returns the options of the sandbox that follow from o.
 func (o *Options) SandboxOptions() sandbox.Options {
 	so := sandbox.DefaultOptions()
 	so.Runners, so.Waiting = o.Runners, max(so.Waiting, o.Runners)
-	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout) // a call is bounded by its own deadline, not by its runner's life
+	// a call is bounded by its own deadline, not by its runner's CPU limit
+	so.RunnerCPU = max(so.RunnerCPU, 4*o.CallTimeout)
 	so.RunnerMemory = int64(o.RunnerMemory)
-	so.MaxHostBytes = max(so.MaxHostBytes, 8*int64(o.FetchMax)) // escaped, a body takes up to six times its size
+	so.MaxHostBytes = max(so.MaxHostBytes, 8*int64(o.FetchMax)) // escaping makes a body up to six times as large
 	so.Dir = o.DataDir
 	so.Isolation, so.Require, so.Log = o.Isolation, o.SandboxRequire, o.Logger
 	if o.Engine == report.EngineYaegi {

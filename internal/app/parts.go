@@ -33,37 +33,38 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// parts are what all namespaces share.
+// parts are shared by all namespaces. They are made in the order of wire, and do not change after it.
 type parts struct {
 	options   Options
 	memory    store.Store
 	pool      *sandbox.Pool
 	model     provider.Provider
-	server    *provider.OpenAI // that model asks; nil: none
+	server    *provider.OpenAI // OpenAI-compatible server behind model; nil if there is none
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	build     Build
 	compiling runtime.Compiling // whether programs are compiled
-	compiled  func() int64      // bytes of compiled programs that are kept; nil: none are
-	compiler  *compiler         // nil: programs are not compiled
+	compiled  func() int64      // bytes of compiled programs on disk; nil if programs are not compiled
+	compiler  *compiler         // nil if programs are not compiled
 	transport *fetch.Transport
 	fetch     *fetch.Client
-	heavy     *fair.Heavy[agent.Owner]
+	heavy     *fair.Heavy[agent.Owner] // turns for masking large bodies
 	room      *files.Room
-	most      store.Bytes // that all namespaces may store
+	most      store.Bytes // limits for all namespaces together
 	spend     *spend.Ledger
-	database  *postgres.Store  // shared, where it is a database
-	shared    store.Store      // memory without what is the daemon's own, where replicas share it; else nil
-	cluster   *cluster.Cluster // nil: the daemon has its store to itself
-	runtime   runtime.Options  // without a namespace
-	maxBody   int64            // of a message of MCP
-	named     func(agent.Namespace) bool
+	database  *postgres.Store  // the shared store, if it is a database
+	shared    store.Store      // memory without the daemon's own files, if replicas share it; else nil
+	cluster   *cluster.Cluster // nil without replicas
+	runtime   runtime.Options  // Namespace is not set
+	maxBody   int64            // bytes of an MCP message
+	// named reports whether an access token names the namespace, which makes it exist
+	named func(agent.Namespace) bool
 }
 
-// flushTime bounds how long spans that wait hold up a stop: a collector that does not answer holds nothing up.
+// flushTime bounds how long a stop waits for pending spans, even if the collector does not answer.
 const flushTime = time.Second
 
-// openTracer begins to send traces where that is wanted; else the tracer is nil.
+// openTracer starts to send traces. Without o.Traces the tracer is nil, which traces nothing.
 func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics,
 	version string) (*telemetry.Tracer, error) {
 	if o.Traces == nil {
@@ -71,7 +72,7 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics,
 	}
 	to := *o.Traces
 	to.Metrics, to.Logger, to.Version = m, a.log, version
-	if o.Provider != "replay" { // it asks nobody
+	if o.Provider != "replay" { // replay sends no requests
 		to.Server = telemetry.ModelServer(o.OpenAIBaseURL)
 	}
 	tracer, err := telemetry.NewTracer(ctx, to)
@@ -89,16 +90,18 @@ func (a *App) openTracer(ctx context.Context, o Options, m *telemetry.Metrics,
 	return tracer, nil
 }
 
-// openStoreAndSandbox opens both at once: the one replays its journal, while the other starts processes and observes them.
+// openStoreAndSandbox opens both concurrently: the store replays its journal while the sandbox starts processes.
 func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err error) {
 	so := o.SandboxOptions()
 	so.Fetch = p.fetch
 	_, why := FindCompiler(nil)
 	if so.Native = o.compiles() && why == ""; so.Native {
-		so.Blank = 0 // a runner checks a program once, after its model has written for seconds
+		// do not keep blank runners: compiled programs need one only for a check after the model has written for
+		// seconds
+		so.Blank = 0
 	}
 	tighten(o.DataDir, a.log)
-	_ = os.MkdirAll(o.DataDir, 0o700) // for the runners' program; the store reports what is wrong with it
+	_ = os.MkdirAll(o.DataDir, 0o700) // the runners' binary goes there; the store reports errors
 	var boxErr error
 	var opened sync.WaitGroup
 	opened.Go(func() { p.pool, boxErr = sandbox.New(so) })
@@ -110,6 +113,7 @@ func (a *App) openStoreAndSandbox(ctx context.Context, o Options, p *parts) (err
 	return cmp.Or(err, boxErr)
 }
 
+// openStore opens the data directory or the database, or takes o.Shared.
 func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, error) {
 	if o.Shared != nil {
 		p.shared = o.Shared
@@ -142,6 +146,7 @@ func (a *App) openStore(ctx context.Context, o Options, p *parts) (store.Store, 
 	return files.Inside(s), nil
 }
 
+// openProvider returns the provider, limited to provider.MaxRequests requests at once, and the server behind it or nil.
 func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, error) {
 	if provider.WholeURL(o.OpenAIBaseURL) {
 		a.log.Warn().Str("base_url",
@@ -165,7 +170,7 @@ func (a *App) openProvider(o Options) (provider.Provider, *provider.OpenAI, erro
 	return provider.Shared(p, provider.MaxRequests), server, nil
 }
 
-// modelName is what programs are said to be written by; a recording may know better.
+// modelName returns the model that is recorded as the author of programs. A recording may name another one.
 func modelName(o Options) string {
 	if o.Provider == "replay" {
 		return "recording"
@@ -173,11 +178,11 @@ func modelName(o Options) string {
 	return o.Model
 }
 
-// openNamespaces opens the default namespace, which stays open, and has the others opened when they are used.
+// openNamespaces opens the default namespace, which stays open. Others are opened at their first use.
 func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	ro, tick := runtime.DefaultOptions(), time.Minute
 	if o.Now != nil {
-		ro.Now, tick = o.Now, 20*time.Millisecond // only tests have a clock of their own
+		ro.Now, tick = o.Now, 20*time.Millisecond // only tests set a clock
 	}
 	ro.Shared = p.shared != nil
 	ro.Store, ro.Sandbox, ro.Provider, ro.Metrics, ro.Tracer, ro.Logger = p.memory, p.pool, p.model, p.metrics,
@@ -214,7 +219,7 @@ func (a *App) openNamespaces(ctx context.Context, o Options, p *parts) error {
 	return nil
 }
 
-// named returns whether a token of the file, as it is now, names the namespace.
+// named returns a function that reports whether a current access token names the namespace.
 func named(o Options) func(agent.Namespace) bool {
 	return func(name agent.Namespace) bool {
 		tokens, _ := o.Auth.(*access.Tokens)
@@ -225,6 +230,7 @@ func named(o Options) func(agent.Namespace) bool {
 	}
 }
 
+// handler returns the REST interface.
 func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Registry) (http.Handler, error) {
 	w := api.DefaultOptions()
 	w.Namespaces, w.Metrics, w.Registry, w.Logger = a.spaces, m, registry, a.log
@@ -235,7 +241,7 @@ func (a *App) handler(o Options, m *telemetry.Metrics, registry *prometheus.Regi
 	return api.New(w)
 }
 
-// byKind converts stored bytes to the labels of the metric.
+// byKind converts stored bytes to the label values of the metric.
 func byKind(b store.Bytes) map[string]int64 {
 	out := map[string]int64{}
 	for _, kind := range store.Kinds() {
@@ -244,7 +250,7 @@ func byKind(b store.Bytes) map[string]int64 {
 	return out
 }
 
-// sources is what metrics read when they are scraped.
+// sources returns the functions that metrics call when they are scraped.
 func (a *App) sources(p parts) telemetry.Sources {
 	s, box := p.memory, p.pool
 	var others func() telemetry.Cluster

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// publicURL is PublicURL without a slash at its end.
+// publicURL returns PublicURL without a trailing slash.
 func (o *Options) publicURL() string { return strings.TrimSuffix(o.PublicURL, "/") }
 
-// hostCharacters are those of host names, addresses and ports.
+// hostCharacters are the characters of host names, addresses and ports.
 const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]"
 
-// checkPublicURL refuses what cannot begin an address. It stands in headers and documents as it is, so that it must consist of characters that mean nothing there.
+// checkPublicURL refuses a PublicURL with characters that have a meaning in headers or documents, since it is written
+// there unescaped.
 func (o *Options) checkPublicURL() error {
 	if o.PublicURL == "" {
 		return nil
@@ -23,7 +24,8 @@ func (o *Options) checkPublicURL() error {
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
 		strings.Trim(u.Host, hostCharacters) != "":
-		return refuse("public-url", "is not the address of a server: %s", such) // which may hold a password
+		// do not quote it: it may contain a password
+		return refuse("public-url", "is not the address of a server: %s", such)
 	case u.User != nil:
 		return refuse("public-url", "must have no user and no password: every client is shown it; %s", such)
 	case strings.ContainsAny(o.PublicURL, "?#"):

@@ -26,8 +26,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// services is what the REST interface asks of one namespace: calls, operations and views, predictions. It holds caches and what is under way,
-// nothing that could not be made anew from the store.
+// services implements api.Runtime for one namespace: calls, operations and views, predictions. It holds caches and
+// calls in progress, nothing that could not be rebuilt from the store.
 type services struct {
 	*runtime.Runtime
 	*operator.Operator
@@ -39,7 +39,7 @@ type services struct {
 	agents  *mcp.Server
 	mcp     http.Handler
 
-	server   *provider.OpenAI // of the model; nil: none is asked
+	server   *provider.OpenAI // of the model; nil if there is none
 	box      loader
 	fetchMax Bytes
 
@@ -47,38 +47,40 @@ type services struct {
 	held store.Namespace
 	log  zerolog.Logger
 
-	users   atomic.Int64 // requests and others that hold the services; far below zero once they are closed
-	touched atomic.Bool  // since the last look at who is idle
-	leave   func()       // the method release: a value of its own, so that nobody's request allocates one
+	users   atomic.Int64 // number of requests and other holders; far below zero once closed
+	touched atomic.Bool  // set by enter, reset by dropIdle
+	leave   func()       // the method release, stored once so that requests do not allocate it
 
 	erased context.Context //nolint:containedctx // ends when the namespace is erased: of streams
 	erase  context.CancelCauseFunc
 
 	background context.Context //nolint:containedctx // of what goes on without a request; ends with the services
 	end        context.CancelFunc
-	resumed    chan struct{} // closed when interrupted corrections are under way again; nil until resume
+	resumed    chan struct{} // closed when interrupted corrections are running again; nil until resume
 }
 
-// errErased is why streams and calls of a deleted namespace end.
+// errErased is the cause with which streams and calls of a deleted namespace end.
 var errErased = errors.New("the namespace was deleted")
 
-// closed is added to the users of services that take no more.
+// closed is added to users to close the services. It is too large for any number of users to make the sum positive.
 const closed = -1 << 40
 
-// enter counts one more user. It reports false when the services are closed.
+// enter counts one more user. It returns false if the services are closed.
 func (s *services) enter() bool {
 	if s.users.Add(1) <= 0 {
 		s.users.Add(-1)
 		return false
 	}
-	if !s.touched.Load() { // most often it is set: nobody writes then
+	if !s.touched.Load() { // it is usually set: avoid the write
 		s.touched.Store(true)
 	}
 	return true
 }
 
+// release ends what a successful enter began.
 func (s *services) release() { s.users.Add(-1) }
 
+// newKeeper returns the file keeper of a namespace. It sets ro.Storage, the shares of stored bytes.
 func newKeeper(p parts, ro *runtime.Options, held store.Namespace,
 	policy func() *agent.Policy) (_ *files.Keeper, err error) {
 	if ro.Storage, err = storage.New(storage.Options{Store: held, Policy: policy, Most: p.most,
@@ -96,7 +98,7 @@ func newKeeper(p parts, ro *runtime.Options, held store.Namespace,
 	return files.New(o)
 }
 
-// newServices wires the services of a namespace.
+// newServices wires the services of a namespace. It serves nothing and does not start maintenance.
 func newServices(ctx context.Context, name agent.Namespace, p parts) (*services, error) {
 	ro, b := p.runtime, p.build
 	ro.Namespace, ro.Metrics = name, ro.Metrics.In(name)
@@ -121,7 +123,7 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	ro.Files, ro.Owners = kept, p.owners(name, held)
 	if ro.Spend, err = p.spend.Account(ctx, name, func() *agent.Policy {
 		if run == nil {
-			return nil // it is read in a moment
+			return nil // called while the runtime is being made
 		}
 		return run.PolicyInForce()
 	}); err != nil {
@@ -165,23 +167,24 @@ func newServices(ctx context.Context, name agent.Namespace, p parts) (*services,
 	return s, nil
 }
 
-// Functions is what agents see.
+// Functions is part of api.Runtime.
 func (s *services) Functions() *catalog.Catalog { return s.tools }
 
-// MCP serves it.
+// MCP is part of api.Runtime.
 func (s *services) MCP() http.Handler { return s.mcp }
 
-// Erased ends when the namespace is deleted.
+// Erased is part of api.Runtime.
 func (s *services) Erased() context.Context { return s.erased }
 
-// stale reports whether the namespace was erased since the services were made, or since the account was that they use.
+// stale reports whether the namespace was erased after the services or their account were made.
 func (s *services) stale(ctx context.Context) bool {
 	_, _, err := s.held.Policy(ctx)
 	return errors.Is(err, store.ErrGone) || s.Account.Erased(ctx)
 }
 
-// begin applies the policy of the start-up settings, and queues the corrections that a stop interrupted. It is called once in the life of the
-// daemon for each namespace: a person's later change of the policy holds.
+// begin applies the policy of the start-up settings, and resumes corrections that a stop interrupted, in the
+// background. It is called once per namespace in the life of the daemon, so a later change of the policy by a person
+// stays.
 func (s *services) begin(ctx context.Context, patch map[string]any) error {
 	if err := s.PolicyAtStart(ctx, patch); err != nil {
 		return fmt.Errorf("set the policy of namespace %s: %w", s.name, err)
@@ -198,7 +201,7 @@ func (s *services) begin(ctx context.Context, patch map[string]any) error {
 	return nil
 }
 
-// Holdings counts what the namespace holds.
+// Holdings counts the contents of the namespace. It reads everything, page by page.
 func (s *services) Holdings(ctx context.Context) (*api.Holdings, error) {
 	h := &api.Holdings{}
 	for after := ""; ; {
@@ -235,13 +238,13 @@ func (s *services) Holdings(ctx context.Context) (*api.Holdings, error) {
 	return h, err
 }
 
-// countAtOnce is how many entries are read at once to count them.
+// countAtOnce is the number of entries on a page.
 const countAtOnce = 500
 
-// idle reports whether nothing would be lost if the services were made anew at their next use.
+// idle reports whether the services have no users and no calls, so closing them loses nothing.
 func (s *services) idle() bool { return s.users.Load() == 0 && s.Runtime.Idle() }
 
-// Stop stops the runtime, then what runs in the background. It returns the runtime's error.
+// Stop stops the runtime, then the background work. It returns the runtime's error.
 func (s *services) Stop(ctx context.Context) error {
 	err := s.Runtime.Stop(ctx)
 	s.end()
@@ -254,10 +257,11 @@ func (s *services) Stop(ctx context.Context) error {
 	return err
 }
 
-// stopNow cancels the calls under way and waits for their end.
+// stopNow cancels the calls in progress and waits for their end.
 func (s *services) stopNow() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Nanosecond, errErased)
 	defer cancel()
+	// the context must have ended, or Stop could still wait for calls
 	<-ctx.Done()
 	if err := s.Stop(ctx); err != nil && !errors.Is(err, errErased) {
 		return err

@@ -9,18 +9,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// SpendOptions say what the models may be asked, and what that costs.
+// SpendOptions limit requests to models, and give their prices.
 type SpendOptions struct {
-	// MaxCompletionTokens bounds the reply to one model request, 1024 to 1048576.
+	// MaxCompletionTokens bounds the reply to one model request, in tokens, 1024 to 1048576.
 	MaxCompletionTokens int `name:"max-completion-tokens" env:"RECURGENT_MAX_COMPLETION_TOKENS" value:"N" help:"tokens of the reply to one model request, at most; a request reserves as many of each cap"`
-	// SpendDayTokens caps what the models may be asked a day for all namespaces; 0: no cap.
+	// SpendDayTokens caps the tokens per day (UTC) of all namespaces together; 0 means no cap.
 	SpendDayTokens int `name:"spend-day-tokens" env:"RECURGENT_SPEND_DAY_TOKENS" value:"N" default:"0: no cap" help:"tokens that the models may be asked a day (UTC), for all namespaces together; the policy has the caps of each"`
-	// ModelPrices is a YAML file with what tokens cost; "" is none. It is read again when it changes.
+	// ModelPrices is a YAML file with the prices of tokens; "" means none. The daemon rereads it when it changes.
 	ModelPrices string `name:"model-prices" env:"RECURGENT_MODEL_PRICES" value:"FILE" default:"none" help:"what a million tokens of each model cost (YAML), for recurgentd usage; read again when it changes"`
 }
 
-// openSpend opens the account of what models are asked. With a cap of the whole daemon it reads that of every namespace, unless replicas share
-// the store, which then has the sums; else each is read when it is first used.
+// openSpend opens the ledger of spent tokens. If the daemon has a cap it loads the accounts of all namespaces, since
+// each counts. Otherwise an account is loaded at its first use. A shared store keeps the sums itself.
 func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
 	so := spend.Options{Store: p.memory, Now: o.Now, Logger: a.log, DayTokens: int64(o.SpendDayTokens),
 		Refused: p.metrics.SpendRefused}
@@ -50,7 +50,7 @@ func (a *App) openSpend(ctx context.Context, o Options, p *parts) (err error) {
 	return err
 }
 
-// spendStats are the figures of caps for metrics.
+// spendStats returns the figures of caps for metrics.
 func spendStats(l *spend.Ledger) telemetry.Spend {
 	return telemetry.Spend{Ratios: l.Ratios(), Reserved: l.Reserved()}
 }

@@ -16,16 +16,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// errStopping is why streams end and requests are canceled.
+// errStopping is the cause with which streams and requests end at a stop.
 var errStopping = runtime.ErrDraining
 
-// Stop ends the App: new calls are refused at once, and calls under way may end by themselves for seven tenths of the time
-// that ctx leaves, or for as long as they take when ctx has no deadline; then they are canceled and recorded, replies leave,
-// and the store writes its files. Every step runs, also when one before it failed.
+// Stop ends the App. It refuses new calls at once. Running calls may finish within seven tenths of the time until ctx's
+// deadline, or without limit if ctx has no deadline. Then they are canceled and recorded, replies are sent, and the
+// store writes its files. A failed step does not keep the others from running.
 //
-// Stop returns when all is done, or when ctx ends, with an error that names the step that has not ended; the steps that are
-// left run on in the background and hurry. It may be called twice, also at the same time: the second call waits for the
-// same end.
+// Stop returns when everything has ended. If ctx ends first, it returns an error that names the current step; the other
+// steps go on in the background, in a hurry. It may be called again and concurrently: all calls wait for the same end.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopping.Do(func() {
 		a.log.Info().Msg("stopping")
@@ -41,7 +40,7 @@ func (a *App) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	select {
-	case <-a.stopped: // at the same moment
+	case <-a.stopped: // both are ready, and select chooses at random
 		return a.stopErr
 	default:
 	}
@@ -50,9 +49,10 @@ func (a *App) Stop(ctx context.Context) error {
 	return fmt.Errorf("%s did not end in time: %w", a.current, context.Cause(ctx))
 }
 
-// undo runs every step, the last one first.
+// undo runs all steps in reverse order, and returns their joined errors.
 func (a *App) undo(ctx context.Context) error {
 	var err error
+	// current is kept under mu, since Stop reads it while a step runs
 	for _, s := range slices.Backward(a.steps) {
 		a.mu.Lock()
 		a.current = s.name
@@ -62,7 +62,7 @@ func (a *App) undo(ctx context.Context) error {
 	return err
 }
 
-// most is a context that ends when seven tenths of the time that ctx leaves are over.
+// most returns a context that ends after seven tenths of the time until ctx's deadline.
 func most(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -71,7 +71,7 @@ func most(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)*7/10)
 }
 
-// drain has calls under way end.
+// drain waits for running calls and forwarded requests. Calls that had to be canceled are logged, and are not an error.
 func (a *App) drain(ctx context.Context) error {
 	ctx, cancel := most(ctx)
 	defer cancel()
@@ -86,7 +86,8 @@ func (a *App) drain(ctx context.Context) error {
 	return err
 }
 
-// makeServer makes the server, which has no handler yet.
+// makeServer makes the server, without a handler. It is made before the handler, so it stops after everything that
+// serves requests.
 func (a *App) makeServer(h2c bool) {
 	base, hangUp := context.WithCancelCause(context.Background())
 	a.server = &http.Server{ReadHeaderTimeout: ReadHeaderTimeout, ReadTimeout: ReadTimeout, IdleTimeout: IdleTimeout,
@@ -96,18 +97,19 @@ func (a *App) makeServer(h2c bool) {
 	a.server.Protocols.SetHTTP1(true)
 	a.server.Protocols.SetUnencryptedHTTP2(h2c)
 	a.onStop("the server", func(ctx context.Context) error {
-		hangUp(errStopping) // streams end
+		hangUp(errStopping) // ends streams
 		return shutDown(ctx, a.server, a.served)
 	})
 }
 
-// shutDown ends the server when its replies have left, or most of the time is over. served is nil when it was never started.
+// shutDown ends the server once its replies are sent, or most of the time has passed. served is nil if the server was
+// not started.
 func shutDown(ctx context.Context, s *http.Server, served <-chan struct{}) error {
 	ctx, cancel := most(ctx)
 	defer cancel()
 	err := s.Shutdown(ctx)
 	if err != nil {
-		err = s.Close() // replies that still wait for their readers are lost, which is theirs to bear
+		err = s.Close() // replies that clients have not read by then are lost
 	}
 	if served != nil {
 		<-served
@@ -115,7 +117,7 @@ func shutDown(ctx context.Context, s *http.Server, served <-chan struct{}) error
 	return err
 }
 
-// debugWriter takes what net/http says of broken connections; nobody needs to act on it.
+// debugWriter logs what net/http reports about broken connections at debug level.
 type debugWriter struct{ log zerolog.Logger }
 
 func (w debugWriter) Write(p []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stepped is an App of steps that note their names as they are undone, in the order of their making.
+// stepped returns an App with steps that record their names when they are undone.
 func stepped(undone *[]string, undo map[string]func(context.Context) error, names ...string) *App {
 	a := &App{stopped: make(chan struct{})}
 	for _, name := range names {
@@ -25,7 +25,7 @@ func stepped(undone *[]string, undo map[string]func(context.Context) error, name
 	return a
 }
 
-// Steps are undone in reverse, each of them, also when one fails, and once only.
+// Steps are undone once, in reverse, even if one fails.
 func TestStopRunsEveryStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,8 @@ func TestStopRunsEveryStep(t *testing.T) {
 	})
 }
 
-// Stop returns when ctx ends and names what hangs. The rest is undone nevertheless, and a second Stop waits for it.
+// Stop returns when ctx ends, and names the step that hangs. The other steps still run, and a second Stop waits for
+// them.
 func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestStopIsBounded(t *testing.T) {
 	})
 }
 
-// Calls under way have seven tenths of the time, and all of it where there is no deadline.
+// Running calls have seven tenths of the time, or unlimited time without a deadline.
 func TestMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// ExpiresSoon is how long before its end a certificate is worth a warning.
+// ExpiresSoon is how long before its expiry a certificate causes warnings.
 const ExpiresSoon = 14 * 24 * time.Hour
 
-// certificate is a chain with its key. Its Leaf is parsed.
+// certificate is a chain with its key. Leaf is set.
 type certificate = tls.Certificate
 
-// readCertificate reads the chain and its key. Errors quote nothing of them.
+// readCertificate parses a chain and its key. Errors do not quote their contents.
 func readCertificate(contents ...[]byte) (certificate, error) {
 	return tls.X509KeyPair(contents[0], contents[1])
 }
 
-// useTLS has the server speak HTTPS, HTTP/2 included, with the certificate that the files hold when a connection begins.
+// useTLS makes the server speak HTTPS and HTTP/2. Each new connection gets the current certificate.
 func (a *App) useTLS(o *Options, m *telemetry.Metrics) {
 	a.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.certificate.now.Load(), nil }}
@@ -29,7 +29,7 @@ func (a *App) useTLS(o *Options, m *telemetry.Metrics) {
 	a.watchCertificate(o, o.certificate, m)
 }
 
-// watchCertificate has a certificate read again when it changes, and reports when those that are in use end.
+// watchCertificate watches a certificate, and reports the expiry of all certificates after each change.
 func (a *App) watchCertificate(o *Options, c *file[certificate], m *telemetry.Metrics) {
 	watch(a.files, c, func(err error) {
 		m.Reloaded(telemetry.ReloadCertificate, err)
@@ -39,7 +39,7 @@ func (a *App) watchCertificate(o *Options, c *file[certificate], m *telemetry.Me
 	})
 }
 
-// reportEnds says when the first certificate ends of those that are in use, and warns of each that ends soon.
+// reportEnds sets the metric of the earliest expiry, and logs a warning for each certificate that expires soon.
 func (a *App) reportEnds(o *Options, m *telemetry.Metrics) {
 	var first time.Time
 	for _, c := range []struct {
@@ -62,12 +62,13 @@ func (a *App) reportEnds(o *Options, m *telemetry.Metrics) {
 	}
 }
 
-// CertificateEnds returns when the certificate of the options, which have been resolved, ends; ok is false without TLS.
+// CertificateEnds returns when the certificate expires; ok is false without TLS. Resolve must have been called.
 func (o *Options) CertificateEnds() (at time.Time, ok bool) { return endOf(o.certificate) }
 
-// ClusterCertificateEnds is CertificateEnds of the certificate among replicas.
+// ClusterCertificateEnds is CertificateEnds for the certificate between replicas.
 func (o *Options) ClusterCertificateEnds() (at time.Time, ok bool) { return endOf(o.identity) }
 
+// endOf returns when a certificate expires; ok is false without one.
 func endOf(c *file[certificate]) (at time.Time, ok bool) {
 	if c == nil {
 		return at, false

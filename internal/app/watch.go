@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// watchEvery is how often files are looked at. They are read whole: a look at times and sizes misses what is mounted over, as
-	// Kubernetes does it, and changes within the grain of a file system's clock.
+	// watchEvery is how often watched files are read. They are read whole, since times and sizes miss a file that is
+	// mounted over, as Kubernetes does, and changes within the granularity of the file system's clock.
 	watchEvery = time.Second
-	// maxWatched bounds a file that is watched, in bytes.
+	// maxWatched bounds the size of a watched file, in bytes.
 	maxWatched = 1 << 20
 )
 
-// A file is a value that was read from files and is read again when they change.
+// A file is a value parsed from one or more files, which are reread when they change. now may be loaded concurrently.
 type file[T any] struct {
 	paths []string
 	read  func(contents ...[]byte) (T, error)
 	now   atomic.Pointer[T]
 
-	taken, seen [sha256.Size]byte // what was read last, and seen last; only watched uses them
-	fixed       bool              // it is a pipe, or the like: it can be read once
+	taken, seen [sha256.Size]byte // digests of the contents last parsed and last seen; guarded by watched.mu
+	fixed       bool              // a path is not a regular file, such as a pipe, which can be read only once
 }
 
-// openFile reads the files for the first time.
+// openFile reads and parses the files. The caller may watch the result.
 func openFile[T any](read func(contents ...[]byte) (T, error), paths ...string) (*file[T], error) {
 	f := &file[T]{paths: paths, read: read}
 	for _, p := range paths {
@@ -49,6 +49,7 @@ func openFile[T any](read func(contents ...[]byte) (T, error), paths ...string) 
 	return f, f.take(contents)
 }
 
+// take parses the contents and publishes the value. After an error the previous value stays.
 func (f *file[T]) take(contents [][]byte) error {
 	v, err := f.read(contents...)
 	if err != nil {
@@ -58,7 +59,7 @@ func (f *file[T]) take(contents [][]byte) error {
 	return nil
 }
 
-// load reads the files. state is another one whenever that leads to something else.
+// load reads the files. state is a digest of the contents or of the error.
 func (f *file[T]) load() (contents [][]byte, state [sha256.Size]byte, err error) {
 	h := sha256.New()
 	for _, p := range f.paths {
@@ -73,6 +74,7 @@ func (f *file[T]) load() (contents [][]byte, state [sha256.Size]byte, err error)
 	return contents, [sha256.Size]byte(h.Sum(nil)), nil
 }
 
+// readBounded reads a file of at most maxWatched bytes.
 func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -86,7 +88,8 @@ func readBounded(path string) ([]byte, error) {
 	return data, err
 }
 
-// look reads what has changed. Without now, a change is taken at the second look that finds it: it may be half written.
+// look rereads the files, and reports whether they changed. Unless now is set, it takes a change only if two looks in a
+// row find the same contents, because a file may be half written.
 func (f *file[T]) look(now bool) (changed bool, err error) {
 	if f.fixed {
 		return false, nil
@@ -107,25 +110,27 @@ func (f *file[T]) look(now bool) (changed bool, err error) {
 	return true, f.take(contents)
 }
 
-// watched are the files that are looked at while the daemon runs.
+// watched are the files that the daemon watches.
 type watched struct {
 	log zerolog.Logger
 
-	mu   sync.Mutex // of looks
-	list []watchedFile
+	mu   sync.Mutex    // held during a look
+	list []watchedFile // set before start
 }
 
+// A watchedFile is a file of any type, with the callback that receives the result of each change.
 type watchedFile struct {
 	look  func(now bool) (changed bool, err error)
 	name  string
 	taken func(error)
 }
 
-// watch adds a file; taken receives the result of each change.
+// watch adds a file. taken is called after each change, with the error if the file is invalid.
 func watch[T any](w *watched, f *file[T], taken func(error)) {
 	w.list = append(w.list, watchedFile{f.look, f.paths[0], taken})
 }
 
+// look rereads all files and logs each change.
 func (w *watched) look(now bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +149,7 @@ func (w *watched) look(now bool) {
 	}
 }
 
-// start looks from now on. What it returns ends that.
+// start watches the files until stop is called, which waits for the end.
 func (w *watched) start() (stop func(context.Context) error) {
 	if len(w.list) == 0 {
 		return func(context.Context) error { return nil }

@@ -9,37 +9,37 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Resolved is a contract after Merge, with all that calls ask of it. It is shared and must not be changed.
+// Resolved is a merged contract with everything that a call needs of it. It is shared and must not be changed.
 type Resolved struct {
-	Contract    *agent.Contract // nil for none
-	Source      string          // none, hash, fields, merged
+	Contract    *agent.Contract // nil if there is none
+	Source      string          // SourceNone, SourceHash, SourceFields or SourceMerged
 	Fingerprint string          // of the whole contract, or "none"
-	Checked     string          // of its machine-checked parts, or "none"
-	Written     string          // Checked of earlier versions, which differs where the parts are written in another way
-	// the deliverable is not what the registry has: the call, its session or a delegation brought it
+	Checked     string          // of its machine-checked parts, or "none"; see CheckedFingerprint
+	Written     string          // WrittenFingerprint, which earlier versions recorded as Checked
+	// the deliverable differs from the registered one, because the call, its session or a delegation brought it
 	Own     bool
-	Schema  *Schema // never nil; Empty where nothing is checked
+	Schema  *Schema // never nil; Empty if nothing is checked
 	Words   Words
-	Ignored []InvalidError // senseless constraints that were left out; nobody is held to them
+	Ignored []InvalidError // invalid constraints, which are not checked
 }
 
-// A Cache keeps resolved contracts, each deliverable compiled once, whatever layers it came from. It is bounded and safe for concurrent use. The zero Cache is
-// not usable: NewCache makes one.
+// A Cache keeps resolved contracts by their layers, and compiles each deliverable once, whatever layers it came from.
+// It is bounded and safe for concurrent use. Use NewCache: the zero Cache does not work.
 type Cache struct {
-	half int // entries in a generation; two generations are kept
+	half int // contracts in a generation; two generations are kept
 
 	mu         sync.RWMutex
-	young, old map[string]*Resolved // guarded by mu
-	compiled   map[string]*Resolved // of young, by what is machine-checked; guarded by mu
-	size       int                  // bytes of the young keys; guarded by mu
-	none       *Resolved            // set once
-	keys       sync.Pool
+	young, old map[string]*Resolved // by the bytes of the layers (appendLayer); guarded by mu
+	compiled   map[string]*Resolved // contracts of young by Checked; guarded by mu
+	size       int                  // bytes of the keys of young; guarded by mu
+	none       *Resolved            // result without layers; set once
+	keys       sync.Pool            // of *[]byte, buffers for keys
 }
 
-// maxCachedBytes bounds the keys of one generation of a Cache.
+// maxCachedBytes bounds the keys of one generation, in bytes.
 const maxCachedBytes = 4 << 20
 
-// NewCache returns a Cache of at most about n contracts; 1024 when n is 0.
+// NewCache returns a Cache of about n contracts at most; 0 means 1024.
 func NewCache(n int) *Cache {
 	if n <= 0 {
 		n = 1024
@@ -51,9 +51,9 @@ func NewCache(n int) *Cache {
 		keys: sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}}
 }
 
-// Resolve merges the layers and compiles the result, or hands out what it compiled before; that costs no allocation.
-// What makes no sense is left out and listed in Ignored, a deliverable that cannot be used at all as a whole: the door
-// where a contract comes in is where it is refused (Compile), not the calls that come after.
+// Resolve merges the layers and compiles the result. A cached result costs no allocation. Invalid constraints are left
+// out and listed in Ignored, even a whole deliverable: a call must not fail because of them. Contracts are refused
+// where they enter the daemon (Compile).
 func (c *Cache) Resolve(l Layers) *Resolved {
 	if l.Role == nil && l.Method == nil && l.Delegated == nil && l.Session == nil && l.Call == nil {
 		return c.none
@@ -64,7 +64,7 @@ func (c *Cache) Resolve(l Layers) *Resolved {
 	for _, layer := range l.ordered() {
 		key = appendLayer(key, layer)
 	}
-	if l.ByProgram { // the same layers in another order have another source
+	if l.ByProgram { // ByProgram changes the source of the merged contract
 		key = append(key, 1)
 	}
 	*buf = key
@@ -74,7 +74,8 @@ func (c *Cache) Resolve(l Layers) *Resolved {
 	return c.keep(string(key), c.resolve(l))
 }
 
-// deliverableOf is the fingerprint of what a value is held to: a signature, which is of the turns, is left out.
+// deliverableOf returns the fingerprint of the deliverable alone. A signature is left out, since it does not bind a
+// value.
 func deliverableOf(c *agent.Contract) string {
 	if c == nil {
 		return agent.FingerprintNone
@@ -82,6 +83,7 @@ func deliverableOf(c *agent.Contract) string {
 	return CheckedFingerprint(&agent.Contract{Deliverable: c.Deliverable})
 }
 
+// resolve merges and compiles. It reuses the schema of another contract with equal checked parts.
 func (c *Cache) resolve(l Layers) *Resolved {
 	merged, source := Merge(l)
 	r := &Resolved{Contract: merged, Source: source, Fingerprint: Fingerprint(merged),
@@ -105,12 +107,14 @@ func (c *Cache) resolve(l Layers) *Resolved {
 	switch {
 	case err == nil:
 		r.Schema = schema
+	// the call goes on without any check of its value
 	case errors.As(err, &unusable):
 		r.Ignored = append(r.Ignored, *unusable)
 	}
 	return r
 }
 
+// find returns the cached contract, or nil. One of the old generation moves to the young one, since it is in use.
 func (c *Cache) find(key []byte) *Resolved {
 	c.mu.RLock()
 	r, hit := c.young[string(key)]
@@ -124,7 +128,8 @@ func (c *Cache) find(key []byte) *Resolved {
 	return r
 }
 
-// keep stores r, unless another call stored the same meanwhile.
+// keep caches r, and returns the contract that is cached under the key, which another goroutine may have stored first.
+// A very long key is not cached. A full young generation becomes the old one, which is dropped.
 func (c *Cache) keep(key string, r *Resolved) *Resolved {
 	if len(key) > maxCachedBytes/4 {
 		return r
@@ -144,7 +149,8 @@ func (c *Cache) keep(key string, r *Resolved) *Resolved {
 	return r
 }
 
-// appendLayer appends what the contract says, each part with its length before it, so that no two contracts share a key.
+// appendLayer appends the contract to the key. Each part is preceded by its length, so different contracts have
+// different keys.
 func appendLayer(key []byte, k *agent.Contract) []byte {
 	if k == nil {
 		return append(key, 0)

@@ -13,13 +13,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Check says how a value falls short of the schema, or nil when it does not.
+// Check returns how the value violates the schema, or nil. It is safe for concurrent use.
 func (s *Schema) Check(value json.RawMessage) *Violation {
 	v, _ := s.CheckUntil(context.Background(), value)
 	return v
 }
 
-// CheckUntil is Check that ends with ctx where it takes many steps. The error is the cause of that end: then nothing is known of the value.
+// CheckUntil is Check that stops when ctx ends, if the check takes many steps. Then it returns the cause of ctx's end.
 func (s *Schema) CheckUntil(ctx context.Context, value json.RawMessage) (*Violation, error) {
 	if s.Empty() {
 		return nil, nil
@@ -34,7 +34,7 @@ func (s *Schema) CheckUntil(ctx context.Context, value json.RawMessage) (*Violat
 	return s.checkDecoded(ctx, v)
 }
 
-// CheckDecoded is Check for a value that Decode read. It does not change the value.
+// CheckDecoded is Check for a value that Decode returned. It does not change the value.
 func (s *Schema) CheckDecoded(v any) *Violation {
 	if s.Empty() {
 		return nil
@@ -43,6 +43,7 @@ func (s *Schema) CheckDecoded(v any) *Violation {
 	return broken
 }
 
+// checkDecoded refuses a value that is too expensive to check, before it checks it.
 func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 	l := measure(v)
 	if limit := s.checkable(); l.values > limit {
@@ -52,10 +53,12 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 		return s.tooLarge(v, fmt.Sprintf("a check of at most %d steps", MaxSteps),
 			fmt.Sprintf("%d values, %d bytes of text", l.values, l.text)), nil
 	}
+	// the arithmetic of the library is exact, so round numbers with huge exponents first
 	if l.odd {
 		v = tame(v)
 	}
 	var err error
+	// most checks are short and need no second compilation
 	if s.atMost(l) < manySteps || ctx.Done() == nil {
 		err = validate(s.compiled, v)
 	} else {
@@ -74,9 +77,9 @@ func (s *Schema) checkDecoded(ctx context.Context, v any) (*Violation, error) {
 	return s.violation(firstLeaf(failed), v), nil
 }
 
-// CheckCall is CheckUntil with one thing more, which only the call knows: an empty object or array as the answer to a
-// required input that was null is nil_required_input. The first positional argument is the required one, unless
-// keyword arguments were given.
+// CheckCall is CheckUntil with an additional rule: if a required input is null, an empty object or array is not a valid
+// answer, but MismatchNilInput. The first positional argument is the required input, unless there are keyword
+// arguments.
 func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []json.RawMessage,
 	kwargs json.RawMessage) (*Violation, error) {
 	if s.Empty() {
@@ -88,6 +91,7 @@ func (s *Schema) CheckCall(ctx context.Context, value json.RawMessage, args []js
 	return s.CheckUntil(ctx, value)
 }
 
+// checkable returns how many values a checked value may have.
 func (s *Schema) checkable() int {
 	if s.unbounded {
 		return MaxUnbounded
@@ -95,7 +99,7 @@ func (s *Schema) checkable() int {
 	return MaxChecked
 }
 
-// validate keeps a panic of the library over a hostile value from ending the daemon.
+// validate turns a panic of the library into an error, so that a hostile value cannot crash the daemon.
 func validate(compiled *jsonschema.Schema, v any) (err error) {
 	defer func() {
 		switch r := recover(); r {
@@ -109,6 +113,7 @@ func validate(compiled *jsonschema.Schema, v any) (err error) {
 	return compiled.Validate(v)
 }
 
+// oddNumber reports whether exact arithmetic on n could be too expensive.
 func oddNumber(n json.Number) bool {
 	if len(n) > maxDigits {
 		return true
@@ -121,7 +126,7 @@ func oddNumber(n json.Number) bool {
 	return err != nil || exp > maxExponent || exp < -maxExponent
 }
 
-// tame copies v with its odd numbers rounded: exact arithmetic on 1e999999999 would take the machine down.
+// tame returns a copy of v with odd numbers rounded. Exact arithmetic on 1e999999999 would exhaust the machine.
 func tame(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -144,6 +149,7 @@ func tame(v any) any {
 	return v
 }
 
+// tameNumber rounds n to a float64, or to ±1e400 if it does not fit.
 func tameNumber(n json.Number) json.Number {
 	f, err := strconv.ParseFloat(string(n), 64)
 	switch {
@@ -155,8 +161,8 @@ func tameNumber(n json.Number) json.Number {
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
-// pathToken escapes a key as the library does. To the library an empty path means the value itself, so the empty key
-// gets a name that unescapes to "~".
+// pathToken escapes a key for the library. The library takes an empty path for the value itself, so the empty key
+// becomes a token that unescapes to "~".
 func pathToken(key string) string {
 	if key == "" {
 		return "~0"
@@ -164,6 +170,7 @@ func pathToken(key string) string {
 	return url.PathEscape(escapeToken(key))
 }
 
+// nilRequiredInput returns the violation that CheckCall adds to CheckUntil, or nil.
 func nilRequiredInput(value json.RawMessage, args []json.RawMessage, kwargs json.RawMessage) *Violation {
 	if len(args) == 0 || string(bytes.TrimSpace(args[0])) != "null" || !emptyJSON(kwargs) || len(value) > 64 ||
 		len(value) == 0 {
@@ -178,7 +185,7 @@ func nilRequiredInput(value json.RawMessage, args []json.RawMessage, kwargs json
 			"expected_keys": []string{}, "actual_keys": []string{}, "constraint_path": "args.0"}}
 }
 
-// emptyJSON reports whether raw is nothing, null, {} or [].
+// emptyJSON reports whether raw is empty, null, {} or [].
 func emptyJSON(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {

@@ -1,22 +1,24 @@
-// Package contract makes promises checkable. It compiles a deliverable, in the seeds' constraint notation or as JSON Schema
-// 2020-12, into a Schema; checks values against it; and says exactly, and the same way every time, how a value falls
-// short. It also merges contracts by layer, computes their fingerprints, and parses signatures.
+// Package contract makes promises checkable. It compiles a deliverable, in the seeds' constraint notation or as JSON
+// Schema 2020-12, into a Schema, checks values against it, and reports deterministically how a value violates it. It
+// also merges contracts by layer, computes their fingerprints, and parses signatures.
 //
-// A check looks at the shape only, never at the meaning of words in a value. A $ref never leaves the document, nothing is loaded from
-// files or the network. Schemas are immutable and safe for concurrent use. The package does no I/O and knows nothing of calls, models or stores.
+// A check looks at the shape of a value only, never at the meaning of words in it. A $ref never leaves the document,
+// and nothing is loaded from files or the network. Schemas are immutable and safe for concurrent use. The package does
+// no I/O and knows nothing of calls, models or stores.
 //
-// # What a check costs
+// # Cost of a check
 //
-// A deliverable has at most 256 KiB and expands to at most 10,000 schemas. A check takes a step for each schema that looks at a value of the
-// checked one, whatever enumerations hold; uniqueItems takes n log n in the value's size, a pattern a time that is linear in the text and in the
-// pattern. Before anything is checked the steps are counted: above ten million the value is refused. One that takes many ends with its context.
+// A deliverable has at most 256 KiB and expands to at most 10,000 schemas. A check takes one step for each schema that
+// looks at a part of the value, however long its enumerations are. uniqueItems takes n log n steps in the size of the
+// value. A pattern takes time linear in the text and in the pattern. The steps are bounded before the check starts: a
+// value that needs more than ten million is refused. A check with many steps stops when its context ends.
 //
 // # The two notations of a deliverable
 //
 // The seeds' notation has type, required, min_items (also as constraints.min_items) and
-// constraints.properties.<key>.{type, min_items}. Everything else in the object is read as JSON Schema 2020-12, so the
-// two may be mixed. min_items means minItems wherever a schema is allowed; without a type, it
-// implies an array. Annotations and formats are not asserted.
+// constraints.properties.<key>.{type, min_items}. All other members are read as JSON Schema 2020-12, so the notations
+// can be mixed. min_items means minItems wherever a schema is allowed; without a type, it implies an array. Annotations
+// and formats are not asserted.
 package contract
 
 import (
@@ -33,23 +35,23 @@ import (
 
 // Limits of a deliverable and of a check.
 const (
-	MaxNodes   = 10_000    // schemas after every $ref is expanded
+	MaxNodes   = 10_000    // schemas after all references are expanded
 	MaxBytes   = 256 << 10 // of a deliverable
 	MaxDepth   = 128       // nesting of a deliverable
-	MaxChecked = 5_000_000 // values (members and elements) that a check looks at
-	// the same, under keywords whose failures cannot be cut short (contains, propertyNames ...)
+	MaxChecked = 5_000_000 // members and elements of a checked value
+	// the same, with keywords whose failures the library collects (contains, propertyNames ...)
 	MaxUnbounded  = 100_000
 	maxBackEdges  = 256 // recursive references
-	maxExponent   = 400 // of a number in a checked value; larger ones count as 1e400
-	maxDigits     = 800 // of a number in a checked value; longer ones are rounded
-	maxListed     = 8   // enumerated values that are compared one by one
-	maxListedText = 256 // bytes of the identity of one that is not
+	maxExponent   = 400 // of a number in a checked value; a larger one counts as 1e400
+	maxDigits     = 800 // of a number in a checked value; a longer one is rounded
+	maxListed     = 8   // enumerated values that the library compares one by one; see listed
+	maxListedText = 256 // bytes of the identity of a value in a longer enumeration
 	baseURL       = "https://contract.invalid/deliverable"
 	maxShownKeys  = 64
 	maxShownValue = 100
 )
 
-// An InvalidError names the part of a contract that makes no sense. Pointer is a JSON pointer into the deliverable.
+// An InvalidError names an invalid part of a deliverable. Pointer is a JSON pointer into it.
 type InvalidError struct {
 	Pointer string
 	Reason  string
@@ -62,49 +64,52 @@ func (e *InvalidError) Error() string {
 	return "deliverable " + e.Pointer + " " + e.Reason
 }
 
-// A Schema is a compiled deliverable. The nil Schema, and that of an absent or empty deliverable, accepts everything.
+// A Schema is a compiled deliverable. A nil Schema, and that of an absent or empty deliverable, accepts every value.
+// Its methods may be called concurrently.
 type Schema struct {
-	compiled  *jsonschema.Schema // nil accepts everything
-	endable   sync.Pool          // of *endable: the same for checks that take many steps
-	root      map[string]any     // as translated, for the text of violations
+	compiled  *jsonschema.Schema // nil accepts every value
+	endable   sync.Pool          // of *endable, for checks with many steps
+	root      map[string]any     // the translated document, for messages
 	origin    origins
-	unbounded bool // uses keywords whose failures cannot be cut short
-	unique    bool // uses uniqueItems
+	unbounded bool // has keywords whose failures the library collects: see MaxUnbounded
+	unique    bool // has uniqueItems
 
-	weight      int            // what it may cost each value, in steps: see work.go
-	patternSize int            // the same for text, per byte
-	patterns    map[string]int // cost of each pattern
+	weight      int            // steps for each value, at most: see work.go
+	patternSize int            // instructions of all patterns, for each byte of text
+	patterns    map[string]int // instructions of each pattern
 }
 
-// Empty reports whether the schema checks nothing.
+// Empty reports whether the schema accepts every value.
 func (s *Schema) Empty() bool { return s == nil || s.compiled == nil }
 
-// Compile makes a Schema of a deliverable that a person or client writes. A nil, null or empty deliverable compiles to an
-// empty Schema. Whatever makes no sense is refused with an *InvalidError.
+// Compile compiles a deliverable that a person or client writes. A nil, null or empty deliverable compiles to an empty
+// Schema. An invalid constraint is an *InvalidError, and so is an unknown name that looks like a misspelled constraint.
 func Compile(deliverable json.RawMessage) (*Schema, error) {
 	s, _, err := compile(deliverable, mode{refs: true, spelled: true})
 	return s, err
 }
 
-// CompileStored is Compile for what is stored, or was written for a program: a misspelt constraint annotates, as other unknown names do.
+// CompileStored is Compile for a deliverable that is stored, or was written for a program. Misspelled constraints are
+// ignored, as other unknown names are.
 func CompileStored(deliverable json.RawMessage) (*Schema, error) {
 	s, _, err := compile(deliverable, mode{refs: true})
 	return s, err
 }
 
-// CompileTolerant makes a Schema of a deliverable that a program wrote. Constraints that make no sense are left out and
-// reported; a $ref and an oversized deliverable are still refused with an *InvalidError.
+// CompileTolerant compiles a deliverable that a program wrote. It leaves invalid constraints out and returns them. A
+// $ref and an oversized deliverable are still an *InvalidError.
 func CompileTolerant(deliverable json.RawMessage) (*Schema, []InvalidError, error) {
 	return compile(deliverable, mode{tolerant: true, spelled: true})
 }
 
-// mode is how strict a compilation is.
+// mode is the strictness of a compilation.
 type mode struct {
-	tolerant bool // leave out what makes no sense, instead of refusing it
+	tolerant bool // leave invalid constraints out instead of refusing them
 	refs     bool // allow $ref within the document
-	spelled  bool // a constraint with a name that is nearly right makes no sense
+	spelled  bool // a misspelled constraint is invalid
 }
 
+// compile translates and compiles a deliverable.
 func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, error) {
 	doc, err := decodeDeliverable(deliverable)
 	if err != nil {
@@ -120,6 +125,7 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 	}
 	compiled, err := build(root, nil)
 	if err != nil {
+		// the author of the deliverable does not know our URL
 		reason := strings.ReplaceAll(err.Error(), baseURL, "")
 		if _, after, found := strings.Cut(reason, " compilation failed: "); found {
 			reason = after
@@ -130,7 +136,7 @@ func compile(deliverable json.RawMessage, m mode) (*Schema, []InvalidError, erro
 		weight: t.weight, patternSize: t.patternSize, patterns: t.patterns}, t.reports, nil
 }
 
-// uses reports whether one of the keys stands anywhere in the document.
+// uses reports whether any of the keys occurs anywhere in the document.
 func uses(doc any, keys ...string) bool {
 	switch d := doc.(type) {
 	case []any:
@@ -145,7 +151,7 @@ func uses(doc any, keys ...string) bool {
 	return false
 }
 
-// decodeDeliverable returns nil for an absent deliverable.
+// decodeDeliverable decodes a deliverable of at most MaxBytes. It returns nil for an absent one.
 func decodeDeliverable(raw json.RawMessage) (any, error) {
 	if len(raw) > MaxBytes {
 		return nil, &InvalidError{Reason: fmt.Sprintf("has %d bytes; at most %d are read", len(raw), MaxBytes)}
@@ -160,7 +166,7 @@ func decodeDeliverable(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// Decode reads one JSON value as CheckDecoded wants it: numbers are json.Number.
+// Decode decodes one JSON value for CheckDecoded: numbers become json.Number.
 func Decode(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -174,11 +180,11 @@ func Decode(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// build hands the translated document to the schema library.
+// build compiles the translated document with the library. end may be nil.
 func build(root map[string]any, end *ending) (s *jsonschema.Schema, err error) {
 	defer func() {
-		// The translator lets only well-formed keywords through; should the library still stumble over a document that a
-		// stranger wrote, the document is refused and the daemon lives.
+		// The translator passes only well-formed keywords. If the library panics anyway, the document of a stranger
+		// must not crash the daemon.
 		if r := recover(); r != nil {
 			s, err = nil, fmt.Errorf("%v", r)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Each constraint accepts the right values, and its violations have exact texts.
+// Each constraint accepts valid values, and its violations have exact texts.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	movies := `{"type":"object","required":["status","movies"],"constraints":{"properties":{"movies":{"type":"array","min_items":1}}}}`
@@ -107,7 +107,7 @@ func TestCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 20 { // The same bytes each time
+			for range 20 { // the same bytes each time
 				got := ""
 				if v := s.Check(json.RawMessage(tt.value)); v != nil {
 					if v.Message == "" || v.Metadata["mismatch"] != v.Mismatch {
@@ -151,12 +151,12 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// At the door a senseless constraint is refused with its pointer; in a program's contract it is left out.
+// Compile refuses an invalid constraint with its pointer. CompileTolerant leaves it out.
 func TestSenselessContracts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, deliverable, pointer string
-		fatal                      bool // refused from programs too
+		fatal                      bool // refused by CompileTolerant, too
 		fits, fails                string
 	}{
 		{"negative min_items", `{"type":"array","min_items":-1}`, "/min_items", false, `[]`, `{}`},
@@ -265,7 +265,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A check of a huge value that breaks the contract in every element ends after the first.
+// A check of a huge value that violates the contract in every element stops at the first one.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	list := json.RawMessage("[" + strings.Repeat("1,", 300_000) + "1]")
@@ -320,7 +320,7 @@ func TestCheckCall(t *testing.T) {
 	}
 }
 
-// Key order and white space do not matter; any contract value does.
+// Key order and white space do not matter; every other difference does.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	k := func(purpose, deliverable string) *agent.Contract {

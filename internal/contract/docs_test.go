@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The examples in the documentation are ones that the validator takes.
+// The examples in the documentation are valid.
 func TestDocumentedExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/contracts.md")

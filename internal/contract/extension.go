@@ -11,8 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Our keywords stand for those of the library that a value can make expensive: items and additionalProperties, whose failures it collects
-// (translator.cutShort); uniqueItems and long lists of enum, where it compares each value with all that it takes for alike.
+// Our keywords replace those of the library that a large value makes expensive. For items and additionalProperties the
+// library collects all failures (translator.cutShort). For uniqueItems and long enumerations it compares each value
+// with all others of the same kind.
 const (
 	extensionName = "recurgent"
 	extPrefix     = "x-"
@@ -22,23 +23,26 @@ const (
 	extEnum       = extPrefix + "enum"
 )
 
-// plainName is the keyword as the deliverable has it.
+// plainName returns the keyword as it stands in the deliverable.
 func plainName(keyword string) string { return strings.TrimPrefix(keyword, extPrefix) }
 
-// ours compiles our keywords.
+// ours compiles our keywords. It is an extension of the library.
 type ours struct{ end *ending }
 
+// An ourSchema holds our keywords of one schema.
 type ourSchema struct {
 	items      *jsonschema.Schema
-	skip       int // items that prefixItems looks at
+	skip       int // number of items that prefixItems covers
 	additional *jsonschema.Schema
-	known      map[string]any // properties
+	known      map[string]any // members of properties, which additionalProperties does not cover
 	unique     bool
-	enum       map[string]bool // identities; nil for none
-	longest    int             // of them
-	end        *ending         // nil: the check does not end
+	enum       map[string]bool // identities of the enumerated values; nil if there is no enumeration
+	longest    int             // length of the longest identity
+	end        *ending         // nil if the check cannot be interrupted
 }
 
+// Compile is part of jsonschema.ExtCompiler. With an ending it returns a schema even if there are no keywords of ours,
+// since its Validate counts steps.
 func (o ours) Compile(ctx jsonschema.CompilerContext, m map[string]any) (jsonschema.ExtSchema, error) {
 	s := &ourSchema{end: o.end}
 	var err error
@@ -69,7 +73,8 @@ func (o ours) Compile(ctx jsonschema.CompilerContext, m map[string]any) (jsonsch
 	return s, nil
 }
 
-// Validate is called for each value that the schema looks at.
+// Validate is part of jsonschema.ExtSchema. The library calls it for each value that the schema looks at. It stops at
+// the first failure.
 func (s *ourSchema) Validate(ctx jsonschema.ValidationContext, v any) error {
 	s.end.step()
 	if s.enum != nil {
@@ -93,6 +98,7 @@ func (s *ourSchema) Validate(ctx jsonschema.ValidationContext, v any) error {
 	return nil
 }
 
+// elements checks uniqueItems and items.
 func (s *ourSchema) elements(ctx jsonschema.ValidationContext, v []any) error {
 	if s.unique {
 		seen := make(map[string]int, len(v))
@@ -116,6 +122,7 @@ func (s *ourSchema) elements(ctx jsonschema.ValidationContext, v []any) error {
 	return nil
 }
 
+// others returns the keys that properties does not list, sorted, so that the first failure is always the same.
 func (s *ourSchema) others(v map[string]any) []string {
 	keys := make([]string, 0, len(v))
 	for k := range v {
@@ -127,7 +134,7 @@ func (s *ourSchema) others(v map[string]any) []string {
 	return keys
 }
 
-// listed reports whether the values of a list are short enough to be found by their identities.
+// listed reports whether an enumeration is long, with values short enough to find them by their identities.
 func listed(list []any) bool {
 	return len(list) > maxListed && !slices.ContainsFunc(list, func(v any) bool {
 		_, fits := identity(nil, v, maxListedText)
@@ -135,8 +142,8 @@ func listed(list []any) bool {
 	})
 }
 
-// identity appends a text that two values share where they are equal as JSON Schema means it, and no others. It gives up where the text has more
-// bytes than most.
+// identity appends a text that two values share if and only if they are equal in the sense of JSON Schema. It gives up
+// if the text exceeds most bytes.
 func identity(to []byte, v any, most int) (text []byte, fits bool) {
 	fits = true
 	switch v := v.(type) {
@@ -147,6 +154,7 @@ func identity(to []byte, v any, most int) (text []byte, fits bool) {
 	case json.Number:
 		to = append(append(to, '#'), plainNumber(string(v))...)
 	case string:
+		// with its length, so that no string can imitate the structure around it
 		to = append(strconv.AppendInt(append(to, '"'), int64(len(v)), 10), ':')
 		if len(to)+len(v) > most {
 			return to, false
@@ -159,7 +167,7 @@ func identity(to []byte, v any, most int) (text []byte, fits bool) {
 		}
 		to = append(to, ']')
 	case map[string]any:
-		if to = append(to, '{'); len(to)+2*len(v) > most { // before its keys are sorted
+		if to = append(to, '{'); len(to)+2*len(v) > most { // check before sorting the keys
 			return to, false
 		}
 		for _, k := range sortedKeys(v) {
@@ -175,7 +183,8 @@ func identity(to []byte, v any, most int) (text []byte, fits bool) {
 	return to, fits && len(to) <= most
 }
 
-// plainNumber is a number as a sign, digits that neither begin nor end with a zero, and the exponent of the last one.
+// plainNumber returns a canonical form of a number: a sign, digits without zeros at either end, and the exponent of the
+// last digit.
 func plainNumber(n string) string {
 	if n, negative := strings.CutPrefix(n, "-"); negative {
 		return negated(plainNumber(n))
@@ -183,7 +192,7 @@ func plainNumber(n string) string {
 	digits, exponent := n, 0
 	if i := strings.IndexAny(n, "eE"); i >= 0 {
 		digits = n[:i]
-		exponent, _ = strconv.Atoi(n[i+1:]) // tame has seen to it
+		exponent, _ = strconv.Atoi(n[i+1:]) // tame has bounded it
 	}
 	whole, fraction, _ := strings.Cut(digits, ".")
 	exponent -= len(fraction)
@@ -195,6 +204,7 @@ func plainNumber(n string) string {
 	return cut + "e" + strconv.Itoa(exponent+len(digits)-len(cut))
 }
 
+// negated returns the negative of a canonical number. There is only one zero.
 func negated(n string) string {
 	if n == "0" {
 		return n

@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Fingerprint returns "sha256:" and the digest of the contract's canonical JSON (RFC 8785), or "none" when it says
-// nothing. Key order, white space and members that are null do not matter; every other value does.
+// Fingerprint returns "sha256:" and the digest of the contract's canonical JSON (RFC 8785), or "none" for a contract
+// without parts. It ignores the order of keys, white space, and null members. Every other difference counts.
 func Fingerprint(c *agent.Contract) string {
 	if c == nil {
 		return agent.FingerprintNone
@@ -31,9 +31,9 @@ func Fingerprint(c *agent.Contract) string {
 	return digest(m)
 }
 
-// CheckedFingerprint is Fingerprint over what is machine-checked: deliverable and signature, less the parts of the
-// deliverable that only describe (title, description, examples ...), and less what changes no check: the case of a type, a list of one type, the order
-// of types and of required keys. It decides whether a generation is stale.
+// CheckedFingerprint is Fingerprint of the machine-checked parts: deliverable and signature. Within the deliverable it
+// ignores descriptions (title, examples ...), and differences that change no check: the case of a type, a list of one
+// type, the order of types and of required keys. A generation made for another CheckedFingerprint is stale.
 func CheckedFingerprint(c *agent.Contract) string {
 	return checkedFingerprint(c, func(m map[string]any) {
 		describe(m)
@@ -41,9 +41,10 @@ func CheckedFingerprint(c *agent.Contract) string {
 	})
 }
 
-// WrittenFingerprint is the CheckedFingerprint of earlier versions, to which every difference in writing was one.
+// WrittenFingerprint is the CheckedFingerprint of earlier versions, which did not ignore differences in notation.
 func WrittenFingerprint(c *agent.Contract) string { return checkedFingerprint(c, describe) }
 
+// checkedFingerprint returns the fingerprint of the machine-checked parts after reduce was applied to each schema.
 func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) string {
 	if c == nil {
 		return agent.FingerprintNone
@@ -53,6 +54,7 @@ func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) s
 		raw := c.Deliverable
 		if v, err := Decode(raw); err == nil {
 			eachSchema(v, reduce)
+			// a deliverable without checks counts as none
 			if object, ok := v.(map[string]any); ok && len(object) == 0 {
 				raw = nil
 			} else if b, err := json.Marshal(v); err == nil {
@@ -69,7 +71,7 @@ func checkedFingerprint(c *agent.Contract, reduce func(schema map[string]any)) s
 	return digest(m)
 }
 
-// describe removes the describing keywords from a schema, in place.
+// describe removes the keywords that only describe from a schema, in place.
 func describe(m map[string]any) {
 	for _, name := range []string{"title", "description", "$comment", "examples", "default", "deprecated", "readOnly",
 		"writeOnly"} {
@@ -77,7 +79,7 @@ func describe(m map[string]any) {
 	}
 }
 
-// plain gives the types and the required keys of a schema one form, in place.
+// plain normalizes the types and the required keys of a schema, in place.
 func plain(m map[string]any) {
 	if ty, there := m["type"]; there {
 		if known, wrong := typeList(ty); wrong == "" {
@@ -97,7 +99,7 @@ func plain(m map[string]any) {
 	}
 }
 
-// inOrder sorts a list of texts, each once. Anything else stays as it is.
+// inOrder sorts a list of strings and removes duplicates. It returns any other value unchanged.
 func inOrder(v any) any {
 	list, ok := v.([]any)
 	if !ok || slices.ContainsFunc(list, func(e any) bool { _, ok := e.(string); return !ok }) {
@@ -107,7 +109,7 @@ func inOrder(v any) any {
 	return slices.Compact(list)
 }
 
-// eachSchema calls f with a deliverable and each schema in it.
+// eachSchema calls f for a deliverable and for each schema within it.
 func eachSchema(v any, f func(schema map[string]any)) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -140,6 +142,7 @@ func eachSchema(v any, f func(schema map[string]any)) {
 	}
 }
 
+// digest returns the checksum of the canonical form, or "none" if m is empty.
 func digest(m map[string]json.RawMessage) string {
 	if len(m) == 0 {
 		return agent.FingerprintNone
@@ -147,12 +150,13 @@ func digest(m map[string]json.RawMessage) string {
 	return agent.Checksum(canonical(m))
 }
 
-// canonical returns RFC 8785 text. Numbers that its doubles cannot hold exactly are appended, so that they count too;
-// what RFC 8785 cannot express at all (a lone surrogate, 1e999) is taken in the plain form of encoding/json, keys sorted.
+// canonical returns the text of RFC 8785. Numbers that a float64 cannot represent exactly are appended, so that they
+// count, too. Values that RFC 8785 cannot express (a lone surrogate, 1e999) are encoded by encoding/json with sorted
+// keys.
 func canonical(m map[string]json.RawMessage) string {
 	plain, err := json.Marshal(m)
 	if err != nil {
-		var b strings.Builder // a member that is not JSON: its bytes are all there is
+		var b strings.Builder // a member that is not JSON counts by its bytes
 		for _, k := range sortedKeys(m) {
 			b.WriteString(strconv.Quote(k) + string(m[k]))
 		}
@@ -180,7 +184,7 @@ func canonical(m map[string]json.RawMessage) string {
 	return b.String()
 }
 
-// exactDouble reports whether no digit of n is lost in a double: up to 15 significant ones never are.
+// exactDouble reports whether a float64 can represent n without losing a digit, which is certain up to 15 digits.
 func exactDouble(n json.Number) bool {
 	digits := 0
 	for _, c := range n {

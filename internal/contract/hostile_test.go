@@ -21,7 +21,7 @@ func manyKeys(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// trees are all arrays of so many arrays, themselves included: as preorder they are one text.
+// trees returns all nested arrays with that many arrays in total; each is a unique text in preorder.
 func trees(n int) (all []string) {
 	for _, inner := range forests(n-1, map[int][]string{0: {""}}) {
 		all = append(all, "["+inner+"]")
@@ -42,8 +42,8 @@ func forests(n int, known map[int][]string) []string {
 	return known[n]
 }
 
-// Contracts that are made to cost. Each is refused at the door, or its check is refused for a value that
-// would take too long, or it is cheap; before, each of them took seconds to minutes.
+// Contracts that are made to be expensive are refused, or their checks are refused for values that would take too long,
+// or they are cheap. Without the bounds each took seconds to minutes.
 func TestHostileContracts(t *testing.T) {
 	t.Parallel()
 	chain := `{"$ref":"#/$defs/d0","$defs":{`
@@ -52,7 +52,7 @@ func TestHostileContracts(t *testing.T) {
 	}
 	tests := []struct {
 		name, deliverable, value string
-		refused                  string // at the door: part of the reason
+		refused                  string // by Compile: part of the reason
 		mismatch                 string // of the check
 		message                  string
 	}{
@@ -140,7 +140,7 @@ func TestHostileContracts(t *testing.T) {
 				if !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, tt.refused) {
 					t.Fatalf("got %v, want an InvalidError with %q", err, tt.refused)
 				}
-				// A program's contract loses what makes no sense, and is refused for a reference: neither costs more.
+				// CompileTolerant leaves invalid parts out, and refuses references: neither costs more
 				if s, reports, err := CompileTolerant(json.RawMessage(
 					tt.deliverable)); err == nil && len(reports) == 0 {
 					t.Errorf("a program's contract: nothing is reported of %v", s.root)
@@ -171,7 +171,8 @@ func TestHostileContracts(t *testing.T) {
 	}
 }
 
-// A check of many steps ends with its context, another one with the same schema is not ended, and one of few steps does not look at it.
+// A check with many steps ends with its context. Another check with the same schema does not. A check with few steps
+// ignores the context.
 func TestChecksEnd(t *testing.T) {
 	t.Parallel()
 	s, err := Compile(json.RawMessage(`{"items":{"properties":{"a":{"minimum":0}}},"contains":{"required":["a"]}}`))
@@ -199,7 +200,7 @@ func TestChecksEnd(t *testing.T) {
 	}
 }
 
-// Values have one identity where JSON Schema takes them for equal.
+// Values have the same identity if and only if JSON Schema considers them equal.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	classes := [][]string{{`null`}, {`true`}, {`false`}, {`0`, `-0`, `0.000`, `0e9`},
@@ -232,8 +233,8 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// The walk over a check agrees with what the check looks at: it never counts less than the weight of what is there, and
-// a schema that looks at nothing below costs nothing below.
+// The walk that counts the steps of a check agrees with the check: it never counts less than the parts of the value,
+// and a schema without nested schemas costs nothing below.
 func TestWalker(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

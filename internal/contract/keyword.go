@@ -1,32 +1,33 @@
 package contract
 
-// kind is what a keyword's value must look like.
+// A kind is the expected form of a keyword's value.
 type kind int
 
+// From schema on, the value contains schemas: code compares kinds with it.
 const (
 	anything kind = iota
-	count         // a whole number from 0
+	count         // a whole number, at least 0
 	number
 	positive // a number above 0
 	flag
 	pattern
 	names    // a list of distinct strings
-	nameMap  // an object of lists of strings
-	values   // a list that is not empty
-	types    // a type, or a list of types
+	nameMap  // an object whose values are lists of strings
+	values   // a list with at least one value
+	types    // a type or a list of types
 	schema   // one schema
-	schemas  // a list of schemas, not empty
-	patterns // an object of schemas by pattern
+	schemas  // a list with at least one schema
+	patterns // an object of schemas by regular expression
 	members  // an object of schemas by name
 )
 
-// keyword says how the translator treats a keyword of JSON Schema 2020-12. Keywords that it does not list only
-// annotate, and are left out.
+// A keyword is how the translator treats a keyword of JSON Schema 2020-12.
 type keyword struct {
 	kind    kind
-	inPlace bool // its schemas look at the same value as the schema around it
+	inPlace bool // its schemas look at the same value as the surrounding schema
 }
 
+// keywordOf returns the keyword of that name. Unlisted keywords are annotations: the translator leaves them out.
 func keywordOf(name string) (keyword, bool) {
 	switch name {
 	case "type":
@@ -68,7 +69,7 @@ func keywordOf(name string) (keyword, bool) {
 	return keyword{}, false
 }
 
-// pairs are lower and upper bounds; a lower one above its upper one lets nothing through.
+// pairs returns the keywords that are lower and upper bounds of the same thing.
 func pairs() [][2]string {
 	return [][2]string{{"minItems", "maxItems"}, {"minLength", "maxLength"}, {"minProperties", "maxProperties"},
 		{"minContains", "maxContains"}, {"minimum", "maximum"}}

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// value checks and copies a keyword's value; reason is why it makes no sense.
+// value validates and copies a keyword's value. reason says why it is invalid, or is "". err ends the compilation, even
+// a tolerant one.
 func (t *translator) value(k keyword, v any, here string, depth int) (copied any, reason string, err error) {
 	switch k.kind {
 	case count:
@@ -52,7 +53,7 @@ func (t *translator) value(k keyword, v any, here string, depth int) (copied any
 	return t.nested(k, v, here, depth+1)
 }
 
-// badNumber returns what is wrong with a number, "" if nothing is.
+// badNumber returns what is wrong with a number, or "".
 func badNumber(v any, positive bool) string {
 	n, ok := v.(json.Number)
 	f := floatOf(v)
@@ -65,7 +66,7 @@ func badNumber(v any, positive bool) string {
 	return ""
 }
 
-// noSchema is why an element or a member is reported that should be a schema. It counts as true.
+// noSchema is the reason reported for an element or member that is not a schema. It is replaced by true.
 const noSchema = "must be a schema: an object, true or false"
 
 func isObject(v any) bool {
@@ -73,7 +74,7 @@ func isObject(v any) bool {
 	return ok
 }
 
-// nested copies the schemas of a keyword that holds one, a list or an object of them.
+// nested copies the value of a keyword that contains a schema, or a list or an object of schemas.
 func (t *translator) nested(k keyword, v any, here string, depth int) (copied any, reason string, err error) {
 	one := func(v any, at string) (any, error) {
 		switch v := v.(type) {
@@ -127,7 +128,7 @@ func (t *translator) nested(k keyword, v any, here string, depth int) (copied an
 	return object, "", nil
 }
 
-// wholeNumber returns v as a whole number from 0 to a billion; lenient also reads "3".
+// wholeNumber returns v as a whole number from 0 to a billion. With lenient, it also accepts a string such as "3".
 func wholeNumber(v any, lenient bool) (json.Number, bool) {
 	n, ok := v.(json.Number)
 	if s, isText := v.(string); isText && lenient {
@@ -143,6 +144,7 @@ func wholeNumber(v any, lenient bool) (json.Number, bool) {
 	return json.Number(strconv.FormatInt(int64(f), 10)), true
 }
 
+// floatOf returns the number as a float64: 0 if v is not a number, +Inf if it does not fit.
 func floatOf(v any) float64 {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -155,7 +157,7 @@ func floatOf(v any) float64 {
 	return f
 }
 
-// pattern says why a pattern cannot be used, and counts it.
+// pattern returns why a pattern is invalid, or "". It counts a valid one against MaxPatternSize.
 func (t *translator) pattern(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -179,7 +181,7 @@ func (t *translator) pattern(v any) string {
 	return ""
 }
 
-// badNumbers says why a literal could not be compared: its numbers must be ordinary ones.
+// badNumbers returns why the numbers in a literal cannot be compared, or "".
 func badNumbers(v any) string {
 	ok := true
 	walkNumbers(v, func(n json.Number) {
@@ -192,6 +194,7 @@ func badNumbers(v any) string {
 	return ""
 }
 
+// walkNumbers calls f for each number in v, in the order of sorted keys.
 func walkNumbers(v any, f func(json.Number)) {
 	switch v := v.(type) {
 	case json.Number:
@@ -207,6 +210,7 @@ func walkNumbers(v any, f func(json.Number)) {
 	}
 }
 
+// stringList copies a list of distinct strings. With lenient, it skips other values and duplicates.
 func stringList(v any, lenient bool) (any, string) {
 	l, ok := v.([]any)
 	if !ok {
@@ -230,6 +234,7 @@ func stringList(v any, lenient bool) (any, string) {
 	return out, ""
 }
 
+// badNameMap returns what is wrong with an object of lists of keys, or "".
 func badNameMap(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -243,7 +248,7 @@ func badNameMap(v any) string {
 	return ""
 }
 
-// typeList reads a type as the seeds do: in any letter case.
+// typeList reads a type, or a list of types. As in the seeds, letter case does not matter.
 func typeList(v any) (any, string) {
 	known := func(v any) (string, bool) {
 		s, _ := v.(string)
@@ -271,6 +276,7 @@ func typeList(v any) (any, string) {
 	return s, ""
 }
 
+// allowsType reports whether a translated type includes t.
 func allowsType(declared any, t string) bool {
 	if l, ok := declared.([]any); ok {
 		return slices.Contains(l, any(t))

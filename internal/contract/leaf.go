@@ -10,13 +10,14 @@ import (
 
 // leaf is one failure that the library found.
 type leaf struct {
-	at      []string // path of the failing value
-	keyword []string // path of the broken keyword in the translated document
-	text    string   // only where the library could not check at all
+	at      []string // path of the invalid value
+	keyword []string // path of the violated keyword in the translated document
+	text    string   // set only if the library could not check the value
 }
 
-// firstLeaf picks, of all failures, the one nearest to the top; among equals by the order of keys, so that the choice
-// does not depend on the order in which a map was walked. What alternatives (anyOf, oneOf) found wrong is not looked at.
+// firstLeaf selects the failure nearest to the root. Among equals the order of keys decides, so the choice does not
+// depend on the iteration order of maps. Failures within alternatives (anyOf, oneOf) are ignored; the alternative
+// itself counts.
 func firstLeaf(e *jsonschema.ValidationError) leaf {
 	var best *leaf
 	var walk func(e *jsonschema.ValidationError)
@@ -41,6 +42,7 @@ func firstLeaf(e *jsonschema.ValidationError) leaf {
 	return *best
 }
 
+// before orders failures: by depth, then by position, then by keyword.
 func (l leaf) before(o leaf) bool {
 	if d := len(l.at) - len(o.at); d != 0 {
 		return d < 0
@@ -56,7 +58,7 @@ func (l leaf) before(o leaf) bool {
 	return slices.Compare(l.keyword, o.keyword) < 0
 }
 
-// rank orders the keywords that fail at one value: first what it is, then what it lacks, then the rest.
+// rank orders the keywords that fail at the same value: first its type, then missing keys, then the rest.
 func (l leaf) rank() int {
 	switch l.last() {
 	case "type":
@@ -69,6 +71,7 @@ func (l leaf) rank() int {
 	return 3
 }
 
+// last returns the violated keyword.
 func (l leaf) last() string {
 	if len(l.keyword) == 0 {
 		return ""
@@ -76,7 +79,7 @@ func (l leaf) last() string {
 	return l.keyword[len(l.keyword)-1]
 }
 
-// compareTokens orders indexes by number and keys by text.
+// compareTokens compares indexes as numbers and other keys as text.
 func compareTokens(a, b string) int {
 	x, errX := strconv.Atoi(a)
 	y, errY := strconv.Atoi(b)
@@ -86,12 +89,13 @@ func compareTokens(a, b string) int {
 	return strings.Compare(a, b)
 }
 
+// fragment returns the part of a URL after "#".
 func fragment(u string) string {
 	_, f, _ := strings.Cut(u, "#")
 	return f
 }
 
-// pathOf splits a location of the library into its keys.
+// pathOf splits a location of the library into unescaped tokens.
 func pathOf(location string) []string {
 	if location == "" {
 		return nil

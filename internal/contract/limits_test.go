@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Every bound of a document, at its edge: the greatest that is taken, and one more.
+// Every limit of a document: the largest accepted value, and one more.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Messages show some keys, some characters and short lists; what is longer is cut.
+// Messages contain some keys, some characters, and short lists. Longer ones are cut.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 60) // 120 bytes
@@ -126,8 +126,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// The failure nearest to the top is reported; among equals the first by path; at one value, a wrong type comes before missing
-// members.
+// The failure nearest to the root is reported; among equals, the first by path. At one value, a wrong type comes before
+// missing members.
 func TestFirstFailure(t *testing.T) {
 	t.Parallel()
 	l := func(at, keyword string) leaf { return leaf{at: pathOf(at), keyword: pathOf(keyword)} }
@@ -150,7 +150,7 @@ func TestFirstFailure(t *testing.T) {
 	}
 }
 
-// Numbers that exact arithmetic would choke on are rounded, and still compare.
+// Numbers that are too expensive for exact arithmetic are rounded, and still compare.
 func TestOddNumbers(t *testing.T) {
 	t.Parallel()
 	for n, odd := range map[string]bool{"1": false, strings.Repeat("1", maxDigits): false,
@@ -185,7 +185,7 @@ func TestOddNumbers(t *testing.T) {
 	}
 }
 
-// Which contracts a client may give a role, and where a refusal points.
+// Clients' contracts that are accepted, and the pointers of refusals.
 func TestCheckTerms(t *testing.T) {
 	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }
@@ -193,7 +193,7 @@ func TestCheckTerms(t *testing.T) {
 	tests := []struct {
 		name    string
 		k       *agent.Contract
-		pointer string // "" when it is taken
+		pointer string // "" if it is accepted
 	}{
 		{"none", nil, ""},
 		{"empty", &agent.Contract{}, ""},
@@ -218,7 +218,7 @@ func TestCheckTerms(t *testing.T) {
 	}
 }
 
-// Signatures at their bounds.
+// Signatures at their limits.
 func TestSignatureLimits(t *testing.T) {
 	t.Parallel()
 	field := func(name string) string { return fmt.Sprintf(`{"name":%q}`, name) }
@@ -257,7 +257,7 @@ func TestSignatureLimits(t *testing.T) {
 	}
 }
 
-// A cache hands out what it compiled, and forgets what was not asked for while its younger half filled up.
+// A cache returns what it has compiled, and drops what was not requested while its young generation filled up.
 func TestCacheGenerations(t *testing.T) {
 	t.Parallel()
 	layer := func(s string) Layers { return Layers{Call: &agent.Contract{Purpose: s}} }
@@ -297,7 +297,7 @@ func TestCacheGenerations(t *testing.T) {
 	}
 }
 
-// Keys are bounded in bytes, too: one that would take a quarter of the room is not kept.
+// Keys are bounded in bytes, too: a key that takes a quarter of the space is not kept.
 func TestCacheBytes(t *testing.T) {
 	t.Parallel()
 	c := NewCache(100)
@@ -323,7 +323,7 @@ func TestCacheBytes(t *testing.T) {
 	}
 }
 
-// A walk through a document comes by every schema below a node, and says where each looks.
+// A walk through a document visits every schema below a node, and reports the value that it looks at.
 func TestChildren(t *testing.T) {
 	t.Parallel()
 	node := map[string]any{"type": "object", "properties": map[string]any{"b": true, "a/b": true},
@@ -365,7 +365,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// Contracts that say the same have the same fingerprint, also in places and with numbers that its form cannot express.
+// Contracts with the same meaning have the same fingerprint, even with members and numbers that RFC 8785 cannot
+// express.
 func TestSameFingerprint(t *testing.T) {
 	t.Parallel()
 	of := func(deliverable string) *agent.Contract {
@@ -389,7 +390,7 @@ func TestSameFingerprint(t *testing.T) {
 	}
 }
 
-// Parts of an older contract that make no sense are listed, up to a limit.
+// Invalid parts of an older contract are listed, up to a limit.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	var bad []string

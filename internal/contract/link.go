@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// link resolves the references, hoists what they name, and bounds what the whole expands to.
+// link resolves the references, moves their targets to $defs, and bounds what the document expands to.
 func (t *translator) link(root map[string]any) (map[string]any, error) {
 	names := map[string]string{} // pointer → name in $defs
 	for _, r := range t.found {
@@ -37,7 +37,7 @@ func (t *translator) link(root map[string]any) (map[string]any, error) {
 			continue
 		}
 		defs[name] = maps.Clone(m)
-		clear(m) // the place itself becomes a reference
+		clear(m) // the original place becomes a reference to the copy
 		m["$ref"] = "#/$defs/" + name
 	}
 	e := &expansion{defs: defs, active: map[string]bool{}, patterns: t.patterns}
@@ -54,7 +54,7 @@ func (t *translator) link(root map[string]any) (map[string]any, error) {
 	return root, nil
 }
 
-// refer adds a reference to a schema, beside one that is there already.
+// refer adds a reference to a schema. If there is one already, the second one goes to allOf.
 func refer(in map[string]any, to string) {
 	if _, ok := in["$ref"]; !ok {
 		in["$ref"] = to
@@ -64,7 +64,7 @@ func refer(in map[string]any, to string) {
 	in["allOf"] = append(slices.Clip(all), map[string]any{"$ref": to})
 }
 
-// resolve finds the pointer that a reference names.
+// resolve returns the pointer of a reference's target, and whether a schema stands there.
 func (t *translator) resolve(ref string) (string, bool) {
 	ref = strings.TrimPrefix(ref, "#")
 	if ref == "" {
@@ -82,18 +82,19 @@ func (t *translator) resolve(ref string) (string, bool) {
 	return pointer, ok
 }
 
-// expansion walks a document as a check could: through every reference, but not around in circles.
+// expansion walks a document as a check might: it follows each reference, but stops at recursive ones.
 type expansion struct {
 	defs   map[string]any
-	active map[string]bool
-	nodes  int
+	active map[string]bool // definitions on the current path
+	nodes  int             // schemas so far
 
 	weight, patternSize int // see work.go
 	patterns            map[string]int
 
-	back [][]string // paths of the values at which a reference leads back to where it came from
+	back [][]string // paths of the values at which a reference is recursive
 }
 
+// schema walks a schema that looks at the value at path, and counts it.
 func (e *expansion) schema(node any, path []string) error {
 	if e.nodes++; e.nodes > MaxNodes {
 		return &InvalidError{"", fmt.Sprintf("expands to more than %d schemas", MaxNodes)}
@@ -118,6 +119,7 @@ func (e *expansion) schema(node any, path []string) error {
 	})
 }
 
+// weigh adds the cost of one schema to the totals.
 func (e *expansion) weigh(m map[string]any) {
 	e.weight += weigh(m)
 	if p, ok := m["pattern"].(string); ok {
@@ -130,6 +132,7 @@ func (e *expansion) weigh(m map[string]any) {
 	}
 }
 
+// follow walks a definition, or records a recursive reference to it.
 func (e *expansion) follow(name string, path []string) error {
 	if e.active[name] {
 		if e.back = append(e.back, path); len(e.back) > maxBackEdges {
@@ -142,7 +145,7 @@ func (e *expansion) follow(name string, path []string) error {
 	return e.schema(e.defs[name], path)
 }
 
-// unambiguous refuses recursion that reaches the same value in two ways: the cost of a check would double with every
+// unambiguous refuses recursion that can reach the same value in two ways: the cost of a check would double with each
 // level of the value.
 func (e *expansion) unambiguous() error {
 	for i, a := range e.back {
@@ -156,7 +159,7 @@ func (e *expansion) unambiguous() error {
 	return nil
 }
 
-// overlap reports whether a value could lie on or under both paths.
+// overlap reports whether some value can lie on or below both paths.
 func overlap(a, b []string) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] && a[i] != anyStep && b[i] != anyStep {
@@ -166,10 +169,10 @@ func overlap(a, b []string) bool {
 	return true
 }
 
-// anyStep is a step to a value whose name or index the schema leaves open.
+// anyStep is a step to a member or element that the schema does not name.
 const anyStep = "/*"
 
-// children calls f for every schema directly below a translated one. The step is "" where the child looks at the same value.
+// children calls f for each schema directly below a translated one. step is "" if the child looks at the same value.
 func children(m map[string]any, f func(step string, child any) error) error {
 	for _, name := range sortedKeys(m) {
 		k, ok := keywordOf(plainName(name))
@@ -213,15 +216,15 @@ func children(m map[string]any, f func(step string, child any) error) error {
 	return nil
 }
 
-// origins records where translated parts came from.
+// origins maps translated parts to the original document.
 type origins struct {
 	constraints string            // pointer of the translated constraints member, or ""
 	hoisted     map[string]string // name in $defs → original pointer
-	renamed     map[string]bool   // original pointers that end in minItems where the document says min_items
-	implied     map[string]bool   // original pointers of types that the document does not state
+	renamed     map[string]bool   // original pointers of a minItems that is written min_items
+	implied     map[string]bool   // original pointers of types that are implied by min_items
 }
 
-// pointer gives the original pointer of a translated keyword's location.
+// pointer returns the original pointer of a keyword, from its path in the translated document.
 func (o origins) pointer(tokens []string) string {
 	p := ""
 	if len(tokens) >= 2 && tokens[0] == "$defs" {
@@ -240,7 +243,7 @@ func (o origins) pointer(tokens []string) string {
 	return p
 }
 
-// spelled gives the same in the words of the original: a path of keys joined by points, below deliverable.
+// spelled returns an original pointer as a path for messages: keys joined by dots, below "deliverable", as written.
 func (o origins) spelled(pointer string) string {
 	if o.renamed[pointer] || o.implied[pointer] {
 		pointer = pointer[:strings.LastIndexByte(pointer, '/')] + "/min_items"

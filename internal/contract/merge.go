@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Sources of a contract, as the call log names them.
+// Sources of a merged contract, as the call log names them.
 const (
 	SourceNone   = "none"
 	SourceHash   = agent.ContractOfCall
@@ -15,17 +15,17 @@ const (
 	SourceMerged = agent.ContractMerged
 )
 
-// Layers are the contracts that speak about a call; nil ones say nothing.
+// Layers are the contracts that apply to a call. Each may be nil.
 type Layers struct {
-	Role      *agent.Contract // of the registry, for the role
-	ByProgram bool            // Role was registered by a program: what a program delegates with goes over it
-	Method    *agent.Contract // of the registry, for the method: a person's
-	Delegated *agent.Contract // that the calling program delegated with
-	Session   *agent.Contract // of the client, with the session
-	Call      *agent.Contract // of the client, with the call
+	Role      *agent.Contract // registered for the role
+	ByProgram bool            // a program registered Role, so Delegated overrides it
+	Method    *agent.Contract // registered for the method, by a person
+	Delegated *agent.Contract // from the calling program
+	Session   *agent.Contract // from the client, for the session
+	Call      *agent.Contract // from the client, for the call
 }
 
-// ordered returns the layers, the one that counts least first.
+// ordered returns the layers in ascending priority.
 func (l *Layers) ordered() [5]*agent.Contract {
 	if l.ByProgram {
 		return [5]*agent.Contract{l.Role, l.Delegated, l.Method, l.Session, l.Call}
@@ -33,19 +33,21 @@ func (l *Layers) ordered() [5]*agent.Contract {
 	return [5]*agent.Contract{l.Delegated, l.Role, l.Method, l.Session, l.Call}
 }
 
-// Merge resolves the layers by top-level key: call over session over what a person registered (of the method over that of
-// the role) over what a program delegates with over what a program registered. A key that is absent, null or an empty
-// string leaves the layer below in force. merged is nil when no layer says anything; the layers are not changed.
+// Merge merges the layers by top-level key. In descending priority they are: call, session, what a person registered
+// for the method and then for the role, delegation, and what a program registered for the role. A key that is absent,
+// null or an empty string leaves the value of a lower layer in force. merged is nil if no layer has any key. The layers
+// are not changed.
 //
-// source records where the surviving keys came from, in the words of the original, where a delegation names its contract
-// as one hash, as single fields, or both: hash is one object that came whole (with the call, the session or a delegation),
-// fields is the registry's entry alone, merged is more than one of call, session and registry, none is no contract.
+// source says where the remaining keys came from, in the terms of the seeds. SourceHash is a single contract from the
+// call, the session or a delegation. SourceFields is the registry's alone. SourceMerged combines several of call,
+// session and registry. SourceNone means that there is no contract.
 func Merge(l Layers) (merged *agent.Contract, source string) {
 	var out agent.Contract
 	var registry, fromSession, fromCall bool
 	layers := l.ordered()
 	took := [5]*bool{&registry, &fromCall, &registry, &fromSession, &fromCall}
 	if !l.ByProgram {
+		// without ByProgram, ordered returns the first two layers in the other order
 		took[0], took[1] = took[1], took[0]
 	}
 	const top = len(layers) - 1
@@ -81,7 +83,7 @@ func Merge(l Layers) (merged *agent.Contract, source string) {
 	return &out, SourceMerged
 }
 
-// absent reports whether a member of a contract says nothing.
+// absent reports whether a member of a contract is missing or null.
 func absent(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"

@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// maxRounds bounds how often a deliverable is compiled until nothing in it is senseless: each compilation reports at most maxReports.
+// maxRounds bounds how often a deliverable is compiled until it is valid, since a compilation reports at most
+// maxReports faults.
 const maxRounds = 8
 
-// WithoutSenseless returns a deliverable that a program wrote without the constraints that CompileTolerant leaves out, and reports these: whoever reads
-// it sees what is checked. Both compile to the same Schema. It refuses what CompileTolerant refuses, and what has too many of them, with an *InvalidError.
+// WithoutSenseless removes the constraints that CompileTolerant ignores from a program's deliverable, and returns them,
+// so that readers see only what is checked. The result compiles to the same Schema. It returns an *InvalidError for
+// what CompileTolerant refuses, and if there are too many invalid constraints.
 func WithoutSenseless(deliverable json.RawMessage) (json.RawMessage, []InvalidError, error) {
 	var all []InvalidError
 	for range maxRounds {
@@ -31,7 +33,7 @@ func WithoutSenseless(deliverable json.RawMessage) (json.RawMessage, []InvalidEr
 	return nil, nil, &InvalidError{Reason: fmt.Sprintf("has more than %d constraints that cannot be checked", len(all))}
 }
 
-// removed encodes the document without what is reported.
+// removed encodes the document without the reported parts.
 func removed(doc any, reports []InvalidError) (json.RawMessage, error) {
 	for _, r := range reports {
 		if r.Pointer == "" {
@@ -47,12 +49,13 @@ func removed(doc any, reports []InvalidError) (json.RawMessage, error) {
 	return json.Marshal(doc)
 }
 
-// remove deletes a member. Where a schema should be it sets true, which accepts everything, as a member of properties still names a key.
+// remove deletes a member. In place of an invalid schema it sets true, which accepts everything, since a member of
+// properties still declares its key.
 func remove(in any, name, reason string) {
 	switch in := in.(type) {
 	case map[string]any:
 		if _, named := in[name]; !named && name == "minItems" {
-			name = "min_items" // the translator took it for minItems
+			name = "min_items" // the translator reported it as minItems
 		}
 		delete(in, name)
 		if reason == noSchema {
@@ -65,6 +68,7 @@ func remove(in any, name, reason string) {
 	}
 }
 
+// child returns a member or an element, or nil.
 func child(of any, name string) any {
 	switch of := of.(type) {
 	case map[string]any:
@@ -77,6 +81,7 @@ func child(of any, name string) any {
 	return nil
 }
 
+// unescaped decodes a token of a JSON pointer (RFC 6901).
 func unescaped(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 }

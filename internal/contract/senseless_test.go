@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is left out of a program's deliverable is gone from what is kept, and the rest is checked as before.
+// What is left out of a program's deliverable is missing in what is stored, and the rest is checked as before.
 func TestWithoutSenseless(t *testing.T) {
 	t.Parallel()
 	for deliverable, want := range map[string]string{
@@ -47,7 +47,7 @@ func TestWithoutSenseless(t *testing.T) {
 	}
 }
 
-// many are members with a schema each that has a senseless constraint, and manyLeft what is kept of them.
+// many are members with one schema each that has an invalid constraint; manyLeft is what remains of them.
 func many(n int) string     { return membersOf(n, `{"minLength":-1}`) }
 func manyLeft(n int) string { return membersOf(n, `{}`) }
 
@@ -59,7 +59,7 @@ func membersOf(n int, schema string) string {
 	return b.String()
 }
 
-// What is kept accepts the values that the program's deliverable accepts.
+// The stored deliverable accepts the same values as the program's.
 func FuzzWithoutSenseless(f *testing.F) {
 	f.Add(`{"type":"array","minitems":1,"items":{"minLength":-1}}`, `["a"]`)
 	f.Add(`{"min_items":"3","maxItems":2,"oneOf":[5,{"not":7}]}`, `[]`)

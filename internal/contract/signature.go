@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a signature.
+// Limits of a signature.
 const (
-	MaxFields      = 64       // inputs, and outputs
-	MaxFieldSchema = 32 << 10 // bytes of the schemas of its fields together: a model reads them with each prediction
+	MaxFields      = 64       // of inputs, and of outputs
+	MaxFieldSchema = 32 << 10 // bytes of all field schemas together, which each prediction sends to a model
 )
 
 // Types of a signature's fields.
@@ -28,20 +28,20 @@ const (
 	TypeObject  = "object"
 	TypeArray   = "array"
 	TypeAny     = "any"
-	TypeHistory = "history" // inputs only, at most one
+	TypeHistory = "history" // for one input at most
 )
 
 // A Field is one input or output of a signature.
 type Field struct {
 	Name string `json:"name"`
-	// never empty after ParseSignature: any for inputs and string for outputs that name none
+	// never empty after ParseSignature: by default any for inputs, string for outputs
 	Type        string `json:"type"`
 	Description string `json:"description,omitempty"`
-	// what a value must keep beside its type: a deliverable, mostly JSON Schema
+	// further constraints, as a deliverable; mostly JSON Schema
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-// A Signature declares inputs and outputs.
+// A Signature declares the inputs and outputs of a prediction.
 type Signature struct {
 	Instructions string  `json:"instructions,omitempty"`
 	Inputs       []Field `json:"inputs"`
@@ -58,7 +58,7 @@ func (s Signature) HistoryField() string {
 	return ""
 }
 
-// A SignatureError names the part of a signature that is refused. Pointer is a JSON pointer into the signature.
+// A SignatureError names an invalid part of a signature. Pointer is a JSON pointer into it.
 type SignatureError struct {
 	Pointer string
 	Reason  string
@@ -68,8 +68,8 @@ func (e *SignatureError) Error() string {
 	return strings.TrimSpace("signature " + e.Pointer + " " + e.Reason)
 }
 
-// ParseSignature reads a signature. It needs at least one output, and one input that is not the history; names are
-// unique whatever their letter case. It returns a *SignatureError for anything else, unknown members included.
+// ParseSignature parses a signature. It requires at least one output, and one input apart from the history. Names are
+// unique regardless of letter case. Everything else is a *SignatureError, unknown members included.
 func ParseSignature(raw json.RawMessage) (Signature, error) {
 	var s Signature
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -108,7 +108,8 @@ func ParseSignature(raw json.RawMessage) (Signature, error) {
 	return s, nil
 }
 
-// ParseNewSignature is ParseSignature for one that a person or client writes: as Compile does, it refuses a misspelt constraint.
+// ParseNewSignature is ParseSignature for a signature that a person or client writes. As Compile does, it refuses
+// misspelled constraints.
 func ParseNewSignature(raw json.RawMessage) (Signature, error) {
 	s, err := ParseSignature(raw)
 	if err != nil {
@@ -125,6 +126,7 @@ func ParseNewSignature(raw json.RawMessage) (Signature, error) {
 	return s, nil
 }
 
+// schemaBytes returns the size of all field schemas.
 func schemaBytes(s Signature) (n int) {
 	for _, f := range slices.Concat(s.Inputs, s.Outputs) {
 		n += len(f.Schema)
@@ -132,19 +134,20 @@ func schemaBytes(s Signature) (n int) {
 	return n
 }
 
-// Check says how a value breaks the field's schema, or nil. It compiles the schema each time: whoever checks a field has
-// just waited for a model.
+// Check returns how a value violates the field's schema, or nil. It compiles the schema each time, which costs little
+// in comparison with the request to a model that precedes it.
 func (f Field) Check(value json.RawMessage) *Violation {
 	if len(f.Schema) == 0 {
 		return nil
 	}
 	s, err := CompileStored(f.Schema)
-	if err != nil { // cannot be after ParseSignature
+	if err != nil { // not reached after ParseSignature
 		return &Violation{Mismatch: MismatchSchema, Message: err.Error()}
 	}
 	return s.Check(value)
 }
 
+// checkFields validates the fields and sets missing types. seen collects names across calls.
 func checkFields(fields []Field, at, fallback string, history bool, seen map[string]bool) error {
 	if len(fields) > MaxFields {
 		return &SignatureError{at, fmt.Sprintf("may name at most %d fields", MaxFields)}
@@ -176,7 +179,7 @@ func checkFields(fields []Field, at, fallback string, history bool, seen map[str
 	return nil
 }
 
-// checkSchema refuses a schema that cannot be checked, and drops one that is null.
+// checkSchema validates and compacts a field's schema. It removes a null schema.
 func checkSchema(f *Field, at string) error {
 	if absent(f.Schema) {
 		f.Schema = nil
@@ -198,7 +201,8 @@ func checkSchema(f *Field, at string) error {
 	return nil
 }
 
-// typeOfSchema is the type of a field that names none: the one type of its schema, any where that has none or several.
+// typeOfSchema returns the type of a field without one: the type in its schema if that has exactly one, else any. A
+// field without a schema gets the fallback.
 func typeOfSchema(schema json.RawMessage, known []string, fallback string) string {
 	if len(schema) == 0 {
 		return fallback
@@ -215,6 +219,7 @@ func typeOfSchema(schema json.RawMessage, known []string, fallback string) strin
 	return TypeAny
 }
 
+// badFieldName returns what is wrong with a name, or "".
 func badFieldName(name string) string {
 	switch {
 	case strings.TrimSpace(name) == "":

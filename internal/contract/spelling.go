@@ -6,29 +6,31 @@ import (
 	"unicode"
 )
 
-// constraintNames are the names of what is checked.
+// constraintNames are the names of all constraints.
 var constraintNames = strings.Fields(
 	"type enum const minItems maxItems minLength maxLength minProperties maxProperties minContains maxContains minimum maximum " +
 		"exclusiveMinimum exclusiveMaximum multipleOf uniqueItems pattern required dependentRequired items additionalProperties contains propertyNames " +
 		"unevaluatedItems unevaluatedProperties not if then else allOf anyOf oneOf prefixItems properties patternProperties dependentSchemas " +
 		"min_items constraints")
 
-// annotations are names that are known to say something to a reader alone.
+// annotations are names that check nothing.
 var annotations = strings.Fields(
 	"title description default example examples format deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema definitions")
 
-// silent reports whether a name that is no keyword is known to check nothing where it stands, or is read elsewhere.
+// silent reports whether an unknown name is known to check nothing at that place, or is handled elsewhere.
 func silent(name, at string) bool {
 	return name == "min_items" || name == "constraints" && at == "" || name == "$schema" || name == "$comment" ||
 		slices.Contains(annotations, name)
 }
 
-// leastTypo is the length of the shortest name that may have a wrong letter: a shorter one is soon another word.
+// leastTypo is the least length of a name in which one wrong letter counts as a typo. Shorter names too easily resemble
+// other words.
 const leastTypo = 6
 
-// meantName is the constraint that an unknown name was meant to be, or "": the same but for case, separators, a plural and minimum for min, or of a length
-// of at least leastTypo with one letter wrong, missing, added or out of its place, two from 8 letters on. A name
-// that is two letters longer or shorter is another word, as requiredIf is.
+// meantName returns the constraint that an unknown name was probably meant to be, or "". Case, separators, a plural,
+// and minimum for min do not count as differences. From leastTypo letters on, one letter may be wrong, missing, added
+// or transposed; from 8 letters on, two. A name that is two letters longer or shorter, such as requiredIf, is another
+// word.
 func meantName(name string) string {
 	if slices.Contains(constraintNames, name) || slices.Contains(annotations, name) || strings.HasPrefix(name, "$") ||
 		strings.HasPrefix(name, "x-") || len(name) > 40 {
@@ -45,7 +47,8 @@ func meantName(name string) string {
 	return meant
 }
 
-// PlainWord is the same for words and keys that differ only by case or separators.
+// PlainWord removes everything but letters and digits, and converts to lower case, so that words which differ only by
+// case or separators become equal.
 func PlainWord(key string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -55,6 +58,7 @@ func PlainWord(key string) string {
 	}, key)
 }
 
+// bareName is PlainWord with further variants removed: minimum, maximum, length and plurals.
 func bareName(name string) string {
 	name = strings.NewReplacer("minimum", "min", "maximum", "max", "length", "len").Replace(PlainWord(name))
 	if rest, ok := strings.CutSuffix(name, "ies"); ok {
@@ -63,7 +67,7 @@ func bareName(name string) string {
 	return strings.TrimSuffix(name, "s")
 }
 
-// typos are the edits between texts of nearly the same length, and too many between others.
+// typos returns the edit distance of texts whose lengths differ by at most one, and a large number for others.
 func typos(a, b string) int {
 	if longer := len(a) - len(b); longer < -1 || longer > 1 {
 		return len(a) + len(b)
@@ -71,7 +75,8 @@ func typos(a, b string) int {
 	return edits(a, b)
 }
 
-// edits is the optimal string alignment distance of two short texts: letters wrong, missing, added, or two in each other's place.
+// edits returns the optimal string alignment distance of two short texts: substitutions, deletions, insertions and
+// transpositions of neighbors.
 func edits(a, b string) int {
 	before, last := []int(nil), make([]int, len(b)+1)
 	for j := range last {

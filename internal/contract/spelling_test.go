@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A constraint with a name that is nearly right is refused by that name; what annotates is not.
+// A misspelled constraint is refused with the correct name. Annotations are not.
 func TestMisspeltConstraints(t *testing.T) {
 	t.Parallel()
 	for name, meant := range map[string]string{"minitems": "minItems", "min-items": "minItems",
@@ -48,14 +48,14 @@ func TestMisspeltConstraints(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Names of keys are no constraints.
+	// names of keys are not constraints
 	if _, err := Compile(json.RawMessage(
 		`{"properties":{"Type":{},"minitems":{}},"required":["Type"],"enum":[{"types":1}],"default":{"item":1}}`)); err != nil {
 		t.Error(err)
 	}
 }
 
-// A signature that was stored before, or that a stored program asks with, is still read.
+// A signature that was stored before, or that a stored program uses, is still accepted.
 func TestMisspeltConstraintsOfSignatures(t *testing.T) {
 	t.Parallel()
 	raw := json.RawMessage(`{"inputs":[{"name":"q"}],"outputs":[{"name":"a","schema":{"min_length":1}}]}`)
@@ -69,7 +69,7 @@ func TestMisspeltConstraintsOfSignatures(t *testing.T) {
 	}
 }
 
-// Where keys differ only by case or separators, the violation names the ones to use; the value stays as it is.
+// If keys differ only by case or separators, the violation names the right ones. The value is not changed.
 func TestViolationsNameTheKeyToUse(t *testing.T) {
 	t.Parallel()
 	s, err := Compile(json.RawMessage(`{"type":"object","required":["status","movie_list","n"]}`))

@@ -10,19 +10,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Stricter reports whether a deliverable is stricter than another: the other one accepts every value that it accepts, and not the other way round.
+// Stricter reports whether a deliverable is stricter than another: the other accepts every value that it accepts, but
+// not vice versa.
 //
-// Keywords are compared one by one, and the answer is no where that does not show it: two patterns or enumerations that differ are not comparable,
-// nor is a deliverable that has a $ref or a name that is no keyword, nor a stricter one with a constraint that makes no sense. Of the other one
-// such a constraint binds nobody and does not count. Whatever checks something is stricter than what checks nothing. A comparison takes at most a million steps, and
-// answers no beyond.
+// It compares keyword by keyword, and returns false if it cannot decide: for different patterns or enumerations, for a
+// $ref or an unknown name, and if the deliverable has an invalid constraint. An invalid constraint of the other
+// deliverable is ignored. A deliverable that checks something is stricter than one that checks nothing. A comparison
+// takes at most a million steps, and returns false beyond.
 func Stricter(deliverable, than json.RawMessage) bool {
 	a, known := comparable(deliverable, mode{refs: true, spelled: true})
 	b, alsoKnown := comparable(than, mode{refs: true, spelled: true, tolerant: true})
 	return known && alsoKnown && newComparison().implied(b, conjuncts(a)) && !newComparison().implied(a, conjuncts(b))
 }
 
-// comparable returns what is checked of the deliverable as the translator writes it; false where that is not certain, or keywords depend on each other.
+// comparable translates a deliverable for comparison. known is false if it is invalid, has unknown names, references,
+// or keywords that depend on each other.
 func comparable(deliverable json.RawMessage, m mode) (root map[string]any, known bool) {
 	doc, err := decodeDeliverable(deliverable)
 	if err != nil {
@@ -33,18 +35,18 @@ func comparable(deliverable json.RawMessage, m mode) (root map[string]any, known
 	return root, err == nil && !t.unknown && !t.evaluates && len(t.found) == 0
 }
 
-// comparison shows that one schema follows from others.
-type comparison struct{ left int } // steps
+// A comparison decides whether one schema follows from others.
+type comparison struct{ left int } // steps that it may still take
 
 func newComparison() *comparison { return &comparison{left: 1_000_000} }
 
-// takes reports whether so many more steps may be taken.
+// takes uses up steps, and reports whether there were enough.
 func (c *comparison) takes(steps int) bool {
 	c.left -= steps
 	return c.left >= 0
 }
 
-// conjuncts lists schemas that all hold where the schema does: itself, and those of its allOf.
+// conjuncts returns the schema and those of its allOf: all of them hold for a value of the schema.
 func conjuncts(schema any) []any {
 	all := []any{schema}
 	if m, ok := schema.(map[string]any); ok {
@@ -56,13 +58,14 @@ func conjuncts(schema any) []any {
 	return all
 }
 
-// implied reports whether the schema accepts every value that all of the others accept; false where that is not certain.
+// implied reports whether the schema accepts every value that all schemas in by accept. It returns false if that is not
+// certain.
 func (c *comparison) implied(schema any, by []any) bool {
 	if !c.takes(1 + len(by)) {
 		return false
 	}
 	if slices.ContainsFunc(by, func(s any) bool { return s == any(false) }) {
-		return true // there is no such value
+		return true // no value is accepted by all
 	}
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -76,7 +79,7 @@ func (c *comparison) implied(schema any, by []any) bool {
 	return true
 }
 
-// keyword is implied for one keyword of a schema.
+// keyword is implied for a single keyword of a schema.
 func (c *comparison) keyword(in map[string]any, name string, v any, by []any) bool {
 	switch name {
 	case "allOf":
@@ -90,14 +93,14 @@ func (c *comparison) keyword(in map[string]any, name string, v any, by []any) bo
 		return true
 	case "items":
 		return c.implied(v, c.parts(by, func(x map[string]any) any {
-			if x["prefixItems"] != nil { // then its items are the rest
+			if x["prefixItems"] != nil { // then items covers only the remaining ones
 				return nil
 			}
 			return keyed(x, name)
 		}))
 	case "additionalProperties":
 		return c.implied(v, c.parts(by, func(x map[string]any) any {
-			// then it leaves more members out
+			// otherwise it covers fewer members
 			if x["patternProperties"] != nil || !c.within(x["properties"], in["properties"]) {
 				return nil
 			}
@@ -115,11 +118,12 @@ func (c *comparison) keyword(in map[string]any, name string, v any, by []any) bo
 	})
 }
 
-// says reports whether one value of a keyword is at least as strict as another.
+// says reports whether the value x of a keyword is at least as strict as v.
 func (c *comparison) says(name string, x, v any) bool {
 	switch name {
 	case "type", "required":
 		all, some := listOf(x), listOf(v)
+		// fewer types are stricter, but more required keys are
 		if name == "type" {
 			all, some = some, all
 		}
@@ -135,10 +139,10 @@ func (c *comparison) says(name string, x, v any) bool {
 		"patternProperties", "propertyNames", "dependentRequired", "dependentSchemas":
 		return reflect.DeepEqual(x, v)
 	}
-	return false // it depends on sibling keywords
+	return false // depends on other keywords
 }
 
-// parts lists the schemas that apply to a part of a value to which the schemas by apply. of returns the schema that one of them gives the part, or nil.
+// parts returns the schemas in by for a part of the value. of returns a schema's schema for that part, or nil.
 func (c *comparison) parts(by []any, of func(schema map[string]any) any) (all []any) {
 	if !c.takes(len(by)) {
 		return nil
@@ -153,7 +157,7 @@ func (c *comparison) parts(by []any, of func(schema map[string]any) any) (all []
 	return all
 }
 
-// within reports whether every key of an object, nil for none, is a key of another.
+// within reports whether each key of an object is a key of the other. A nil object has no keys.
 func (c *comparison) within(object, of any) bool {
 	outer, _ := of.(map[string]any)
 	inner, _ := object.(map[string]any)
@@ -165,7 +169,7 @@ func (c *comparison) within(object, of any) bool {
 	return true
 }
 
-// keyed returns the translated schema's value for the name, or nil.
+// keyed returns the value of the keyword or of our replacement for it, or nil.
 func keyed(schema map[string]any, name string) any {
 	if v, ok := schema[name]; ok {
 		return v
@@ -178,7 +182,7 @@ func member(schema map[string]any, name, key string) any {
 	return members[key]
 }
 
-// listOf returns x if it is a list, and a list of x otherwise.
+// listOf returns v if it is a list, else a list with v.
 func listOf(v any) []any {
 	if list, ok := v.([]any); ok {
 		return list
@@ -186,7 +190,7 @@ func listOf(v any) []any {
 	return []any{v}
 }
 
-// sizeOf counts the values in a value.
+// sizeOf counts v and all values in it.
 func sizeOf(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -202,7 +206,7 @@ func sizeOf(v any) int {
 	return n
 }
 
-// rational is the exact value of a number, whose exponent the translator has bounded.
+// rational returns the exact value of a number. The translator has bounded its exponent.
 func rational(v any) *big.Rat {
 	n, _ := v.(json.Number)
 	if r, ok := new(big.Rat).SetString(string(n)); ok {
@@ -211,7 +215,7 @@ func rational(v any) *big.Rat {
 	return new(big.Rat)
 }
 
-// StillStricter returns the proposals with those of the open ones that are stricter than the deliverable.
+// StillStricter returns the proposals without the open ones that are not stricter than the deliverable any more.
 func StillStricter(p *agent.Proposals, than json.RawMessage) *agent.Proposals {
 	return p.Keep(func(o *agent.ContractProposal) bool { return Stricter(o.Contract.Deliverable, than) })
 }

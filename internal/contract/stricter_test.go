@@ -67,7 +67,7 @@ func TestStricter(t *testing.T) {
 	}
 }
 
-// A comparison of the largest deliverables that somebody may write ends, with no.
+// A comparison of the largest possible deliverables ends, with false.
 func TestStricterEnds(t *testing.T) {
 	t.Parallel()
 	list := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
@@ -92,7 +92,7 @@ func TestStricterEnds(t *testing.T) {
 	}
 }
 
-// Whatever two deliverables say, a value that the stricter one accepts is one that the other one accepts, and of two only one is stricter.
+// For any two deliverables: a value that the stricter one accepts is accepted by the other, and only one is stricter.
 func TestStricterAccepts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(35, 4))
@@ -144,7 +144,7 @@ func encoded(v any) string {
 	return string(b)
 }
 
-// randomKeyword is a keyword with a value of which others of the same name say less or more.
+// randomKeyword returns a keyword with a value that others of the same name may be stricter or weaker than.
 func randomKeyword(r *rand.Rand, depth int) (name string, v any) {
 	pick := func(of ...any) any { return of[r.IntN(len(of))] }
 	sub := func() any {
@@ -201,7 +201,7 @@ func randomSchema(r *rand.Rand, depth int) map[string]any {
 	return m
 }
 
-// changed is the schema with a few things said anew, here or further down.
+// changed returns the schema with a few random changes at any depth.
 func changed(r *rand.Rand, s map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, v := range s {

@@ -7,14 +7,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Bounds of what clients promise of a role: each contract stands in memory, in prompts, and in the registry's file.
+// Limits of registered contracts. They are kept in memory, in prompts, and in the registry's file.
 const (
-	MaxTermsBytes = 256 << 10 // bytes of one contract's texts
-	MaxMethods    = 1000      // methods of a role with a contract of their own
+	MaxTermsBytes = 256 << 10 // bytes of the texts of one contract
+	MaxMethods    = 1000      // methods of a role that may have a contract
 )
 
-// CheckTerms returns nil when a client's contract can be kept, else an *agent.InputError whose pointer lies below the
-// given one. A nil contract is valid.
+// CheckTerms returns nil if a client's contract is valid and within the limits, else an *agent.InputError with a
+// pointer below the given one. A nil contract is valid.
 func CheckTerms(k *agent.Contract, pointer string) error {
 	if n := size(k); n > MaxTermsBytes {
 		return &agent.InputError{Code: "too_large", Pointer: pointer,
@@ -36,6 +36,7 @@ func CheckTerms(k *agent.Contract, pointer string) error {
 	return checkSignature(k, pointer)
 }
 
+// size returns the bytes of a contract's texts.
 func size(k *agent.Contract) int {
 	if k == nil {
 		return 0
@@ -43,6 +44,7 @@ func size(k *agent.Contract) int {
 	return len(k.Purpose) + len(k.Deliverable) + len(k.Acceptance) + len(k.FailurePolicy) + len(k.Signature)
 }
 
+// checkSignature returns an *agent.InputError if the contract has an invalid signature.
 func checkSignature(k *agent.Contract, pointer string) error {
 	if k == nil || len(k.Signature) == 0 {
 		return nil

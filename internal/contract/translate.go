@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// translator turns a deliverable into a document that holds nothing but checked keywords. Schemas that a $ref names are
-// hoisted to $defs, so that references need no escaping and constraint paths can be reported in the words of the original.
+// translator translates a deliverable to a document of checked keywords only. Schemas that a $ref names move to $defs:
+// the references need no escaping then, and violations can still name the original path.
 type translator struct {
 	mode
 	reports   []InvalidError
-	anchors   map[string]string // anchor → pointer
-	places    map[string]any    // what stands translated at the pointer of a schema: an object or a bool
+	anchors   map[string]string // anchor to pointer
+	places    map[string]any    // translated schemas by their pointer in the deliverable, each an object or a bool
 	found     []*reference
-	nodes     int
-	unbounded bool
-	unique    bool // the document has uniqueItems
-	evaluates bool // the document has unevaluated keywords
-	unknown   bool // the document has a name that is neither a keyword nor known to annotate
-	patterns  map[string]int
-	size      int // of the patterns, in instructions
+	nodes     int            // schemas and enumerated values so far
+	unbounded bool           // see Schema.unbounded
+	unique    bool           // the document has uniqueItems
+	evaluates bool           // the document has unevaluated keywords
+	unknown   bool           // the document has a name that is neither a keyword nor a known annotation
+	patterns  map[string]int // instructions of each pattern
+	size      int            // instructions of all patterns
 	origin    origins
 
-	weight, patternSize int // of the whole, every $ref expanded: see work.go
+	weight, patternSize int // totals with all references expanded: see work.go
 }
 
 func newTranslator(doc any, m mode) *translator {
@@ -36,16 +36,17 @@ func newTranslator(doc any, m mode) *translator {
 		origin: origins{hoisted: map[string]string{}, renamed: map[string]bool{}, implied: map[string]bool{}}}
 }
 
+// A reference is a $ref of the deliverable. Others, such as $dynamicRef, count as one.
 type reference struct {
 	at     string // pointer of the referring schema
 	text   string
-	in     map[string]any // the translated referring schema
-	target string         // pointer
+	in     map[string]any // the referring schema, translated
+	target string         // pointer of the schema that text refers to; set by link
 }
 
-const maxReports = 32 // of what is left out
+const maxReports = 32 // bounds reports
 
-// problem refuses the document, or notes what is left out.
+// problem returns an error, or in tolerant mode records the fault and returns nil.
 func (t *translator) problem(at, reason string) error {
 	if !t.tolerant {
 		return &InvalidError{at, reason}
@@ -56,6 +57,7 @@ func (t *translator) problem(at, reason string) error {
 	return nil
 }
 
+// document translates a whole deliverable. It returns nil if there is nothing to check.
 func (t *translator) document(doc any) (map[string]any, error) {
 	if doc == nil {
 		return nil, nil
@@ -81,7 +83,7 @@ func (t *translator) document(doc any) (map[string]any, error) {
 	return t.link(root)
 }
 
-// schema translates the schema that stands at a pointer.
+// schema translates the schema at a pointer.
 func (t *translator) schema(m map[string]any, at string, depth int) (map[string]any, error) {
 	if t.nodes++; t.nodes > MaxNodes {
 		return nil, &InvalidError{at, fmt.Sprintf("is one schema too many: at most %d are allowed", MaxNodes)}
@@ -105,6 +107,7 @@ func (t *translator) schema(m map[string]any, at string, depth int) (map[string]
 			if err := t.problem(at+"/"+p[0], "is above "+p[1]+": no value could ever fit"); err != nil {
 				return nil, err
 			}
+			// in tolerant mode the upper bound stays
 			delete(out, p[0])
 		}
 	}
@@ -112,8 +115,8 @@ func (t *translator) schema(m map[string]any, at string, depth int) (map[string]
 	return out, nil
 }
 
-// cutShort gives the keywords that a large value could make expensive to our extension. Where the document asks what was evaluated, the library
-// must see itself what looks at members and elements.
+// cutShort renames the keywords that a large value makes expensive, so that our extension checks them. If the document
+// has unevaluated keywords, the library must check items and members itself.
 func (t *translator) cutShort(out map[string]any) {
 	rename := func(from, to string) {
 		if v, ok := out[from]; ok {
@@ -136,6 +139,7 @@ func (t *translator) cutShort(out map[string]any) {
 	}
 }
 
+// keyword translates one keyword of m into out.
 func (t *translator) keyword(m, out map[string]any, name, at string, depth int) error {
 	here, v := at+"/"+escapeToken(name), m[name]
 	switch name {
@@ -169,7 +173,7 @@ func (t *translator) keyword(m, out map[string]any, name, at string, depth int) 
 	}
 	switch name {
 	case "$defs", "definitions":
-		return nil // what a $ref names of them is hoisted
+		return nil // link copies the parts that a $ref names
 	case "contains", "propertyNames", "patternProperties", "unevaluatedItems", "unevaluatedProperties":
 		t.unbounded = true
 	}
@@ -177,6 +181,8 @@ func (t *translator) keyword(m, out map[string]any, name, at string, depth int) 
 	return nil
 }
 
+// reference records a reference for link. It refuses one that leaves the document, and all of them unless mode.refs is
+// set.
 func (t *translator) reference(out map[string]any, name string, v any, here, at string) error {
 	s, ok := v.(string)
 	switch {
@@ -191,7 +197,7 @@ func (t *translator) reference(out map[string]any, name string, v any, here, at 
 	return nil
 }
 
-// minItems takes the seeds' min_items for minItems. Without a type beside it, it speaks of an array.
+// minItems translates the seeds' min_items to minItems. Without a type, it implies an array.
 func (t *translator) minItems(m, out map[string]any, at string) error {
 	v, ok := m["min_items"]
 	if !ok {
@@ -216,7 +222,7 @@ func (t *translator) minItems(m, out map[string]any, at string) error {
 	return nil
 }
 
-// constraints translates the seeds' constraints member into one more schema that must hold.
+// constraints translates the seeds' member constraints to a further schema in allOf.
 func (t *translator) constraints(m, root map[string]any) error {
 	v, ok := m["constraints"]
 	if !ok || v == nil {
@@ -243,6 +249,7 @@ func (t *translator) constraints(m, root map[string]any) error {
 	return nil
 }
 
+// sortedKeys returns the keys in order: output must not depend on the iteration order of maps.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -252,10 +259,12 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
+// escapeToken encodes a key as a token of a JSON pointer (RFC 6901).
 func escapeToken(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1")
 }
 
+// unescapeToken decodes a token of a JSON pointer in a URL fragment.
 func unescapeToken(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {
 		s = u

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of mismatch.
+// Kinds of mismatch, as in Violation.Mismatch.
 const (
 	MismatchType         = "type_mismatch"
 	MismatchRequired     = "missing_required_key"
@@ -19,18 +19,20 @@ const (
 	MismatchSchema       = "schema_violation"
 )
 
-// A Violation says how a value falls short. The same value and contract give the same bytes every time.
+// A Violation describes how a value violates a schema. The same value and schema always give the same Violation.
 //
-// Metadata holds mismatch, expected_shape and actual_shape (JSON kinds), expected_keys and actual_keys (lists of strings,
-// never nil), constraint_path (deliverable.constraints.properties.movies.min_items), value_path (a JSON pointer, "" is the
-// whole value); and where they apply missing_keys, rename_keys (keys of the value by the missing key that each must be: they differ only by case or
-// separators), expected_min_items and actual_items, expected and actual (short JSON).
+// Metadata holds mismatch, expected_shape and actual_shape (JSON types), expected_keys and actual_keys (lists of
+// strings, never nil), constraint_path (such as deliverable.constraints.properties.movies.min_items) and value_path (a
+// JSON pointer; "" is the whole value). Where they apply, it also holds missing_keys, rename_keys (keys of the value
+// that differ from a missing key only by case or separators, each with that key), expected_min_items, actual_items,
+// expected and actual (short JSON).
 type Violation struct {
-	Mismatch string
+	Mismatch string // one of the constants above
 	Message  string
 	Metadata map[string]any
 }
 
+// violation describes the failure l of the value v.
 func (s *Schema) violation(l leaf, v any) *Violation {
 	node, keyword := s.broken(l.keyword)
 	pointer := s.origin.pointer(l.keyword)
@@ -46,6 +48,7 @@ func (s *Schema) violation(l leaf, v any) *Violation {
 	switch {
 	case l.text != "":
 		out.Message = l.text
+	// the author wrote min_items, not a type
 	case keyword == "type" && s.origin.implied[pointer]:
 		out.tooFew(where, node, actual, l.at)
 	case keyword == "type":
@@ -64,7 +67,7 @@ func (s *Schema) violation(l leaf, v any) *Violation {
 	return out
 }
 
-// broken finds the schema around a keyword, and the keyword.
+// broken returns the translated schema that contains a keyword, and the keyword.
 func (s *Schema) broken(path []string) (map[string]any, string) {
 	if len(path) == 0 {
 		return nil, ""
@@ -77,6 +80,7 @@ func (s *Schema) broken(path []string) (map[string]any, string) {
 	return node, path[len(path)-1]
 }
 
+// wrongType describes a value of another type. At the root it also lists the keys.
 func (o *Violation) wrongType(where string, node map[string]any, actual any, at []string) {
 	o.Mismatch = MismatchPropertyType
 	expected := o.Metadata["expected_shape"].(string)
@@ -90,6 +94,7 @@ func (o *Violation) wrongType(where string, node map[string]any, actual any, at 
 	o.Message = fmt.Sprintf("%s must be %s, got %s", where, expected, shapeOf(actual))
 }
 
+// missing describes an object without required keys, and suggests which keys to rename.
 func (o *Violation) missing(where string, node map[string]any, actual any) {
 	o.Mismatch = MismatchRequired
 	object, _ := actual.(map[string]any)
@@ -112,7 +117,8 @@ func (o *Violation) missing(where string, node map[string]any, actual any) {
 	}
 }
 
-// renamed are the keys of an object, at most maxShownKeys, that differ from missing ones only by case or separators, with those.
+// renamed returns the keys of an object that differ from a missing key only by case or separators, each with the
+// missing key. It returns nil for an object with more than maxShownKeys keys.
 func renamed(missing []string, object map[string]any) map[string]string {
 	if len(object) > maxShownKeys {
 		return nil
@@ -131,6 +137,7 @@ func renamed(missing []string, object map[string]any) map[string]string {
 	return out
 }
 
+// tooFew describes an array with too few items, or a value that is not an array.
 func (o *Violation) tooFew(where string, node map[string]any, actual any, at []string) {
 	o.Mismatch = MismatchMinItems
 	least := int(floatOf(node["minItems"]))
@@ -149,6 +156,7 @@ func (o *Violation) tooFew(where string, node map[string]any, actual any, at []s
 	o.Message = fmt.Sprintf("%s must have at least %d items, has %d", where, least, len(list))
 }
 
+// broken describes a violation of any other keyword.
 func (o *Violation) broken(where, keyword string, limit, actual any) {
 	switch keyword {
 	case "anyOf":
@@ -174,7 +182,7 @@ func (o *Violation) broken(where, keyword string, limit, actual any) {
 	o.Message += ", got " + brief(actual)
 }
 
-// tooLarge is the violation of a value that cannot be checked within bounds.
+// tooLarge returns the violation of a value that cannot be checked within the limits.
 func (s *Schema) tooLarge(v any, expected, actual string) *Violation {
 	return &Violation{Mismatch: MismatchSchema,
 		Message: fmt.Sprintf("the value is too large for its contract: it holds %s, and the contract takes %s", actual,
@@ -185,6 +193,7 @@ func (s *Schema) tooLarge(v any, expected, actual string) *Violation {
 			"expected": expected, "actual": actual}}
 }
 
+// shapes names the declared types, for messages.
 func shapes(declared any) string {
 	switch d := declared.(type) {
 	case string:
@@ -199,6 +208,7 @@ func shapes(declared any) string {
 	return "any"
 }
 
+// shapeOf names the JSON type of a decoded value.
 func shapeOf(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -215,6 +225,7 @@ func shapeOf(v any) string {
 	return "null"
 }
 
+// keyList returns the strings of a list, shortened and at most maxShownKeys of them. It never returns nil.
 func keyList(v any) []string {
 	l, _ := v.([]any)
 	out := make([]string, 0, len(l))
@@ -226,7 +237,7 @@ func keyList(v any) []string {
 	return out
 }
 
-// keysOf lists an object's keys in order, as many and as much of each as is fit to show.
+// keysOf returns the sorted keys of an object, shortened and at most maxShownKeys of them.
 func keysOf(v any) []string {
 	object, _ := v.(map[string]any)
 	keys := sortedKeys(object)
@@ -239,6 +250,7 @@ func keysOf(v any) []string {
 	return keys
 }
 
+// valueAt returns the value at a path, or nil if there is none.
 func valueAt(v any, path []string) any {
 	for _, token := range path {
 		switch x := v.(type) {
@@ -257,6 +269,7 @@ func valueAt(v any, path []string) any {
 	return v
 }
 
+// jsonPointer returns a path as a JSON pointer (RFC 6901).
 func jsonPointer(path []string) string {
 	var b strings.Builder
 	for _, t := range path {
@@ -266,7 +279,7 @@ func jsonPointer(path []string) string {
 	return b.String()
 }
 
-// brief renders a value for people: short, and lists and objects only by size.
+// brief formats a value for messages: short, and a long list or any object only by its size.
 func brief(v any) string {
 	switch v := v.(type) {
 	case []any:
@@ -288,7 +301,7 @@ func brief(v any) string {
 	return cut(string(b), maxShownValue)
 }
 
-// cut shortens s to at most n bytes, at a character's edge.
+// cut shortens s to n bytes at most, at the boundary of a character, and appends "..." if it did.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return strings.ToValidUTF8(s, "?")

@@ -7,13 +7,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Words holds the prose of a contract's layers, by author.
+// Words are the prose of a contract's layers, by author.
 type Words struct {
-	// ByPerson is the digest of what people have registered, for the role or for the method.
+	// ByPerson is the digest of the prose that people registered, for the role or for the method.
 	ByPerson agent.WordingDigest
-	// Made is the MadeFor of a program written now.
+	// Made is the MadeFor of a program that is written now.
 	Made agent.MadeFor
-	// Own is true if the call or its session overrides the registered words.
+	// Own reports whether the call or its session overrides the registered prose.
 	Own bool
 }
 
@@ -50,12 +50,13 @@ func (l *Layers) words(merged *agent.Contract) Words {
 	return w
 }
 
-// partDigests holds the digests of purpose, acceptance and failure policy; "" for an empty part.
+// partDigests are the digests of purpose, acceptance and failure policy. The digest of an empty part is "".
 type partDigests [3]string
 
 func (d partDigests) text() agent.WordingDigest { return agent.WordingDigest(strings.Join(d[:], ".")) }
 
-// digestOf digests the prose of a contract. White space does not count: its amount, and whether there is any at the ends of a text.
+// digestOf returns the digests of a contract's prose. The amount of white space, and white space at the ends of a text,
+// do not matter.
 func digestOf(c *agent.Contract) (d partDigests) {
 	if c == nil {
 		return d
@@ -85,16 +86,16 @@ func digestOf(c *agent.Contract) (d partDigests) {
 	return d
 }
 
-// short is a prefix of a checksum, long enough to be unique.
+// short returns a prefix of a checksum that is long enough to be unique.
 func short(text string) string {
 	const prefix, digits = len("sha256:"), 24
 	return agent.Checksum(text)[prefix:][:digits]
 }
 
-// spaced collapses white space to one space and trims the ends.
+// spaced collapses white space to single spaces and trims the ends.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// unspaced applies spaced to all texts of a value, in place if possible.
+// unspaced applies spaced to all strings in a value. It may change v.
 func unspaced(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -111,6 +112,7 @@ func unspaced(v any) any {
 	return v
 }
 
+// empty reports whether v is an empty string, list or object.
 func empty(v any) bool {
 	switch v := v.(type) {
 	case string:

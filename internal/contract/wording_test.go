@@ -13,10 +13,11 @@ func said(purpose, acceptance, failure string) *agent.Contract {
 		FailurePolicy: json.RawMessage(failure)}
 }
 
-// wordsOf resolves layers of the registry where a person made the role's entry.
+// wordsOf resolves layers of the registry with a role entry by a person.
 func wordsOf(l contract.Layers) contract.Words { return contract.NewCache(0).Resolve(l).Words }
 
-// White space and the form of JSON do not change what is said, and neither does an empty list in the place of nothing. Everything else does.
+// White space, the notation of JSON, and an empty list instead of nothing do not change the prose. Everything else
+// does.
 func TestWordsThatAreTheSame(t *testing.T) {
 	t.Parallel()
 	of := func(k *agent.Contract) agent.WordingDigest { return wordsOf(contract.Layers{Role: k}).ByPerson }
@@ -43,7 +44,7 @@ func TestWordsThatAreTheSame(t *testing.T) {
 	}
 }
 
-// What people registered is kept apart from what programs, sessions and calls say. The text is kept of what is registered only.
+// What people registered is kept apart from what programs, sessions and calls bring. Only registered text is kept.
 func TestWhoseWordsTheyAre(t *testing.T) {
 	t.Parallel()
 	a, b := said("a", "", ""), said("b", `["c"]`, "")

@@ -7,33 +7,34 @@ import (
 	"strings"
 )
 
-// Bounds of what a check may cost. A step is one schema looking at one value, or one listed key being compared: a few microseconds. A hundred
-// bytes of text that pass one instruction of a pattern are a step, too, and so are 256 bytes of the place of a value, which the library writes
-// for each schema that looks at it.
+// Limits of the cost of a check. A step is one schema that looks at one value, or one comparison with a listed key: a
+// few microseconds. Matching 100 bytes of text against one instruction of a pattern is also a step. So are 256 bytes of
+// the path of a value, which the library writes for each schema that looks at the value.
 const (
 	MaxSteps         = 10_000_000
-	MaxPatternSize   = 10_000 // instructions that a document's patterns compile to, all together
+	MaxPatternSize   = 10_000 // instructions of all patterns of a document together
 	bytesOfTextStep  = 100
 	bytesOfPlaceStep = 256
 )
 
-// load is what a value may cost at most, whatever the schema.
+// A load is an upper bound of a value's part in the cost of a check, whatever the schema.
 type load struct {
-	values, text int // members and elements; bytes of strings and keys
-	places       int // bytes of the places of all values
-	within       int // steps to write each array whole that holds a value, for all values
-	odd          bool
+	values, text int  // number of members and elements; bytes of strings and keys
+	places       int  // bytes of the paths of all values
+	within       int  // steps of uniqueItems if all arrays have it: each writes all that it contains
+	odd          bool // contains an odd number (oddNumber)
 }
 
-// measure counts the values in v and its text, and notes whether a number in it is too large to reckon with.
+// measure returns the load of v.
 func measure(v any) (l load) {
 	l.add(v, 0, 0)
 	return l
 }
 
-// bytesOfIndex is about what an element's index adds to its place.
+// bytesOfIndex is the approximate length of an index in a path.
 const bytesOfIndex = 6
 
+// add adds v to the load. place is the length of its path, arrays the number of arrays around it.
 func (l *load) add(v any, place, arrays int) {
 	l.values++
 	l.places += place
@@ -57,7 +58,7 @@ func (l *load) add(v any, place, arrays int) {
 	}
 }
 
-// atMost is how many steps a check of such a value takes at most.
+// atMost returns an upper bound of the steps for a value with that load.
 func (s *Schema) atMost(l load) int {
 	n := (l.values+l.places/bytesOfPlaceStep)*s.weight + l.text/bytesOfTextStep*s.patternSize
 	if s.unique {
@@ -66,8 +67,8 @@ func (s *Schema) atMost(l load) int {
 	return n
 }
 
-// affordable reports whether a check of the value stays within MaxSteps. Most do by far, whatever looks at what; for the
-// others the check is walked through without being done.
+// affordable reports whether a check of the value takes at most MaxSteps. The upper bound decides for almost all
+// values. For the others it counts the steps that the check would take.
 func (s *Schema) affordable(v any, l load) bool {
 	if s.atMost(l) <= MaxSteps {
 		return true
@@ -77,7 +78,7 @@ func (s *Schema) affordable(v any, l load) bool {
 	return w.visit(s.root, v, 0)
 }
 
-// weigh is what a schema by itself costs a value, in steps.
+// weigh returns the steps that a schema takes for a value, without those of nested schemas.
 func weigh(node map[string]any) int {
 	n := 1
 	for _, name := range []string{"required", "enum"} {
@@ -99,14 +100,15 @@ func weigh(node map[string]any) int {
 	return n
 }
 
-// walker counts the steps of a check.
+// A walker counts the steps of a check without doing it.
 type walker struct {
 	schema *Schema
 	defs   map[string]any
-	left   int
+	left   int // steps until the limit
 }
 
-// visit counts what the schema node costs the value at a place of so many bytes; false when nothing is left.
+// visit counts the steps of a schema for a value; place is the length of the value's path. It returns false once the
+// limit is reached.
 func (w *walker) visit(node, v any, place int) bool {
 	w.left -= place / bytesOfPlaceStep
 	m, ok := node.(map[string]any)
@@ -119,6 +121,7 @@ func (w *walker) visit(node, v any, place int) bool {
 	case string:
 		w.pay(m["pattern"], len(v))
 	case []any:
+		// each element is written once as its identity
 		if m[extUnique] == true {
 			l := measure(v)
 			w.left -= l.values + l.text/bytesOfTextStep
@@ -138,20 +141,22 @@ func (w *walker) visit(node, v any, place int) bool {
 	return true
 }
 
+// pay counts matching text of that length against a pattern.
 func (w *walker) pay(pattern any, text int) {
 	if p, ok := pattern.(string); ok {
 		w.left -= w.schema.patterns[p] * text / bytesOfTextStep
 	}
 }
 
-// A part is a keyword of a schema that looks at a value at a place.
+// A part is a keyword of a schema that looks at a value.
 type part struct {
-	of    map[string]any
+	of    map[string]any // the schema
 	name  string
-	sub   any
-	place int
+	sub   any // value of the keyword
+	place int // length of the value's path
 }
 
+// keyword counts the steps of one keyword's schemas. It returns false once the limit is reached.
 func (w *walker) keyword(p part, v any) bool {
 	k, ok := keywordOf(p.name)
 	if !ok || k.kind < schema || p.name == "$defs" {
@@ -169,6 +174,7 @@ func (w *walker) keyword(p part, v any) bool {
 	return true
 }
 
+// elements counts the steps of a keyword for the elements of an array.
 func (w *walker) elements(p part, v []any) bool {
 	prefix, _ := p.of["prefixItems"].([]any)
 	place := p.place + bytesOfIndex
@@ -193,12 +199,14 @@ func (w *walker) elements(p part, v []any) bool {
 	return true
 }
 
+// members counts the steps of a keyword for the members of an object. It may count too many, never too few: any key
+// might match a pattern.
 func (w *walker) members(p part, v map[string]any) bool {
 	known, _ := p.of["properties"].(map[string]any)
 	within := func(key string) int { return p.place + 1 + len(key) }
 	switch p.name {
 	case "properties":
-		w.left -= len(known) // each is looked for
+		w.left -= len(known) // each key is looked up
 		for key, child := range known {
 			if e, ok := v[key]; ok && !w.visit(child, e, within(key)) {
 				return false
@@ -207,7 +215,7 @@ func (w *walker) members(p part, v map[string]any) bool {
 	case "patternProperties":
 		return each(p.sub, keyword{kind: patterns}, func(pattern string, child any) bool {
 			for key, e := range v {
-				if w.pay(pattern, len(key)); !w.visit(child, e, within(key)) { // it may match
+				if w.pay(pattern, len(key)); !w.visit(child, e, within(key)) { // the key may match
 					return false
 				}
 			}
@@ -229,7 +237,7 @@ func (w *walker) members(p part, v map[string]any) bool {
 	return w.left > 0
 }
 
-// each calls f for the schemas of a keyword until it returns false.
+// each calls f for the schemas of a keyword until f returns false.
 func each(sub any, k keyword, f func(key string, child any) bool) bool {
 	switch s := sub.(type) {
 	case []any:
@@ -253,8 +261,8 @@ func each(sub any, k keyword, f func(key string, child any) bool) bool {
 	return true
 }
 
-// patternCost is the number of instructions that a regular expression compiles to, about, without compiling it: a
-// counted repeat of 7 bytes makes a thousand of them.
+// patternCost estimates the number of instructions of a regular expression without compiling it. A counted repeat of 7
+// bytes can compile to a thousand instructions.
 func patternCost(p string) (int, error) {
 	if len(p) > 4096 {
 		return 0, fmt.Errorf("it has more than 4096 bytes")
@@ -266,8 +274,9 @@ func patternCost(p string) (int, error) {
 	return instructions(re), nil
 }
 
+// instructions estimates the instructions of a parsed regular expression.
 func instructions(re *syntax.Regexp) int {
-	const enough = 1 << 24 // repeats of repeats must not overflow
+	const enough = 1 << 24 // bounds the result, so that nested repeats do not overflow
 	n := 1
 	switch re.Op {
 	case syntax.OpLiteral:

@@ -15,27 +15,28 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// BridgeOptions says what is bridged. All fields but Logger are required.
+// BridgeOptions configures a Bridge. All fields but Logger are required.
 type BridgeOptions struct {
-	In     io.Reader    // of the client: a message a line
-	Out    io.Writer    // to the client, likewise
-	URL    string       // of the daemon's /mcp
-	HTTP   *http.Client // adds the access token
+	In     io.Reader    // from the client, one message per line
+	Out    io.Writer    // to the client, one message per line
+	URL    string       // of the daemon's MCP endpoint
+	HTTP   *http.Client // must add the access token
 	Logger zerolog.Logger
 }
 
 // Bounds of messages, in bytes.
 const (
-	maxLine  = 8 << 20  // of the client
-	maxEvent = 64 << 20 // of the daemon: a large value comes twice, as text and structured
+	maxLine  = 8 << 20  // of a line from the client
+	maxEvent = 64 << 20 // of an event from the daemon, which contains a large value twice: as text and structured
 )
 
-// methodCancelled is the notification by which a client cancels a request.
+// methodCancelled is the notification with which a client cancels a request.
 const methodCancelled = "notifications/cancelled"
 
-// Bridge passes each message of the client on to a daemon, and what the daemon answers back, as they are: until the client's last message is answered,
-// nobody reads what is written, or ctx ends. A line that is no message is answered with the error that says so, and ends nothing. Once a request is
-// answered, nothing more comes of it. An error means that the daemon did not answer at the beginning.
+// Bridge passes the client's messages to a daemon, and the daemon's messages to the client, unchanged. It returns nil
+// when the client's last request is answered, when writing to Out fails, or when ctx ends. It returns an error only if
+// the daemon does not answer at the start. A line that is not a message is answered with an error. After the answer to
+// a request, the client gets no further message about it.
 func Bridge(ctx context.Context, o BridgeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -46,47 +47,47 @@ func Bridge(ctx context.Context, o BridgeOptions) error {
 	return b.run()
 }
 
-// A bridge is the state of one client.
+// A bridge is the state of one client. The goroutine of run reads messages; each request has a goroutine of its own.
 type bridge struct {
 	o       BridgeOptions
 	ctx     context.Context //nolint:containedctx // of the bridge, which is one call of Bridge
 	stop    context.CancelFunc
-	session string // marks the bridge's requests for the daemon, which cancels those that the client cancels
-	// of the protocol, that initialize has settled; "" where the client says it with each request; used by the goroutine that reads
+	session string // identifies the bridge's requests to the daemon, so that notifications/cancelled finds them
+	// protocol version from initialize; "" if the client names it in each request; used only by the goroutine of run
 	version string
 
-	writing sync.Mutex // one line at a time
+	writing sync.Mutex // held while a line is written
 
 	mu      sync.Mutex
-	pending map[string]*asked // requests that are not answered, by id; guarded by mu
+	pending map[string]*asked // requests without an answer, by id; guarded by mu
 
-	requests sync.WaitGroup
-	watching sync.WaitGroup // for changes of the list
+	requests sync.WaitGroup // goroutines that answer requests
+	watching sync.WaitGroup // the goroutine that watches the list of tools
 }
 
-// asked is a request of the client that is not answered yet.
+// asked is a request of the client that has no answer yet.
 type asked struct {
 	message
 	cancel   context.CancelFunc
-	answered bool // something has come of it; used by the goroutine that asks
+	answered bool // a message about it was delivered; used only by the goroutine that asks
 	over     bool // it is answered or canceled; guarded by bridge.mu
 }
 
-// greet asks whether there is a daemon that takes the token.
+// greet checks that a daemon answers at the URL and accepts the token.
 func (b *bridge) greet() error {
 	resp, err := b.post(b.ctx, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`), http.Header{})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // it was only read from
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // what came of it says enough
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // an incomplete text is good enough
 	return fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text))
 }
 
-// run reads the client's messages to their end.
+// run reads the client's messages until there are no more.
 func (b *bridge) run() error {
 	type got struct {
 		line  []byte
@@ -94,7 +95,7 @@ func (b *bridge) run() error {
 		err   error
 	}
 	read := make(chan got)
-	go func() { // ends with the client: what it says last may never come
+	go func() { // may outlive run: a read of the last message cannot be interrupted
 		in := &lines{in: bufio.NewReader(b.o.In), most: maxLine}
 		for {
 			line, fault, err := in.next()
@@ -128,7 +129,7 @@ func (b *bridge) run() error {
 	}
 }
 
-// end waits for the answers of what the client has asked, but for those that come only when it says so.
+// end waits for the answers to the client's requests, but cancels subscriptions, which have no end of their own.
 func (b *bridge) end() {
 	b.mu.Lock()
 	for _, a := range b.pending {
@@ -142,7 +143,7 @@ func (b *bridge) end() {
 	b.watching.Wait()
 }
 
-// take passes one message on.
+// take handles one message of the client.
 func (b *bridge) take(line []byte) {
 	m, fault := readMessage(line)
 	switch {
@@ -152,7 +153,7 @@ func (b *bridge) take(line []byte) {
 		fallthrough
 	case fault != nil:
 		b.write(errorMessage(m.id, fault))
-	case m.method == "" && !m.batch: // an answer to what nobody asked
+	case m.method == "" && !m.batch: // a response, though the server sends no requests
 	case m.method == methodCancelled:
 		b.cancel(line, m)
 	case m.id != nil && m.method == "initialize":
@@ -160,13 +161,13 @@ func (b *bridge) take(line []byte) {
 	case m.id != nil || m.batch:
 		b.ask(line, m)
 	}
-	// Other notifications are of no use to the daemon, which keeps nothing of its clients.
+	// Other notifications are dropped: the daemon keeps no state of its clients.
 }
 
-// firstWithoutBatches is the version of the protocol that has no batches any more.
+// firstWithoutBatches is the first version of the protocol without batches.
 const firstWithoutBatches = "2025-06-18"
 
-// ask has a request answered in its own time.
+// ask sends a request, and delivers what comes of it in a goroutine.
 func (b *bridge) ask(line []byte, m message) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	a := &asked{message: m, cancel: cancel}
@@ -176,19 +177,20 @@ func (b *bridge) ask(line []byte, m message) {
 			Message: "a request with this id is under way"}))
 		return
 	}
+	// here and not in the goroutine, since version belongs to this goroutine
 	header := b.header(m)
 	b.requests.Go(func() {
 		defer cancel()
 		defer b.leave(a)
 		deliver := func(message []byte, last bool) { b.deliver(a, message, last) }
-		// a batch has no last answer
+		// a batch has no single last answer, so an error after some answers is dropped
 		if err := b.answer(ctx, m, line, header, deliver); err != nil && !(a.batch && a.answered) {
 			b.deliver(a, errorMessage(m.id, err), true)
 		}
 	})
 }
 
-// enter notes a request; false where one with its id is under way.
+// enter registers a request. It returns false if one with the same id is pending.
 func (b *bridge) enter(a *asked) bool {
 	if a.batch {
 		return true
@@ -202,6 +204,7 @@ func (b *bridge) enter(a *asked) bool {
 	return true
 }
 
+// leave marks a request as over. A later request may then reuse its id.
 func (b *bridge) leave(a *asked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +213,8 @@ func (b *bridge) leave(a *asked) {
 	}
 }
 
-// deliver writes what comes of a request that is neither answered nor canceled. The client may use its id again as soon as it has the last of it.
+// deliver writes a message about a request, unless the request is over. Before the last message it frees the id, since
+// the client may reuse it at once.
 func (b *bridge) deliver(a *asked, message []byte, last bool) {
 	a.answered = true
 	b.mu.Lock()
@@ -225,7 +229,7 @@ func (b *bridge) deliver(a *asked, message []byte, last bool) {
 	b.write(message)
 }
 
-// cancel cancels the request that a client does not want any more. Nothing more comes of it.
+// cancel cancels a pending request. The client gets no further message about it.
 func (b *bridge) cancel(line []byte, m message) {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
@@ -235,6 +239,7 @@ func (b *bridge) cancel(line []byte, m message) {
 	}
 	b.mu.Lock()
 	a := b.pending[string(p.RequestID)]
+	// the protocol forbids canceling initialize
 	if a == nil || a.method == "initialize" {
 		b.mu.Unlock()
 		return
@@ -242,15 +247,15 @@ func (b *bridge) cancel(line []byte, m message) {
 	a.over = true
 	b.mu.Unlock()
 	b.requests.Go(func() {
-		// The daemon would go on with what its client has only left.
+		// Closing the connection alone would not cancel a call in the daemon.
 		if resp, err := b.post(b.ctx, line, http.Header{}); err == nil {
-			_ = resp.Body.Close() // nothing is read of it
+			_ = resp.Body.Close() // the reply has no content
 		}
 		a.cancel()
 	})
 }
 
-// initialize settles the version of the protocol before the next message is read, and follows changes of the list for the client.
+// initialize settles the protocol version before the next message is read. Then it starts to watch the list of tools.
 func (b *bridge) initialize(line []byte, m message) {
 	var result []byte
 	if err := b.answer(b.ctx, m, line, http.Header{}, func(message []byte, _ bool) { result = message }); err != nil {
@@ -271,11 +276,11 @@ func (b *bridge) initialize(line []byte, m message) {
 	b.write(result)
 }
 
-// write writes a message as a line. Where nobody reads, the bridge ends.
+// write writes a message as one line. If that fails, the bridge ends.
 func (b *bridge) write(message []byte) {
 	var line bytes.Buffer
 	if json.Compact(&line, message) != nil {
-		return // the daemon sends JSON
+		return // not reached: the daemon sends valid JSON
 	}
 	line.WriteByte('\n')
 	b.writing.Lock()

@@ -14,7 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// bridged starts a bridge to a daemon of that behaviour. say writes to it, hear reads a line of it, "" at the end; end closes its input and waits.
+// bridged starts a bridge to a daemon with that behavior. say writes to it, hear reads a line from it ("" at the end),
+// and end closes its input and waits.
 func bridged(t *testing.T, daemon http.HandlerFunc) (say func(text string), hear func() string, end func() error) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +49,7 @@ func bridged(t *testing.T, daemon http.HandlerFunc) (say func(text string), hear
 	}
 }
 
-// received is what a daemon got.
+// received is what a daemon received.
 func received(t *testing.T, r *http.Request) (m message, text string) {
 	t.Helper()
 	data, err := io.ReadAll(r.Body)
@@ -62,7 +63,7 @@ func received(t *testing.T, r *http.Request) (m message, text string) {
 	return m, string(data)
 }
 
-// answers is a daemon that answers every request with its method.
+// answers is a daemon that answers every request with the request's method.
 func answers(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, _ := received(t, r)
@@ -71,7 +72,8 @@ func answers(t *testing.T) http.HandlerFunc {
 	}
 }
 
-// A line that is not a message is answered with the fitting error, and the bridge goes on. Byte order marks, other line ends and a missing last one are accepted.
+// A line that is not a message is answered with the matching error, and the bridge goes on. Byte order marks, other
+// line ends and a missing last one are accepted.
 func TestBridgeLines(t *testing.T) {
 	t.Parallel()
 	const ping, pong = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{"method":"ping"}}`
@@ -112,7 +114,7 @@ func TestBridgeLines(t *testing.T) {
 			t.Parallel()
 			say, hear, end := bridged(t, answers(t))
 			go func() {
-				// the second one begins when the first one is answered
+				// the second request begins when the first is answered
 				for part := range strings.SplitAfterSeq(c.said, "\n") {
 					say(part)
 				}
@@ -128,7 +130,7 @@ func TestBridgeLines(t *testing.T) {
 				t.Fatalf("got %q, want %q", got, c.want)
 			}
 			rest := got
-			for _, want := range c.want { // answers of requests come in any order
+			for _, want := range c.want { // responses come in any order
 				at := -1
 				for i, one := range rest {
 					if strings.HasPrefix(one, want) {
@@ -144,7 +146,8 @@ func TestBridgeLines(t *testing.T) {
 	}
 }
 
-// Nothing comes of a request after its result, or after it was canceled; the daemon hears which one the client does not want.
+// After its response or its cancellation, nothing more about a request reaches the client. The daemon hears of the
+// cancellation.
 func TestBridgeEndsRequests(t *testing.T) {
 	t.Parallel()
 	canceled, begun := make(chan string, 1), make(chan struct{})
@@ -212,7 +215,8 @@ func TestBridgeEndsRequests(t *testing.T) {
 	}
 }
 
-// A daemon that goes ends no bridge: what is asked meanwhile is answered with an error that says so, and what it refuses with its own.
+// The bridge survives the end of its daemon: requests are answered with an error that explains it, and refusals with
+// the daemon's own.
 func TestBridgeToADaemonThatRefuses(t *testing.T) {
 	t.Parallel()
 	greeted := false

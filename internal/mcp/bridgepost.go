@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Headers and members of the protocol.
+// Headers, members of _meta and methods of the protocol.
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerMethod  = "Mcp-Method"
@@ -30,8 +30,8 @@ const (
 	methodListChanged = "notifications/tools/list_changed"
 )
 
-// header returns what the protocol's HTTP wants of a message beside its text: in the newest version what the message says, in older ones what
-// initialize has settled.
+// header returns the headers that HTTP requires for a message. In the newest version they repeat parts of the message;
+// in older ones there is only the version that initialize has settled.
 func (b *bridge) header(m message) http.Header {
 	var p struct {
 		Name   string         `json:"name"`
@@ -39,7 +39,7 @@ func (b *bridge) header(m message) http.Header {
 		TaskID string         `json:"taskId"`
 		Meta   map[string]any `json:"_meta"`
 	}
-	_ = json.Unmarshal(m.params, &p) // the daemon says what is wrong with it
+	_ = json.Unmarshal(m.params, &p) // the daemon reports invalid params
 	h := http.Header{}
 	version, _ := p.Meta[metaVersion].(string)
 	if version == "" {
@@ -58,7 +58,7 @@ func (b *bridge) header(m message) http.Header {
 	return h
 }
 
-// post sends a message to the daemon.
+// post sends a message to the daemon. The caller must close the body.
 func (b *bridge) post(ctx context.Context, message []byte, header http.Header) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.o.URL, bytes.NewReader(message))
 	if err != nil {
@@ -71,12 +71,13 @@ func (b *bridge) post(ctx context.Context, message []byte, header http.Header) (
 	return b.o.HTTP.Do(r)
 }
 
-// answer passes on what the daemon says to a request, up to its response, which is the last. The error is to be the response.
+// answer delivers the messages that the daemon sends for a request; the last one is the response. If there is no
+// response, it returns the error to respond with.
 func (b *bridge) answer(ctx context.Context, asked message, line []byte, header http.Header,
 	deliver func(message []byte, last bool)) *jsonrpc.Error {
 	return b.each(ctx, line, header, func(message []byte) (done bool) {
 		m, _ := readMessage(message)
-		if m.id == nil && m.method == "" && !asked.batch { // an error that was found before the id was read
+		if m.id == nil && m.method == "" && !asked.batch { // an error about a message whose id the daemon did not read
 			message = withID(message, asked.id)
 		}
 		last := m.method == "" && !asked.batch
@@ -85,7 +86,7 @@ func (b *bridge) answer(ctx context.Context, asked message, line []byte, header 
 	})
 }
 
-// withID returns the response with the id in the place of its own.
+// withID returns the response with another id.
 func withID(response []byte, id json.RawMessage) []byte {
 	var r struct {
 		Version string          `json:"jsonrpc"`
@@ -99,12 +100,13 @@ func withID(response []byte, id json.RawMessage) []byte {
 	r.ID = id
 	out, err := json.Marshal(r)
 	if err != nil {
-		return response // not reached: its parts are JSON
+		return response // not reached: its parts are valid JSON
 	}
 	return out
 }
 
-// each sends a request and passes every message that comes of it to take, until that has the response. The error says why there is none.
+// each sends a request and calls take for each message of the reply, until take returns true. Otherwise it returns an
+// error that explains why there is no response.
 func (b *bridge) each(ctx context.Context, request []byte, header http.Header,
 	take func(message []byte) (done bool)) *jsonrpc.Error {
 	resp, err := b.post(ctx, request, header)
@@ -112,7 +114,7 @@ func (b *bridge) each(ctx context.Context, request []byte, header http.Header,
 		return &jsonrpc.Error{Code: codeUnavailable, Message: "the daemon at " + b.o.URL + " does not answer: " +
 			err.Error()}
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // it was only read from
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "text/event-stream":

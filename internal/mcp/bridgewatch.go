@@ -8,11 +8,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// listenAs is the id of the bridge's own request to hear of changes.
+// listenAs is the id of the bridge's own subscription.
 const listenAs = "recurgentd-mcp"
 
-// watch has the client hear of changes of the list, which its version of the protocol lets a server say at any time: from when it returns, as far as
-// the daemon answers.
+// watch subscribes to changes of the list of tools and passes them to the client, whose version allows notifications at
+// any time. It returns once the subscription is active, or has failed for the first time; it is then repeated until the
+// bridge ends.
 func (b *bridge) watch() {
 	ready := make(chan struct{})
 	begun := sync.OnceFunc(func() { close(ready) })
@@ -30,10 +31,11 @@ func (b *bridge) watch() {
 	<-ready
 }
 
-// listenPause is how long after the end of the stream of changes it is opened again.
+// listenPause is the pause before a lost subscription is repeated.
 const listenPause = 5 * time.Second
 
-// listen follows changes of the list until the daemon or the bridge ends. What changed while nobody listened is not known, so that a client hears of it again.
+// listen holds one subscription until the daemon or the bridge ends it. Changes during a pause are unknown, so with
+// again it notifies the client at the beginning.
 func (b *bridge) listen(begun func(), again bool) {
 	request := agent.Encoded(map[string]any{"jsonrpc": "2.0", "id": listenAs, "method": methodListen,
 		"params": map[string]any{

@@ -23,21 +23,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Names in _meta, of requests and results.
+// Keys in _meta of requests and results.
 const (
 	MetaSession = "recurgent/session_id"
 	MetaCall    = "recurgent/call_id"
 	MetaProgram = "recurgent/program"
 )
 
-// Codes of JSON-RPC errors that the protocol leaves to servers.
+// Error codes that JSON-RPC leaves to servers, and that of an unknown tool.
 const (
-	codeUnavailable = -32000 // try again later
-	codeNotFound    = -32602 // as the protocol says for unknown tools: invalid params
+	codeUnavailable = -32000 // the client should retry later
+	codeNotFound    = -32602 // invalid params: the protocol demands it for unknown tools
 )
 
-// call makes the call, and reports its progress where the request has a token. The result may be a task, for clients that know tasks. tool is nil for methods
-// called by name.
+// call runs a call, and reports its progress if the request has a progress token. For clients that support tasks, the
+// result may be a task. tool is nil if the method was called by name.
 func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest,
 	tool *catalog.Tool) (sdk.Result, error) {
 	if err := nameSession(req, &q); err != nil {
@@ -59,7 +59,8 @@ func (s *Server) call(ctx context.Context, req *sdk.CallToolRequest, q runtime.C
 	return s.replied(ctx, req.Session, res.Body, tool)
 }
 
-// nameSession finds the call's session: that of the arguments, else of _meta, else one of its own.
+// nameSession sets the call's session: the one in the arguments, else the one in _meta, else a new one for this call
+// only.
 func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
 	var err error
 	if q.SessionID, err = sessionOf(req, q.SessionID); err == nil && q.SessionID == "" {
@@ -68,7 +69,7 @@ func nameSession(req *sdk.CallToolRequest, q *runtime.CallRequest) error {
 	return err
 }
 
-// sessionOf returns the session that the arguments name, else that of _meta; "" where neither does.
+// sessionOf returns the session in the arguments, else that in _meta, else "".
 func sessionOf(req *sdk.CallToolRequest, argument string) (string, error) {
 	given, there := req.Params.Meta[MetaSession]
 	name, isText := given.(string)
@@ -79,30 +80,34 @@ func sessionOf(req *sdk.CallToolRequest, argument string) (string, error) {
 	return cmp.Or(argument, name), nil
 }
 
-// beat is how often a client hears that its call goes on, at the least.
+// beat is the longest time without a message to the client during a call.
 const beat = 8 * time.Second
 
-// perform makes the call, while its client hears of it: by progress where the request has a token, else by comments of its stream. The client's
-// notifications/cancelled cancels the call. Of a client that goes without a word the runtime finishes what a model is asked for.
+// perform runs the call and keeps the client informed: by progress notifications if the request has a token, else by
+// comments in the event stream. notifications/cancelled cancels the call. If the client just disconnects after a model
+// was asked for a program, the runtime finishes and keeps the program.
 func (s *Server) perform(ctx context.Context, req *sdk.CallToolRequest,
 	q runtime.CallRequest) (runtime.CallResult, error) {
 	asked := requestOf(ctx)
+	// the call gets the reason of its end from why, not just "canceled"
 	call, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(asked.why(ctx)) })()
 	say := sayer(ctx, req.Session, req.Params.Meta)
 	var watching sync.WaitGroup
-	q.Follow = func(stages *progress.Log) { // of the call from its beginning, however soon it ends
+	q.Follow = func(stages *progress.Log) { // gets the whole log, even if the call ends at once
 		watching.Go(func() { report(ctx, stages, asked, say, func() { cancel(interrupt.ErrCanceled) }) })
 	}
+	// keep a program that a model was already asked for
 	q.Outlives = true
 	res, err := s.o.Runtime.Call(call, q)
 	cancel(nil)
-	watching.Wait() // a result is the last message of its request
+	watching.Wait() // no notification may follow the result
 	return res, err
 }
 
-// sayer returns what sends a notification of progress, for one goroutine; nil where the request has no token for it.
+// sayer returns a function that sends progress notifications, for one goroutine. It returns nil if the request has no
+// token.
 func sayer(ctx context.Context, client *sdk.ServerSession, meta map[string]any) (say func(words string) error) {
 	token := meta["progressToken"]
 	if token == nil {
@@ -116,8 +121,8 @@ func sayer(ctx context.Context, client *sdk.ServerSession, meta map[string]any) 
 	}
 }
 
-// report says the stages of a call as they come, and at each beat what goes on, until the call has ended. Where say is nil the stream of the reply is
-// kept alive only. cancel is called when the client cancels the call.
+// report calls say for each stage of a call, and repeats the current one at each beat, until the call ends or ctx does.
+// If say is nil, it only keeps the event stream alive. It calls cancel once if the client cancels the request.
 func report(ctx context.Context, stages *progress.Log, asked *request, say func(words string) error, cancel func()) {
 	began, now := time.Now(), ""
 	pulse := time.NewTicker(beat)
@@ -129,7 +134,7 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 		for _, e := range events {
 			words := stage(e)
 			if now = cmp.Or(words, now); words != "" && say != nil {
-				_ = say(words) // who listens no longer needs no progress
+				_ = say(words) // a failed notification is not an error: progress is optional
 			}
 		}
 		if ended {
@@ -157,7 +162,7 @@ func report(ctx context.Context, stages *progress.Log, asked *request, say func(
 	}
 }
 
-// stage describes a stage of a call; "" for what is none.
+// stage describes an event of a call, or returns "" if clients need not see it.
 func stage(e progress.Event) string {
 	var d struct {
 		Kind, Decision, Reason, Stage string
@@ -189,7 +194,7 @@ func stage(e progress.Event) string {
 	return ""
 }
 
-// A callReply is what a tool's result says of a call.
+// A callReply is the part of a call's reply that a tool's result needs.
 type callReply struct {
 	CallID    string          `json:"call_id"`
 	SessionID string          `json:"session_id"`
@@ -199,7 +204,7 @@ type callReply struct {
 	} `json:"program"`
 }
 
-// replied makes a tool's result of a call's reply.
+// replied converts the reply of a call to the result of a tool.
 func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []byte,
 	tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var r callReply
@@ -209,7 +214,7 @@ func (s *Server) replied(ctx context.Context, client *sdk.ServerSession, body []
 	return s.result(ctx, client, r, tool)
 }
 
-// result makes a tool's result of what is known of a call.
+// result builds the result of a tool. If the value does not match the tool's schema, the result is an error.
 func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callReply,
 	tool *catalog.Tool) (*sdk.CallToolResult, error) {
 	var outcome agent.Outcome
@@ -217,7 +222,7 @@ func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callRe
 		return nil, fmt.Errorf("read the outcome of call %s: %w", r.CallID, err)
 	}
 	if tool != nil && outcome.OK() {
-		// clients check it, too, and would show nothing of it
+		// clients validate the value themselves, and would show nothing of an invalid one
 		if err := tool.CheckValue(ctx, outcome.Value); err != nil {
 			value := outcome.Value
 			outcome = agent.Failed(agent.ErrContractViolation, "the value is not what the tool says that it returns: "+
@@ -234,13 +239,14 @@ func (s *Server) result(ctx context.Context, client *sdk.ServerSession, r callRe
 	return out, nil
 }
 
-// outcomeResult is a result with the object as structured content, and as text for clients that know text only.
+// outcomeResult returns a result with the object as structured content, and as text for clients without support for
+// that.
 func outcomeResult(object json.RawMessage, isError bool) *sdk.CallToolResult {
 	return &sdk.CallToolResult{StructuredContent: object,
 		Content: []sdk.Content{&sdk.TextContent{Text: string(object)}}, IsError: isError}
 }
 
-// failed is the result for arguments that cannot be passed to the tool. No call took place.
+// failed is the result for arguments that do not match the tool's parameters, which it contains. No call took place.
 func failed(tool *catalog.Tool, err error) *sdk.CallToolResult {
 	outcome := agent.Failed(agent.ErrInvalidInput, faultText(err))
 	outcome.ToolRole, outcome.MethodName, outcome.Metadata = tool.Role, tool.Method,
@@ -248,6 +254,7 @@ func failed(tool *catalog.Tool, err error) *sdk.CallToolResult {
 	return outcomeResult(agent.Encoded(outcome), true)
 }
 
+// faultText describes an error in arguments, with its position and hint.
 func faultText(err error) string {
 	var bad *agent.InputError
 	if !errors.As(err, &bad) {
@@ -260,7 +267,8 @@ func faultText(err error) string {
 	return text
 }
 
-// checked returns the arguments if they are JSON as strict as the REST interface wants it, or a text that holds such JSON. Otherwise it returns nil.
+// checked validates arguments with package strict. It accepts an object, or a string that contains one, as some clients
+// send it. It returns nil for none.
 func checked(arguments json.RawMessage) (json.RawMessage, error) {
 	if text, ok := strict.String(arguments); ok {
 		arguments = json.RawMessage(text)
@@ -274,7 +282,7 @@ func checked(arguments json.RawMessage) (json.RawMessage, error) {
 	return arguments, nil
 }
 
-// rpcError is the JSON-RPC error for a call that did not take place.
+// rpcError converts the error of a call that did not take place to a JSON-RPC error.
 func rpcError(err error) error {
 	var bad *agent.InputError
 	var name *agent.NameError
@@ -293,11 +301,11 @@ func rpcError(err error) error {
 	case errors.Is(err, store.ErrNotFound):
 		code, text = codeNotFound, "there is no session of that id"
 	case errors.Is(err, store.ErrAway):
-		code, text = codeUnavailable, store.ErrAway.Error() // beside it the error names the database's server
+		code, text = codeUnavailable, store.ErrAway.Error() // the full error names the database's host
 	case errors.Is(err, runtime.ErrDraining), errors.Is(err, runtime.ErrQueueFull), errors.Is(err, store.ErrReadOnly):
 		code = codeUnavailable
 	default:
-		return err // the SDK makes an internal error of it
+		return err // the SDK reports an internal error
 	}
 	return &jsonrpc.Error{Code: code, Message: text}
 }

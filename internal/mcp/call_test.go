@@ -13,7 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// While a model writes, a client that gave a token hears what goes on at least every ten seconds, and one that gave none sees that the stream lives.
+// While a model writes, a client with a progress token gets a message at least every ten seconds, and one without a
+// token sees that the stream is alive.
 func TestLongCallsAreHeardOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestLongCallsAreHeardOf(t *testing.T) {
 	})
 }
 
-// A request can be canceled by its client alone, also where the two arrive in the other order.
+// Only its own client can cancel a request, even if the two arrive in reverse order.
 func TestRequestsAreCanceledByTheirClient(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -19,17 +19,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An extraTool is a tool that is no method.
+// An extraTool is a built-in tool, which does not stand for a method.
 type extraTool struct {
 	tool *sdk.Tool
-	of   *catalog.Tool // reads its arguments
+	of   *catalog.Tool // defines its parameters
 	run  func(s *Server, ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error)
 }
 
-// listed is the extra tool that is added anew to have the SDK notify subscribers.
+// listed is the extra tool that notify adds again, since adding a tool makes the SDK notify subscribers.
 const listed = "find_tools"
 
-// extraTools returns the tools that are not methods. Lists begin with them. Their names have no "__", so no method's tool is called so.
+// extraTools returns the built-in tools, which come first in lists. Their names do not contain "__", so no method's
+// tool has the same name.
 func extraTools() []extraTool {
 	tools := []extraTool{{of: catalog.CallInSession, run: (*Server).callMethod},
 		{of: catalog.FindTools, run: (*Server).findTools},
@@ -48,7 +49,7 @@ func extraTools() []extraTool {
 	return tools
 }
 
-// extra calls an extra tool.
+// extra calls a built-in tool.
 func (s *Server) extra(ctx context.Context, t extraTool, req *sdk.CallToolRequest) (sdk.Result, error) {
 	arguments, err := checked(req.Params.Arguments)
 	if err == nil {
@@ -60,12 +61,12 @@ func (s *Server) extra(ctx context.Context, t extraTool, req *sdk.CallToolReques
 	return t.run(s, ctx, req, arguments)
 }
 
-// refused is a result that says what is wrong with the arguments.
+// refused returns a result that describes an error in the arguments.
 func refused(err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: faultText(err)}}, IsError: true}
 }
 
-// decode reads arguments into v, which lists all that there are.
+// decode decodes arguments into v. Unknown members are an error.
 func decode(arguments []byte, v any) error {
 	if arguments == nil {
 		arguments = []byte("{}")
@@ -78,6 +79,7 @@ func decode(arguments []byte, v any) error {
 	return nil
 }
 
+// callMethod is call_method: it calls any method by name, which may not exist yet.
 func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Role      string            `json:"role"`
@@ -106,6 +108,7 @@ func (s *Server) callMethod(ctx context.Context, req *sdk.CallToolRequest, argum
 	return s.call(ctx, req, q, nil)
 }
 
+// findTools is find_tools: it searches the tools that the principal may see.
 func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	in := struct {
 		Query string `json:"query"`
@@ -135,6 +138,7 @@ func (s *Server) findTools(ctx context.Context, _ *sdk.CallToolRequest, argument
 	return outcomeResult(agent.Encoded(found), false), nil
 }
 
+// judgeCall is judge_call. A principal may judge its own calls, or with the scope operate all calls.
 func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		CallID            string          `json:"call_id"`
@@ -147,6 +151,7 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 		return refused(err), nil
 	}
 	unknown := fmt.Sprintf("there is no call %q", in.CallID)
+	// to others the call does not exist
 	if whose, err := s.o.Runtime.CallOwner(ctx, in.CallID); err != nil || whose != owner(ctx) && !operates(ctx) {
 		return s.refusedBy(cmp.Or(err, store.ErrNotFound), unknown)
 	}
@@ -159,6 +164,7 @@ func (s *Server) judgeCall(ctx context.Context, _ *sdk.CallToolRequest, argument
 	return outcomeResult(agent.Encoded(judged), false), nil
 }
 
+// newSession is new_session: it creates a session whose calls share memory.
 func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Role    string          `json:"role"`
@@ -175,7 +181,8 @@ func (s *Server) newSession(ctx context.Context, _ *sdk.CallToolRequest, argumen
 	return outcomeResult(agent.Encoded(session), false), nil
 }
 
-// refusedBy is the result where the daemon refuses what the arguments ask for; other errors are the protocol's.
+// refusedBy returns a result for an error that the arguments caused; missing is the text for store.ErrNotFound. Other
+// errors become JSON-RPC errors.
 func (s *Server) refusedBy(err error, missing string) (sdk.Result, error) {
 	var bad *agent.InputError
 	var name *agent.NameError

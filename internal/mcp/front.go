@@ -16,14 +16,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
-// served are the methods that are answered in each version, and so those that the capabilities declare. The library knows more of them.
+// served are the methods that all versions answer. The SDK implements more, which the capabilities do not declare.
 var served = map[string]bool{
 	"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "tools/call": true,
 	methodListen:     true,
 	"resources/list": true, "resources/read": true, "resources/templates/list": true,
 }
 
-// serves reports whether the method is answered in that version of the protocol; "" is an early one.
+// serves reports whether that version of the protocol has the method. "" is an early version.
 func serves(method, version string) bool {
 	if forms, ok := taskMethods[method]; ok {
 		return slices.Contains(forms, formOf(version))
@@ -31,8 +31,9 @@ func serves(method, version string) bool {
 	return served[method]
 }
 
-// Handler serves streamable HTTP. It checks neither access nor Host and Origin: its caller does. Bodies are bounded by
-// maxBody bytes. Whatever goes wrong is a JSON-RPC error, in a reply of the HTTP status that says so.
+// Handler serves streamable HTTP. It checks neither access nor Host and Origin: the caller must. Bodies are bounded by
+// maxBody bytes. Every error is a JSON-RPC error, in a reply with a matching HTTP status. The handler may be used
+// concurrently.
 func (s *Server) Handler(maxBody int64) http.Handler {
 	library := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.mcp },
 		&sdk.StreamableHTTPOptions{
@@ -53,7 +54,8 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		switch {
 		case fault != nil:
 			writeError(w, http.StatusBadRequest, m.id, fault)
-		case !m.batch && (m.id == nil || m.method == ""): // a notification, or an answer to what nobody asked
+		// a notification, or a response, though the server sends no requests
+		case !m.batch && (m.id == nil || m.method == ""):
 			if m.method == methodCancelled {
 				s.requests.cancel(cancelKey(r, m.params))
 			}
@@ -61,7 +63,7 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 		case !m.batch && !serves(m.method, version):
 			status := http.StatusOK
 			if version >= newestVersion {
-				status = http.StatusNotFound // as the protocol says
+				status = http.StatusNotFound // the newest version demands it
 			}
 			writeError(w, status, m.id, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
 				Message: "there is no method " + m.method})
@@ -71,10 +73,10 @@ func (s *Server) Handler(maxBody int64) http.Handler {
 	})
 }
 
-// pass has the library answer a message.
+// pass lets the SDK answer a message, and makes the request available to handlers through its context.
 func (s *Server) pass(library http.Handler, w http.ResponseWriter, r *http.Request, m message, data []byte) {
 	if r.Header.Get(headerSession) == "" && m.method == "initialize" {
-		w.Header().Set(headerSession, newSession()) // by it notifications/cancelled names the requests of this client
+		w.Header().Set(headerSession, newSession()) // identifies the client's requests in notifications/cancelled
 	}
 	out := &answerWriter{ResponseWriter: w, id: m.id}
 	defer out.end()
@@ -86,16 +88,18 @@ func (s *Server) pass(library http.Handler, w http.ResponseWriter, r *http.Reque
 	library.ServeHTTP(out, r)
 }
 
+// requestKeyOf is the context key of a *request.
 type requestKeyOf struct{}
 
-// A request is what the HTTP request knows of a message that the library does not pass on.
+// A request holds facts of a message that the SDK does not pass to handlers.
 type request struct {
-	canceled <-chan struct{} // closed when the client cancels it
+	canceled <-chan struct{} // closed when the client cancels the request; nil if it cannot
 	out      *answerWriter
 	params   []byte
 }
 
-// why returns the cause of the end of the request's context: a client may leave at once after it has canceled the request.
+// why returns the cause of the context's end. A cancellation wins over a disconnect, since a client may disconnect
+// right after it has canceled.
 func (r *request) why(ctx context.Context) error {
 	select {
 	case <-r.canceled:
@@ -105,7 +109,7 @@ func (r *request) why(ctx context.Context) error {
 	}
 }
 
-// requestOf returns the request of the context, one that nobody cancels where it did not come over HTTP.
+// requestOf returns the request of the context, or an empty one that nobody cancels.
 func requestOf(ctx context.Context) *request {
 	if r, ok := ctx.Value(requestKeyOf{}).(*request); ok {
 		return r
@@ -113,20 +117,22 @@ func requestOf(ctx context.Context) *request {
 	return &request{}
 }
 
-// An answerWriter writes the library's reply. A refusal in plain text becomes a JSON-RPC error, and a stream of events can be kept alive.
+// An answerWriter writes the SDK's reply. It turns errors in plain text into JSON-RPC errors, and can keep an event
+// stream alive.
 type answerWriter struct {
 	http.ResponseWriter
 	id      []byte
-	refused int // the status of a refusal, whose text is collected; 0 for none
+	refused int // status of an error in plain text, whose text is collected; 0 if there is none
 	text    strings.Builder
 
-	mu    sync.Mutex // one event at a time
+	mu    sync.Mutex // held while an event is written
 	ended bool       // guarded by mu
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController reach the connection.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader starts to collect the text of an error, instead of sending the header.
 func (w *answerWriter) WriteHeader(status int) {
 	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 	if status >= http.StatusBadRequest && kind == "text/plain" {
@@ -136,6 +142,7 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Write holds mu, since live may write concurrently.
 func (w *answerWriter) Write(b []byte) (int, error) {
 	if w.refused != 0 {
 		return w.text.Write(b)
@@ -145,16 +152,17 @@ func (w *answerWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// FlushError is for http.ResponseController, too.
+// FlushError is the method that http.ResponseController calls to flush.
 func (w *answerWriter) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.flush()
 }
 
+// flush flushes the connection. The caller holds mu.
 func (w *answerWriter) flush() error { return http.NewResponseController(w.ResponseWriter).Flush() }
 
-// live sends a comment, by which the client, and what is between, sees that the stream lives.
+// live sends a comment, which shows the client and any proxy that the stream is alive.
 func (w *answerWriter) live() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,10 +170,11 @@ func (w *answerWriter) live() {
 		return
 	}
 	if _, err := w.ResponseWriter.Write([]byte(": under way\n\n")); err == nil {
-		_ = w.flush() // the library sees that nobody reads any more
+		_ = w.flush() // the SDK notices a broken connection itself
 	}
 }
 
+// end stops live, and writes the collected error.
 func (w *answerWriter) end() {
 	w.mu.Lock()
 	w.ended = true

@@ -10,18 +10,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// lines reads messages, one a line.
+// lines reads messages, one per line.
 type lines struct {
 	in   *bufio.Reader
-	most int  // bytes of a line
+	most int  // longest line, in bytes
 	read bool // a line was read before
 }
 
-// mark is the byte order mark with which some editors and shells begin a text.
+// mark is the byte order mark, with which some editors and shells begin a text.
 var mark = []byte("\xef\xbb\xbf")
 
-// next returns the next line that is not empty, without its end and without a byte order mark before the first one. A fault is what is wrong
-// with a line, which is then passed over. The error is io.EOF after the last line, whether or not that has an end.
+// next returns the next line that is not empty, without white space around it. It strips a byte order mark from the
+// first one. A fault describes a line that was skipped. The error is io.EOF after the last line, even if that is
+// unterminated.
 func (l *lines) next() (line []byte, fault *jsonrpc.Error, err error) {
 	for {
 		line, long, err := readLine(l.in, l.most)
@@ -42,7 +43,7 @@ func (l *lines) next() (line []byte, fault *jsonrpc.Error, err error) {
 	}
 }
 
-// readLine reads a line with its end; of one that is too long it keeps nothing.
+// readLine reads a line with its end. It discards a line that is too long.
 func readLine(in *bufio.Reader, most int) (line []byte, long bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -57,13 +58,14 @@ func readLine(in *bufio.Reader, most int) (line []byte, long bool, err error) {
 	}
 }
 
-// events reads the data of server-sent events, each a line as the daemon writes them.
+// events reads the data of server-sent events.
 type events struct {
 	in   *bufio.Reader
-	most int // bytes of an event's data
+	most int // largest data of an event, in bytes
 }
 
-// next returns the data of the next event that has any.
+// next returns the data of the next event that has any. A stream that ends within an event or between events is
+// io.ErrUnexpectedEOF.
 func (e *events) next() (data []byte, err error) {
 	for {
 		text, long, err := readLine(e.in, e.most)

@@ -9,12 +9,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// reads are the methods that change nothing and need the scope Read.
+// reads are the methods that change nothing. They need the scope Read.
 var reads = []string{"tools/list", methodListen, "resources/list", "resources/read", "resources/templates/list",
 	methodTaskGet, methodTaskResult, methodTaskList}
 
-// Needs returns the scopes that a message needs: none to shake hands, Read to list, search or watch tools and to read files and tasks, Call to call one.
-// What is unknown, or could be read in two ways, needs both.
+// Needs returns the scopes that a message needs: none for a handshake, Read to list, search or watch tools and to read
+// files and tasks, Call to call a tool. Unknown methods and ambiguous messages need both.
 func Needs(message []byte) []access.Scope {
 	method := text(only(message, "method"))
 	if method == "tools/call" && text(only(only(message, "params"), "name")) == listed {
@@ -32,26 +32,26 @@ func Needs(message []byte) []access.Scope {
 	return []access.Scope{access.Read, access.Call}
 }
 
-// Calls reports whether a message may have programs run for its client, so that it counts among the client's calls at once. What is unknown may.
+// Calls reports whether a message may run programs, and so counts as a concurrent call. Unknown methods count.
 func Calls(message []byte) bool {
 	method := text(only(message, "method"))
 	return !slices.Contains(reads, method) && method != methodTaskCancel && method != methodTaskUpdate
 }
 
-// Lasts reports whether the reply to a message is a stream that lasts as long as its client listens, or as a task.
+// Lasts reports whether the reply to a message is a stream without a time limit.
 func Lasts(message []byte) bool {
 	method := text(only(message, "method"))
 	return method == methodListen || method == methodTaskResult
 }
 
-// only returns the member of that name, nil where there is none or where another name differs in case only: who reads the
-// message may take one or the other.
+// only returns the member of that name. It returns nil if there is none, or if another name differs only in case:
+// parsers could disagree on which one counts.
 func only(object []byte, name string) (value []byte) {
 	alike := 0
 	err := strict.Members(object, func(key, v []byte) error {
 		if strings.EqualFold(string(key), name) {
 			alike++
-			value = bytes.Clone(v)
+			value = bytes.Clone(v) // v aliases the scanner's memory
 		}
 		return nil
 	})
@@ -61,12 +61,13 @@ func only(object []byte, name string) (value []byte) {
 	return value
 }
 
+// text returns the text of a JSON string, or "".
 func text(value []byte) string {
 	s, _ := strict.String(value)
 	return s
 }
 
-// Sessions returns the ids by which a tools/call may name the session of its call: in its arguments and in _meta.
+// Sessions returns the session ids that a tools/call names, in its arguments and in _meta.
 func Sessions(message []byte) (ids []string) {
 	if text(only(message, "method")) != "tools/call" {
 		return nil

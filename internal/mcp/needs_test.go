@@ -46,7 +46,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// Each message counts as a call or as a stream, or its reply comes at once.
+// Each message counts as a call or as a stream, or is answered at once.
 func TestWhatMessagesCountAs(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string][2]bool{ // a call, a stream

@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// requests are those under way over HTTP, for clients that cancel one by notifications/cancelled: the protocol's library serves each request
-// by itself and knows of no other. A client is known by the session that initialize has given it. Its methods may be called concurrently.
+// requests are the HTTP requests in progress, so that notifications/cancelled can cancel one. The SDK handles each
+// request on its own and cannot relate them. A client is identified by the session id that initialize gave it. The
+// methods may be called concurrently.
 type requests struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	all   map[string]chan struct{} // guarded by mu, as early
-	early map[string]time.Time     // canceled before they were here
+	all   map[string]chan struct{} // by requestKey; the channel is closed on cancellation; guarded by mu
+	early map[string]time.Time     // requests that were canceled before they arrived; guarded by mu
 }
 
-// Bounds of what is known of cancellations that came before their request: the two travel apart.
+// Bounds of early: a cancellation may overtake its request, since the two are sent separately.
 const (
 	earlyFor  = 10 * time.Second
 	earlyMost = 1000
 )
 
-// begin notes a request under way. canceled is closed when its client cancels it; done must be called when it has ended. "" is a request that
-// nobody can cancel.
+// begin registers a request. canceled is closed when the client cancels it; the caller must call done at its end. A
+// request with the key "" cannot be canceled.
 func (q *requests) begin(key string) (canceled <-chan struct{}, done func()) {
 	if key == "" {
 		return nil, func() {}
@@ -53,7 +54,7 @@ func (q *requests) begin(key string) (canceled <-chan struct{}, done func()) {
 	}
 }
 
-// cancel cancels the request.
+// cancel cancels the request, or marks it as canceled early.
 func (q *requests) cancel(key string) {
 	if key == "" {
 		return
@@ -65,15 +66,18 @@ func (q *requests) cancel(key string) {
 		close(end)
 		return
 	}
+	// dropping all of them bounds the memory; at worst a cancellation is lost
 	if q.early == nil || len(q.early) >= earlyMost {
 		q.early = map[string]time.Time{}
 	}
 	q.early[key] = q.now()
 }
 
+// newSession returns a random session id, which other clients cannot guess.
 func newSession() string { return rand.Text() }
 
-// requestKey names a client's request; "" where nobody knows whose it is.
+// requestKey identifies a request of a client by owner, session and id. It returns "" if any of them is missing or too
+// long.
 func requestKey(r *http.Request, id json.RawMessage) string {
 	session := r.Header.Get(headerSession)
 	if session == "" || len(session) > 128 || len(id) == 0 || len(id) > 128 {
@@ -82,7 +86,7 @@ func requestKey(r *http.Request, id json.RawMessage) string {
 	return owner(r.Context()) + "\x00" + session + "\x00" + string(id)
 }
 
-// cancelKey is requestKey of the request that notifications/cancelled names.
+// cancelKey returns the requestKey of the request that notifications/cancelled names.
 func cancelKey(r *http.Request, params json.RawMessage) string {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`

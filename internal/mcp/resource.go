@@ -20,16 +20,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Files is what the server asks about files, which are resources of MCP. Owners are as in files.Keeper.
+// Files are the operations on files that the server needs. MCP serves files as resources. Owners are as in
+// files.Keeper.
 type Files interface {
 	Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error)
 	File(ctx context.Context, owner, id string) (agent.File, error)
 	OpenFile(ctx context.Context, owner, id string) (*files.Reader, error)
 	ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error)
-	Settled() error // an error means that what was read may be lost by a crash
+	Settled() error // waits until what was read is durable
 }
 
-// resourcePrefix begins the URI of a file, which its id ends.
+// resourcePrefix is the URI of a file without its id.
 const resourcePrefix = "recurgent://files/"
 
 const (
@@ -37,18 +38,19 @@ const (
 	maxFileID  = 64 // bytes
 )
 
-// maxRead bounds the bytes of a file that a client reads as a resource: the daemon holds the whole result, base64 included, in memory.
+// maxRead bounds a file that is read as a resource, in bytes: the whole result is in memory, in base64.
 const maxRead = 4 << 20
 
-// maxLinks bounds the links to files in a result. The structured content refers to all files.
+// maxLinks bounds the links to files in a result. The structured content still refers to all files.
 const maxLinks = 100
 
-// codeNoResource is the code for a resource that does not exist before newestVersion, in which it is -32602.
+// codeNoResource is the error code of a missing resource before newestVersion, which uses -32602.
 const codeNoResource = -32002
 
-// firstWithLinks is the first version of the protocol that knows resource_link.
+// firstWithLinks is the first version of the protocol with resource_link.
 const firstWithLinks = "2025-06-18"
 
+// fileTemplate describes the URIs of files to clients.
 func fileTemplate() *sdk.ResourceTemplate {
 	return &sdk.ResourceTemplate{URITemplate: resourcePrefix + "{id}", Name: "file", Title: "Files",
 		Description: "A file that was uploaded or that a method made. Arguments and values refer to it as {\"" +
@@ -57,7 +59,7 @@ func fileTemplate() *sdk.ResourceTemplate {
 
 func fileURI(id string) string { return resourcePrefix + id }
 
-// fileID returns the id of the file that the URI names; "" where it names none.
+// fileID returns the id of the file with that URI, or "" if it is not the URI of a file.
 func fileID(uri string) string {
 	id, ours := strings.CutPrefix(uri, resourcePrefix)
 	if !ours || !isFileID(id) {
@@ -66,7 +68,7 @@ func fileID(uri string) string {
 	return id
 }
 
-// fileName is what a client shows of a file.
+// fileName returns the name of a file, or its id if it has none.
 func fileName(f *agent.File) string {
 	if f.Name == "" {
 		return f.ID
@@ -74,7 +76,7 @@ func fileName(f *agent.File) string {
 	return f.Name
 }
 
-// version returns the protocol version that the client speaks.
+// version returns the client's protocol version.
 func version(client *sdk.ServerSession) string {
 	if said := client.InitializeParams(); said != nil {
 		return said.ProtocolVersion
@@ -82,7 +84,7 @@ func version(client *sdk.ServerSession) string {
 	return newestVersion
 }
 
-// fileOwner returns the owner whose files the request may read; "" stands for all owners.
+// fileOwner returns the owner whose files the request may read. "" means all owners.
 func fileOwner(ctx context.Context) string {
 	if operates(ctx) {
 		return ""
@@ -90,7 +92,7 @@ func fileOwner(ctx context.Context) string {
 	return owner(ctx)
 }
 
-// listResources returns a page of the owner's files, newest first. A cursor is the id of a page's last file.
+// listResources returns a page of the owner's files, newest first. A cursor encodes the id of the last file of a page.
 func (s *Server) listResources(ctx context.Context, next sdk.MethodHandler, req sdk.Request,
 	p *sdk.ListResourcesParams) (sdk.Result, error) {
 	after := ""
@@ -126,7 +128,7 @@ func (s *Server) listResources(ctx context.Context, next sdk.MethodHandler, req 
 	return out, nil
 }
 
-// isFileID reports whether a text can be the id of a file.
+// isFileID reports whether a text has the form of a file id.
 func isFileID(id string) bool {
 	if !strings.HasPrefix(id, filePrefix) || len(id) > maxFileID {
 		return false
@@ -139,7 +141,7 @@ func isFileID(id string) bool {
 	return true
 }
 
-// readResource returns a file: as text where its bytes are text in UTF-8, otherwise in base64.
+// readResource returns a file, as text if it is UTF-8 text, else in base64.
 func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	id := fileID(req.Params.URI)
 	f, err := s.o.Runtime.OpenFile(ctx, fileOwner(ctx), id)
@@ -149,7 +151,7 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	case err != nil:
 		return nil, unreadable(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // it was only read from
 	if f.Bytes > maxRead {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
 			Data:    agent.Encoded(map[string]any{"uri": req.Params.URI, "size": f.Bytes, "limit": maxRead}),
@@ -167,7 +169,7 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	}
 	content := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: f.MediaType, Blob: data}
 	if len(data) == 0 {
-		content.Blob = []byte{} // the library leaves an empty text out
+		content.Blob = []byte{} // the SDK omits an empty text
 	} else if name, err := charsets.Guess(bytes.NewReader(data),
 		""); err == nil && name == charsets.UTF8 && utf8.Valid(data) {
 		content.Text, content.Blob = string(data), nil
@@ -175,7 +177,7 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{content}}, nil
 }
 
-// unreadable is the error for a file that exists and cannot be read.
+// unreadable returns the error for a file that exists but cannot be read.
 func unreadable(err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
@@ -184,7 +186,8 @@ func unreadable(err error) error {
 	return rpcError(fmt.Errorf("the file cannot be read: %w", err))
 }
 
-// noResource is the error for a URI that the client may not read. Its code depends on the version of the protocol.
+// noResource returns the error for a URI that does not exist or that the client may not read. Its code depends on the
+// protocol version.
 func noResource(req *sdk.ReadResourceRequest) error {
 	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
 		Message: "there is no resource of that URI: resources/list lists those that there are",
@@ -195,7 +198,7 @@ func noResource(req *sdk.ReadResourceRequest) error {
 	return e
 }
 
-// links returns a link for each file to which the value refers and which the client may read; none in versions that do not know links.
+// links returns a link for each file that the value refers to and the client may read. Versions without links get none.
 func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value json.RawMessage) (out []sdk.Content) {
 	ids := agent.FileRefs(value)
 	if len(ids) == 0 || version(client) < firstWithLinks {
@@ -205,7 +208,7 @@ func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value jso
 		if len(out) == maxLinks {
 			break
 		}
-		// a reference to a file that is gone is a value as any other
+		// a reference to a deleted file is an ordinary value
 		if f, err := s.o.Runtime.File(ctx, fileOwner(ctx), id); err == nil {
 			out = append(out, fileLink(&f))
 		}
@@ -213,6 +216,7 @@ func (s *Server) links(ctx context.Context, client *sdk.ServerSession, value jso
 	return out
 }
 
+// fileLink returns a link to a file, for the content of a result.
 func fileLink(f *agent.File) *sdk.ResourceLink {
 	size := f.Bytes
 	return &sdk.ResourceLink{URI: fileURI(f.ID), Name: fileName(f), MIMEType: f.MediaType, Size: &size}

@@ -14,18 +14,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A message is one JSON-RPC message. A response has neither method nor fault.
+// A message is one JSON-RPC message, or a batch. A response has no method.
 type message struct {
-	id     json.RawMessage // compact; nil for a notification
+	id     json.RawMessage // nil for a notification
 	method string
 	params json.RawMessage
-	batch  bool // it is a list of messages, which the daemon reads
+	batch  bool // a list of messages, which the daemon splits
 }
 
-// nullID stands for the id of a message that has none which could be read.
+// nullID is the id in a reply to a message whose id could not be read.
 var nullID = json.RawMessage("null")
 
-// readMessage reads a message as it came. A fault is what is wrong with it, to be answered with the message's id or null.
+// readMessage parses a message. A fault describes an invalid one; the reply to it has the id of m, or null if that is
+// nil.
 func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	var in struct {
 		Version *string         `json:"jsonrpc"`
@@ -52,7 +53,7 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	}
 	err := json.Unmarshal(data, &in)
 	if string(in.ID) == "null" && in.Method == nil && in.Error != nil {
-		in.ID = nil // of a message whose id could not be read
+		in.ID = nil // an error about a message whose id could not be read
 	}
 	if len(in.ID) > 0 && !m.identify(in.ID) {
 		return invalid("id must be a text or a whole number between -2^53 and 2^53")
@@ -72,7 +73,7 @@ func readMessage(data []byte) (m message, fault *jsonrpc.Error) {
 	return m, nil
 }
 
-// faultIn returns the first fault of the messages of a batch.
+// faultIn returns the first fault in the messages of a batch, or nil.
 func faultIn(batch []byte) *jsonrpc.Error {
 	var messages []json.RawMessage
 	if json.Unmarshal(batch, &messages) != nil || len(messages) == 0 {
@@ -92,8 +93,8 @@ func faultIn(batch []byte) *jsonrpc.Error {
 	return nil
 }
 
-// identify keeps an id that is a text or a number, and reports whether a response comes back with it: the library reads numbers as float64 and keeps their
-// whole part.
+// identify sets the id, and reports whether a response can carry exactly that id. The SDK decodes a number as float64
+// and truncates it, so fractions and large numbers cannot.
 func (m *message) identify(id json.RawMessage) bool {
 	if kind := id[0]; kind == '"' && utf8.Valid(id) || kind == '-' || kind >= '0' && kind <= '9' {
 		m.id = id
@@ -104,14 +105,14 @@ func (m *message) identify(id json.RawMessage) bool {
 	}
 	switch v := read.(type) {
 	case string:
-		return !strings.ContainsRune(v, utf8.RuneError) // which stands for what is no text
+		return !strings.ContainsRune(v, utf8.RuneError) // U+FFFD replaces invalid text, which is lost
 	case float64:
 		return v == math.Trunc(v) && math.Abs(v) < 1<<53
 	}
 	return false
 }
 
-// errorMessage is the response that has the error; a nil id is null.
+// errorMessage returns a response with the error. A nil id becomes null.
 func errorMessage(id json.RawMessage, e *jsonrpc.Error) []byte {
 	if id == nil {
 		id = nullID
@@ -123,19 +124,20 @@ func errorMessage(id json.RawMessage, e *jsonrpc.Error) []byte {
 	}{"2.0", id, e})
 }
 
-// WriteError answers a request over HTTP with a JSON-RPC error of that status. The message says what is wrong, and data, which may be nil, more of it. A
-// nil id is null: nobody knows which message it is about.
+// WriteError answers an HTTP request with a JSON-RPC error. data may be nil. A nil id becomes null, which means that
+// the message is unknown.
 func WriteError(w http.ResponseWriter, status int, id json.RawMessage, message string, data json.RawMessage) {
 	writeError(w, status, id, &jsonrpc.Error{Code: codeOf(status), Message: message, Data: data})
 }
 
+// writeError writes a JSON-RPC error as the whole reply.
 func writeError(w http.ResponseWriter, status int, id json.RawMessage, e *jsonrpc.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(errorMessage(id, e), '\n')) // the client is gone: there is nobody to send it to
+	_, _ = w.Write(append(errorMessage(id, e), '\n')) // a write fails only when the client has gone
 }
 
-// codeOf is the code of what a status of HTTP says.
+// codeOf returns the JSON-RPC code for an HTTP status.
 func codeOf(status int) int64 {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
@@ -147,7 +149,7 @@ func codeOf(status int) int64 {
 	return codeUnavailable
 }
 
-// MessageID returns the id of a message, nil where it has none that could be read.
+// MessageID returns the id of a message, or nil if it has none or it cannot be read.
 func MessageID(data []byte) json.RawMessage {
 	m, _ := readMessage(data)
 	return m.id

@@ -1,10 +1,10 @@
-// Package mcp serves the methods to agents over the Model Context Protocol, by its official Go SDK: over HTTP without
-// sessions of the protocol (Server.Handler), and bridged to standard input and output (Bridge). Each method of the
-// catalog is a tool; beside them there are tools to call any method, to search, to judge an answer, and to begin a
-// conversation. The files of the one who asks are resources.
+// Package mcp serves methods to agents over the Model Context Protocol, with its official Go SDK: over HTTP without
+// protocol sessions (Server.Handler), or bridged to standard input and output (Bridge). Each method of the catalog is a
+// tool. Further tools call any method, search, judge an answer, create a session and upload a file. The files of the
+// principal are resources. The server keeps no state of its clients beyond requests in progress.
 //
-// A tool's result is the outcome of a call. What fails is a result with isError, so that the agent's model sees it and
-// can act on it. Faults of the protocol, an unknown tool among them, are JSON-RPC errors.
+// The result of a tool is the outcome of a call. A failure is a result with isError, so that the agent's model sees it
+// and can act on it. Faults of the protocol, such as an unknown tool, are JSON-RPC errors.
 package mcp
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Runtime is what the server asks of the daemon.
+// Runtime is what the server needs from the daemon. Its methods may be called concurrently.
 type Runtime interface {
 	Call(ctx context.Context, q runtime.CallRequest) (runtime.CallResult, error)
 	CallOwner(ctx context.Context, callID string) (string, error)
@@ -40,7 +40,8 @@ type Runtime interface {
 	Files
 
 	Start(q runtime.CallRequest) (callID string, done <-chan runtime.CallResult, err error)
-	Progress(callID string) *progress.Log // nil where the call does not run here
+	Progress(callID string) *progress.Log // nil if the call does not run here
+	// CancelRunning cancels a call that runs here, and reports whether there is one. It records no operation.
 	CancelRunning(callID string) bool
 	Cancel(ctx context.Context, callID, actor string) error
 	CallView(ctx context.Context, callID string) (operator.CallView, error)
@@ -53,27 +54,27 @@ type Options struct {
 	Runtime Runtime
 	Tools   *catalog.Catalog
 	Version string // of the daemon
-	Address string // where clients reach its REST interface; "" where that is not known
+	Address string // URL of the REST interface for clients; "" if unknown
 	Now     func() time.Time
 	Logger  zerolog.Logger
 }
 
-// Server serves MCP. Its methods may be called concurrently.
+// Server serves MCP. Its methods may be called concurrently. Close must be called at the end.
 type Server struct {
 	o   Options
 	log zerolog.Logger
 	mcp *sdk.Server
 
 	requests requests
-	extras   map[string]extraTool // the tools that are no methods, by name; set once by New
+	extras   map[string]extraTool // built-in tools by name; set once by New
 
-	once sync.Once // begins watching the catalog
-	end  context.CancelFunc
-	life context.Context //nolint:containedctx // of the goroutine that watches, which outlives requests
-	idle sync.WaitGroup
+	once sync.Once          // starts watch with the first subscription
+	end  context.CancelFunc // ends life
+	life context.Context    //nolint:containedctx // of the goroutine that watches, which outlives requests
+	idle sync.WaitGroup     // waits for watch
 }
 
-// pageSize is how many tools a page of tools/list has.
+// pageSize is the number of tools or files on a page of a list.
 const pageSize = 100
 
 const instructions = `Each tool runs a stored program and returns the outcome: {"status": "ok", "value": ...} or an error with a type and a message. ` +
@@ -81,7 +82,7 @@ const instructions = `Each tool runs a stored program and returns the outcome: {
 	`Calls share memory when they name the same session: new_session makes one, _meta "recurgent/session_id" names it. judge_call says that an answer was right or wrong. ` +
 	`Files are resources. upload_file makes one; arguments and values refer to it as {"$file": "file_..."}.`
 
-// New returns a server. Close ends it.
+// New returns a Server. It does not read the catalog yet.
 func New(o Options) (*Server, error) {
 	if o.Runtime == nil || o.Tools == nil || o.Version == "" || o.Now == nil {
 		return nil, errors.New("mcp: Runtime, Tools, Version and Now are required")
@@ -101,22 +102,24 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+// newSDKServer returns the SDK's server with the capabilities that this package serves.
 func newSDKServer(version string, log zerolog.Logger) *sdk.Server {
 	return sdk.NewServer(&sdk.Implementation{Name: "recurgentd", Title: "recurgentd", Version: version},
 		&sdk.ServerOptions{
 			Instructions: instructions, PageSize: pageSize, Logger: quiet(log),
 			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true},
 				Resources: &sdk.ResourceCapabilities{}},
-			// tools change at any time
+			// no result may be cached by others, since tools depend on the principal
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		})
 }
 
-// quiet passes the SDK's errors on to the debug log: they are the fault of clients.
+// quiet returns a logger that passes the SDK's warnings to the debug log, since clients cause them.
 func quiet(log zerolog.Logger) *slog.Logger {
 	return slog.New(slog.NewTextHandler(debugWriter{log}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
+// debugWriter writes lines of the SDK's log to the daemon's debug log.
 type debugWriter struct{ log zerolog.Logger }
 
 func (w debugWriter) Write(line []byte) (int, error) {
@@ -124,7 +127,7 @@ func (w debugWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Close ends what watches the catalog.
+// Close stops watching the catalog, and waits for the end.
 func (s *Server) Close() {
 	s.end()
 	s.idle.Wait()
@@ -132,27 +135,30 @@ func (s *Server) Close() {
 
 type principalKey struct{}
 
-// WithPrincipal returns a context in which requests are the principal's.
+// WithPrincipal returns a context that carries the principal of its requests.
 func WithPrincipal(ctx context.Context, who access.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, who)
 }
 
-// principal returns nobody, who may do nothing, where the context has none.
+// principal returns the principal of the context. Without one it returns the zero value, which has no scopes.
 func principal(ctx context.Context) access.Principal {
 	who, _ := ctx.Value(principalKey{}).(access.Principal)
 	return who
 }
 
+// owner returns the owner of the context's principal.
 func owner(ctx context.Context) string { return principal(ctx).Owner() }
 
+// reader returns the principal as lists of tools need it.
 func reader(ctx context.Context) agent.Reader {
 	return agent.Reader{Owner: owner(ctx), Operates: operates(ctx)}
 }
 
+// operates reports whether the principal has the scope operate.
 func operates(ctx context.Context) bool { return principal(ctx).Scopes.Has(access.Operate) }
 
-// answer answers what is about methods and files: which of them are tools and resources depends on who asks, and the SDK has one list for all. It has
-// the extra tools.
+// answer is middleware of the SDK. It answers requests about methods and files itself, because their lists depend on
+// the principal, and the SDK has one list for all. The SDK lists the built-in tools.
 func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch p := req.GetParams().(type) {
@@ -161,7 +167,7 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ListResourcesParams:
 			return s.listResources(ctx, next, req, p)
 		case *sdk.ReadResourceParams:
-			// the SDK has one code for all versions
+			// the SDK uses one error code for all versions
 			if read, ok := req.(*sdk.ReadResourceRequest); ok && fileID(p.URI) == "" {
 				return nil, noResource(read)
 			}
@@ -182,18 +188,19 @@ func (s *Server) answer(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// newestVersion is the first whose results must say whether they are complete.
+// newestVersion is the first version of the protocol in which results must say whether they are complete.
 const newestVersion = "2026-07-28"
 
-// aComplete is an empty result with resultType complete. The SDK sets that private field for its own handlers only; decoding JSON is the one other way.
+// aComplete is an empty result with resultType "complete". The SDK sets that private field only for its own handlers;
+// decoding JSON is the only other way.
 var aComplete = func() (r sdk.CallToolResult) {
 	if err := json.Unmarshal([]byte(`{"content": [], "resultType": "complete"}`), &r); err != nil {
-		panic(err) // the text is ours
+		panic(err) // not reached: the text is valid
 	}
 	return r
 }()
 
-// completed has the result say that it is complete where the client's version wants that; nil stays nil.
+// completed marks the result as complete if the client's version requires it. It returns nil for nil.
 func completed(client *sdk.ServerSession, result sdk.Result) sdk.Result {
 	r, ok := result.(*sdk.CallToolResult)
 	if !ok || r == nil || version(client) < newestVersion {
@@ -205,7 +212,8 @@ func completed(client *sdk.ServerSession, result sdk.Result) sdk.Result {
 	return &whole
 }
 
-// list returns a page of the tools: the extra ones on the first page, then the methods by name. A cursor is the name of a page's last tool.
+// list returns a page of the tools: first the built-in ones, then methods by name. A cursor encodes the name of the
+// last tool of a page.
 func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Request,
 	p *sdk.ListToolsParams) (sdk.Result, error) {
 	after := ""
@@ -243,9 +251,11 @@ func (s *Server) list(ctx context.Context, next sdk.MethodHandler, req sdk.Reque
 // settle is how long changes are collected before subscribers are notified.
 const settle = 50 * time.Millisecond
 
-// watch notifies subscribers of changes until Close, all of them: what has changed may be a tool that only some are shown.
+// watch notifies all subscribers of changes until Close. It cannot select them: the changed tool may be visible to only
+// some of them, but the SDK notifies all.
 func (s *Server) watch() {
 	hints, stop := s.o.Tools.Subscribe()
+	// the first hint always notifies: the revision before the subscription is unknown
 	last := int64(-1)
 	s.idle.Go(func() {
 		defer stop()
@@ -272,7 +282,7 @@ func (s *Server) watch() {
 	})
 }
 
-// notify adds a tool anew: the SDK notifies subscribers when one is added.
+// notify makes the SDK notify all subscribers, by adding a tool again.
 func (s *Server) notify() {
 	for _, t := range extraTools() {
 		if t.tool.Name == listed {

@@ -25,14 +25,14 @@ import (
 type fake struct {
 	value string
 	err   error
-	ended error // of a call whose progress is reported
+	ended error // of a call with reported progress
 	asked runtime.CallRequest
 	Runtime
 }
 
 func (f *fake) CallOwner(context.Context, string) (string, error) { return "ann", nil }
 
-// Call makes a call that has ended before anybody can look for it.
+// Call runs a call that ends before its progress can be read.
 func (f *fake) Call(_ context.Context, q runtime.CallRequest) (runtime.CallResult, error) {
 	f.asked = q
 	if f.err != nil {
@@ -54,7 +54,7 @@ func (f *fake) Judge(context.Context, string, operator.Judgement) (operator.Judg
 	return operator.JudgedCall{}, nil, f.err
 }
 
-// offering starts a server of methods with those interfaces, and a client of it.
+// offering starts a server of methods with those interfaces, and a client.
 func offering(t *testing.T, f *fake, methods map[string]*agent.Interface) *sdk.ClientSession {
 	t.Helper()
 	return offeringTo(t, nil, f, methods)
@@ -98,7 +98,7 @@ func offeringTo(t *testing.T, o *sdk.ClientOptions, f *fake, methods map[string]
 	return c
 }
 
-// Schemas come from models. One that the protocol's library does not take, or that no client could, harms no other tool.
+// Models write schemas. A schema that the SDK or clients could not use does not affect other tools.
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	param := func(schema string) *agent.Interface {
@@ -140,7 +140,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A value that is not what the tool declares is an error, which has the value.
+// A value that does not match the tool's schema is an error that contains the value.
 func TestValueAgainstReturns(t *testing.T) {
 	t.Parallel()
 	f := &fake{value: `"five"`}
@@ -164,7 +164,7 @@ func TestValueAgainstReturns(t *testing.T) {
 	}
 }
 
-// What kept a call from taking place is an error of the protocol, with a code that says whose fault it is.
+// An error that kept a call from taking place is a protocol error, with a code that shows whose fault it is.
 func TestErrorsOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	f := &fake{value: "1"}
@@ -198,7 +198,7 @@ func TestErrorsOfTheProtocol(t *testing.T) {
 	}
 }
 
-// A client hears what its call did, however soon the call has ended.
+// A client hears of the stages of its call, however soon it ends.
 func TestProgressOfAQuickCall(t *testing.T) {
 	t.Parallel()
 	said := make(chan string, 1)

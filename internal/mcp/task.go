@@ -21,16 +21,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A task of the protocol is a view of a call: its id is the call's, and what becomes of it is what the call log says. The server keeps nothing of it, so
-// that a task outlives what a call outlives. Version 2025-11-25 has tasks in its core; later ones have them as an extension.
+// A task of the protocol is a view of a call. Its id is the call's id, and its state comes from the call log. The
+// server stores nothing about tasks, so a task survives whatever its call survives. Tasks are in the core of version
+// 2025-11-25, and an extension of later versions.
 
-// A taskForm is how a client speaks of tasks.
+// A taskForm is the variant of tasks that a client uses.
 type taskForm int
 
 const (
-	noTasks        taskForm = iota // the client does not know them
-	coreTasks                      // as version 2025-11-25 has them
-	extensionTasks                 // as the extension of later versions has them
+	noTasks        taskForm = iota // the client does not support tasks
+	coreTasks                      // as in the core of version 2025-11-25
+	extensionTasks                 // as in the extension of later versions
 )
 
 // Names of the protocol.
@@ -54,13 +55,13 @@ const (
 	taskCancelled = "cancelled"
 )
 
-// codeCapability is the code where a client has not declared what its request needs.
+// codeCapability is the error code for a request that needs a capability which the client has not declared.
 const codeCapability = -32021
 
-// pollMs is how often a client should ask for a task, in milliseconds.
+// pollMs is the recommended polling interval, in milliseconds.
 const pollMs = 1000
 
-// taskMethods are the methods about tasks, with the forms that have them.
+// taskMethods are the methods about tasks, and the forms that have them.
 var taskMethods = map[string][]taskForm{
 	methodTaskGet: {coreTasks, extensionTasks}, methodTaskCancel: {coreTasks, extensionTasks},
 	methodTaskResult: {coreTasks}, methodTaskList: {coreTasks}, methodTaskUpdate: {extensionTasks},
@@ -77,7 +78,8 @@ func formOf(version string) taskForm {
 	return extensionTasks
 }
 
-// tasksOf returns the form in which the client may be given a task: that of its version, if it has declared the extension where tasks are one.
+// tasksOf returns the form of tasks that the client supports: that of its version. With extensionTasks, the client must
+// have declared the extension.
 func tasksOf(client *sdk.ServerSession, meta map[string]any) taskForm {
 	form := formOf(version(client))
 	if form == extensionTasks && !declaresTasks(meta) {
@@ -86,6 +88,7 @@ func tasksOf(client *sdk.ServerSession, meta map[string]any) taskForm {
 	return form
 }
 
+// declaresTasks reports whether the client declares the tasks extension in _meta.
 func declaresTasks(meta map[string]any) bool {
 	capabilities, _ := meta[metaCapabilities].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)
@@ -93,21 +96,21 @@ func declaresTasks(meta map[string]any) bool {
 	return declared
 }
 
-// undeclared is the error for a request about tasks from a client that has not declared that it knows them.
+// undeclared returns the error for a request about tasks by a client that has not declared the extension.
 func undeclared() error {
 	return &jsonrpc.Error{Code: codeCapability, Message: "the request's clientCapabilities lack the extension " +
 		tasksExtension,
 		Data: agent.Encoded(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: struct{}{}}}})}
 }
 
-// A taskState is what both forms say of a task.
+// A taskState is the state of a task, independent of its form.
 type taskState struct {
 	id, status, message string
 	created, updated    time.Time
-	ttl                 *int64 // milliseconds from created; nil: for ever
+	ttl                 *int64 // milliseconds from created; nil: unlimited
 }
 
-// coreTask is a task as version 2025-11-25 has it.
+// coreTask is a task in the format of version 2025-11-25.
 type coreTask struct {
 	TaskID        string `json:"taskId"`
 	Status        string `json:"status"`
@@ -118,11 +121,12 @@ type coreTask struct {
 	PollInterval  int    `json:"pollInterval"`
 }
 
+// core returns the task in the core's format.
 func (t *taskState) core() coreTask {
 	return coreTask{t.id, t.status, t.message, agent.FormatTime(t.created), agent.FormatTime(t.updated), t.ttl, pollMs}
 }
 
-// coreTaskResult is the result of tasks/get and tasks/cancel.
+// coreTaskResult is the result of tasks/get and tasks/cancel in version 2025-11-25.
 type coreTaskResult struct {
 	sdk.ResultBase
 	coreTask
@@ -134,7 +138,8 @@ type createdTask struct {
 	Task coreTask `json:"task"`
 }
 
-// extensionTask is a task as the extension has it: the result of a tools/call that became one, and of tasks/get.
+// extensionTask is a task in the format of the extension. It is the result of tasks/get, and of a tools/call that
+// became a task.
 type extensionTask struct {
 	sdk.ResultBase
 	ResultType    string              `json:"resultType"`
@@ -148,25 +153,26 @@ type extensionTask struct {
 	Result        *sdk.CallToolResult `json:"result,omitempty"`
 }
 
-// Types of results.
+// Values of resultType.
 const (
 	resultTask     = "task"
 	resultComplete = "complete"
 )
 
+// extension returns the task in the extension's format, with that resultType.
 func (t *taskState) extension(resultType string) *extensionTask {
 	return &extensionTask{ResultType: resultType, TaskID: t.id, Status: t.status, StatusMessage: t.message,
 		CreatedAt: agent.FormatTime(t.created), LastUpdatedAt: agent.FormatTime(t.updated),
 		TTL: t.ttl, PollInterval: pollMs}
 }
 
-// acknowledged is the empty result of tasks/update and tasks/cancel of the extension.
+// acknowledged is the empty result of tasks/update and of the extension's tasks/cancel.
 type acknowledged struct {
 	sdk.ResultBase
 	ResultType string `json:"resultType"`
 }
 
-// ttl is how long a task can be asked for: as long as the outcomes of calls are kept.
+// ttl returns how long a task can be retrieved, in milliseconds: as long as outcomes are kept. nil means unlimited.
 func (s *Server) ttl() *int64 {
 	hours := s.o.Runtime.PolicyInForce().Retention.ValueHours
 	if hours == 0 {
@@ -176,7 +182,8 @@ func (s *Server) ttl() *int64 {
 	return &ms
 }
 
-// state returns what a call's log entry says of the task. The two forms differ in what a tool's error is.
+// state returns the state of the task for a call's log entry. An error of the tool is a failed task in the core's form,
+// and a completed one in the extension's.
 func (s *Server) state(e *agent.LogEntry, form taskForm) taskState {
 	t := taskState{id: e.CallID, status: taskWorking, created: ids.Time(e.CallID), ttl: s.ttl()}
 	t.updated = t.created
@@ -198,7 +205,7 @@ func (s *Server) state(e *agent.LogEntry, form taskForm) taskState {
 	return t
 }
 
-// stageNow describes what a running call does, by the type of its newest event.
+// stageNow describes the current stage of a running call, by the type of its latest event.
 func stageNow(kind string) string {
 	switch kind {
 	case progress.Queued:
@@ -213,22 +220,22 @@ func stageNow(kind string) string {
 	return "the call is under way"
 }
 
-// over reports whether the task's time is over.
+// over reports whether the task has expired.
 func (s *Server) over(t *taskState) bool {
 	return t.ttl != nil && !s.o.Now().Before(t.created.Add(time.Duration(*t.ttl)*time.Millisecond))
 }
 
-// noTask is the error where the client has no task of that id.
+// noTask returns the error for a task that the client does not have.
 func noTask(why string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: why}
 }
 
 const unknownTask = "there is no task of that id"
 
-// isTask reports whether a call can be a task: a client made it, and not another call.
+// isTask reports whether a call can be a task. Nested calls cannot.
 func isTask(e *agent.LogEntry) bool { return e.Depth == 0 && e.SessionID != "" }
 
-// task returns the call that the task is, which must be the client's own.
+// task returns the call of a task. It must be the principal's own, even with the scope operate.
 func (s *Server) task(ctx context.Context, id string) (operator.CallView, error) {
 	if !isCallID(id) {
 		return operator.CallView{}, noTask(unknownTask)
@@ -245,18 +252,20 @@ func (s *Server) task(ctx context.Context, id string) (operator.CallView, error)
 	case err != nil:
 		return view, rpcError(fmt.Errorf("the task cannot be read: %w", err))
 	}
+	// retention may have dropped the outcome before the entry
 	if t := s.state(&view.LogEntry, coreTasks); s.over(&t) || ended(&view) && view.Outcome == nil {
 		return view, noTask("the task has expired: its result is not kept any more")
 	}
 	return view, nil
 }
 
+// ended reports whether the call has ended.
 func ended(view *operator.CallView) bool { return view.OutcomeStatus != agent.StatusRunning }
 
-// isCallID reports whether a text can be the id of a call.
+// isCallID reports whether a text has the form of a call id.
 func isCallID(id string) bool { return strings.HasPrefix(id, "call_") && !ids.Time(id).IsZero() }
 
-// taskOutcome returns the result of the call that has ended, as a tools/call has it.
+// taskOutcome returns the result of a call that has ended, as tools/call would have returned it.
 func (s *Server) taskOutcome(ctx context.Context, client *sdk.ServerSession,
 	view *operator.CallView) (*sdk.CallToolResult, error) {
 	tool, err := s.o.Tools.Of(ctx, reader(ctx), catalog.Method{Role: view.Role, Name: view.Method})
@@ -271,7 +280,7 @@ func (s *Server) taskOutcome(ctx context.Context, client *sdk.ServerSession,
 	return s.result(ctx, client, r, tool)
 }
 
-// Task returns the id of the task that a message is about; "" where it is about none.
+// Task returns the id of the task that a message is about, or "" if it is not about a task.
 func Task(message []byte) string {
 	if _, ok := taskMethods[text(only(message, "method"))]; !ok {
 		return ""
@@ -279,10 +288,10 @@ func Task(message []byte) string {
 	return text(only(only(message, "params"), "taskId"))
 }
 
-// taskMember returns the member task of a request's params; nil where there is none.
+// taskMember returns the member task of a request's params, or nil if there is none.
 func taskMember(ctx context.Context) json.RawMessage {
 	params := requestOf(ctx).params
-	if !bytes.Contains(params, []byte(`"task"`)) { // most calls are no tasks, and need not be read again
+	if !bytes.Contains(params, []byte(`"task"`)) { // avoids parsing the params of most calls
 		return nil
 	}
 	return only(params, "task")

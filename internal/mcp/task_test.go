@@ -24,7 +24,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// taskRuntime has one call, of ann.
+// taskRuntime has a single call, of ann.
 type taskRuntime struct {
 	Runtime
 	policy agent.Policy
@@ -39,7 +39,7 @@ func (f *taskRuntime) CallView(context.Context, string) (operator.CallView, erro
 	return f.view, nil
 }
 
-// A task can be asked for as long as the policy keeps the outcomes of calls, and not after that, also while its call still runs.
+// A task can be retrieved as long as the policy keeps outcomes, and not longer, even if its call still runs.
 func TestTasksExpireAsOutcomesDo(t *testing.T) {
 	t.Parallel()
 	id := ids.New("call")
@@ -80,7 +80,7 @@ func TestTasksExpireAsOutcomesDo(t *testing.T) {
 	}
 }
 
-// In the two forms a tool's own error is another status; a canceled call is canceled in both.
+// A tool's own error has a different status in the two forms. A canceled call is canceled in both.
 func TestStatusOfATask(t *testing.T) {
 	t.Parallel()
 	s := &Server{o: Options{Runtime: &taskRuntime{policy: agent.DefaultPolicy()}}}
@@ -94,7 +94,7 @@ func TestStatusOfATask(t *testing.T) {
 		{agent.StatusError, "not_today", true, taskFailed, taskCompleted},
 		{agent.StatusError, agent.ErrTimeout, false, taskFailed, taskCompleted},
 		{agent.StatusError, agent.ErrCanceled, false, taskCancelled, taskCancelled},
-		{agent.StatusError, agent.ErrCanceled, true, taskFailed, taskCompleted}, // a program's own word
+		{agent.StatusError, agent.ErrCanceled, true, taskFailed, taskCompleted}, // the program's own error
 	} {
 		e := agent.LogEntry{CallID: ids.New("call"), OutcomeStatus: c.status, OutcomeErrorType: c.errorType,
 			OutcomeAuthored: c.authored, DurationMs: 1500}
@@ -110,7 +110,8 @@ func TestStatusOfATask(t *testing.T) {
 	}
 }
 
-// For a client that knows the extension a call becomes a task when a model is asked or after a while, and is answered otherwise.
+// For a client with the extension, a call becomes a task when a model is asked or after a while. Otherwise the result
+// is returned.
 func TestWhenACallIsATask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -156,7 +157,7 @@ func TestWhenACallIsATask(t *testing.T) {
 	}
 }
 
-// Both forms of a task match their schemas: required members are present, also without a time.
+// Both forms of a task match their schemas: required members are present even if there is no time.
 func TestTasksOnTheWire(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
@@ -173,7 +174,7 @@ func TestTasksOnTheWire(t *testing.T) {
 	}
 }
 
-// readable is a runtime with one file.
+// readable is a runtime with a single file.
 type readable struct {
 	Runtime
 	text string
@@ -191,7 +192,7 @@ type closing struct{ io.ReaderAt }
 
 func (closing) Close() error { return nil }
 
-// A resource is read when there is room for the reply that it makes, all copies counted.
+// A resource is read only if there is space for the reply, including all copies.
 func TestResourcesTakeRoom(t *testing.T) {
 	t.Parallel()
 	s := &Server{o: Options{Runtime: &readable{text: strings.Repeat("x", 1000)}}}

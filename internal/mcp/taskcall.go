@@ -18,10 +18,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// taskAfter is how long a client that knows the extension waits for the result of a call for which no model is asked, before it gets a task.
+// taskAfter is how long a tools/call waits for its result before it becomes a task, if the client supports the
+// extension and no model is asked.
 const taskAfter = 5 * time.Second
 
-// wantsTask reports whether the client asks that the call be a task, as in version 2025-11-25. The ttl that it asks for must be one; that of the policy counts.
+// wantsTask reports whether the client asks for a task, as in version 2025-11-25. It validates the requested ttl but
+// ignores it, since the policy determines it.
 func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
 	if formOf(version(req.Session)) != coreTasks {
 		return false, nil
@@ -40,7 +42,7 @@ func wantsTask(ctx context.Context, req *sdk.CallToolRequest) (bool, error) {
 	return true, nil
 }
 
-// create starts the call, and returns the task that it is.
+// create starts the call and returns it as a task.
 func (s *Server) create(ctx context.Context, q runtime.CallRequest) (sdk.Result, error) {
 	id, done, err := s.o.Runtime.Start(q)
 	if err != nil {
@@ -53,12 +55,12 @@ func (s *Server) create(ctx context.Context, q runtime.CallRequest) (sdk.Result,
 	return out, nil
 }
 
-// begun is the state of a task that is handed out: it begins as working, however soon its call ends.
+// begun returns the initial state of a task. It is working even if the call has ended already.
 func (s *Server) begun(id string) taskState {
 	return s.state(&agent.LogEntry{CallID: id, OutcomeStatus: agent.StatusRunning}, coreTasks)
 }
 
-// hold has the request count until the call has ended.
+// hold makes the request count against limits until the call has ended.
 func hold(ctx context.Context, done <-chan runtime.CallResult) {
 	h := hostOf(ctx)
 	if h.Hold == nil {
@@ -71,12 +73,12 @@ func hold(ctx context.Context, done <-chan runtime.CallResult) {
 	}()
 }
 
-// callOrTask makes the call for a client that knows the extension. It returns the result, or the task that the call is once a model is asked for its program
-// or it has run for taskAfter.
+// callOrTask runs the call for a client that supports the extension. It returns the result, or a task as soon as a
+// model is asked for a program or the call has run for taskAfter.
 func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q runtime.CallRequest,
 	tool *catalog.Tool) (sdk.Result, error) {
 	var stages *progress.Log
-	q.Follow = func(l *progress.Log) { stages = l } // before Start returns
+	q.Follow = func(l *progress.Log) { stages = l } // Start calls it before it returns
 	id, done, err := s.o.Runtime.Start(q)
 	if err != nil {
 		return nil, rpcError(err)
@@ -88,7 +90,7 @@ func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q run
 	watching.Go(func() { report(watch, stages, asked, sayer(ctx, req.Session, req.Params.Meta), leave) })
 	res, long, err := untilLong(ctx, stages, done)
 	stop()
-	watching.Wait() // a result is the last message of its request
+	watching.Wait() // no notification may follow the result
 	switch {
 	case err != nil:
 		leave()
@@ -105,10 +107,11 @@ func (s *Server) callOrTask(ctx context.Context, req *sdk.CallToolRequest, q run
 	return s.replied(ctx, req.Session, res.Body, tool)
 }
 
-// errNoReply is our own fault: a call that was taken must end in a reply.
+// errNoReply is returned when an accepted call ended without a reply, which is a fault of the daemon.
 var errNoReply = errors.New("a call ended without a reply")
 
-// untilLong waits until the call has ended, or is long enough to be a task. The error is the cause of the context's end.
+// untilLong waits until the call has ended, or has taken long enough to become a task. The error is the cause of ctx's
+// end.
 func untilLong(ctx context.Context, stages *progress.Log,
 	done <-chan runtime.CallResult) (res runtime.CallResult, long bool, err error) {
 	patience := time.NewTimer(taskAfter)
@@ -124,7 +127,7 @@ func untilLong(ctx context.Context, stages *progress.Log,
 		if len(events) > 0 {
 			continue
 		}
-		select { // wait is nil once nothing more is reported: the result comes
+		select { // wait is nil once the log has ended; then the result follows
 		case res = <-done:
 			return res, false, nil
 		case <-wait:

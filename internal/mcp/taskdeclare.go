@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 )
 
-// declared adds to the capabilities of a server that there are tasks, in the form of the version: the library knows none.
+// declared adds tasks to the capabilities in a result, in the form of the version, since the SDK does not support them.
 func declared(result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.InitializeResult:
@@ -25,37 +25,39 @@ func declared(result sdk.Result) sdk.Result {
 	return result
 }
 
-// initialized is the result of initialize with the capabilities of the core's tasks.
+// initialized is the result of initialize, with the capability of tasks in the core's form.
 type initialized struct {
 	*sdk.InitializeResult
 	Capabilities *capabilities `json:"capabilities"`
 }
 
+// capabilities adds tasks to the SDK's capabilities.
 type capabilities struct {
 	*sdk.ServerCapabilities
 	Tasks json.RawMessage `json:"tasks"`
 }
 
-// callTasks declares that a tools/call may be a task, and that tasks can be listed and canceled.
+// callTasks declares that a tools/call may become a task, and that tasks can be listed and canceled.
 var callTasks = json.RawMessage(`{"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}`)
 
-// A listedTool is a tool with what version 2025-11-25 says of its calls.
+// A listedTool is a tool with the task support that version 2025-11-25 declares per tool.
 type listedTool struct {
 	*sdk.Tool
 	Execution *execution `json:"execution,omitempty"`
 }
 
+// execution declares whether a tool supports tasks: optional means that the client chooses.
 type execution struct {
 	TaskSupport string `json:"taskSupport"`
 }
 
-// listedTools is the result of tools/list with what the tools say of tasks.
+// listedTools is the result of tools/list in version 2025-11-25.
 type listedTools struct {
 	*sdk.ListToolsResult
 	Tools []listedTool `json:"tools"`
 }
 
-// withExecution says of each tool that makes a call that it can be a task. Of the others nothing is said, which means that they cannot.
+// withExecution declares task support for the tools that make a call. The others have no declaration, which means none.
 func (s *Server) withExecution(r *sdk.ListToolsResult) sdk.Result {
 	out := &listedTools{ListToolsResult: r, Tools: make([]listedTool, len(r.Tools))}
 	for i, t := range r.Tools {
@@ -67,7 +69,7 @@ func (s *Server) withExecution(r *sdk.ListToolsResult) sdk.Result {
 	return out
 }
 
-// asksForTasks reports whether a client asks to be notified of tasks. None is: clients ask for them.
+// asksForTasks reports whether a subscription asks for notifications about tasks. They are not supported: clients poll.
 func asksForTasks(ctx context.Context) bool {
 	return only(only(requestOf(ctx).params, "notifications"), "taskIds") != nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// taskParams are those of all methods about tasks.
+// taskParams are the params of all methods about tasks.
 type taskParams struct {
 	sdk.ParamsBase
 	TaskID string `json:"taskId"`
@@ -31,10 +31,11 @@ type taskList struct {
 	NextCursor string     `json:"nextCursor,omitempty"`
 }
 
-// maxTasksRead bounds how many entries of the log are read for a page of tasks.
+// maxTasksRead bounds how many log entries are read for a page of tasks.
 const maxTasksRead = 10_000
 
-// addTasks has the library pass the methods about tasks on.
+// addTasks registers the methods about tasks. Each is rejected if the client's version does not have it, or if the
+// client has not declared the extension.
 func (s *Server) addTasks() error {
 	for method, handle := range map[string]func(context.Context, *sdk.ServerSession, *taskParams) (sdk.Result, error){
 		methodTaskGet: s.getTask, methodTaskResult: s.taskResult, methodTaskList: s.listTasks,
@@ -59,6 +60,7 @@ func (s *Server) addTasks() error {
 	return nil
 }
 
+// getTask is tasks/get. In the extension's form it includes the result of a completed task.
 func (s *Server) getTask(ctx context.Context, client *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 	view, err := s.task(ctx, p.TaskID)
 	if err != nil {
@@ -76,7 +78,7 @@ func (s *Server) getTask(ctx context.Context, client *sdk.ServerSession, p *task
 	return out, err
 }
 
-// taskResult waits until the task has ended, and returns what the call would have returned.
+// taskResult is tasks/result: it waits until the task has ended, and returns the result of the call.
 func (s *Server) taskResult(ctx context.Context, client *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 	view, err := s.task(ctx, p.TaskID)
 	if err == nil && !ended(&view) {
@@ -92,12 +94,12 @@ func (s *Server) taskResult(ctx context.Context, client *sdk.ServerSession, p *t
 	return out, err
 }
 
-// awaitTask waits until the task has ended, while the client hears of its progress as of that of a call.
+// awaitTask waits until the task has ended, and reports its progress as for a call.
 func (s *Server) awaitTask(ctx context.Context, client *sdk.ServerSession, p *taskParams) (operator.CallView, error) {
 	if stages := s.o.Runtime.Progress(p.TaskID); stages != nil {
 		waiting, stop := context.WithCancel(ctx)
 		defer stop()
-		// who cancels the request waits no longer
+		// canceling this request only stops the waiting; the call goes on
 		report(waiting, stages, requestOf(ctx), sayer(ctx, client, p.Meta), stop)
 		if waiting.Err() != nil {
 			return operator.CallView{}, requestOf(ctx).why(waiting)
@@ -110,7 +112,8 @@ func (s *Server) awaitTask(ctx context.Context, client *sdk.ServerSession, p *ta
 	return view, err
 }
 
-// listTasks returns a page of the client's tasks, newest first; those that run at other replicas stand on the first one. A cursor is the id of the last call that was read for a page.
+// listTasks returns a page of the principal's tasks, newest first. The first page also contains all tasks that run at
+// other replicas. A cursor encodes the id of the last call that was read for a page.
 func (s *Server) listTasks(ctx context.Context, _ *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 	q := store.CallQuery{Owner: owner(ctx), Limit: pageSize + 1, Scan: &store.Scan{Most: maxTasksRead}}
 	if ttl := s.ttl(); ttl != nil {
@@ -131,6 +134,7 @@ func (s *Server) listTasks(ctx context.Context, _ *sdk.ServerSession, p *taskPar
 	if err != nil {
 		return nil, rpcError(fmt.Errorf("the tasks cannot be listed: %w", err))
 	}
+	// filtering may end a page early; the log goes on from there
 	next := q.Scan.Next
 	if len(entries) > pageSize {
 		entries = entries[:pageSize]
@@ -154,7 +158,7 @@ func (s *Server) listTasks(ctx context.Context, _ *sdk.ServerSession, p *taskPar
 	return out, nil
 }
 
-// tasks returns the tasks among the entries that can be asked for, newest first, each once.
+// tasks returns the tasks among the entries that have not expired, newest first and without duplicates.
 func (s *Server) tasks(entries []agent.LogEntry) []coreTask {
 	slices.SortStableFunc(entries, func(a, b agent.LogEntry) int { return strings.Compare(b.CallID, a.CallID) })
 	out := []coreTask{}
@@ -170,12 +174,14 @@ func (s *Server) tasks(entries []agent.LogEntry) []coreTask {
 	return out
 }
 
-// cancelTask cancels the call. Version 2025-11-25 wants the task to be canceled when the answer comes, and an error where it has ended before; the extension wants neither.
+// cancelTask cancels the call. Version 2025-11-25 demands that the task is canceled when the reply comes, and an error
+// if it had ended before. The extension demands neither, so its reply does not wait.
 func (s *Server) cancelTask(ctx context.Context, client *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 	view, err := s.task(ctx, p.TaskID)
 	if err != nil {
 		return nil, err
 	}
+	// get the log before canceling: afterwards the call may not be running any more
 	form, stages := formOf(version(client)), s.o.Runtime.Progress(p.TaskID)
 	if !ended(&view) {
 		if err := s.o.Runtime.Cancel(ctx, p.TaskID, owner(ctx)); err != nil {
@@ -203,7 +209,7 @@ func (s *Server) cancelTask(ctx context.Context, client *sdk.ServerSession, p *t
 	return &coreTaskResult{coreTask: t.core()}, nil
 }
 
-// updateTask takes what a task was waiting for. None waits for anything, and what nobody asked for is ignored, as the extension says.
+// updateTask is tasks/update. Tasks never wait for input, so the update is ignored, as the extension demands.
 func (s *Server) updateTask(ctx context.Context, _ *sdk.ServerSession, p *taskParams) (sdk.Result, error) {
 	if _, err := s.task(ctx, p.TaskID); err != nil {
 		return nil, err

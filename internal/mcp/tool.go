@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 )
 
-// Tool returns the tool as tools/list has it.
+// Tool returns the tool in the format of tools/list.
 func Tool(t *catalog.Tool) *sdk.Tool {
 	destructive, open := false, t.OpenWorld
 	out := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Parameters,
@@ -22,7 +22,7 @@ func Tool(t *catalog.Tool) *sdk.Tool {
 	return out
 }
 
-// outputSchema describes an outcome whose value is what the method returns; nil returns is anything.
+// outputSchema returns the schema of an outcome whose value matches returns. nil returns allow any value.
 func outputSchema(returns json.RawMessage) json.RawMessage {
 	if returns == nil {
 		returns = json.RawMessage("{}")

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/catalog"
 )
 
-// callTool calls the tool that the request names.
+// callTool calls a built-in tool or a method's tool.
 func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result, error) {
 	t, extra := s.extras[req.Params.Name]
 	if !extra {
@@ -25,7 +25,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	return s.extra(ctx, t, req)
 }
 
-// passed is for the library, which lists a tool that has a handler only: answer calls all tools.
+// passed is a placeholder: the SDK lists a tool only if it has a handler, but answer calls all tools itself.
 func passed(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	return nil, fmt.Errorf("the library has called %s", req.Params.Name)
 }
@@ -47,7 +47,8 @@ func (s *Server) run(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result,
 	return s.call(ctx, req, q, tool)
 }
 
-// unfit is the answer to arguments that cannot be passed on: a result that says so, or an error where the client wants a task, since there is no call.
+// unfit returns the answer to invalid arguments: the result, or an error if the client wants a task, since without a
+// call there cannot be one.
 func unfit(ctx context.Context, req *sdk.CallToolRequest, why error, result *sdk.CallToolResult) (sdk.Result, error) {
 	task, err := wantsTask(ctx, req)
 	if task {

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/storage"
 )
 
-// uploaded is the result of upload_file. File is what arguments refer to it by.
+// uploaded is the result of upload_file. File is the reference to use in arguments.
 type uploaded struct {
 	File      json.RawMessage `json:"file"`
 	Name      string          `json:"name"`
@@ -26,7 +26,7 @@ type uploaded struct {
 	ExpiresAt *time.Time      `json:"expires_at"`
 }
 
-// uploadFile keeps a file of the client, as POST /v1/files does.
+// uploadFile is upload_file: it stores a file of the principal, as POST /v1/files does.
 func (s *Server) uploadFile(ctx context.Context, req *sdk.CallToolRequest, arguments []byte) (sdk.Result, error) {
 	var in struct {
 		Name      string  `json:"name"`
@@ -78,7 +78,7 @@ const (
 	encodingBase64 = "base64"
 )
 
-// decodeContent returns the bytes of a content. Base64 may be wrapped and lack its padding.
+// decodeContent returns the bytes of a content. Base64 may contain white space and lack its padding.
 func decodeContent(content, encoding string) (string, error) {
 	switch encoding {
 	case "", encodingText:
@@ -100,13 +100,13 @@ func decodeContent(content, encoding string) (string, error) {
 	return "", &agent.InputError{Pointer: "/encoding", Detail: "must be " + encodingText + " or " + encodingBase64}
 }
 
-// refusedUpload is the result for a file that the daemon does not take.
+// refusedUpload returns the result for a file that the daemon does not accept.
 func (s *Server) refusedUpload(err error) (sdk.Result, error) {
 	var limit *files.LimitError
 	var full *storage.FullError
 	var bad *agent.InputError
 	switch {
-	case errors.As(err, &bad): // of the media type alone: HTTP has it in a header
+	case errors.As(err, &bad): // the only other argument that can be invalid is the media type
 		return refused(&agent.InputError{Pointer: "/media_type", Detail: bad.Detail, Hint: bad.Hint}), nil
 	case errors.As(err, &limit):
 		return refused(limit), nil

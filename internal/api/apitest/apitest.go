@@ -1,9 +1,9 @@
 // Package apitest checks the REST interface against its document: its transport compares every exchange with
-// api/openapi.yaml. A reply that the document does not describe fails the test, and so does a request that the daemon
-// accepted although the document does not allow it. A request that the daemon refused may be invalid in any way. Each
-// line of a JSON Lines body is checked against the schema that the document names as x-item-schema.
+// api/openapi.yaml. A test fails if the document does not describe a reply, or does not allow a request that the
+// daemon accepted. A request that the daemon refused may be invalid in any way. Each line of a JSON Lines body is
+// checked against the schema that the document names as x-item-schema.
 //
-// It is for tests only: checking an exchange costs more than a warm call.
+// The package is for tests only: checking an exchange costs more than a warm call.
 package apitest
 
 import (
@@ -26,7 +26,7 @@ import (
 	document "github.com/recurgentd/recurgentd/api"
 )
 
-// Recorder is an http.RoundTripper that checks what passes. It may be used concurrently.
+// Recorder is an http.RoundTripper that checks every exchange and counts it. It may be used concurrently.
 type Recorder struct {
 	t    testing.TB
 	next http.RoundTripper
@@ -36,8 +36,8 @@ type Recorder struct {
 	seen map[string]map[int]int // operation → status → exchanges; guarded by mu
 }
 
-// Validator returns a transport over http.DefaultTransport's like that fails t for every exchange which the document
-// does not describe.
+// Validator returns a Recorder over a clone of http.DefaultTransport. It fails t for every exchange that the document
+// does not describe, and closes idle connections when t ends.
 func Validator(t testing.TB) *Recorder {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -45,7 +45,7 @@ func Validator(t testing.TB) *Recorder {
 	return Over(t, transport)
 }
 
-// Over is Validator with another transport below.
+// Over is Validator with next as the underlying transport.
 func Over(t testing.TB, next http.RoundTripper) *Recorder {
 	t.Helper()
 	doc, err := loaded()
@@ -55,17 +55,17 @@ func Over(t testing.TB, next http.RoundTripper) *Recorder {
 	return &Recorder{t: t, next: next, doc: doc, seen: map[string]map[int]int{}}
 }
 
-// Client returns a client whose exchanges are all checked.
+// Client returns a client that checks all its exchanges.
 func Client(t testing.TB) *http.Client {
 	t.Helper()
 	return &http.Client{Transport: Validator(t)}
 }
 
-// shared is the document, read once for all tests of a process.
+// shared is the document. All tests of a process share one copy.
 type shared struct {
 	*openapi3.T
 	bodies *bodies
-	mu     sync.Mutex // held while it checks: schemas are compiled as they are needed
+	mu     sync.Mutex // held during a check, since schemas are compiled on first use
 }
 
 var loaded = sync.OnceValues(func() (*shared, error) {
@@ -77,7 +77,8 @@ var loaded = sync.OnceValues(func() (*shared, error) {
 	return &shared{T: doc, bodies: b}, err
 })
 
-// Load returns the document, read and checked once with its examples. Nobody may change it.
+// Load returns the document after validating it and its examples. All callers share the result and must not change
+// it.
 func Load() (*openapi3.T, error) { return checked() }
 
 var checked = sync.OnceValues(func() (*openapi3.T, error) {
@@ -89,7 +90,7 @@ var checked = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
 })
 
-// Seen returns how often each operation was answered with each status.
+// Seen returns the number of exchanges by operation and status. The maps are copies.
 func (v *Recorder) Seen() map[string]map[int]int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,7 +101,8 @@ func (v *Recorder) Seen() map[string]map[int]int {
 	return seen
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It reads the whole body of a reply, except for an event stream, and reports
+// a difference from the document as an error of the test, not of the request.
 func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil && r.Body != http.NoBody {
@@ -116,7 +118,7 @@ func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// its body goes on: it is its reader's to check
+	// an event stream is passed on unread: its reader checks the events
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		if route, _ := v.find(r); route != nil {
 			v.note(route.Operation.OperationID, res.StatusCode)
@@ -138,12 +140,14 @@ func (v *Recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// anyBytes reports whether the operation answers with a file as it is.
+// anyBytes reports whether the document describes the reply as a file of any type.
 func anyBytes(o *openapi3.Operation, status int) bool {
 	r := o.Responses.Status(status)
 	return r != nil && r.Value.Content["*/*"] != nil
 }
 
+// check returns an error if the document does not describe the exchange. It gives kin-openapi what that can check,
+// and checks JSON bodies against compiled schemas itself.
 func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got []byte) error {
 	route, params := v.find(r)
 	if route == nil {
@@ -159,7 +163,7 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 	in := &openapi3filter.RequestValidationInput{Request: asked, PathParams: params, Route: route, Options: options}
 	if res.StatusCode < 400 {
 		if body := route.Operation.RequestBody; body != nil && body.Value.Content["*/*"] != nil {
-			// any bytes are a file; kin-openapi would read tables and refuse those that people have
+			// kin-openapi would parse tables in uploaded files and refuse valid ones
 			options.ExcludeRequestBody = true
 		} else if media := r.Header.Get("Content-Type"); len(sent) > 0 && isJSON(media) {
 			options.ExcludeRequestBody = true
@@ -178,12 +182,12 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 		if err := v.checkLines(route.Operation, res.StatusCode, got); err != nil {
 			return err
 		}
-		options.ExcludeResponseBody = true // it would be read as one value
+		options.ExcludeResponseBody = true // kin-openapi would read it as one value
 	}
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	if slices.Contains([]string{"text/html", "text/markdown", "text/javascript", "text/css", "image/svg+xml",
 		"application/yaml"}, media) || anyBytes(route.Operation, res.StatusCode) {
-		options.ExcludeResponseBody = true // kin-openapi cannot read it; its status and headers are compared
+		options.ExcludeResponseBody = true // kin-openapi cannot parse it, but compares status and headers
 	}
 	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: res.StatusCode,
 		Header: res.Header, Options: options}
@@ -207,26 +211,27 @@ func (v *Recorder) check(r *http.Request, sent []byte, res *http.Response, got [
 	return openapi3filter.ValidateResponse(r.Context(), out)
 }
 
-// checkUndescribed checks the reply to a request of no operation.
+// checkUndescribed checks the reply to a request that matches no operation. Only an error or a CORS preflight may
+// match none.
 func (v *Recorder) checkUndescribed(r *http.Request, res *http.Response, got []byte) error {
 	if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed ||
 		res.StatusCode == http.StatusMisdirectedRequest {
 		if r.Method == http.MethodHead {
-			return nil // the problem is left out
+			return nil // a reply to HEAD has no body
 		}
 		return v.checkProblem(res, got)
 	}
 	if preflight := r.Method == http.MethodOptions &&
 		r.Header.Get("Access-Control-Request-Method") != ""; preflight && res.StatusCode == http.StatusNoContent &&
 		len(got) == 0 {
-		return nil // the document's introduction has it, for all paths
+		return nil // preflights of all paths are described in the document's introduction
 	}
 	return fmt.Errorf("no operation is described")
 }
 
 const mediaLines = "application/jsonl"
 
-// checkLines holds each line of a reply of JSON lines to the schema of its items.
+// checkLines checks each line of a JSON Lines reply against the schema of its items.
 func (v *Recorder) checkLines(op *openapi3.Operation, status int, got []byte) error {
 	described := op.Responses.Status(status)
 	if described == nil || described.Value.Content[mediaLines] == nil {
@@ -250,6 +255,7 @@ func (v *Recorder) checkLines(op *openapi3.Operation, status int, got []byte) er
 	return nil
 }
 
+// note counts an exchange for Seen.
 func (v *Recorder) note(op string, status int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -259,7 +265,8 @@ func (v *Recorder) note(op string, status int) {
 	v.seen[op][status]++
 }
 
-// checkProblem checks a problem detail, described or not.
+// checkProblem checks the body of an error against the schema of problems, or of JSON-RPC errors for /mcp. The
+// operation need not list the status.
 func (v *Recorder) checkProblem(res *http.Response, got []byte) error {
 	if res.Request.URL.Path == "/mcp" { // its clients read JSON-RPC
 		return v.doc.bodies.check("/components/schemas/RPCFault", got)
@@ -270,7 +277,8 @@ func (v *Recorder) checkProblem(res *http.Response, got []byte) error {
 	return v.doc.bodies.check("/components/schemas/Problem", got)
 }
 
-// find matches the escaped path, part by part; fixed parts win over parameters.
+// find returns the operation of a request and its path parameters, or nil if there is none. It matches the escaped
+// path segment by segment; patterns with fewer parameters win.
 func (v *Recorder) find(r *http.Request) (*routers.Route, map[string]string) {
 	parts := strings.Split(r.URL.EscapedPath(), "/")
 	patterns := slices.SortedFunc(maps.Keys(v.doc.Paths.Map()), func(a, b string) int {
@@ -282,7 +290,7 @@ func (v *Recorder) find(r *http.Request) (*routers.Route, map[string]string) {
 			continue
 		}
 		item, method := v.doc.Paths.Value(pattern), r.Method
-		if method == http.MethodHead { // the document says of all GET operations at once that they have it
+		if method == http.MethodHead { // the document describes HEAD once, for all GET operations
 			method = http.MethodGet
 		}
 		if op := item.GetOperation(method); op != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// complaints stands in for a test and records its errors.
+// complaints stands in for a testing.TB and collects its errors.
 type complaints struct {
 	testing.TB
 	errors []string
@@ -18,7 +18,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 	c.errors = append(c.errors, fmt.Sprintf(format, args...))
 }
 
-// answers is a server that gives the same body to every request.
+// answers is a server that replies to every request with the same body.
 type answers struct{ media, body string }
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -26,7 +26,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		"X-Request-Id": {"req_1"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: r}, nil
 }
 
-// Every line of an export is held to the schema of a record, not the first alone.
+// Every line of an export is checked against the schema of a record, not only the first.
 func TestLinesAreChecked(t *testing.T) {
 	t.Parallel()
 	good := `{"call_id":"call_1","seq":1,"timestamp":"2026-11-21T02:10:00.123Z","speaker":"user","role":"r","method_name":"m","args":[],"kwargs":{},"outcome_summary":{"status":"ok","ok":true,"error_type":null,"retriable":false}}` + "\n"

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bodies holds JSON bodies to their schemas. It compiles each schema of the document once: kin-openapi compiles one anew, with all that it
-// names, for each body, which was more than half of what end-to-end tests cost.
+// bodies checks JSON bodies against the document's schemas. It compiles each schema once. kin-openapi compiles a
+// schema, and all it refers to, for each body, which took more than half the time of end-to-end tests.
 type bodies struct {
 	document any
 	compiler *jsonschema.Compiler
@@ -34,7 +34,8 @@ func newBodies(openAPI []byte) (*bodies, error) {
 	return b, b.compiler.AddResource(documentURL, bytes.NewReader(text))
 }
 
-// find returns the JSON pointer of what the path leads to, through references; "" where there is nothing.
+// find follows the path through the document and its references, and returns the JSON pointer of the result, or "" if
+// there is none.
 func (b *bodies) find(path ...string) string {
 	at, pointer := b.document, ""
 	for _, part := range path {
@@ -50,6 +51,7 @@ func (b *bodies) find(path ...string) string {
 	return pointer
 }
 
+// follow resolves references until at is not a reference any more.
 func (b *bodies) follow(at any, pointer string) (any, string) {
 	object, _ := at.(map[string]any)
 	ref, ok := object["$ref"].(string)
@@ -65,7 +67,7 @@ func (b *bodies) follow(at any, pointer string) (any, string) {
 	return b.follow(at, pointer)
 }
 
-// check holds a JSON value to the schema at the pointer.
+// check checks a JSON value against the schema at the pointer. The caller holds shared.mu.
 func (b *bodies) check(pointer string, data []byte) error {
 	value, err := decodeJSON(data)
 	if err != nil {
@@ -79,31 +81,31 @@ func (b *bodies) check(pointer string, data []byte) error {
 		b.ready[pointer] = schema
 	}
 	if err := schema.Validate(value); err != nil {
-		return fmt.Errorf("%#v", err) // the long form says where in the value
+		return fmt.Errorf("%#v", err) // %#v includes the position in the value
 	}
 	return nil
 }
 
-// isJSON reports whether bodies of the type are JSON values.
+// isJSON reports whether a media type is JSON.
 func isJSON(media string) bool {
 	media, _, _ = strings.Cut(media, ";")
 	return media == "application/json" || strings.HasSuffix(media, "+json")
 }
 
-// checkSent holds a JSON body that the daemon took to the document.
+// checkSent checks a JSON request body that the daemon accepted.
 func (b *bodies) checkSent(path, method, media string, body []byte) error {
 	media, _, _ = strings.Cut(media, ";")
 	pointer := b.find("paths", path, strings.ToLower(method), "requestBody", "content", media, "schema")
 	switch {
 	case pointer == "" && b.find("paths", path, strings.ToLower(method), "requestBody", "content", "*/*") != "":
-		return nil // bytes that nobody reads
+		return nil // the operation takes any bytes
 	case pointer == "":
 		return fmt.Errorf("a body of %s is not described", media)
 	}
 	return b.check(pointer, body)
 }
 
-// checkGot holds the JSON body of a reply to the document.
+// checkGot checks the JSON body of a reply.
 func (b *bodies) checkGot(path, method string, status int, media string, body []byte) error {
 	media, _, _ = strings.Cut(media, ";")
 	pointer := b.find("paths", path, strings.ToLower(method), "responses", strconv.Itoa(status), "content", media,

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 )
 
+// literal reads true, false or null.
 func (s *scanner) literal(word string) error {
 	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
 		return s.fail("has an unknown word where a value is needed")
@@ -14,7 +15,7 @@ func (s *scanner) literal(word string) error {
 	return nil
 }
 
-// unescaped holds the ASCII characters that stand in a string as they are.
+// unescaped marks the ASCII characters that a string may contain unescaped.
 var unescaped = func() (t [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -22,10 +23,11 @@ var unescaped = func() (t [256]bool) {
 	return t
 }()
 
-// text reads a string and reports whether it has escapes.
+// text reads a string, and reports whether it contains escapes.
 func (s *scanner) text() (escaped bool, err error) {
 	s.pos++
 	for s.pos < len(s.data) {
+		// most bytes are plain ASCII
 		if unescaped[s.data[s.pos]] {
 			s.pos++
 			continue
@@ -52,6 +54,7 @@ func (s *scanner) text() (escaped bool, err error) {
 	return escaped, s.fail("ends within a string")
 }
 
+// escape reads an escape sequence. It overwrites a lone surrogate with fffd in the input, since UTF-8 cannot encode it.
 func (s *scanner) escape() error {
 	if s.pos+1 == len(s.data) {
 		return s.fail("ends within a string")
@@ -69,18 +72,20 @@ func (s *scanner) escape() error {
 		return s.fail(`needs four hexadecimal digits after \u`)
 	}
 	if unit >= 0xd800 && unit < 0xe000 {
+		// a high surrogate may be followed by a low one: together they are one character
 		if unit < 0xdc00 && bytes.HasPrefix(s.data[s.pos+6:], []byte(`\u`)) {
 			if low, ok := hex4(s.data[s.pos+8:]); ok && low >= 0xdc00 && low < 0xe000 {
 				s.pos += 12
 				return nil
 			}
 		}
-		copy(s.data[s.pos+2:], "fffd") // a lone surrogate
+		copy(s.data[s.pos+2:], "fffd") // a lone surrogate becomes U+FFFD, of the same length
 	}
 	s.pos += 6
 	return nil
 }
 
+// hex4 parses four hexadecimal digits at the start of b.
 func hex4(b []byte) (n rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
@@ -101,6 +106,7 @@ func hex4(b []byte) (n rune, ok bool) {
 	return n, true
 }
 
+// number reads a number. It parses one only if it may exceed the range of float64.
 func (s *scanner) number() error {
 	start := s.pos
 	s.at('-')
@@ -123,6 +129,7 @@ func (s *scanner) number() error {
 	if s.pos-start > MaxNumber {
 		return s.fail("has a number of more than " + strconv.Itoa(MaxNumber) + " characters")
 	}
+	// other numbers cannot exceed the range
 	if exponent || s.pos-start > surelyFloat {
 		if _, err := strconv.ParseFloat(string(s.data[start:s.pos]), 64); err != nil {
 			return s.fail("has a number that no 64-bit float can hold")

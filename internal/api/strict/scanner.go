@@ -7,24 +7,26 @@ import (
 	"sync"
 )
 
+// A scanner validates JSON in one pass. pos is also the offset that errors report.
 type scanner struct {
 	data []byte
 	pos  int
-	keys [][]byte // names of the open objects, those of the innermost last
+	keys [][]byte // names of the open objects, innermost last
 }
 
-// scanners are scanners that nobody uses. They hold nothing.
+// scanners are idle scanners. They keep no reference to any input.
 var scanners = sync.Pool{New: func() any { return &scanner{keys: make([][]byte, 0, linear)} }}
 
-// open returns a scanner at the start of data; done must be called afterwards.
+// open returns a scanner at the start of data. The caller must call done.
 func open(data []byte) *scanner {
 	s := scanners.Get().(*scanner)
 	s.data = data
 	return s
 }
 
-// done forgets data, for another use of the scanner. It drops one with room for many names.
+// done returns the scanner to the pool. One with room for many names is dropped, to free the memory.
 func (s *scanner) done() {
+	// one large object must not keep its memory in the pool
 	if cap(s.keys) > 4*linear {
 		return
 	}
@@ -52,7 +54,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// value reads one value. The error is nil or an *Error or, within Members, what member returned.
+// value reads one value. The error is nil, an *Error or, within Members, the error that member returned.
 func (s *scanner) value(depth int) error {
 	if s.pos == len(s.data) {
 		return s.fail("ends too early")
@@ -103,6 +105,7 @@ func (s *scanner) array(depth int) error {
 	}
 }
 
+// object reads an object. member may be nil.
 func (s *scanner) object(depth int, member func(name, value []byte) error) error {
 	if depth > MaxDepth {
 		return s.fail("nests deeper than " + strconv.Itoa(MaxDepth))
@@ -123,6 +126,7 @@ func (s *scanner) object(depth int, member func(name, value []byte) error) error
 			return within(err, string(name))
 		}
 		if member != nil {
+			// the capacity is limited, so appending to the value cannot overwrite the input
 			if err := member(name, s.data[start:s.pos:s.pos]); err != nil {
 				return err
 			}
@@ -138,7 +142,8 @@ func (s *scanner) object(depth int, member func(name, value []byte) error) error
 	}
 }
 
-// name reads a name and the colon behind it, and notes the name.
+// name reads a name and the colon after it, and records the name. It reports a duplicate at once while the object has
+// few names; close finds the others.
 func (s *scanner) name(base int) ([]byte, error) {
 	if s.pos == len(s.data) || s.data[s.pos] != '"' {
 		return nil, s.fail("needs a name in double quotes")
@@ -153,6 +158,7 @@ func (s *scanner) name(base int) ([]byte, error) {
 		plain, _ := String(s.data[start:s.pos])
 		name = []byte(plain)
 	}
+	// beyond that many names, close looks for duplicates
 	if open := s.keys[base:]; len(open) < linear {
 		for _, other := range open {
 			if bytes.Equal(other, name) {
@@ -169,7 +175,8 @@ func (s *scanner) name(base int) ([]byte, error) {
 	return name, nil
 }
 
-// close forgets the names of the object and, where there were too many to search, looks for one that came twice.
+// close forgets the names of the object. If there were too many for a linear search, it sorts them and reports a
+// duplicate.
 func (s *scanner) close(base int) error {
 	names := s.keys[base:]
 	s.keys = s.keys[:base]
@@ -185,6 +192,7 @@ func (s *scanner) close(base int) error {
 	return nil
 }
 
+// at consumes c if it is the next byte.
 func (s *scanner) at(c byte) bool {
 	if s.pos < len(s.data) && s.data[s.pos] == c {
 		s.pos++
@@ -193,10 +201,11 @@ func (s *scanner) at(c byte) bool {
 	return false
 }
 
-// maxPointer bounds the pointer of an error, in bytes: what was added last, nearest to the top, is left out beyond it.
+// maxPointer bounds the pointer of an error, in bytes. Steps that exceed it are dropped, which are those nearest the
+// root.
 const maxPointer = 4 << 10
 
-// within adds a step to the pointer of an error that comes up from deeper.
+// within prepends a step to the pointer of an error from a nested value.
 func within(err error, name string) error {
 	if e, ok := err.(*Error); ok && len(e.Pointer)+len(name) <= maxPointer {
 		e.Pointer = Pointer("", name) + e.Pointer
@@ -204,7 +213,7 @@ func within(err error, name string) error {
 	return err
 }
 
-// skip returns the index behind the good value at i: that of the comma or bracket which ends it.
+// skip returns the end of the valid value at i: the index of the comma or bracket that follows it.
 func skip(data []byte, i int) int {
 	depth := 0
 	for i < len(data) {

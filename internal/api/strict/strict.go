@@ -1,11 +1,11 @@
-// Package strict reads untrusted JSON the way the HTTP interface promises: exactly one value, in valid UTF-8, no
-// duplicate names in an object, case-sensitive names, bounded nesting, nothing after the value. What encoding/json
-// accepts or silently repairs is refused here, with its position. A lone surrogate escape, which JSON allows and UTF-8
-// cannot hold, becomes U+FFFD.
+// Package strict reads untrusted JSON: exactly one value in valid UTF-8, without duplicate names in an object, with
+// bounded nesting and with nothing after the value. Names are case-sensitive. Input that encoding/json accepts or
+// silently repairs is refused here, with its position. A lone surrogate escape, which JSON allows and UTF-8 cannot
+// encode, becomes U+FFFD.
 //
-// Numbers stay text, so that none loses digits. A number that no 64-bit float can hold is refused, since programs could
-// not read it, nor a history that contains it. The package knows no types: it returns raw, validated members, in one
-// pass which allocates next to nothing; names of objects that have more than 16 are sorted, so that it takes n log n.
+// Numbers stay text, so they lose no digits. A number outside the range of float64 is refused, because neither programs
+// nor readers of a history could decode it. The package knows no types. It returns raw, validated members in one pass
+// that allocates almost nothing. Objects with more than 16 names have them sorted, so the worst case is O(n log n).
 package strict
 
 import (
@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// MaxDepth is how deep a body may nest. Arguments may then nest 1,000 deep within a call.
+	// MaxDepth is how deep a body may nest. It leaves 1,000 levels for the arguments within a call.
 	MaxDepth = 1024
-	// MaxNumber is how many characters a number may have: reading one costs more than its length.
+	// MaxNumber is the longest number in characters. It is bounded because parsing one costs more than linear time.
 	MaxNumber = 1024
-	// surelyFloat is up to how many characters a number without an exponent is in the range of a float64 for certain.
+	// surelyFloat is the longest number without an exponent that certainly is in the range of float64.
 	surelyFloat = 300
-	// linear is up to how many names an object is searched rather than sorted for a name that comes twice.
+	// linear is the largest number of names for which duplicates are found by linear search. More names are sorted.
 	linear = 16
 )
 
-// An Error says what is wrong with a body, and where.
+// An Error is a fault of a body and its position.
 type Error struct {
 	Pointer string // JSON pointer to the value or member, as far as it was read
 	Offset  int    // in bytes
@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (at byte %d)", at, e.Reason, e.Offset)
 }
 
-// Check returns nil when data is one good JSON value, else an *Error. It replaces lone surrogate escapes in data itself.
+// Check returns nil if data is one valid JSON value, else an *Error. It replaces lone surrogate escapes in place.
 func Check(data []byte) error {
 	s := open(data)
 	defer s.done()
@@ -52,11 +52,11 @@ func Check(data []byte) error {
 	return s.end()
 }
 
-// Members checks data as Check does and calls member for each member of its object, in order, with the unescaped name and
-// the value without surrounding space, both parts of data or scratch: they must be copied to be kept longer than data. A
-// value that is no object is an *Error. The first error of member ends it and is returned.
+// Members checks data as Check does, and calls member for each member of its object, in order. name is unescaped, and
+// value has no surrounding space. Both alias data or scratch memory, so the callback must copy what it keeps longer
+// than data. A value that is not an object is an *Error. Members returns the first error of member, and stops there.
 //
-// The members are handed out while the rest is still unread: what member does must not matter when Members fails.
+// member is called before the rest is validated: its effects must not matter if Members fails.
 func Members(data []byte, member func(name, value []byte) error) error {
 	s := open(data)
 	defer s.done()
@@ -66,6 +66,7 @@ func Members(data []byte, member func(name, value []byte) error) error {
 	}
 	if data[s.pos] != '{' {
 		start := s.pos
+		// a syntax error wins over the wrong type
 		if err := s.value(1); err != nil {
 			return err
 		}
@@ -77,11 +78,12 @@ func Members(data []byte, member func(name, value []byte) error) error {
 	return s.end()
 }
 
-// Elements calls element for each element of an array that Members or Check has let pass.
+// Elements calls element for each element of an array that Members or Check has validated.
 func Elements(array []byte, element func(value []byte)) {
 	i := skipSpace(array, 1)
 	for i < len(array) && array[i] != ']' {
 		end := skip(array, i)
+		// skip stops at the comma or bracket, after any white space
 		element(bytes.TrimRight(array[i:end:end], " \t\r\n"))
 		i = end
 		if i < len(array) && array[i] == ',' {
@@ -90,7 +92,7 @@ func Elements(array []byte, element func(value []byte)) {
 	}
 }
 
-// String returns the text of a good JSON string, and whether value is one.
+// String returns the text of a validated JSON string, and whether value is one.
 func String(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -106,7 +108,7 @@ func String(value []byte) (string, bool) {
 	return text, true
 }
 
-// Kind names the kind of a JSON value for an error message: an object, an array, a string, a number, a boolean or null.
+// Kind names the type of a validated JSON value, with an article, for error messages.
 func Kind(value []byte) string {
 	if len(value) == 0 {
 		return "nothing"

@@ -147,7 +147,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Everything that Check accepts, encoding/json reads with the same meaning; everything that encoding/json refuses, Check refuses.
+// encoding/json decodes everything that Check accepts, with the same meaning. Check refuses everything that
+// encoding/json refuses.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"method":"add","args":[2,3],"kwargs":{},"role":null}`, `{"a":1,"a":2}`,
 		`"\ud800\udc00\ud800"`, `[1e5,-0.1,"x"]`, "\xff", `{"\u0061":[{}]}`} {
@@ -202,7 +203,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// One allocation, the room for names, whatever the body holds.
+// One allocation, for names, whatever the body contains.
 func TestCheckAllocatesOnce(t *testing.T) {
 	body := []byte(`{"method":"add","args":[2,3,{"a":[1,2,3],"b":"text"}],"kwargs":{"x":1},"role":null}`)
 	if n := testing.AllocsPerRun(100, func() {

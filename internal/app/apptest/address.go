@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Address is a host and port for a server that starts later, or starts again: nobody listens there. The host is one of loopback that only the test chooses
-// ports of, so that no other process is given the port meanwhile.
+// Address returns a free HOST:PORT for a server that starts later or restarts. The host is a random loopback address,
+// so no other process takes the port meanwhile.
 func Address(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))

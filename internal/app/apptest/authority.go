@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// An Authority signs the certificates of replicas.
+// An Authority is a certificate authority for replicas in tests.
 type Authority struct {
 	Cert []byte // PEM
 	der  *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one.
+// NewAuthority returns a new authority, valid for a year.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -41,13 +41,13 @@ func NewAuthority(t testing.TB) *Authority {
 	return &Authority{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), c, key}
 }
 
-// Pair signs a certificate for a replica, which names no host.
+// Pair returns a certificate for a replica. It has the common name "replica" and no DNS names.
 func (a *Authority) Pair(t testing.TB, serial int64) Pair {
 	t.Helper()
 	return a.PairFor(t, serial, "replica")
 }
 
-// PairFor signs a certificate for that common name, "" for none, and the DNS names.
+// PairFor returns a certificate with that common name, which may be "", and those DNS names.
 func (a *Authority) PairFor(t testing.TB, serial int64, name string, dns ...string) Pair {
 	t.Helper()
 	return signed(t, a, &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
@@ -56,7 +56,7 @@ func (a *Authority) PairFor(t testing.TB, serial int64, name string, dns ...stri
 			x509.ExtKeyUsageClientAuth}})
 }
 
-// Write puts the authority's certificate into ca.pem of the directory.
+// Write writes the authority's certificate to ca.pem in the directory.
 func (a *Authority) Write(t testing.TB, dir string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, "ca.pem")

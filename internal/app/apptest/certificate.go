@@ -1,4 +1,4 @@
-// Package apptest makes what tests of a daemon need.
+// Package apptest provides certificates, addresses and servers for tests of a daemon.
 package apptest
 
 import (
@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// A Pair is a certificate with its key, in PEM.
+// A Pair is a certificate and its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewPair makes a self-signed certificate for 127.0.0.1 and localhost that ends at that time. Two differ by the serial number.
+// NewPair returns a self-signed certificate for 127.0.0.1 and localhost that expires at ends. The serial number
+// distinguishes certificates.
 func NewPair(t testing.TB, serial int64, ends time.Time) Pair {
 	t.Helper()
 	return signed(t, nil, &x509.Certificate{SerialNumber: big.NewInt(serial),
@@ -30,7 +31,7 @@ func NewPair(t testing.TB, serial int64, ends time.Time) Pair {
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 }
 
-// signed makes a key, and the certificate for it that the authority signs; without one it signs itself.
+// signed returns a new key and a certificate for it, signed by the authority, or by itself if by is nil.
 func signed(t testing.TB, by *Authority, c *x509.Certificate) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +54,7 @@ func signed(t testing.TB, by *Authority, c *x509.Certificate) Pair {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})}
 }
 
-// Write puts the pair into cert.pem and key.pem of the directory, one after the other.
+// Write writes cert.pem and key.pem into the directory, not atomically.
 func (p Pair) Write(t testing.TB, dir string) (cert, key string) {
 	t.Helper()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

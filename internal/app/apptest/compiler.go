@@ -2,5 +2,6 @@ package apptest
 
 import "github.com/recurgentd/recurgentd/internal/runtime/native/nativetest"
 
-// Compiler returns the directory in which all daemons under test keep what they compile (app.Options.CompilerDir), and the go command's cache (GoCache), as nativetest.Shared has them.
+// Compiler returns the directory of compiled programs (app.Options.CompilerDir) and the Go build cache (GoCache) that
+// all daemons under test share; see nativetest.Shared.
 func Compiler() ([2]string, error) { return nativetest.Shared() }

@@ -7,17 +7,18 @@ import (
 	"testing"
 )
 
-// A Gate is a server whose requests wait until they are let through, for calls that stay under way as long as a test likes.
+// A Gate is an HTTP server that holds requests until the test lets them through. Calls that fetch from it last as long
+// as the test needs.
 type Gate struct {
 	*httptest.Server
 	Host    string        // HOST:PORT
-	Entered chan struct{} // one for each request that arrived
+	Entered chan struct{} // receives one value per arrived request
 	once    sync.Once
 	open    chan struct{}
 	pass    chan struct{}
 }
 
-// NewGate starts one.
+// NewGate starts a Gate. It is opened and closed when t ends.
 func NewGate(t testing.TB) *Gate {
 	t.Helper()
 	g := &Gate{Entered: make(chan struct{}, 100), open: make(chan struct{}), pass: make(chan struct{})}
@@ -35,8 +36,8 @@ func NewGate(t testing.TB) *Gate {
 	return g
 }
 
-// Pass lets one request through that has entered.
+// Pass lets one request through. It waits until one has arrived.
 func (g *Gate) Pass() { g.pass <- struct{}{} }
 
-// Open lets all requests through from now on.
+// Open lets all present and later requests through.
 func (g *Gate) Open() { g.once.Do(func() { close(g.open) }) }

@@ -13,25 +13,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/evolve"
 )
 
-// Statuses of a recommendation.
+// Values of Advice.Status.
 const (
 	AdviceOpen      = "open"
 	AdviceApplied   = "applied"
 	AdviceDismissed = "dismissed"
 )
 
-// Advice is a recommendation and what a person decided about it.
+// Advice is a recommendation and a person's decision about it.
 type Advice struct {
 	evolve.Recommendation
-	Status string `json:"status"` // open, applied, dismissed
-	// CallerContracts counts the calls of the evidence whose call or session brought its own deliverable. Applying changes only
-	// the registry's, over which such a deliverable wins, so these clients have to change theirs too.
+	Status string `json:"status"` // open, applied or dismissed
+	// CallerContracts counts the calls of the evidence that brought their own deliverable, from the call or session.
+	// Such a deliverable overrides the registry's, which is all that applying changes, so these clients must change
+	// theirs, too.
 	CallerContracts int `json:"caller_contracts"`
 }
 
-// Recommendations evaluates the stored evidence, and changes nothing. The same evidence gives the same advice, best first. The
-// cost does not grow with the log. Applied and dismissed recommendations are listed only under that status. For who sees only some calls, which sees says,
-// the evidence names these, and nothing shows what the others' values have; nil sees all.
+// Recommendations evaluates the stored evidence, and changes nothing. The same evidence gives the same advice, best
+// first. The cost does not grow with the log. Applied and dismissed recommendations are listed only under that status.
+// sees reports whether the reader may see a call: the evidence then names only those calls, and nothing reveals the
+// values of others. A nil sees means all calls.
 func (o *Operator) Recommendations(ctx context.Context, status string,
 	sees func(ctx context.Context, callID string) bool) (all []Advice, err error) {
 	if status == AdviceApplied || status == AdviceDismissed {
@@ -49,6 +51,7 @@ func (o *Operator) Recommendations(ctx context.Context, status string,
 	return all, err
 }
 
+// decidedAdvice returns the recommendations with that decision.
 func (o *Operator) decidedAdvice(ctx context.Context, status string) ([]Advice, error) {
 	if err := o.ledger.Open(ctx); err != nil {
 		return nil, err
@@ -57,29 +60,30 @@ func (o *Operator) decidedAdvice(ctx context.Context, status string) ([]Advice, 
 	return o.advices(status), nil
 }
 
-// shared returns the advice for a reader who sees only some calls.
+// shared reduces advice to what a reader of only some calls may see.
 func (o *Operator) shared(ctx context.Context, a Advice, sees func(ctx context.Context, callID string) bool) Advice {
 	of, err := o.store.Artifact(ctx, a.Role, a.Method)
 	if err != nil {
-		of = nil // nothing is declared
+		of = nil // declares nothing
 	}
 	a.Recommendation = a.Shared(of.Declares)
 	a.Evidence = slices.DeleteFunc(slices.Clone(a.Evidence), func(id string) bool { return !sees(ctx, id) })
 	return a
 }
 
-// adviceCount is what OpenRecommendations found last, and what that cost. The zero value is ready.
+// adviceCount caches the result of OpenRecommendations. The zero value is ready.
 type adviceCount struct {
-	mu      sync.Mutex // held while it is counted; a ledger is opened under it, never the other way around
+	mu      sync.Mutex // held during a count; the ledger is opened while it is held, never the reverse
 	done    bool
 	open    int
-	commits int64 // of the store, when it was counted
+	commits int64 // of the store, at the time of the count
 	at      time.Time
-	took    time.Duration
+	took    time.Duration // duration of the count
 }
 
-// OpenRecommendations is how many recommendations are open, for a gauge: it is asked at every scrape. It evaluates
-// again only when something was committed since, which of replicas only the database knows, and spends no more than a twentieth of the time on it.
+// OpenRecommendations returns the number of open recommendations. It is called at every scrape, so it counts again only
+// after a commit, and spends at most a twentieth of the time counting. With replicas it cannot see all commits, so only
+// the latter applies.
 func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
 	k := &o.counted
 	k.mu.Lock()
@@ -96,7 +100,8 @@ func (o *Operator) OpenRecommendations(ctx context.Context) (int, error) {
 	return k.open, nil
 }
 
-// openAdvice is what nobody decided about. Operations need not wait for it: an evaluation takes a while.
+// openAdvice returns the undecided recommendations. It does not hold the ledger during the evaluation, which takes a
+// while, so operations need not wait.
 func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error) {
 	verdicts, err := o.decided(ctx)
 	if err != nil {
@@ -105,8 +110,8 @@ func (o *Operator) openAdvice(ctx context.Context, exact bool) ([]Advice, error)
 	return o.evaluate(ctx, verdicts, exact)
 }
 
-// evaluate returns the recommendations without a decision. exact says whether simulations read stored values. An applied
-// recommendation is open again, with all of its evidence, once the calls since then are sufficient evidence by themselves.
+// evaluate returns the undecided recommendations. With exact, simulations read stored values. An applied recommendation
+// is open again, with all its evidence, once the calls since its application are sufficient evidence by themselves.
 func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exact bool) ([]Advice, error) {
 	evidence, err := o.store.AllEvidence(ctx)
 	if err != nil {
@@ -135,6 +140,7 @@ func (o *Operator) evaluate(ctx context.Context, decided map[string]verdict, exa
 func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]verdict,
 	sources evolve.Sources) map[string]bool {
 	back := map[string]bool{}
+	// only whether the evidence suffices matters here, so no values are read
 	sources.Value = nil
 	for id, v := range decided {
 		if v.advice.Status != AdviceApplied {
@@ -164,7 +170,7 @@ func (o *Operator) comeBack(evidence []agent.MethodEvidence, decided map[string]
 	return back
 }
 
-// ownContracts lists the calls whose contract came with the call or the session.
+// ownContracts returns the calls that brought their own contract, from the call or session.
 func ownContracts(evidence []agent.MethodEvidence) map[string]bool {
 	own := map[string]bool{}
 	for i := range evidence {
@@ -177,11 +183,11 @@ func ownContracts(evidence []agent.MethodEvidence) map[string]bool {
 	return own
 }
 
-// sources gives evolve access to values, contracts and verdicts.
+// sources returns evolve's access to contracts and verdicts and, with exact, to values.
 func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
 	s := evolve.Sources{
 		Deliverable: func(m *agent.MethodEvidence) json.RawMessage {
-			session := "" // of the newest call that brought a contract of its own
+			session := "" // of the latest call that brought its own contract
 			for _, n := range m.Notes {
 				session = cmp.Or(n.OwnContract, session)
 			}
@@ -190,7 +196,7 @@ func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
 		Wrong: func(m *agent.MethodEvidence) []string {
 			a, err := o.store.Artifact(ctx, m.Role, m.Method)
 			if err != nil {
-				return nil // a method without an artifact has no verdicts
+				return nil // no artifact, no verdicts
 			}
 			var ids []string
 			for _, v := range a.Corrections() {
@@ -211,11 +217,11 @@ func (o *Operator) sources(ctx context.Context, exact bool) evolve.Sources {
 	return s
 }
 
-// methodKey names a role's method.
+// methodKey identifies a method of a role.
 type methodKey struct{ role, method string }
 
-// deliverableInForce is that of the registry; where it has none, the one that the newest calls brought by their
-// session. A proposal builds on it, and so keeps what it demands.
+// deliverableInForce returns the registry's deliverable or, without one, that of the session. A proposal extends it, so
+// it keeps what is demanded already.
 func (o *Operator) deliverableInForce(ctx context.Context, role, method, session string) json.RawMessage {
 	if t, err := o.store.Tool(ctx, role); err == nil {
 		m := t.Methods[method]

@@ -14,13 +14,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// AdviceDecision is a person's decision on a recommendation.
+// AdviceDecision is a person's decision about a recommendation.
 type AdviceDecision struct {
 	ID, Reason, Actor string
-	Undo              bool // undo the decision
+	Undo              bool // undo the earlier decision
 }
 
-// DismissRecommendation keeps the recommendation from being listed, until it is undone.
+// DismissRecommendation hides the recommendation from the open ones, until the decision is undone. It returns
+// store.ErrNotFound if there is no such recommendation to dismiss or undo.
 func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
 	done, err := o.decide(ctx)
 	if err != nil {
@@ -39,7 +40,7 @@ func (o *Operator) DismissRecommendation(ctx context.Context, d AdviceDecision) 
 	return a, o.store.AppendAudit(ctx, entry)
 }
 
-// findAdvice finds an open recommendation, store.ErrNotFound when there is none. The caller holds the ledger.
+// findAdvice returns an open recommendation, or store.ErrNotFound. The caller holds the ledger.
 func (o *Operator) findAdvice(ctx context.Context, id string) (Advice, error) {
 	all, err := o.evaluate(ctx, o.ledger.All(), true)
 	if err != nil {
@@ -53,6 +54,7 @@ func (o *Operator) findAdvice(ctx context.Context, id string) (Advice, error) {
 	return Advice{}, store.ErrNotFound
 }
 
+// adviceAudit returns the audit entry of a decision, which contains the advice for its undo.
 func (o *Operator) adviceAudit(d AdviceDecision, action string, a Advice) agent.AuditEntry {
 	entry := o.audit(d.Actor, action, d.ID, d.Reason)
 	entry.After = agent.Encoded(a)
@@ -65,8 +67,8 @@ func (o *Operator) adviceAudit(d AdviceDecision, action string, a Advice) agent.
 }
 
 // ApplyRecommendation does what the recommendation proposes, in one commit with its audit entry. strengthen_contract
-// puts the deliverable into the registry, for the one method; reforge has the next call forge anew; split_boundary
-// changes nothing but the list: how to split is a person's work.
+// puts the deliverable into the registry, for that method only. reforge makes the next call forge a new program.
+// split_boundary changes nothing but its status: splitting is a person's work.
 func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (Advice, error) {
 	done, err := o.decide(ctx)
 	if err != nil {
@@ -96,13 +98,14 @@ func (o *Operator) ApplyRecommendation(ctx context.Context, d AdviceDecision) (A
 	return a, nil
 }
 
-// changedContract is what applying a stronger deliverable changed, for its undo.
+// changedContract is the state before a stronger deliverable was applied, for its undo.
 type changedContract struct {
-	Registered  bool            `json:"registered"`            // the registry knew the role
-	Method      bool            `json:"method"`                // the registry had a contract of the method
+	Registered  bool            `json:"registered"`            // the role was registered
+	Method      bool            `json:"method"`                // the method had a contract
 	Deliverable json.RawMessage `json:"deliverable,omitempty"` // of the method's contract
 }
 
+// applyDeliverable puts the proposed deliverable into the registry, for that method only.
 func (o *Operator) applyDeliverable(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
 	return o.changeTool(ctx, a.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		m, had := t.Methods[a.Method]
@@ -112,8 +115,8 @@ func (o *Operator) applyDeliverable(ctx context.Context, a Advice, entry *agent.
 	})
 }
 
-// changeTool puts what change makes of the tool in its place, together with the audit entry. Every call of the role
-// counts on the tool, so it may change in between: then change is asked again.
+// changeTool replaces the tool by the result of change, together with the audit entry. Each call of the role updates
+// the tool's counters, so the tool may change concurrently. change is then called again.
 func (o *Operator) changeTool(ctx context.Context, role string, entry *agent.AuditEntry,
 	change func(t agent.Tool, registered bool) (agent.Tool, error)) error {
 	for {
@@ -135,7 +138,7 @@ func (o *Operator) changeTool(ctx context.Context, role string, entry *agent.Aud
 	}
 }
 
-// withMethod returns the tool with the method's contract, in a map of its own.
+// withMethod returns the tool with another contract for the method. It copies the map, which others share.
 func withMethod(t agent.Tool, method string, k agent.Contract) agent.Tool {
 	methods := make(map[string]agent.Contract, len(t.Methods)+1)
 	maps.Copy(methods, t.Methods)
@@ -147,15 +150,16 @@ func withMethod(t agent.Tool, method string, k agent.Contract) agent.Tool {
 	return t
 }
 
-// changedProgram is what applying a reforge changed, for its undo; empty where no program was kept.
+// changedProgram is the state before a reforge was applied, for its undo. It is empty if no program was kept.
 type changedProgram struct {
 	Current         string `json:"current_generation,omitempty"`
 	ForceRegenerate string `json:"force_regenerate,omitempty"`
 }
 
+// applyReforge makes the next call forge a new program.
 func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.AuditEntry) error {
 	now, err := o.store.Artifact(ctx, a.Role, a.Method)
-	if errors.Is(err, store.ErrNotFound) { // its errors kept no program: the next call forges in any case
+	if errors.Is(err, store.ErrNotFound) { // only errors so far: the next call forges anyway
 		entry.Before = agent.Encoded(changedProgram{})
 		return o.store.AppendAudit(ctx, *entry)
 	}
@@ -169,9 +173,10 @@ func (o *Operator) applyReforge(ctx context.Context, a Advice, entry *agent.Audi
 	return err
 }
 
+// reforgeReason marks a request for a new program as the recommendation's, so that an undo recognizes it.
 func reforgeReason(id string) string { return runtime.ReforgePrefix + id }
 
-// undoAdvice undoes a decision. ErrConflict when what it changed was changed again since.
+// undoAdvice undoes a decision. It returns store.ErrConflict if the object of the decision was changed since.
 func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status string) (Advice, error) {
 	v, known := o.ledger.All()[d.ID]
 	if !known || v.advice.Status != status {
@@ -195,7 +200,8 @@ func (o *Operator) undoAdvice(ctx context.Context, d AdviceDecision, status stri
 	return v.advice, nil
 }
 
-// adviceStands returns store.ErrNotFound or store.ErrConflict where what applying the recommendation changed was changed again since.
+// adviceStands returns store.ErrNotFound or store.ErrConflict if the object of an applied recommendation was changed
+// since.
 func (o *Operator) adviceStands(ctx context.Context, v verdict) error {
 	switch {
 	case v.advice.Status != AdviceApplied:
@@ -213,7 +219,7 @@ func (o *Operator) adviceStands(ctx context.Context, v verdict) error {
 	return nil
 }
 
-// weaker returns the tool with the method's deliverable of before.
+// weaker returns the tool with the method's previous deliverable.
 func (v *verdict) weaker(t agent.Tool) (agent.Tool, error) {
 	var before changedContract
 	if err := json.Unmarshal(v.before, &before); err != nil {
@@ -227,6 +233,7 @@ func (v *verdict) weaker(t agent.Tool) (agent.Tool, error) {
 	return withMethod(t, v.advice.Method, m), nil
 }
 
+// undoDeliverable restores the method's previous deliverable.
 func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	return o.changeTool(ctx, v.advice.Role, entry, func(t agent.Tool, registered bool) (agent.Tool, error) {
 		if !registered {
@@ -236,13 +243,13 @@ func (o *Operator) undoDeliverable(ctx context.Context, v verdict, entry *agent.
 	})
 }
 
-// sameJSON compares without white space.
+// sameJSON compares two values, ignoring white space.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// undoReforge clears the request for a new program, or goes back to the old one where it was forged already.
+// undoReforge withdraws the request for a new program or, if there is one already, returns to the old one.
 func (o *Operator) undoReforge(ctx context.Context, v verdict, entry *agent.AuditEntry) error {
 	change, err := o.reforgeBack(ctx, v)
 	if err != nil {
@@ -255,7 +262,7 @@ func (o *Operator) undoReforge(ctx context.Context, v verdict, entry *agent.Audi
 	return err
 }
 
-// reforgeBack is what takes a request for a new program back, nil where nothing was changed.
+// reforgeBack returns the change that undoes a reforge, or nil if the reforge changed nothing.
 func (o *Operator) reforgeBack(ctx context.Context, v verdict) (*agent.ArtifactChange, error) {
 	var before changedProgram
 	if err := json.Unmarshal(v.before, &before); err != nil {
@@ -270,8 +277,10 @@ func (o *Operator) reforgeBack(ctx context.Context, v verdict) (*agent.ArtifactC
 	}
 	change := &agent.ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: o.o.Now()}
 	switch {
+	// the new program was forged already: return to the old one
 	case a.CurrentID != before.Current && a.Find(before.Current) != nil:
 		change.Current = before.Current
+	// not forged yet: withdraw the request
 	case a.CurrentID == before.Current && a.ForceRegenerate == reforgeReason(v.advice.ID):
 		change.ForceRegenerate = &before.ForceRegenerate
 	default:

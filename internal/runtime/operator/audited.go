@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 )
 
-// auditedValue bounds a value in the audit trail, in bytes: of a longer one the size is kept.
+// auditedValue bounds a value in the audit trail, in bytes. Of a longer one only the size is kept.
 const auditedValue = 4 << 10
 
-// auditedVerdict is what the audit trail keeps of a verdict. Its entry names the session, and is erased with it.
+// auditedVerdict is a verdict in the audit trail. Its entry names the session, and is erased with it.
 type auditedVerdict struct {
 	CallID       string          `json:"call_id"`
 	Verdict      string          `json:"verdict"`
@@ -22,7 +22,7 @@ type auditedVerdict struct {
 	ExampleID    string          `json:"example_id,omitempty"`
 }
 
-// verdictOn shows the artifact's verdict on the call.
+// verdictOn returns a function that returns the artifact's verdict on the call for the audit trail, or nil.
 func verdictOn(callID string) func(a *agent.Artifact) json.RawMessage {
 	return func(a *agent.Artifact) json.RawMessage {
 		v := a.Verdict(callID)
@@ -34,7 +34,8 @@ func verdictOn(callID string) func(a *agent.Artifact) json.RawMessage {
 	}
 }
 
-// auditedExample is what the audit trail keeps of an example. What came from a call of a session is not kept: it is erased with the session.
+// auditedExample is an example in the audit trail. Data from a call of a session is left out, since it is erased with
+// the session.
 type auditedExample struct {
 	ID     string          `json:"id"`
 	State  string          `json:"state"`
@@ -46,7 +47,7 @@ type auditedExample struct {
 	Expect json.RawMessage `json:"expect,omitempty"`
 }
 
-// examplesOf shows the artifact's examples.
+// examplesOf returns the artifact's examples for the audit trail.
 func examplesOf(a *agent.Artifact) json.RawMessage {
 	list := make([]auditedExample, len(a.Examples))
 	for i := range a.Examples {
@@ -61,7 +62,8 @@ func examplesOf(a *agent.Artifact) json.RawMessage {
 	return agent.Encoded(list)
 }
 
-// auditedTool is what the audit trail keeps of a tool: not what programs proposed, which no operation brings back.
+// auditedTool returns a tool for the audit trail. The proposals of programs are left out, since no undo brings them
+// back.
 func auditedTool(t agent.Tool) json.RawMessage {
 	t.Proposals = nil
 	return agent.Encoded(t)

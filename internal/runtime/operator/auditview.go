@@ -10,25 +10,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An AuditView is an entry of the audit trail with what has become of its operation.
+// An AuditView is an entry of the audit trail, with the current state of its operation.
 type AuditView struct {
 	agent.AuditEntry
-	// the id of the entry that undid it; "" while it is in force
+	// id of the entry that undid it; "" while it is in force
 	UndoneBy string `json:"undone_by,omitempty"`
-	// nil where it cannot be undone, or would be refused as things stand
+	// nil if the operation cannot be undone, or if its undo would be refused now
 	UndoRequest *UndoOffered `json:"undo_request"`
-	UndoRefused string       `json:"undo_refused,omitempty"` // why it would be refused
+	UndoRefused string       `json:"undo_refused,omitempty"` // the reason for a refusal
 }
 
-// UndoOffered is the request that undoes an operation, ready to be sent.
+// UndoOffered is a request that undoes an operation, ready to send.
 type UndoOffered struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
-	Body   json.RawMessage `json:"body"`   // null: none
-	Scopes []string        `json:"scopes"` // all of which it needs
+	Body   json.RawMessage `json:"body"`   // null if there is none
+	Scopes []string        `json:"scopes"` // needs all of them
 }
 
-// AuditEntry returns an entry of the audit trail, store.ErrNotFound where there is none of that id.
+// AuditEntry returns an entry of the audit trail. It returns store.ErrNotFound for an unknown id.
 func (o *Operator) AuditEntry(ctx context.Context, id string) (AuditView, error) {
 	e, err := o.auditEntry(ctx, id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (o *Operator) AuditEntry(ctx context.Context, id string) (AuditView, error)
 	return o.auditView(ctx, e)
 }
 
-// AuditViews says of each entry what has become of its operation.
+// AuditViews returns the entries with the current state of their operations.
 func (o *Operator) AuditViews(ctx context.Context, entries []agent.AuditEntry) ([]AuditView, error) {
 	views := make([]AuditView, len(entries))
 	for i, e := range entries {
@@ -49,7 +49,7 @@ func (o *Operator) AuditViews(ctx context.Context, entries []agent.AuditEntry) (
 	return views, nil
 }
 
-// auditEntry finds an entry.
+// auditEntry searches the audit trail for an entry, newest first. It returns store.ErrNotFound if there is none.
 func (o *Operator) auditEntry(ctx context.Context, id string) (agent.AuditEntry, error) {
 	const page = 500
 	for before := ""; ; {
@@ -69,6 +69,7 @@ func (o *Operator) auditEntry(ctx context.Context, id string) (agent.AuditEntry,
 	}
 }
 
+// auditView determines whether the operation was undone or can be. A refused undo is not an error.
 func (o *Operator) auditView(ctx context.Context, e agent.AuditEntry) (v AuditView, err error) {
 	v.AuditEntry = e
 	if v.UndoneBy, err = o.undos.by(ctx, e.ID); err != nil || v.UndoneBy != "" || e.Undo == "" {
@@ -82,7 +83,7 @@ func (o *Operator) auditView(ctx context.Context, e agent.AuditEntry) (v AuditVi
 	return v, err
 }
 
-// offerUndo returns the request that undoes the operation, or an *agent.InputError that says why none would do.
+// offerUndo returns the request that undoes the operation, or an *agent.InputError with the reason why there is none.
 func (o *Operator) offerUndo(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
 	scope := "operate"
 	if administers(e) {
@@ -105,7 +106,7 @@ func (o *Operator) offerUndo(ctx context.Context, e agent.AuditEntry) (*UndoOffe
 	return nil, cannotUndo("it takes more than a request: "+e.Undo, "")
 }
 
-// offerVerdictBack offers to take a verdict back that stands as the operation left it.
+// offerVerdictBack offers to withdraw a verdict, if it is unchanged since the operation.
 func (o *Operator) offerVerdictBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
 	var given auditedVerdict
 	if json.Unmarshal(e.After, &given) != nil || given.CallID == "" {
@@ -121,7 +122,7 @@ func (o *Operator) offerVerdictBack(ctx context.Context, e agent.AuditEntry) (*U
 	return &UndoOffered{"DELETE", "/v1/calls/" + given.CallID + "/verdict", nil, []string{"call", "operate"}}, nil
 }
 
-// offerAdviceBack offers to take the last decision about a recommendation back.
+// offerAdviceBack offers to undo a decision about a recommendation, if it is the latest one.
 func (o *Operator) offerAdviceBack(ctx context.Context, e agent.AuditEntry) (*UndoOffered, error) {
 	decided, err := o.decided(ctx)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A program that does not say what it was made for, as those of earlier versions, says so once it is taken out of use, whichever way: the words may change while it is away.
+// A program without MadeFor, as of earlier versions, gets it before it is archived in any way, since the wording may
+// change meanwhile.
 func TestWordsAreNotedOnTheWayOut(t *testing.T) {
 	t.Parallel()
 	for name, takeAway := range map[string]func(g *rig) error{

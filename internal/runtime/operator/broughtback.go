@@ -11,42 +11,46 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// BroughtBack lists programs that a person's change has made answer and that do not hold the examples of their methods.
+// BroughtBack lists the programs that answer again because of a person's change, although they fail examples of their
+// methods.
 type BroughtBack struct {
 	Programs []BackProgram `json:"brought_back,omitempty"`
-	// methods whose answering program changed, too, and whose examples were not all run
+	// methods with another answering program whose examples were not all run
 	Unchecked int `json:"unchecked_methods,omitempty"`
 }
 
-// A BackProgram answers again and does not hold examples.
+// A BackProgram is a program that answers again but fails examples.
 type BackProgram struct {
 	Role           string   `json:"role"`
 	Method         string   `json:"method"`
 	Generation     string   `json:"generation"`
-	BrokenExamples []string `json:"broken_examples"` // their ids
+	BrokenExamples []string `json:"broken_examples"` // ids
 }
 
-// Bounds of what a change has checked: methods, roles, and the time that its reply waits for. The change itself is in force before.
+// Bounds of the checks after a change: methods, roles, and the time that the reply waits. The change itself is in force
+// before.
 const (
 	maxBackMethods = 8
 	maxBackRoles   = 20
 	maxBackTime    = 10 * time.Second
 )
 
-// answering maps the methods of roles to the generations that answer calls without a contract.
+// answering maps the methods of roles to the ids of the generations that answer calls without a contract.
 type answering map[store.Target]string
 
-// bringingBack makes a person's change, and then runs the examples of methods of the roles on the programs that answer because of it. No check fails the change.
+// bringingBack makes a person's change. Then it runs the examples of the roles' methods on the programs that answer
+// because of the change. An error of such a check does not fail the change, which is in force.
 func (o *Operator) bringingBack(ctx context.Context, roles []string, actor string,
 	change func() error) (back BroughtBack, err error) {
 	roles = roles[:min(len(roles), maxBackRoles)]
+	// which programs answer must be known before the change
 	was := answering{}
-	// what is not known counts as changed
+	// a method that could not be read counts as changed
 	_ = o.eachMethod(ctx, roles, func(t store.Target, _ *agent.Artifact, g *agent.Generation) { was[t] = idOf(g) })
 	if err := change(); err != nil {
 		return back, err
 	}
-	kept := context.WithoutCancel(ctx) // whoever asked may have left
+	kept := context.WithoutCancel(ctx) // the client may have left
 	timed, cancel := context.WithTimeout(kept, maxBackTime)
 	defer cancel()
 	looked := 0
@@ -75,6 +79,7 @@ func (o *Operator) bringingBack(ctx context.Context, roles []string, actor strin
 	return back, nil
 }
 
+// idOf returns the id of a generation, or "" for nil.
 func idOf(g *agent.Generation) string {
 	if g == nil {
 		return ""
@@ -82,7 +87,8 @@ func idOf(g *agent.Generation) string {
 	return g.ID
 }
 
-// eachMethod calls f for each method of the roles that has examples or a noted returned program. f gets the method's answering generation, or nil.
+// eachMethod calls f for each method of the roles that has examples or a noted returned program. g is the generation
+// that answers, or nil.
 func (o *Operator) eachMethod(ctx context.Context, roles []string,
 	f func(t store.Target, a *agent.Artifact, g *agent.Generation)) error {
 	for _, role := range roles {
@@ -104,7 +110,8 @@ func (o *Operator) eachMethod(ctx context.Context, roles []string,
 	return nil
 }
 
-// broken returns the active examples that the generation does not hold; whole is false where time was up before all were run.
+// broken returns the ids of the active examples that the generation fails. whole is false if the time was up before all
+// were run.
 func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Generation,
 	owner string) (ids []string, whole bool) {
 	ids = []string{}
@@ -117,7 +124,8 @@ func (o *Operator) broken(ctx context.Context, a *agent.Artifact, g *agent.Gener
 	return ids, ctx.Err() == nil
 }
 
-// noteReturn notes on the artifact what came back to answer and breaks examples, or that nothing does any more. Where calls change the artifact all the time, the last try is left.
+// noteReturn notes on the artifact which generation answers again but fails examples, or that none does any more. It
+// gives up if calls change the artifact each time.
 func (o *Operator) noteReturn(ctx context.Context, a *agent.Artifact, r agent.Returned) {
 	const most = 20
 	for range most {
@@ -132,7 +140,7 @@ func (o *Operator) noteReturn(ctx context.Context, a *agent.Artifact, r agent.Re
 	}
 }
 
-// rolesOf returns the roles of the targets, each once.
+// rolesOf returns the roles of the targets without duplicates.
 func rolesOf(targets []store.Target) (roles []string) {
 	for _, t := range targets {
 		if !slices.Contains(roles, t.Role) {

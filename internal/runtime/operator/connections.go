@@ -16,34 +16,36 @@ const (
 	opConnectionDelete = "connection.delete"
 )
 
-// Secrets seals the secrets of connections, and knows whether they can be had.
+// Secrets seals secrets of connections, and knows whether they are available.
 type Secrets interface {
 	Seal(connection, secret string) ([]byte, error)
+	// Problem returns why the connection's secret is not available, or "".
 	Problem(c *agent.Connection) string
 }
 
 // A ConnectionView is a connection as people see it and as the audit trail keeps it: without a stored secret.
 type ConnectionView struct {
 	agent.Connection
-	Auth      ConnectionAuth `json:"auth"` // in the place of the connection's
+	Auth      ConnectionAuth `json:"auth"` // shadows the connection's own
 	SecretSet bool           `json:"secret_set"`
-	// in the audit trail: the operation brought another one
+	// in the audit trail: the operation set another secret
 	SecretChanged bool   `json:"secret_changed,omitempty"`
-	Problem       string `json:"problem,omitempty"` // why the secret cannot be had now; "" when it can
+	Problem       string `json:"problem,omitempty"` // why the secret is not available; "" if it is
 }
 
-// ConnectionAuth is how a connection proves itself, and where its secret is when it is not stored.
+// ConnectionAuth is how a connection authenticates, and the source of its secret if that is not stored.
 type ConnectionAuth struct {
 	agent.ConnectionAuth
 	Secret *SecretSource `json:"secret,omitempty"`
 }
 
-// A SecretSource names where a secret is read at each use. One of the two is set.
+// A SecretSource is a place from which a secret is read at each use. One field is set.
 type SecretSource struct {
 	Env  string `json:"env,omitempty"`
 	File string `json:"file,omitempty"`
 }
 
+// viewOf returns a connection without secret, and without checking whether the secret is available.
 func viewOf(c *agent.Connection) ConnectionView {
 	v := ConnectionView{Connection: c.WithoutSecret(), SecretSet: c.Auth.HasSecret()}
 	v.Auth.ConnectionAuth = v.Connection.Auth
@@ -53,7 +55,7 @@ func viewOf(c *agent.Connection) ConnectionView {
 	return v
 }
 
-// ListConnections returns connections by name, after the name after.
+// ListConnections returns up to limit connections, by name, with names greater than after.
 func (o *Operator) ListConnections(ctx context.Context, after string, limit int) ([]ConnectionView, error) {
 	all, err := o.store.ListConnections(ctx)
 	out := []ConnectionView{}
@@ -65,13 +67,14 @@ func (o *Operator) ListConnections(ctx context.Context, after string, limit int)
 	return out, err
 }
 
+// shown is viewOf, and also checks whether the secret is available.
 func (o *Operator) shown(c *agent.Connection) ConnectionView {
 	v := viewOf(c)
 	v.Problem = o.o.Secrets.Problem(c)
 	return v
 }
 
-// Connection returns the connection of that name, store.ErrNotFound where there is none.
+// Connection returns the connection of that name, or store.ErrNotFound.
 func (o *Operator) Connection(ctx context.Context, name string) (ConnectionView, error) {
 	c, err := o.connection(ctx, name)
 	if err != nil {
@@ -80,6 +83,7 @@ func (o *Operator) Connection(ctx context.Context, name string) (ConnectionView,
 	return o.shown(&c), nil
 }
 
+// connection returns the stored connection of that name, or store.ErrNotFound.
 func (o *Operator) connection(ctx context.Context, name string) (agent.Connection, error) {
 	all, err := o.store.ListConnections(ctx)
 	if err != nil {
@@ -92,17 +96,18 @@ func (o *Operator) connection(ctx context.Context, name string) (agent.Connectio
 	return all[i], nil
 }
 
-// A ConnectionPut is what a connection shall be.
+// A ConnectionPut is the desired state of a connection.
 type ConnectionPut struct {
-	Connection agent.Connection // without a secret
-	Secret     *string          // in clear, to be sealed; nil: not given
-	Source     SecretSource     // where it is read; zero: not given
-	Revision   int64            // that the connection must have; store.AnyRevision, or 0 for none yet
+	Connection agent.Connection // without secret
+	Secret     *string          // plain text, to be sealed; nil means not given
+	Source     SecretSource     // zero means not given
+	Revision   int64            // required current revision; store.AnyRevision, or 0 if it must not exist
 	Actor      string
 }
 
-// PutConnection makes the connection or changes it; created says which. Without a secret it keeps the one it has, unless it reaches
-// further than before. Errors are *agent.InputError, which never hold the secret, and the store's.
+// PutConnection creates or changes a connection; created reports which. Without a new secret the connection keeps
+// its own, unless it would reach further than before. Errors are *agent.InputError, which never contain the secret, and
+// the store's.
 func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v ConnectionView, created bool, err error) {
 	c := q.Connection.WithoutSecret()
 	if err := connections.Normalise(&c); err != nil {
@@ -115,7 +120,7 @@ func (o *Operator) PutConnection(ctx context.Context, q ConnectionPut) (v Connec
 	return v, created, err
 }
 
-// putConnection puts c in the place of the connection that it reads: store.ErrConflict where that is another one by then.
+// putConnection is one attempt. It returns store.ErrConflict if the connection changes between reading and writing.
 func (o *Operator) putConnection(ctx context.Context, q ConnectionPut,
 	c agent.Connection) (v ConnectionView, created bool, err error) {
 	old, err := o.connection(ctx, c.Name)
@@ -137,12 +142,12 @@ func (o *Operator) putConnection(ctx context.Context, q ConnectionPut,
 	after := viewOf(&c)
 	after.SecretChanged = given
 	entry.After = agent.Encoded(after)
-	// the revision that was looked at: nobody widened it meanwhile
+	// with the revision that was checked: a concurrent change could have widened the connection
 	c, err = o.store.PutConnection(ctx, c, old.Revision, &entry)
 	return o.shown(&c), created, err
 }
 
-// secretOf puts the secret into c: the one that is given, or else the one that the connection has.
+// secretOf sets the secret of c: the given one, or else the one that the connection has.
 func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bool, err error) {
 	switch {
 	case q.Secret != nil:
@@ -171,16 +176,17 @@ func (o *Operator) secretOf(c, old *agent.Connection, q ConnectionPut) (given bo
 	return false, nil
 }
 
+// secretMissing returns the error that the client must send a secret. The detail never contains one.
 func secretMissing(detail string) error {
 	return &agent.InputError{Code: "validation_failed", Pointer: "/auth/secret",
 		Detail: "auth/secret is required: " + detail,
 		Hint:   `a string, {"env": "RECURGENT_SECRET_..."} or {"file": "..."}`}
 }
 
-// ErrNoSeal means that a secret cannot be sealed, because the key file cannot be used.
+// ErrNoSeal means that a secret cannot be sealed, because the key file is not usable.
 var ErrNoSeal = errors.New("the secret cannot be sealed")
 
-// DeleteConnection deletes the connection and its secret.
+// DeleteConnection deletes the connection and its secret. It returns store.ErrConflict for another revision.
 func (o *Operator) DeleteConnection(ctx context.Context, name string, revision int64, reason, actor string) error {
 	return untilUnraced(revision, func() error {
 		old, err := o.connection(ctx, name)

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// fakeSecrets seals by turning a text round.
+// fakeSecrets seals a text by reversing it.
 type fakeSecrets struct{}
 
 func (fakeSecrets) Seal(_, secret string) ([]byte, error) {
@@ -38,7 +38,7 @@ func weather(name string) agent.Connection {
 		Auth: agent.ConnectionAuth{Type: "header", Name: "X-Key"}}
 }
 
-// put puts a connection; secret "" gives none.
+// put puts a connection; secret "" means none.
 func (g *rig) put(c agent.Connection, secret string) (operator.ConnectionView, error) {
 	q := operator.ConnectionPut{Connection: c, Revision: store.AnyRevision, Actor: "ann"}
 	if secret != "" {
@@ -48,7 +48,7 @@ func (g *rig) put(c agent.Connection, secret string) (operator.ConnectionView, e
 	return v, err
 }
 
-// A PUT without a secret keeps the one there is, unless the connection would reach further.
+// A PUT without a secret keeps the stored one, unless the connection would reach further.
 func TestPutConnectionKeepsSecret(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, nil)
@@ -105,7 +105,7 @@ func TestPutConnectionKeepsSecret(t *testing.T) {
 	}
 }
 
-// undo undoes the newest operation and returns the secret of the connection after it, "-" where there is no connection.
+// undo undoes the latest operation, and returns the connection's secret after it, or "-" if there is no connection.
 func (g *rig) undo(t *testing.T, name string) (secret string, err error) {
 	t.Helper()
 	trail, err := g.op.Audit(t.Context(), store.AuditQuery{Limit: 1})
@@ -125,7 +125,7 @@ func (g *rig) undo(t *testing.T, name string) (secret string, err error) {
 	return "-", err
 }
 
-// Undo brings back what a connection was, and never a secret.
+// An undo restores a connection's settings, and never a secret.
 func TestUndoConnection(t *testing.T) {
 	t.Parallel()
 	wider := func(name string) agent.Connection {
@@ -139,14 +139,14 @@ func TestUndoConnection(t *testing.T) {
 		return c
 	}
 	type change struct {
-		to     func(name string) agent.Connection // nil: it is deleted
+		to     func(name string) agent.Connection // nil means deleted
 		secret string
 	}
 	first := change{weather, "first-secret"}
 	g := newRig(t, nil)
 	for name, c := range map[string]struct {
 		changes []change
-		want    string // the secret afterwards; "refused"
+		want    string // secret afterwards, or "refused"
 	}{
 		"made":               {[]change{first}, "-"},
 		"described":          {[]change{first, {described, ""}}, "terces-tsrif"},

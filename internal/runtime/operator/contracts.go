@@ -13,17 +13,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// ContractEvidence is a contract that a program proposed, and the one in its place now.
+// ContractEvidence is a contract that a program proposed, and the role's current one.
 type ContractEvidence struct {
 	ID       string         `json:"id"`
 	Proposed agent.Contract `json:"proposed"`
-	Kept     agent.Contract `json:"kept"` // the role's
+	Kept     agent.Contract `json:"kept"` // the role's current contract
 	ByPerson bool           `json:"by_person"`
-	By       string         `json:"by"`    // role.method of the program
-	Owner    string         `json:"owner"` // whose call it was
+	By       string         `json:"by"`    // role.method of the proposing program
+	Owner    string         `json:"owner"` // of the call that proposed it
 }
 
-// contractProposed fills in a proposed contract; it returns nil if the proposal is decided or not visible to the caller.
+// contractProposed fills in a proposed contract. It returns nil if the proposal is decided, or not visible to the
+// reader.
 func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overview.Wait,
 	q *InboxQuery) (*Waiting, error) {
 	t, err := o.store.Tool(ctx, w.Role)
@@ -46,15 +47,15 @@ func (o *Operator) contractProposed(ctx context.Context, out *Waiting, w *overvi
 	return out, nil
 }
 
-// A ContractDecision is what a person makes of a proposed contract.
+// A ContractDecision is a person's decision about a proposed contract.
 type ContractDecision struct {
 	Role, ID string
-	Accept   bool // or reject
+	Accept   bool // otherwise reject
 	Actor    string
 }
 
-// DecideContract puts the proposed contract in the place of the role's, as PutTool does, or rejects it: it is not proposed again. store.ErrNotFound when there is no
-// proposal of that id.
+// DecideContract accepts or rejects a proposed contract. An accepted one becomes the role's, as with PutTool. A
+// rejected one is not proposed again. It returns store.ErrNotFound if there is no such proposal.
 func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t ChangedTool, err error) {
 	t.BroughtBack, err = o.bringingBack(ctx, []string{q.Role}, q.Actor, func() error {
 		return untilUnraced(store.AnyRevision, func() error {
@@ -65,6 +66,7 @@ func (o *Operator) DecideContract(ctx context.Context, q ContractDecision) (t Ch
 	return t, err
 }
 
+// decideContract is one attempt. It returns store.ErrConflict if the tool changes between reading and writing.
 func (o *Operator) decideContract(ctx context.Context, q ContractDecision) (agent.Tool, error) {
 	was, err := o.store.Tool(ctx, q.Role)
 	if err != nil {

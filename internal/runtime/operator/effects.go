@@ -7,34 +7,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Origins of a manifest.
+// Values of MethodEffects.Origin.
 const (
-	effectsNone     = "none"     // there was no ok call yet, and nobody wrote one
-	effectsObserved = "observed" // ok calls wrote it
-	effectsApproved = "approved" // a person did
+	effectsNone     = "none"     // no successful call yet, and no person has written one
+	effectsObserved = "observed" // collected from successful calls
+	effectsApproved = "approved" // approved by a person
 )
 
-// MethodEffects is what a method's programs may reach, and what each of its generations did.
+// MethodEffects is what the programs of a method may reach, and what each generation has reached.
 type MethodEffects struct {
 	Role       string `json:"role"`
 	MethodName string `json:"method_name"`
 	agent.Manifest
-	Origin      string              `json:"origin"` // none, observed, approved
-	Policy      string              `json:"policy"` // what the manifest means now: observe, enforce
+	Origin      string              `json:"origin"` // none, observed or approved
+	Policy      string              `json:"policy"` // current effect of the manifest: observe or enforce
 	Generations []GenerationEffects `json:"generations"`
 }
 
-// GenerationEffects is what one generation did, and names in its text.
+// GenerationEffects is what one generation has reached, and what its text names.
 type GenerationEffects struct {
 	ID         string         `json:"id"`
 	Current    bool           `json:"current"`
-	Did        *agent.Effects `json:"did"`         // in ok calls; null before the first one
-	NamedHosts []string       `json:"named_hosts"` // of the addresses in its text, whether it ran or not
-	NewHosts   []string       `json:"new_hosts"`   // that its parent neither reached nor names
-	Lacks      agent.Effects  `json:"lacks"`       // of all these, what the manifest lacks
+	Did        *agent.Effects `json:"did"`         // in successful calls; null before the first one
+	NamedHosts []string       `json:"named_hosts"` // hosts of URLs in its text, whether used or not
+	NewHosts   []string       `json:"new_hosts"`   // hosts that its parent neither reaches nor names
+	Lacks      agent.Effects  `json:"lacks"`       // the part of all these that the manifest lacks
 }
 
-// Effects returns the method's effects, store.ErrNotFound when there is no artifact.
+// Effects returns the method's effects, or store.ErrNotFound if there is no artifact.
 func (o *Operator) Effects(ctx context.Context, role, method string) (MethodEffects, error) {
 	a, err := o.store.Artifact(ctx, role, method)
 	if err != nil {
@@ -43,6 +43,7 @@ func (o *Operator) Effects(ctx context.Context, role, method string) (MethodEffe
 	return o.effectsOf(a), nil
 }
 
+// effectsOf builds the view of an artifact's effects. Its lists are never nil.
 func (o *Operator) effectsOf(a *agent.Artifact) MethodEffects {
 	v := MethodEffects{Role: a.Role, MethodName: a.MethodName, Origin: effectsNone, Policy: o.calls.Policy().Effects,
 		Generations: []GenerationEffects{}}
@@ -72,16 +73,18 @@ func (o *Operator) effectsOf(a *agent.Artifact) MethodEffects {
 	return v
 }
 
-// An EffectsPut is the manifest that a person approves. Lists that are nil stay as they are.
+// An EffectsPut is a manifest that a person approves. A nil list stays unchanged.
 type EffectsPut struct {
 	Role, Method                 string
 	Hosts, Methods, Tools, Files []string
-	Revision                     int64 // that the manifest must have; store.AnyRevision, or 0 for none yet
-	Reason, Actor                string
+	// required current revision; store.AnyRevision, or 0 if there must be no manifest
+	Revision      int64
+	Reason, Actor string
 }
 
-// PutEffects makes the manifest the one that the person approves, also before the method exists. From then on it does not grow by itself. An
-// *agent.InputError says what about it cannot be meant, store.ErrConflict that it has another revision.
+// PutEffects sets the manifest to the one that the person approves. The method need not exist yet. From then on calls
+// do not extend the manifest. It returns an *agent.InputError for an invalid manifest, and store.ErrConflict for
+// another revision.
 func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects, error) {
 	if err := agent.Names(&q.Role, &q.Method); err != nil {
 		return MethodEffects{}, err
@@ -96,6 +99,7 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 		if a != nil && a.Manifest != nil {
 			was = a.Manifest
 		}
+		// checked in the change, so another approval cannot come in between
 		if !store.Matches(q.Revision, was.Revision) {
 			return agent.ArtifactChange{}, store.ErrConflict
 		}
@@ -113,11 +117,12 @@ func (o *Operator) PutEffects(ctx context.Context, q EffectsPut) (MethodEffects,
 	if err != nil {
 		return MethodEffects{}, err
 	}
-	o.correct(a, q.Actor) // a correction may have waited for this; a held program runs in the next call by itself
+	o.correct(a, q.Actor) // a correction may have waited for this; a held program runs in the next call anyway
 	return o.effectsOf(a), nil
 }
 
-// letIn is the correction of the method once the manifest lets its program serve, which waited for that; nil where it changes nothing.
+// letIn returns the method's correction as adopted, if the manifest lifts the only obstacle for its program. Otherwise
+// it returns nil.
 func (o *Operator) letIn(a *agent.Artifact, m *agent.Manifest) *agent.Correction {
 	if a == nil || !awaits(a, a.CurrentID) || o.calls.Policy().ApprovalRequired {
 		return nil

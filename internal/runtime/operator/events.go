@@ -13,12 +13,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CallEvents passes the events of one call to emit, from the one after the id after ("" for all). It ends with
-// call.finished, or when emit fails or ctx ends. Of a finished call only the end is sent. store.ErrNotFound when there
-// is no such call.
+// CallEvents passes the events of one call to emit, starting after the id after ("" for all). It ends after
+// call.finished, when emit fails, or when ctx ends. For a call that has ended already, it emits only call.finished. It
+// returns store.ErrNotFound for an unknown call.
 func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit func(progress.Event) error) error {
 	seen, _ := strconv.Atoi(after)
-	seen = max(0, seen) // anything else starts from the beginning
+	seen = max(0, seen) // an invalid id means the beginning
 	if running := o.calls.Progress(callID); running != nil {
 		if err := running.Follow(ctx, seen, emit); err != nil {
 			return err
@@ -38,17 +38,18 @@ func (o *Operator) CallEvents(ctx context.Context, callID, after string, emit fu
 	return emit(progress.Event{ID: "finished", Type: progress.Finished, Data: raw})
 }
 
-// EventQuery selects events: those after the call id After ("" for those from now on), of calls of the owner ("" for everybody's). Reader is whose stream it is.
+// EventQuery selects events: those after the call id After ("" for those from now on), of calls of Owner ("" for
+// everyone's). Reader identifies whose stream it is.
 type EventQuery struct {
 	After, Owner, Reader string
-	Previews             bool // entries have the beginnings of their values
-	// is called once, before the first event: whatever ends from then on is passed; nil: nobody waits for it
+	Previews             bool // include the beginnings of values
+	// called once before the first event: every call that ends after it is emitted; may be nil
 	Listens func()
 }
 
-// Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Ids are call ids, so a stream can be resumed after a restart of the
-// client or of the daemon: what was missed is read from the call log. That is the heavier, the slower a reader is, so the streams of one
-// reader catch up one after another, and rest in between.
+// Events passes committed calls to emit, in the order of the log, until emit fails or ctx ends. Event ids are call ids,
+// so a client can resume after a restart of either side: missed calls are read from the log. The slower the reader, the
+// more there is to read, so the streams of one reader catch up one after another, with pauses.
 func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.Event) error) error {
 	ctx, end := o.whileItLives(ctx)
 	defer end()
@@ -78,6 +79,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 				return err
 			}
 		}
+		// a catch-up may have read calls that the feed announces afterwards
 		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return s.sent.has(c.CallID) })
 		if err := s.sendAll(ctx, calls); err != nil {
 			return err
@@ -85,7 +87,7 @@ func (o *Operator) Events(ctx context.Context, q EventQuery, emit func(progress.
 	}
 }
 
-// whileItLives is ctx, which ends with the runtime too. end releases what it holds.
+// whileItLives returns a context that also ends with the runtime. The caller must call end.
 func (o *Operator) whileItLives(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	life := o.calls.Life()
@@ -96,20 +98,21 @@ func (o *Operator) whileItLives(ctx context.Context) (_ context.Context, end fun
 	}
 }
 
-// A stream is one reader's position in the log.
+// A stream is one reader's position in the log. After is the last call that was handled.
 type stream struct {
 	o *Operator
 	EventQuery
-	sent recent // by the last catch-up, or before: the feed may repeat those
+	sent recent // by a catch-up; the feed may repeat these calls
 	emit func(progress.Event) error
 }
 
-// sendAll sends what of the calls is the reader's.
+// sendAll sends the calls that the reader may see.
 func (s *stream) sendAll(ctx context.Context, calls []*progress.Call) error {
 	if len(calls) == 0 {
 		return nil
 	}
 	last := calls[len(calls)-1].CallID
+	// read all previews of a batch at once
 	if s.Previews {
 		calls = slices.DeleteFunc(calls, func(c *progress.Call) bool { return !s.owns(ctx, c) })
 		entries := make([]agent.LogEntry, len(calls))
@@ -132,10 +135,12 @@ func (s *stream) sendAll(ctx context.Context, calls []*progress.Call) error {
 	return nil
 }
 
+// owns reports whether the reader may see the call.
 func (s *stream) owns(ctx context.Context, c *progress.Call) bool {
 	return s.Owner == "" || s.o.ownerOf(ctx, &c.LogEntry) == s.Owner
 }
 
+// send emits one call. A reader of its own calls gets the entry without data of others.
 func (s *stream) send(ctx context.Context, c *progress.Call) error {
 	s.After = c.CallID
 	if !s.owns(ctx, c) {
@@ -152,22 +157,22 @@ func (s *stream) send(ctx context.Context, c *progress.Call) error {
 	return s.emit(progress.Event{ID: c.CallID, Type: progress.Finished, Data: raw})
 }
 
-// restOfCatchUp is how many times as long as a page took its reader's next one waits.
+// restOfCatchUp is how many times the duration of a page its reader's next page waits.
 const restOfCatchUp = 4
 
 const (
-	// calls that are read at once, so that a stream that is far behind takes no more memory than others
+	// calls per page, which bounds the memory of a stream that is far behind
 	missedPage = 500
-	// calls that are sent where the log does not hold the last one that was, and that the feed may repeat
+	// calls that are sent if the log does not have the last one that the client saw; also how many the feed may repeat
 	missedMost = 10_000
 )
 
-// catchUp sends what the log has behind the last call that was sent, a page at a time: what the first one costs does not grow with what was
-// missed. announced is where the feed is, which goes on from there.
+// catchUp sends the calls in the log after the last one that was sent, a page at a time, so the cost of the first page
+// does not depend on how many were missed. announced is the position of the feed, which continues from there.
 func (s *stream) catchUp(ctx context.Context, announced string) error {
 	last := s.After
 	s.sent = recent{}
-	known := announced == last // all that the feed may repeat
+	known := announced == last // everything that the feed may repeat is in sent
 	for first, more := true, true; more; first = false {
 		var page []agent.LogEntry
 		if err := s.paced(ctx, func() (err error) {
@@ -193,7 +198,7 @@ func (s *stream) catchUp(ctx context.Context, announced string) error {
 	return s.noteBefore(ctx, last, announced)
 }
 
-// noteBefore notes the calls that the feed may have yet to announce, although the stream was resumed behind them.
+// noteBefore notes the calls before the resume point that the feed may still announce.
 func (s *stream) noteBefore(ctx context.Context, last, announced string) error {
 	s.sent.before = map[string]bool{last: true}
 	q := store.CallQuery{Before: last}
@@ -215,14 +220,16 @@ func (s *stream) noteBefore(ctx context.Context, last, announced string) error {
 	}
 }
 
+// paced runs read in the reader's turn, and then makes the reader rest.
 func (s *stream) paced(ctx context.Context, read func() error) error {
 	return s.o.catching.Paced(ctx, s.Reader, func(took time.Duration) time.Duration { return restOfCatchUp * took },
 		read)
 }
 
-// recent remembers calls: the last ones that were added, at least missedMost of them, and what stands before all.
+// recent remembers the last calls that were added, at least missedMost of them, and those of noteBefore.
 type recent struct{ last, earlier, before map[string]bool }
 
+// add remembers a call. When last is full, it replaces earlier, so memory is bounded by two of them.
 func (r *recent) add(callID string) {
 	if r.last == nil || len(r.last) >= missedMost {
 		r.last, r.earlier = map[string]bool{}, r.last
@@ -230,12 +237,13 @@ func (r *recent) add(callID string) {
 	r.last[callID] = true
 }
 
+// has reports whether the call is remembered.
 func (r *recent) has(callID string) bool {
 	return r.last[callID] || r.earlier[callID] || r.before[callID]
 }
 
-// next reads the calls behind the last one that was sent, oldest first. Where there is none, or the log does not hold it, it begins, the first
-// time, with the log's newest calls.
+// next returns the calls after the last one that was sent, oldest first. If there is none, or the log does not have it,
+// the first page starts with the newest missedMost calls of the log.
 func (s *stream) next(ctx context.Context, first bool) (page []agent.LogEntry, err error) {
 	unknown := s.After == ""
 	if !unknown || !first {
@@ -249,9 +257,9 @@ func (s *stream) next(ctx context.Context, first bool) (page []agent.LogEntry, e
 		page, err = s.o.store.CallsAfter(ctx, s.After, missedPage)
 	}
 	switch {
-	case errors.Is(err, store.ErrNotFound) && s.After == "": // nothing was ever called
+	case errors.Is(err, store.ErrNotFound) && s.After == "": // the log is empty
 		return nil, nil
-	case errors.Is(err, store.ErrNotFound): // erased meanwhile, and what is left behind it cannot be found from there
+	case errors.Is(err, store.ErrNotFound): // the last call was erased meanwhile, so its successors cannot be found
 		return nil, errors.New("the calls that were missed are gone")
 	case err != nil:
 		return nil, err
@@ -259,7 +267,7 @@ func (s *stream) next(ctx context.Context, first bool) (page []agent.LogEntry, e
 	return page, s.o.o.Store.Settled()
 }
 
-// frontOfNewest returns the call in front of the log's newest ones, "" where the log begins with these.
+// frontOfNewest returns the call before the newest missedMost calls of the log, or "" if the log has no more.
 func (o *Operator) frontOfNewest(ctx context.Context) (string, error) {
 	q := store.CallQuery{}
 	for read := 0; ; read += missedPage {
@@ -274,7 +282,7 @@ func (o *Operator) frontOfNewest(ctx context.Context) (string, error) {
 	}
 }
 
-// stableCalls reads a page of the log, newest first, of calls before which none appears any more.
+// stableCalls returns a page of the log, newest first, of calls before which no other call can appear any more.
 func (o *Operator) stableCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	q.Limit, q.Stable = missedPage, true
 	page, err := o.store.ListCalls(ctx, q)

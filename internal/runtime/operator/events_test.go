@@ -24,7 +24,7 @@ const (
 
 var errEnough = errors.New("enough")
 
-// A running call reports what it does, to those who come late too, and ends with its outcome.
+// A running call reports its stages, even to late subscribers, and ends with its outcome.
 func TestCallEvents(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(boomOnBad), run(repaired)}})
@@ -41,7 +41,7 @@ func TestCallEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kinds []string
-	// no id of ours: from the beginning, and each event once
+	// an unknown id means the beginning; each event comes once
 	err = g.op.CallEvents(t.Context(), id, "-3", func(e progress.Event) error {
 		if kinds = append(kinds, e.Type); e.Type == progress.Forging {
 			close(g.model.Block)
@@ -63,7 +63,7 @@ func TestCallEvents(t *testing.T) {
 	}
 }
 
-// What ends once a stream listens is passed, however soon that is.
+// A call that ends after the subscription exists is emitted, however soon.
 func TestEventsListen(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
@@ -79,7 +79,7 @@ func TestEventsListen(t *testing.T) {
 	}
 }
 
-// A stream of what ends from now on begins there, too, where it falls behind before its first event.
+// A stream without a resume point starts at its subscription, even if it falls behind before its first event.
 func TestEventsFallBehindAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
@@ -101,7 +101,7 @@ func TestEventsFallBehindAtOnce(t *testing.T) {
 	}
 }
 
-// A stream that is resumed loses nothing and doubles nothing.
+// A resumed stream loses no call and repeats none.
 func TestEventsResume(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
@@ -146,7 +146,8 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// A stream that is resumed far behind gets everything, a page at a time; one behind a call that the log does not hold gets the newest calls.
+// A stream that is resumed far behind gets everything, page by page. If the log does not have its resume point, it gets
+// the newest calls.
 func TestEventsResumeFarBehind(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
@@ -188,7 +189,7 @@ func TestEventsResumeFarBehind(t *testing.T) {
 	}); !errors.Is(err, errEnough) || first != want[len(want)-10_000] {
 		t.Errorf("a stream that falls behind before its first event begins at %s (%v)", first, err)
 	}
-	// A reader whose streams break off early gets on all the same: the first event takes one page, however much was missed.
+	// a reader whose streams break early still makes progress: the first event takes one page, however much was missed
 	pages := &pageCounter{Store: g.o.Store}
 	g.o.Store = pages
 	op, err := operator.New(g.o)
@@ -201,7 +202,7 @@ func TestEventsResumeFarBehind(t *testing.T) {
 	}
 }
 
-// pageCounter is a store that counts the pages of the log that are read.
+// pageCounter is a store that counts the pages read from the log.
 type pageCounter struct {
 	store.Store
 	read int
@@ -227,8 +228,8 @@ func (n countedPages) CallsAfter(ctx context.Context, after string, limit int) (
 	return n.Namespace.CallsAfter(ctx, after, limit)
 }
 
-// What a stream is resumed behind may be ahead of the feed of the replica that resumes it, which announces the calls before it later: they are
-// not sent again.
+// A stream may be resumed at a call that its replica's feed has not announced yet. Calls that the feed announces later,
+// but that precede it, are not sent again.
 func TestEventsResumeAheadOfTheFeed(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"calculator.add": {run(add)}})
@@ -253,7 +254,7 @@ func TestEventsResumeAheadOfTheFeed(t *testing.T) {
 			})
 		}()
 		<-subscribed                 // and caught up with the last one
-		for _, id := range ids[1:] { // which may be what was announced last, and is not again
+		for _, id := range ids[1:] { // the feed may announce the last one again, which must not be sent
 			if id == announced {
 				continue
 			}

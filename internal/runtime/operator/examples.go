@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Examples returns the examples of the method, active and proposed; none when the method has none.
+// Examples returns the method's examples, active and proposed. The list is empty if the method has none.
 func (o *Operator) Examples(ctx context.Context, role, method string) ([]agent.Example, error) {
 	a, err := o.store.Artifact(ctx, role, method)
 	switch {
@@ -27,23 +27,24 @@ func (o *Operator) Examples(ctx context.Context, role, method string) ([]agent.E
 	return append([]agent.Example{}, a.Examples...), nil
 }
 
-// An ExamplesPut is what people expect of a method from now on.
+// An ExamplesPut is the desired list of a method's active examples.
 type ExamplesPut struct {
 	Role, Method string
 	Examples     []agent.Example
-	Revision     int64 // that the examples must have; store.AnyRevision, or 0 for none yet
+	Revision     int64 // required current revision; store.AnyRevision, or 0 if there must be none
 	Actor        string
 }
 
-// PutExamples replaces the active examples of the method, also before it exists; proposals stay, also where the list has them. An example without an
-// id gets that of the active one that asks the same. One that comes back under its id keeps the effects of the call that it was made from. Errors are *agent.InputError or the store's:
-// store.ErrConflict for another revision.
+// PutExamples replaces the active examples of a method, which need not exist yet. Proposed examples stay, even if the
+// list contains them. An example without an id takes over the id of the active one with the same input. An example with
+// the id and input of an active one keeps the recorded effects of its call. Errors are *agent.InputError or the
+// store's: store.ErrConflict means another revision.
 func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Example, error) {
 	role, method, list := q.Role, q.Method, slices.Clone(q.Examples)
 	if err := agent.Names(&role, &method); err != nil {
 		return nil, err
 	}
-	unlock := o.calls.HoldAdoption(role, method) // nobody decides on a proposal meanwhile
+	unlock := o.calls.HoldAdoption(role, method) // no proposal is decided meanwhile
 	defer unlock()
 	a, err := o.store.Artifact(ctx, role, method)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -73,7 +74,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 			}
 			next := make([]agent.Example, 0, len(list))
 			for _, x := range list {
-				// meanwhile, at another replica, as it may have been accepted
+				// another replica may have accepted or rejected it meanwhile
 				rejected := x.State == agent.ExampleProposed && (a == nil || a.Example(x.ID) == nil)
 				if !rejected && !a.Proposes(&x) {
 					next = append(next, o.completed(a, identified(a, x, list), q.Actor))
@@ -96,7 +97,7 @@ func (o *Operator) PutExamples(ctx context.Context, q ExamplesPut) ([]agent.Exam
 	return a.Examples, nil
 }
 
-// checkExamples returns an error for a list that no program could satisfy: it would keep every program of the method from serving.
+// checkExamples returns an error for a list that no program could satisfy: it would block every program of the method.
 func checkExamples(method string, list []agent.Example, takes *agent.Interface) error {
 	if len(list) > 0 && method != "=" && strings.HasSuffix(method, "=") {
 		return &agent.InputError{Code: "no_program", Detail: "a setter has no program",
@@ -117,7 +118,7 @@ func checkExamples(method string, list []agent.Example, takes *agent.Interface) 
 	return nil
 }
 
-// takes is what the current program of the method takes; nil where that is not known.
+// takes returns the interface of the method's current program, or nil if it is unknown.
 func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interface {
 	a, err := o.store.Artifact(ctx, role, method)
 	if err != nil {
@@ -126,7 +127,8 @@ func (o *Operator) takes(ctx context.Context, role, method string) *agent.Interf
 	return a.Takes()
 }
 
-// identified gives an example without an id the id of the active example with the same question, unless another one in the list has it.
+// identified gives an example without an id the id of the active example with the same input, unless another example in
+// the list has it.
 func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.Example {
 	if x.ID != "" {
 		return x
@@ -138,7 +140,7 @@ func identified(a *agent.Artifact, x agent.Example, list []agent.Example) agent.
 	return x
 }
 
-// completed is the example as it is stored.
+// completed returns the example as it is stored.
 func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) agent.Example {
 	x.Note = o.mask(x.Note)
 	if a != nil && x.ID != "" {
@@ -163,15 +165,15 @@ func (o *Operator) completed(a *agent.Artifact, x agent.Example, actor string) a
 	return x
 }
 
-// An ExampleDecision is what a person makes of a proposed example.
+// An ExampleDecision is a person's decision about a proposed example.
 type ExampleDecision struct {
 	Role, Method, ID string
-	Accept           bool // or reject
+	Accept           bool // otherwise reject
 	Actor            string
 }
 
-// DecideExample accepts a proposed example, with the verdict that made it, or rejects it. store.ErrNotFound when there is
-// no proposal of that id.
+// DecideExample accepts a proposed example, with the verdict that made it, or rejects it. It returns store.ErrNotFound
+// if there is no such proposal.
 func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agent.Example, error) {
 	role, method, id := q.Role, q.Method, q.ID
 	unlock := o.calls.HoldAdoption(role, method)
@@ -203,7 +205,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 			if i := slices.IndexFunc(a.Verdicts, func(v agent.Verdict) bool { return v.ExampleID == id }); i >= 0 {
 				v := a.Verdicts[i]
 				v.State, v.Dropped = agent.ExampleActive, a.FixturesOf(v.Args, v.Kwargs)
-				v.At = o.o.Now().UTC() // it counts from now on, for the program that serves now, too
+				v.At = o.o.Now().UTC() // as of now, so that it also counts for the program that serves now
 				change.Verdict = &v
 				if o.corrects(a, &v) {
 					change.Correction = &agent.Correction{State: agent.CorrectionQueued}
@@ -220,7 +222,7 @@ func (o *Operator) DecideExample(ctx context.Context, q ExampleDecision) ([]agen
 	return a.Examples, nil
 }
 
-// ExampleRun is how a program answered the active examples.
+// ExampleRun is the result of running examples on a program.
 type ExampleRun struct {
 	Passed  int                     `json:"passed"`
 	Failed  int                     `json:"failed"`
@@ -228,6 +230,7 @@ type ExampleRun struct {
 	Results []runtime.ExampleResult `json:"results"`
 }
 
+// count sets the counters from Results.
 func (r *ExampleRun) count() {
 	for _, x := range r.Results {
 		switch x.Result {
@@ -241,15 +244,15 @@ func (r *ExampleRun) count() {
 	}
 }
 
-// ExampleQuery asks to run examples.
+// ExampleQuery selects the program and the examples of RunExamples.
 type ExampleQuery struct {
 	Role, Method, Owner string
-	Code, Generation    string          // one of them, or neither: the current program
-	Examples            []agent.Example // nil: the method's active ones
+	Code, Generation    string          // at most one is set; neither means the current program
+	Examples            []agent.Example // nil means the method's active ones
 }
 
-// RunExamples runs the examples on the program. Nothing is kept or counted. Given examples replay the effects of the kept
-// ones whose id and input they have; results are in their order.
+// RunExamples runs the examples on the program. It stores and counts nothing. A given example replays the recorded
+// effects of the stored one with the same id and input. Results are in the order of the examples.
 func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun, error) {
 	run := ExampleRun{Results: []runtime.ExampleResult{}}
 	if err := checkExamples(q.Method, q.Examples, o.takes(ctx, q.Role, q.Method)); err != nil {
@@ -275,8 +278,8 @@ func (o *Operator) RunExamples(ctx context.Context, q ExampleQuery) (ExampleRun,
 	return run, nil
 }
 
-// BrokenExamples returns the ids of the active examples that the current program does not hold: what an operation of a
-// person may have broken.
+// BrokenExamples returns the ids of the active examples that the current program fails, for the reply to an operation
+// that may have caused it. It never returns a nil list.
 func (o *Operator) BrokenExamples(ctx context.Context, role, method, owner string) ([]string, error) {
 	broken := []string{}
 	a, err := o.store.Artifact(ctx, role, method)

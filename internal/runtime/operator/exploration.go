@@ -11,10 +11,11 @@ import (
 // maxStarving bounds the starving tools that a report names.
 const maxStarving = 20
 
-// KnownTools shows whether new tools starve. New tools get no bonus in the ranking, so prompts may never show them, and then
-// no program calls them. Prompts count, and not ranks: a prompt selects by what its task is about.
+// KnownTools reports whether new tools starve. The ranking gives new tools no bonus, so prompts may never show them,
+// and then no program calls them. It counts what prompts showed, not ranks: a prompt selects by the subject of its
+// task.
 type KnownTools struct {
-	Limit          int      `json:"limit"`            // tools that a prompt shows
+	Limit          int      `json:"limit"`            // tools in a prompt, at most
 	Tools          int      `json:"tools"`            // registered
 	New            int      `json:"new"`              // tools registered in the window
 	NewShown       int      `json:"new_shown"`        // new tools that a prompt showed in the window
@@ -22,7 +23,7 @@ type KnownTools struct {
 	NewStarving    int      `json:"new_starving"`     // new tools neither shown nor called
 	Starving       []string `json:"starving"`         // roles of starving tools, at most 20, the best ranked first
 	Delegated      int      `json:"delegated_calls"`  // calls by programs in the window
-	DelegatedToNew int      `json:"delegated_to_new"` // of these, calls of new tools
+	DelegatedToNew int      `json:"delegated_to_new"` // calls of new tools among them
 }
 
 // knownTools builds the report from the registry and the calls of the window, in any order.

@@ -10,57 +10,58 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// HistoryUsage is the report on how programs use the history.
+// HistoryUsage is a report on how programs use the history.
 type HistoryUsage struct {
 	Usage
-	Since string      `json:"since"` // time of the oldest counted call, "" when there is none
+	Since string      `json:"since"` // time of the oldest counted call; "" if there is none
 	Until string      `json:"until"`
 	Roles []RoleUsage `json:"roles"` // sorted by role
 
-	Truncated  bool         `json:"truncated"`  // the window has more calls than the newest 10,000, which are counted
+	Truncated  bool         `json:"truncated"`  // the window has more than the newest 10,000 calls, which are counted
 	ByAccess   ByAccess     `json:"by_access"`  // outcomes with and without access to the history
-	Delegation []Delegation `json:"delegation"` // which methods call which: at most 50 pairs, the most frequent first
+	Delegation []Delegation `json:"delegation"` // callers and called methods, most frequent first, at most 50 pairs
 }
 
-// ByAccess separates the calls whose program names the history from the others.
+// ByAccess separates calls whose program refers to the history from the others.
 type ByAccess struct {
 	With    Outcomes `json:"with"`
 	Without Outcomes `json:"without"`
 }
 
-// Outcomes summarises a group of calls. Durations are in milliseconds. History sizes are numbers of records in the session.
+// Outcomes summarizes a group of calls. Durations are in milliseconds. History sizes are records in the session.
 type Outcomes struct {
-	Calls        int            `json:"calls"`
-	OK           int            `json:"ok"`
-	Weak         int            `json:"weak"`      // of the ok calls
-	Corrected    int            `json:"corrected"` // calls that were asked again, or whose root was
+	Calls int `json:"calls"`
+	OK    int `json:"ok"`
+	Weak  int `json:"weak"` // of the OK calls
+	// calls that the client asked again, or whose root call it did
+	Corrected    int            `json:"corrected"`
 	ErrorTypes   map[string]int `json:"error_types"`
 	MeanDuration float64        `json:"mean_duration_ms"`
 	P95Duration  float64        `json:"p95_duration_ms"`
 	MeanHistory  float64        `json:"mean_history_records"`
 	MaxHistory   int            `json:"max_history_records"`
 
-	durations []float64
+	durations []float64 // of all calls, for finish
 }
 
-// Delegation is how often programs of one method called another.
+// Delegation counts the calls that programs of one method made of another.
 type Delegation struct {
 	From         string  `json:"from"` // role.method
 	To           string  `json:"to"`
 	Calls        int     `json:"calls"`
 	OK           int     `json:"ok"`
 	Weak         int     `json:"weak"`
-	WithAccess   int     `json:"with_access"` // calls whose calling program names the history
+	WithAccess   int     `json:"with_access"` // calls whose calling program refers to the history
 	MeanDuration float64 `json:"mean_duration_ms"`
 }
 
 // Usage counts calls that ran a program.
 type Usage struct {
 	Calls      int            `json:"calls"`
-	WithAccess int            `json:"with_access"` // calls that ran a program that names the history
+	WithAccess int            `json:"with_access"` // calls whose program refers to the history
 	Share      float64        `json:"share"`       // 0 to 1
-	Tags       map[string]int `json:"tags"`        // calls by query pattern: filter, map, slice, count, group
-	Verdicts   map[string]int `json:"verdicts"`    // calls with a verdict of a person, by verdict: right, wrong
+	Tags       map[string]int `json:"tags"`        // by query pattern: filter, map, slice, count or group
+	Verdicts   map[string]int `json:"verdicts"`    // of people on the calls, by verdict: right or wrong
 }
 
 // RoleUsage is the usage of one role.
@@ -71,6 +72,7 @@ type RoleUsage struct {
 
 func newUsage() Usage { return Usage{Tags: map[string]int{}, Verdicts: map[string]int{}} }
 
+// add counts a call.
 func (u *Usage) add(e *agent.LogEntry) {
 	u.Calls++
 	if e.HistoryAccessDetected {
@@ -85,11 +87,11 @@ func (u *Usage) add(e *agent.LogEntry) {
 	u.Share = float64(u.WithAccess) / float64(u.Calls)
 }
 
-// maxDelegations bounds the pairs of a report.
+// maxDelegations bounds the pairs in a report.
 const maxDelegations = 50
 
-// HistoryUsage reports on the newest 10,000 calls that began in the window from since to before until. A zero time leaves that side
-// open.
+// HistoryUsage reports on the newest 10,000 calls that began at or after since and before until. A zero time means no
+// bound.
 func (o *Operator) HistoryUsage(ctx context.Context, since, until time.Time) (HistoryUsage, error) {
 	entries, more, err := o.newestCalls(ctx, since, until, maxReportCalls)
 	if err != nil {
@@ -129,6 +131,7 @@ func (o *Operator) HistoryUsage(ctx context.Context, since, until time.Time) (Hi
 	return report, nil
 }
 
+// add counts a call. Until finish, the means are sums.
 func (u *Outcomes) add(e *agent.LogEntry) {
 	u.Calls++
 	if e.OutcomeStatus == agent.StatusOK {
@@ -148,7 +151,7 @@ func (u *Outcomes) add(e *agent.LogEntry) {
 	u.MaxHistory = max(u.MaxHistory, e.ConversationHistorySize)
 }
 
-// finish turns sums into means.
+// finish turns sums into means, and sets the percentile.
 func (u *Outcomes) finish() {
 	if u.Calls == 0 {
 		return
@@ -159,9 +162,10 @@ func (u *Outcomes) finish() {
 	u.P95Duration = rounded(u.durations[(len(u.durations)*95+99)/100-1])
 }
 
+// rounded rounds to three decimals.
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// delegations counts the pairs of caller and called method. Calls whose caller is not in entries are left out.
+// delegations counts calls by pair of caller and called method. It ignores calls whose caller is not in entries.
 func delegations(entries []agent.LogEntry) []Delegation {
 	byID := make(map[string]*agent.LogEntry, len(entries))
 	for i := range entries {

@@ -12,53 +12,54 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/overview"
 )
 
-// InboxRecommendation is the kind of an open recommendation; the other kinds are those of package overview.
+// InboxRecommendation is the kind of an open recommendation. Package overview has the other kinds.
 const InboxRecommendation = "recommendation"
 
-// InboxKinds are all kinds.
+// InboxKinds returns all kinds.
 func InboxKinds() []string {
 	return []string{overview.Approval, overview.Correction, overview.Proposal, InboxRecommendation, overview.Effects}
 }
 
-// An InboxQuery asks for a page of what waits for a person's decision.
+// An InboxQuery selects a page of what awaits a person's decision.
 type InboxQuery struct {
-	Kind, Role, Method string // "" for any
-	After              string // the cursor of the page before; "" for the start
+	Kind, Role, Method string // "" for all
+	After              string // cursor of the previous page; "" for the first page
 	Limit              int
-	// Sees says whether the caller may see the call. nil: all calls, and what they left in artifacts.
+	// Sees reports whether the reader may see the call; nil means all calls, and all data from calls in artifacts.
 	Sees  func(ctx context.Context, callID string) bool
-	Owner string // who asks, where Sees is not nil
+	Owner string // the reader, if Sees is not nil
 }
 
+// sees reports whether the reader may see the call.
 func (q *InboxQuery) sees(ctx context.Context, callID string) bool {
 	return q.Sees == nil || q.Sees(ctx, callID)
 }
 
-// Waiting is something that waits for a person's decision.
+// Waiting is an entry of the inbox: something that awaits a person's decision.
 type Waiting struct {
-	ID         string           `json:"id"` // the same as long as it waits
+	ID         string           `json:"id"` // stays the same until it is decided
 	Kind       string           `json:"kind"`
 	Role       string           `json:"role"`
-	Method     string           `json:"method"` // "" where it is about the whole role
+	Method     string           `json:"method"` // "" if it concerns the whole role
 	Since      string           `json:"since"`
 	Summary    string           `json:"summary"`
 	Evidence   any              `json:"evidence"`
-	Operations []InboxOperation `json:"operations"` // that decide it, the one that agrees first
+	Operations []InboxOperation `json:"operations"` // those that decide it, starting with the one that agrees
 }
 
-// InboxOperation is a request that decides it, ready to be sent.
+// InboxOperation is a request that decides an entry, ready to send.
 type InboxOperation struct {
-	Name    string          `json:"name"` // what it does
+	Name    string          `json:"name"` // what it does, for people
 	Method  string          `json:"method"`
 	Path    string          `json:"path"`
-	Body    json.RawMessage `json:"body"`              // null: none
-	Scopes  []string        `json:"scopes"`            // all of which it needs
-	Scope   string          `json:"scope"`             // the last of them
-	Command string          `json:"command,omitempty"` // that sends it, for a shell
+	Body    json.RawMessage `json:"body"`              // null if there is none
+	Scopes  []string        `json:"scopes"`            // needs all of them
+	Scope   string          `json:"scope"`             // the last of Scopes
+	Command string          `json:"command,omitempty"` // shell command that sends it
 }
 
-// Inbox returns a page of what waits for a person's decision, the newest first, and the cursor of the next page, "" for none. An
-// *agent.InputError says that the cursor is none.
+// Inbox returns a page of what awaits a person's decision, newest first, and the cursor of the next page, or "". An
+// invalid cursor is overview.ErrCursor.
 func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, next string, err error) {
 	after, err := inboxPlace(q.After)
 	if err != nil {
@@ -95,6 +96,7 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 	page = []Waiting{}
 	for i := range all {
 		w := &all[i]
+		// another entry exists, so there is a next page
 		if len(page) == q.Limit {
 			last := &all[i-1]
 			return page, agent.FormatTime(last.Since) + "," + last.ID, nil
@@ -110,7 +112,7 @@ func (o *Operator) Inbox(ctx context.Context, q InboxQuery) (page []Waiting, nex
 	return page, "", nil
 }
 
-// inboxPlace is where the page before ended, nil for the start.
+// inboxPlace returns the last entry of the previous page, or nil for the first page.
 func inboxPlace(cursor string) (*overview.Wait, error) {
 	if cursor == "" {
 		return nil, nil //nolint:nilnil // the start is no place

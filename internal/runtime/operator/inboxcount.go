@@ -12,15 +12,16 @@ import (
 // InboxWaiting is the type of the events of InboxCounts. Their data is {"waiting": 3}.
 const InboxWaiting = "inbox.waiting"
 
-// How often InboxCounts counts. What the change feed does not announce are decisions about recommendations by other replicas.
+// Intervals of InboxCounts. The last one catches decisions about recommendations by other replicas, which the change
+// feed does not announce.
 const (
-	recountRest  = time.Second // after a count, whatever changes
-	recountShare = 20          // a count rests so many times as long as it took, if that is more
-	recountAtAll = 15 * time.Second
+	recountRest  = time.Second      // least pause after a count
+	recountShare = 20               // least pause in multiples of the count's duration
+	recountAtAll = 15 * time.Second // longest pause
 )
 
-// InboxCounts passes the number of entries of the inbox to emit, at once and whenever it has changed, until emit fails or ctx ends. It
-// counts when something changed that may wait.
+// InboxCounts passes the number of inbox entries to emit, at once and after each change, until emit fails or ctx ends.
+// It counts after changes that may affect the inbox.
 func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) error) error {
 	ctx, end := o.whileItLives(ctx)
 	defer end()
@@ -46,7 +47,8 @@ func (o *Operator) InboxCounts(ctx context.Context, emit func(progress.Event) er
 	}
 }
 
-// inboxCount is how many entries the inbox has, under the policy that is stored: one that another replica changed is in force here a moment later.
+// inboxCount returns the number of inbox entries under the stored policy. A change by another replica takes effect here
+// only a moment later.
 func (o *Operator) inboxCount(ctx context.Context) (int, error) {
 	policy, _, err := o.store.Policy(ctx)
 	if err != nil {
@@ -60,7 +62,8 @@ func (o *Operator) inboxCount(ctx context.Context) (int, error) {
 	return len(waits) + advice, err
 }
 
-// pause returns nil after that time, or when one of the channels has something, and the cause of the context's end when that comes first.
+// pause waits for that time, or until one of the channels has a value. It returns the cause of ctx's end if that comes
+// first.
 func pause(ctx context.Context, most time.Duration, a, b <-chan struct{}) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// The number of what waits is sent at once and when it has changed, whichever replica changed it; calls alone send nothing.
+// The number of inbox entries is sent at once and after each change by any replica. Calls alone cause no event.
 func TestInboxCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.DefaultOptions())
@@ -34,7 +34,7 @@ func TestInboxCounts(t *testing.T) {
 		}()
 		sees := func(want string) {
 			t.Helper()
-			time.Sleep(3 * time.Second) // in the bubble
+			time.Sleep(3 * time.Second) // the bubble's time
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()

@@ -17,49 +17,50 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// ProgramEvidence is what an approval, and a decision about effects, looks at.
+// ProgramEvidence is the basis of a decision about a program or its effects.
 type ProgramEvidence struct {
 	Generation     string    `json:"generation"`
 	LifecycleState string    `json:"lifecycle_state"`
-	Summary        string    `json:"summary"`   // of its interface, which may say nothing
-	Signature      string    `json:"signature"` // as one calls it
-	Parent         *string   `json:"parent"`    // null where none is kept
+	Summary        string    `json:"summary"`   // of its interface; may be empty
+	Signature      string    `json:"signature"` // as in a call
+	Parent         *string   `json:"parent"`    // null if none is kept
 	Trigger        string    `json:"trigger"`
 	CreatedAt      time.Time `json:"created_at"`
-	// the generation that answers a call without a contract; null: none
+	// generation that answers a call without a contract; null if there is none
 	AnswersNow     *string `json:"answers_now"`
-	ChangedAnswers int     `json:"changed_answers"` // of its parent
-	Examples       int     `json:"examples"`        // that it was held to
-	// of these, what it does not hold, written for a purpose that was changed
+	ChangedAnswers int     `json:"changed_answers"` // earlier answers of its parent that differ
+	Examples       int     `json:"examples"`        // active examples of the method
+	// examples that it fails, if it was made for a changed purpose
 	Breaks int `json:"breaks"`
-	// their ids, of those that the caller may see with their calls
+	// ids of these, as far as the reader may see their calls
 	BrokenExamples []string        `json:"broken_examples"`
 	SuccessCount   int64           `json:"success_count"`
 	FailureCount   int64           `json:"failure_count"`
-	Did            *agent.Effects  `json:"did"` // in ok calls; null before the first one
+	Did            *agent.Effects  `json:"did"` // in successful calls; null before the first one
 	NamedHosts     []string        `json:"named_hosts"`
-	NewHosts       []string        `json:"new_hosts"` // that its parent neither reached nor names
-	Beyond         agent.Effects   `json:"beyond"`    // what nobody has approved
-	Manifest       *agent.Manifest `json:"manifest"`  // null where there is none
+	NewHosts       []string        `json:"new_hosts"` // hosts that its parent neither reaches nor names
+	Beyond         agent.Effects   `json:"beyond"`    // effects that no person has approved
+	Manifest       *agent.Manifest `json:"manifest"`  // null if there is none
 }
 
-// CorrectionEvidence is what is known of a correction.
+// CorrectionEvidence is the state of a correction.
 type CorrectionEvidence struct {
 	Generation string           `json:"generation"` // that answers
 	Correction agent.Correction `json:"correction"`
-	// the verdicts that no program holds, newest first: of calls that the caller may see
+	// verdicts that no program satisfies, newest first, as far as the reader may see their calls
 	Wrong      []agent.Verdict `json:"wrong"`
 	WrongCount int             `json:"wrong_count"`
 }
 
-// ProposalEvidence is what was proposed: an example, a verdict that names no expectation, or a contract.
+// ProposalEvidence is a proposed example, a proposed verdict without expectation, or a proposed contract. One field is
+// set.
 type ProposalEvidence struct {
 	Example  *agent.Example    `json:"example"`
 	Verdict  *agent.Verdict    `json:"verdict"`
 	Contract *ContractEvidence `json:"contract"`
 }
 
-// waiting returns what the inbox says of it; nil where it does not wait any more, or may not be seen.
+// waiting returns the inbox entry. It returns nil if it is decided meanwhile, or not visible to the reader.
 func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	advice map[string]Advice) (*Waiting, error) {
 	out := &Waiting{ID: w.ID, Kind: w.Kind, Role: w.Role, Method: w.Method, Since: agent.FormatTime(w.Since)}
@@ -105,6 +106,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 			"recurgentd tools approve"+names)
 	case a.AwaitsReach(g):
 		out.Summary = g.ID + " waits for approval: it would reach what its predecessors did not"
+		// approving the program alone would not let it run, so the manifest comes first
 		if o.keptToManifest(a) && !computes(&evidence.Beyond) {
 			out.offer("approve the effects", "PUT", path+"/effects", allowed, "")
 			approve()
@@ -121,7 +123,7 @@ func (o *Operator) waiting(ctx context.Context, w *overview.Wait, q *InboxQuery,
 	return out, nil
 }
 
-// offerAgainst offers what takes a program out of use: its parent in its place, if it has one, and quarantine.
+// offerAgainst offers to take a program out of use: a rollback to its parent, if it has one, and quarantine.
 func (out *Waiting) offerAgainst(parent *string, waits bool) {
 	path, names := runtime.ToolPath(out.Role, out.Method), why.Names(out.Role, out.Method)
 	if parent != nil {
@@ -135,7 +137,7 @@ func (out *Waiting) offerAgainst(parent *string, waits bool) {
 	out.offer("quarantine the method", "POST", path+"/quarantine", "{}", "recurgentd tools quarantine"+names)
 }
 
-// returned fills in a program that a person's change brought back, and that answers without holding examples.
+// returned fills in a program that answers again because of a person's change, although it fails examples.
 func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a *agent.Artifact) *Waiting {
 	g, ids := a.BreaksReturned()
 	evidence := o.programEvidence(ctx, a, g)
@@ -155,7 +157,7 @@ func (o *Operator) returned(ctx context.Context, out *Waiting, q *InboxQuery, a 
 	return out
 }
 
-// addBroken counts the examples that a program does not hold, and names those that the asker may see.
+// addBroken counts the examples that a program fails, and lists those that the reader may see.
 func (e *ProgramEvidence) addBroken(ctx context.Context, q *InboxQuery, a *agent.Artifact, ids []string) {
 	for _, id := range ids {
 		if e.Breaks++; a.Example(id).CallID == "" || q.sees(ctx, a.Example(id).CallID) {
@@ -164,7 +166,7 @@ func (e *ProgramEvidence) addBroken(ctx context.Context, q *InboxQuery, a *agent
 	}
 }
 
-// recommended fills in an entry about a recommendation.
+// recommended fills in a recommendation.
 func (o *Operator) recommended(ctx context.Context, out *Waiting, q *InboxQuery, a Advice) *Waiting {
 	if q.Sees != nil {
 		a = o.shared(ctx, a, q.Sees)
@@ -177,7 +179,7 @@ func (o *Operator) recommended(ctx context.Context, out *Waiting, q *InboxQuery,
 	return out
 }
 
-// allowedBy is the manifest of the method with what goes beyond it, as a request has it.
+// allowedBy returns the method's manifest extended by beyond, as the body of a request.
 func allowedBy(a *agent.Artifact, g *agent.Generation, beyond *agent.Effects) string {
 	allowed := *beyond
 	if m := a.Manifest; m != nil {
@@ -189,12 +191,12 @@ func allowedBy(a *agent.Artifact, g *agent.Generation, beyond *agent.Effects) st
 	return string(agent.Encoded(allowed.With(&agent.Effects{})))
 }
 
-// keptToManifest reports whether a program that is approved still needs its effects in the manifest of the method.
+// keptToManifest reports whether an approved program still needs the manifest to list its effects.
 func (o *Operator) keptToManifest(a *agent.Artifact) bool {
 	return o.calls.Policy().Effects == agent.EffectsEnforce || a.Manifest != nil && a.Manifest.ApprovedBy != ""
 }
 
-// computes reports whether it has what a program computes, which stands for everything.
+// computes reports whether the effects contain "*": the program computes the value, so it may be anything.
 func computes(e *agent.Effects) bool {
 	return slices.ContainsFunc([][]string{e.Hosts, e.Methods, e.Tools},
 		func(l []string) bool { return slices.Contains(l, "*") })
@@ -210,7 +212,7 @@ func (w *Waiting) offer(name, method, path, body, command string) {
 	w.Operations = append(w.Operations, op)
 }
 
-// needs says which scopes the last request needs.
+// needs sets the scopes of the last request.
 func (w *Waiting) needs(scopes ...string) {
 	op := &w.Operations[len(w.Operations)-1]
 	op.Scopes, op.Scope = scopes, scopes[len(scopes)-1]
@@ -222,14 +224,16 @@ func (w *Waiting) offerVerdictBack(name, callID string, scopes ...string) {
 	w.needs(scopes...)
 }
 
-// inputOf is what the judged call was given, as far as a line has room.
+// inputOf returns the arguments of the judged call, shortened for a label.
 func inputOf(v *agent.Verdict) string {
 	args := string(agent.Encoded(append([]json.RawMessage{}, v.Args...)))
 	return "(" + runtime.Clip(args[1:len(args)-1], 40) + ")"
 }
 
+// bodyOf returns a JSON object with one member.
 func bodyOf(name, value string) string { return string(agent.Encoded(map[string]string{name: value})) }
 
+// programEvidence returns the evidence about a program, except for examples that it fails.
 func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *agent.Generation) ProgramEvidence {
 	e := ProgramEvidence{Generation: g.ID, LifecycleState: a.StateOf(g), Signature: g.Interface.Signature(a.MethodName),
 		Trigger: g.Trigger, CreatedAt: g.CreatedAt.UTC(), ChangedAnswers: len(g.ChangedAnswers),
@@ -246,14 +250,14 @@ func (o *Operator) programEvidence(ctx context.Context, a *agent.Artifact, g *ag
 	if g.ParentID != nil && a.Find(*g.ParentID) != nil {
 		e.Parent = g.ParentID
 	}
-	t, _ := o.store.Tool(ctx, a.Role) // nothing is registered of the zero tool
+	t, _ := o.store.Tool(ctx, a.Role) // a zero tool has no contract
 	if d := o.calls.Next(resolved(o.contracts, &t, a.MethodName), a); d.Decision == agent.DecideRun {
 		e.AnswersNow = &d.Generation.ID
 	}
 	return e
 }
 
-// corrected says of a correction what is known.
+// corrected fills in a correction.
 func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery,
 	a *agent.Artifact) *Waiting {
 	wrongs := a.Corrections()
@@ -287,17 +291,18 @@ func (o *Operator) corrected(ctx context.Context, out *Waiting, w *overview.Wait
 	return out
 }
 
-// proposed says what was proposed.
+// proposed fills in a proposed example or verdict. It returns nil if it is decided meanwhile, or not visible to the
+// reader.
 func (o *Operator) proposed(ctx context.Context, out *Waiting, w *overview.Wait, q *InboxQuery,
 	a *agent.Artifact) *Waiting {
 	path, names := runtime.ToolPath(w.Role, w.Method), why.Names(w.Role, w.Method)
 	may := []string{"call", "operate"}
-	if q.Sees != nil { // one's own proposal
+	if q.Sees != nil { // the reader's own proposal
 		may = may[:1]
 	}
 	if x := a.Example(w.Of); x != nil && x.State == agent.ExampleProposed && q.sees(ctx, x.CallID) {
 		shown := *x
-		shown.Effects, shown.TakenAt = nil, time.Time{} // they are for runs
+		shown.Effects, shown.TakenAt = nil, time.Time{} // needed only by runs
 		out.Summary, out.Evidence = "an example was proposed", ProposalEvidence{Example: &shown}
 		id := path + "/examples/" + url.PathEscape(x.ID)
 		out.offer("accept the example", "POST", id+"/accept", "{}",

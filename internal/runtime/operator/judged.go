@@ -7,27 +7,29 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// verdictsOf returns a reader of verdicts, which loads each artifact once. It is for one goroutine and one reply.
+// verdictsOf returns a reader of verdicts, which loads each artifact once. It is for a single reply and one goroutine.
 func (o *Operator) verdictsOf() *judgedCalls {
 	return &judgedCalls{store: o.store, read: map[methodKey]*agent.Artifact{}}
 }
 
+// judgedCalls caches artifacts by method; nil means that there is none.
 type judgedCalls struct {
 	store store.Namespace
 	read  map[methodKey]*agent.Artifact
 }
 
+// artifact returns the artifact of the call's method, or nil.
 func (j *judgedCalls) artifact(ctx context.Context, e *agent.LogEntry) *agent.Artifact {
 	k := methodKey{e.Role, e.Method}
 	a, known := j.read[k]
 	if !known {
-		a, _ = j.store.Artifact(ctx, e.Role, e.Method) // without one nothing was judged
+		a, _ = j.store.Artifact(ctx, e.Role, e.Method) // no artifact, no verdicts
 		j.read[k] = a
 	}
 	return a
 }
 
-// on is the verdict in force on the call, "" without one.
+// on returns the verdict in force on the call, or "".
 func (j *judgedCalls) on(ctx context.Context, e *agent.LogEntry) string {
 	a := j.artifact(ctx, e)
 	if a == nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Actions of the audit trail that the ledger of recommendations reads.
+// Actions of the audit trail from which the ledger of recommendations is read.
 const (
 	opRecommendationApply   = "recommendation.apply"
 	opRecommendationDismiss = "recommendation.dismiss"
 	opRecommendationUndo    = "recommendation.undo"
 )
 
-// A verdict is the last decision about a recommendation.
+// A verdict is the latest decision about a recommendation.
 type verdict struct {
-	advice Advice // as it was
+	advice Advice // at the time of the decision
 	at     string
-	before json.RawMessage // what applying it changed
+	before json.RawMessage // state before it was applied
 }
 
-// applyVerdict applies one audit entry to the verdicts, which are by recommendation id.
+// applyVerdict applies one audit entry to the verdicts by recommendation id.
 func applyVerdict(verdicts map[string]verdict, e agent.AuditEntry) {
 	switch e.Action {
 	case opRecommendationApply, opRecommendationDismiss:
@@ -39,7 +39,7 @@ func applyVerdict(verdicts map[string]verdict, e agent.AuditEntry) {
 	}
 }
 
-// decided returns a copy of the verdicts, for evaluations that take longer than others should wait.
+// decided returns a copy of the verdicts, for evaluations that would hold the ledger too long.
 func (o *Operator) decided(ctx context.Context) (map[string]verdict, error) {
 	if err := o.ledger.Open(ctx); err != nil {
 		return nil, err
@@ -48,11 +48,12 @@ func (o *Operator) decided(ctx context.Context) (map[string]verdict, error) {
 	return maps.Clone(o.ledger.All()), nil
 }
 
-// decideTTL is how long nobody decides about recommendations after a replica died that did.
+// decideTTL is how long decisions are blocked after a replica died during one.
 const decideTTL = 15 * time.Second
 
-// decide opens the ledger for a decision, and keeps it from others, those of other replicas too, until done is called.
+// decide opens the ledger for a decision. No other decision takes place, on any replica, until done is called.
 func (o *Operator) decide(ctx context.Context) (done func(), err error) {
+	// the lease first: the ledger must be read after the last decision of another replica
 	release := func() {}
 	if o.o.Shared {
 		lease, err := o.store.Lease(ctx, "recommendations", store.LeaseOptions{TTL: decideTTL, Wait: true})
@@ -72,7 +73,7 @@ func (o *Operator) decide(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-// advices lists the verdicts of that status, by id. The caller holds the ledger.
+// advices returns the recommendations of that status, sorted by id. The caller holds the ledger.
 func (o *Operator) advices(status string) []Advice {
 	out := []Advice{}
 	for _, v := range o.ledger.All() {

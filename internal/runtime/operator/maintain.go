@@ -9,24 +9,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maintainer is the actor of what the daemon does by itself, and scheduledRun the action that marks a run in the audit
-// trail, so that a schedule goes on over restarts.
+// maintainer is the actor of the daemon's own operations. scheduledRun is the action that records a scheduled run in
+// the audit trail, so the schedule continues over restarts.
 const (
 	maintainer   = "recurgentd"
 	scheduledRun = "maintenance.scheduled"
 	expireEvery  = time.Hour
-	expireSeldom = 24 * time.Hour
+	expireSeldom = 24 * time.Hour // while a correction is pending: see expireDue
 )
 
-// upkeep is when maintenance was last done.
+// upkeep is when maintenance last ran. The zero value is ready.
 type upkeep struct {
-	mu      sync.Mutex // held while maintenance is done
+	mu      sync.Mutex // held during maintenance
 	expired time.Time
-	pruned  time.Time // as far as this replica knows: the trail has what it did before, and what others did
+	pruned  time.Time // as far as this replica knows; the audit trail also has earlier runs, and those of others
 }
 
-// Maintain does what is due by Options.Now: it applies the policy's retention, every hour, and prunes by the policy's schedule, which is off
-// by default. It returns when the schedule is due next, zero where it is off.
+// Maintain does what is due: it applies the policy's retention every hour, and prunes by the policy's schedule, which
+// is off by default. It returns when the schedule is due next, or zero if it is off. Errors are logged, and retried
+// when it is due again.
 func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 	u := &o.upkeep
 	u.mu.Lock()
@@ -47,7 +48,7 @@ func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 	}
 	interval := time.Duration(m.IntervalHours) * time.Hour
 	due := func() bool { return now.Sub(u.pruned) >= interval }
-	if due() { // as far as this replica knows
+	if due() { // before asking the audit trail
 		if last := o.lastScheduled(ctx); last.After(u.pruned) {
 			u.pruned = last
 		}
@@ -59,7 +60,7 @@ func (o *Operator) Maintain(ctx context.Context) (next time.Time) {
 	return u.pruned.Add(interval)
 }
 
-// noteExpired has the audit trail say that the policy's retention deleted sessions.
+// noteExpired records in the audit trail that retention deleted sessions.
 func (o *Operator) noteExpired(ctx context.Context, sessions int) {
 	entry := o.audit(maintainer, opExpire, "sessions", "the policy's retention")
 	entry.After = agent.Encoded(struct {
@@ -70,8 +71,9 @@ func (o *Operator) noteExpired(ctx context.Context, sessions int) {
 	}
 }
 
-// expireDue reports whether retention is to be applied now. While a correction waits it is applied less often: to the store a namespace that
-// retention has just been applied to has nothing to do, and after a restart it would not be looked at until it has.
+// expireDue reports whether retention must be applied now. While a correction is pending it is applied less often.
+// After retention a namespace counts as idle to the store, so after a restart nothing would open it to resume the
+// correction.
 func (o *Operator) expireDue(now time.Time) bool {
 	every := expireEvery
 	if o.calls.CorrectionsPending() {
@@ -80,6 +82,7 @@ func (o *Operator) expireDue(now time.Time) bool {
 	return o.upkeep.expired.IsZero() || now.Sub(o.upkeep.expired) >= every
 }
 
+// pruneBySchedule prunes, and then records the run. After a crash in between, it prunes again.
 func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolicy) {
 	report, err := o.Prune(ctx, PruneRequest{StaleDays: m.StaleDays, Mode: m.Mode, Actor: maintainer,
 		Reason: "scheduled"})
@@ -93,7 +96,7 @@ func (o *Operator) pruneBySchedule(ctx context.Context, m agent.MaintenancePolic
 	o.o.Logger.Info().Int("targets", len(report.Targets)).Str("mode", m.Mode).Msg("scheduled maintenance")
 }
 
-// lastScheduled is when the schedule last ran, zero when that is unknown.
+// lastScheduled returns when the schedule last ran, or zero if that is unknown.
 func (o *Operator) lastScheduled(ctx context.Context) time.Time {
 	entries, err := o.store.Audit(ctx, store.AuditQuery{Limit: 1, Actions: []string{scheduledRun}})
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A replica whose turn to do maintenance comes again knows what the one that had it meanwhile has done: a schedule runs once an interval.
+// A replica that gets the turn of maintenance back knows what the other one has done: a schedule runs once per
+// interval.
 func TestScheduleGoesOnAmongReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.Options{})
@@ -27,7 +28,7 @@ func TestScheduleGoesOnAmongReplicas(t *testing.T) {
 		for _, turn := range []struct {
 			at   time.Duration
 			of   *replica
-			runs int // of the schedule so far
+			runs int // runs of the schedule so far
 		}{{0, a, 1}, {24 * time.Hour, b, 2}, {25 * time.Hour, a, 2}, {47 * time.Hour, b, 2}, {48 * time.Hour, a, 3}} {
 			time.Sleep(time.Until(began.Add(turn.at)))
 			next := turn.of.op.Maintain(t.Context())

@@ -16,18 +16,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A KnownTool is a registry entry with its rank among the known tools of prompts.
+// A KnownTool is a registry entry with its rank among the tools that prompts show.
 type KnownTool struct {
 	agent.Tool
-	Score          float64 `json:"score"`                     // success rate times recency, 0 to 1, to four digits
-	LifecycleState string  `json:"lifecycle_state,omitempty"` // best state among its programs; "" without a program
+	// success rate times recency, 0 to 1, rounded to four digits
+	Score          float64 `json:"score"`
+	LifecycleState string  `json:"lifecycle_state,omitempty"` // most mature state of its programs; "" without a program
 
 	Health *overview.Health `json:"health,omitempty"` // of its programs
-	// of the last 30 days; in lists, for those who may see what all spend
+	// of the last 30 days; only in lists, for readers who may see everyone's spending
 	Usage *spend.UsageRow `json:"usage,omitempty"`
 }
 
-// Tool returns a registry entry.
+// Tool returns a registry entry. For a role that is not registered but has artifacts, it returns an implied one;
+// otherwise store.ErrNotFound.
 func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 	t, missing := o.store.RankedTool(ctx, role, o.o.Now())
 	if missing != nil && !errors.Is(missing, store.ErrNotFound) {
@@ -49,13 +51,13 @@ func (o *Operator) Tool(ctx context.Context, role string) (KnownTool, error) {
 	return known, nil
 }
 
-// ByPerson reports whether a person registered the role.
+// ByPerson reports whether a person registered the role. It reports false if the store cannot be read.
 func (o *Operator) ByPerson(ctx context.Context, role string) bool {
 	t, err := o.store.Tool(ctx, role)
 	return err == nil && t.ByPerson
 }
 
-// FindTools returns a page of registry entries, and the cursor of the next one, "" for none.
+// FindTools returns a page of registry entries, and the cursor of the next page, or "".
 func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []KnownTool, next string, err error) {
 	page, next, err := o.overview.Tools(ctx, q)
 	if err != nil {
@@ -64,7 +66,7 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 	tools = make([]KnownTool, 0, len(page))
 	for _, t := range page {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // archived meanwhile
+		if err != nil { // it was archived meanwhile
 			ranked = store.RankedTool{}
 		}
 		ranked.Tool = t.Tool
@@ -75,13 +77,13 @@ func (o *Operator) FindTools(ctx context.Context, q overview.Query) (tools []Kno
 	return tools, next, nil
 }
 
-// ListTools returns registry entries by role, after the role after.
+// ListTools returns up to limit registry entries, by role, with roles greater than after.
 func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]KnownTool, error) {
 	tools, err := o.store.ListTools(ctx, after, limit)
 	out := make([]KnownTool, 0, len(tools))
 	for _, t := range tools {
 		ranked, err := o.store.RankedTool(ctx, t.Role, o.o.Now())
-		if err != nil { // archived meanwhile
+		if err != nil { // it was archived meanwhile
 			ranked = store.RankedTool{Tool: t}
 		}
 		out = append(out, knownTool(ranked))
@@ -89,24 +91,25 @@ func (o *Operator) ListTools(ctx context.Context, after string, limit int) ([]Kn
 	return out, err
 }
 
+// knownTool converts a ranked tool for readers.
 func knownTool(t store.RankedTool) KnownTool {
 	const digits = 1e4
-	t.Tool.Proposals = nil // the inbox shows them
+	t.Tool.Proposals = nil // shown in the inbox
 	return KnownTool{Tool: t.Tool, Score: math.Round(t.Score*digits) / digits, LifecycleState: t.State}
 }
 
-// Artifact returns the artifact, store.ErrNotFound when there is none.
+// Artifact returns the artifact, or store.ErrNotFound.
 func (o *Operator) Artifact(ctx context.Context, role, method string) (*agent.Artifact, error) {
 	return o.store.Artifact(ctx, role, method)
 }
 
-// ListArtifacts returns the role's artifacts by method.
+// ListArtifacts returns the role's artifacts, sorted by method.
 func (o *Operator) ListArtifacts(ctx context.Context, role string) ([]*agent.Artifact, error) {
 	return o.store.ListArtifacts(ctx, role)
 }
 
-// ArchiveTool moves the tool and all its artifacts out of the way; Restore brings them back. Where there is nothing of the role it does nothing, and leaves no
-// entry in the audit trail.
+// ArchiveTool archives the tool and all its artifacts; Restore brings them back. If the role has neither, it does
+// nothing and writes no audit entry.
 func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) error {
 	entry := o.audit(actor, opToolArchive, role, reason)
 	if t, err := o.store.Tool(ctx, role); err == nil {
@@ -119,7 +122,7 @@ func (o *Operator) ArchiveTool(ctx context.Context, role, reason, actor string) 
 	return o.take(ctx, []store.Target{{Role: role}}, entry, o.store.Archive)
 }
 
-// ArchiveArtifact moves one artifact out of the way. Where there is none it does nothing, and leaves no entry in the audit trail.
+// ArchiveArtifact archives one artifact. If there is none, it does nothing and writes no audit entry.
 func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, actor string) error {
 	entry := o.audit(actor, opArchive, role+"."+method, reason)
 	if a, err := o.store.Artifact(ctx, role, method); err == nil {
@@ -132,18 +135,19 @@ func (o *Operator) ArchiveArtifact(ctx context.Context, role, method, reason, ac
 	return o.take(ctx, targets, entry, o.store.Archive)
 }
 
-// Operation is what an operator does to an artifact. Action is quarantine, release, regenerate, promote, rollback, pin, unpin
-// or approve.
+// Operation is an operator's action on an artifact. Action is quarantine, release, regenerate, promote, rollback, pin,
+// unpin or approve.
 type Operation struct {
 	Action, Reason, Actor string
-	// rollback: to which, "" is the current one's parent; approve: which, "" is the current one
+	// for rollback: the target, "" is the parent of the current one; for approve: "" is the current one
 	Generation   string
-	ResetMetrics bool // promote
+	ResetMetrics bool // for promote
 }
 
-// Operate performs the operation and returns the artifact after it. An *agent.InputError says what about it makes no sense.
+// Operate performs the operation and returns the resulting artifact. It returns an *agent.InputError for an invalid
+// operation, and store.ErrNotFound if there is no artifact.
 func (o *Operator) Operate(ctx context.Context, role, method string, op Operation) (*agent.Artifact, error) {
-	unlock := o.calls.HoldAdoption(role, method) // no candidate is adopted between the decision and the change
+	unlock := o.calls.HoldAdoption(role, method) // no candidate is adopted between decision and change
 	defer unlock()
 	op.Reason = o.mask(op.Reason)
 	entry := o.audit(op.Actor, onArtifacts+op.Action, role+"."+method, op.Reason)
@@ -161,7 +165,8 @@ func (o *Operator) Operate(ctx context.Context, role, method string, op Operatio
 	return a, err
 }
 
-// correct has a correction that is pending forged at once. It returns when the attempt has ended, nil where none begins.
+// correct starts a pending correction at once, if the policy wants that. tried is closed when the attempt has ended,
+// and nil if none was started.
 func (o *Operator) correct(a *agent.Artifact, actor string) (tried <-chan struct{}) {
 	if !a.Correction.Pending() || len(a.Corrections()) == 0 || o.calls.Policy().Correction != agent.CorrectBackground {
 		return nil
@@ -169,7 +174,7 @@ func (o *Operator) correct(a *agent.Artifact, actor string) (tried <-chan struct
 	return o.calls.Correct(a.Role, a.MethodName, actor)
 }
 
-// on is the change that the operation makes to the artifact.
+// on returns the change that the operation makes to the artifact.
 func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err error) {
 	yes, no := true, false
 	switch o.Action {
@@ -179,6 +184,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 		change.Release = true
 	case "regenerate":
 		reason := cmp.Or(o.Reason, runtime.RegenerateRequested)
+		// a new program gets the full number of repairs
 		change.ForceRegenerate, change.ResetRepairs = &reason, true
 	case "promote":
 		change.State, change.Bless, change.ResetMetrics = agent.StateDurable, true, o.ResetMetrics
@@ -198,7 +204,7 @@ func (o *Operation) on(a *agent.Artifact) (change agent.ArtifactChange, err erro
 	return change, err
 }
 
-// approves checks what is approved, and ends a correction that waited for it.
+// approves checks that the generation is kept, and completes a correction that waited for its approval.
 func (o *Operation) approves(a *agent.Artifact, change *agent.ArtifactChange) error {
 	id := cmp.Or(o.Generation, a.CurrentID)
 	if a.Find(id) == nil {
@@ -217,12 +223,14 @@ func awaits(a *agent.Artifact, generation string) bool {
 	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil && *c.Generation == generation
 }
 
+// adopted returns a copy of the correction in the state adopted.
 func adopted(c *agent.Correction) *agent.Correction {
 	done := *c
 	done.State = agent.CorrectionAdopted
 	return &done
 }
 
+// rollbackTarget returns the wanted generation, or the parent of the current one, if it is kept.
 func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 	refuse := func(detail string) (string, error) {
 		return "", &agent.InputError{Code: "invalid_generation", Pointer: "/generation", Detail: detail,
@@ -240,7 +248,7 @@ func rollbackTarget(a *agent.Artifact, want string) (string, error) {
 	return refuse("there is no earlier generation to go back to")
 }
 
-// Stale lists the tools and artifacts that nobody used for that many days.
+// Stale lists the tools and artifacts that were not used for that many days.
 func (o *Operator) Stale(ctx context.Context, days int) ([]store.Target, error) {
 	return o.store.Stale(ctx, o.o.Now().Add(-time.Duration(days)*24*time.Hour))
 }
@@ -250,5 +258,5 @@ func (o *Operator) Audit(ctx context.Context, q store.AuditQuery) ([]agent.Audit
 	return o.store.Audit(ctx, q)
 }
 
-// AuditHead returns where the trail's chain ends.
+// AuditHead returns the head of the audit chain.
 func (o *Operator) AuditHead(ctx context.Context) (chain.Head, error) { return o.store.AuditHead(ctx) }

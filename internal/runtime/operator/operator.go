@@ -1,10 +1,10 @@
-// Package operator is what people do with tools and see of them: the registry, operations on artifacts and their undo,
-// policy, maintenance, recommendations, reports, the call log and its streams, replays and exports.
+// Package operator implements what people do with tools and see of them: the registry, operations on artifacts and
+// their undo, policy, maintenance, recommendations, reports, the call log and its streams, replays and exports.
 //
-// Every operation is durable together with its audit entry when its method returns. If nothing has changed since, its
-// undo restores the previous state byte for byte. Nothing here runs as part of a call: package runtime runs calls. This
-// package asks it for running calls, and for the locks that keep an operation and a new generation apart. A list or a report takes n log n in
-// the records that it covers, as they are sorted.
+// When a method of an operation returns, the operation is durable together with its audit entry. If nothing has changed
+// since, its undo restores the previous state byte for byte. Nothing here runs as part of a call: package runtime runs
+// calls. This package asks it for running calls, and for the locks that keep operations and new generations apart. A
+// list or a report sorts its records, so it costs O(n log n) in the records that it covers.
 package operator
 
 import (
@@ -36,29 +36,30 @@ import (
 type Options struct {
 	Store     store.Store
 	Shared    bool             // other replicas use the store, too
-	Namespace agent.Namespace  // whose tools they are; "" for the default one
+	Namespace agent.Namespace  // namespace of the tools; "" is the default one
 	Sandbox   sandbox.Sandbox  // checks and replays programs
-	Calls     *runtime.Runtime // whose calls these are
+	Calls     *runtime.Runtime // runs the calls of the namespace
 	Secrets   Secrets          // of connections
 	Metrics   *telemetry.Metrics
 	Logger    zerolog.Logger
 	Now       func() time.Time // nil: time.Now
-	// Cost is what a call's requests to a model cost, and in which currency; false when the model has no price. nil: none has.
+	// Cost returns the price of a call's requests to a model, and its currency. It reports false if the model has no
+	// price. nil means that no model has one.
 	Cost func(model string, u agent.Usage) (amount float64, currency string, known bool)
 
-	// Usage reports what models were asked. nil: nothing is known of it.
+	// Usage reports the tokens spent; nil means that nothing is known about them.
 	Usage func(ctx context.Context, q spend.UsageQuery) (spend.UsageReport, error)
 
 	Provider   string // name of the provider, for Version
 	Model      string // the default model, for Version
-	Engine     string // the setting of what runs programs, for Version
-	StoreName  string // for Version: disk or postgres
-	Durability string // the setting of when calls are synced, for Version
+	Engine     string // engine setting, for Version
+	StoreName  string // disk or postgres, for Version
+	Durability string // durability setting, for Version
 	Version    string // of the daemon
 	Revision   string // of its source, "" if unknown
 }
 
-// Operator serves operations and views. Its methods may be called concurrently.
+// Operator serves operations and views. Its methods may be called concurrently. Close must be called at the end.
 type Operator struct {
 	o     Options
 	store store.Namespace
@@ -69,14 +70,14 @@ type Operator struct {
 	contracts *contract.Cache
 	undoing   sync.Mutex // held during an undo
 	undos     undos
-	ledger    *trail.Ledger[verdict] // what people decided about recommendations
+	ledger    *trail.Ledger[verdict] // people's decisions about recommendations
 	counted   adviceCount
-	advised   bell.Bell // rings when somebody has decided about a recommendation
+	advised   bell.Bell // rings after each decision about a recommendation
 	upkeep    upkeep
-	catching  fair.Lines[string] // readers whose event streams are behind
+	catching  fair.Lines[string] // readers whose event streams are catching up
 }
 
-// New wires an Operator. Maintain has to be called every minute or so.
+// New returns an Operator. The caller must call Maintain about every minute.
 func New(o Options) (*Operator, error) {
 	if o.Store == nil || o.Sandbox == nil || o.Calls == nil || o.Secrets == nil || o.Metrics == nil {
 		return nil, errors.New("operator: Store, Sandbox, Calls, Secrets and Metrics are required")
@@ -110,7 +111,7 @@ func New(o Options) (*Operator, error) {
 		nil
 }
 
-// Close stops following the store. Views that follow it are read anew if they are asked for again.
+// Close stops following the store. Views still work afterwards, but read everything again.
 func (o *Operator) Close() { o.overview.Close() }
 
 // VersionInfo is the body of GET /v1/version.
@@ -123,27 +124,27 @@ type VersionInfo struct {
 	ABI             string     `json:"runtime_version"`
 	Model           string     `json:"model"`
 	Provider        string     `json:"provider"`
-	GoVersion       string     `json:"go_version"` // of the binary, which is the Go that programs get
-	Engine          string     `json:"engine"`     // the setting: auto, go, ssa or yaegi
-	Tier            string     `json:"tier"`       // the highest that programs run on here: engine or native
+	GoVersion       string     `json:"go_version"` // of the binary; programs use the same Go version
+	Engine          string     `json:"engine"`     // the setting: auto, go or yaegi
+	Tier            string     `json:"tier"`       // the highest one here: engine or native
 	Native          NativeTier `json:"native"`
-	Store           string     `json:"store"` // where things are kept: disk
-	// when the commit of a call is synced: always, before its reply, or interval:DURATION
+	Store           string     `json:"store"` // where data is stored: disk or postgres
+	// when a call's commit is synced: always (before its reply), or interval:DURATION
 	Durability          string         `json:"durability"`
 	Sandbox             sandbox.Status `json:"sandbox"`
 	KnownToolsPrompt    int            `json:"known_tools_prompt_limit"`
 	MaxRepairsBeforeGen int            `json:"max_repairs_before_regen"`
 }
 
-// A NativeTier says whether programs are compiled.
+// A NativeTier reports whether programs are compiled.
 type NativeTier struct {
 	State     string `json:"state"`               // on or off
-	Why       string `json:"why,omitempty"`       // of off
-	Toolchain string `json:"toolchain,omitempty"` // of on: its Go version
-	From      string `json:"from,omitempty"`      // of on: carried or installed
+	Why       string `json:"why,omitempty"`       // the reason, if off
+	Toolchain string `json:"toolchain,omitempty"` // Go version, if on
+	From      string `json:"from,omitempty"`      // carried or installed, if on
 }
 
-// Version returns what this daemon is and what confinement was observed at the start.
+// Version describes this daemon, with the confinement that was observed at the start.
 func (o *Operator) Version() VersionInfo {
 	p := o.calls.Policy()
 	tier, compiles := sandbox.TierNative, NativeTier{State: "on", Toolchain: o.calls.Compiling().Toolchain,
@@ -163,8 +164,8 @@ func (o *Operator) Version() VersionInfo {
 // ErrNoExport means that the store cannot write an archive of itself.
 var ErrNoExport = errors.New("the store cannot be exported")
 
-// Export writes an archive of everything that is stored, or of the namespace only (store.Exporter), while calls go on. An error after the first byte leaves a
-// broken archive, which its checksums reveal.
+// Export writes an archive of all stored data, or of one namespace (store.Exporter). Calls go on meanwhile. An error
+// after the first byte leaves a broken archive, which its checksums reveal.
 func (o *Operator) Export(ctx context.Context, w io.Writer, only agent.Namespace, actor string) error {
 	s, ok := o.o.Store.(store.Exporter)
 	if !ok {
@@ -175,7 +176,7 @@ func (o *Operator) Export(ctx context.Context, w io.Writer, only agent.Namespace
 		target = "namespace " + string(only)
 	}
 	err := o.store.AppendAudit(ctx, o.audit(actor, opExport, target, ""))
-	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be saved
+	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be exported
 		o.o.Logger.Warn().Err(err).Str("actor", actor).Msg("the audit trail lacks an export")
 		err = nil
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxPolicyTrail bounds the entries of the audit trail that are read for the policies of an earlier time.
+// maxPolicyTrail bounds how many audit entries are read to reconstruct earlier policies.
 const maxPolicyTrail = 5000
 
-// policies are those that were in force, by what the audit trail has of their changes.
+// policies are the policies that were in force, reconstructed from the audit trail.
 type policies struct {
 	now     *agent.Policy
 	changes []policyChange // newest first
-	from    string         // what was in force before this time is not known; "" where all is
+	from    string         // policies before this time are unknown; "" if all are known
 }
 
-// A policyChange ended the policy was.
+// A policyChange replaced the policy was.
 type policyChange struct {
 	at  string
 	was *agent.Policy
 }
 
-// at is the policy that was in force at that time; without known it is the one of now.
+// at returns the policy that was in force at that time. If that is unknown, it returns the current one and false.
 func (p *policies) at(when string) (in *agent.Policy, known bool) {
 	if p.from != "" && when < p.from {
 		return p.now, false
@@ -56,7 +56,7 @@ func (o *Operator) policiesSince(ctx context.Context, since string, now *agent.P
 				continue
 			}
 			was, err := agent.DecodeStoredPolicy(e.Before)
-			if err != nil { // erased, or of another version
+			if err != nil { // erased, or written by another version
 				p.from = last
 				return p, nil //nolint:nilerr // what it was is not known
 			}

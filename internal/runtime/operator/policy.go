@@ -12,8 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 )
 
-// PatchPolicy applies a JSON merge patch (RFC 7396) to the policy. The result is validated as a whole, durable when
-// PatchPolicy returns, and in force from the very next call on. Errors are *agent.PolicyError, or the store's.
+// PatchPolicy applies a JSON merge patch (RFC 7396) to the policy. The result is validated as a whole. When PatchPolicy
+// returns, it is durable and in force for the next call. Errors are *agent.PolicyError or the store's.
 func (o *Operator) PatchPolicy(ctx context.Context, patch json.RawMessage, actor string) (agent.Policy, error) {
 	if agent.Kind(patch) != "object" {
 		return agent.Policy{}, &agent.PolicyError{Reason: "a patch must be an object"}
@@ -29,7 +29,8 @@ func (o *Operator) PatchPolicy(ctx context.Context, patch json.RawMessage, actor
 	})
 }
 
-// PolicyAtStart applies the policy patch of the start-up settings. A patch that changes something is recorded in the audit trail.
+// PolicyAtStart applies the policy patch of the start-up settings. If the patch changes something, it writes an audit
+// entry.
 func (o *Operator) PolicyAtStart(ctx context.Context, patch map[string]any) error {
 	if len(patch) == 0 {
 		return nil
@@ -43,7 +44,7 @@ func (o *Operator) PolicyAtStart(ctx context.Context, patch map[string]any) erro
 	return err
 }
 
-// patchedPolicy applies the patch. Members that the patch sets to null return to their defaults.
+// patchedPolicy returns the patched policy. A member that the patch sets to null gets its default.
 func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error) {
 	before, err := json.Marshal(now)
 	if err != nil {
@@ -57,17 +58,18 @@ func patchedPolicy(now agent.Policy, patch json.RawMessage) (agent.Policy, error
 	if err != nil {
 		return agent.Policy{}, fmt.Errorf("encode the default policy: %w", err)
 	}
+	// over the defaults, which fill in the removed members
 	if after, err = jsonpatch.MergePatch(defaults, after); err != nil {
 		return agent.Policy{}, &agent.PolicyError{Reason: err.Error()}
 	}
 	return agent.DecodePolicy(after)
 }
 
-// mask hides secrets in what a person wrote to be kept.
+// mask hides secrets in a text that a person wrote and that is stored.
 func (o *Operator) mask(text string) string { return o.calls.Rules().Text(text) }
 
-// audit begins an audit entry, with the request that undoes the operation; operations that are undone another way, or not
-// at all, set Undo themselves.
+// audit returns a new audit entry, with the request that undoes the operation. Operations with another undo, or none,
+// set Undo themselves.
 func (o *Operator) audit(actor, action, target, reason string) agent.AuditEntry {
 	e := trail.Entry(o.o.Now(), actor, action, target)
 	e.Reason = o.mask(reason)

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A verdict of somebody who may not operate is a proposal: it forges, drops and doubts nothing until somebody who may
-// accepts it. Rejected, it leaves nothing.
+// A verdict by a person without the scope operate is a proposal: it forges, drops and doubts nothing until it is
+// accepted. If rejected, it leaves nothing.
 func TestProposals(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []bool{true, false} {

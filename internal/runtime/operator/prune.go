@@ -9,22 +9,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// PruneRequest asks for tools and artifacts unused for StaleDays to be archived or deleted (Mode).
+// PruneRequest asks to archive or delete what was unused for StaleDays.
 type PruneRequest struct {
-	StaleDays     int    // at least agent.MinDeleteDays to delete
+	StaleDays     int    // for delete, at least agent.MinDeleteDays
 	Mode          string // archive or delete
 	DryRun        bool
 	Actor, Reason string
 }
 
-// PruneReport says what was, or with DryRun would be, pruned.
+// PruneReport lists what was pruned or, in a dry run, would be.
 type PruneReport struct {
 	DryRun  bool           `json:"dry_run"`
 	Mode    string         `json:"mode"`
 	Targets []store.Target `json:"targets"`
 }
 
-// Prune removes what is stale. A dry run changes nothing. What is deleted can be restored for store.DeletedLife.
+// Prune archives or deletes stale tools and artifacts. A dry run changes nothing. Deleted ones can be restored for
+// store.DeletedLife.
 func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, error) {
 	report := PruneReport{DryRun: q.DryRun, Mode: q.Mode}
 	if q.Mode != "archive" && q.Mode != "delete" {
@@ -47,6 +48,7 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 	if q.Mode == "delete" {
 		take = o.store.Remove
 		for i := range targets {
+			// the audit entry shows until when an undo is possible
 			targets[i].Until = o.o.Now().Add(store.DeletedLife).UTC()
 		}
 	}
@@ -54,21 +56,22 @@ func (o *Operator) Prune(ctx context.Context, q PruneRequest) (PruneReport, erro
 	return report, o.take(ctx, targets, entry, take)
 }
 
-// RestoreReport says what is back.
+// RestoreReport is the result of a restore.
 type RestoreReport struct {
 	Restored         store.Target      `json:"restored"`
 	OlderGenerations []OlderGeneration `json:"older_generations,omitempty"`
 	BroughtBack
 }
 
-// OlderGeneration is a program that came back while a newer one was in use, and stands behind it.
+// OlderGeneration is a program that was restored below a newer one, which still answers.
 type OlderGeneration struct {
 	Role       string `json:"role"`
 	Method     string `json:"method"`
 	Generation string `json:"generation"`
 }
 
-// Restore brings back what was archived or, in the last day, deleted: byte for byte, or below a newer program of the name, which goes on answering.
+// Restore brings back what was archived or, within store.DeletedLife, deleted. It is restored byte for byte or, if a
+// newer program has the name, below that program, which still answers.
 func (o *Operator) Restore(ctx context.Context, t store.Target, actor,
 	reason string) (report RestoreReport, err error) {
 	report.Restored = t
@@ -79,7 +82,7 @@ func (o *Operator) Restore(ctx context.Context, t store.Target, actor,
 	return report, err
 }
 
-// restore returns what came back below a newer program.
+// restore returns what was restored below a newer program.
 func (o *Operator) restore(ctx context.Context, t store.Target, actor, reason string) ([]OlderGeneration, error) {
 	err := o.roomToRestore(ctx, actor)
 	if err != nil {
@@ -106,13 +109,13 @@ func (o *Operator) restore(ctx context.Context, t store.Target, actor, reason st
 	return out, err
 }
 
-// broughtBelow is a generation that a restore brought back below a newer program.
+// broughtBelow is a generation that was restored below a newer program.
 type broughtBelow struct {
 	artifact   *agent.Artifact
 	generation *agent.Generation
 }
 
-// restoredBelow lists what the operation brought back below newer programs of the role, as far as it is kept.
+// restoredBelow lists what the operation restored below newer programs of the role, as far as it is still kept.
 func (o *Operator) restoredBelow(ctx context.Context, role, auditID string) (out []broughtBelow, err error) {
 	all, err := o.store.ListArtifacts(ctx, role)
 	for _, a := range all {

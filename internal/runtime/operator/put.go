@@ -14,22 +14,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A ToolPut is what the registry shall say of a role.
+// A ToolPut is the desired registry entry of a role.
 type ToolPut struct {
 	Role     string
-	Contract agent.Contract            // of all its methods
-	Methods  map[string]agent.Contract // of single ones, beside it
-	Revision int64                     // that the tool must have; store.AnyRevision, or 0 for none yet
+	Contract agent.Contract            // for all its methods
+	Methods  map[string]agent.Contract // for single methods, in addition
+	Revision int64                     // required current revision; store.AnyRevision, or 0 if it must not exist
 	Actor    string
 }
 
-// A ChangedTool is a tool after a person's change of what it is for.
+// A ChangedTool is a tool after a person's change of its contract.
 type ChangedTool struct {
 	agent.Tool
 	BroughtBack
 }
 
-// PutTool registers the role or changes its contract; created says which.
+// PutTool registers the role or changes its contract; created reports which. Errors are *agent.InputError or
+// *agent.NameError, or the store's: store.ErrConflict means another revision.
 func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, created bool, err error) {
 	if err := checkPut(&q); err != nil {
 		return t, false, err
@@ -43,6 +44,7 @@ func (o *Operator) PutTool(ctx context.Context, q ToolPut) (t ChangedTool, creat
 	return t, created, err
 }
 
+// checkPut validates the request, and normalizes the role.
 func checkPut(q *ToolPut) (err error) {
 	if q.Role, err = agent.Name("role", q.Role); err != nil {
 		return err
@@ -66,7 +68,7 @@ func checkPut(q *ToolPut) (err error) {
 	return nil
 }
 
-// putTool puts the tool in the place of the one that it reads: store.ErrConflict where that is another one by then.
+// putTool is one attempt. It returns store.ErrConflict if the tool changes between reading and writing.
 func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, created bool, err error) {
 	was, err := o.store.Tool(ctx, q.Role)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -83,7 +85,8 @@ func (o *Operator) putTool(ctx context.Context, q ToolPut) (t agent.Tool, create
 	return t, created, err
 }
 
-// replaceTool puts a person's next version in the place of a tool, which has the revision 0 where there was none. What programs proposed stays as far as it is stricter.
+// replaceTool replaces a tool by a person's next version. was has revision 0 if there was no tool. Proposals of
+// programs stay if they are still stricter.
 func (o *Operator) replaceTool(ctx context.Context, was, next agent.Tool,
 	entry agent.AuditEntry) (t agent.Tool, err error) {
 	next.Proposals = contract.StillStricter(next.Proposals, next.Deliverable)
@@ -102,14 +105,14 @@ func (o *Operator) replaceTool(ctx context.Context, was, next agent.Tool,
 	}
 	entry.After = auditedTool(next)
 	t, err = o.store.PutTool(ctx, next, was.Revision, &entry)
-	t.Proposals = nil // the inbox shows them
+	t.Proposals = nil // shown in the inbox
 	return t, err
 }
 
-// mostRaces is how often a change that comes too late is made anew.
+// mostRaces bounds the retries of a change that conflicts with others.
 const mostRaces = 1000
 
-// untilUnraced makes a change that wants no revision again as long as others come between what it looked at and what it writes.
+// untilUnraced repeats a change that conflicts with others, if the client requires no particular revision.
 func untilUnraced(revision int64, change func() error) (err error) {
 	for range mostRaces {
 		if err = change(); revision != store.AnyRevision || !errors.Is(err, store.ErrConflict) {
@@ -119,22 +122,24 @@ func untilUnraced(revision int64, change func() error) (err error) {
 	return err
 }
 
-// A ProgramPut is a program of an operator's own.
+// A ProgramPut is a program that a person wrote.
 type ProgramPut struct {
 	Role, Method  string
 	Source        string
-	Declaration   agent.Declaration // of what it takes and returns; empty: inferred
-	Revision      int64             // that the artifact must have; store.AnyRevision, or 0 for none yet
+	Declaration   agent.Declaration // what it takes and returns; empty means inferred
+	Revision      int64             // required current revision; store.AnyRevision, or 0 if it must not exist
 	Reason, Actor string            // Reason may be empty
 }
 
-// PutProgram makes an operator's own code the current generation, through the gate. An *agent.InputError with the code
-// invalid_code carries the gate's words; store.ErrConflict says that the artifact has another revision.
+// PutProgram passes a person's code through the gate and makes it the current generation. If the gate refuses it, the
+// error is an *agent.InputError with the code invalid_code and the gate's message. store.ErrConflict means another
+// revision.
 func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifact, error) {
 	role, method := q.Role, q.Method
 	if err := agent.Names(&role, &method); err != nil {
 		return nil, err
 	}
+	// before the lock, since the gate may take a while
 	loaded, err := o.gated(ctx, q.Source, q.Declaration, q.Actor)
 	if err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	entry := o.audit(q.Actor, opPut, role+"."+method, q.Reason)
 	return o.change(ctx, role, method, &entry, func(a *agent.Artifact) (agent.ArtifactChange, error) {
 		if a == nil {
-			a = &agent.Artifact{} // the first program of that name
+			a = &agent.Artifact{} // the first program of the method
 		}
 		if !store.Matches(q.Revision, a.Revision) {
 			return agent.ArtifactChange{}, store.ErrConflict
@@ -165,7 +170,7 @@ func (o *Operator) PutProgram(ctx context.Context, q ProgramPut) (*agent.Artifac
 	})
 }
 
-// gated passes code through the gate and returns it as a generation of a person's.
+// gated passes code through the gate and returns it as a generation, without id.
 func (o *Operator) gated(ctx context.Context, code string, d agent.Declaration,
 	actor string) (*agent.Generation, error) {
 	checksum := agent.Checksum(code)

@@ -14,10 +14,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// A racing store has other people change things between what an operation reads and what it writes.
+// A racing store changes things between what an operation reads and what it writes.
 type racing struct {
 	store.Store
-	behind func() // after the next read
+	behind func() // called after the next read
 }
 
 type racingNamespace struct {
@@ -52,7 +52,7 @@ func (n *racingNamespace) Artifact(ctx context.Context, role, method string) (*a
 	return n.Namespace.Artifact(ctx, role, method)
 }
 
-// raced returns an operator who reads from a store where others change things meanwhile, and one of another replica, who does not.
+// raced returns an operator on a racing store, and one of another replica on the plain store.
 func raced(t *testing.T) (s *racing, op *operator.Operator, other *replica) {
 	t.Helper()
 	s = &racing{Store: store.NewMemory(store.Options{})}
@@ -65,8 +65,8 @@ func raced(t *testing.T) (s *racing, op *operator.Operator, other *replica) {
 	return s, op, other
 }
 
-// What somebody without the right to operate takes back is a proposal, also if it was accepted in the same moment; and what a replica accepts or rejects
-// stays so for examples that are put in the same moment, with the proposal among them.
+// A person without the scope operate can withdraw only a proposal, even if it is accepted concurrently. Examples that
+// one replica accepts or rejects stay so, even if another one replaces the list concurrently.
 func TestDecisionsInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []bool{true, false} {
@@ -122,8 +122,8 @@ func TestDecisionsInTheSameMoment(t *testing.T) {
 	}
 }
 
-// Whoever puts or deletes without a precondition comes after what others did meanwhile: only one of two made the resource, and the audit trail shows
-// what each replaced. With a precondition the one that comes too late is refused.
+// A put or delete without a precondition applies after concurrent changes: only one of two creates the resource, and
+// the audit trail shows what each replaced. With a precondition the later one is refused.
 func TestPutsThatMeet(t *testing.T) {
 	t.Parallel()
 	s, op, _ := raced(t)

@@ -10,21 +10,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// ReplayReport says what came of running a recorded call again.
+// ReplayReport is the result of running a recorded call again.
 type ReplayReport struct {
 	CallID     string `json:"call_id"`
 	Replayable bool   `json:"replayable"`
-	Reason     string `json:"reason,omitempty"` // why it cannot be replayed, or how the two runs differ
-	Equal      bool   `json:"equal"`            // the second run ended in the same bytes
+	Reason     string `json:"reason,omitempty"` // why it cannot be replayed, or how the runs differ
+	Equal      bool   `json:"equal"`            // both runs ended in the same bytes
 	Recorded   string `json:"recorded,omitempty"`
 	Replayed   string `json:"replayed,omitempty"`
 }
 
-// maxEnding bounds an ending in a report.
+// maxEnding bounds an ending in a report, in bytes.
 const maxEnding = 2000
 
-// Replay runs the program of an ended call again on the same input and the effects that were recorded with it, and
-// compares. Nothing real happens and nothing is kept. store.ErrNotFound when there is no such call.
+// Replay runs the program of an ended call again, on the same input and its recorded effects, and compares the results.
+// It has no effects and stores nothing. It returns store.ErrNotFound for an unknown call.
 func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, error) {
 	got, err := o.store.Call(ctx, callID)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *Operator) Replay(ctx context.Context, callID string) (ReplayReport, err
 	return report, nil
 }
 
-// unreplayable says why the call cannot be replayed, or "". It completes the log entry's code.
+// unreplayable returns why the call cannot be replayed, or "". It also adds the program's code to the log entry.
 func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 	e := &got.Log
 	if e.Code == "" && e.CodeChecksum != "" {
@@ -76,6 +76,7 @@ func (o *Operator) unreplayable(ctx context.Context, got *store.Call) string {
 	return ""
 }
 
+// recording returns the call as the sandbox replays it.
 func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 	e := &got.Log
 	rec := sandbox.Recording{Journal: got.Effects, Request: sandbox.Request{
@@ -83,6 +84,7 @@ func (o *Operator) recording(got *store.Call, owner string) sandbox.Recording {
 			Checksum: e.CodeChecksum}, Owner: o.calls.Owner(owner), Role: e.Role, Method: e.Method, CallID: e.CallID,
 		TraceID: e.TraceID,
 		Depth:   e.Depth, Args: e.Args, Kwargs: e.Kwargs, Seed: runtime.Seed(e.CallID), Timeout: o.calls.RunTimeout()}}
+	// the program got other arguments than the call
 	if e.ProgramKwargs != nil {
 		rec.Request.Args, rec.Request.Kwargs = e.ProgramArgs, e.ProgramKwargs
 	}

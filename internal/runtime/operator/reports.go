@@ -12,18 +12,18 @@ import (
 
 // Bounds of reports.
 const (
-	maxReportCalls = 10_000 // the newest calls of the log
+	maxReportCalls = 10_000 // newest calls that a report covers
 	trendBuckets   = 12
 )
 
 // PatternReport is the pattern memory of a role.
 type PatternReport struct {
 	Role     string               `json:"role"`
-	Patterns []evolve.Pattern     `json:"patterns"` // what a prompt contains
+	Patterns []evolve.Pattern     `json:"patterns"` // as in a prompt
 	Events   []agent.PatternEvent `json:"events"`   // oldest first, at most 50
 }
 
-// PatternReport returns what is remembered of a role's calls, corrections linked.
+// PatternReport returns what is remembered about a role's calls, with their corrections.
 func (o *Operator) PatternReport(ctx context.Context, role string) (PatternReport, error) {
 	if err := agent.CheckStoredName("role", role); err != nil {
 		return PatternReport{}, err
@@ -40,7 +40,7 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 	judged := o.verdictsOf()
 	for i := range report.Events {
 		e := &report.Events[i]
-		if c, err := o.store.Call(ctx, e.CallID); err == nil { // an entry that retention dropped is skipped
+		if c, err := o.store.Call(ctx, e.CallID); err == nil { // retention may have dropped the entry
 			e.Corrected, e.Verdict = c.Log.CorrectedBy, judged.on(ctx, &c.Log)
 		}
 		if e.RootCallID != "" {
@@ -53,36 +53,39 @@ func (o *Operator) PatternReport(ctx context.Context, role string) (PatternRepor
 	return report, nil
 }
 
-// Trends says where programs came from and how calls failed, over time.
+// Trends reports where programs came from and how calls failed, over time.
 type Trends struct {
 	Window    string  `json:"window"`
-	Truncated bool    `json:"truncated"` // there were more calls than the newest 10,000
+	Truncated bool    `json:"truncated"` // the window has more than the newest 10,000 calls, which are counted
 	Total     Trend   `json:"total"`
 	Buckets   []Trend `json:"buckets"` // twelve equal parts of the window, oldest first
 
 	KnownTools KnownTools `json:"known_tools"`
 }
 
-// Trend is one span of time.
+// Trend counts the calls of one span of time.
 type Trend struct {
-	Since         string         `json:"since"`
-	Until         string         `json:"until"`
-	Calls         int            `json:"calls"`
-	Errors        int            `json:"errors"`
-	WeakSuccesses int            `json:"weak_successes"`
-	Corrections   int            `json:"corrections"` // asked again, or called wrong
+	Since         string `json:"since"`
+	Until         string `json:"until"`
+	Calls         int    `json:"calls"`
+	Errors        int    `json:"errors"`
+	WeakSuccesses int    `json:"weak_successes"`
+	// calls that the client asked again, and those judged wrong
+	Corrections   int            `json:"corrections"`
 	ProgramSource map[string]int `json:"program_source"`
-	FailureClass  map[string]int `json:"failure_class"` // including failed attempts that were repaired
+	FailureClass  map[string]int `json:"failure_class"` // also of failed attempts that were repaired
 	ErrorType     map[string]int `json:"error_type"`
-	Verdicts      map[string]int `json:"verdicts"` // of people on these calls: right, wrong
+	Verdicts      map[string]int `json:"verdicts"` // of people on these calls: right or wrong
 }
 
+// newTrend returns an empty span. Its maps are never nil.
 func newTrend(since, until time.Time) Trend {
 	return Trend{Since: agent.FormatTime(since), Until: agent.FormatTime(until), ProgramSource: map[string]int{},
 		FailureClass: map[string]int{}, ErrorType: map[string]int{}, Verdicts: map[string]int{}}
 }
 
-// ownClass is the class of what answered, where the entry's class may be that of a stored program that failed before.
+// ownClass returns the failure class of the attempt that answered. The entry's class may be that of a stored program
+// which failed before.
 func ownClass(e *agent.LogEntry) agent.Class {
 	earlier := slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool {
 		return f.AttemptID != e.AttemptID && f.FailureClass == e.FailureClass
@@ -96,6 +99,7 @@ func ownClass(e *agent.LogEntry) agent.Class {
 	return e.FailureClass
 }
 
+// add counts a call. A call may count several failure classes: one for each failed attempt, and its own.
 func (t *Trend) add(e *agent.LogEntry) {
 	t.Calls++
 	t.ProgramSource[e.ProgramSource]++
@@ -125,7 +129,7 @@ func (t *Trend) add(e *agent.LogEntry) {
 	}
 }
 
-// Trends counts the calls of the last window, in twelve buckets.
+// Trends reports on the calls of the last window, in twelve buckets.
 func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, error) {
 	until := o.o.Now().UTC()
 	since := until.Add(-window)
@@ -153,8 +157,8 @@ func (o *Operator) Trends(ctx context.Context, window time.Duration) (Trends, er
 	return t, err
 }
 
-// newestCalls reads the newest calls of the log that began at or after since and before until, newest first. A zero until is no bound. It never reads
-// more entries than it may return.
+// newestCalls returns the newest calls that began at or after since and before until, newest first. A zero until means
+// no bound. more reports whether it stopped after reading most entries.
 func (o *Operator) newestCalls(ctx context.Context, since, until time.Time,
 	most int) (calls []agent.LogEntry, more bool, err error) {
 	from := agent.FormatTime(since)
@@ -173,6 +177,7 @@ func (o *Operator) newestCalls(ctx context.Context, since, until time.Time,
 				fits++
 			}
 		}
+		// the log is in the order of ends, but the window is about begins: stop only at a page without a match
 		if len(page) < q.Limit || fits == 0 {
 			return calls, false, nil
 		}

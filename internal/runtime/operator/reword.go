@@ -10,12 +10,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// words returns the prose that a registry entry has for a method; empty for the zero entry.
+// words returns the prose of a registry entry for a method. It is empty for the zero entry.
 func (o *Operator) words(t *agent.Tool, method string) *contract.Words {
 	return &resolved(o.contracts, t, method).Words
 }
 
-// resolved returns what a registry entry says of a method; nothing for the zero entry.
+// resolved returns the contract of a registry entry for a method. It is empty for the zero entry.
 func resolved(cache *contract.Cache, t *agent.Tool, method string) *contract.Resolved {
 	l := contract.Layers{Role: &t.Contract, ByProgram: !t.ByPerson}
 	if m, ok := t.Methods[method]; ok {
@@ -24,11 +24,13 @@ func resolved(cache *contract.Cache, t *agent.Tool, method string) *contract.Res
 	return cache.Resolve(l)
 }
 
+// stale reports why the artifact's program may no longer do what people want, or "".
 func (o *Operator) stale(t *agent.Tool, a *agent.Artifact) string {
 	return o.calls.Outdated(resolved(o.contracts, t, a.MethodName), a)
 }
 
-// Staleness returns a function that reports StalePurpose for artifacts of the role whose answering program was made for another wording, and "" otherwise.
+// Staleness returns a function for artifacts of the role. It returns StalePurpose if the program that answers was made
+// for another wording, and "" otherwise.
 func (o *Operator) Staleness(ctx context.Context, role string) func(a *agent.Artifact) string {
 	t, err := o.store.Tool(ctx, role)
 	if err != nil {
@@ -37,7 +39,8 @@ func (o *Operator) Staleness(ctx context.Context, role string) func(a *agent.Art
 	return func(a *agent.Artifact) string { return o.stale(&t, a) }
 }
 
-// remember sets MadeFor of the role's programs that lack it to the registered wording, before a change of that wording.
+// remember sets MadeFor of the role's programs that lack it to the registered wording. It must run before that wording
+// changes, which loses it.
 func (o *Operator) remember(ctx context.Context, was, next *agent.Tool) error {
 	all, err := o.store.ListArtifacts(ctx, next.Role)
 	if err != nil {
@@ -63,7 +66,7 @@ func (o *Operator) note(ctx context.Context, a *agent.Artifact, made agent.MadeF
 		if _, err = o.store.ChangeArtifact(ctx, a.Revision, change, nil); !errors.Is(err, store.ErrConflict) {
 			break
 		}
-		a, err = o.store.Artifact(ctx, a.Role, a.MethodName) // calls count on it all the time
+		a, err = o.store.Artifact(ctx, a.Role, a.MethodName) // each call updates the artifact's counters
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -71,7 +74,8 @@ func (o *Operator) note(ctx context.Context, a *agent.Artifact, made agent.MadeF
 	return err
 }
 
-// take has the store archive or remove the targets, once their programs say what they were made for: the words may change while they are away.
+// take archives or removes the targets with do. Before, it sets MadeFor of their programs, since the wording may change
+// while they are archived.
 func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent.AuditEntry,
 	do func(context.Context, []store.Target, agent.AuditEntry) error) error {
 	for _, t := range targets {
@@ -98,7 +102,8 @@ func (o *Operator) take(ctx context.Context, targets []store.Target, entry agent
 	return do(ctx, targets, entry)
 }
 
-// stands marks the program that is current after a rollback or a promotion as confirmed for the registered wording, if it was made for another.
+// stands marks the program that becomes or stays current by a rollback or a promotion as confirmed for the registered
+// wording, if it was made for another.
 func (o *Operator) stands(ctx context.Context, a *agent.Artifact, change *agent.ArtifactChange) {
 	if change.Current == "" && !change.Bless {
 		return

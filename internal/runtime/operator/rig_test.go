@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// The test binary stands in for the real one as the runner.
+// The test binary serves as the runner.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
@@ -34,7 +34,7 @@ type rig struct {
 	model *runtimetest.Model
 
 	memory store.Namespace
-	o      operator.Options // of op
+	o      operator.Options // options of op
 }
 
 func newRig(t *testing.T, programs map[string][]string) *rig {
@@ -63,12 +63,12 @@ func newRig(t *testing.T, programs map[string][]string) *rig {
 	return g
 }
 
-// run is a program whose Run has that body.
+// run returns a program with that body of Run.
 func run(body string) string {
 	return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
-// conversation makes a session and returns a function that calls its methods.
+// conversation creates a session and returns a function that calls its methods.
 func (g *rig) conversation(t *testing.T, role string) func(method string, args ...any) runtime.Reply {
 	t.Helper()
 	s, err := g.CreateSession(t.Context(), runtime.SessionRequest{Role: role})

@@ -47,7 +47,7 @@ func newReplica(t *testing.T, s store.Store) *replica {
 	return &replica{r, op}
 }
 
-// call makes a call in a session of its own, and returns its id.
+// call makes a call in a new session, and returns its id.
 func (r *replica) call(t *testing.T) string {
 	t.Helper()
 	s, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "r"})
@@ -62,7 +62,7 @@ func (r *replica) call(t *testing.T) string {
 	return res.CallID
 }
 
-// follow reads the event feed from behind a call on, until the returned function is called, which returns the ids that came.
+// follow reads the event feed after a call. The returned function stops it and returns the ids that came.
 func (r *replica) follow(t *testing.T, after string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
@@ -88,7 +88,7 @@ func (r *replica) follow(t *testing.T, after string) (stop func() []string) {
 	}
 }
 
-// The event feed of each replica has the calls of all, and a stream goes on at another replica where it ended.
+// The event feed of each replica has the calls of all, and a stream can be resumed at another replica.
 func TestEventsOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.DefaultOptions())
@@ -111,7 +111,7 @@ func TestEventsOfReplicas(t *testing.T) {
 	})
 }
 
-// advise brings the replica to a recommendation, and returns its id.
+// advise makes the replica produce a recommendation, and returns its id.
 func (r *replica) advise(t *testing.T) (id string) {
 	t.Helper()
 	session, err := r.CreateSession(t.Context(), runtime.SessionRequest{Role: "finder",
@@ -132,7 +132,7 @@ func (r *replica) advise(t *testing.T) (id string) {
 	return all[0].ID
 }
 
-// What a person decides about a recommendation at one replica, or takes back, holds at the others.
+// A decision about a recommendation at one replica, or its undo, applies at the others.
 func TestAdviceOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.DefaultOptions())
@@ -184,7 +184,7 @@ func TestAdviceOfReplicas(t *testing.T) {
 	})
 }
 
-// held holds up what is added to the trail until it is let go.
+// held delays additions to the audit trail until it is released.
 type held struct {
 	store.Store
 	arrived atomic.Int32
@@ -207,8 +207,8 @@ func (n heldNamespace) AppendAudit(ctx context.Context, e agent.AuditEntry) erro
 	return n.Namespace.AppendAudit(ctx, e)
 }
 
-// Of two people who decide about one recommendation at two replicas in the same instant, or take a decision back, one does, and the other finds
-// nothing to decide about.
+// Of two people who decide about the same recommendation at two replicas at the same moment, or undo a decision, one
+// succeeds, and the other finds nothing to decide.
 func TestDecisionsMeet(t *testing.T) {
 	for _, undo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestDecisionsMeet(t *testing.T) {
 			close(h.letGo)
 			x, y := <-ended, <-ended
 			if x != nil {
-				x, y = y, x // who decided may be the last to say so
+				x, y = y, x // either may be the last one to decide
 			}
 			if x != nil || !errors.Is(y, store.ErrNotFound) {
 				t.Errorf("undo %v: the decisions ended in %v and %v, want success and that there is none", undo, x, y)

@@ -11,31 +11,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A SimulationQuery asks what a change of the policy would do.
+// A SimulationQuery asks for the effect of a policy change.
 type SimulationQuery struct {
-	Patch json.RawMessage // a merge patch of the policy
-	Calls int             // the newest ended calls to look at
-	Owner string          // whose calls; "" for everybody's
-	Scan  *store.Scan     // bounds how many entries are read for them; nil for no bound
+	Patch json.RawMessage // merge patch of the policy
+	Calls int             // number of the newest ended calls to simulate
+	Owner string          // owner of the calls; "" for everyone's
+	Scan  *store.Scan     // bounds the entries that are read; nil means no bound
 }
 
-// Simulation is what a change of the policy would do. Nothing was changed.
+// Simulation is the effect that a policy change would have.
 type Simulation struct {
 	Changed  []ChangedCall `json:"changed"`   // newest first
-	LookedAt int           `json:"looked_at"` // calls
-	NotKnown int           `json:"not_known"` // of these: too little is kept to run their selection again as it was
-	// what it would have wait for a person's approval; null where it does not switch approval_required on
+	LookedAt int           `json:"looked_at"` // calls that were read
+	NotKnown int           `json:"not_known"` // of these, calls whose selection cannot be repeated from what is kept
+	// programs that would need approval; null unless the patch turns approval_required on
 	Approval *Approvals `json:"approval"`
 }
 
-// Approvals are the programs that would wait.
+// Approvals are the programs that would need approval.
 type Approvals struct {
 	Waiting  int             `json:"waiting"`
-	Durable  int             `json:"durable"`  // of these, programs that have proved themselves
+	Durable  int             `json:"durable"`  // durable programs among them
 	Programs []WaitingMethod `json:"programs"` // durable ones first, at most 1000
 }
 
-// WaitingMethod is a method whose program would wait.
+// WaitingMethod is a method whose program would need approval.
 type WaitingMethod struct {
 	Role           string `json:"role"`
 	Method         string `json:"method"`
@@ -43,10 +43,11 @@ type WaitingMethod struct {
 	LifecycleState string `json:"lifecycle_state"`
 }
 
-// mostApprovals bounds the programs that are listed.
+// mostApprovals bounds the programs in a report.
 const mostApprovals = 1000
 
-// approvals lists what waits under the patched policy and not under the one in force.
+// approvals returns what would wait under the patched policy but not under the current one. It returns nil if the patch
+// does not turn approval_required on.
 func (o *Operator) approvals(ctx context.Context, now, patched *agent.Policy) (*Approvals, error) {
 	if !patched.ApprovalRequired || now.ApprovalRequired {
 		return nil, nil //nolint:nilnil // nothing more waits
@@ -83,19 +84,19 @@ func (o *Operator) approvals(ctx context.Context, now, patched *agent.Policy) (*
 	return out, nil
 }
 
-// ChangedCall is a call for which the policy would decide otherwise.
+// ChangedCall is a call with another decision under the patched policy.
 type ChangedCall struct {
 	CallID string `json:"call_id"`
 	Role   string `json:"role"`
 	Method string `json:"method"`
-	// by the policy in force: what the call's entry says, unless the policy was changed since
+	// under the current policy; equals the call's log entry unless the policy was changed since
 	Was     agent.Selection `json:"was"`
 	WouldBe agent.Selection `json:"would_be"`
 }
 
-// SimulatePolicy runs the selection of the newest calls again, on what is kept of their methods: under the policy in force, and under the
-// patched one. A call whose recorded selection does not come out again under the policy that was in force then is not known. Errors are
-// *agent.PolicyError, or the store's.
+// SimulatePolicy repeats the selection of the newest calls under the current and under the patched policy, on what is
+// kept of their methods. If the policy that was in force at the call does not reproduce the recorded selection, the
+// call counts as not known. Errors are *agent.PolicyError or the store's.
 func (o *Operator) SimulatePolicy(ctx context.Context, q SimulationQuery) (Simulation, error) {
 	now := o.calls.Policy()
 	patched, err := patchedPolicy(now, q.Patch)
@@ -123,7 +124,7 @@ func (o *Operator) SimulatePolicy(ctx context.Context, q SimulationQuery) (Simul
 	for i := range entries {
 		e := &entries[i]
 		if e.Selection.Decision == agent.DecideNone {
-			continue // no policy changes it
+			continue // no policy affects it
 		}
 		a, read := kept[methodKey{e.Role, e.Method}]
 		if !read {

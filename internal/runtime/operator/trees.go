@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// linkTrees sets CorrectedBy of nested calls to the call that asked their root again.
+// linkTrees sets CorrectedBy of nested calls to the call in which the client asked their root again.
 func (o *Operator) linkTrees(ctx context.Context, entries []agent.LogEntry) {
 	by := map[string]string{} // by root
 	for i := range entries {
@@ -28,11 +28,11 @@ func (o *Operator) linkTrees(ctx context.Context, entries []agent.LogEntry) {
 	}
 }
 
-// correctionOf returns the id of the call that asked the client's call again, or "".
+// correctionOf returns the id of the call in which the client asked the root call again, or "".
 func (o *Operator) correctionOf(ctx context.Context, root string) string {
 	got, err := o.store.Call(ctx, root)
 	if err != nil {
-		return "" // under way, or dropped by retention
+		return "" // running, or dropped by retention
 	}
 	return got.Log.CorrectedBy
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Whatever sequence of verdicts, examples, failing candidates, drifts, approvals and restarts comes: a method that once
-// served an answer for some input never answers error for it because of a forge, and nothing automatic ever breaks an example
-// that held. TRUTH_SEED starts at another seed, TRUTH_ROUNDS takes more of them.
+// For any sequence of verdicts, examples, failing candidates, drifts, approvals and restarts: a method that has
+// answered an input never answers it with an error because of a forge, and nothing automatic breaks an example that
+// held. TRUTH_SEED sets the first seed, TRUTH_ROUNDS the number of rounds.
 func TestTruthHoldsWhateverComes(t *testing.T) {
 	t.Parallel()
 	first, rounds := number(t, "TRUTH_SEED", 1), number(t, "TRUTH_ROUNDS", 60)
@@ -54,10 +54,10 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-const inputs = 5 // fewer than a generation keeps fixtures
+const inputs = 5 // fewer than the fixtures of a generation
 
-// A spec is what a program of the world answers by input: a value, "panic", or an error of its own. One that fetches knows
-// one state of the source, and fails otherwise.
+// A spec defines a program of the world: its answer to each input is a value, "panic", or an error of its own. A
+// program that fetches knows one state of the source, and fails in others.
 type spec struct {
 	answers [inputs]string
 	fetches bool
@@ -81,10 +81,10 @@ type world struct {
 	made    []string // calls that can be judged
 	served  [inputs]bool
 	steps   []string
-	known   map[string]*agent.Generation // every one that served, for the story
+	known   map[string]*agent.Generation // every generation that served, for messages
 }
 
-// careless is a model that writes any program.
+// careless is a model that writes the given programs without checks.
 type careless struct {
 	mu   sync.Mutex
 	next func() string // guarded by mu
@@ -104,7 +104,7 @@ func (c *careless) Program(context.Context, provider.Request) (provider.Reply, e
 
 const sourceURL = "https://api.example/now"
 
-// A clock is read by corrections, too, which run in the background.
+// A clock that background corrections read concurrently.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -122,7 +122,7 @@ func (c *clock) advance(by time.Duration) {
 	c.now = c.now.Add(by)
 }
 
-// A source of randomness that corrections draw from, too.
+// A source of randomness that background corrections read concurrently.
 type source struct {
 	mu  sync.Mutex
 	pcg *rand.PCG
@@ -151,12 +151,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	w.session = s.ID
-	// no timer of a correction ends
+	// the timers of corrections never fire
 	w.policy(func(p *agent.Policy) { p.Backoff = agent.BackoffPolicy{BaseSeconds: 3600, MaxSeconds: 3600} })
 	return w
 }
 
-// write makes a program. Most inputs are answered right, some wrong, some not at all; some programs are hopeless.
+// write makes a program. It answers most inputs right, some wrong, some not at all. Some programs are useless.
 func (w *world) write(name string, fetches bool) {
 	s := spec{fetches: fetches, knows: w.rand.IntN(3)}
 	for i := range s.answers {
@@ -181,7 +181,7 @@ func (w *world) write(name string, fetches bool) {
 	}
 }
 
-// run runs a program as a runner does: on the source, or on what was recorded of it.
+// run runs a program as a runner does, on the source or on its recording.
 func (w *world) run(s spec, q sandbox.Request) sandbox.Result {
 	n, _ := strconv.Atoi(string(q.Args[0]))
 	state := int(w.source.Load())
@@ -212,7 +212,7 @@ func (w *world) run(s spec, q sandbox.Request) sandbox.Result {
 	return res
 }
 
-// on is what the program answers to the input in that state of the source.
+// on returns the program's answer to the input in that state of the source.
 func (s *spec) on(input, state int) string {
 	if s.fetches && s.knows != state {
 		return "panic"
@@ -276,7 +276,7 @@ func (w *world) artifact() *agent.Artifact {
 	return a
 }
 
-// serving is the generation that answers calls, nil when there is none.
+// serving returns the generation that answers calls, or nil.
 func (w *world) serving() *agent.Generation {
 	a := w.artifact()
 	if g := a.Current(); !w.calls.Policy().ApprovalRequired || g != nil && g.Approved {
@@ -290,7 +290,7 @@ func (w *world) serving() *agent.Generation {
 	return nil
 }
 
-// held are the examples that what serves holds.
+// held returns the examples that the serving generation satisfies.
 func (w *world) held() (ids []string) {
 	g := w.serving()
 	if g == nil || len(w.artifact().ActiveExamples()) == 0 {
@@ -308,7 +308,7 @@ func (w *world) held() (ids []string) {
 	return ids
 }
 
-// step lets one thing happen, and checks what must hold.
+// step makes one random event happen, and checks the invariants.
 func (w *world) step() {
 	w.clock.advance(time.Duration(1+w.rand.IntN(90)) * time.Minute)
 	for _, g := range w.artifact().Generations {
@@ -331,7 +331,7 @@ func (w *world) step() {
 		automatic = false
 	case n == 15:
 		w.operate("rollback", "")
-		automatic, w.served = false, [inputs]bool{} // a person may go back to what answers less
+		automatic, w.served = false, [inputs]bool{} // a person may return to a program that answers less
 	case n == 16:
 		w.source.Store(w.rand.Int64N(3))
 		w.log("the source is in state %d", w.source.Load())
@@ -354,7 +354,7 @@ func (w *world) step() {
 	}
 }
 
-// call calls the method. What serves and answers the input must answer it.
+// call calls the method. If the serving program answers the input, so must the call.
 func (w *world) call(input int, g *agent.Generation) {
 	res, err := w.calls.Call(w.t.Context(), runtime.CallRequest{SessionID: w.session, Method: "m",
 		Args: []json.RawMessage{json.RawMessage(strconv.Itoa(input))}})
@@ -382,9 +382,8 @@ func (w *world) call(input int, g *agent.Generation) {
 	}
 }
 
-// wantsError reports whether people have said that an error is right for the input, or that an answer to it was wrong (what
-// is right is then an example, which is checked apart), or asked for a program which lists the error among the answers that
-// it changed.
+// wantsError reports whether people said that an error is right for the input or that an answer to it was wrong (then
+// an example has the right answer), or requested a program that lists the error among its changed answers.
 func (w *world) wantsError(input int) bool {
 	a, args := w.artifact(), []json.RawMessage{json.RawMessage(strconv.Itoa(input))}
 	if slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool {
@@ -402,7 +401,7 @@ func (w *world) wantsError(input int) bool {
 		func(x agent.Example) bool { return x.SameInput(args, nil) && x.Expect.ErrorType != "" })
 }
 
-// check compares what serves now with what served before, where nothing but a forge came between.
+// check compares the serving generation with the one before, if only a forge happened in between.
 func (w *world) check(before *agent.Generation, held []string) {
 	now := w.serving()
 	if before == nil || now == nil || now.ID == before.ID {
@@ -424,7 +423,7 @@ func (w *world) check(before *agent.Generation, held []string) {
 	}
 }
 
-// skipped reports whether the example shows nothing of the generation.
+// skipped reports whether the example does not apply to the generation.
 func (w *world) skipped(g *agent.Generation, id string) bool {
 	run, err := w.op.RunExamples(w.t.Context(), operator.ExampleQuery{Role: "r", Method: "m", Generation: g.ID})
 	if err != nil {
@@ -436,7 +435,7 @@ func (w *world) skipped(g *agent.Generation, id string) bool {
 	})
 }
 
-// judge says of some call that it was right or wrong.
+// judge judges a random call right or wrong.
 func (w *world) judge() {
 	if len(w.made) == 0 {
 		return
@@ -482,7 +481,7 @@ func (w *world) operate(action, generation string) {
 		return
 	}
 	if a.Correction.Pending() {
-		<-w.calls.Correct("r", "m", "me") // the operation had it tried again
+		<-w.calls.Correct("r", "m", "me") // the operation caused another attempt
 	}
 	w.log("%s: current %s", action, a.CurrentID)
 }

@@ -10,38 +10,38 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// TryRequest asks to try a program on input.
+// TryRequest selects the program and the input of Try.
 type TryRequest struct {
 	Role, Method, Owner string
-	Code, Generation    string // one of them, or neither: the current program
+	Code, Generation    string // at most one is set; neither means the current program
 	Args                []json.RawMessage
 	Kwargs              json.RawMessage
 	Context             json.RawMessage
 	NoFetch             bool
 }
 
-// TryReport compares the result of a dry run with the current program.
+// TryReport is the result of a dry run, with a comparison to the current program.
 type TryReport struct {
 	Outcome  agent.Outcome  `json:"outcome"`
 	Examples ExampleSummary `json:"examples"`
 	Fixtures FixtureSummary `json:"fixtures"`
 }
 
-// ExampleSummary counts results.
+// ExampleSummary counts the results of the method's examples.
 type ExampleSummary struct {
 	Passed  int `json:"passed"`
 	Failed  int `json:"failed"`
 	Skipped int `json:"skipped"`
 }
 
-// FixtureSummary lists the earlier answers that would change.
+// FixtureSummary counts the recorded answers that stay the same, and lists those that would change.
 type FixtureSummary struct {
 	Same    int                      `json:"same"`
 	Changed []runtime.ChangedFixture `json:"changed"`
 }
 
-// Try runs a program on the given input, on the method's examples and on the fixtures of the current program. Nothing is stored
-// or counted. Nested calls run current programs without a commit and never forge. Writes are denied.
+// Try runs a program on the given input, on the method's examples, and on the fixtures of the current program. It
+// stores and counts nothing. Nested calls run current programs without a commit, and never forge. Writes are denied.
 func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	var report TryReport
 	p, err := o.program(ctx, runtime.DryRun{Role: q.Role, Method: q.Method, Owner: q.Owner}, q.Generation, q.Code)
@@ -57,7 +57,7 @@ func (o *Operator) Try(ctx context.Context, q TryRequest) (TryReport, error) {
 	return report, nil
 }
 
-// program completes a dry run with its program: code through the gate, or a kept generation.
+// program sets the program of a dry run: the given code after the gate, or a stored generation.
 func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, code string) (runtime.DryRun, error) {
 	err := agent.Names(&p.Role, &p.Method)
 	if err == nil {
@@ -71,6 +71,7 @@ func (o *Operator) program(ctx context.Context, p runtime.DryRun, generation, co
 			Detail: "generation stands instead of code, not beside it", Hint: "leave one of them out"}
 	}
 	a, err := o.store.Artifact(ctx, p.Role, p.Method)
+	// given code can be tried before the method exists
 	if err != nil && (!errors.Is(err, store.ErrNotFound) || code == "") {
 		return p, err
 	}

@@ -13,22 +13,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Operations that the audit trail records and Undo undoes.
+// Actions in the audit trail.
 const (
 	opPolicy      = "policy.change"
 	opToolPut     = "tool.put"
 	opToolArchive = "tool.archive"
-	opToolReject  = "tool.reject" // a proposed contract
+	opToolReject  = "tool.reject" // of a proposed contract
 	opArchive     = "artifact.archive"
 	opPut         = "artifact.put"
 	opEffects     = "artifact.effects"
-	opUndo        = "artifact.undo" // of any operation on one artifact
+	opUndo        = "artifact.undo" // of any action on one artifact
 	opExport      = "store.export"
 	opCancel      = "call.cancel"
 	opExpire      = "maintenance.expire"
 	opPrune       = "maintenance.prune"
 	opRestore     = "maintenance.restore"
-	onArtifacts   = "artifact."
+	onArtifacts   = "artifact." // prefix of the actions on one artifact
 
 	opVerdict       = "verdict.put"
 	opVerdictDrop   = "verdict.delete"
@@ -37,48 +37,47 @@ const (
 	opExampleReject = "example.reject"
 )
 
-// undoable reports whether Undo knows operations of that kind.
+// undoable reports whether Undo handles the action.
 func undoable(action string) bool {
 	return slices.Contains([]string{opPolicy, opToolPut, opToolArchive, opPrune, opRestore, opConnectionPut,
 		opConnectionDelete}, action) || strings.HasPrefix(action, onArtifacts)
 }
 
-// irreversible begins the undo field of an entry that cannot be undone.
+// irreversible is the prefix of the undo field of an entry that cannot be undone. The reason follows.
 const irreversible = "none: "
 
-// undoPath is the request that undoes an operation.
+// undoPath returns the request that undoes an operation.
 func undoPath(auditID string) string { return "POST /v1/maintenance/audit/" + auditID + "/undo" }
 
-// ErrAdminOnly is returned where what is asked needs the right to administer.
+// ErrAdminOnly means that the operation needs the scope admin.
 var ErrAdminOnly = errors.New("only an administrator may do this")
 
-// UndoRequest says what to undo.
+// UndoRequest selects the operation to undo.
 type UndoRequest struct {
 	AuditID, Reason, Actor string
-	Admin                  bool // the actor may administer: change connections and what may be spent
+	Admin                  bool // the actor may change connections and spending
 }
 
-// administers reports whether the operation was one for administrators.
+// administers reports whether the operation needed the scope admin.
 func administers(was agent.AuditEntry) bool {
 	return slices.Contains([]string{opConnectionPut, opConnectionDelete}, was.Action) || was.Action == opPolicy &&
 		string(spendOf(was.Before)) != string(spendOf(was.After))
 }
 
-// spendOf returns what a policy lets spend, nil where it does not say.
+// spendOf returns the caps of spending in a policy, or nil.
 func spendOf(policy json.RawMessage) json.RawMessage {
 	var p struct {
 		Spend json.RawMessage `json:"spend"`
 	}
-	_ = json.Unmarshal(policy, &p) // an entry that holds no policy is refused by who undoes it
+	_ = json.Unmarshal(policy, &p) // whoever undoes the entry reports an invalid policy
 	return p.Spend
 }
 
-// Undo undoes the operation of that audit entry, and returns the entry that records the undo. If nothing has changed since, what
-// the operation changed is restored byte for byte. The error is store.ErrNotFound when there is no such entry, and an *agent.InputError
-// with the code cannot_undo when the operation cannot be undone, or no longer,
-// and ErrAdminOnly.
+// Undo undoes the operation of an audit entry, and returns the entry that records the undo. If nothing has changed
+// since, it restores what the operation changed byte for byte. Errors are store.ErrNotFound for an unknown entry,
+// ErrAdminOnly, and an *agent.InputError with the code cannot_undo if the operation cannot be undone, or not any more.
 func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err error) {
-	o.undoing.Lock() // one at a time: nothing is undone twice
+	o.undoing.Lock() // one at a time, so nothing is undone twice
 	defer o.undoing.Unlock()
 	was, err := o.auditEntry(ctx, q.AuditID)
 	if err != nil {
@@ -94,6 +93,7 @@ func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err er
 	if by != "" {
 		return done, cannotUndo("it is undone already", "undo the undo to have it again")
 	}
+	// planUndo sets the action of the undo itself
 	done.AuditEntry = o.audit(q.Actor, was.Action, was.Target, q.Reason)
 	done.Undoes, done.AuditEntry.Undo = was.ID, undoPath(done.ID)
 	commit, err := o.planUndo(ctx, was, &done.AuditEntry)
@@ -104,13 +104,13 @@ func (o *Operator) Undo(ctx context.Context, q UndoRequest) (done Undone, err er
 	return done, err
 }
 
-// Undone is the entry that records an undo, with what answers because of it.
+// Undone is the entry that records an undo, with the programs that answer again because of it.
 type Undone struct {
 	agent.AuditEntry
 	BroughtBack
 }
 
-// rolesUndone returns the roles whose methods may be answered by other programs after the undo.
+// rolesUndone returns the roles whose methods may have another answering program after the undo.
 func rolesUndone(was agent.AuditEntry) []string {
 	var targets []store.Target
 	var stood agent.Standing
@@ -118,14 +118,15 @@ func rolesUndone(was agent.AuditEntry) []string {
 	case was.Action == opToolPut:
 		return []string{was.Target}
 	case slices.Contains([]string{opToolArchive, opArchive, opPrune, opRestore}, was.Action):
-		_ = json.Unmarshal(was.After, &targets) // the undo has read it
+		_ = json.Unmarshal(was.After, &targets) // planUndo has parsed it
 	case strings.HasPrefix(was.Action, onArtifacts) && json.Unmarshal(was.After, &stood) == nil && stood.Role != "":
 		return []string{stood.Role}
 	}
 	return rolesOf(targets)
 }
 
-// planUndo looks whether the operation can be undone as things stand, and returns what undoes it. entry records the undo; it is complete after the commit.
+// planUndo checks whether the operation can be undone now, and returns the function that does it. entry records the
+// undo, and is complete after commit.
 func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	switch {
@@ -147,11 +148,12 @@ func (o *Operator) planUndo(ctx context.Context, was agent.AuditEntry,
 	return nil, cannotUndo("operations of this kind are undone differently", cmp.Or(was.Undo, "see the entry"))
 }
 
+// cannotUndo returns the error for an operation that cannot be undone. An empty hint is the default of its code.
 func cannotUndo(detail, hint string) error {
 	return &agent.InputError{Code: "cannot_undo", Detail: detail, Hint: hint}
 }
 
-// undoOperation undoes an operation on one artifact. A program put where there was none goes to the archive.
+// undoOperation undoes an operation on one artifact. The first program of a method is archived.
 func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	var from, to agent.Standing
@@ -196,19 +198,20 @@ func (o *Operator) undoOperation(ctx context.Context, was agent.AuditEntry,
 	}, nil
 }
 
-// change makes one operation on an artifact and records in the audit trail how the artifact stood before and after it. decide returns
-// the operation for the current artifact, nil where there is none; it is called again when a call changed the artifact meanwhile.
+// change performs an operation on one artifact, and records the artifact's state before and after it in the audit
+// trail. decide returns the change for the current artifact, which is nil if there is none. It is called again if a
+// call changes the artifact concurrently.
 func (o *Operator) change(ctx context.Context, role, method string, entry *agent.AuditEntry,
 	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
 	return o.changeShown(ctx, store.Target{Role: role, Method: method}, entry,
 		func(a *agent.Artifact) json.RawMessage { return agent.Encoded(a.Standing()) }, decide)
 }
 
-// changeShown is change for operations of which the audit trail records something else of the artifact.
+// changeShown is change with another view of the artifact in the audit trail: show.
 func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent.AuditEntry,
 	show func(a *agent.Artifact) json.RawMessage,
 	decide func(a *agent.Artifact) (agent.ArtifactChange, error)) (*agent.Artifact, error) {
-	for range mostRaces { // busy artifacts change with every call
+	for range mostRaces { // an artifact in use changes with every call
 		a, err := o.store.Artifact(ctx, t.Role, t.Method)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -236,7 +239,8 @@ func (o *Operator) changeShown(ctx context.Context, t store.Target, entry *agent
 	return nil, store.ErrConflict
 }
 
-// changeArtifact makes a person's change of an artifact. Where it is a new beginning for the method, that need not wait any more because programs failed.
+// changeArtifact stores a person's change of an artifact. If the change gives the method a fresh start, it also resets
+// the backoff after failures.
 func (o *Operator) changeArtifact(ctx context.Context, revision int64, change agent.ArtifactChange,
 	entry *agent.AuditEntry) (*agent.Artifact, error) {
 	a, err := o.store.ChangeArtifact(ctx, revision, change, entry)

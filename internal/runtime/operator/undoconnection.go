@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// undoConnection puts back what a connection was before the operation, but never a secret: what is there keeps its own unless it
-// would reach further, and what is made again has none.
+// undoConnection restores the settings of a connection, but never a secret. An existing connection keeps its secret,
+// unless the restored settings would let it reach further. A deleted connection is restored without secret.
 func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	before, err := settingsIn(was.Before)
@@ -55,7 +55,7 @@ func (o *Operator) undoConnection(ctx context.Context, was agent.AuditEntry,
 	}, nil
 }
 
-// remake makes a deleted connection again.
+// remake restores a deleted connection.
 func (o *Operator) remake(ctx context.Context, before *agent.Connection,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	if before == nil {
@@ -68,7 +68,7 @@ func (o *Operator) remake(ctx context.Context, before *agent.Connection,
 	}, nil
 }
 
-// settingsIn reads a connection from an audit entry, nil where there was none. It has no secret.
+// settingsIn returns the connection in an audit entry, without secret, or nil if there is none.
 func settingsIn(raw json.RawMessage) (*agent.Connection, error) {
 	if raw == nil {
 		return nil, nil
@@ -83,7 +83,7 @@ func settingsIn(raw json.RawMessage) (*agent.Connection, error) {
 	return &c, nil
 }
 
-// sameSettings reports whether two connections differ in their secrets at most.
+// sameSettings reports whether two connections are equal apart from their secrets.
 func sameSettings(a, b *agent.Connection) bool {
 	plain := func(c *agent.Connection) json.RawMessage {
 		x := c.WithoutSecret()

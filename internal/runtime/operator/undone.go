@@ -7,14 +7,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/trail"
 )
 
-// undos knows by which operations others were undone.
+// undos knows which operations undid others.
 type undos struct {
 	mu     sync.Mutex        // held while the trail is read
 	reader *trail.Reader     // guarded by mu
-	of     map[string]string // by the id of an entry, that of the last one that undid it; guarded by mu
+	of     map[string]string // by the id of an entry, the id of the latest entry that undid it; guarded by mu
 }
 
-// by returns the id of the entry that undid the one of that id, and is not undone itself; "" where there is none.
+// by returns the id of the entry that undid the given one and is not undone itself, or "".
 func (u *undos) by(ctx context.Context, id string) (string, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -29,7 +29,7 @@ func (u *undos) by(ctx context.Context, id string) (string, error) {
 		u.of[e.Undoes] = e.ID
 	}
 	times := 0
-	// an undo may be undone, and so on; an imported trail may say anything
+	// undos can be undone in turn; the bound protects against cycles in an imported trail
 	for at := u.of[id]; at != "" && times <= len(u.of); at = u.of[at] {
 		times++
 	}

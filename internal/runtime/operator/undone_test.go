@@ -12,14 +12,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// An entry of the audit trail says whether it was undone, by an operation of whichever replica, and offers an undo where one would do: what is
-// offered does, and what is not is refused.
+// An audit entry shows whether it was undone, by an operation of any replica. It offers an undo exactly if the undo
+// would succeed.
 func TestUndoOffered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory(store.DefaultOptions())
 		a, b := newReplica(t, s), newReplica(t, s)
 		judged := a.call(t)
-		did := map[string]string{} // the id of the audit entry of what was done
+		did := map[string]string{} // id of the audit entry of each operation
 		do := func(what string, f func(ctx context.Context) error) {
 			t.Helper()
 			var left store.Receipt
@@ -124,10 +124,10 @@ func TestUndoOffered(t *testing.T) {
 	})
 }
 
-// auditReads notes how much of the trail is read.
+// auditReads records how much of the audit trail is read.
 type auditReads struct {
 	store.Store
-	most []int // entries that each read looks at, -1 for all of them
+	most []int // limit of entries for each read; -1: none
 }
 
 type countedTrail struct {
@@ -149,7 +149,7 @@ func (c *countedTrail) Audit(ctx context.Context, q store.AuditQuery) ([]agent.A
 	return c.Namespace.Audit(ctx, q)
 }
 
-// What was undone is known of a page of entries without another look at the whole trail.
+// A page of audit entries shows what was undone without reading the whole trail again.
 func TestUndoneIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &auditReads{Store: store.NewMemory(store.DefaultOptions())}
@@ -195,7 +195,7 @@ func TestUndoneIsReadOnce(t *testing.T) {
 	})
 }
 
-// A person's undo of an operation is a new beginning for the method, too: the next call need not wait because programs failed before.
+// A person's undo also gives the method a fresh start: the next call need not wait because of earlier failures.
 func TestUndoEndsDelay(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(`if call.Arg(0, "v") == "bad" { panic("boom") }; return 1, nil`)}})

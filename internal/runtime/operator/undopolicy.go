@@ -9,10 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// undoPolicy takes the operation's own changes back and keeps what was changed elsewhere since.
+// undoPolicy reverts what the operation changed, and keeps other changes since then.
 func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
-	now, _, err := o.store.Policy(ctx) // not the one in force here: another replica may have changed it just now
+	now, _, err := o.store.Policy(ctx) // from the store: another replica may have changed it just now
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (o *Operator) undoPolicy(ctx context.Context, was agent.AuditEntry,
 	}, nil
 }
 
-// policyBefore is the policy without what the operation changed.
+// policyBefore returns the policy without the operation's changes.
 func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err error) {
 	was.Before, was.After = upgradedPolicy(was.Before), upgradedPolicy(was.After)
 	back, err := jsonpatch.CreateMergePatch(was.After, was.Before)
@@ -50,7 +50,8 @@ func policyBefore(was agent.AuditEntry, now agent.Policy) (p agent.Policy, err e
 	return agent.DecodeStoredPolicy(after)
 }
 
-// upgradedPolicy returns a policy of the audit trail as this version reads it; what is none stays as it is.
+// upgradedPolicy returns a policy from the audit trail in the format of this version, or doc itself if it is not a
+// policy.
 func upgradedPolicy(doc json.RawMessage) json.RawMessage {
 	p, err := agent.DecodeStoredPolicy(doc)
 	if err != nil {
@@ -59,7 +60,7 @@ func upgradedPolicy(doc json.RawMessage) json.RawMessage {
 	return agent.Encoded(p)
 }
 
-// overlap names a member that both merge patches set, or "".
+// overlap returns the path of a member that both merge patches set, or "".
 func overlap(a, b json.RawMessage) string {
 	var x, y map[string]json.RawMessage
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// undoToolPut puts the contract back that was before, or takes away a tool that was not there.
+// undoToolPut restores the previous contract, or archives a tool that did not exist before.
 func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	now, err := o.store.Tool(ctx, was.Target)
@@ -29,6 +29,7 @@ func (o *Operator) undoToolPut(ctx context.Context, was agent.AuditEntry,
 		return nil, cannotUndo("its contract was changed again since",
 			"undo the later change first, or PUT the contract of before")
 	}
+	// the tool did not exist before, so the undo archives it without its artifacts
 	if was.Before == nil {
 		target := []store.Target{{Role: was.Target, ToolOnly: true}}
 		entry.Action, entry.After = opToolArchive, agent.Encoded(target)
@@ -60,12 +61,12 @@ func sameTerms(a, b agent.Tool) bool {
 	return bytes.Equal(terms(a), terms(b))
 }
 
-// maxLooked is how many targets of an operation planUndo looks at, so that a page of the audit trail costs the same whatever was moved: of those
-// beyond, the commit says whether they hinder it.
+// maxLooked is how many targets of an operation planUndo checks, which bounds the cost of a page of the audit trail.
+// The commit checks the others.
 const maxLooked = 20
 
-// undoArchive restores what the operation moved, and nothing that was archived before it. What has a newer program comes back below it, and a newer
-// tool stays.
+// undoArchive restores what the operation archived, but not what was archived before. A program that has a newer one is
+// restored below it. A newer tool stays in place.
 func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
@@ -78,9 +79,10 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 		if !t.Until.IsZero() && !o.o.Now().Before(t.Until) {
 			refused = cannotUndo("it deleted this more than a day ago: it is gone for good", "")
 		}
-		// its artifacts are named beside a tool
+		// the artifacts of a tool are targets of their own
 		targets[i] = store.Target{Role: t.Role, Method: t.Method, ToolOnly: t.Method == "", From: t.From}
 	}
+	// only to decide now; the commit checks all targets
 	looked := targets[:min(len(targets), maxLooked)]
 	if err := o.store.Archived(ctx, looked, was.ID); errors.Is(err, store.ErrNotFound) {
 		return nil, refused
@@ -112,8 +114,8 @@ func (o *Operator) undoArchive(ctx context.Context, was agent.AuditEntry,
 	}, nil
 }
 
-// withoutNewer leaves out the tools that stay in the archive because there are newer ones, and the programs that are back already below newer ones. The
-// error reports that nothing is left.
+// withoutNewer removes from targets the tools that have newer versions, which stay archived, and the programs that were
+// restored below newer ones already. It returns an error if nothing is left.
 func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target,
 	auditID string) (left []store.Target, err error) {
 	refused := cannotUndo("there is another "+targets[0].String()+" now",
@@ -145,8 +147,9 @@ func (o *Operator) withoutNewer(ctx context.Context, targets []store.Target,
 	return left, nil
 }
 
-// undoRestore archives what the operation restored: the tools and artifacts of its roles that exist now, except for those that
-// existed before the operation or were made after it. Of what it brought back below a newer program that one generation goes.
+// undoRestore archives what the operation restored: the tools and artifacts of its roles, except for those that existed
+// before the operation or were made after it. Of a program that was restored below a newer one, only that generation is
+// archived.
 func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 	entry *agent.AuditEntry) (commit func() error, err error) {
 	targets, err := targetsOf(was.After, was)
@@ -196,7 +199,7 @@ func (o *Operator) undoRestore(ctx context.Context, was agent.AuditEntry,
 	}, nil
 }
 
-// takeBelow names what the operation brought back below newer programs of the targets' roles.
+// takeBelow returns what the operation restored below newer programs. It is an error if one of these answers now.
 func (o *Operator) takeBelow(ctx context.Context, targets []store.Target,
 	auditID string) (out []store.Target, err error) {
 	looked := map[string]bool{}
@@ -221,7 +224,7 @@ func (o *Operator) takeBelow(ctx context.Context, targets []store.Target,
 	return out, nil
 }
 
-// cameAfter reports whether the program, or the tool, was made after the operation.
+// cameAfter reports whether the artifact or the tool was made after the operation.
 func (o *Operator) cameAfter(ctx context.Context, t store.Target, was agent.AuditEntry) bool {
 	at, err := time.Parse(agent.TimeFormat, was.Timestamp)
 	if err != nil {
@@ -235,10 +238,10 @@ func (o *Operator) cameAfter(ctx context.Context, t store.Target, was agent.Audi
 	return err == nil && a.CreatedAt.Truncate(time.Millisecond).After(at)
 }
 
-// present adds to the list what there is of the role: each artifact, and the tool.
+// present adds the role's artifacts and its tool, as far as they exist, to a list of targets.
 func (o *Operator) present(ctx context.Context, role string, list json.RawMessage) (json.RawMessage, error) {
 	var out []store.Target
-	_ = json.Unmarshal(list, &out) // our own, or nothing yet
+	_ = json.Unmarshal(list, &out) // the list is empty or was encoded here
 	if slices.ContainsFunc(out, func(t store.Target) bool { return t.Role == role }) {
 		return list, nil
 	}
@@ -260,6 +263,7 @@ func (o *Operator) present(ctx context.Context, role string, list json.RawMessag
 	return agent.Encoded(out), nil
 }
 
+// targetsOf parses the targets of an audit entry.
 func targetsOf(list json.RawMessage, was agent.AuditEntry) ([]store.Target, error) {
 	var targets []store.Target
 	if json.Unmarshal(list, &targets) != nil || len(targets) == 0 {

@@ -13,25 +13,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Judgement is what a person says of a call.
+// Judgement is a person's verdict on a call.
 type Judgement struct {
 	Verdict           string          // right or wrong
-	Expected          json.RawMessage // nil: not given; null counts as given
+	Expected          json.RawMessage // nil means not given; null is a value
 	ExpectedErrorType string
 	Note              string
 	Actor             string
-	// the verdict counts at once; else it is a proposal that someone with the right to operate accepts
+	// the verdict takes effect at once; otherwise it is a proposal for someone with the scope operate
 	MayOperate bool
 }
 
-// JudgedCall is a verdict with what follows from it, as the REST interface shows it.
+// JudgedCall is a verdict and its effects, as in the REST interface.
 type JudgedCall struct {
 	CallID          string           `json:"call_id"`
 	Role            string           `json:"role"`
 	Method          string           `json:"method"`
 	Generation      *string          `json:"generation"`
 	Verdict         string           `json:"verdict"`
-	State           string           `json:"state"` // active, or proposed by somebody who may not operate
+	State           string           `json:"state"` // active, or proposed by a person without the scope operate
 	Expected        json.RawMessage  `json:"expected,omitempty"`
 	ExpectedType    string           `json:"expected_error_type,omitempty"`
 	Note            string           `json:"note"`
@@ -41,15 +41,17 @@ type JudgedCall struct {
 	Correction      agent.Correction `json:"correction"`
 }
 
-// maxNote bounds a person's note, in bytes.
+// maxNote bounds a note, in bytes.
 const maxNote = 4 << 10
 
-// Judge records a person's verdict on a call. An active wrong one drops the fixtures of its input, makes an example where
-// an expectation is given, and has a correction forged as the policy says. The same verdict again changes nothing, another
-// one replaces it. tried is closed when the first attempt at a correction has ended; nil when none is running.
+// Judge records a person's verdict on a call. An active wrong verdict drops the fixtures of its input, adds an example
+// if it has an expectation, and starts a correction according to the policy. Repeating a verdict changes nothing;
+// another verdict replaces it. tried is closed when the first attempt at a correction has ended; it is nil if none is
+// running.
 //
-// Errors: store.ErrNotFound for an unknown call, store.ErrGone once its arguments are gone, ErrInForce where another verdict
-// counts and only a proposal is brought, *agent.InputError with the code no_program, masked_input or invalid_verdict.
+// Errors are store.ErrNotFound for an unknown call, store.ErrGone if its arguments are not kept any more, ErrInForce if
+// a proposal would replace a verdict in force, and *agent.InputError with the code no_program, masked_input or
+// invalid_verdict.
 func (o *Operator) Judge(ctx context.Context, callID string,
 	j Judgement) (v JudgedCall, tried <-chan struct{}, err error) {
 	if err := j.validate(); err != nil {
@@ -69,6 +71,7 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 	defer unlock()
 	var same bool
 	entry := o.audit(j.Actor, opVerdict, call.Log.Role+"."+call.Log.Method, j.Note)
+	// the entry is erased with the session
 	entry.SessionID = call.Log.SessionID
 	entry.Undo = "DELETE /v1/calls/" + callID + "/verdict"
 	a, err := o.changeShown(ctx, store.Target{Role: call.Log.Role, Method: call.Log.Method}, &entry, verdictOn(callID),
@@ -103,11 +106,11 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 		return JudgedCall{}, nil, err
 	}
 	kept := a.Verdict(callID)
-	if kept == nil { // taken back, or erased with its session, since it was compared
+	if kept == nil { // dropped, or erased with its session, since the comparison
 		return JudgedCall{}, nil, store.ErrNotFound
 	}
 	if same {
-		tried = o.calls.Correcting(ctx, a) // who repeats a request may wait for it, too
+		tried = o.calls.Correcting(ctx, a) // a client that repeats a request may wait, too
 	} else {
 		o.o.Metrics.Verdict(j.Verdict)
 		tried = o.correct(a, j.Actor)
@@ -115,15 +118,15 @@ func (o *Operator) Judge(ctx context.Context, callID string,
 	return judgedCall(a, kept), tried, nil
 }
 
-// replaceable reports why the verdict cannot stand in the place of old, which may be nil: errUnchanged where both say the same, ErrInForce where a
-// proposal would replace what counts.
+// replaceable returns nil if the verdict may replace old, which may be nil. errUnchanged means that both are equal,
+// ErrInForce that a proposal would replace a verdict in force.
 func replaceable(old *agent.Verdict, v agent.Verdict, mayOperate bool) error {
 	if old == nil {
 		return nil
 	}
 	counts := old.State == agent.ExampleActive && !mayOperate
 	if counts {
-		v.State = old.State // a proposal that says the same has nothing to add
+		v.State = old.State // an equal proposal changes nothing
 	}
 	switch {
 	case old.Same(&v):
@@ -134,8 +137,8 @@ func replaceable(old *agent.Verdict, v agent.Verdict, mayOperate bool) error {
 	return nil
 }
 
-// fits reports why the example that follows from a verdict cannot be kept beside the others: a method has its bounds for
-// active ones, and the same for proposed ones.
+// fits returns an error if the example of a verdict exceeds the limits of the method's examples. Active and proposed
+// ones are limited separately.
 func fits(a *agent.Artifact, x agent.Example) error {
 	list := []agent.Example{x}
 	if a != nil {
@@ -153,12 +156,13 @@ func fits(a *agent.Artifact, x agent.Example) error {
 	return err
 }
 
-// errUnchanged ends a change that would change nothing.
+// errUnchanged ends a change without a commit.
 var errUnchanged = errors.New("nothing changes")
 
-// ErrInForce means that a verdict counts, which somebody without the right to operate neither replaces nor takes back.
+// ErrInForce means that a verdict is in force, so that changing it needs the scope operate.
 var ErrInForce = errors.New("the verdict on the call is in force: changing it needs the scope operate")
 
+// validate returns an *agent.InputError for a verdict that contradicts itself or exceeds a limit.
 func (j *Judgement) validate() error {
 	refuse := func(pointer, detail string) error {
 		return &agent.InputError{Code: "invalid_verdict", Pointer: pointer, Detail: detail,
@@ -180,7 +184,7 @@ func (j *Judgement) validate() error {
 	return nil
 }
 
-// judged reads a call that can be judged.
+// judged returns the call, or an error if it cannot be judged.
 func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Call, error) {
 	call, err := o.store.Call(ctx, callID)
 	if err != nil {
@@ -205,7 +209,7 @@ func (o *Operator) judged(ctx context.Context, callID, verdict string) (store.Ca
 	return call, nil
 }
 
-// verdictOf makes the verdict on the call, and the example that follows from it or nil.
+// verdictOf returns the verdict on the call, and the example that follows from it or nil.
 func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *agent.Example) {
 	e := &call.Log
 	v := agent.Verdict{CallID: e.CallID, SessionID: e.SessionID, Generation: e.Generation, Verdict: j.Verdict,
@@ -228,7 +232,7 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 		x.TakenAt = at
 	}
 	if len(x.Effects) > agent.MaxExamplesBytes/4 {
-		x.Effects = nil // too much to keep: it runs live
+		x.Effects = nil // too large to keep, so the example runs live
 	}
 	switch {
 	case j.Verdict == agent.VerdictRight && e.OutcomeStatus == agent.StatusOK:
@@ -246,12 +250,13 @@ func (o *Operator) verdictOf(call *store.Call, j Judgement) (agent.Verdict, *age
 	return v, &x
 }
 
-// corrects reports whether the verdict wants another program. One about a program that does not serve any more does, too:
-// the one that serves may answer as wrong.
+// corrects reports whether the verdict asks for another program. That includes a verdict on an earlier program, since
+// the current one may give the same wrong answer.
 func (o *Operator) corrects(a *agent.Artifact, v *agent.Verdict) bool {
 	return a != nil && v.Wrong() && a.Current() != nil && o.calls.Policy().Correction != agent.CorrectManual
 }
 
+// judgedCall converts a verdict for readers.
 func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
 	out := JudgedCall{CallID: v.CallID, Role: a.Role, Method: a.MethodName, Verdict: v.Verdict, State: v.State,
 		Expected: v.Expected, ExpectedType: v.ExpectedErrorType, Note: v.Note,
@@ -268,7 +273,7 @@ func judgedCall(a *agent.Artifact, v *agent.Verdict) JudgedCall {
 	return out
 }
 
-// Verdict returns the verdict on the call. store.ErrNotFound when there is none.
+// Verdict returns the verdict on the call, or store.ErrNotFound.
 func (o *Operator) Verdict(ctx context.Context, callID string) (JudgedCall, error) {
 	a, v, err := o.findVerdict(ctx, callID)
 	if err != nil {
@@ -277,6 +282,7 @@ func (o *Operator) Verdict(ctx context.Context, callID string) (JudgedCall, erro
 	return judgedCall(a, v), nil
 }
 
+// findVerdict returns the verdict on the call and its artifact, or store.ErrNotFound.
 func (o *Operator) findVerdict(ctx context.Context, callID string) (*agent.Artifact, *agent.Verdict, error) {
 	call, err := o.store.Call(ctx, callID)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// DropVerdict takes the verdict on the call back, with the example that it made. store.ErrNotFound when there is none,
-// ErrInForce for one that counts unless mayOperate.
+// DropVerdict withdraws the verdict on the call, with the example that it made. It returns store.ErrNotFound if there
+// is none, and ErrInForce if it is in force and mayOperate is false.
 func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOperate bool) error {
 	a, v, err := o.findVerdict(ctx, callID)
 	if err != nil {
@@ -20,7 +20,7 @@ func (o *Operator) DropVerdict(ctx context.Context, callID, actor string, mayOpe
 	entry.SessionID, entry.Undo = v.SessionID, "POST /v1/calls/"+callID+"/verdict"
 	_, err = o.changeShown(ctx, store.Target{Role: a.Role, Method: a.MethodName}, &entry, verdictOn(callID),
 		func(a *agent.Artifact) (agent.ArtifactChange, error) {
-			v := a.Verdict(callID) // as it is by now: it may have been accepted, or taken back
+			v := a.Verdict(callID) // read again: it may have been accepted or dropped meanwhile
 			switch {
 			case v == nil:
 				return agent.ArtifactChange{}, store.ErrNotFound

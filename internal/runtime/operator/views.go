@@ -12,13 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// CallView is a call as GET /v1/calls/{id} returns it: its log entry and, while it is retained, its outcome.
+// CallView is a call as GET /v1/calls/{id} returns it: its log entry and, while it is kept, its outcome.
 type CallView struct {
 	agent.LogEntry
 	Outcome *agent.Outcome `json:"outcome"`
 }
 
-// CallView returns a call, one under way too. store.ErrNotFound when there is none.
+// CallView returns a call, which may be running. It returns store.ErrNotFound for an unknown call.
 func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error) {
 	if e, running := o.calls.Running(callID); running {
 		return CallView{LogEntry: filled(e)}, nil
@@ -41,8 +41,8 @@ func (o *Operator) CallView(ctx context.Context, callID string) (CallView, error
 	return view, nil
 }
 
-// CallOwner returns whose call it is: the owner of its session, or who asked where it has none; "" where that is no longer known.
-// store.ErrNotFound when there is no such call.
+// CallOwner returns the owner of the call: that of its session or, without one, whoever made the call. It is "" if that
+// is not known any more. It returns store.ErrNotFound for an unknown call.
 func (o *Operator) CallOwner(ctx context.Context, callID string) (string, error) {
 	e, running := o.calls.Running(callID)
 	if running {
@@ -55,6 +55,7 @@ func (o *Operator) CallOwner(ctx context.Context, callID string) (string, error)
 	return o.ownerOf(ctx, &call.Log), nil
 }
 
+// ownerOf returns the owner of a call: that of the entry, else that of its session, or "" if neither is known.
 func (o *Operator) ownerOf(ctx context.Context, e *agent.LogEntry) string {
 	if e.Owner != "" {
 		return e.Owner
@@ -66,7 +67,7 @@ func (o *Operator) ownerOf(ctx context.Context, e *agent.LogEntry) string {
 	return cmp.Or(s.Owner, agent.LocalOwner)
 }
 
-// codeOf joins the program to a log entry that holds its checksum only.
+// codeOf returns the program of a log entry that has only its checksum, or "" if the program is not kept.
 func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 	a, err := o.store.Artifact(ctx, e.Role, e.Method)
 	if err != nil {
@@ -80,16 +81,17 @@ func (o *Operator) codeOf(ctx context.Context, e agent.LogEntry) string {
 	return ""
 }
 
-// ListCalls returns log entries, newest first; calls under way come first when the query does not exclude them.
+// ListCalls returns log entries, newest first. Running calls come first, unless the query excludes them.
 func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.LogEntry, error) {
 	var out []agent.LogEntry
+	// running calls come before all ended ones, so they belong only to the first pages
 	under := q.Before == "" || q.Status == agent.StatusRunning || o.isRunning(q.Before)
 	if under && (q.Status == "" || q.Status == agent.StatusRunning) && q.ErrorType == "" && q.WeakSuccess == nil &&
 		q.HistoryAccess == nil && q.Source == "" {
 		out = o.runningEntries(q)
 	}
 	if under && q.Status != agent.StatusRunning {
-		q.Before = "" // all that ended stands behind a call that runs
+		q.Before = "" // all ended calls come after a running one
 	}
 	if q.Status == agent.StatusRunning {
 		return out, nil
@@ -104,7 +106,7 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 	if err != nil {
 		return nil, err
 	}
-	// A call that ended between the two looks stands in both.
+	// a call that ended between the two reads is in both lists
 	out = slices.DeleteFunc(out, func(e agent.LogEntry) bool {
 		return slices.ContainsFunc(ended, func(d agent.LogEntry) bool { return d.CallID == e.CallID })
 	})
@@ -118,7 +120,8 @@ func (o *Operator) ListCalls(ctx context.Context, q store.CallQuery) ([]agent.Lo
 	return out, nil
 }
 
-// Preview puts the beginnings of their values into entries, where these are kept: whoever got the entries may read the values, too.
+// Preview sets ValuePreview of entries whose values are kept. It checks no rights: a reader of an entry may read its
+// value.
 func (o *Operator) Preview(ctx context.Context, entries []agent.LogEntry) error {
 	var ids []string
 	for i := range entries {
@@ -142,7 +145,7 @@ func (o *Operator) Preview(ctx context.Context, entries []agent.LogEntry) error 
 	return nil
 }
 
-// filled replaces lists that the log omits by empty ones, and adds the code of the reason why the call is not replayable.
+// filled replaces nil lists by empty ones, and sets the code of the reason why the call is not replayable.
 func filled(e agent.LogEntry) agent.LogEntry {
 	for _, list := range []*[]string{&e.HistoryQueryPatterns, &e.CapabilityPatterns, &e.WeakSuccessReasons} {
 		if *list == nil {
@@ -162,12 +165,13 @@ func filled(e agent.LogEntry) agent.LogEntry {
 	return e
 }
 
+// isRunning reports whether the call runs at this replica.
 func (o *Operator) isRunning(callID string) bool {
 	_, running := o.calls.Running(callID)
 	return running
 }
 
-// runningEntries lists the running calls that match the query, newest first.
+// runningEntries returns the running calls that match the query, newest first.
 func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 	is := func(want, got string) bool { return want == "" || want == got }
 	since, until := agent.FormatTime(q.Since), agent.FormatTime(q.Until)
@@ -182,8 +186,8 @@ func (o *Operator) runningEntries(q store.CallQuery) []agent.LogEntry {
 	return out
 }
 
-// Cancel ends a running call as canceled. It returns nil when the call has ended already, store.ErrNotFound when there is
-// no such call. A call ends also when the store cannot write the audit entry.
+// Cancel ends a running call as canceled, even if the audit entry cannot be written. It returns nil if the call has
+// ended already, and store.ErrNotFound for an unknown call.
 func (o *Operator) Cancel(ctx context.Context, callID, actor string) error {
 	if e, _ := o.calls.Running(callID); o.calls.CancelRunning(callID) {
 		entry := o.audit(actor, opCancel, callID, "")

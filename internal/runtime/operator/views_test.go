@@ -13,10 +13,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// spins is the body of a program that never ends when it is asked to.
+// spins is the body of a program that never ends by itself.
 const spins = "\tif call.Arg(0, \"x\") == \"spin\" {\n\t\tfor {\n\t\t}\n\t}\n\treturn 1, nil"
 
-// A running call is a cursor of the log like any other: what runs longer and all that ended stand behind it.
+// A running call is a valid cursor of the log: earlier running calls and all ended calls follow it.
 func TestRunningCallAsCursor(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(spins)}})
@@ -55,7 +55,7 @@ func TestRunningCallAsCursor(t *testing.T) {
 	}
 }
 
-// Whoever reads an entry finds why the call cannot be replayed as a code, in lists, of one call, and in what a stream has missed.
+// The reason why a call is not replayable has a code in lists, in a single call, and in the events of a resumed stream.
 func TestCodeOfTheReason(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run("\treturn 1, nil")}})

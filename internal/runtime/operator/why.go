@@ -10,10 +10,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxNested bounds the nested calls of an explanation.
+// maxNested bounds the nested calls in an explanation.
 const maxNested = 64
 
-// nested lists the calls that the call's program made, by its journal: they stand right before it in the log.
+// nested returns the calls that the call's program made, as many as its journal contains. They precede the call in the
+// log.
 func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEntry, error) {
 	n := 0
 	for _, d := range sandbox.DoneIn(call.Effects) {
@@ -28,7 +29,7 @@ func (o *Operator) nested(ctx context.Context, call *store.Call) ([]agent.LogEnt
 		Limit: min(n, maxNested)})
 }
 
-// Why explains a call to who asks, one under way too. store.ErrNotFound when there is none.
+// Why explains a call, which may be running, to the asker. It returns store.ErrNotFound for an unknown call.
 func (o *Operator) Why(ctx context.Context, callID string, asker why.Asker) (*why.Explanation, error) {
 	now := o.calls.Policy()
 	in := why.Input{Asker: asker, Policy: &now, PolicyNow: &now, Select: o.calls.Reselect, Price: o.o.Cost}

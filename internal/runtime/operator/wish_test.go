@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// The request shows what an operator wants of a new program and the schema of the session's memory, but neither the memory's values nor
-// a reason that the daemon made up.
+// The prompt contains an operator's reason for a new program and the schema of the session's context, but neither the
+// values of the context nor a reason made up by the daemon.
 func TestAskedInContext(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, map[string][]string{"r.m": {run(

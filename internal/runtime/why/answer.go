@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// reasons say a selection's reason in words that follow "because"; see runtime.Reason*.
+// reasons are the reasons of a selection in words, to follow "because". The keys are runtime.Reason*.
 var reasons = map[string]string{
 	runtime.ReasonHealthy:          "it was healthy and fits the contract of the call",
 	runtime.ReasonPinned:           "a person had pinned it",
@@ -41,6 +41,7 @@ var reasons = map[string]string{
 	runtime.ReasonSetter:           "a setter needs no program",
 }
 
+// reasonWords returns the reason in words. An unknown reason is returned as it is, or quoted.
 func reasonWords(reason string) string {
 	if words, known := reasons[reason]; known {
 		return words
@@ -48,7 +49,7 @@ func reasonWords(reason string) string {
 	return word(reason)
 }
 
-// selected says which program answered, or why none did, and the reason.
+// selected describes which program answered or why none did, and the reason.
 func (x *Explanation) selected(e *agent.LogEntry) string {
 	s := &x.Selection
 	because := " because " + reasonWords(s.Reason) + "."
@@ -60,6 +61,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 		text = x.written(e) + " " + word(cmp.Or(s.Generation, "the stored program")) + " was to be repaired" + because
 	case agent.DecideForge:
 		text = x.written(e) + " The model was asked for a new program" + because
+		// the reason alone would only repeat the sentence before
 		if s.Reason == runtime.ReasonRequested {
 			text = x.written(e) + " A person had asked for a new program."
 		}
@@ -74,7 +76,7 @@ func (x *Explanation) selected(e *agent.LogEntry) string {
 	return text + x.aboutProgram(e)
 }
 
-// stored describes the end of a call for which a stored program was selected.
+// stored describes the outcome of a call for which a stored program was selected.
 func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	g := "the stored program " + word(x.Selection.Generation)
 	switch {
@@ -89,7 +91,7 @@ func (x *Explanation) stored(e *agent.LogEntry, because string) string {
 	return x.written(e) + " Before it, " + g + " was chosen" + because
 }
 
-// did describes what the call's last program did.
+// did describes what the last program of the call did.
 func did(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomeStatus == agent.StatusOK:
@@ -100,12 +102,12 @@ func did(e *agent.LogEntry) string {
 	return "ran"
 }
 
-// unrun reports whether the call's program was not run, since the arguments do not fit it.
+// unrun reports whether the call's program did not run because the arguments do not match its parameters.
 func unrun(e *agent.LogEntry) bool {
 	return e.ProgramSource != agent.SourceNone && e.ProgramSource != "" && e.ReplayableReason == agent.ReasonNoProgram
 }
 
-// written says which program the call ended with.
+// written describes the program that the call ended with.
 func (x *Explanation) written(e *agent.LogEntry) string {
 	none := e.ProgramSource == agent.SourceNone || e.ProgramSource == ""
 	g := ""
@@ -125,7 +127,7 @@ func (x *Explanation) written(e *agent.LogEntry) string {
 	return "A stored program" + g + " " + did(e) + "."
 }
 
-// aboutProgram says of the program that the call ended with what one should know of it.
+// aboutProgram adds what the reader should know about the program that the call ended with.
 func (x *Explanation) aboutProgram(e *agent.LogEntry) string {
 	text := ""
 	switch {
@@ -165,7 +167,7 @@ func stageWords(stage string) string {
 	return "it failed at " + word(stage)
 }
 
-// stageCheck names the check that an attempt failed.
+// stageCheck returns the name of the check that an attempt failed.
 func stageCheck(stage string) string {
 	if name, known := map[string]string{"validation": "gate", "execution": "run", "outcome_policy": "outcome",
 		"proof": "examples and earlier answers"}[stage]; known {
@@ -174,7 +176,7 @@ func stageCheck(stage string) string {
 	return word(stage)
 }
 
-// would describes the other decision: "gen-1 would have run".
+// would describes the decision, such as "gen-1 would have run".
 func (c *Counterfactual) would() string {
 	switch c.Decision {
 	case agent.DecideForge:
@@ -189,7 +191,7 @@ func (c *Counterfactual) would() string {
 	return word(c.Decision) + " would have been decided"
 }
 
-// otherwise describes the consequences of other policy settings, and groups settings with the same consequence.
+// otherwise describes the consequences of other policies. Settings with the same consequence are grouped.
 func (x *Explanation) otherwise() string {
 	switches := map[string][]string{}
 	var order []string
@@ -226,11 +228,12 @@ func (x *Explanation) otherwise() string {
 	return text + "."
 }
 
-// setting is a switch with its other value; of a long list only what is different in it.
+// setting describes a switch with its other value. Of the long list dispatch_methods it names only the difference.
 func (x *Explanation) setting(c *Counterfactual) string {
 	set := value(c.Value)
 	var methods []string
-	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil { // a client has it as any JSON
+	// a client decodes Value from JSON, as any type
+	if c.Switch != "dispatch_methods" || json.Unmarshal([]byte(set), &methods) != nil {
 		return c.Switch + "=" + set
 	}
 	if slices.Contains(methods, x.Method) {
@@ -239,6 +242,7 @@ func (x *Explanation) setting(c *Counterfactual) string {
 	return word(x.Method) + " not among dispatch_methods"
 }
 
+// value returns a policy value as printable JSON.
 func value(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

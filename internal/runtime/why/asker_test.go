@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// answered is a call that a stored program answered, and what is kept of its method.
+// answered is a call that a stored program answered, with the method's artifact.
 func answered() *Input {
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		Args: []json.RawMessage{json.RawMessage("1")}, OutcomeStatus: agent.StatusOK,
@@ -25,7 +25,7 @@ func answered() *Input {
 	return in
 }
 
-// Requests that the asker's token may not send are not offered, and a verdict that would be a proposal is called one.
+// Requests that the asker's token may not send are not offered, and a verdict that would be a proposal is named so.
 func TestStepsOfTheAsker(t *testing.T) {
 	t.Parallel()
 	const verdict, examples, replay, release, regenerate = "/v1/calls/call_1/verdict", "/v1/tools/r/methods/m/examples",
@@ -63,7 +63,8 @@ func TestStepsOfTheAsker(t *testing.T) {
 	if withdraws(Asker{Call: true}) || !withdraws(Asker{Call: true, Operate: true}) {
 		t.Error("a verdict in force is withdrawn with the right to operate only")
 	}
-	in.Call.Log.Verdict, in.Artifact.Verdicts[0].State = "", agent.ExampleProposed // the log names verdicts in force
+	// the log contains only verdicts in force
+	in.Call.Log.Verdict, in.Artifact.Verdicts[0].State = "", agent.ExampleProposed
 	if x := Explain(in); !withdraws(Asker{Call: true}) || !strings.Contains(x.Text(nil),
 		"judgement: somebody proposed that it is right; nobody who may operate has decided yet") {
 		t.Errorf("a proposal: %+v\n%s", x.Next, x.Text(nil))
@@ -74,7 +75,8 @@ func TestStepsOfTheAsker(t *testing.T) {
 	}
 }
 
-// The answer of a program that returned an error itself and was not kept may be judged right; that it is wrong takes an expectation, which the asker has.
+// A program's own error can be judged right even if the program was not kept. Judging it wrong needs an expectation,
+// which only the asker has.
 func TestStepsWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	in := answered()
@@ -95,7 +97,7 @@ func TestStepsWithoutAProgram(t *testing.T) {
 	}
 }
 
-// Where another policy leads to the same selection and to another end all the same, the page says so, and not that nothing would have changed.
+// If another policy leads to the same selection but to another end, the page describes that instead of "no change".
 func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -150,7 +152,7 @@ func TestWhatFollowsFromAnotherPolicy(t *testing.T) {
 	}
 }
 
-// A call for which nothing ran was confined by nothing, and requests without figures cost more than nothing.
+// If nothing ran, the page claims no confinement. Requests without figures do not count as free.
 func TestNothingRan(t *testing.T) {
 	t.Parallel()
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
@@ -168,7 +170,7 @@ func TestNothingRan(t *testing.T) {
 		"4 model requests. The server did not report their tokens") || strings.Contains(x.Summary, "EUR") {
 		t.Errorf("got %+v\n%s", x.Cost, x.Summary)
 	}
-	in.Call.Log.Role = "" // as that of a prediction outside of sessions
+	in.Call.Log.Role = "" // as of a prediction outside of sessions
 	if x := Explain(in); !strings.HasPrefix(x.Summary, "m ended in the error provider") {
 		t.Errorf("without a role: %s", x.Summary)
 	}

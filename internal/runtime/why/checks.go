@@ -9,14 +9,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Results of a check.
+// Values of Check.Result.
 const (
 	passed = "passed"
 	failed = "failed"
 	none   = "none"
 )
 
-// checks lists what was checked of programs and of the answer.
+// checks returns the checks of the call's programs and of its value, failed attempts first.
 func checks(in *Input) []Check {
 	e := &in.Call.Log
 	list := []Check{}
@@ -60,6 +60,7 @@ func checks(in *Input) []Check {
 	case agent.VerdictWrong:
 		add("judgement", failed, "a person said that it is wrong")
 	default:
+		// the log has no proposed verdicts
 		if v := in.Artifact.Verdict(e.CallID); v != nil {
 			add("judgement", none, "somebody proposed that it is "+word(v.Verdict)+
 				"; nobody who may operate has decided yet")
@@ -85,10 +86,10 @@ func ran(e *agent.LogEntry) bool {
 		slices.ContainsFunc(e.AttemptFailures, func(f agent.AttemptFailure) bool { return f.Stage != "validation" })
 }
 
-// maxFixesShown bounds how many corrections of a program's text are named.
+// maxFixesShown bounds how many fixes of a program's text are listed.
 const maxFixesShown = 8
 
-// fixesOf returns what the gate corrected in the text of the program that answered, where that is kept.
+// fixesOf returns the fixes that the gate made in the text of the program that answered, if they are kept.
 func fixesOf(in *Input) []string {
 	if in.Artifact == nil {
 		return nil
@@ -105,7 +106,7 @@ func fixesOf(in *Input) []string {
 	return nil
 }
 
-// examples says what the examples of the method meant to the program.
+// examples describes the effect of the method's examples on the program.
 func examples(in *Input, written bool) Check {
 	c := Check{Name: "examples", Result: none, Detail: "the method had none"}
 	before, of := 0, ""
@@ -132,6 +133,7 @@ func examples(in *Input, written bool) Check {
 	return c
 }
 
+// verb selects the form for the number.
 func verb(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -139,6 +141,7 @@ func verb(n int, one, many string) string {
 	return many
 }
 
+// fixed counts the fixes in words.
 func fixed(n int) string {
 	return plural(n, "slip was", "slips were") + " found"
 }

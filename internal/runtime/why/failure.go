@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/interrupt"
 )
 
-// failures say what an error of the runtime was, and what can be done about it.
+// failures describe the runtime's error types, and what a person can do about each.
 var failures = map[string]struct{ what, advice string }{
 	agent.ErrProvider: {"The model could not be asked, or gave nothing that could be used.",
 		"Check the model with recurgentd doctor, then ask again."},
@@ -54,7 +54,7 @@ const (
 	breaksAgain = "See whether the contract asks for what the method can give, then ask again."
 )
 
-// waitsFor reports whether a person has to approve something before the call can be answered.
+// waitsFor reports whether a person must approve something before the call can be answered.
 func waitsFor(e *agent.LogEntry, in *Input) bool {
 	if e.OutcomeErrorType != agent.ErrDenied {
 		return false
@@ -65,7 +65,7 @@ func waitsFor(e *agent.LogEntry, in *Input) bool {
 	return e.OutcomeErrorMetadata["approve"] != nil || e.Selection.Decision == agent.DecideRefuse
 }
 
-// failure describes the error. It returns "" for an unknown one.
+// failure describes the error of the call. It returns "" for an unknown error type.
 func failure(e *agent.LogEntry) string {
 	switch {
 	case e.OutcomePassedOn:
@@ -85,7 +85,7 @@ func failure(e *agent.LogEntry) string {
 	return failures[e.OutcomeErrorType].what
 }
 
-// advice proposes what to do next. It returns "" for a reader without the right to call.
+// advice proposes what to do next. It returns "" for an asker who may not call.
 func (x *Explanation) advice(in *Input) string {
 	e := &in.Call.Log
 	if !in.Asker.Call {
@@ -121,7 +121,7 @@ func (x *Explanation) advice(in *Input) string {
 	return failures[e.OutcomeErrorType].advice
 }
 
-// whatFollows describes the consequence of a verdict that the answer is wrong.
+// whatFollows describes the consequence of judging the answer wrong.
 func (x *Explanation) whatFollows(in *Input) string {
 	switch {
 	case !in.Asker.Operate:
@@ -134,7 +134,7 @@ func (x *Explanation) whatFollows(in *Input) string {
 	return ": the model then corrects the program."
 }
 
-// offers reports whether a request with that body is among what can be done next.
+// offers reports whether Next contains a request with that body.
 func (x *Explanation) offers(body string) bool {
 	for i := range x.Next {
 		if string(x.Next[i].Body) == body {
@@ -144,7 +144,7 @@ func (x *Explanation) offers(body string) bool {
 	return false
 }
 
-// restates reports whether the reason says no more than the switch that was flipped.
+// restates reports whether the reason only repeats the changed switch.
 func restates(reason string) bool {
 	switch reason {
 	case runtime.ReasonForced, runtime.ReasonReadDisabled, runtime.ReasonNotCanary, runtime.ReasonDispatch,

@@ -9,16 +9,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// maxAgain bounds a question that is offered to be asked again, in bytes.
+// maxAgain bounds the body of a request that repeats the call, in bytes.
 const maxAgain = 4 << 10
 
-// steps collects requests.
+// steps collects the requests of Next.
 type steps struct {
 	list []Step
 	call string // path of the call
 	id   string
 }
 
+// add appends a request. An empty body or command means none.
 func (s *steps) add(name, method, path, body, command string) {
 	step := Step{Name: name, Method: method, Path: path, Command: command}
 	if body != "" {
@@ -27,7 +28,7 @@ func (s *steps) add(name, method, path, body, command string) {
 	s.list = append(s.list, step)
 }
 
-// next are the requests that make sense after the call, and work for who asks as long as nothing changes.
+// next returns the requests that are useful after the call. They work for the asker as long as nothing changes.
 func next(in *Input) []Step {
 	e := &in.Call.Log
 	s := &steps{list: []Step{}, call: "/v1/calls/" + url.PathEscape(e.CallID), id: Argument(e.CallID)}
@@ -44,7 +45,7 @@ func next(in *Input) []Step {
 	default:
 		s.method(in)
 	}
-	// a cap of tokens, and not one of calls
+	// only caps of tokens have resets_at
 	if o := in.Call.Outcome; o != nil && o.ErrorType == agent.ErrBudgetExceeded && o.Metadata["resets_at"] != nil {
 		s.add("see what was spent, and the caps", "GET", "/v1/usage", "", "recurgentd usage")
 	}
@@ -59,11 +60,11 @@ func next(in *Input) []Step {
 	return s.list
 }
 
-// judge offers verdicts where they are taken.
+// judge offers verdicts, if the call can be judged.
 func (s *steps) judge(in *Input) {
 	e := &in.Call.Log
 	answered := e.ProgramSource != agent.SourceNone && e.ProgramSource != ""
-	unkept := in.Artifact == nil // as after a first call that ended in its program's own error
+	unkept := in.Artifact == nil // such as after a first call that ended in its program's own error
 	if !answered || e.ReplayableReason == agent.ReasonMasked || in.Call.Outcome == nil || e.Args == nil || unkept &&
 		!e.OutcomeAuthored {
 		return
@@ -72,7 +73,7 @@ func (s *steps) judge(in *Input) {
 	if said != nil && (operate || said.State != agent.ExampleActive) {
 		s.add("withdraw the verdict", "DELETE", verdict, "", "recurgentd verdict "+s.id+" --drop")
 	}
-	// whether saying so changes something
+	// news reports whether the verdict would change something
 	news := func(v string) bool { return e.Verdict != v && (operate || said == nil || said.Verdict != v) }
 	if news(agent.VerdictRight) && (e.OutcomeStatus == agent.StatusOK || e.OutcomeAuthored) {
 		name := "propose that it is right: the answer becomes an example when somebody who may operate accepts it"
@@ -81,7 +82,7 @@ func (s *steps) judge(in *Input) {
 		}
 		s.add(name, "POST", verdict, `{"verdict":"right"}`, "recurgentd right "+s.id)
 	}
-	if news(agent.VerdictWrong) && !unkept { // else it takes an expectation
+	if news(agent.VerdictWrong) && !unkept { // without a program, a wrong verdict needs an expectation
 		name := "say that it is wrong: nothing changes until somebody who may operate decides"
 		if operate {
 			name = "judge it wrong, so that the program is corrected as the policy says"
@@ -90,13 +91,14 @@ func (s *steps) judge(in *Input) {
 	}
 }
 
-// again offers to run the call again: on what was recorded, or after a passing failure for good.
+// again offers to replay the call on its recorded effects or, after a failure that may pass, to repeat it.
 func (s *steps) again(in *Input) {
 	e := &in.Call.Log
 	if e.Replayable && in.Call.Outcome != nil {
 		s.add("run it again on what was recorded", "POST", s.call+"/replay", "{}", "recurgentd replay "+s.id)
 	}
 	masked := e.ReplayableReason == agent.ReasonMasked
+	// offer a repetition only if the request can be rebuilt exactly from the log
 	if !e.OutcomeRetriable || masked || e.Depth > 0 || e.Args == nil || e.SessionID == "" ||
 		e.ContractSource != "none" || e.Selection.Decision == agent.DecideNone {
 		return
@@ -113,7 +115,7 @@ func (s *steps) again(in *Input) {
 	}
 }
 
-// method offers what can be done with the method.
+// method offers requests about the method.
 func (s *steps) method(in *Input) {
 	e, a := &in.Call.Log, in.Artifact
 	if a == nil || a.Current() == nil {
@@ -137,11 +139,11 @@ func (s *steps) method(in *Input) {
 	s.add("write a new program at the next call", "POST", path+"/regenerate", "{}", "recurgentd tools regenerate"+names)
 }
 
-// Names returns the role and the method as arguments of a command for a shell, with a space before each.
+// Names returns role and method as arguments of a shell command, each after a space.
 func Names(role, method string) string {
 	names := " " + Argument(role) + " " + Argument(method)
 	if strings.HasPrefix(role, "-") || strings.HasPrefix(method, "-") {
-		return " --" + names // else the command takes them for flags
+		return " --" + names // otherwise the command would take them for flags
 	}
 	return names
 }

@@ -11,12 +11,14 @@ type section struct {
 	rows  []string
 }
 
-// Text returns the page for people: plain text, printable characters and line ends only. heading formats a heading; nil leaves it.
+// Text returns the page as plain text with printable characters and newlines only. heading formats a heading; nil
+// returns it unchanged.
 func (x *Explanation) Text(heading func(string) string) string {
 	if heading == nil {
 		heading = func(s string) string { return s }
 	}
 	var b strings.Builder
+	// rows contain text by others: escape again whatever was quoted before
 	line := func(indent, text string) { b.WriteString(indent + printable(text) + "\n") }
 	b.WriteString(heading(printable("Why "+x.CallID)) + "\n")
 	for l := range strings.Lines(x.Summary) {
@@ -31,12 +33,12 @@ func (x *Explanation) Text(heading func(string) string) string {
 	return b.String()
 }
 
-// markdown escapes what has a meaning in Markdown, links that readers make of plain addresses included.
+// markdown escapes characters with a meaning in Markdown, and plain URLs, which some readers turn into links.
 var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">",
 	`\>`, "&", `\&`, "|", `\|`, "~", `\~`,
 	"#", `\#`, "!", `\!`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
 
-// Markdown returns the page as Markdown.
+// Markdown returns the page in Markdown. Text from others cannot format anything in it.
 func (x *Explanation) Markdown() string {
 	var b strings.Builder
 	line := func(prefix, text string) { b.WriteString(prefix + markdown.Replace(printable(text)) + "\n") }
@@ -54,7 +56,7 @@ func (x *Explanation) Markdown() string {
 	return b.String()
 }
 
-// sections are the parts of the page below the summary, without empty ones.
+// sections returns the sections below the summary that are not empty.
 func (x *Explanation) sections() []section {
 	var all []section
 	add := func(title string, rows []string) {
@@ -115,7 +117,7 @@ func (x *Explanation) sections() []section {
 	return all
 }
 
-// done is one thing that a program asked of its host.
+// done describes one request of a program to its host.
 func done(kind, target string, status int, errorType string, again bool) string {
 	row := word(kind)
 	if target != "" {
@@ -133,7 +135,7 @@ func done(kind, target string, status int, errorType string, again bool) string 
 	return row
 }
 
-// address is a target between quotation marks, unless it is one word beside its method.
+// address quotes a target, except for a single plain word or the HTTP method before a URL.
 func address(target string) string {
 	method, rest, two := strings.Cut(target, " ")
 	if !two {
@@ -142,7 +144,7 @@ func address(target string) string {
 	return word(method) + " " + quoted(rest)
 }
 
-// request is the command that sends the request, else the request itself.
+// request returns the command that sends the request or, without one, the request itself.
 func (s *Step) request() string {
 	if s.Command != "" {
 		return s.Command

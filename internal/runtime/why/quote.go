@@ -7,10 +7,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// maxQuoted bounds, in characters, what somebody else wrote.
+// maxQuoted bounds quoted text, in characters.
 const maxQuoted = 200
 
-// word is s as it is where it is a plain word such as an id or a name, else quoted.
+// word returns s unchanged if it is a plain word, such as an id or a name, else quoted.
 func word(s string) string {
 	plain := s != "" && len(s) <= 80 && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -22,10 +22,10 @@ func word(s string) string {
 	return quoted(s)
 }
 
-// quoted is s between quotation marks, with every character escaped that is not printable, at most maxQuoted characters of it.
+// quoted returns the first maxQuoted characters of s in quotation marks, with unprintable characters escaped.
 func quoted(s string) string { return strconv.Quote(runtime.Clip(s, maxQuoted)) }
 
-// printable is s with every character escaped that is not printable.
+// printable returns s with unprintable characters escaped. Invalid UTF-8 becomes U+FFFD.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '\uFFFD' }) {
 		return s
@@ -42,7 +42,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// Argument is s as one word of a shell's command.
+// Argument returns s as a single word of a POSIX shell command, quoted if necessary.
 func Argument(s string) string {
 	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// program explains the selection by what is kept of the method: it runs it again as it was, with each other generation as the current
-// one, and with each switch of the policy flipped.
+// program explains the selection from what is kept of the method. It repeats the selection as it was, with each other
+// generation as the current one, and with each switch of the policy changed.
 func (x *Explanation) program(in *Input) {
 	e, a := &in.Call.Log, in.Artifact
 	if a != nil && e.Generation != "" {
@@ -31,6 +31,7 @@ func (x *Explanation) program(in *Input) {
 	if !past.known {
 		x.note("the contract is not known in full: no program that was made for it is kept")
 	}
+	// the baseline: a counterfactual differs from this, not from the record
 	again := past.Under(in.Policy)
 	x.Selection.Again = &again
 	x.Selection.Same = Same(again, e.Selection)
@@ -53,7 +54,8 @@ func (x *Explanation) program(in *Input) {
 	}
 }
 
-// then says what that policy would have changed behind the selection d: what becomes of a program that a model writes for the call.
+// then describes what the policy would have changed after the selection d, for a program that a model writes for the
+// call.
 func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *agent.LogEntry) string {
 	written := e.ProgramSource == agent.SourceGenerated || e.ProgramSource == agent.SourceRepaired
 	switch {
@@ -71,15 +73,15 @@ func (x *Explanation) then(name string, p *agent.Policy, d agent.Selection, e *a
 	return ""
 }
 
-// A Past is the selection of an ended call, ready to be run again.
+// A Past is the selection of an ended call, ready to be repeated.
 type Past struct {
-	input  runtime.SelectInput
+	input  runtime.SelectInput // without the policy, which Under sets
 	choose func(runtime.SelectInput) runtime.Decision
-	known  bool // the checked part of the contract
+	known  bool // the fingerprint of the contract's checked parts is known for certain
 }
 
-// Recall returns the selection of the call as it can be run again on what is kept of its method, which is nil where nothing is. complete
-// says that no program was made since the call began. Health and approvals are those of now.
+// Recall returns the selection of the call, to be repeated on what is kept of its method; a is nil if nothing is.
+// complete reports that no program was made since the call began. Health and approvals are the current ones.
 func Recall(e *agent.LogEntry, a *agent.Artifact,
 	choose func(runtime.SelectInput) runtime.Decision) (p Past, complete bool) {
 	then, complete := asOf(a, e)
@@ -87,26 +89,28 @@ func Recall(e *agent.LogEntry, a *agent.Artifact,
 		len(e.Kwargs) > len("{}"), Artifact: then, Now: began(e),
 		Positional: len(e.Args), Kwargs: e.Kwargs}}
 	if e.Selection.Reason == runtime.ReasonPurposeChanged {
-		p.input.Words = "changed" // what people had registered is not kept; it was none that the program was made for
+		// the wording of that time is not kept, but it differs from any that a program was made for
+		p.input.Words = "changed"
 	}
 	p.input.CheckedFingerprint, p.known = checkedThen(a, e)
 	return p, complete
 }
 
-// Under runs the selection under that policy.
+// Under repeats the selection under that policy.
 func (p Past) Under(policy *agent.Policy) agent.Selection {
 	p.input.Policy = policy
 	return selection(p.choose(p.input))
 }
 
-// Same reports whether two selections decide the same for the same reason.
+// Same reports whether two selections are equal, including the reason.
 func Same(a, b agent.Selection) bool { return !Changes(a, b) && a.Reason == b.Reason }
 
-// Changes reports whether another thing is done.
+// Changes reports whether two selections lead to different actions.
 func Changes(a, b agent.Selection) bool {
 	return a.Decision != b.Decision || a.Generation != b.Generation
 }
 
+// selection converts a decision to the form of the log.
 func selection(d runtime.Decision) agent.Selection {
 	s := agent.Selection{Decision: d.Decision, Reason: d.Reason}
 	if d.Generation != nil {
@@ -115,7 +119,7 @@ func selection(d runtime.Decision) agent.Selection {
 	return s
 }
 
-// others says of each kept generation but the one that answered why it did not.
+// others explains for each other kept generation why it did not answer.
 func (x *Explanation) others(in *Input, q runtime.SelectInput) {
 	if in.Artifact == nil {
 		return
@@ -131,12 +135,14 @@ func (x *Explanation) others(in *Input, q runtime.SelectInput) {
 	}
 }
 
-// whyNot runs the selection with that generation as the current one: what speaks against it then is why it did not answer.
+// whyNot repeats the selection with that generation as the current one. What would rule it out then explains why it did
+// not answer.
 func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generation) string {
 	was := q.Artifact
 	if g.Aside {
 		return "it was written for one call while a switch of the policy was on, and answers no others"
 	}
+	// a copy, since others share the artifact
 	as := *was
 	as.CurrentID = g.ID
 	q.Artifact = &as
@@ -156,7 +162,7 @@ func (x *Explanation) whyNot(in *Input, q runtime.SelectInput, g *agent.Generati
 	return "it was the current program, but another one answered"
 }
 
-// because says why a generation was made.
+// because describes why a generation was made.
 func (x *Explanation) because(g *agent.Generation) string {
 	if g == nil || g.Trigger == "" {
 		return ""
@@ -164,8 +170,9 @@ func (x *Explanation) because(g *agent.Generation) string {
 	return " (made by " + word(g.Trigger) + ")"
 }
 
-// asOf is the artifact as the call found it, nil where there was none: without the generations that were made since, and with the flags
-// that the recorded reason names. complete says that no generation was made since. Health and approvals are those of now.
+// asOf returns the artifact as the call found it, or nil if there was none: without later generations, and with the
+// flags that the recorded reason implies. complete reports that there are no later generations. Health and approvals
+// are the current ones.
 func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete bool) {
 	if a == nil {
 		return nil, true
@@ -182,6 +189,7 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 	if c.Generations = slices.DeleteFunc(slices.Clone(a.Generations), later); len(c.Generations) == 0 {
 		return nil, e.Selection.Reason == runtime.ReasonMissing
 	}
+	// the current generation is a later one; assume the selected one, or else the newest
 	if c.Find(c.CurrentID) == nil {
 		c.CurrentID = c.Generations[0].ID
 		if c.Find(e.Selection.Generation) != nil {
@@ -191,8 +199,8 @@ func asOf(a *agent.Artifact, e *agent.LogEntry) (then *agent.Artifact, complete 
 	return c, false
 }
 
-// flagged is a copy of the artifact with the flags that a selection for that reason found. A selection by the policy alone does not look
-// at them: then they are those of now.
+// flagged returns a copy of the artifact with the flags that a selection for that reason implies. A selection by policy
+// alone does not look at the flags, so it implies nothing about them.
 func flagged(a *agent.Artifact, reason string) *agent.Artifact {
 	c := *a
 	switch reason {
@@ -212,7 +220,8 @@ func flagged(a *agent.Artifact, reason string) *agent.Artifact {
 	return &c
 }
 
-// checkedThen is the fingerprint of the contract's checked parts, by a program that was made for the same contract.
+// checkedThen returns the fingerprint of the contract's checked parts, from a program that was made for the same
+// contract. If none is kept, known is false.
 func checkedThen(a *agent.Artifact, e *agent.LogEntry) (fingerprint string, known bool) {
 	if a == nil || e.ContractFingerprint == "" || e.ContractFingerprint == agent.FingerprintNone {
 		return agent.FingerprintNone, true
@@ -235,7 +244,7 @@ type flip struct {
 	set   func(*agent.Policy)
 }
 
-// flips are the switches that a selection depends on, each with another value.
+// flips returns the switches that a selection depends on, each with another value.
 func flips(p *agent.Policy, e *agent.LogEntry) []flip {
 	dispatch := !slices.Contains(p.DispatchMethods, e.Method)
 	methods := slices.DeleteFunc(slices.Clone(p.DispatchMethods), func(m string) bool { return m == e.Method })

@@ -1,9 +1,9 @@
-// Package why explains a call: which program answered and why that one, what else there was, what it reached, what was checked, what
-// it cost, what another policy would have decided, and what can be done next.
+// Package why explains a call: which program answered and why that one, what the alternatives were, what the program
+// reached, what was checked, what the call cost, what another policy would have decided, and what can be done next.
 //
-// It computes an Explanation from what is stored and reads nothing itself. What models, programs, pages and callers wrote stands in its
-// sentences either as a plain word or quoted with every unprintable character escaped, so that it forges neither a line nor an escape
-// sequence. Values are never shown.
+// It computes an Explanation from stored data and reads nothing itself. Text by models, programs, pages and callers
+// appears in its sentences only as a plain word, or quoted with all unprintable characters escaped, so it can forge
+// neither a line nor an escape sequence. Values are never shown.
 package why
 
 import (
@@ -22,35 +22,37 @@ type Explanation struct {
 	Role    string `json:"role"`
 	Method  string `json:"method"`
 	Status  string `json:"status"`  // ok, error or running
-	Summary string `json:"summary"` // plain words, a line for each question
+	Summary string `json:"summary"` // plain sentences, one line per question
 
 	Selection    Selection     `json:"selection"`
-	Alternatives []Alternative `json:"alternatives"` // the other generations that are kept, newest first
+	Alternatives []Alternative `json:"alternatives"` // the other kept generations, newest first
 	// programs that were written or run for this call and did not answer, in order
-	Candidates      []Candidate      `json:"candidates"`
-	Tools           []Tool           `json:"tools"`           // the other methods of the role, at most 16
-	Effects         []sandbox.Done   `json:"effects"`         // what the program asked of its host, in order
-	Delegated       []Delegated      `json:"delegated"`       // the calls that the program made, newest first
-	Notes           []string         `json:"notes,omitempty"` // what the program noted, in its own words
-	Checks          []Check          `json:"checks"`          // of programs and of the answer
-	Cost            Cost             `json:"cost"`            // of this call
-	Counterfactuals []Counterfactual `json:"counterfactuals"` // the selection again, with one switch flipped each
-	Next            []Step           `json:"next"`            // requests that work as they are for who asks
-	NotRecorded     []string         `json:"not_recorded"`    // what is not known any more, so that the rest may be off
+	Candidates []Candidate    `json:"candidates"`
+	Tools      []Tool         `json:"tools"`           // the other methods of the role, at most 16
+	Effects    []sandbox.Done `json:"effects"`         // requests of the program to its host, in order
+	Delegated  []Delegated    `json:"delegated"`       // calls that the program made, newest first
+	Notes      []string       `json:"notes,omitempty"` // notes of the program, in its own words
+	Checks     []Check        `json:"checks"`          // of programs and of the value
+	Cost       Cost           `json:"cost"`            // of this call
+	// the selection with one switch of the policy changed each
+	Counterfactuals []Counterfactual `json:"counterfactuals"`
+	Next            []Step           `json:"next"` // requests that the asker may send as they are
+	// facts that are not known any more, so the rest may be wrong
+	NotRecorded []string `json:"not_recorded"`
 }
 
-// Selection is the decision as it was recorded, and as the same state leads to it again.
+// Selection is the recorded decision, and the one that the same state leads to now.
 type Selection struct {
 	agent.Selection
-	// where the program that answered came from: generated, persisted, repaired, none
+	// origin of the program that answered: generated, persisted, repaired or none
 	Program  string `json:"program"`
 	Answered string `json:"answered,omitempty"` // the generation that answered
-	Trigger  string `json:"trigger"`            // why that generation was made; "" where it is not kept
-	Engine   string `json:"engine,omitempty"`   // what ran the program: go, ssa or yaegi
+	Trigger  string `json:"trigger"`            // why that generation was made; "" if it is not kept
+	Engine   string `json:"engine,omitempty"`   // engine that ran the program: go, ssa or yaegi
 	Tier     string `json:"tier,omitempty"`     // engine or native
-	// the selection run again without a change; null where nothing was selected or too little is kept
+	// the repeated selection; null if nothing was selected or too little is kept
 	Again *agent.Selection `json:"again"`
-	Same  bool             `json:"same"` // it decides the same
+	Same  bool             `json:"same"` // Again equals the recorded decision
 }
 
 // Alternative is a kept generation that did not answer.
@@ -81,10 +83,10 @@ type Delegated struct {
 	ErrorType string `json:"error_type,omitempty"`
 }
 
-// Check is one thing that was checked.
+// Check is the result of one check.
 type Check struct {
 	Name   string `json:"name"`
-	Result string `json:"result"` // passed, failed or none
+	Result string `json:"result"` // passed, failed or none (not checked)
 	Detail string `json:"detail"`
 }
 
@@ -92,60 +94,61 @@ type Check struct {
 type Cost struct {
 	DurationMs float64     `json:"duration_ms"`
 	Usage      agent.Usage `json:"usage"`
-	// of usage, at most; null where no price is known, or requests reported no tokens
+	// upper bound of the price of Usage; null if the model has no price, or requests reported no tokens
 	Money    *Money       `json:"money"`
-	Forge    *agent.Usage `json:"forge_usage"` // of making the program that answered; null where it is not kept
-	Attempts int          `json:"attempts"`    // programs asked of the model
+	Forge    *agent.Usage `json:"forge_usage"` // for making the program that answered; null if it is not kept
+	Attempts int          `json:"attempts"`    // programs requested from the model
 }
 
-// Money is an amount by the price list.
+// Money is an amount according to the price list.
 type Money struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"`
 }
 
-// Counterfactual is what another policy would have decided.
+// Counterfactual is the decision under another policy.
 type Counterfactual struct {
-	Switch     string `json:"switch"` // a member of the policy, with dots for members of members
-	Value      any    `json:"value"`  // instead of the one in force
+	Switch     string `json:"switch"` // name of a policy member, with dots for nested ones
+	Value      any    `json:"value"`  // its other value
 	Decision   string `json:"decision"`
 	Reason     string `json:"reason"`
 	Generation string `json:"generation,omitempty"`
-	Changes    bool   `json:"changes"` // it differs from the selection without a change
-	// what else would have been different, in words; "" where nothing is known
+	Changes    bool   `json:"changes"` // whether it differs from the selection without a change
+	// further consequences, in words; "" if none are known
 	Then string `json:"then,omitempty"`
 }
 
-// Step is a request that can be sent as it is.
+// Step is a request that is ready to send.
 type Step struct {
-	Name    string          `json:"name"` // what it does
+	Name    string          `json:"name"` // what it does, for people
 	Method  string          `json:"method"`
 	Path    string          `json:"path"`
-	Body    json.RawMessage `json:"body"`              // null: none
-	Command string          `json:"command,omitempty"` // that sends it, for a shell
+	Body    json.RawMessage `json:"body"`              // null if there is none
+	Command string          `json:"command,omitempty"` // shell command that sends it
 }
 
-// Asker says what who asks may do beside reading: requests that would be refused are not offered.
+// Asker holds the rights of the reader in addition to reading. Requests that would be refused are not offered.
 type Asker struct {
-	Call    bool // judge, replay and cancel calls, and make new ones
-	Operate bool // what a verdict of theirs says counts at once; without it, it is a proposal
+	Call    bool // may judge, replay and cancel calls, and make new ones
+	Operate bool // verdicts take effect at once; without it, they are proposals
 }
 
-// Input is what an explanation is made of.
+// Input is the data for an explanation.
 type Input struct {
 	Asker       Asker
 	Call        store.Call
-	Artifact    *agent.Artifact // of the method as it is now; nil where none is kept
-	Methods     []string        // of the role that have programs
+	Artifact    *agent.Artifact // of the method, current state; nil if there is none
+	Methods     []string        // methods of the role that have programs
 	Nested      []agent.LogEntry
 	Policy      *agent.Policy // in force when the call began
-	PolicyKnown bool          // Policy is that, and not the one of now
+	PolicyKnown bool          // false if Policy is the current one, because the one at the call is unknown
 	PolicyNow   *agent.Policy
-	Select      func(runtime.SelectInput) runtime.Decision                                         // runs the selection
-	Price       func(model string, used agent.Usage) (amount float64, currency string, known bool) // nil: no prices
+	Select      func(runtime.SelectInput) runtime.Decision // runs the selection
+	// nil: no model has a price
+	Price func(model string, used agent.Usage) (amount float64, currency string, known bool)
 }
 
-// Explain explains a call, one under way too.
+// Explain explains a call, which may be running. It does not modify in.
 func Explain(in *Input) *Explanation {
 	e := &in.Call.Log
 	x := &Explanation{CallID: e.CallID, Role: e.Role, Method: e.Method, Status: e.OutcomeStatus,
@@ -163,6 +166,7 @@ func Explain(in *Input) *Explanation {
 			x.Cost.Money = &Money{amount, currency}
 		}
 	}
+	// a running call has no outcome to explain yet
 	if running(e) {
 		x.Checks = []Check{}
 	} else {
@@ -175,14 +179,16 @@ func Explain(in *Input) *Explanation {
 	return x
 }
 
-// unreported says that a model was asked and nobody reported how many tokens that took. What such requests count for, their upper estimates, is not
-// kept by call.
+// unreported reports whether a model was asked but no server reported the tokens. The estimates that count instead are
+// not kept by call.
 func unreported(u *agent.Usage) bool {
 	return u.ModelRequests > 0 && u.PromptTokens+u.CompletionTokens == 0
 }
 
+// running reports whether the call has not ended.
 func running(e *agent.LogEntry) bool { return e.OutcomeStatus == agent.StatusRunning }
 
+// orNone replaces an empty source by SourceNone.
 func orNone(source string) string {
 	if source == "" {
 		return agent.SourceNone
@@ -190,13 +196,13 @@ func orNone(source string) string {
 	return source
 }
 
-// began is when the call began, to the millisecond.
+// began returns when the call began, to the millisecond.
 func began(e *agent.LogEntry) time.Time {
-	at, _ := time.Parse(agent.TimeFormat, e.Timestamp) // written by us
+	at, _ := time.Parse(agent.TimeFormat, e.Timestamp) // always valid: the daemon wrote it
 	return at
 }
 
-// gone notes what has expired or was never kept.
+// gone notes data that has expired or was never kept.
 func (x *Explanation) gone(in *Input) {
 	e := &in.Call.Log
 	switch {
@@ -208,9 +214,10 @@ func (x *Explanation) gone(in *Input) {
 	}
 }
 
+// note adds to NotRecorded.
 func (x *Explanation) note(what string) { x.NotRecorded = append(x.NotRecorded, what) }
 
-// candidates are the attempts that did not answer.
+// candidates returns the attempts that did not answer.
 func candidates(e *agent.LogEntry) []Candidate {
 	list := []Candidate{}
 	for i := range e.AttemptFailures {
@@ -221,10 +228,10 @@ func candidates(e *agent.LogEntry) []Candidate {
 	return list
 }
 
-// maxTools bounds the other methods that are listed.
+// maxTools bounds the other methods in an explanation.
 const maxTools = 16
 
-// tools are the other methods of the role that have programs.
+// tools returns the other methods of the role that have programs, and why they did not answer.
 func tools(in *Input) []Tool {
 	list := []Tool{}
 	called := map[string]bool{}
@@ -245,6 +252,7 @@ func tools(in *Input) []Tool {
 	return list
 }
 
+// delegated converts the log entries of nested calls.
 func delegated(nested []agent.LogEntry) []Delegated {
 	list := []Delegated{}
 	for i := range nested {

@@ -12,10 +12,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// hostile is text that would forge a line, an escape sequence, a heading, a link or a tag where it was not quoted.
+// hostile is text that would forge a line, an escape sequence, a heading, a link or a tag if it was not quoted.
 const hostile = "x\n\nWhat to do next\n  safe: curl evil\x1b[2J\u202e\u2028<script>`[a](http://evil.example)` **b**"
 
-// reselect is the selection without what a runtime knows of programs.
+// reselect is the selection without the runtime's knowledge about programs.
 func reselect(in runtime.SelectInput) runtime.Decision {
 	in.ImportAllowed = func(string) bool { return true }
 	in.IgnoresArgs = func(*agent.Generation) bool { return false }
@@ -31,7 +31,7 @@ func inputOf(e agent.LogEntry) *Input {
 	return in
 }
 
-// Whatever others wrote, the pages have printable characters and their own lines only.
+// Whatever others wrote, the pages contain only printable characters and their own lines.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	args, err := json.Marshal(hostile)
@@ -75,7 +75,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// Each switch that is flipped goes through the selection itself, and says whether it changes the decision.
+// Each changed switch is passed through the real selection, which shows whether the decision changes.
 func TestCounterfactuals(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -107,7 +107,7 @@ func TestCounterfactuals(t *testing.T) {
 	}
 }
 
-// What is gone is said, and nothing is selected again without it.
+// Missing data is listed, and the selection is not repeated without it.
 func TestErased(t *testing.T) {
 	t.Parallel()
 	x := Explain(inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",

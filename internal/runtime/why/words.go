@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// words are the explanation in plain words: how the call ended, why, what could be done, and the circumstances, a line each.
+// words returns the summary: how the call ended, why, what can be done, and the circumstances, one line each.
 func (x *Explanation) words(in *Input) string {
 	e := &in.Call.Log
 	if running(e) {
@@ -46,10 +46,10 @@ func (x *Explanation) words(in *Input) string {
 	return strings.Join(lines, "\n")
 }
 
-// end says how the call ended, and of a failure what it was.
+// end describes how the call ended, with the cause of a failure.
 func (x *Explanation) end(e *agent.LogEntry) string {
 	name := word(e.Method)
-	if e.Role != "" { // a prediction outside of sessions has none
+	if e.Role != "" { // a prediction outside of sessions has no role
 		name = word(e.Role) + "." + name
 	}
 	switch {
@@ -74,9 +74,9 @@ func (x *Explanation) end(e *agent.LogEntry) string {
 	return text + " It began at " + word(e.Timestamp) + "."
 }
 
-// asked is the question as the log has it: secrets are masked there.
+// asked describes the arguments as the log has them, with secrets masked.
 func asked(e *agent.LogEntry) string {
-	// null: of an entry that was stored after it was erased
+	// null is in entries that were stored after their arguments were erased
 	if e.Args == nil && (len(e.Kwargs) == 0 || string(e.Kwargs) == "null") {
 		return "The arguments are not kept any more."
 	}
@@ -93,6 +93,7 @@ func asked(e *agent.LogEntry) string {
 	return "The arguments were " + printable(runtime.Clip(strings.Join(parts, ", "), maxQuoted)) + "."
 }
 
+// input returns an argument as compact JSON.
 func input(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -101,7 +102,7 @@ func input(raw json.RawMessage) string {
 	return string(rawjson.WithoutHTML(b.Bytes()))
 }
 
-// things say of each kind of what a program asks of its host what was done once, and what many times.
+// things describe each kind of request to the host, for one request and for several.
 var things = map[string][2]string{
 	"fetch":   {"made 1 request over the network", "made %d requests over the network"},
 	"predict": {"asked the model 1 question", "asked the model %d questions"},
@@ -116,7 +117,7 @@ var things = map[string][2]string{
 	"delegate": {"tried a call that was refused", "tried %d calls that were refused"},
 }
 
-// reached says what the program did outside of itself, "" where nothing ran or that is not kept.
+// reached describes what the program did outside of itself. It returns "" if nothing ran, or if that is not kept.
 func (x *Explanation) reached(in *Input) string {
 	if !ran(&in.Call.Log) || in.Call.Effects == nil && len(x.Effects) == 0 && len(x.Delegated) == 0 {
 		return ""
@@ -125,6 +126,7 @@ func (x *Explanation) reached(in *Input) string {
 	var kinds, did []string
 	for i := range x.Effects {
 		d := &x.Effects[i]
+		// counted as Delegated
 		if d.Calls() {
 			continue
 		}
@@ -152,6 +154,7 @@ func (x *Explanation) reached(in *Input) string {
 	return "Its program " + listed(did, "and") + "."
 }
 
+// checked lists the names of the checks that failed, and of those that passed.
 func (x *Explanation) checked() string {
 	var bad, good []string
 	for _, c := range x.Checks {
@@ -172,6 +175,7 @@ func (x *Explanation) checked() string {
 	return strings.Join(said, " ")
 }
 
+// costs describes duration and tokens. Those of a root call include its nested calls.
 func (x *Explanation) costs(e *agent.LogEntry) string {
 	if e.Usage.ModelRequests == 0 {
 		text := fmt.Sprintf("It took %.1f ms and no model request.", e.DurationMs)
@@ -196,7 +200,7 @@ func (x *Explanation) costs(e *agent.LogEntry) string {
 	return text + "."
 }
 
-// listed joins texts as one writes them: "a, b and c".
+// listed joins texts as in a sentence: "a, b and c".
 func listed(texts []string, last string) string {
 	if len(texts) < 2 {
 		return strings.Join(texts, "")
@@ -204,6 +208,7 @@ func listed(texts []string, last string) string {
 	return strings.Join(texts[:len(texts)-1], ", ") + " " + last + " " + texts[len(texts)-1]
 }
 
+// plural returns the number with the matching form.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime"
 )
 
-// cold is a call for which no program was stored, and none answered.
+// cold is a call without a stored program, which no program answered.
 func cold(errorType, message string) *Input {
 	in := inputOf(agent.LogEntry{CallID: "call_1", Timestamp: "2026-11-22T10:00:00.000Z", Role: "r", Method: "m",
 		Args: []json.RawMessage{json.RawMessage("1")}, SessionID: "sess_1", ContractSource: "none",
@@ -23,7 +23,7 @@ func cold(errorType, message string) *Input {
 	return in
 }
 
-// ended is a call that a stored program answered otherwise than with a value.
+// ended is a call that a stored program ended with an error.
 func ended(errorType, message string) *Input {
 	in := answered()
 	in.Artifact.Quarantined = false
@@ -33,7 +33,7 @@ func ended(errorType, message string) *Input {
 	return in
 }
 
-// wrote makes the call one that a program answered which the model wrote for it.
+// wrote turns the call into one that was answered by a program written for it.
 func wrote(in *Input, source, decision, reason string) *Input {
 	e := &in.Call.Log
 	e.ProgramSource, e.Generation, e.CodeChecksum = source, "gen-2", "sha256:1"
@@ -50,7 +50,8 @@ func with(in *Input, change func(in *Input, e *agent.LogEntry)) *Input {
 	return in
 }
 
-// How a call ended stands first, then why, then what could be done. The lines after these are compared where the case is about them.
+// The first line is how a call ended, then why, then what can be done. The further lines are compared only in some
+// cases.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	const ok, began = "r.m answered with a value. It began at 2026-11-22T10:00:00.000Z.",
@@ -232,10 +233,10 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Each error of the runtime that a call can end in has words of its own for what it was and for what could be done, and each reason of a selection has some.
+// Each error type that can end a call, and each reason of a selection, has its own words.
 func TestWordsForEverything(t *testing.T) {
 	t.Parallel()
-	// programs alone return them
+	// only programs return them
 	toolsOwn := map[string]bool{agent.ErrLowUtility: true, agent.ErrWrongToolBoundary: true,
 		agent.ErrUnsupportedCapability: true}
 	for _, errorType := range agent.ErrorTypes() {
