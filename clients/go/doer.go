@@ -18,11 +18,11 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// A Problem is a refusal of the daemon (RFC 9457). Code is stable and for programs; it is "" where something other than
-// recurgentd answered.
+// A Problem is an error response of the daemon (RFC 9457). Code is stable and meant for programs. It is "" if something
+// other than recurgentd answered.
 type Problem struct {
 	api.Problem
-	RetryAfter time.Duration // 0 where the daemon named none
+	RetryAfter time.Duration // 0 if the daemon gave none
 }
 
 func (p *Problem) Error() string {
@@ -47,15 +47,15 @@ func (p *Problem) refused() bool {
 	return p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
 }
 
-// A doer sends requests. A status of 300 or more is a *Problem.
+// A doer sends requests, with retries. A status of 300 or more gives a *Problem. It is safe for concurrent use.
 type doer struct {
 	token   string
 	retries int
 	http    http.Client
 }
 
-// Do sends a request, and repeats it where it was refused for the moment, or where its reply was lost and a second one does no more
-// than the first.
+// Do sends a request. It repeats a request that was refused temporarily, and one whose reply was lost if repeating it
+// has no further effect (GET, HEAD, or with an idempotency key).
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	repeatable := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get("Idempotency-Key") != ""
 	pause := firstPause
@@ -65,7 +65,7 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		wait := pause
-		if p, ok := err.(*Problem); ok { // it is not wrapped yet
+		if p, ok := err.(*Problem); ok { // not wrapped yet
 			if !p.refused() && !(repeatable && p.passing()) {
 				return nil, err
 			}
@@ -80,6 +80,7 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
+// once sends the request a single time. The original keeps its body for a repetition.
 func (d *doer) once(r *http.Request) (*http.Response, error) {
 	attempt := r.Clone(r.Context())
 	if r.GetBody != nil {
@@ -101,7 +102,7 @@ func (d *doer) once(r *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	p := &Problem{}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // of what cannot be read only the status is known
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // without a readable body, only the status is known
 	if json.Unmarshal(text, &p.Problem) != nil {
 		p.Title = http.StatusText(resp.StatusCode)
 	}
@@ -112,6 +113,7 @@ func (d *doer) once(r *http.Request) (*http.Response, error) {
 	return nil, p
 }
 
+// sleep waits for d. If ctx ends first, it returns the cause.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

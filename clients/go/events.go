@@ -15,26 +15,26 @@ import (
 
 const (
 	maxEvent = 16 << 20         // bytes
-	silence  = 45 * time.Second // three pings missed: the connection is taken for dead
+	silence  = 45 * time.Second // three missed pings: the connection counts as dead
 )
 
 var errTooLong = fmt.Errorf("an event is over %d bytes", maxEvent)
 
-// An Event is a server-sent event.
+// An Event is a server-sent event. Data is JSON.
 type Event struct {
 	ID, Type string
 	Data     json.RawMessage
 }
 
-// Events iterates over every call that ends from now on, or after the call of the id, without gaps, until ctx ends or the loop
-// does.
+// Events iterates over the calls that end from now on, or after the event with the id after, without gaps. It
+// reconnects as needed and ends when ctx ends, with its cause, or when the loop does.
 func (c *Client) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
 	return follow(ctx, after, func(ctx context.Context, last *string) (*http.Response, error) {
 		return c.stream(ctx, "/v1/events", last)
 	})
 }
 
-// stream opens a stream of events behind the id last.
+// stream opens a stream of events that follow the one with the id last; nil means new events only.
 func (c *Client) stream(ctx context.Context, path string, last *string) (*http.Response, error) {
 	header := map[string]string{"Accept": "text/event-stream"}
 	if last != nil {
@@ -43,8 +43,8 @@ func (c *Client) stream(ctx context.Context, path string, last *string) (*http.R
 	return c.send(ctx, http.MethodGet, path, header, nil)
 }
 
-// follow iterates over the events behind the id last. A connection that breaks is made again, behind the last event; the first
-// one must succeed.
+// follow iterates over the events that follow the one with the id last. A lost connection is made again behind the last
+// event. It ends with an error if the first connection fails or the daemon refuses for good.
 func follow(ctx context.Context, last string, open func(ctx context.Context, last *string) (*http.Response,
 	error)) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
@@ -78,11 +78,13 @@ func follow(ctx context.Context, last string, open func(ctx context.Context, las
 	}
 }
 
-// connection hands the events of one connection to on until it ends, or on returns false.
+// connection passes the events of one connection to on until the connection ends or on returns false. It calls
+// connected once the stream is open.
 func connection(ctx context.Context, last string, open func(context.Context, *string) (*http.Response, error),
 	connected func(), on func(Event) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Each line resets the watchdog. The daemon sends pings, so silence means a dead connection.
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
 	var after *string
@@ -101,8 +103,8 @@ func connection(ctx context.Context, last string, open func(context.Context, *st
 	return readEvents(resp.Body, func() { watchdog.Reset(silence) }, on)
 }
 
-// readEvents reads a stream of server-sent events (the HTML standard, section 9.2) until it ends or on returns false. An event that is
-// cut off does not count. heard is called for each line.
+// readEvents reads a stream of server-sent events (the HTML standard, section 9.2) until it ends or on returns false.
+// It ignores an incomplete last event. It calls heard for each line.
 func readEvents(body io.Reader, heard func(), on func(Event) bool) error {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	id, kind, size := "", "", 0
@@ -132,7 +134,7 @@ func readEvents(body io.Reader, heard func(), on func(Event) bool) error {
 	}
 }
 
-// readLine reads a line of at most so many bytes, without its end.
+// readLine reads a line of at most most bytes, without its end.
 func readLine(r *bufio.Reader, most int) (string, error) {
 	var line strings.Builder
 	for {

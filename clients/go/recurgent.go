@@ -1,4 +1,4 @@
-// Package recurgent is a client of recurgentd: it calls methods that nobody has written yet.
+// Package recurgent is a client of recurgentd, which answers calls to methods that nobody has written yet.
 //
 //	client, err := recurgent.New(recurgent.Options{})
 //	session, err := client.Session(ctx, "calculator")
@@ -6,8 +6,9 @@
 //	var sum int
 //	err = reply.Into(&sum)
 //
-// Package api has the types of the interface, generated from its document; Client.Do sends a request of any operation that has no method
-// here. All types may be used concurrently, except that a Stream has one reader.
+// Package api holds the types of the REST interface, generated from its document. Client.Do sends a request of any
+// operation that has no method here. All types may be used concurrently, except that only one goroutine may read a
+// Stream.
 package recurgent
 
 import (
@@ -21,27 +22,27 @@ import (
 	"github.com/recurgentd/recurgentd/clients/go/api"
 )
 
-// Options say where the daemon is. The zero value takes everything from the environment.
+// Options configure a Client. The zero value takes everything from the environment.
 type Options struct {
-	URL     string       // else RECURGENT_URL, else http://127.0.0.1:8420
-	Token   string       // else RECURGENT_TOKEN, else none
-	HTTP    *http.Client // else one without timeouts; redirects are not followed with either
-	Retries int          // how often a request is repeated; 0 is 5, negative is never
+	URL     string       // default: RECURGENT_URL, or http://127.0.0.1:8420
+	Token   string       // default: RECURGENT_TOKEN, or none
+	HTTP    *http.Client // default: a client without timeouts; redirects are never followed
+	Retries int          // maximum number of repetitions; 0 means 5, negative means none
 }
 
-// A Client is a daemon.
+// A Client accesses one daemon. It holds no resources that need closing.
 type Client struct {
 	url  string // without a slash at the end
 	doer *doer
 }
 
-// New makes a client. It sends nothing yet.
+// New returns a client. It does not connect yet.
 func New(o Options) (*Client, error) {
 	d := &doer{token: cmp.Or(o.Token, os.Getenv("RECURGENT_TOKEN")), retries: max(cmp.Or(o.Retries, 5), 0)}
 	if o.HTTP != nil {
 		d.http = *o.HTTP
 	}
-	// it would take the token elsewhere
+	// Do not follow redirects: they would send the token elsewhere.
 	d.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	base, err := baseURL(cmp.Or(o.URL, os.Getenv("RECURGENT_URL"), "http://127.0.0.1:8420"))
 	if err != nil {
@@ -50,7 +51,7 @@ func New(o Options) (*Client, error) {
 	return &Client{url: base, doer: d}, nil
 }
 
-// Judge says that a call's answer is right or wrong, and returns what follows from it.
+// Judge records that a call's answer is right or wrong, and returns the resulting verdict.
 func (c *Client) Judge(ctx context.Context, callID string, verdict api.VerdictRequest) (*api.Verdict, error) {
 	var v api.Verdict
 	if err := c.Do(ctx, http.MethodPost, callPath(callID)+"/verdict", verdict, &v); err != nil {
@@ -61,12 +62,12 @@ func (c *Client) Judge(ctx context.Context, callID string, verdict api.VerdictRe
 
 func callPath(id string) string { return "/v1/calls/" + url.PathEscape(id) }
 
-// Cancel asks a call to end; one that has ended stays as it is.
+// Cancel asks a running call to end. It has no effect on a call that has ended.
 func (c *Client) Cancel(ctx context.Context, callID string) error {
 	return c.Do(ctx, http.MethodPost, callPath(callID)+"/cancel", nil, nil)
 }
 
-// Tools iterates over the known roles, by name. It ends with the first error.
+// Tools iterates over the known roles, sorted by name. It ends with the first error.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[api.Tool, error] {
 	return pages(func(cursor *string) ([]api.Tool, *string, error) {
 		var list api.ToolList
@@ -75,7 +76,7 @@ func (c *Client) Tools(ctx context.Context) iter.Seq2[api.Tool, error] {
 	})
 }
 
-// pages iterates over the entries of all pages.
+// pages iterates over the entries of all pages. page is called with nil for the first one.
 func pages[T any](page func(after *string) ([]T, *string, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var after *string

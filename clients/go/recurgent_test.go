@@ -16,9 +16,9 @@ import (
 	"github.com/recurgentd/recurgentd/clients/go/api"
 )
 
-// A daemon answers requests in memory, in turn, and notes them. An answer that is nil is a lost connection.
+// A daemon answers requests in memory, one after another, and records them. A nil answer is a lost connection.
 type daemon struct {
-	answers []func(*http.Request) *http.Response // the last repeats
+	answers []func(*http.Request) *http.Response // the last one repeats
 	asked   []asked
 }
 
@@ -83,7 +83,7 @@ const (
 	calls = "POST /v1/sessions/sess_1/calls"
 )
 
-// on runs f with a client of a daemon that gives the answers, in a bubble with a clock of its own.
+// on runs f with a client of a daemon that gives the answers, in a synctest bubble.
 func on(t *testing.T, f func(t *testing.T, c *Client, d *daemon), answers ...answer) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestErrorOutcome(t *testing.T) {
 		`{"call_id":"call_1","outcome":{"status":"error","ok":false,"error_type":"not_today","error_message":"closed","authored":true,"tool_role":"shop","method_name":"sell"}}`))
 }
 
-// A call whose reply is lost is asked for with the same key and the same bytes, until it has ended.
+// A call whose reply is lost is requested again with the same key and bytes, until it has ended.
 func TestLostReply(t *testing.T) {
 	on(t, func(t *testing.T, c *Client, d *daemon) {
 		s := session(t, c)
@@ -159,7 +159,7 @@ func TestLostReply(t *testing.T) {
 		reply(202, `{"call_id":"call_1"}`), reply(200, five))
 }
 
-// What is repeated, and how a caller sees what is not.
+// Only safe refusals are retried. Others are returned to the caller.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -205,7 +205,7 @@ func TestWaitEndsWithContext(t *testing.T) {
 	}, reply(201, made), refusal(409, "idempotency_key_in_use"))
 }
 
-// A stream goes on behind the last event, and the reply is asked for with the key of the call.
+// A stream resumes after the last event, and the reply is requested with the key of the call.
 func TestStream(t *testing.T) {
 	on(t, func(t *testing.T, c *Client, d *daemon) {
 		r, err := Request("add", 2, 3)
@@ -246,7 +246,7 @@ func TestStream(t *testing.T) {
 		reply(200, five))
 }
 
-// silent is a stream that nothing comes from.
+// silent returns a stream that delivers nothing.
 func silent(r *http.Request) *http.Response {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: io.NopCloser(untilDone{r.Context()})}
@@ -259,7 +259,7 @@ func (u untilDone) Read([]byte) (int, error) {
 	return 0, u.ctx.Err()
 }
 
-// A stream ends with what cannot pass, and with its context.
+// A stream ends on a permanent refusal, and with its context.
 func TestStreamEnds(t *testing.T) {
 	for name, answers := range map[string][]answer{
 		"404 No":            {refusal(404, "not_found")},
@@ -319,7 +319,7 @@ func TestVerdict(t *testing.T) {
 	}, reply(200, `{"call_id":"call_1","verdict":"wrong"}`), reply(204, ""))
 }
 
-// Do sends any operation, with the names in its path as they are escaped, and reads what the document describes.
+// Do sends any operation, with names in the path escaped as given, and decodes the documented reply.
 func TestDo(t *testing.T) {
 	on(t, func(t *testing.T, c *Client, d *daemon) {
 		var policy api.Policy

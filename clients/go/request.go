@@ -13,17 +13,18 @@ import (
 	"strings"
 )
 
-// errStrange is the error for a reply with a good status and another content.
+// errStrange means that a response has a good status but unexpected content.
 var errStrange = errors.New("the reply is not what a recurgentd answers")
 
-// strange is the error for such a reply.
+// strange returns errStrange with the path of the request.
 func strange(r *http.Response) error {
 	return fmt.Errorf("%s: %w", r.Request.URL.Path, errStrange)
 }
 
-// Do sends a request of any operation. The path is as the document has it, with its query, such as /v1/policy; escape names in it by
-// url.PathEscape. in is sent as JSON, nil is no body. The reply is read into out, a pointer, such as one to a type of package api; nil throws it
-// away. A refusal is a *Problem. Do repeats what the methods here repeat.
+// Do sends a request of any operation. path is that of the API document with its query, such as /v1/policy; escape
+// names in it with url.PathEscape. in is sent as JSON; nil means no body. The reply is decoded into out, a pointer,
+// such as one to a type of package api; nil discards it. An error response is a *Problem. Do retries like the other
+// methods.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	r, err := c.send(ctx, method, path, nil, in)
 	if err != nil {
@@ -32,7 +33,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	return read(r, out)
 }
 
-// send sends a request with those headers. The caller closes the body of the response, whose status is below 300.
+// send sends a request with these headers and returns a response with a status below 300. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, header map[string]string,
 	in any) (*http.Response, error) {
 	var body io.Reader
@@ -56,11 +57,11 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 	return c.doer.Do(r)
 }
 
-// read reads the JSON of a response into out, where that is not nil, and closes its body.
+// read decodes the JSON of a response into out, unless that is nil, and closes the body.
 func read(r *http.Response, out any) error {
 	defer r.Body.Close()
 	if out == nil {
-		_, err := io.Copy(io.Discard, r.Body) // so that the connection can be used again
+		_, err := io.Copy(io.Discard, r.Body) // drain it so that the connection can be reused
 		return err
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != "application/json" {
@@ -76,7 +77,7 @@ func read(r *http.Response, out any) error {
 	return nil
 }
 
-// baseURL returns the daemon's URL without a slash at its end.
+// baseURL validates the daemon's URL and removes trailing slashes.
 func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -88,7 +89,7 @@ func baseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// after returns the query of the page behind the cursor, nil for the first one.
+// after returns the query for the page after the cursor, or "" for the first page.
 func after(cursor *string) string {
 	if cursor == nil {
 		return ""

@@ -14,11 +14,12 @@ import (
 	"github.com/recurgentd/recurgentd/clients/go/api"
 )
 
-// A call that answers asynchronously goes on when its client's connection breaks; any other is canceled.
+// Values of the Prefer header and intervals of polling. An asynchronous call goes on when the connection of its client
+// breaks. Other calls are canceled.
 const (
 	goOn        = "respond-async, wait=600"
 	async       = "respond-async"
-	firstLook   = 20 * time.Millisecond // until a running call is asked for again
+	firstLook   = 20 * time.Millisecond // initial interval of polling for a running call
 	longestLook = time.Second
 )
 
@@ -29,12 +30,12 @@ type Session struct {
 	client *Client
 }
 
-// Session creates a session.
+// Session creates a session with that default role.
 func (c *Client) Session(ctx context.Context, role string) (*Session, error) {
 	return c.NewSession(ctx, api.SessionRequest{Role: role})
 }
 
-// NewSession creates a session with a context, a contract or a model.
+// NewSession creates a session from a full request, for example with a context, a contract or a model.
 func (c *Client) NewSession(ctx context.Context, s api.SessionRequest) (*Session, error) {
 	var made api.Session
 	if err := c.Do(ctx, http.MethodPost, "/v1/sessions", s, &made); err != nil {
@@ -43,20 +44,20 @@ func (c *Client) NewSession(ctx context.Context, s api.SessionRequest) (*Session
 	return c.Resume(made.ID, made.Role), nil
 }
 
-// Resume is a session that was created before.
+// Resume returns an existing session. It sends no request.
 func (c *Client) Resume(id, role string) *Session { return &Session{ID: id, Role: role, client: c} }
 
-// Delete erases the session, its arguments and its values.
+// Delete erases the session with its arguments and values.
 func (s *Session) Delete(ctx context.Context) error {
 	return s.client.Do(ctx, http.MethodDelete, s.path(), nil, nil)
 }
 
 func (s *Session) path() string { return "/v1/sessions/" + url.PathEscape(s.ID) }
 
-// A Reply is how a call ended. An error outcome is a reply, too.
+// A Reply is the result of a call. An error outcome is also a Reply, not an error.
 type Reply struct {
 	api.CallReply
-	Replayed bool // it is the reply of an earlier request with the same key
+	Replayed bool // the reply to an earlier request with the same key
 }
 
 // A CallError is the error outcome of a call.
@@ -69,7 +70,8 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("%s.%s: %s: %s", e.ToolRole, e.MethodName, e.ErrorType, e.ErrorMessage)
 }
 
-// Into reads the value into v, a pointer; an error outcome is a *CallError. A *json.RawMessage gets the value as it was sent.
+// Into decodes the value into v, a pointer. An error outcome gives a *CallError. A *json.RawMessage gets the value as
+// it was sent.
 func (r *Reply) Into(v any) error {
 	ok, err := r.Outcome.AsOkOutcome()
 	if err != nil {
@@ -85,7 +87,7 @@ func (r *Reply) Into(v any) error {
 	return failed
 }
 
-// Call calls a method of the session's role with arguments that encoding/json can write, and returns the reply.
+// Call calls a method of the session's role and waits for the reply. args must be encodable by encoding/json.
 func (s *Session) Call(ctx context.Context, method string, args ...any) (*Reply, error) {
 	r, err := Request(method, args...)
 	if err != nil {
@@ -94,7 +96,7 @@ func (s *Session) Call(ctx context.Context, method string, args ...any) (*Reply,
 	return s.Send(ctx, r)
 }
 
-// Request is the request of a call, for Send and Stream; role, kwargs, contract and timeout may be set in it.
+// Request returns a request for Send or Stream. Its role, kwargs, contract and timeout may be set before sending.
 func Request(method string, args ...any) (api.CallRequest, error) {
 	r := api.CallRequest{Method: method}
 	for _, a := range args {
@@ -107,12 +109,14 @@ func Request(method string, args ...any) (api.CallRequest, error) {
 	return r, nil
 }
 
-// Send makes a call and returns its reply. A lost connection does not end the call: the request is sent again with the same
-// idempotency key until the call has ended or ctx has. The call goes on when ctx ends.
+// Send makes a call and returns its reply. If the connection is lost, it sends the request again with the same
+// idempotency key, until the call or ctx has ended. The call itself goes on when ctx ends.
 func (s *Session) Send(ctx context.Context, r api.CallRequest) (*Reply, error) {
 	return s.await(ctx, r, rand.Text())
 }
 
+// await repeats the request with its key until the call has ended. A conflict means that another request with the key
+// is being served, and is retried.
 func (s *Session) await(ctx context.Context, r api.CallRequest, key string) (*Reply, error) {
 	for look := firstLook; ; look = min(2*look, longestLook) {
 		reply, _, err := s.send(ctx, r, key, goOn)
@@ -129,7 +133,7 @@ func (s *Session) await(ctx context.Context, r api.CallRequest, key string) (*Re
 	}
 }
 
-// send makes the call of that key, or asks for it again. reply is nil while the call, whose id is returned, runs.
+// send makes the call with that key, or asks for it again. While the call runs, reply is nil and callID its id.
 func (s *Session) send(ctx context.Context, r api.CallRequest, key,
 	prefer string) (reply *Reply, callID string, err error) {
 	resp, err := s.client.send(ctx, http.MethodPost, s.path()+"/calls",
@@ -160,16 +164,16 @@ func (s *Session) History(ctx context.Context) iter.Seq2[api.HistoryRecord, erro
 	})
 }
 
-// A Stream is a call whose events can be read.
+// A Stream is a call whose events can be read. Only one goroutine may use it.
 type Stream struct {
 	CallID  string
 	session *Session
 	request api.CallRequest
 	key     string
-	reply   *Reply // where the call has ended
+	reply   *Reply // set once the call has ended
 }
 
-// Stream starts a call, which goes on when ctx ends: see Cancel.
+// Stream starts a call and returns at once. The call goes on when ctx ends; Cancel ends it.
 func (s *Session) Stream(ctx context.Context, r api.CallRequest) (*Stream, error) {
 	st := &Stream{session: s, request: r, key: rand.Text()}
 	var err error
@@ -179,7 +183,8 @@ func (s *Session) Stream(ctx context.Context, r api.CallRequest) (*Stream, error
 	return st, nil
 }
 
-// Events iterates over the events from the first one to call.finished, whatever connections break. It ends with the first error.
+// Events iterates over all events of the call up to call.finished, across lost connections. It ends with the first
+// error.
 func (st *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	events := follow(ctx, "", func(ctx context.Context, last *string) (*http.Response, error) {
 		return st.session.client.stream(ctx, callPath(st.CallID)+"/events", last)
@@ -193,7 +198,7 @@ func (st *Stream) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// Reply waits for the end of the call and returns what Send would have returned.
+// Reply waits for the end of the call and returns the same as Send.
 func (st *Stream) Reply(ctx context.Context) (*Reply, error) {
 	if st.reply != nil {
 		return st.reply, nil

@@ -22,7 +22,7 @@ func adopt(id, trigger, checked string) agent.ArtifactChange {
 	return c
 }
 
-// Failures are the sum of their classes, whatever happened; extrinsic and authored never touch health.
+// Failures are always the sum of their classes. Extrinsic and authored failures never affect health.
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -59,7 +59,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// Repairs count up and a regeneration starts anew; three generations are kept with their parents.
+// Repairs count up and a regeneration resets the count. Three generations are kept with their parents.
 func TestGenerations(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
@@ -86,7 +86,7 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// Beyond the latest three, the healthy one of each recent contract is kept.
+// In addition to the latest three, the newest good generation of each recent contract is kept.
 func TestGenerationsOfContracts(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
@@ -102,7 +102,8 @@ func TestGenerationsOfContracts(t *testing.T) {
 	}
 }
 
-// The newest generation that was made for the words of now is kept, however many newer ones were made for others: it serves.
+// The newest generation made for the current wording is kept, because it serves, however many newer ones were made for
+// other wordings.
 func TestGenerationOfTheWordsIsKept(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
@@ -136,7 +137,7 @@ func TestGenerationOfTheWordsIsKept(t *testing.T) {
 	}
 }
 
-// A generation that a switch asked for has its own counts, and does not displace the one that served.
+// A generation forged under a switch has its own counts and does not displace the serving one.
 func TestGenerationsUnderSwitches(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
@@ -173,7 +174,7 @@ func nextID(a *agent.Artifact) string {
 	return a.NextGenerationID()
 }
 
-// The operations of operators.
+// Operations of people.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// adopt makes the change's generation the newest one, and the current one unless it is put aside.
+// adopt makes the change's generation the newest one, and also the current one unless the change puts it aside.
 func (a *Artifact) adopt(c ArtifactChange) {
 	g := *c.Generation
 	g.State, g.Approved = StateCandidate, c.Approve != nil && *c.Approve
@@ -37,7 +37,7 @@ func (a *Artifact) adopt(c ArtifactChange) {
 	a.displace(g, c.Words)
 }
 
-// putAside keeps the generation without making it current. It replaces an earlier one that was put aside.
+// putAside keeps the generation without making it current. It replaces any earlier generation that was put aside.
 func (a *Artifact) putAside(g *Generation) {
 	g.Aside = true
 	a.Generations = slices.DeleteFunc(a.Generations, func(old *Generation) bool {
@@ -48,6 +48,7 @@ func (a *Artifact) putAside(g *Generation) {
 	a.number(g)
 }
 
+// number raises Sequence to the generation's number.
 func (a *Artifact) number(g *Generation) {
 	if n, err := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")); err == nil && n > a.Sequence {
 		a.Sequence = n

@@ -5,109 +5,119 @@ import (
 	"time"
 )
 
-// ArtifactChange is what one call, or one operator's operation, did to an artifact. Changes are deltas, so that concurrent
-// calls add up. Zero fields change nothing.
+// ArtifactChange describes how one call, or one operator's operation, changes an artifact. Changes are deltas, so that
+// concurrent calls add up. Zero fields change nothing.
 type ArtifactChange struct {
 	Role       string    `json:"role"`
 	MethodName string    `json:"method_name"`
 	At         time.Time `json:"at"`
 
-	// Generation becomes the newest and current one. Its ID is chosen by the caller; its parent is the current one.
+	// Generation becomes the newest and, unless Aside is set, the current one. The caller chooses its ID; its parent
+	// defaults to the current one.
 	Generation *Generation `json:"generation,omitempty"`
-	// Decided is the artifact's AdoptionRevision that Generation was decided on. Where it is another by now the change is not made. nil: not compared.
+	// Decided is the AdoptionRevision of the artifact on which Generation was decided. The change conflicts if the
+	// revision differs by now. nil means not compared.
 	Decided *int64 `json:"decided,omitempty"`
 
-	// Result counts the end of a run of the generation that ResultOf names (the current one when empty, NoGeneration for a program that becomes none).
-	Result    Class  `json:"result,omitempty"`
-	ResultOf  string `json:"result_of,omitempty"`
-	Reason    string `json:"reason,omitempty"` // of a failure
-	Owner     string `json:"owner,omitempty"`  // of the call that failed, or that Shapes are of; left out for "local"
+	// Result counts the end of a run of the generation named by ResultOf: the current one if empty, or NoGeneration if
+	// the program was not kept.
+	Result   Class  `json:"result,omitempty"`
+	ResultOf string `json:"result_of,omitempty"`
+	Reason   string `json:"reason,omitempty"` // of a failure
+	// Owner owns the call that failed or that Shapes come from; empty for "local".
+	Owner     string `json:"owner,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
-	// the owner of an ok call that a client made; "" where the generation knows enough of them
+	// Caller owns an ok call made by a client; "" if the generation already knows enough callers.
 	Caller      string `json:"caller,omitempty"`
 	ErrorType   string `json:"error_type,omitempty"`
-	Checked     bool   `json:"checked,omitempty"` // the value met a contract check
+	Checked     bool   `json:"checked,omitempty"` // the value was checked against a contract
 	CheckPassed bool   `json:"check_passed,omitempty"`
-	State       string `json:"state,omitempty"` // the lifecycle state from now on
+	State       string `json:"state,omitempty"` // the new lifecycle state
 
-	RepairFailed bool              `json:"repair_failed,omitempty"` // a repair was tried and did not serve
+	RepairFailed bool              `json:"repair_failed,omitempty"` // a repair was tried and failed
 	Rejected     *Rejection        `json:"rejected,omitempty"`
 	Fixture      *Fixture          `json:"fixture,omitempty"`
 	Shapes       map[string]string `json:"shapes,omitempty"`
-	Outlines     map[string]string `json:"outlines,omitempty"` // beside Shapes
+	Outlines     map[string]string `json:"outlines,omitempty"` // the outlines of Shapes
 
-	// Aside adopts Generation without displacing the current one, where there is one: it answered a call under a switch.
+	// Aside adopts Generation without displacing the current one, if there is one: it answered a call while a switch
+	// excluded the current one.
 	Aside bool `json:"aside,omitempty"`
-	// Unkept counts a call that a program answered which becomes no generation, while what is stored was switched off or quarantined.
+	// Unkept counts a call answered by a program that is not kept, while the artifact was switched off or quarantined.
 	Unkept bool `json:"unkept,omitempty"`
-	// Drifting says that the result may come of a source that changed; Answered is the hash of an input that was answered
+	// Drifting means that a changed source may explain the result. Answered is the hash of an input that was answered
 	// ok from a source.
 	Drifting bool   `json:"drifting,omitempty"`
 	Misnamed bool   `json:"misnamed,omitempty"` // the call failed with arguments that the program does not read
-	Unrun    bool   `json:"unrun,omitempty"`    // the call was refused for its arguments, and the program did not run
+	Unrun    bool   `json:"unrun,omitempty"`    // the call was refused for its arguments, so the program did not run
 	Answered string `json:"answered,omitempty"`
-	// the shape of arguments which the generation that ResultOf names need not read
+	// Needless is a shape of arguments that the generation named by ResultOf need not read.
 	Needless string `json:"needless,omitempty"`
 
-	// Drifted are the sources whose change Generation was written for: effects recorded from them before At bind nobody.
+	// Drifted lists the sources whose change Generation was written for. Effects recorded from them before At no longer
+	// bind any program.
 	Drifted []string `json:"drifted,omitempty"`
 
-	// Interface is that of the generation which ResultOf names (the current one when empty), where it has none yet.
+	// Interface is set on the generation named by ResultOf (the current one if empty) if that has none yet.
 	Interface *Interface `json:"interface,omitempty"`
 
-	// Effects are what the run that Result counts did, where its generation was not known to; nil: nothing new. Grow lets the manifest
-	// of the method take them in, too.
+	// Effects are those of the counted run that are new for its generation; nil if there are none. Grow allows the
+	// manifest of the method to grow by them.
 	Effects *Effects `json:"effects,omitempty"`
 	Grow    bool     `json:"grow,omitempty"`
 
-	// What people say of answers, and what follows from it.
-	Examples    *[]Example  `json:"examples,omitempty"` // from now on, instead of all there were
-	Example     *Example    `json:"example,omitempty"`  // one more; it replaces one for the same input
+	// Judgements of people, and their consequences.
+	Examples *[]Example `json:"examples,omitempty"` // replaces all examples
+	// Example is added. It replaces an example for the same input.
+	Example     *Example    `json:"example,omitempty"`
 	DropExample string      `json:"drop_example,omitempty"`
-	Verdict     *Verdict    `json:"verdict,omitempty"` // an active wrong one drops the fixtures of its input
+	Verdict     *Verdict    `json:"verdict,omitempty"` // an active wrong verdict drops the fixtures of its input
 	DropVerdict string      `json:"drop_verdict,omitempty"`
 	Correction  *Correction `json:"correction,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
-	// the change is of a proposal alone, and nothing that counts changes
+	// Proposal means that the change only adds a proposal, which has no effect yet.
 	Proposal bool `json:"proposal,omitempty"`
 
-	// what a person's change brought back; without a generation: nothing any more
-	Returned *Returned  `json:"returned,omitempty"`
-	Reworded *Rewording `json:"reworded,omitempty"` // what a generation was made, or has been checked, for
-	// with Generation: of what people have registered; the newest generation made for it is kept
+	// Returned becomes the artifact's Returned; one without a generation clears it.
+	Returned *Returned `json:"returned,omitempty"`
+	// Reworded records the wording that a generation was made for, or was checked against.
+	Reworded *Rewording `json:"reworded,omitempty"`
+	// Words, with Generation, is the digest of the registered wording. The newest generation made for it is kept.
 	Words WordingDigest `json:"words,omitempty"`
 
 	// Operations of people.
-	Quarantine *string `json:"quarantine,omitempty"` // reason; "" is a release when Release is set
+	Quarantine *string `json:"quarantine,omitempty"` // reason; Release lifts it
 	Release    bool    `json:"release,omitempty"`
 	Pin        *bool   `json:"pin,omitempty"`
-	// the generation that ApproveOf names, the current one when empty
+	// Approve applies to the generation named by ApproveOf, the current one if empty.
 	Approve         *bool   `json:"approve,omitempty"`
 	ApproveOf       string  `json:"approve_of,omitempty"`
 	ForceRegenerate *string `json:"force_regenerate,omitempty"`
 	ResetMetrics    bool    `json:"reset_metrics,omitempty"`
-	// what the current generation's last calls came to counts no more for whether it fails too often
+	// Bless clears the window of the current generation: its last calls no longer count towards its failure rate.
 	Bless        bool `json:"bless,omitempty"`
 	ResetRepairs bool `json:"reset_repairs,omitempty"`
-	// a person stands by the program that is current then, as people have worded its method
+	// Confirm is the digest of the registered wording for which a person confirms the program that is current after the
+	// change.
 	Confirm WordingDigest `json:"confirm,omitempty"`
-	// make this kept generation the current one (rollback, contract match)
+	// Current makes this kept generation the current one (rollback, contract match).
 	Current       string    `json:"current,omitempty"`
-	ForgetSession string    `json:"forget_session,omitempty"` // drop what fixtures keep of that session
+	ForgetSession string    `json:"forget_session,omitempty"` // drops the fixtures and evidence of that session
 	Revert        *Revert   `json:"revert,omitempty"`         // undo an operation
-	Manifest      *Manifest `json:"manifest,omitempty"`       // from now on; its revision is counted here
+	Manifest      *Manifest `json:"manifest,omitempty"`       // the new manifest; Apply sets its revision
 
-	// comes back from the archive as an older generation: see RestoreBelow
+	// Restore brings a generation back from the archive as an older one: see RestoreBelow.
 	Restore *Generation `json:"restore,omitempty"`
-	// the audit id of the operation whose restored generation goes again
+	// Unrestore is the audit id of the restore whose generation is removed again.
 	Unrestore string `json:"unrestore,omitempty"`
 }
 
-// NoGeneration in ArtifactChange.ResultOf stands for a program that answered and becomes no generation: the totals of the artifact count it.
+// NoGeneration in ArtifactChange.ResultOf means that the answering program is not kept as a generation. Only the totals
+// of the artifact count it.
 const NoGeneration = "none"
 
-// Apply returns the artifact with the change made to a copy; a nil artifact is a new one. The receiver and what it
-// points to stay as they are, except for what both share: code, facts and fixtures never change in place.
+// Apply returns a copy of the artifact with the change made; a nil artifact is created. The receiver and the data it
+// points to are not modified. The copy shares code, facts and fixtures, which never change in place.
 func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	next := &Artifact{SchemaVersion: SchemaVersion, Role: c.Role, MethodName: c.MethodName, CreatedAt: c.At,
 		LifecycleState: StateCandidate, Generations: []*Generation{}}
@@ -119,6 +129,7 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	if c.decides() {
 		next.Adoptions = a.AdoptionRevision() + 1
 	}
+	// The steps below write to a.Generations and to generations obtained from change, never to shared data.
 	if c.Revert != nil {
 		next.revert(c.Revert)
 	}
@@ -165,18 +176,19 @@ func (a *Artifact) Apply(c ArtifactChange) *Artifact {
 	}
 	next.endAbandonedCorrection()
 	next.noteReturn(&c)
+	// Last, because the steps above may change the current generation.
 	next.flatten()
 	return next
 }
 
-// reject remembers a program that was forged and does not serve, with the newest few.
+// reject records a forged program that was discarded. The newest five are kept.
 func (a *Artifact) reject(r *Rejection) {
 	const most = 5
 	a.Rejections = append([]Rejection{*r}, a.Rejections...)
 	a.Rejections = a.Rejections[:min(most, len(a.Rejections))]
 }
 
-// AdoptionRevision says on which state of the artifact an adoption is decided: 0 when there is none (a is nil), else at least 1.
+// AdoptionRevision returns the revision that an adoption is decided on: 0 if a is nil, otherwise at least 1.
 func (a *Artifact) AdoptionRevision() int64 {
 	if a == nil {
 		return 0
@@ -184,12 +196,13 @@ func (a *Artifact) AdoptionRevision() int64 {
 	return max(1, a.Adoptions) // an earlier version did not count them
 }
 
-// Conflicts reports whether the change was decided on another state than this one of its artifact, which is nil where there is none.
+// Conflicts reports whether the change was decided on another revision of its artifact; a is nil if there is no
+// artifact.
 func (c *ArtifactChange) Conflicts(a *Artifact) bool {
 	return c.Decided != nil && *c.Decided != a.AdoptionRevision()
 }
 
-// decides reports whether the change is more than a counted result, so that what was decided before it does not hold any more.
+// decides reports whether the change is more than a counted result and so invalidates earlier decisions.
 func (c *ArtifactChange) decides() bool {
 	program := c.Generation != nil || c.Current != "" || c.Revert != nil || c.ForceRegenerate != nil ||
 		c.ResetMetrics || c.ResetRepairs || c.Bless
@@ -200,20 +213,21 @@ func (c *ArtifactChange) decides() bool {
 	return program || person || truth
 }
 
-// move puts a generation ("" is the current one) into a lifecycle state.
+// move sets the lifecycle state of a generation; "" means the current one.
 func (a *Artifact) move(generation, state string) {
 	if g := a.change(generation); g != nil {
 		g.State = state
 	}
 }
 
-// describe gives a generation ("" is the current one) the interface that it lacks.
+// describe sets the interface of a generation that lacks one; "" means the current one.
 func (a *Artifact) describe(generation string, f *Interface) {
 	if g := a.change(generation); g != nil && g.Interface == nil {
 		g.Interface = f
 	}
 }
 
+// operate applies the operations of people in the change.
 func (a *Artifact) operate(c ArtifactChange) {
 	if c.Quarantine != nil {
 		a.Quarantined, a.QuarantineReason = true, *c.Quarantine
@@ -236,6 +250,7 @@ func (a *Artifact) operate(c ArtifactChange) {
 		a.RepairCountSinceRegen = 0
 	}
 	if c.Current != "" && a.Find(c.Current) != nil {
+		// The scorecard belongs to the current generation.
 		if a.CurrentID != c.Current {
 			a.Scorecard = Scorecard{}
 		}
@@ -265,6 +280,8 @@ func (a *Artifact) operate(c ArtifactChange) {
 	}
 }
 
+// forget erases the session from the artifact: its evidence, its entry in the scorecard, and its fixtures, including
+// those of displaced generations.
 func (a *Artifact) forget(session string) {
 	a.forgetEvidence(session)
 	a.Scorecard.Sessions = slices.DeleteFunc(slices.Clone(a.Scorecard.Sessions),
@@ -288,7 +305,7 @@ func (a *Artifact) forget(session string) {
 	}
 }
 
-// flatten copies the current generation to the top, as the seed's data model wants it.
+// flatten copies the current generation's fields to the top level, as the seed's data model requires.
 func (a *Artifact) flatten() {
 	g := a.Current()
 	if g == nil {
@@ -304,14 +321,15 @@ func (a *Artifact) flatten() {
 	}
 }
 
-// Creates reports whether the change can be made where there is no artifact yet: it brings a program, or examples, or a
-// manifest, which may stand before the first program.
+// Creates reports whether the change can be made before the artifact exists. It can if it brings a program, examples or
+// a manifest, which may all exist before the first program.
 func (c *ArtifactChange) Creates() bool {
 	return c.Generation != nil || c.Manifest != nil || c.Example != nil || c.Examples != nil && len(*c.Examples) > 0
 }
 
-// Renews reports whether the change, where a person makes it, resets the delay after failures. Proposals do not, and neither do manifests: a
-// program that waits for one runs in the next call; an older program that comes back or goes changes nothing for the next call.
+// Renews reports whether the change, made by a person, resets the backoff after failures. A proposal does not. A
+// manifest does not either: a program that waits for one runs in the next call. A restored or unrestored older program
+// changes nothing for the next call.
 func (c *ArtifactChange) Renews() bool {
 	return c.Manifest == nil && !c.Proposal && c.Restore == nil && c.Unrestore == ""
 }

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
+// count adds the result of a run to the counters, the scorecard and the evidence of the artifact and the generation.
 func (a *Artifact) count(c ArtifactChange) {
 	if c.Result == ClassNone && c.Fixture == nil && c.Shapes == nil && c.ErrorType == "" {
 		return
 	}
+	// A counted call ends the time in which pushed-out generations are held for an undo.
 	a.Displaced = nil
 	g := a.change(c.ResultOf)
 	if g == nil {
@@ -67,10 +69,10 @@ func (a *Artifact) tally(g *Generation, result Class) {
 	}
 }
 
-// maxAnswered bounds the inputs that a generation is known to have answered.
+// maxAnswered bounds the inputs that a generation is recorded to have answered.
 const maxAnswered = 64
 
-// streak counts results in a row.
+// streak updates the counts of consecutive results.
 func (g *Generation) streak(c ArtifactChange) {
 	switch {
 	case c.Result == ClassOK:
@@ -90,6 +92,7 @@ func (g *Generation) streak(c ArtifactChange) {
 	}
 }
 
+// score updates the scorecard of the current generation.
 func (a *Artifact) score(c ArtifactChange) {
 	s := &a.Scorecard
 	if c.SessionID != "" && c.Result == ClassOK && len(s.Sessions) < maxSessions &&
@@ -112,9 +115,10 @@ func (a *Artifact) score(c ArtifactChange) {
 	}
 }
 
+// see appends a result to the window, which keeps the newest Window results.
 func (g *Generation) see(result byte) {
 	if len(g.Window) == Window && strings.Count(g.Window, string(result)) == Window {
-		return // nothing but that result, as before: no new string
+		return // the window already holds only that result: avoid a new string
 	}
 	g.Window += string(result)
 	if len(g.Window) > Window {
@@ -122,6 +126,7 @@ func (g *Generation) see(result byte) {
 	}
 }
 
+// resetMetrics clears the artifact's counters and those of the current generation.
 func (a *Artifact) resetMetrics() {
 	a.SuccessCount, a.FailureCount, a.IntrinsicFailureCount, a.AdaptiveFailureCount, a.ExtrinsicFailureCount, a.AuthoredErrorCount = 0, 0, 0, 0, 0, 0
 	a.LastFailureReason, a.LastFailureClass = "", ClassNone
@@ -132,14 +137,16 @@ func (a *Artifact) resetMetrics() {
 	}
 }
 
-// bless lets what the current generation's calls came to count no more for whether it fails too often; its counters stay.
+// bless empties the current generation's window, so that its past calls do not count towards its failure rate. The
+// counters stay.
 func (a *Artifact) bless() {
 	if g := a.change(""); g != nil {
 		g.Window = ""
 	}
 }
 
-// change gives the generation's copy that may be written, putting it in the place of the shared one.
+// change replaces the generation with a copy that may be written, and returns the copy; nil if it is not kept. "" means
+// the current one.
 func (a *Artifact) change(id string) *Generation {
 	if id == "" {
 		id = a.CurrentID

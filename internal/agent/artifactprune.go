@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// displace prunes. What an operator's program pushes out is held for its undo, and no longer than nothing else happens.
+// displace prunes. Generations pushed out by an operator's program are held for its undo until something else happens.
 func (a *Artifact) displace(g Generation, words WordingDigest) {
 	all := a.Generations
 	a.prune(words)
@@ -18,7 +18,7 @@ func (a *Artifact) displace(g Generation, words WordingDigest) {
 	}
 }
 
-// missing returns those of the generations that are not kept.
+// missing returns those of all that are no longer kept.
 func (a *Artifact) missing(all []*Generation) (gone []*Generation) {
 	for _, old := range all {
 		if a.Find(old.ID) == nil {
@@ -28,16 +28,18 @@ func (a *Artifact) missing(all []*Generation) (gone []*Generation) {
 	return gone
 }
 
-// hold keeps for an undo what a person's operation pushed out.
+// hold keeps the generations that a person's operation pushed out, for an undo.
 func (a *Artifact) hold(d Displaced) {
-	const most = 8 // operations one after another without a call
+	const most = 8 // consecutive operations without a call in between
 	a.Displaced = append([]Displaced{d}, a.Displaced...)
 	a.Displaced = a.Displaced[:min(most, len(a.Displaced))]
 }
 
-// prune keeps the latest three generations and, beyond them, the newest of each of up to eight other recent
-// contracts that ended better than it failed, and always the current one, its parent, its newest approved ancestor, the newest that does not wait for
-// what it reaches or for examples that it does not hold, and of up to eight contracts the newest that was made for the words, the digest of the registered wording.
+// prune keeps the newest three generations. Of the older ones it keeps:
+//   - the current one, its parent and its newest approved ancestor,
+//   - the newest one of its lineage that does not wait for a person's consent or examples,
+//   - of up to eight contracts, the newest good one made for words, the digest of the registered wording,
+//   - of up to eight other contracts, the newest good one.
 func (a *Artifact) prune(words WordingDigest) {
 	const latest, contracts = 3, 8
 	if len(a.Generations) > latest { // a generation that a switch asked for does not displace the one that served
@@ -55,7 +57,7 @@ func (a *Artifact) prune(words WordingDigest) {
 	extra := 0
 	parent := ""
 	if cur := a.Current(); cur != nil && cur.ParentID != nil {
-		parent = *cur.ParentID // what served before: a rollback finds it
+		parent = *cur.ParentID // the predecessor, the target of a rollback
 	}
 	approved, reaching := "", "" // they answer while newer ones wait
 	for _, g := range a.Lineage() {
@@ -83,13 +85,14 @@ func (a *Artifact) prune(words WordingDigest) {
 	a.Generations = kept
 }
 
-// good reports whether the generation ended better than it failed.
+// good reports whether the generation has succeeded and its recent failure rate is at most 0.6.
 func (g *Generation) good() bool {
 	rate, _ := g.FailureRate()
 	return g.SuccessCount > 0 && rate <= 0.6
 }
 
-// worded returns of each of up to most contracts the newest good generation that was made for the words and does not wait: it answers for them.
+// worded returns, for each of up to most contracts, the newest good generation that was made for the words and does not
+// wait. It answers calls under that wording.
 func (a *Artifact) worded(words WordingDigest, most int) (out []*Generation) {
 	if words == "" {
 		return nil

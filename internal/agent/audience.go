@@ -2,24 +2,27 @@ package agent
 
 import "slices"
 
-// A Reader is who is shown methods: an owner's agents, and the models that write programs for an owner's calls.
+// A Reader identifies who is shown methods: an owner's agents, or the models that write programs for an owner's calls.
 type Reader struct {
-	Owner    string // LocalOwner without access tokens
-	Operates bool   // it has the scope operate
+	// LocalOwner if the daemon has no access tokens.
+	Owner    string
+	Operates bool // the reader has the scope operate
 }
 
-// SeesAll reports whether everything is the reader's own: the daemon asks for no access tokens, in the namespace default or, as a visitor, in another.
+// SeesAll reports whether the reader owns everything: the daemon requires no access tokens, and the reader is in the
+// default namespace or visits another from there.
 func (r Reader) SeesAll() bool {
 	return r.Owner == LocalOwner || r.Owner == string(DefaultNamespace)+"/"+LocalOwner
 }
 
-// An Audience is who may read a text that a model wrote, or that a call brought.
+// An Audience describes who may read a text that a model wrote or that a call contained.
 type Audience struct {
 	All   bool
-	Owner string // where All is false; "" where an earlier version did not keep it
+	Owner string // if All is false; "" if an earlier version did not keep it
 }
 
-// Has reports whether the reader belongs to the audience. Readers who may operate see a text whose owner is unknown: they could approve it.
+// Has reports whether the reader belongs to the audience. Readers with the scope operate also see texts of unknown
+// owners, because they could approve them.
 func (t Audience) Has(r Reader) bool {
 	if t.Owner == "" {
 		return t.All || r.SeesAll() || r.Operates
@@ -27,25 +30,25 @@ func (t Audience) Has(r Reader) bool {
 	return t.All || r.SeesAll() || r.Owner == t.Owner
 }
 
-// Audience is who may read the role's contract: everybody where a person registered it.
+// Audience returns who may read the role's contract: everybody if a person registered it.
 func (t *Tool) Audience() Audience { return Audience{All: t.ByPerson, Owner: t.Owner} }
 
-// mostCallers is how many owners a generation knows to have called it: as many as its audience asks for.
+// mostCallers is the number of callers that a generation records: as many as audience needs.
 const mostCallers = 2
 
-// KnowsCaller reports whether another ok call of the owner would add nothing to what is known of who calls the generation.
+// KnowsCaller reports whether a further ok call of the owner would add nothing to Callers.
 func (g *Generation) KnowsCaller(owner string) bool {
 	return len(g.Callers) >= mostCallers || slices.Contains(g.Callers, owner)
 }
 
-// calledBy notes that a call of the owner's own ended ok.
+// calledBy records the owner of a client's call that ended ok.
 func (g *Generation) calledBy(owner string) {
 	if owner != "" && !g.KnowsCaller(owner) {
 		g.Callers = append(slices.Clip(g.Callers), owner)
 	}
 }
 
-// StateOf is the generation's state; of generations of older files the artifact's.
+// StateOf returns the generation's state. Generations of older files have none, and take the artifact's.
 func (a *Artifact) StateOf(g *Generation) string {
 	if g.State == "" {
 		return a.LifecycleState
@@ -53,21 +56,22 @@ func (a *Artifact) StateOf(g *Generation) string {
 	return g.State
 }
 
-// audience is who may read what the generation's author wrote of it.
+// audience returns who may read the texts that the generation's author wrote.
 func (a *Artifact) audience(g *Generation, byPerson bool) Audience {
 	return Audience{All: byPerson || g.Approved || a.StateOf(g) == StateDurable && len(g.Callers) >= mostCallers,
 		Owner: g.Owner}
 }
 
-// A Description is a generation by whose interface a method is shown, and to whom.
+// A Description pairs the generation whose interface describes a method with the audience that is shown it.
 type Description struct {
-	Generation *Generation // nil: the method is shown by its name alone
+	Generation *Generation // nil: only the method's name is shown
 	To         Audience
 }
 
-// Descriptions returns how the method is shown that the generation answers; the first one whose audience has a reader counts for it, and to who
-// is in none the method is not shown. byPerson says that a person registered the role. A generation that a call of another owner had written
-// takes no method out of anybody's list: they are shown the newest one they may read of those that it comes of, whose every parameter it keeps.
+// Descriptions returns the descriptions of the method that the serving generation answers. The first one whose audience
+// includes a reader applies to that reader; if none does, the method is hidden. byPerson reports whether a person
+// registered the role. A generation written for one owner's call does not hide the method from others: they are shown
+// its newest ancestor that they may read, all of whose parameters it keeps.
 func (a *Artifact) Descriptions(serving *Generation, byPerson bool) (out []Description) {
 	for g, left := serving, len(a.Generations); g != nil && left > 0; left-- {
 		to := a.audience(g, byPerson)
@@ -86,7 +90,7 @@ func (a *Artifact) Descriptions(serving *Generation, byPerson bool) (out []Descr
 	return out
 }
 
-// ShownTo returns the description that counts for the reader.
+// ShownTo returns the description that applies to the reader.
 func (a *Artifact) ShownTo(r Reader, serving *Generation, byPerson bool) (d Description, shown bool) {
 	for _, d := range a.Descriptions(serving, byPerson) {
 		if d.To.Has(r) {
@@ -96,7 +100,7 @@ func (a *Artifact) ShownTo(r Reader, serving *Generation, byPerson bool) (d Desc
 	return Description{}, false
 }
 
-// ShownToAll reports whether everybody's agents are shown the method.
+// ShownToAll reports whether the agents of every owner are shown the method.
 func (a *Artifact) ShownToAll(byPerson bool) bool {
 	return slices.ContainsFunc(a.Descriptions(a.Current(), byPerson), func(d Description) bool { return d.To.All })
 }

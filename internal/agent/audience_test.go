@@ -28,7 +28,7 @@ func TestShownNames(t *testing.T) {
 	}
 }
 
-// Two owners are known of who called a generation, whoever else does; calls that name nobody count for none.
+// A generation records at most two callers. Calls without an owner are not recorded.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	a := (*Artifact)(nil).Apply(ArtifactChange{Role: "r", MethodName: "m",

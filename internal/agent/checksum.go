@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 )
 
+// checksumPrefix names the algorithm of a checksum.
 const checksumPrefix = "sha256:"
 
 // Checksum returns "sha256:" and the hexadecimal digest of the text.

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// A Connection gives programs the use of an external API whose secret they never hold: the daemon puts the credential into
-// the requests that match. A stored secret is sealed; this type never holds one in clear.
+// A Connection lets programs use an external API without holding its secret: the daemon adds the credential to matching
+// requests. A stored secret is sealed; this type never holds one in clear.
 type Connection struct {
-	Name              string         `json:"name"`
-	Description       string         `json:"description"`
-	Hosts             []string       `json:"hosts"`   // host, host:port or *.domain
-	Methods           []string       `json:"methods"` // HTTP methods, upper case
-	Roles             []string       `json:"roles"`   // that may use it; "*" is every role
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Hosts       []string `json:"hosts"`   // host, host:port or *.domain
+	Methods     []string `json:"methods"` // HTTP methods, upper case
+	// Roles are those whose programs may use it; "*" means every role.
+	Roles             []string       `json:"roles"`
 	Auth              ConnectionAuth `json:"auth"`
 	IdempotencyHeader string         `json:"idempotency_header,omitempty"`
 	CreatedAt         time.Time      `json:"created_at"`
@@ -26,16 +27,18 @@ const (
 	AuthBearer = "bearer" // Authorization: Bearer SECRET
 	AuthHeader = "header" // the header Name holds the secret
 	AuthQuery  = "query"  // the query parameter Name holds the secret
-	AuthBasic  = "basic"  // Authorization: Basic, of Username and the secret
-	AuthOAuth2 = "oauth2" // client credentials: the secret buys access tokens at TokenURL
-	// the secret is the whole address; programs write ConnectionScheme and the connection's name in its place
+	AuthBasic  = "basic"  // Authorization: Basic with Username and the secret
+	AuthOAuth2 = "oauth2" // client credentials: the secret is exchanged for access tokens at TokenURL
+	// AuthURL means that the secret is the whole address. Programs write ConnectionScheme and the connection's name
+	// instead.
 	AuthURL = "url"
 )
 
-// ConnectionScheme begins the address by which a program names a connection whose secret is the address: connection:NAME.
+// ConnectionScheme is the scheme of the address connection:NAME, by which a program refers to a connection of type
+// AuthURL.
 const ConnectionScheme = "connection"
 
-// ConnectionIn returns the name of the connection that the address is of; ok is false for any other address.
+// ConnectionIn returns the name in an address connection:NAME; ok is false for any other address.
 func ConnectionIn(u *url.URL) (name string, ok bool) {
 	if u.Scheme != ConnectionScheme || u.RawQuery != "" || u.Fragment != "" {
 		return "", false
@@ -43,7 +46,8 @@ func ConnectionIn(u *url.URL) (name string, ok bool) {
 	return u.Opaque, u.Opaque != ""
 }
 
-// ConnectionAuth is how a connection proves itself. At most one of Sealed, Env and File is set; none of them: no secret is known.
+// ConnectionAuth describes how a connection authenticates. At most one of Sealed, Env and File is set. If none is, no
+// secret is known.
 type ConnectionAuth struct {
 	Type     string   `json:"type"`
 	Name     string   `json:"name,omitempty"`      // header, query
@@ -52,12 +56,12 @@ type ConnectionAuth struct {
 	ClientID string   `json:"client_id,omitempty"` // oauth2
 	Scopes   []string `json:"scopes,omitempty"`    // oauth2
 
-	Sealed []byte `json:"sealed,omitempty"` // encrypted, to the daemon's identity
+	Sealed []byte `json:"sealed,omitempty"` // encrypted to the daemon's identity
 	Env    string `json:"env,omitempty"`    // the environment variable that holds the secret
-	File   string `json:"file,omitempty"`   // the file in the directory of secrets that holds it
+	File   string `json:"file,omitempty"`   // the file in the secrets directory that holds it
 }
 
-// HasSecret reports whether a secret, or where it is found, is known.
+// HasSecret reports whether the secret, or its location, is known.
 func (a *ConnectionAuth) HasSecret() bool { return len(a.Sealed) > 0 || a.Env != "" || a.File != "" }
 
 // WithoutSecret returns the connection with no secret.
@@ -66,7 +70,7 @@ func (c Connection) WithoutSecret() Connection {
 	return c
 }
 
-// everyRole stands in Connection.Roles for every role.
+// everyRole in Connection.Roles stands for every role.
 const everyRole = "*"
 
 // Grants reports whether programs of the role may use the connection.
@@ -75,8 +79,8 @@ func (c *Connection) Grants(role string) bool {
 		func(r string) bool { return r == role || NormalForm(r) == NormalForm(role) })
 }
 
-// Exceeds names the first member by which c reaches further than was, or proves itself otherwise, so that the secret given for was
-// must be given again; "" where c only narrows or describes.
+// Exceeds returns the first member in which c reaches further than was or authenticates differently, which requires the
+// secret to be given again. It returns "" if c only narrows or describes.
 func (c *Connection) Exceeds(was *Connection) string {
 	a, b := c.WithoutSecret().Auth, was.WithoutSecret().Auth
 	switch {

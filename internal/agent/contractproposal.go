@@ -7,23 +7,24 @@ import (
 
 // Bounds of the proposals of one role.
 const (
-	maxProposals = 8  // that wait, one of each owner
-	maxRejected  = 64 // that are remembered
+	maxProposals = 8  // open, one per owner
+	maxRejected  = 64 // remembered
 )
 
-// Proposals are contracts that programs asked for and that a person decides on. A nil *Proposals has none; one that is kept does not change.
+// Proposals are the contracts proposed for a role, on which a person decides. A nil *Proposals is empty. Methods return
+// changed copies; a stored value does not change.
 type Proposals struct {
 	Open []ContractProposal `json:"open,omitempty"`
-	// what is checked in the newest ones that a person rejected, the oldest first
+	// Rejected holds the Checked digests of the newest rejected proposals, oldest first.
 	Rejected []string `json:"rejected,omitempty"`
 }
 
-// A ContractProposal is a contract that a program asked for and that a person decides on.
+// A ContractProposal is a contract that a program asked for and on which a person decides.
 type ContractProposal struct {
-	ID        string    `json:"id"`      // the same for the same contract
-	Checked   string    `json:"checked"` // the same for deliverables that are checked the same way
+	ID        string    `json:"id"`      // equal for equal contracts
+	Checked   string    `json:"checked"` // equal for deliverables that are checked the same way
 	Contract  Contract  `json:"contract"`
-	Owner     string    `json:"owner"` // whose call it was
+	Owner     string    `json:"owner"` // of the call
 	By        string    `json:"by"`    // role.method of the program
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -56,7 +57,7 @@ func (p *Proposals) Known(checked string) bool {
 		slices.ContainsFunc(p.Open, func(o ContractProposal) bool { return o.Checked == checked }))
 }
 
-// Add returns the proposals with the new one replacing its owner's. ok is false when maxProposals others are open.
+// Add returns the proposals with o added, replacing any of the same owner. ok is false if maxProposals others are open.
 func (p *Proposals) Add(o ContractProposal) (next *Proposals, ok bool) {
 	next = p.Keep(func(old *ContractProposal) bool { return old.Owner != o.Owner })
 	if next == nil {
@@ -69,7 +70,7 @@ func (p *Proposals) Add(o ContractProposal) (next *Proposals, ok bool) {
 	return next, true
 }
 
-// Reject moves the open proposal with that id to the rejected ones, which keep only its Checked digest.
+// Reject returns the proposals with that open proposal rejected: only its Checked digest is kept.
 func (p *Proposals) Reject(id string) *Proposals {
 	rejected := p.Find(id)
 	if rejected == nil {
@@ -81,12 +82,13 @@ func (p *Proposals) Reject(id string) *Proposals {
 	}
 	next.Rejected = append(next.Rejected, rejected.Checked)
 	if more := len(next.Rejected) - maxRejected; more > 0 {
+		// The oldest are forgotten, so programs may propose them again.
 		next.Rejected = next.Rejected[more:]
 	}
 	return next
 }
 
-// Keep returns the proposals with only those open ones for which still returns true; nil if nothing remains.
+// Keep returns the proposals with only the open ones that counts accepts; nil if nothing remains.
 func (p *Proposals) Keep(counts func(o *ContractProposal) bool) *Proposals {
 	if p == nil {
 		return nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A role has one proposal of each owner, a bounded number of them and of rejected ones, and no version of them changes.
+// A role has at most one proposal per owner, and a bounded number of open and rejected ones. Values never change in
+// place.
 func TestProposals(t *testing.T) {
 	t.Parallel()
 	var none *Proposals

@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// Effects are what programs reach outside themselves, and what they make. Each list is sorted, without duplicates, and has at most
-// MaxEffects members.
+// Effects lists what programs reach outside themselves and the kinds of files they make. Each list is sorted, without
+// duplicates, and has at most MaxEffects members.
 type Effects struct {
-	Hosts   []string `json:"hosts"`   // with the port where it is not the scheme's own: api.example.org, localhost:8080
-	Methods []string `json:"methods"` // of HTTP, upper case
+	// Hosts have a port only if it is not the scheme's default: api.example.org, localhost:8080.
+	Hosts   []string `json:"hosts"`
+	Methods []string `json:"methods"` // HTTP methods, upper case
 	Tools   []string `json:"tools"`   // role.method
 	Files   []string `json:"files"`   // media types of the files made
 }
 
-// MaxEffects bounds each list of Effects. A generation that does more is recorded up to there.
+// MaxEffects bounds each list of Effects. Further effects of a generation are not recorded.
 const MaxEffects = 64
 
-// A Manifest says what the programs of a method may do under the policy effects: enforce. The first ok call of the method writes it. Under
-// observe it grows with what ok calls do, until a person approves one.
+// A Manifest lists what the programs of a method may do under the policy effects: enforce. The first ok call of the
+// method creates it. Under observe it grows with the effects of ok calls until a person approves it.
 type Manifest struct {
 	Effects
 	Revision   int64      `json:"revision"` // counts its changes
@@ -31,14 +32,14 @@ type Manifest struct {
 
 // Values of Policy.Effects.
 const (
-	EffectsObserve = "observe" // reaching beyond the manifest is counted and logged
-	EffectsEnforce = "enforce" // it is denied
+	EffectsObserve = "observe" // effects beyond the manifest are counted and logged
+	EffectsEnforce = "enforce" // effects beyond the manifest are denied
 )
 
-// anyEffect in a list of a manifest allows everything of the kind.
+// anyEffect in a list of a manifest allows everything of that kind.
 const anyEffect = "*"
 
-// AllowsHost reports whether the manifest has the host, by its name, by *.domain or by *.
+// AllowsHost reports whether the manifest lists the host by its name, by *.domain or by *.
 func (m *Manifest) AllowsHost(host string) bool {
 	return slices.ContainsFunc(m.Hosts, func(h string) bool {
 		h = asciiHost(h) // one of an earlier version may be as a person wrote it
@@ -47,17 +48,17 @@ func (m *Manifest) AllowsHost(host string) bool {
 	})
 }
 
-// AllowsMethod reports whether the manifest has the HTTP method.
+// AllowsMethod reports whether the manifest lists the HTTP method.
 func (m *Manifest) AllowsMethod(method string) bool { return allows(m.Methods, method) }
 
-// AllowsTool reports whether the manifest has the tool's method.
+// AllowsTool reports whether the manifest lists the tool's method.
 func (m *Manifest) AllowsTool(role, method string) bool { return allows(m.Tools, role+"."+method) }
 
 func allows(list []string, name string) bool {
 	return slices.Contains(list, name) || slices.Contains(list, anyEffect)
 }
 
-// Lacks returns what of the effects the manifest does not allow. What was made as files is no matter of it.
+// Lacks returns the effects that the manifest does not allow. It ignores Files.
 func (m *Manifest) Lacks(e Effects) Effects {
 	var out Effects
 	for _, h := range e.Hosts {
@@ -78,12 +79,12 @@ func (m *Manifest) Lacks(e Effects) Effects {
 	return out
 }
 
-// Empty reports whether nothing is reached and nothing made.
+// Empty reports whether all lists are empty.
 func (e *Effects) Empty() bool {
 	return len(e.Hosts)+len(e.Methods)+len(e.Tools)+len(e.Files) == 0
 }
 
-// Covers reports whether all of o is among e.
+// Covers reports whether e includes all of o.
 func (e *Effects) Covers(o *Effects) bool {
 	return covers(e.Hosts, o.Hosts) && covers(e.Methods, o.Methods) && covers(e.Tools, o.Tools) &&
 		covers(e.Files, o.Files)
@@ -93,13 +94,13 @@ func covers(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
-// With returns the effects of both, each list cut to MaxEffects. Lists of the result are never nil.
+// With returns the union of both, each list cut to MaxEffects. Lists of the result are never nil.
 func (e *Effects) With(o *Effects) Effects {
 	return Effects{union(e.Hosts, o.Hosts), union(e.Methods, o.Methods), union(e.Tools, o.Tools),
 		union(e.Files, o.Files)}
 }
 
-// union keeps what a has and adds of b what fits.
+// union returns a and as many members of b as fit, sorted.
 func union(a, b []string) []string {
 	out := append(make([]string, 0, len(a)+len(b)), a...)
 	for _, s := range b {
@@ -111,10 +112,11 @@ func union(a, b []string) []string {
 	return out
 }
 
-// httpMethods are those of programs' requests.
+// httpMethods are the methods that programs' requests may use.
 var httpMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 
-// CheckEffects returns an *InputError when a manifest of a person's cannot be meant, else the effects as they are stored.
+// CheckEffects returns the effects of a person's manifest in stored form, or an *InputError if they are invalid. It
+// changes the given lists.
 func CheckEffects(e Effects) (Effects, error) {
 	for i, m := range e.Methods {
 		e.Methods[i] = strings.ToUpper(m)
@@ -123,7 +125,7 @@ func CheckEffects(e Effects) (Effects, error) {
 		e.Tools[i] = NormalForm(t)
 	}
 	for i, h := range e.Hosts {
-		if e.Hosts[i] = strings.ToLower(h); !strings.HasPrefix(h, anyEffect) { // "*." is no star
+		if e.Hosts[i] = strings.ToLower(h); !strings.HasPrefix(h, anyEffect) { // "*.": not the wildcard "*"
 			e.Hosts[i] = asciiHost(strings.TrimSuffix(e.Hosts[i], "."))
 		}
 	}
@@ -153,8 +155,10 @@ func CheckEffects(e Effects) (Effects, error) {
 	return (&Effects{}).With(&e), nil
 }
 
+// goodHost reports whether h is a valid entry of Effects.Hosts: a host with an optional port, *.domain, or
+// connection:NAME.
 func goodHost(h string) bool {
-	// a port has digits alone
+	// A port consists of digits; anything else is a connection's name.
 	if name, ok := strings.CutPrefix(h, ConnectionScheme+":"); ok && strings.Trim(name, "0123456789") != "" {
 		return len(name) <= 63 && !strings.ContainsAny(name, ".*@/: ")
 	}
@@ -164,12 +168,13 @@ func goodHost(h string) bool {
 		(strings.Count(h, ":") < 2 || h[0] == '[')
 }
 
+// goodTool reports whether t has the form role.method. Roles and methods may contain dots themselves.
 func goodTool(t string) bool {
 	return len(t) <= 500 && strings.Contains(strings.Trim(t, "."), ".")
 }
 
-// record adds what an ok run of the generation was seen to do for the first time. The manifest of the method begins with it, and grows by
-// it where the policy only observes and no person has approved one.
+// record adds the effects first seen in an ok run of the generation. They create the method's manifest. They extend it
+// only if the policy just observes and no person has approved it.
 func (a *Artifact) record(g *Generation, did *Effects, grow bool) {
 	known := g.Effects
 	if known == nil {
@@ -185,7 +190,7 @@ func (a *Artifact) record(g *Generation, did *Effects, grow bool) {
 	}
 }
 
-// Without returns what of the effects is not among o.
+// Without returns the effects that are not in o.
 func (e *Effects) Without(o *Effects) Effects {
 	less := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })

@@ -66,7 +66,7 @@ func TestCheckEffects(t *testing.T) {
 	}
 }
 
-// Of a program's text the hosts of whole addresses are known; the same host has one name however it is written.
+// NamedHosts returns the hosts of the addresses in a program's source. Each host has one name, however it is written.
 func TestNamedHosts(t *testing.T) {
 	t.Parallel()
 	var literals []string
@@ -95,7 +95,8 @@ func TestNamedHosts(t *testing.T) {
 	}
 }
 
-// Deltas of calls that run at once add up, in whatever order; lists stay bounded; a person's manifest stays as it is.
+// Effects of concurrent calls add up in any order, lists stay bounded, and a manifest approved by a person does not
+// change.
 func TestEffectsAddUp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)

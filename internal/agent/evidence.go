@@ -8,8 +8,8 @@ const (
 	maxPlain = 20  // the newest plain calls
 )
 
-// MethodEvidence aggregates the outcomes of one method's calls. It outlives their entries in the call log. A call is either
-// remarkable (see CallNote) or plain. Copies share lists, which are never changed in place.
+// MethodEvidence aggregates the outcomes of one method's calls. It outlives their entries in the call log. A call is
+// either remarkable (see CallNote) or plain. Copies share lists, which never change in place.
 type MethodEvidence struct {
 	Role   string      `json:"role"`
 	Method string      `json:"method"`
@@ -18,10 +18,10 @@ type MethodEvidence struct {
 	After  int         `json:"after,omitempty"`  // plain calls since the newest note
 	Plain  []PlainCall `json:"plain,omitempty"`  // the newest plain calls, oldest first
 	Notes  []CallNote  `json:"notes,omitempty"`  // the newest remarkable calls, oldest first
-	Judged bool        `json:"judged,omitempty"` // a person has at some time given a verdict on a call
+	Judged bool        `json:"judged,omitempty"` // a person has given a verdict on some call
 }
 
-// PlainCall is an ok call with nothing remarkable.
+// PlainCall is a call that needs no CallNote.
 type PlainCall struct {
 	CallID string `json:"call_id"`
 	Root   string `json:"root,omitempty"` // as in CallNote
@@ -31,29 +31,30 @@ type PlainCall struct {
 type CallNote struct {
 	CallID string `json:"call_id"`
 	At     string `json:"at"`
-	// id of the client's call above a nested call; "" for a client's call
+	// Root is the id of the client's call above a nested call; "" for a client's call.
 	Root      string   `json:"root,omitempty"`
 	Before    int      `json:"before,omitempty"` // plain calls of the method between the previous note and this one
 	ErrorType string   `json:"error_type,omitempty"`
 	Authored  bool     `json:"authored,omitempty"`
 	Class     Class    `json:"class,omitempty"`
 	Weak      []string `json:"weak,omitempty"` // reasons
-	// a nested call of this one was weak, or authored the error, and is the cause
-	Passed      bool   `json:"passed,omitempty"`
-	CorrectedBy string `json:"corrected_by,omitempty"` // id of the client's call that asked the root's question again
-	// session of the call, if the contract came with the call or the session
+	// Passed means that a nested call caused it: that call was weak or authored the error.
+	Passed bool `json:"passed,omitempty"`
+	// CorrectedBy is the id of the client's call that asked the root's question again.
+	CorrectedBy string `json:"corrected_by,omitempty"`
+	// OwnContract is the session of the call if the contract came with the call or the session.
 	OwnContract string `json:"own_contract,omitempty"`
 }
 
-// OK reports whether the call answered.
+// OK reports whether the call ended without an error.
 func (n *CallNote) OK() bool { return n.ErrorType == "" }
 
-// IsEvidence reports whether the entry says something about a program: the call has ended, and it ran a program or failed to get one.
+// IsEvidence reports whether the entry describes a call that has ended and that ran a program or failed to get one.
 func (e *LogEntry) IsEvidence() bool {
 	return e.OutcomeStatus != StatusRunning && (e.ProgramSource != SourceNone || e.OutcomeStatus != StatusOK)
 }
 
-// noteOf returns the note of a call; ok is false for a plain call.
+// noteOf returns the note of a remarkable call; ok is false for a plain one.
 func noteOf(e *LogEntry) (n CallNote, ok bool) {
 	n = CallNote{CallID: e.CallID, At: e.Timestamp, Root: e.RootCallID, ErrorType: e.OutcomeErrorType,
 		Authored: e.OutcomeAuthored, Class: failureOf(e),
@@ -61,15 +62,15 @@ func noteOf(e *LogEntry) (n CallNote, ok bool) {
 	if len(n.Weak) == 0 && n.ErrorType == "" && n.Class == ClassNone {
 		return CallNote{}, false
 	}
-	// the registry wins over delegations
+	// Only for client calls: the registry's contract wins over those of nested calls.
 	if e.Depth == 0 && (e.ContractSource == ContractOfCall || e.ContractSource == ContractMerged) {
 		n.OwnContract = e.SessionID
 	}
 	return n, true
 }
 
-// failureOf returns the class of the call's failure: its own, or that of the stored program that failed and was repaired within
-// the call. Failures of programs that were not stored do not count against the stored one.
+// failureOf returns the class of the call's failure: its own, or that of the stored program that failed and was
+// repaired within the call. Failures of programs that were not stored do not count against the stored one.
 func failureOf(e *LogEntry) Class {
 	if e.FailureClass != ClassNone || e.Selection.Decision != DecideRun || len(e.AttemptFailures) == 0 {
 		return e.FailureClass
@@ -77,7 +78,7 @@ func failureOf(e *LogEntry) Class {
 	return e.AttemptFailures[0].FailureClass
 }
 
-// Add adds a call, newer than the others.
+// Add adds a call. It must be newer than those added before.
 func (m *MethodEvidence) Add(e *LogEntry) {
 	m.Calls++
 	m.Last = max(m.Last, e.Timestamp)
@@ -92,7 +93,8 @@ func (m *MethodEvidence) Add(e *LogEntry) {
 	m.note(n)
 }
 
-// Correct notes for all calls below root, and root itself, that the call by asked the question of root again at that time.
+// Correct records that the call by repeated, at that time, the question of the call root. It marks root and all calls
+// below it.
 func (m *MethodEvidence) Correct(root, by, at string) {
 	m.Notes = slices.Clone(m.Notes)
 	for i := range m.Notes {
@@ -109,14 +111,15 @@ func (m *MethodEvidence) Correct(root, by, at string) {
 	}
 }
 
-// note adds the newest note.
+// note appends the newest note.
 func (m *MethodEvidence) note(n CallNote) {
 	m.After = 0
 	m.Notes = append(m.Notes, n)
 	m.Notes = m.Notes[max(0, len(m.Notes)-MaxNotes):]
 }
 
-// Weak counts the weak answers of the method's own among its newest calls, at most newest of them, and returns the reasons, the newest first.
+// Weak counts the method's own weak answers among its newest calls, at most newest of them. It returns the number of
+// calls looked at and the distinct reasons, newest first.
 func (m *MethodEvidence) Weak(newest int) (weak, of int, reasons []string) {
 	of = m.After
 	for i := len(m.Notes) - 1; i >= 0 && of < newest; i-- {

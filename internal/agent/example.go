@@ -21,47 +21,48 @@ const (
 
 // States of an example.
 const (
-	ExampleActive   = "active"   // programs are held to it
-	ExampleProposed = "proposed" // made by a caller without the right to decide; nobody is held to it yet
+	ExampleActive   = "active"   // programs must satisfy it
+	ExampleProposed = "proposed" // proposed by a caller who may not decide; not binding yet
 )
 
-// Example is an expected answer that a person fixed. It counts for more than what any program answers.
+// Example is an expected answer that a person fixed. It takes precedence over any program's answer.
 type Example struct {
 	ID      string            `json:"id"` // ex_...
 	Args    []json.RawMessage `json:"args"`
 	Kwargs  json.RawMessage   `json:"kwargs"`
 	Context json.RawMessage   `json:"context,omitempty"` // of the session, an object
 	Expect  Expectation       `json:"expect"`
-	// largest absolute difference of numbers; 0 allows none; nil means 1e-9 relative
+	// Tolerance is the largest absolute difference of numbers; 0 allows none; nil means 1e-9 relative.
 	Tolerance *float64  `json:"tolerance,omitempty"`
 	Note      string    `json:"note,omitempty"`
 	State     string    `json:"state"`
 	By        string    `json:"by,omitempty"` // who fixed it
 	CreatedAt time.Time `json:"created_at,omitzero"`
 
-	// Of a judged call: its id, its session and what it took from outside, which is replayed.
+	// CallID, SessionID and Effects come from a judged call. Effects are its recorded external inputs, which are
+	// replayed.
 	CallID    string          `json:"call_id,omitempty"`
 	SessionID string          `json:"session_id,omitempty"`
 	Effects   json.RawMessage `json:"effects,omitempty"`
 	TakenAt   time.Time       `json:"taken_at,omitzero"` // when the effects were recorded
 }
 
-// Recorded is when the example's effects were recorded.
+// Recorded returns the time at which the example's effects were recorded.
 func (x *Example) Recorded() time.Time {
 	if x.TakenAt.IsZero() {
-		return x.CreatedAt // of a file that does not have it
+		return x.CreatedAt // a file from before TakenAt
 	}
 	return x.TakenAt
 }
 
-// Expectation is what an example demands: exactly one of its members is set.
+// Expectation describes the demanded answer. Exactly one of its members is set.
 type Expectation struct {
 	Value     json.RawMessage `json:"value,omitempty"` // null counts as given
 	ErrorType string          `json:"error_type,omitempty"`
 	Schema    json.RawMessage `json:"schema,omitempty"` // JSON Schema 2020-12
 }
 
-// Validate reports what is wrong with the expectation.
+// Validate returns an error unless exactly one member is set and valid.
 func (e Expectation) Validate() error {
 	given := 0
 	for _, set := range []bool{e.Value != nil, e.ErrorType != "", e.Schema != nil} {
@@ -81,7 +82,7 @@ func (e Expectation) Validate() error {
 	return nil
 }
 
-// same reports whether two expectations demand the same.
+// same reports whether two expectations are equal as JSON values.
 func (e *Expectation) same(o *Expectation) bool {
 	return e.ErrorType == o.ErrorType && sameRaw(e.Value, o.Value) && sameRaw(e.Schema, o.Schema)
 }
@@ -99,7 +100,7 @@ func (e Expectation) String() string {
 	return string(e.Value)
 }
 
-// SameInput reports whether the example is about these arguments.
+// SameInput reports whether the example has these arguments, compared as JSON values.
 func (x *Example) SameInput(args []json.RawMessage, kwargs json.RawMessage) bool {
 	return SameInput(x.Args, x.Kwargs, args, kwargs)
 }
@@ -117,12 +118,14 @@ func orEmpty(kwargs json.RawMessage) json.RawMessage {
 	return kwargs
 }
 
+// equalJSON compares JSON values. unlike rejects obviously different ones without decoding them.
 func equalJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || !unlike(a, b, unlikeDepth) && bytes.Equal(canonical(a, sameDigits),
 		canonical(b, sameDigits))
 }
 
-// sameDigits formats a number as programs get it, so that 1, 1.0 and 1e0 give the same text. Integers keep all digits.
+// sameDigits returns a number in the form that programs receive, so that 1, 1.0 and 1e0 give the same text. Integers
+// keep all digits.
 func sameDigits(n json.Number) any {
 	if !strings.ContainsAny(n.String(), ".eE") {
 		return n
@@ -132,15 +135,19 @@ func sameDigits(n json.Number) any {
 	switch {
 	case err != nil:
 		return n
+	// Up to 2^53 every integer is exact in a float64.
 	case f == math.Trunc(f) && math.Abs(f) <= exact:
 		return int64(f)
 	}
 	return f
 }
 
-// Canonical writes JSON with sorted keys and without insignificant white space; numbers keep their digits.
+// Canonical writes JSON with sorted keys and without insignificant white space. Numbers keep their digits. Invalid JSON
+// is returned unchanged.
 func Canonical(raw json.RawMessage) []byte { return canonical(raw, nil) }
 
+// canonical encodes raw again with sorted keys, and with its numbers replaced by number unless that is nil. Invalid
+// JSON is returned unchanged.
 func canonical(raw json.RawMessage, number func(json.Number) any) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -158,7 +165,7 @@ func canonical(raw json.RawMessage, number func(json.Number) any) []byte {
 	return out
 }
 
-// withNumbers replaces the numbers in a decoded value.
+// withNumbers replaces the numbers in a decoded value, in place.
 func withNumbers(v any, number func(json.Number) any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -175,7 +182,7 @@ func withNumbers(v any, number func(json.Number) any) any {
 	return v
 }
 
-// Size is what the example counts towards MaxExamplesBytes.
+// Size returns the bytes that the example counts towards MaxExamplesBytes.
 func (x *Example) Size() int {
 	n := len(x.Kwargs) + len(x.Context) + len(x.Expect.Value) + len(x.Expect.Schema) + len(x.Note) + len(x.Effects)
 	for _, a := range x.Args {
@@ -184,9 +191,9 @@ func (x *Example) Size() int {
 	return n
 }
 
-// CheckExamples reports why the list cannot be kept, as an *InputError: too many, too large, an invalid expectation, or
-// two for the same input (code example_conflict), in whatever form of what the method takes, which may be nil. Examples of
-// different states do not meet: the bounds are of each state, and a proposal may be for the input of an active one.
+// CheckExamples returns an *InputError if the list cannot be kept: it is too long or too large, an expectation is
+// invalid, or two examples have the same input (code example_conflict), given by position or by name. takes may be nil.
+// Each state has its own bounds, and a proposal may have the input of an active example.
 func CheckExamples(list []Example, takes *Interface) error {
 	count, size := map[string]int{}, map[string]int{}
 	for i := range list {
@@ -228,12 +235,12 @@ func CheckExamples(list []Example, takes *Interface) error {
 	return nil
 }
 
-// sameQuestion reports whether two examples ask the same: the input and the context are equal.
+// sameQuestion reports whether two examples have equal input and context.
 func (f *Interface) sameQuestion(a, b *Example) bool {
 	return f.SameInput(a.Args, a.Kwargs, b.Args, b.Kwargs) && equalJSON(orEmpty(a.Context), orEmpty(b.Context))
 }
 
-// Asking returns the active example that asks what x does, or nil.
+// Asking returns the active example with the input and context of x, or nil.
 func (a *Artifact) Asking(x *Example) *Example {
 	if a == nil {
 		return nil
@@ -246,20 +253,21 @@ func (a *Artifact) Asking(x *Example) *Example {
 	return nil
 }
 
-// ExamplesRevision is a positive number that differs where people see other examples, 0 for none.
+// ExamplesRevision returns a positive number that differs for lists that look different to people, or 0 for an empty
+// list.
 func ExamplesRevision(list []Example) int64 {
 	if len(list) == 0 {
 		return 0
 	}
 	sum := fnv.New64a()
 	for _, x := range list {
-		x.Effects, x.TakenAt = nil, time.Time{} // what is replayed is not shown
+		x.Effects, x.TakenAt = nil, time.Time{} // replayed, but not shown
 		_, _ = sum.Write(Encoded(x))            // cannot fail
 	}
 	return max(1, int64(sum.Sum64()>>1)) //nolint:gosec // half of its range
 }
 
-// ActiveExamples returns the examples that programs are held to.
+// ActiveExamples returns the examples that programs must satisfy. a may be nil.
 func (a *Artifact) ActiveExamples() []Example {
 	if a == nil {
 		return nil
@@ -273,7 +281,7 @@ func (a *Artifact) ActiveExamples() []Example {
 	return out
 }
 
-// Example returns the example of that id, nil when there is none.
+// Example returns the example with that id, or nil.
 func (a *Artifact) Example(id string) *Example {
 	for i := range a.Examples {
 		if a.Examples[i].ID == id {
@@ -283,7 +291,7 @@ func (a *Artifact) Example(id string) *Example {
 	return nil
 }
 
-// Proposes reports whether x is one of the proposals as it stands, whatever else of it is left out.
+// Proposes reports whether x matches a stored proposal in id, question and expectation.
 func (a *Artifact) Proposes(x *Example) bool {
 	if a == nil || x.ID == "" {
 		return false
@@ -292,8 +300,8 @@ func (a *Artifact) Proposes(x *Example) bool {
 	return old != nil && old.State == ExampleProposed && a.Takes().sameQuestion(old, x) && old.Expect.same(&x.Expect)
 }
 
-// putExample adds the example. A later one for the same input replaces the earlier, except that a proposal does not
-// replace what is active.
+// putExample adds the example. It replaces an earlier one for the same input, except that a proposal does not replace
+// an active example.
 func (a *Artifact) putExample(x Example) {
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(old Example) bool {
 		return old.ID == x.ID || a.Takes().sameQuestion(&old, &x) &&

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// MaxFailures is how many failures an artifact keeps as evidence for the next program, the newest.
+// MaxFailures is the number of newest failures that an artifact keeps as evidence for the next program.
 const MaxFailures = 3
 
-// Failure is a failed run, as evidence for the program that is to do better.
+// Failure is a failed run, kept as evidence for the program that replaces the failing one.
 type Failure struct {
 	At         time.Time `json:"at"`
 	CallID     string    `json:"call_id"`
@@ -16,28 +16,30 @@ type Failure struct {
 	Generation string    `json:"generation,omitempty"`
 	Class      Class     `json:"class"`
 	ErrorType  string    `json:"error_type"`
-	Message    string    `json:"message"`                    // at most 400 characters
-	Sources    []Source  `json:"sources,omitempty"`          // what was fetched, at most 4
-	Unknown    []string  `json:"unknown_keywords,omitempty"` // of the call, which the program does not read; at most 16
+	Message    string    `json:"message"`           // at most 400 characters
+	Sources    []Source  `json:"sources,omitempty"` // what was fetched, at most 4
+	// Unknown lists keywords of the call that the program does not read; at most 16.
+	Unknown []string `json:"unknown_keywords,omitempty"`
 }
 
 // Source is one response that a failing run fetched.
 type Source struct {
 	URL         string `json:"url"`
-	Status      int    `json:"status"` // 0 without an answer
+	Status      int    `json:"status"` // 0 if there was no response
 	ContentType string `json:"content_type,omitempty"`
 	Bytes       int    `json:"bytes,omitempty"`
 	Sample      string `json:"sample,omitempty"`    // the first 2 KiB of the body
-	Shape       string `json:"shape,omitempty"`     // in words where it has some
-	WasShape    string `json:"was_shape,omitempty"` // at the last ok run, where it was another
+	Shape       string `json:"shape,omitempty"`     // described in words if it has a shape
+	WasShape    string `json:"was_shape,omitempty"` // at the last ok run, if different
 }
 
+// noteFailure records a failure and keeps the newest MaxFailures.
 func (a *Artifact) noteFailure(f Failure) {
 	a.Failures = append([]Failure{f}, a.Failures...)
 	a.Failures = a.Failures[:min(len(a.Failures), MaxFailures)]
 }
 
-// forgetEvidence drops what verdicts, examples and failures hold of the session.
+// forgetEvidence drops the verdicts, examples and failures of the session.
 func (a *Artifact) forgetEvidence(session string) {
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool { return x.SessionID == session })
 	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.SessionID == session })
@@ -55,14 +57,16 @@ func (a *Artifact) forgetEvidence(session string) {
 	}
 }
 
-// Drift is the change of a source, as a repair that was adopted for it shows.
+// Drift records that a source changed, as shown by a repair that was adopted for it.
 type Drift struct {
 	Source string    `json:"source"` // its URL without query and fragment
 	At     time.Time `json:"at"`     // of the call that was repaired
 }
 
+// maxDrifts bounds Artifact.Drifts.
 const maxDrifts = 16
 
+// noteDrift records that the sources changed at that time. Each source is listed once, the latest change first.
 func (a *Artifact) noteDrift(sources []string, at time.Time) {
 	for _, s := range sources {
 		a.Drifts = slices.DeleteFunc(slices.Clone(a.Drifts), func(d Drift) bool { return d.Source == s })
@@ -71,7 +75,7 @@ func (a *Artifact) noteDrift(sources []string, at time.Time) {
 	}
 }
 
-// DriftedSince reports whether one of the sources has changed since then.
+// DriftedSince reports whether one of the sources changed after then. a may be nil.
 func (a *Artifact) DriftedSince(sources []string, then time.Time) bool {
 	return a != nil && slices.ContainsFunc(a.Drifts, func(d Drift) bool {
 		return then.Before(d.At) &&

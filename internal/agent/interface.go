@@ -25,51 +25,55 @@ const (
 	maxAliases        = 16
 )
 
-// Ways in which a program reads a parameter.
+// Values of Parameter.ReadBy: how a program reads a parameter.
 const (
 	ReadEither     = ""         // by position or by name
 	ReadByPosition = "position" // from Args only
 	ReadByName     = "name"     // from Kwargs only
 )
 
-// Interface says what a method takes and what it returns. A shared value is not changed.
+// Interface describes the arguments that a method takes and the value that it returns. A shared value must not be
+// changed.
 type Interface struct {
-	Summary    string          `json:"summary"`           // one line; may be empty
-	Parameters []Parameter     `json:"parameters"`        // in positional order; never nil in a stored interface
-	Returns    json.RawMessage `json:"returns,omitempty"` // JSON Schema of the value; nil where nothing is known
-	Origin     string          `json:"origin"`            // declared or inferred
-	Open       bool            `json:"open,omitempty"`    // the program may read keywords that are not listed
+	Summary    string      `json:"summary"`    // one line; may be empty
+	Parameters []Parameter `json:"parameters"` // in positional order; never nil in a stored interface
+	// Returns is the JSON Schema of the value; nil if nothing is known.
+	Returns json.RawMessage `json:"returns,omitempty"`
+	Origin  string          `json:"origin"` // declared or inferred
+	// Open means that the program may read keywords that are not listed.
+	Open bool `json:"open,omitempty"`
 }
 
 // Parameter is one argument of a method.
 type Parameter struct {
 	Name string `json:"name"`
-	// string, number, integer, boolean, array, object, null, or TypeFile; empty: any
+	// Type is string, number, integer, boolean, array, object, null or TypeFile; empty means any.
 	Type        string          `json:"type,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required"`
 	Default     json.RawMessage `json:"default,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"`  // JSON Schema; it wins over Type
-	Aliases     []string        `json:"aliases,omitempty"` // other keywords that the program reads for it
-	// it takes all positional arguments from its place on, as a list; the last one
+	Schema      json.RawMessage `json:"schema,omitempty"`  // JSON Schema; it takes precedence over Type
+	Aliases     []string        `json:"aliases,omitempty"` // other keywords that the program accepts for it
+	// Variadic means that it takes all positional arguments from its place on, as a list. It must be the last
+	// positional parameter.
 	Variadic bool   `json:"variadic,omitempty"`
-	ReadBy   string `json:"read_by,omitempty"` // position or name; empty: both
+	ReadBy   string `json:"read_by,omitempty"` // position or name; empty means either
 }
 
-// jsonTypes are the types that JSON Schema names.
+// jsonTypes are the type names of JSON Schema.
 var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
-// TypeFile is the type of a parameter that takes a file: the reference of one, {"$file": "file_..."}.
+// TypeFile is the type of a parameter that takes a reference to a file: {"$file": "file_..."}.
 const TypeFile = "file"
 
-// parameterTypes are those that a parameter may have.
+// parameterTypes are the allowed values of Parameter.Type.
 var parameterTypes = append(slices.Clone(jsonTypes), TypeFile)
 
-// parameterName is what a keyword argument of a declared interface may be called.
+// parameterName matches valid parameter names and aliases.
 var parameterName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`) })
 
-// Validate reports what is wrong with the interface, in words that its author can follow. Schemas are checked for their
-// kind only.
+// Validate returns the first fault of the interface, in words that its author can act on. It checks only that schemas
+// are objects or booleans.
 func (f *Interface) Validate() error {
 	if len(f.Parameters) > MaxParameters {
 		return fmt.Errorf("parameters: %d, at most %d are allowed", len(f.Parameters), MaxParameters)
@@ -108,6 +112,7 @@ func (f *Interface) Validate() error {
 	return nil
 }
 
+// validate returns the first fault of the parameter.
 func (p *Parameter) validate() error {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
 		if len(name) > MaxParameterName || !parameterName().MatchString(name) {
@@ -134,6 +139,7 @@ func (p *Parameter) validate() error {
 	return nil
 }
 
+// isSchema reports whether raw has the kind of a JSON Schema. It does not compile the schema.
 func isSchema(raw json.RawMessage) bool {
 	if !json.Valid(raw) {
 		return false
@@ -142,7 +148,7 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" || kind == "boolean"
 }
 
-// clipped shortens text to about n bytes, at a character's edge.
+// clipped shortens text to about n bytes, at a character boundary.
 func clipped(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -150,7 +156,7 @@ func clipped(text string, n int) string {
 	return strings.ToValidUTF8(text[:n], "") + "..."
 }
 
-// Parameter returns the parameter of that name or alias, and its place; -1 when there is none.
+// Parameter returns the parameter with that name or alias and its index, or nil and -1.
 func (f *Interface) Parameter(name string) (*Parameter, int) {
 	if f == nil {
 		return nil, -1
@@ -163,13 +169,13 @@ func (f *Interface) Parameter(name string) (*Parameter, int) {
 	return nil, -1
 }
 
-// Breaks reports how the interface breaks callers of the earlier one: a parameter that is gone or has another place, or
-// one that is newly required. It returns "" when every earlier call still fits. Either may be nil, which says nothing.
+// Breaks describes how the interface breaks callers of the earlier one: a parameter that is gone, has moved or is newly
+// required. It returns "" if every earlier call still fits, or if either interface is nil.
 func (f *Interface) Breaks(earlier *Interface) string {
 	if f == nil || earlier == nil {
 		return ""
 	}
-	skipped := false // a position which the earlier program does not read, and by which those behind it are optional
+	skipped := false // the earlier program skips a position, so the parameters after it are optional
 	for i := range earlier.Parameters {
 		was := &earlier.Parameters[i]
 		now, at := f.Parameter(was.Name)
@@ -192,7 +198,7 @@ func (f *Interface) Breaks(earlier *Interface) string {
 	return ""
 }
 
-// knows reports whether the parameter has a name of one of the interface's.
+// knows reports whether f has a parameter with the name, or an alias, of p.
 func (f *Interface) knows(p *Parameter) bool {
 	if was, _ := f.Parameter(p.Name); was != nil {
 		return true
@@ -203,8 +209,10 @@ func (f *Interface) knows(p *Parameter) bool {
 	})
 }
 
-// Adopt gives a required parameter that a call lacks the call's keyword as another name, where it lacks one, has one keyword that no parameter takes, and one of
-// the names has all words of the other, as rate and annual_rate_percent: the program was written for that call. Unknown are these keywords.
+// Adopt adds a keyword of the call as an alias of a required parameter. It does so only if the call lacks exactly one
+// required parameter and has exactly one unknown keyword, and one of the two names has all words of the other, as in
+// rate and annual_rate_percent: the program was written for that call. args is the number of positional arguments,
+// unknown lists the keywords that no parameter takes.
 func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
 	if f == nil || len(unknown) != 1 || len(unknown[0]) > MaxParameterName || !parameterName().MatchString(unknown[0]) {
 		return
@@ -224,7 +232,7 @@ func (f *Interface) Adopt(args int, kwargs json.RawMessage, unknown []string) {
 	}
 }
 
-// sameWords reports whether one name has all words of the other.
+// sameWords reports whether one name contains all words of the other.
 func sameWords(a, b string) bool {
 	x, y := strings.Split(strings.ToLower(a), "_"), strings.Split(strings.ToLower(b), "_")
 	within := func(x, y []string) bool {
@@ -233,7 +241,8 @@ func sameWords(a, b string) bool {
 	return within(x, y) || within(y, x)
 }
 
-// NeverNull reports whether the interface's author declares a schema of the value that names its types, and null is none of them.
+// NeverNull reports whether the author declared a schema for the value whose types are all known and do not include
+// null.
 func (f *Interface) NeverNull() bool {
 	if f == nil || f.Origin != OriginDeclared {
 		return false
@@ -258,7 +267,7 @@ func (f *Interface) NeverNull() bool {
 	})
 }
 
-// Takes returns the interface of the current program; nil where it is not known.
+// Takes returns the interface of the current program, or nil if it is not known. a may be nil.
 func (a *Artifact) Takes() *Interface {
 	if a == nil {
 		return nil
@@ -269,7 +278,7 @@ func (a *Artifact) Takes() *Interface {
 	return nil
 }
 
-// SameInput compares arguments by their JSON values, given by position or by name.
+// SameInput compares arguments by their JSON values, whether given by position or by name.
 func (a *Artifact) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage,
 	bKwargs json.RawMessage) bool {
 	return a.Takes().SameInput(aArgs, aKwargs, bArgs, bKwargs)

@@ -16,7 +16,7 @@ func TestInterfaceValidate(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		f    Interface
-		want string // part of the error; "" for none
+		want string // part of the error; "" means none
 	}{
 		{"nothing", Interface{}, ""},
 		{"two", Interface{Parameters: []Parameter{number("a", true), number("b", false)}}, ""},
@@ -116,8 +116,8 @@ func TestInterfaceArrange(t *testing.T) {
 	}
 }
 
-// For any interface and any call of it, each parameter reaches the program wherever the program looks, however the caller
-// gave it; both ways to give it are the same input; and nothing is lost.
+// For any interface and call, each parameter reaches the program where the program looks for it, whichever way the
+// caller gave it. Both ways count as the same input, and nothing is lost.
 func TestInterfaceFormsAreInterchangeable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
@@ -163,7 +163,7 @@ func TestInterfaceFormsAreInterchangeable(t *testing.T) {
 	}
 }
 
-// randomInterface makes positional parameters before those that are read by name, as the gate infers them.
+// randomInterface returns positional parameters before those read by name, as the gate infers them.
 func randomInterface(r *rand.Rand) (*Interface, []json.RawMessage) {
 	f := &Interface{}
 	var values []json.RawMessage
@@ -180,7 +180,7 @@ func randomInterface(r *rand.Rand) (*Interface, []json.RawMessage) {
 	return f, values
 }
 
-// lookedUp is what a program finds where it looks for the parameter.
+// lookedUp returns what a program finds where it looks for the parameter.
 func lookedUp(p *Parameter, i int, args []json.RawMessage, kwargs json.RawMessage) string {
 	named := keywords(kwargs)
 	if p.ReadBy != ReadByName && i < len(args) {
@@ -413,7 +413,7 @@ func TestDeclarationAgainst(t *testing.T) {
 	}
 }
 
-// A successor that calls a position otherwise goes on taking the old name.
+// A successor that names a position differently still accepts the old name.
 func TestInterfaceSucceed(t *testing.T) {
 	t.Parallel()
 	was := &Interface{Parameters: []Parameter{{Name: "f"}, {Name: "digits"}}}
@@ -433,7 +433,7 @@ func TestInterfaceSucceed(t *testing.T) {
 	}
 }
 
-// A parameter that takes a file is an object with a reference to whoever knows JSON Schema alone.
+// In JSON Schema, a parameter that takes a file is an object with a reference.
 func TestFileParameters(t *testing.T) {
 	t.Parallel()
 	for declared, want := range map[string]string{

@@ -2,8 +2,9 @@ package agent
 
 import "slices"
 
-// completed is the declared interface with the parameters that the program reads and its author did not declare, each in the place where it is read. What
-// stands behind an optional one by position is optional then.
+// completed returns the declared interface with the parameters added that the program reads and its author did not
+// declare, each at the place where it is read. Positional parameters after an optional one become optional. required is
+// returned with an entry for each parameter.
 func (f *Interface) completed(inferred *Interface, required []bool) (*Interface, []bool) {
 	out := *f
 	out.Parameters, required = slices.Clone(f.Parameters), slices.Clone(required)
@@ -16,7 +17,7 @@ func (f *Interface) completed(inferred *Interface, required []bool) (*Interface,
 		if of.ReadBy == ReadByName {
 			place = len(out.Parameters)
 		}
-		of.Aliases = nil // they are added with those of the others
+		of.Aliases = nil // reconcile adds them
 		out.Parameters, required = slices.Insert(out.Parameters, place, of), slices.Insert(required, place, true)
 	}
 	if len(out.Parameters) > len(f.Parameters) {
@@ -25,7 +26,7 @@ func (f *Interface) completed(inferred *Interface, required []bool) (*Interface,
 	return &out, required
 }
 
-// declares reports whether a parameter is the one that the program reads at that place.
+// declares reports whether some parameter of f is the one that the program reads at that place.
 func (f *Interface) declares(inferred *Interface, place int) bool {
 	for i := range f.Parameters {
 		switch _, at := inferred.Parameter(f.Parameters[i].Name); {
@@ -36,8 +37,8 @@ func (f *Interface) declares(inferred *Interface, place int) bool {
 	return false
 }
 
-// Relax makes optional what the call that the program was written for lacks, where the program does without it, as was inferred. Missing are the
-// names of parameters.
+// Relax makes a missing parameter optional if the inferred interface does not require it. missing lists the parameters
+// that the call lacks for which the program was written.
 func (f *Interface) Relax(missing []string, inferred *Interface) {
 	for _, name := range missing {
 		p, _ := f.Parameter(name)
@@ -48,7 +49,8 @@ func (f *Interface) Relax(missing []string, inferred *Interface) {
 	f.loosen()
 }
 
-// loosen makes optional what follows an optional parameter by position: a caller who leaves out the one gives no other in its place.
+// loosen makes positional parameters after an optional one optional: a caller who leaves one out cannot give those
+// after it.
 func (f *Interface) loosen() {
 	optional := false
 	for i := range f.Parameters {

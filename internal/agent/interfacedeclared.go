@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// notRead describes a position that the program skips: it reads one before it and one after it.
+// notRead is the description of a position that the program skips while it reads later ones.
 const notRead = "not read by the program"
 
-// Declaration is an interface as its author wrote it; nothing of it has been checked.
+// Declaration is an interface as its author wrote it, unchecked.
 type Declaration struct {
 	Summary    json.RawMessage `json:"summary,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Returns    json.RawMessage `json:"returns,omitempty"`
 }
 
-// Empty reports whether nothing was declared.
+// Empty reports whether the author declared nothing.
 func (d Declaration) Empty() bool {
 	return blank(d.Summary) && blank(d.Parameters) && blank(d.Returns)
 }
@@ -29,7 +29,7 @@ func blank(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// declaredParameter is a parameter as models and people write it: types may be lists, and "any" is one.
+// declaredParameter is a parameter as models and people write it: the type may be a list or "any".
 type declaredParameter struct {
 	Name        string          `json:"name"`
 	Type        json.RawMessage `json:"type"`
@@ -40,8 +40,10 @@ type declaredParameter struct {
 	Variadic    bool            `json:"variadic"`
 }
 
-// Against checks the declaration against what the gate inferred from the program, and returns the interface: what the program does not read is left out, and what it
-// reads besides is added. The error says what the author has to change. Without declared parameters, or with no declaration at all, the inferred ones hold.
+// Against checks the declaration against the interface that the gate inferred from the program, and returns the
+// resulting interface. It drops parameters that the program does not read, and adds those that the author did not
+// declare. If no parameters are declared, the inferred ones are used. The error describes what the author has to
+// change.
 func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	out := *inferred
 	if d.Empty() {
@@ -87,7 +89,7 @@ func (d Declaration) Against(inferred *Interface) (*Interface, error) {
 	return read, read.Validate()
 }
 
-// list returns the declared parameters: of a list, of an object by name, or of a JSON Schema's properties.
+// list returns the declared parameters. They may be a list, an object by name, or the properties of a JSON Schema.
 func (d Declaration) list() (list []declaredParameter, err error) {
 	if err = json.Unmarshal(d.Parameters, &list); err == nil {
 		return list, nil
@@ -127,7 +129,7 @@ func (d Declaration) list() (list []declaredParameter, err error) {
 	return list, nil
 }
 
-// members returns the members of an object in their order.
+// members returns the members of an object in source order. ok is false if it is not an object or has too many members.
 func members(object json.RawMessage) (names []string, values []json.RawMessage, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -145,7 +147,8 @@ func members(object json.RawMessage) (names []string, values []json.RawMessage, 
 	return names, values, true
 }
 
-// Listed returns the declared parameters as far as they can be read, without a check of any.
+// Listed returns the names of the declared parameters and whether they are required, unchecked. It returns nil if they
+// cannot be read.
 func (d Declaration) Listed() (out []Parameter) {
 	if blank(d.Parameters) {
 		return nil
@@ -160,6 +163,8 @@ func (d Declaration) Listed() (out []Parameter) {
 	return out
 }
 
+// parameter converts the declared parameter. A list of several types becomes a schema, unless one is declared. If the
+// list includes "any", or a file among others, the type stays open.
 func (p *declaredParameter) parameter() (Parameter, error) {
 	out := Parameter{Name: NormalForm(p.Name), Description: clipped(p.Description, MaxDescription-len("...")),
 		Variadic: p.Variadic}
@@ -192,7 +197,7 @@ func (p *declaredParameter) parameter() (Parameter, error) {
 	return out, nil
 }
 
-// plainType is a type as JSON Schema writes it, "" for any. A word that names no type stays.
+// plainType returns a type as JSON Schema writes it, "" for any. An unknown word is returned as it is.
 func plainType(word string) string {
 	if word = strings.TrimSpace(word); strings.EqualFold(word, "any") {
 		return ""
@@ -203,8 +208,9 @@ func plainType(word string) string {
 	return word
 }
 
-// value is the default. It may come as JSON in a text, as the tool's schema asks for; a text that is not JSON, or is the value of a parameter
-// that is a text, is meant as it is. An empty one says that there is none, where none is possible.
+// value returns the default value. The tool's schema asks for JSON in a string. A string that is not JSON, or that is
+// the default of a string parameter and not itself quoted, is taken literally. An empty string means no default if the
+// parameter is required or is not a string.
 func (p *declaredParameter) value(of string) json.RawMessage {
 	var text string
 	if json.Unmarshal(p.Default, &text) != nil {
@@ -220,11 +226,11 @@ func (p *declaredParameter) value(of string) json.RawMessage {
 	return json.RawMessage(inner)
 }
 
-// reconcile completes declared parameters with how the program reads them, and reports where both disagree.
+// reconcile completes declared parameters with how the program reads them. The error lists where both disagree.
 func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 	var wrong []string
 	matched, rest := map[int]bool{}, inferred.rest()
-	several := false // parameters for what the program goes through
+	several := false // several declared parameters share the inferred variadic one
 	if rest >= 0 && rest+1 < len(f.Parameters) {
 		next, _ := inferred.Parameter(f.Parameters[rest+1].Name)
 		several = next == nil
@@ -233,11 +239,11 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 		p := &f.Parameters[i]
 		of, at := inferred.Parameter(p.Name)
 		if of == nil && i < len(inferred.Parameters) && inferred.Parameters[i].ReadBy == ReadByPosition && !matched[i] {
-			of, at = &inferred.Parameters[i], i // the program gives a position no name
+			of, at = &inferred.Parameters[i], i // the program reads the position without naming it
 		}
 		switch {
 		case of == nil && rest >= 0 && i > rest:
-			p.ReadBy = ReadByPosition // one of those that the program goes through
+			p.ReadBy = ReadByPosition // an element of the inferred variadic parameter
 			continue
 		case of == nil:
 			continue
@@ -267,7 +273,7 @@ func (f *Interface) reconcile(inferred *Interface, required []bool) error {
 	return nil
 }
 
-// where names a parameter in messages to its author.
+// where names the parameter in messages to its author.
 func (p *Parameter) where(place int) string {
 	if p.ReadBy == ReadByPosition {
 		return fmt.Sprintf("call.Args[%d]", place)
@@ -275,8 +281,8 @@ func (p *Parameter) where(place int) string {
 	return p.Name
 }
 
-// Succeed keeps the names of the program that this one replaces: a parameter that stands at the same position under
-// another name takes the old one as an alias.
+// Succeed keeps callers of the replaced program working: a parameter at the same position under another name takes the
+// old name as an alias.
 func (f *Interface) Succeed(earlier *Interface) {
 	if f == nil || earlier == nil {
 		return

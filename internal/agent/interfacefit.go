@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// A Fit says where a call's arguments do not fit an interface. The zero value says that they fit, or that nothing is known.
+// A Fit describes where a call's arguments do not fit an interface. The zero value means that they fit, or that nothing
+// is known.
 type Fit struct {
 	Missing []string // required parameters that the call lacks
 	Surplus int      // positional arguments beyond the parameters
@@ -21,27 +22,28 @@ type Fit struct {
 // OK reports whether the arguments fit.
 func (t *Fit) OK() bool { return len(t.Missing) == 0 && !t.Beyond() }
 
-// Beyond reports whether the call gives what no parameter takes.
+// Beyond reports whether the call gives arguments that no parameter takes.
 func (t *Fit) Beyond() bool { return t.Surplus > 0 || len(t.Unknown) > 0 }
 
-// Fit compares the arguments of a call, args of them positional, with the parameters. A null is an argument. An open interface takes all
-// keywords and positional arguments, and a keyword that it does not list may be any of its parameters. Positional arguments that fit cost no
-// memory.
+// Fit compares a call's arguments with the parameters. args is the number of positional arguments. A null counts as an
+// argument. An open interface takes any keywords and positional arguments, and a keyword that it does not list may
+// stand for any parameter. Fit does not allocate for positional arguments that fit.
 func (f *Interface) Fit(args int, kwargs json.RawMessage) (t Fit) {
 	if f == nil {
 		return t
 	}
-	var given uint64 // bit i: by name, the parameter at place i
+	var given uint64 // bit i: parameter i is given by name
 	if len(kwargs) > len("{}") {
 		given, t.Unknown = f.named(kwargs)
 	}
+	// An unlisted keyword of an open interface may stand for any required parameter, so none counts as missing.
 	places, guess := args, f.Open && len(t.Unknown) > 0
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
 		if p.Required && i >= places && given&(1<<i) == 0 && !guess {
 			t.Missing = append(t.Missing, p.Name)
 		}
-		if p.Variadic { // what stands behind it is read by name only
+		if p.Variadic { // parameters after it are read by name only
 			places, args = 0, 0
 		}
 	}
@@ -51,7 +53,7 @@ func (f *Interface) Fit(args int, kwargs json.RawMessage) (t Fit) {
 	return t
 }
 
-// named returns which parameters keywords give, as bits, and the keywords that give none, sorted.
+// named returns the parameters given by keywords, as a bit set, and the other keywords, sorted.
 func (f *Interface) named(kwargs json.RawMessage) (given uint64, others []string) {
 	rawjson.Members(kwargs, func(name string, _ []byte) {
 		if _, at := f.Parameter(name); at >= 0 {
@@ -64,8 +66,8 @@ func (f *Interface) named(kwargs json.RawMessage) (given uint64, others []string
 	return given, slices.Compact(others)
 }
 
-// Binds reports whether the interface was declared by who wrote the program: then a call that does not fit it is refused before the program runs.
-// What was inferred binds nobody.
+// Binds reports whether the author of the program declared the interface. A call that does not fit a declared interface
+// is refused before the program runs. An inferred one is not enforced.
 func (f *Interface) Binds() bool { return f != nil && f.Origin == OriginDeclared }
 
 // String describes what does not fit.
@@ -83,22 +85,24 @@ func (t *Fit) String() string {
 	return strings.Join(out, "; ")
 }
 
-// maxNeedless is of how many shapes of arguments a generation remembers that it need not read them. From then on no shape is tried any more.
+// maxNeedless is the number of argument shapes remembered as not needed by a generation. After that no further shape is
+// tried.
 const maxNeedless = 16
 
-// ShapeOfArguments identifies how a call gives arguments: how many by position, and the names of the others.
+// ShapeOfArguments identifies how a call gives its arguments: the number of positional ones and the names of the
+// others.
 func ShapeOfArguments(args int, kwargs json.RawMessage) string {
 	sum := sha256.Sum256(Encoded([]any{args, Keywords(kwargs)}))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Ignores reports whether the program, which reads no arguments, was found to need none of the shape of these.
+// Ignores reports whether the program, which reads no arguments, is known not to need arguments of this shape.
 func (g *Generation) Ignores(args int, kwargs json.RawMessage) bool {
 	return len(g.Needless) >= maxNeedless || len(g.Needless) > 0 &&
 		slices.Contains(g.Needless, ShapeOfArguments(args, kwargs))
 }
 
-// ignore notes that a generation ("" is the current one) need not read arguments of that shape.
+// ignore records that a generation ("" means the current one) need not read arguments of that shape.
 func (a *Artifact) ignore(generation, shape string) {
 	if g := a.change(generation); g != nil && len(g.Needless) < maxNeedless && !slices.Contains(g.Needless, shape) {
 		g.Needless = append(slices.Clip(g.Needless), shape)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFit(t *testing.T) {
-	// Not parallel, since it counts allocations.
+	// Not parallel, because it counts allocations.
 	two := &Interface{Origin: OriginDeclared,
 		Parameters: []Parameter{{Name: "a", Required: true, Aliases: []string{"alpha"}}, {Name: "b"}}}
 	rest := &Interface{Origin: OriginDeclared, Parameters: []Parameter{{Name: "list", Variadic: true, Required: true},
@@ -52,7 +52,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// What the call lacks and the program does without becomes optional, and so does what stands behind it.
+// A parameter that the call lacks and the program does not need becomes optional, as do positional ones after it.
 func TestRelax(t *testing.T) {
 	t.Parallel()
 	inferred := &Interface{Parameters: []Parameter{{Name: "a"}, {Name: "b", Required: true},
@@ -67,7 +67,8 @@ func TestRelax(t *testing.T) {
 	}
 }
 
-// A generation remembers a bounded number of shapes of arguments that it need not read; beyond it all are.
+// A generation remembers a bounded number of argument shapes that it need not read. Beyond that, all shapes count as
+// such.
 func TestNeedlessShapes(t *testing.T) {
 	t.Parallel()
 	a := &Artifact{CurrentID: "gen-1", Generations: []*Generation{{ID: "gen-1"}}}

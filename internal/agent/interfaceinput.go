@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Arrange returns the arguments in the form in which the program reads them: a keyword that it reads by position only
-// becomes positional, and a positional argument that it reads by name only becomes a keyword. What the program can
-// read as it came, and what does not fit the interface, stays as it is.
+// Arrange returns the arguments in the form in which the program reads them. A keyword that it reads by position only
+// becomes positional; a positional argument that it reads by name only becomes a keyword. Other arguments stay as they
+// are.
 func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	if f == nil || !f.picky() || len(args) == 0 && len(kwargs) <= len("{}") || len(kwargs) <= len("{}") &&
 		!f.namesLast(args) {
@@ -27,13 +27,14 @@ func (f *Interface) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]j
 	return positional, Encoded(named)
 }
 
-// Arrange returns the arguments as the program reads them: as its interface arranges them, under the names that its text has.
+// Arrange returns the arguments as the program reads them: arranged by its interface, under the names used in its
+// source.
 func (g *Generation) Arrange(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	args, kwargs = g.Interface.Arrange(args, kwargs)
 	return args, AsWritten(g.Code, kwargs)
 }
 
-// picky reports whether some parameter is read in one way only, or under another name.
+// picky reports whether some parameter is read in one way only, or has aliases.
 func (f *Interface) picky() bool {
 	for i := range f.Parameters {
 		if p := &f.Parameters[i]; p.ReadBy != ReadEither || len(p.Aliases) > 0 {
@@ -43,13 +44,13 @@ func (f *Interface) picky() bool {
 	return false
 }
 
-// namesLast reports whether the last argument is one that is read by name only.
+// namesLast reports whether the last positional argument belongs to a parameter that is read by name only.
 func (f *Interface) namesLast(args []json.RawMessage) bool {
 	last := len(args) - 1
 	return last < len(f.Parameters) && f.Parameters[last].ReadBy == ReadByName
 }
 
-// rename gives aliases the parameter's name: a program may have been replaced by one that no longer reads the alias.
+// rename replaces aliases by the parameters' names: a newer program may no longer read the alias.
 func (f *Interface) rename(named map[string]json.RawMessage) (changed bool) {
 	for i := range f.Parameters {
 		p := &f.Parameters[i]
@@ -62,7 +63,7 @@ func (f *Interface) rename(named map[string]json.RawMessage) (changed bool) {
 	return changed
 }
 
-// toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
+// toPositions moves keywords to positions, up to the last parameter that needs it. It modifies named.
 func (f *Interface) toPositions(args []json.RawMessage,
 	named map[string]json.RawMessage) (out []json.RawMessage, changed bool) {
 	last := -1
@@ -72,7 +73,7 @@ func (f *Interface) toPositions(args []json.RawMessage,
 		}
 	}
 	if last < len(args) {
-		return args, false // nothing to move, or it is there by position, too: the program is to see both
+		return args, false // nothing to move, or also given by position: the program should see both
 	}
 	out = slices.Clone(args)
 	var used []string
@@ -89,7 +90,7 @@ func (f *Interface) toPositions(args []json.RawMessage,
 		case given:
 			out, used = append(out, named[name]), append(used, name)
 		case p.Required:
-			return args, false // the call lacks an argument, as the program will say
+			return args, false // leave the missing argument for the program to report
 		case p.Default != nil:
 			out = append(out, p.Default)
 		default:
@@ -102,7 +103,7 @@ func (f *Interface) toPositions(args []json.RawMessage,
 	return out, true
 }
 
-// toNames moves positional arguments to the keywords by which alone they are read. It changes named.
+// toNames moves trailing positional arguments that are read only by name to keywords. It modifies named.
 func (f *Interface) toNames(args []json.RawMessage,
 	named map[string]json.RawMessage) (rest []json.RawMessage, moved bool) {
 	first := len(args)
@@ -121,8 +122,8 @@ func (f *Interface) toNames(args []json.RawMessage,
 	return args[:first:first], true
 }
 
-// Named returns the arguments in one form for all ways to give them: by name, under the parameters' own names. What has no name stays
-// positional. Two calls of one input have equal named forms; see SameInput.
+// Named returns the arguments in a canonical form: by name, under the parameters' own names. Arguments without a name
+// stay positional. Two calls with the same input have equal canonical forms; see SameInput.
 func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]json.RawMessage, json.RawMessage) {
 	if f == nil || len(f.Parameters) == 0 || len(args) == 0 && len(kwargs) <= len("{}") {
 		return args, kwargs
@@ -131,7 +132,7 @@ func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]jso
 	f.rename(named)
 	for i := range min(len(args), len(f.Parameters)) {
 		if _, twice := named[f.Parameters[i].Name]; twice {
-			return args, kwargs // no program need treat it as given once
+			return args, kwargs // given both by position and by name: programs may treat this differently
 		}
 	}
 	for i := range args {
@@ -147,13 +148,13 @@ func (f *Interface) Named(args []json.RawMessage, kwargs json.RawMessage) ([]jso
 	return nil, Encoded(named)
 }
 
-// SameInput reports whether two calls have the same arguments, given by position or by name.
+// SameInput reports whether two calls have the same arguments, whether given by position or by name.
 func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, bArgs []json.RawMessage,
 	bKwargs json.RawMessage) bool {
 	if SameInput(aArgs, aKwargs, bArgs, bKwargs) {
 		return true
 	}
-	// positions alone become the same names on both sides
+	// Purely positional arguments would get the same names on both sides.
 	if f == nil || len(aKwargs) <= len("{}") && len(bKwargs) <= len("{}") {
 		return false
 	}
@@ -162,7 +163,7 @@ func (f *Interface) SameInput(aArgs []json.RawMessage, aKwargs json.RawMessage, 
 	return SameInput(aArgs, aKwargs, bArgs, bKwargs)
 }
 
-// given returns the keyword by which the parameter is given: its name before its aliases.
+// given returns the keyword by which the parameter is given. Its name takes precedence over its aliases.
 func (p *Parameter) given(named map[string]json.RawMessage) (string, bool) {
 	if _, ok := named[p.Name]; ok {
 		return p.Name, true
@@ -175,7 +176,7 @@ func (p *Parameter) given(named map[string]json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// keywords decodes an object; what is none gives no keywords.
+// keywords decodes an object. Anything else gives an empty map.
 func keywords(kwargs json.RawMessage) map[string]json.RawMessage {
 	named := map[string]json.RawMessage{}
 	if len(kwargs) > len("{}") {

@@ -2,8 +2,9 @@ package agent
 
 import "slices"
 
-// read is the declared interface without the parameters that the program does not read, as a text is kept without unused imports. A position that the program
-// skips to read a later one stays, as optional. What reads all keywords, or all positions from a place on, may read what it does not name.
+// read returns the declared interface without the parameters that the program does not read. A position that the
+// program skips to read a later one stays, as optional. Parameters also stay if the program reads all keywords, or all
+// positions from a place on.
 func (f *Interface) read(inferred *Interface, required []bool) (*Interface, []bool) {
 	out, known := *f, []bool{}
 	out.Parameters = []Parameter{}
@@ -18,7 +19,8 @@ func (f *Interface) read(inferred *Interface, required []bool) (*Interface, []bo
 	return &out, known
 }
 
-// takesPlace reports whether the program reads a place by its position alone, and no parameter is declared under the name that it has there.
+// takesPlace reports whether the program reads a place only by its position, and no declared parameter has the name
+// inferred for it.
 func (f *Interface) takesPlace(inferred *Interface, place int) bool {
 	rest := inferred.rest()
 	if rest >= 0 && place > rest {
@@ -33,12 +35,12 @@ func (f *Interface) takesPlace(inferred *Interface, place int) bool {
 	})
 }
 
-// rest is the place from which on all positional arguments are one parameter, -1 for none.
+// rest returns the index of the variadic parameter, or -1.
 func (f *Interface) rest() int {
 	return slices.IndexFunc(f.Parameters, func(p Parameter) bool { return p.Variadic })
 }
 
-// Unread names the declared parameters that the program's interface lacks, because the program does not read them.
+// Unread returns the names of declared parameters that the program does not read and its interface therefore lacks.
 func (d Declaration) Unread(takes *Interface) (out []string) {
 	for _, p := range d.Listed() {
 		if of, _ := takes.Parameter(p.Name); of == nil && takes.Binds() {
@@ -48,7 +50,7 @@ func (d Declaration) Unread(takes *Interface) (out []string) {
 	return out
 }
 
-// alsoNamed gives the parameter the other names by which the program reads it.
+// alsoNamed adds the other names by which the program reads the parameter as aliases.
 func (p *Parameter) alsoNamed(of *Parameter) {
 	for _, name := range append([]string{of.Name}, of.Aliases...) {
 		if name != p.Name && (of.ReadBy != ReadByPosition || name != of.Name) {

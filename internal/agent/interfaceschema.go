@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// fileReference is the schema of a file's reference.
+// fileReference is the schema of a reference to a file.
 const fileReference = `{"type":"object","required":["$file"],"properties":{"$file":{"type":"string"}}}`
 
-// ofFile describes a parameter that takes a file and that nobody has described.
+// ofFile is the default description of a parameter that takes a file.
 const ofFile = `a file: {"$file": "file_..."}, the reference that an upload (POST /v1/files) answers with`
 
-// Takes returns the schema of the parameter's value, nil for any.
+// Takes returns the schema of the parameter's value, or nil if it may be anything.
 func (p *Parameter) Takes() json.RawMessage {
 	switch {
 	case p.Schema != nil || p.Type == "":
@@ -23,7 +23,7 @@ func (p *Parameter) Takes() json.RawMessage {
 	return Encoded(map[string]string{"type": p.Type})
 }
 
-// JSONSchema returns the schema of the parameter's value, with its description and default.
+// JSONSchema returns the schema of the parameter's value with its description and default.
 func (p *Parameter) JSONSchema() json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if takes := p.Takes(); takes != nil && json.Unmarshal(takes, &members) != nil {
@@ -83,7 +83,7 @@ func (f *Interface) Signature(method string) string {
 	return b.String()
 }
 
-// typeName names what a schema takes, in a word or two.
+// typeName returns a short name of the values that a schema accepts.
 func typeName(plain string, schema json.RawMessage) string {
 	var s struct {
 		Type       json.RawMessage            `json:"type"`

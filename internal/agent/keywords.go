@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// KeywordArguments returns keyword arguments, an object or nothing, with their names in the form in which names are kept (NormalForm). A name with white space at its
-// ends, and two that are the same then, are refused with an *InputError.
+// KeywordArguments returns keyword arguments, an object or nothing, with their names in normal form (NormalForm). It
+// returns an *InputError if a name begins or ends with white space, or if two names are equal in normal form.
 func KeywordArguments(kwargs json.RawMessage) (json.RawMessage, error) {
 	if plainKeywords(kwargs) {
 		return kwargs, nil
@@ -44,8 +44,8 @@ func KeywordArguments(kwargs json.RawMessage) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// AsWritten returns keyword arguments under the names that a program's text has for them: a name that the text has in Unicode's normal form D alone is given in that form, as the program
-// would not find it in the form in which names are kept.
+// AsWritten returns keyword arguments under the names used in a program's source. A name that the source contains only
+// in Unicode's normal form D is given in that form, because the program would not find it in form C.
 func AsWritten(code string, kwargs json.RawMessage) json.RawMessage {
 	if plainKeywords(kwargs) {
 		return kwargs
@@ -68,12 +68,14 @@ func AsWritten(code string, kwargs json.RawMessage) json.RawMessage {
 	return Encoded(named)
 }
 
+// keywordError returns an error whose pointer names the keyword, escaped as in RFC 6901.
 func keywordError(key, detail string) *InputError {
 	return &InputError{Code: "invalid_name", Pointer: "/kwargs/" + strings.NewReplacer("~", "~0", "/",
 		"~1").Replace(key), Detail: detail}
 }
 
-// plainKeywords reports that no keyword can be another in the form in which names are kept: all is ASCII, without escapes, and no quote is beside a blank.
+// plainKeywords reports whether all names are certainly in normal form and free of outer white space: the object is
+// ASCII without escapes, and no quote is next to a space. False negatives only cost time.
 func plainKeywords(kwargs []byte) bool {
 	for _, c := range kwargs {
 		if c >= utf8.RuneSelf || c == '\\' || c < ' ' {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Keywords have the form that the program's text has for them; what the text has in the kept form, or not at all, stays.
+// Keywords get the form that the program's source uses. If the source uses normal form C, or lacks the keyword, they
+// stay.
 func TestAsWritten(t *testing.T) {
 	t.Parallel()
 	const apart, composed = "cafe\u0301", "caf\u00e9"

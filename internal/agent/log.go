@@ -2,7 +2,7 @@ package agent
 
 import "encoding/json"
 
-// Program sources: where the program that answered came from.
+// Values of LogEntry.ProgramSource: the origin of the program that answered.
 const (
 	SourceGenerated = "generated"
 	SourcePersisted = "persisted"
@@ -10,21 +10,21 @@ const (
 	SourceNone      = "none"
 )
 
-// Usage is what the model requests of a call cost.
+// Usage is the cost of model requests.
 type Usage struct {
 	ModelRequests    int `json:"model_requests"`
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 }
 
-// Add adds another usage.
+// Add adds v to u.
 func (u *Usage) Add(v Usage) {
 	u.ModelRequests += v.ModelRequests
 	u.PromptTokens += v.PromptTokens
 	u.CompletionTokens += v.CompletionTokens
 }
 
-// Decisions of a selection.
+// Values of Selection.Decision.
 const (
 	DecideRun    = "run"    // run the generation
 	DecideRepair = "repair" // repair the generation before anything runs
@@ -33,7 +33,7 @@ const (
 	DecideNone   = "none"   // no program is needed (setters, predictions)
 )
 
-// Selection says what was decided for a call and why; Figures are the numbers the decision used.
+// Selection records the decision made for a call and its reason. Figures are the numbers that it was based on.
 type Selection struct {
 	Decision   string         `json:"decision"` // run, repair, forge, refuse, none
 	Reason     string         `json:"reason"`
@@ -41,7 +41,7 @@ type Selection struct {
 	Figures    map[string]any `json:"figures,omitempty"`
 }
 
-// AttemptFailure is one attempt of a call that did not serve. A log entry keeps at most 8, messages cut to 400 characters.
+// AttemptFailure is a failed attempt of a call. A log entry keeps at most 8, with messages cut to 400 characters.
 type AttemptFailure struct {
 	AttemptID    string         `json:"attempt_id"`
 	Stage        string         `json:"stage"` // validation, execution, outcome_policy, proof
@@ -49,7 +49,7 @@ type AttemptFailure struct {
 	ErrorMessage string         `json:"error_message"`
 	FailureClass Class          `json:"failure_class,omitempty"`
 	Metadata     map[string]any `json:"metadata,omitempty"`
-	Hint         string         `json:"-"` // for the next prompt only: it may hold what other sessions said
+	Hint         string         `json:"-"` // for the next prompt only: it may quote other sessions
 }
 
 // Contract sources that involve a contract of the call or of its session.
@@ -58,22 +58,23 @@ const (
 	ContractMerged = "merged" // the caller's contract over the registry's
 )
 
-// CallStages is how long each stage of a call took, all attempts together, in milliseconds. A stage that did not take place is 0.
+// CallStages holds the time that each stage of a call took, in milliseconds, over all attempts. A stage that did not
+// take place is 0.
 type CallStages struct {
-	Queue  float64 `json:"queue_ms"`  // the call waited for its turn in the session
-	Select float64 `json:"select_ms"` // what answers was decided
-	Forge  float64 `json:"forge_ms"`  // a model was asked for programs, by this call or by one that it waited for
-	Gate   float64 `json:"gate_ms"`   // programs were checked
-	Run    float64 `json:"run_ms"`    // programs ran, calls that they made included
-	Judge  float64 `json:"judge_ms"`  // what they answered was judged
+	Queue  float64 `json:"queue_ms"`  // waiting for the call's turn in the session
+	Select float64 `json:"select_ms"` // deciding what answers
+	Forge  float64 `json:"forge_ms"`  // requesting programs from a model, by this call or one that it waited for
+	Gate   float64 `json:"gate_ms"`   // checking programs
+	Run    float64 `json:"run_ms"`    // running programs, including the calls that they made
+	Judge  float64 `json:"judge_ms"`  // judging the answers
 }
 
-// LogEntry is the call log's line of one call.
+// LogEntry is the call log's entry for one call.
 type LogEntry struct {
 	Timestamp string `json:"timestamp"`
 	Runtime   string `json:"runtime"` // "go"
 	SessionID string `json:"session_id"`
-	// of the session, or of a prediction without one; left out for "local", and before there were owners
+	// Owner owns the session, or the prediction if it has no session. It is empty for "local" and in older entries.
 	Owner        string `json:"owner,omitempty"`
 	TraceID      string `json:"trace_id"`
 	CallID       string `json:"call_id"`
@@ -88,26 +89,26 @@ type LogEntry struct {
 	Kwargs json.RawMessage   `json:"kwargs"` // masked
 	Code   string            `json:"code,omitempty"`
 
-	// in the form in which the program read them, where that is another than the caller's
+	// ProgramArgs and ProgramKwargs are the arguments as the program read them, if that form differs from the caller's.
 	ProgramArgs   []json.RawMessage `json:"program_args,omitempty"`
 	ProgramKwargs json.RawMessage   `json:"program_kwargs,omitempty"`
 
 	CodeChecksum string `json:"code_checksum,omitempty"`
 
 	DurationMs        float64 `json:"duration_ms"`
-	GenerationAttempt int     `json:"generation_attempt"` // programs asked of the model
+	GenerationAttempt int     `json:"generation_attempt"` // programs requested from the model
 	OutcomeStatus     string  `json:"outcome_status"`
-	// of a running call: the type of its newest event; never stored
+	// Stage is the type of a running call's newest event. It is never stored.
 	Stage             string `json:"stage,omitempty"`
 	OutcomeRetriable  bool   `json:"outcome_retriable"`
 	OutcomeValueClass string `json:"outcome_value_class,omitempty"`
-	// the beginning of the value as compact JSON, for readers who ask; never stored
+	// ValuePreview is the beginning of the value as compact JSON, on request. It is never stored.
 	ValuePreview         string         `json:"value_preview,omitempty"`
 	OutcomeErrorType     string         `json:"outcome_error_type,omitempty"`
 	OutcomeErrorMessage  string         `json:"outcome_error_message,omitempty"`
 	OutcomeErrorMetadata map[string]any `json:"outcome_error_metadata,omitempty"`
 	OutcomeAuthored      bool           `json:"outcome_authored,omitempty"`
-	// a call below it ended in the same authored error
+	// OutcomePassedOn means that a call below it ended with the same authored error.
 	OutcomePassedOn bool `json:"outcome_passed_on,omitempty"`
 
 	ContractSource      string `json:"contract_source"` // none, hash, fields, merged
@@ -116,17 +117,18 @@ type LogEntry struct {
 	ProgramSource string `json:"program_source"`
 	ArtifactHit   bool   `json:"artifact_hit"`
 	Generation    string `json:"generation,omitempty"`
-	// what ran the program: go, ssa or yaegi; "" when none ran
+	// ProgramEngine ran the program: go, ssa or yaegi; "" if no program ran.
 	ProgramEngine string `json:"program_engine,omitempty"`
-	// native for go, engine for another program_engine
+	// ProgramTier is native for go, or engine for another ProgramEngine.
 	ProgramTier string `json:"program_tier,omitempty"`
-	// a person had called an answer of it wrong
+	// ProgramDoubted means that a person had judged one of the program's answers wrong.
 	ProgramDoubted bool `json:"program_doubted,omitempty"`
-	// purpose: a person had changed what the method is for since it was made
+	// ProgramStale is "purpose" if a person had changed the method's purpose since the program was made.
 	ProgramStale string `json:"program_stale,omitempty"`
-	// it answered while what is stored was switched off or quarantined, and was not kept
+	// ProgramUnkept means that the program was not kept: it answered while the artifact was switched off or
+	// quarantined.
 	ProgramUnkept bool `json:"program_unkept,omitempty"`
-	// roles of the known tools that the last request to the model showed
+	// PromptTools are the roles of the known tools shown in the last request to the model.
 	PromptTools                   []string  `json:"prompt_tools,omitempty"`
 	ArtifactPromptVersion         string    `json:"artifact_prompt_version"`
 	ArtifactContractFingerprint   string    `json:"artifact_contract_fingerprint"`
@@ -167,62 +169,67 @@ type LogEntry struct {
 
 	WeakSuccess        bool     `json:"weak_success"`
 	WeakSuccessReasons []string `json:"weak_success_reasons"`
-	// weak successes among the calls below it
+	// WeakNestedCalls counts the weak successes among the calls below it.
 	WeakNestedCalls               int    `json:"weak_nested_calls,omitempty"`
 	UserCorrectionDetected        bool   `json:"user_correction_detected"`
 	UserCorrectionSignal          string `json:"user_correction_signal,omitempty"`
 	UserCorrectionReferenceCallID string `json:"user_correction_reference_call_id,omitempty"`
-	// the re-ask, of a nested call that of its root; put in when the entry is read
+	// CorrectedBy is the id of the call that repeated the question; for a nested call, the question of its root. It is
+	// filled in on reading.
 	CorrectedBy string `json:"corrected_by,omitempty"`
 
-	// what a person said of the answer, right or wrong; put in when the entry is read
+	// Verdict is a person's judgement of the answer, right or wrong. It is filled in on reading.
 	Verdict string `json:"verdict,omitempty"`
 
-	// what its programs reached, or were denied, that the manifest of the method lacks
+	// BeyondManifest lists what its programs reached, or were denied, beyond the method's manifest.
 	BeyondManifest *Effects `json:"beyond_manifest,omitempty"`
 
-	Stages *CallStages `json:"stages,omitempty"` // nil for a call that asked no model and took less than 10 ms
+	// Stages is nil for a call that asked no model and took less than 10 ms.
+	Stages *CallStages `json:"stages,omitempty"`
 
 	Usage            Usage  `json:"usage"`
 	SandboxLevel     string `json:"sandbox_level"`
 	Replayable       bool   `json:"replayable"`
 	ReplayableReason string `json:"replayable_reason,omitempty"` // in words
-	// of the reason: ReasonCode; put in when the entry is read
+	// ReplayableCode is ReasonCode of ReplayableReason. It is filled in on reading.
 	ReplayableCode string   `json:"replayable_code,omitempty"`
 	Warnings       []string `json:"warnings,omitempty"`
-	// of the program that ran last, in its own words, secrets masked; kept for Retention.ValueHours
+	// Notes are texts written by the program that ran last, with secrets masked. They are kept for
+	// Retention.ValueHours.
 	Notes        []string        `json:"notes,omitempty"`
-	SystemPrompt string          `json:"system_prompt,omitempty"` // with debug on, as the two below
+	SystemPrompt string          `json:"system_prompt,omitempty"` // only with debug on, as are the two below
 	UserPrompt   string          `json:"user_prompt,omitempty"`
 	Context      json.RawMessage `json:"context,omitempty"`
 }
 
-// AuditEntry is one operation of a person or of the daemon's maintenance, with how to undo it.
+// AuditEntry records one operation of a person or of the daemon's maintenance, and how to undo it.
 type AuditEntry struct {
 	ID        string `json:"id"`
 	Timestamp string `json:"timestamp"`
 	Actor     string `json:"actor"`
-	Principal string `json:"principal,omitempty"` // the same; missing in entries of an earlier version
+	Principal string `json:"principal,omitempty"` // equal to Actor; empty in entries of an earlier version
 	Action    string `json:"action"`
 	Target    string `json:"target"`
-	// of whose data the entry has something: it is erased with the session
+	// SessionID is the session whose data the entry contains. The body is erased with that session.
 	SessionID string          `json:"session_id,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Before    json.RawMessage `json:"before,omitempty"`
 	After     json.RawMessage `json:"after,omitempty"`
-	Undo      string          `json:"undo,omitempty"`   // the request that takes it back
+	Undo      string          `json:"undo,omitempty"`   // the request that undoes the operation
 	Undoes    string          `json:"undoes,omitempty"` // the id of the entry that this operation undid
 
-	// The place in the chain, which package chain describes; the store assigns it. Entries of an earlier version have none.
-	Seq      int64  `json:"seq,omitempty"` // from 1
-	Salt     string `json:"salt,omitempty"`
-	Digest   string `json:"digest,omitempty"` // of the body: what stands between the action and here
+	// The position in the hash chain (package chain), assigned by the store. Entries of an earlier version have none.
+	Seq  int64  `json:"seq,omitempty"` // from 1
+	Salt string `json:"salt,omitempty"`
+	// Digest is the digest of the body: the fields between Action and Seq.
+	Digest   string `json:"digest,omitempty"`
 	PrevHash string `json:"prev_hash,omitempty"`
 	Hash     string `json:"hash,omitempty"`
 	Erased   bool   `json:"erased,omitempty"` // the body is erased
 }
 
-// PatternEvent is one entry of a role's pattern memory: what a call's program was able to do, a nested call's too.
+// PatternEvent is an entry of a role's pattern memory: the capabilities of the program of one call, which may be
+// nested.
 type PatternEvent struct {
 	CallID       string   `json:"call_id"`
 	SessionID    string   `json:"session_id"`
@@ -234,9 +241,9 @@ type PatternEvent struct {
 	WeakSuccess  bool     `json:"weak_success,omitempty"`
 	Depth        int      `json:"depth,omitempty"`
 	ParentCallID string   `json:"parent_call_id,omitempty"`
-	RootCallID   string   `json:"root_call_id,omitempty"` // of a nested call: the client's call below which it was made
-	// the call id of the re-ask, of a nested call that of its root
+	RootCallID   string   `json:"root_call_id,omitempty"` // id of the client's call above a nested call
+	// Corrected is the id of the call that repeated the question; for a nested call, the question of its root.
 	Corrected string `json:"corrected,omitempty"`
-	// what a person said of the answer; put in when the event is read
+	// Verdict is a person's judgement of the answer. It is filled in on reading.
 	Verdict string `json:"verdict,omitempty"`
 }

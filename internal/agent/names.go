@@ -12,10 +12,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// MaxName is the longest role or method name, in characters.
+// MaxName is the maximum length of a role or method name, in characters.
 const MaxName = 200
 
-// A NameError says why a role or method name is refused.
+// A NameError explains why a role or method name is refused.
 type NameError struct {
 	Field  string // "role" or "method"
 	Reason string
@@ -23,13 +23,14 @@ type NameError struct {
 
 func (e *NameError) Error() string { return e.Field + " " + e.Reason }
 
-// Name returns a role or a method as it is kept: in Unicode's normal form C, so that a name which looks the same is the same. The error is that of CheckName.
+// Name returns a role or method name in normal form, so that names that look alike are equal. The error is that of
+// CheckName.
 func Name(field, given string) (string, error) {
 	name := NormalForm(given)
 	return name, CheckName(field, name)
 }
 
-// Names is Name of a role and a method.
+// Names applies Name to a role and a method, in place.
 func Names(role, method *string) (err error) {
 	if *role, err = Name("role", *role); err == nil {
 		*method, err = Name("method", *method)
@@ -37,11 +38,11 @@ func Names(role, method *string) (err error) {
 	return err
 }
 
-// NormalForm is a text in Unicode's normal form C. What is not UTF-8 stays as it is.
+// NormalForm returns s in Unicode's normal form C. Invalid UTF-8 stays as it is.
 func NormalForm(s string) string { return norm.NFC.String(s) }
 
-// OtherForms describes the names of a store that are in another form than names are kept in: an earlier version took them as they came. They can be listed,
-// read and deleted; requests by name reach the name in normal form.
+// OtherForms describes stored names that are not in normal form, which an earlier version accepted. These can be
+// listed, read and deleted, but requests by name reach the normalized name.
 func OtherForms(names []string) (lines []string) {
 	for _, name := range names {
 		kept := NormalForm(name)
@@ -58,11 +59,11 @@ func OtherForms(names []string) (lines []string) {
 	return lines
 }
 
-// outerSpace says why a name is refused that begins or ends with white space, of any kind that Unicode knows.
+// outerSpace is the reason for refusing a name with leading or trailing Unicode white space.
 const outerSpace = "must not begin or end with white space"
 
-// CheckName refuses what cannot be a role or a method: empty, longer than MaxName characters, invalid UTF-8, control
-// characters, characters that nobody sees, white space at its ends, slashes, "." and "..". It returns nil or a *NameError.
+// CheckName returns a *NameError if name cannot be a role or a method: it is empty, longer than MaxName characters,
+// invalid UTF-8, "." or "..", or contains slashes, control or invisible characters, or leading or trailing white space.
 func CheckName(field, name string) error {
 	if err := CheckStoredName(field, name); err != nil {
 		return err
@@ -77,15 +78,17 @@ func CheckName(field, name string) error {
 	return nil
 }
 
-// invisible reports whether the character takes no place or changes how others are shown, so that two names look the same:
-// bidirectional controls, zero-width characters, separators of lines, variation selectors, tags, fillers, the Braille pattern without dots.
+// invisible reports whether the character takes no space or changes how others are shown, so that different names could
+// look the same: bidirectional controls, zero-width characters, line separators, variation selectors, tags, fillers,
+// the blank Braille pattern.
 func invisible(r rune) bool {
 	return r == '\u2800' || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Identifier is a name as lists show it: each character but letters, digits, marks, "_" and "-" is "_", and of a long one the beginning is
-// shown. What stands for a name in a list can then be no sentence, and nothing that nobody sees.
+// Identifier returns a name for display in lists. Each character other than letters, digits, marks, "_" and "-" becomes
+// "_", and a long name is truncated to 64 characters. A displayed name then cannot be a sentence or contain invisible
+// characters.
 func Identifier(name string) string {
 	shown := []rune(strings.Map(func(r rune) rune {
 		if r == '-' || !invisible(r) && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)) {
@@ -100,7 +103,7 @@ func Identifier(name string) string {
 	return string(shown)
 }
 
-// Quoted returns the whole name: an identifier as it is, any other name as a quoted string.
+// Quoted returns the whole name: unchanged if it is an identifier, otherwise as a quoted string.
 func Quoted(name string) string {
 	if name == Identifier(name) {
 		return name
@@ -108,7 +111,8 @@ func Quoted(name string) string {
 	return strconv.Quote(name)
 }
 
-// OneLine is text of strangers as lists show it: one line of at most so many characters, without those that nobody sees.
+// OneLine returns untrusted text for display in lists: one line of at most that many characters, without invisible
+// ones.
 func OneLine(text string, most int) string {
 	line := []rune(strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
@@ -125,12 +129,12 @@ func OneLine(text string, most int) string {
 	return string(line)
 }
 
-// Seen reports whether the character is one that people see, or a blank: no control character, none that has no place or turns the direction of
-// others, none of private use and none that Unicode does not know.
+// Seen reports whether the character is visible or a space. Control, invisible, private-use and unassigned characters
+// are not.
 func Seen(r rune) bool { return unicode.IsGraphic(r) && !invisible(r) }
 
-// CheckStoredName is CheckName for what may have been stored before names with invisible characters, or with white space at their ends, were refused: it
-// can be looked at and taken away.
+// CheckStoredName is CheckName without the later rules against invisible characters and outer white space. Names stored
+// before those rules can be read and deleted.
 func CheckStoredName(field, name string) error {
 	reason := ""
 	switch {
@@ -155,7 +159,7 @@ func CheckStoredName(field, name string) error {
 	return &NameError{Field: field, Reason: reason}
 }
 
-// TimeFormat is how timestamps stand in records, files and replies: RFC 3339, UTC, milliseconds.
+// TimeFormat is the format of timestamps in records, files and replies: RFC 3339, UTC, milliseconds.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 // FormatTime renders t in TimeFormat.

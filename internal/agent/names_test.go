@@ -30,7 +30,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Names that look the same are refused; those stored earlier can be read.
+// Names that look alike are refused. Those stored earlier can be read.
 func TestCheckNameRefusesTheInvisible(t *testing.T) {
 	t.Parallel()
 	for what, r := range map[string]rune{
@@ -52,7 +52,7 @@ func TestCheckNameRefusesTheInvisible(t *testing.T) {
 	}
 }
 
-// Names are kept in one form; white space at their ends, of any kind, is refused, and what is stored so can be read.
+// Names are stored in one normal form. Outer white space of any kind is refused, but stored names with it can be read.
 func TestName(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"add": "add", "cafe\u0301": "caf\u00e9", "caf\u00e9": "caf\u00e9",
@@ -77,7 +77,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Keywords are brought into that form, in their order and with their values; two that are then the same are refused.
+// Keywords are brought into normal form, and keep their order and values. Two that become equal are refused.
 func TestKeywordArguments(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

@@ -13,7 +13,7 @@ type Namespace string
 // namespaces.
 const DefaultNamespace Namespace = "default"
 
-// Validate refuses what is not a name: 1 to 63 characters of a-z, 0-9 and -, the first and the last of them not -.
+// Validate returns an error unless the name has 1 to 63 characters of a-z, 0-9 and -, and does not begin or end with -.
 func (n Namespace) Validate() error {
 	const longest = 63
 	valid := len(n) > 0 && len(n) <= longest && strings.Trim(string(n),
@@ -25,8 +25,8 @@ func (n Namespace) Validate() error {
 	return nil
 }
 
-// Owner is whose something is. Owners of the same name in two namespaces are two.
+// Owner identifies the owner of data. Equal names in different namespaces are different owners.
 type Owner struct {
-	Namespace Namespace
-	Name      string // of the access token, "local" without
+	Namespace Namespace // of the access token, "local" without tokens
+	Name      string    // of the access token, "local" without
 }

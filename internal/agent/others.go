@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// WithoutCalls returns a copy of the artifact as everybody may see it, whoever called it: without what single calls left in it, which are
-// ids, owners, arguments, values, texts of failures and the paths of what was fetched. Counts stay.
+// WithoutCalls returns a copy of the artifact that may be shown to everybody. It lacks the traces of single calls: ids,
+// owners, arguments, values, error texts and the paths of fetched sources. Counts stay.
 func (a *Artifact) WithoutCalls() *Artifact {
+	// Lists are replaced, never changed in place: the original is shared.
 	c := *a
 	c.LastFailureReason, c.LastFailureOwner, c.Scorecard.Sessions, c.Owner = "", "", nil, ""
 	c.Displaced, c.Verdicts, c.Failures, c.Drifts = nil, nil, nil, nil
@@ -29,14 +30,14 @@ func (a *Artifact) WithoutCalls() *Artifact {
 		shared.Owner, shared.Callers = "", nil
 		shared.ChangedAnswers, shared.Shapes, shared.Outlines, shared.ShapesOwner, shared.Answered = nil, nil, nil, "",
 			nil
-		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // they are counted
+		shared.Fixtures = make([]Fixture, len(g.Fixtures)) // only their number is kept
 		c.Generations[i] = &shared
 	}
 	return &c
 }
 
-// Declares reports whether the method's parameters or the text of its programs have the name, so that everybody in the namespace may read it: what else
-// stands in the place of a name may be data.
+// Declares reports whether the name is a parameter of the method or appears in the source of its programs, which
+// everybody in the namespace may read. Other keywords of a call may be data.
 func (a *Artifact) Declares(name string) bool {
 	if p, _ := a.Takes().Parameter(name); p != nil {
 		return true
@@ -45,7 +46,7 @@ func (a *Artifact) Declares(name string) bool {
 		func(g *Generation) bool { return spells(g.Code, name) })
 }
 
-// spells reports whether a program has the name as a text, alone or at the beginning of a field's tag.
+// spells reports whether the source contains the name as a string literal, alone or at the beginning of a field's tag.
 func spells(code, name string) bool {
 	return strings.Contains(code, strconv.Quote(name)) || strings.Contains(code, "`"+name+"`") ||
 		strings.Contains(code, `"`+name+`,`)
@@ -57,8 +58,8 @@ func (x Example) WithoutCall() Example {
 	return x
 }
 
-// WithoutOthers returns the entry without what may be of other sessions than the call's: the prompt, which in entries of earlier versions shows what failed in them, and
-// which of their calls a discarded program broke.
+// WithoutOthers returns the entry without data that may belong to other sessions: the prompt, which in entries of
+// earlier versions shows their failures, and the ids of their calls that a discarded program broke.
 func (e LogEntry) WithoutOthers() LogEntry {
 	e.UserPrompt = ""
 	e.OutcomeErrorMetadata = withoutFixture(e.OutcomeErrorMetadata)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a call left in an artifact or in another call's entry is not in what everybody sees, and stays where it was.
+// Traces of a call in an artifact, or in another call's entry, are removed from public copies but not from the
+// original.
 func TestWithoutWhatIsOfOthers(t *testing.T) {
 	t.Parallel()
 	const canary = "canary"

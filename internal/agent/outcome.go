@@ -14,8 +14,8 @@ const (
 	StatusRunning = "running"
 )
 
-// Error types of the runtime: a closed set. Programs may author any lower-case type,
-// these included; Outcome.Authored distinguishes them.
+// ErrProvider and the other Err constants are the runtime's error types, a closed set. Programs may author errors of
+// any lower-case type, including these; Outcome.Authored distinguishes them.
 const (
 	ErrProvider               = "provider"
 	ErrInvalidCode            = "invalid_code"
@@ -55,7 +55,8 @@ func ErrorTypes() []string {
 		ErrInvalidHistoryElement, ErrFileNotFound}
 }
 
-// IsErrorType reports whether a program's error can be of that type: a lower-case word of at most 64 letters, digits and underscores.
+// IsErrorType reports whether t is a valid error type of a program: a lower-case word of at most 64 letters, digits and
+// underscores.
 func IsErrorType(t string) bool {
 	if len(t) == 0 || len(t) > 64 || t[0] < 'a' || t[0] > 'z' {
 		return false
@@ -68,8 +69,8 @@ func IsErrorType(t string) bool {
 	return true
 }
 
-// Honest reports whether a program says by an error of that type that there is nothing to give, not that it failed: such errors never ask for
-// another program.
+// Honest reports whether an error of that type means that the program has nothing to give, as opposed to a failure.
+// Such errors never lead to another program.
 func Honest(errorType string) bool {
 	switch errorType {
 	case ErrLowUtility, ErrWrongToolBoundary, ErrUnsupportedCapability, ErrNotFound:
@@ -78,8 +79,8 @@ func Honest(errorType string) bool {
 	return false
 }
 
-// Retriable reports whether a failure of that type may pass by itself, so that the same call may succeed later, where nothing more is known of it. A
-// program that used up its own time or memory would do so again.
+// Retriable reports whether a failure of that type may pass by itself, if nothing more specific is known. Timeouts and
+// exhausted memory are not retriable: the program would fail the same way again.
 func Retriable(errorType string) bool {
 	switch errorType {
 	case ErrProvider, ErrInvalidCode, ErrRunnerCrash:
@@ -88,29 +89,30 @@ func Retriable(errorType string) bool {
 	return false
 }
 
-// Outcome is how a call ended: ok with a Value, or error with a type and a message. A tool's failure is an
+// Outcome is the result of a call: ok with a Value, or error with a type and a message. The failure of a tool is an
 // outcome, not a Go error.
 type Outcome struct {
 	Status       string
-	Value        json.RawMessage // on ok: any JSON, compact; never nil
+	Value        json.RawMessage // on ok: any compact JSON, never nil
 	ErrorType    string          // on error
 	ErrorMessage string          // on error
 	Retriable    bool
 	Authored     bool // the program itself returned the error
 	ToolRole     string
 	MethodName   string
-	// details, such as a contract violation's mismatch or keywords that the program does not read
+	// Metadata holds details, such as a contract violation's mismatch or keywords that the program does not read.
 	Metadata map[string]any
 }
 
 // OK reports whether the call ended with a value.
 func (o Outcome) OK() bool { return o.Status == StatusOK }
 
-// Failed makes an error outcome with the type's default for Retriable.
+// Failed returns an error outcome with the type's default for Retriable.
 func Failed(errorType, message string) Outcome {
 	return Outcome{Status: StatusError, ErrorType: errorType, ErrorMessage: message, Retriable: Retriable(errorType)}
 }
 
+// errorOutcome holds the members of the wire form except value.
 type errorOutcome struct {
 	Status       string         `json:"status"`
 	OK           bool           `json:"ok"`
@@ -123,7 +125,7 @@ type errorOutcome struct {
 	Metadata     map[string]any `json:"metadata,omitempty"`
 }
 
-// MarshalJSON gives the wire form.
+// MarshalJSON returns the wire form.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	w := jsonenc.Writer{Buf: make([]byte, 0, 128+len(o.Value)+len(o.ErrorMessage))}
 	o.AppendJSON(&w)
@@ -151,7 +153,7 @@ func (o *Outcome) AppendJSON(w *jsonenc.Writer) {
 	w.Buf = append(w.Buf, '}')
 }
 
-// UnmarshalJSON reads the wire form.
+// UnmarshalJSON decodes the wire form.
 func (o *Outcome) UnmarshalJSON(data []byte) error {
 	var w struct {
 		errorOutcome
@@ -169,7 +171,8 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Kind returns the JSON kind of a value: object, array, string, number, boolean or null.
+// Kind returns the JSON kind of a value: object, array, string, number, boolean or null. It looks only at the first
+// character; an empty value is null.
 func Kind(value json.RawMessage) string {
 	for _, b := range value {
 		switch b {

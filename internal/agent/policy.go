@@ -7,48 +7,56 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Policy holds the switches and thresholds which an operator changes at run time. A value in
-// use is shared and must not be changed.
+// Policy holds the switches and thresholds that an operator changes at run time. A value in use is shared and must not
+// be changed.
 type Policy struct {
 	ArtifactReadEnabled bool     `json:"artifact_read_enabled"`
 	ArtifactReadRoles   []string `json:"artifact_read_roles"` // canary roles; empty means all
 	RepairEnabled       bool     `json:"repair_enabled"`
 	ForceGeneration     bool     `json:"force_generation"`
 	ApprovalRequired    bool     `json:"approval_required"` // a forged program waits for a person before its first run
-	FixturesEnabled     bool     `json:"fixtures_enabled"`  // proof before serving
-	// when a wrong verdict has a correction forged: background, next_call, manual
+	FixturesEnabled     bool     `json:"fixtures_enabled"`  // new programs must pass their predecessor's fixtures
+	// Correction decides when a wrong verdict causes a new program to be forged: background, next_call, manual.
 	Correction string `json:"correction"`
-	// failures in a row after good fetches that count as drift, 1 to 20
+	// DriftAfter is the number of consecutive failures after successful fetches that counts as drift, 1 to 20.
 	DriftAfter int `json:"drift_after"`
-	// what a method's manifest means to its programs: observe, enforce
+	// Effects decides how a method's manifest applies to its programs: observe, enforce.
 	Effects string `json:"effects"`
-	// what becomes of a successor that reaches more than its predecessor did: ask, allow
+	// NewReach decides about a successor that reaches more than its predecessor: ask, allow.
 	NewReach string `json:"new_reach"`
-	// questions to the model that one run of a program may ask, 0 to 64
-	PredictBudget  int `json:"predict_budget"`
-	FetchesPerCall int `json:"fetches_per_call"` // fetches of one run of a program, 0 to 1000
-	// of a file argument that a request to the model shows, 0 to 16384
+	// PredictBudget is the number of model questions that one run of a program may ask, 0 to 64.
+	PredictBudget int `json:"predict_budget"`
+	// FetchesPerCall is the number of fetches allowed in one run of a program, 0 to 1000.
+	FetchesPerCall int `json:"fetches_per_call"`
+	// FilePreviewBytes is the size of the part of a file argument that a model request shows, 0 to 16384.
 	FilePreviewBytes int `json:"file_preview_bytes"`
 
-	// 1: a reply that cannot be read is not asked for again; 2 to 10: once, with what was wrong with it
-	MaxGenerationAttempts   int `json:"max_generation_attempts"`
+	// MaxGenerationAttempts bounds requests for one program, 1 to 10. With 1, an unreadable reply is not requested
+	// again; with more it is requested once more, with its fault described.
+	MaxGenerationAttempts int `json:"max_generation_attempts"`
+
+	// The budgets bound the retries of one call per stage: after a program that the gate refused, that failed, or
+	// whose outcome was refused. They do not apply while RepairEnabled is false.
 	GuardrailRecoveryBudget int `json:"guardrail_recovery_budget"`
 	ExecutionRepairBudget   int `json:"execution_repair_budget"`
 	OutcomeRepairBudget     int `json:"outcome_repair_budget"`
-	MaxRepairsBeforeRegen   int `json:"max_repairs_before_regen"`
-	DelegationDepth         int `json:"delegation_depth"`
-	NestedCallBudget        int `json:"nested_call_budget"` // nested calls a root call
-	KnownToolsPromptLimit   int `json:"known_tools_prompt_limit"`
-	HistoryPreviewLimit     int `json:"history_preview_limit"`
+
+	// MaxRepairsBeforeRegen is the number of repairs of a method after which it is regenerated instead.
+	MaxRepairsBeforeRegen int `json:"max_repairs_before_regen"`
+	DelegationDepth       int `json:"delegation_depth"`         // maximum depth of nested calls
+	NestedCallBudget      int `json:"nested_call_budget"`       // nested calls below one root call
+	KnownToolsPromptLimit int `json:"known_tools_prompt_limit"` // tools shown in a model request; 0 shows none
+	HistoryPreviewLimit   int `json:"history_preview_limit"`    // records shown in a model request; 0 shows none
 
 	Backoff         BackoffPolicy    `json:"backoff"`
 	Degraded        DegradedPolicy   `json:"degraded"`
-	DispatchMethods []string         `json:"dispatch_methods"`
+	DispatchMethods []string         `json:"dispatch_methods"` // methods that take free text
 	WeakSuccess     WeakPolicy       `json:"weak_success"`
 	UserCorrection  CorrectionPolicy `json:"user_correction"`
 	Promotion       PromotionPolicy  `json:"promotion"`
 	RedactKeys      []string         `json:"redact_keys"` // patterns of names; see mask.Compile
-	// the edition of the patterns that RedactKeys may lack only because a person removed them
+	// RedactVersion is the edition of the default patterns known to RedactKeys. A pattern of that edition can be
+	// missing only because a person removed it.
 	RedactVersion   int               `json:"redact_version"`
 	Retention       RetentionPolicy   `json:"retention"`
 	Recommendations RecommendPolicy   `json:"recommendations"`
@@ -66,9 +74,9 @@ const (
 	CorrectManual     = "manual"
 )
 
-// MCPPolicy says which methods agents see as tools, over MCP and as function tools.
+// MCPPolicy selects the methods that agents see as tools, over MCP and as function tools.
 type MCPPolicy struct {
-	Expose string `json:"expose"` // all, durable, approved: what the generation that answers must be
+	Expose string `json:"expose"` // required state of the answering generation: all, durable, approved
 }
 
 // Values of MCPPolicy.Expose.
@@ -78,18 +86,19 @@ const (
 	ExposeApproved = "approved"
 )
 
-// BackoffPolicy says how long failed forging of a method is not tried again: BaseSeconds after the first failure,
-// doubling to MaxSeconds. 0 tries again with each call.
+// BackoffPolicy sets the delay before another attempt to forge a method after failures: BaseSeconds after the first
+// one, doubling up to MaxSeconds. With 0, each call tries again.
 type BackoffPolicy struct {
 	BaseSeconds int `json:"base_seconds"`
 	MaxSeconds  int `json:"max_seconds"`
 }
 
-// DegradedPolicy says when a generation is degraded.
+// DegradedPolicy defines when a generation counts as degraded: at least MinFailures of its last Window counted results
+// are failures, and either the newest MinFailures results all failed or the share of failures exceeds Rate.
 type DegradedPolicy struct {
-	MinFailures int     `json:"min_failures"`
-	Rate        float64 `json:"rate"`
-	Window      int     `json:"window"`
+	MinFailures int     `json:"min_failures"` // 1 to 20
+	Rate        float64 `json:"rate"`         // 0 to 1
+	Window      int     `json:"window"`       // 1 to 20
 }
 
 // WeakPolicy is the vocabulary of weak success.
@@ -97,53 +106,54 @@ type WeakPolicy struct {
 	Statuses    []string `json:"statuses"`
 	EmptyArrays bool     `json:"empty_arrays"`
 
-	// SuccessStatuses are the words, in any case, with which an object calls itself a success: an empty array of its
-	// own is then a weak success.
+	// SuccessStatuses are the words, in any case, by which an object declares itself a success. If such an object has
+	// an empty array as a direct member, it is a weak success.
 	SuccessStatuses []string `json:"success_statuses"`
 }
 
-// CorrectionPolicy says when a call is a user's correction of the one before.
+// CorrectionPolicy defines when a call counts as a user's correction of the previous one.
 type CorrectionPolicy struct {
-	WindowSeconds int     `json:"window_seconds"`
-	MinOverlap    float64 `json:"min_overlap"`
+	WindowSeconds int     `json:"window_seconds"` // longest time between the two; 0 detects no corrections
+	MinOverlap    float64 `json:"min_overlap"`    // least overlap of their arguments, 0 to 1
 }
 
 // PromotionPolicy holds the gates of solver_promotion_v1.
 type PromotionPolicy struct {
-	Shadow       bool    `json:"shadow"`
-	Enforce      bool    `json:"enforce"`
+	Shadow       bool    `json:"shadow"`  // the gates run, but do not affect which generation answers
+	Enforce      bool    `json:"enforce"` // the gates run and affect which generation answers
 	MinCalls     int     `json:"min_calls"`
 	MinSessions  int     `json:"min_sessions"`
-	ContractPass float64 `json:"contract_pass"`
+	ContractPass float64 `json:"contract_pass"` // least share of checked values that satisfy the contract, 0 to 1
 }
 
-// RetentionPolicy bounds what is kept; 0 keeps without that bound.
+// RetentionPolicy bounds stored data; 0 means no bound, except for contents, of which 0 keeps none.
 type RetentionPolicy struct {
-	SessionDays    int `json:"session_days"`
-	MaxSessions    int `json:"max_sessions"`
-	ValueHours     int `json:"value_hours"` // outcome values and effects in the call log
-	ContentEntries int `json:"content_entries"`
-	ContentBytes   int `json:"content_bytes"`
+	SessionDays    int `json:"session_days"`     // days since a session's last use
+	MaxSessions    int `json:"max_sessions"`     // the oldest are erased first
+	ValueHours     int `json:"value_hours"`      // outcome values and effects in the call log
+	ContentEntries int `json:"content_entries"`  // values kept for follow-ups, per namespace
+	ContentBytes   int `json:"content_bytes"`    // total bytes of these values
 	FileHours      int `json:"file_hours"`       // how long a file is kept
-	SessionFileMiB int `json:"session_file_mib"` // of files of a session, or of an owner's that belong to none
+	SessionFileMiB int `json:"session_file_mib"` // per session, or for an owner's files without one
 }
 
 // StoragePolicy bounds the part of a namespace's storage that one owner may fill.
 type StoragePolicy struct {
-	// of each kind; 0: half where there are access tokens, all where there are none
+	// OwnerShare applies to each kind of storage. 0 means half if there are access tokens, otherwise all.
 	OwnerShare float64 `json:"owner_share"`
 }
 
 // RecommendPolicy holds the thresholds of recommendations.
 type RecommendPolicy struct {
-	MinEvidence       int     `json:"min_evidence"`
-	WeakRate          float64 `json:"weak_rate"`
-	BoundaryReferrals int     `json:"boundary_referrals"`
-	Corrections       int     `json:"corrections"`
-	IntrinsicFailures int     `json:"intrinsic_failures"`
+	MinEvidence       int     `json:"min_evidence"`       // calls of one kind that make it worth recommending
+	WeakRate          float64 `json:"weak_rate"`          // their least share of all calls, 0 to 1
+	BoundaryReferrals int     `json:"boundary_referrals"` // calls that ended in wrong_tool_boundary
+	Corrections       int     `json:"corrections"`        // corrections by users, which suffice alone
+	IntrinsicFailures int     `json:"intrinsic_failures"` // intrinsic and adaptive failures
 }
 
-// MinDeleteDays is for how many days something must have been idle, at least, to be deleted; what was used today is archived at most.
+// MinDeleteDays is the minimum number of idle days before something may be deleted. Anything used today can only be
+// archived.
 const MinDeleteDays = 1
 
 // MaintenancePolicy schedules pruning; it is off while IntervalHours is 0.
@@ -153,7 +163,7 @@ type MaintenancePolicy struct {
 	Mode          string `json:"mode"`       // archive or delete
 }
 
-// NativePolicy has no effect: earlier versions compiled the programs that had so many calls, which took that much time.
+// NativePolicy has no effect. Earlier versions compiled programs above these thresholds.
 type NativePolicy struct {
 	MinCalls int `json:"min_calls"`
 	MinCPUMs int `json:"min_cpu_ms"`
@@ -189,7 +199,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// A PolicyError says which field of a policy is refused.
+// A PolicyError reports the invalid field of a policy.
 type PolicyError struct {
 	Field  string // JSON pointer
 	Reason string
@@ -197,7 +207,7 @@ type PolicyError struct {
 
 func (e *PolicyError) Error() string { return fmt.Sprintf("policy %s: %s", e.Field, e.Reason) }
 
-// Validate returns nil or a *PolicyError that names the first field out of range.
+// Validate returns nil or a *PolicyError for the first invalid field.
 func (p Policy) Validate() error {
 	if err := p.validateNumbers(); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The error of a bad policy names the place and uses the words of JSON.
+// The error of an invalid policy names the field in JSON terms.
 func TestPolicyOfTheWrongKind(t *testing.T) {
 	t.Parallel()
 	whole, err := json.Marshal(DefaultPolicy())
@@ -24,7 +24,7 @@ func TestPolicyOfTheWrongKind(t *testing.T) {
 	} {
 		_, err := DecodePolicy([]byte(strings.TrimSuffix(string(whole), "}") + "," + c.member + "}"))
 		var bad *PolicyError
-		// From Go 1.27 on, encoding/json names the element of a list, too.
+		// From Go 1.27 on, encoding/json also names the element of a list.
 		if !errors.As(err, &bad) || strings.TrimSuffix(bad.Field, "/0") != c.field ||
 			!strings.HasPrefix(bad.Reason, c.reason) {
 			t.Errorf("%s: got %v", c.member, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// DecodePolicy reads a policy that somebody wants. Names that it lacks, as policies of older versions do, have their defaults. Unknown names and values out of range are refused with a *PolicyError.
+// DecodePolicy decodes a requested policy. Missing fields, as in policies of older versions, take their defaults. It
+// returns a *PolicyError for unknown fields and for values out of range.
 func DecodePolicy(data []byte) (Policy, error) {
 	p, err := readPolicy(data)
 	if err != nil {
@@ -29,7 +30,8 @@ func DecodePolicy(data []byte) (Policy, error) {
 	return p, p.Validate()
 }
 
-// DecodeStoredPolicy is DecodePolicy for a policy that was in force once, maybe by the rules of an earlier version.
+// DecodeStoredPolicy is DecodePolicy for a policy that was once in force, possibly under the rules of an earlier
+// version.
 func DecodeStoredPolicy(data []byte) (Policy, error) {
 	p, err := readPolicy(data)
 	if err != nil {
@@ -39,6 +41,7 @@ func DecodeStoredPolicy(data []byte) (Policy, error) {
 	return p, p.Validate()
 }
 
+// readPolicy decodes a policy over the defaults, and brings names of roles and methods into normal form.
 func readPolicy(data []byte) (Policy, error) {
 	p := DefaultPolicy()
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -57,8 +60,8 @@ func readPolicy(data []byte) (Policy, error) {
 	return p, nil
 }
 
-// Upgrade makes of a stored policy one by the rules of this version: it has the patterns of secret names that are newer than it, and what a schedule
-// deletes was idle for MinDeleteDays.
+// Upgrade adapts a stored policy to the rules of this version: it adds newer patterns of secret names, and raises a
+// deleting schedule to at least MinDeleteDays idle days.
 func (p *Policy) Upgrade() {
 	p.addPatterns()
 	if m := &p.Maintenance; m.Mode == "delete" {
@@ -66,11 +69,13 @@ func (p *Policy) Upgrade() {
 	}
 }
 
-// addPatterns adds the patterns of secret names that are newer than the policy. Those that a person has removed stay removed.
+// addPatterns adds the patterns of secret names that are newer than the policy. Patterns removed by a person stay
+// removed.
 func (p *Policy) addPatterns() {
 	p.RedactKeys, p.RedactVersion = mask.Upgrade(p.RedactKeys, p.RedactVersion), max(p.RedactVersion, mask.Edition)
 }
 
+// policyDecodeError converts an error of encoding/json to a *PolicyError that names the field.
 func policyDecodeError(err error) error {
 	var te *json.UnmarshalTypeError
 	if errors.As(err, &te) {
@@ -83,7 +88,7 @@ func policyDecodeError(err error) error {
 	return &PolicyError{"", err.Error()}
 }
 
-// kindOfType names a Go type as JSON does.
+// kindOfType describes a Go type in JSON terms.
 func kindOfType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// PolicyPatch builds a merge patch of a policy from NAME=VALUE pairs and whole JSON objects; later ones win. Names may have
-// dots. A value that does not parse as JSON is text.
+// PolicyPatch builds a merge patch of a policy from NAME=VALUE pairs and whole JSON objects; later ones win. Dots in a
+// name select nested members. A value that is not valid JSON is taken as a string.
 func PolicyPatch(words []string) (map[string]any, error) {
 	patch := map[string]any{}
 	for _, word := range words {
@@ -40,7 +40,7 @@ func PolicyPatch(words []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// PolicyPatchOf is PolicyPatch for one text: a JSON object, or pairs separated by white space.
+// PolicyPatchOf is PolicyPatch for a single string: a JSON object, or pairs separated by white space.
 func PolicyPatchOf(text string) (map[string]any, error) {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") {
 		return PolicyPatch([]string{text})

@@ -11,18 +11,19 @@ import (
 
 // Values of Policy.NewReach.
 const (
-	ReachAsk   = "ask"   // a successor that reaches what its predecessor never did waits for a person
-	ReachAllow = "allow" // it serves like any other
+	ReachAsk   = "ask"   // a successor that reaches beyond its predecessor waits for a person
+	ReachAllow = "allow" // such a successor serves like any other
 )
 
-// Named is what the program's text names, whether it has run or not: hosts, writing HTTP methods and tools, "*" for those that it computes.
+// Named returns the effects that the program's source mentions, whether or not it has run: hosts, writing HTTP methods
+// and tools, with "*" for computed ones.
 func (g *Generation) Named() Effects {
 	var facts struct{ Literals, Hosts, Writes, Tools []string }
 	if json.Unmarshal(g.Facts, &facts) != nil {
 		return Effects{}
 	}
 	named := NamedIn(facts.Hosts, facts.Writes, facts.Tools)
-	var literals []string // of programs that were checked by an earlier version
+	var literals []string // of programs checked by an earlier version
 	for _, l := range facts.Literals {
 		var address string
 		if json.Unmarshal([]byte(l), &address) == nil && (strings.HasPrefix(address, "https://") ||
@@ -33,12 +34,12 @@ func (g *Generation) Named() Effects {
 	return named.With(&Effects{Hosts: hostsOf(literals)})
 }
 
-// NamedIn is what the gate finds in a program's text, hosts with their scheme, in the form of Effects.
+// NamedIn returns findings of the gate as Effects. hosts are addresses with a scheme.
 func NamedIn(hosts, writes, tools []string) Effects {
 	return (&Effects{}).With(&Effects{Hosts: hostsOf(hosts), Methods: writes, Tools: tools})
 }
 
-// hostsOf are the hosts of addresses; "*" stays.
+// hostsOf returns the hosts of addresses. "*" stays; an address without a valid host is skipped.
 func hostsOf(addresses []string) (hosts []string) {
 	for _, a := range addresses {
 		if a == anyEffect {
@@ -52,7 +53,8 @@ func hostsOf(addresses []string) (hosts []string) {
 	return hosts
 }
 
-// HostOf returns the host of an address as Effects have it. A connection that is an address stands for its own host: connection:NAME.
+// HostOf returns the host of an address in the form used in Effects. The host of a connection address is
+// connection:NAME.
 func HostOf(u *url.URL) string {
 	if name, ok := ConnectionIn(u); ok {
 		return ConnectionScheme + ":" + name
@@ -67,7 +69,7 @@ func HostOf(u *url.URL) string {
 	return host + ":" + port
 }
 
-// asciiHost is the host as it is asked for: a name in letters of its own has one spelling.
+// asciiHost returns the ASCII form (IDNA) of a host name, so that an internationalized name has one spelling.
 func asciiHost(host string) string {
 	if !strings.ContainsFunc(host, func(r rune) bool { return r >= 0x80 }) {
 		return host
@@ -78,19 +80,19 @@ func asciiHost(host string) string {
 	return host
 }
 
-// NamedHosts returns the hosts of the addresses that stand in the program's text: at most MaxEffects, sorted.
+// NamedHosts returns the hosts mentioned in the program's source: at most MaxEffects, sorted.
 func (g *Generation) NamedHosts() []string {
 	named := g.Named()
 	return named.spelled().Hosts
 }
 
-// spelled is without what programs compute.
+// spelled returns the effects without the computed ones ("*").
 func (e *Effects) spelled() *Effects {
 	names := e.Without(&Effects{Hosts: []string{anyEffect}, Methods: []string{anyEffect}, Tools: []string{anyEffect}})
 	return &names
 }
 
-// Reach is what the generation did in ok calls, and what its text names.
+// Reach returns the effects of the generation's ok calls and those that its source spells out.
 func (g *Generation) Reach() *Effects {
 	named := g.Named()
 	all := (&Effects{}).With(named.spelled())
@@ -100,7 +102,8 @@ func (g *Generation) Reach() *Effects {
 	return &all
 }
 
-// NewHosts returns the hosts that the generation reaches, or names in its text, and its parent does not; none without a kept parent.
+// NewHosts returns the hosts that the generation reaches or names and its parent does not. It returns nil if no parent
+// is kept.
 func (a *Artifact) NewHosts(g *Generation) []string {
 	if g.ParentID == nil || a.Find(*g.ParentID) == nil {
 		return nil
@@ -108,8 +111,9 @@ func (a *Artifact) NewHosts(g *Generation) []string {
 	return g.Reach().Without(a.Find(*g.ParentID).Reach()).Hosts
 }
 
-// Beyond returns what the text of a program names, or computes, beyond what the manifest and its predecessor reach, nil for nothing. What a predecessor
-// computes lets its successor compute, and name nothing.
+// Beyond returns the effects that a program's source names or computes beyond the manifest and its predecessor, or nil
+// if there are none. If the predecessor computes effects of a kind, the successor may compute them too, but not name
+// new ones.
 func (m *Manifest) Beyond(predecessor, named *Effects) *Effects {
 	within := &Manifest{Effects: m.With(predecessor.spelled())}
 	beyond := within.Lacks(*named.spelled())
@@ -130,7 +134,8 @@ func (m *Manifest) Beyond(predecessor, named *Effects) *Effects {
 	return &all
 }
 
-// Missing returns what the manifest has to be given for programs that reach that: what it lacks, and of a new host the reading.
+// Missing returns what must be added to the manifest for programs with the effects e: those that it lacks and, with a
+// new host, GET.
 func (m *Manifest) Missing(e Effects) Effects {
 	lacks := m.Lacks(e)
 	if len(lacks.Hosts) > 0 && len(lacks.Methods) == 0 && !m.AllowsMethod("GET") {
@@ -139,7 +144,8 @@ func (m *Manifest) Missing(e Effects) Effects {
 	return lacks
 }
 
-// AwaitsReach reports whether the generation waits for a person because it reaches beyond its predecessor: until one approves it, or the effects.
+// AwaitsReach reports whether the generation waits for a person because it reaches beyond its predecessor. It waits
+// until a person approves it, or a manifest that covers its effects.
 func (a *Artifact) AwaitsReach(g *Generation) bool {
 	if g == nil || g.Beyond == nil || g.Approved {
 		return false

@@ -13,7 +13,7 @@ func listed(hosts, methods, tools string) *Effects {
 		Files: []string{}}
 }
 
-// Spellings of one host are one host; ports and subdomains make others.
+// All spellings of a host give the same host. Ports and subdomains give different ones.
 func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -31,7 +31,7 @@ func TestHostOf(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", address, got, want)
 		}
 	}
-	m := &Manifest{Effects: Effects{Hosts: []string{"bücher.example"}}} // of an earlier version
+	m := &Manifest{Effects: Effects{Hosts: []string{"bücher.example"}}} // checked by an earlier version
 	if !m.AllowsHost("xn--bcher-kva.example") || m.AllowsHost("a.xn--bcher-kva.example") {
 		t.Error("a manifest with letters of its own")
 	}
@@ -41,7 +41,8 @@ func TestHostOf(t *testing.T) {
 	}
 }
 
-// What goes beyond: names that neither the manifest nor the predecessor has, and computing where the predecessor does not.
+// Beyond covers names that neither the manifest nor the predecessor has, and computed ones if the predecessor computes
+// none.
 func TestBeyond(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -75,7 +76,7 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
-// A generation waits until a person approves it, or a manifest that covers what it asks for.
+// A generation waits until a person approves it or a manifest that covers its effects.
 func TestAwaitsReach(t *testing.T) {
 	t.Parallel()
 	g := &Generation{ID: "gen-2", Beyond: listed("b.example", "", "")}
@@ -107,7 +108,8 @@ func TestAwaitsReach(t *testing.T) {
 	}
 }
 
-// Programs that an earlier version checked name the addresses of their literals; the newer lists come to these, and what is computed is no host.
+// For programs checked by an earlier version, the addresses among their literals also count. Computed addresses are not
+// hosts.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	g := &Generation{Facts: json.RawMessage(
@@ -123,7 +125,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// However many programs wait one after another, the one that serves meanwhile is kept.
+// The serving program is kept, however many newer ones wait.
 func TestPruneKeepsWhatServes(t *testing.T) {
 	t.Parallel()
 	var a *Artifact
@@ -144,7 +146,7 @@ func TestPruneKeepsWhatServes(t *testing.T) {
 	}
 }
 
-// nextID is that of the first generation where there is no artifact.
+// nextID returns the id of the first generation if there is no artifact.
 func (a *Artifact) nextID() string {
 	if a == nil {
 		return "gen-1"

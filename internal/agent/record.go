@@ -9,18 +9,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/jsonenc"
 )
 
-// Speakers of a record.
+// Values of Record.Speaker.
 const (
 	SpeakerUser  = "user"  // a client's call
 	SpeakerTool  = "tool"  // a nested call of a tool that a person or a program registered
 	SpeakerAgent = "agent" // any other nested call
 )
 
-// Record is the history record of one call (seed 000). The first nine JSON keys are always there; the rest is
-// additive. Values are never kept, only their class.
+// Record is the history record of one call (seed 000). The first nine JSON keys are always present; the rest are
+// optional additions. A record holds the class of the answer, never the value.
 type Record struct {
-	CallID         string            `json:"call_id"`
-	Seq            int               `json:"seq"` // 1, 2, 3 ... in the session, without gaps; the store assigns it
+	CallID string `json:"call_id"`
+	// Seq numbers the session's records from 1 without gaps; the store assigns it.
+	Seq            int               `json:"seq"`
 	Timestamp      string            `json:"timestamp"`
 	Speaker        string            `json:"speaker"`
 	Role           string            `json:"role"`
@@ -39,10 +40,10 @@ type Record struct {
 	ProgramSource string  `json:"program_source,omitempty"`
 	ArtifactHit   bool    `json:"artifact_hit"`
 
-	Extra map[string]json.RawMessage `json:"-"` // keys of a newer version, kept as they are
+	Extra map[string]json.RawMessage `json:"-"` // keys of a newer version, kept unchanged
 }
 
-// OutcomeSummary is the outcome as history shows it: never the value itself.
+// OutcomeSummary is an outcome in the history, without the value itself.
 type OutcomeSummary struct {
 	Status     string  `json:"status"`
 	OK         bool    `json:"ok"`
@@ -50,7 +51,8 @@ type OutcomeSummary struct {
 	Retriable  bool    `json:"retriable"`
 	ValueClass string  `json:"value_class,omitempty"`
 
-	// of the failure, also of a stored program that was repaired within the call
+	// FailureClass is the class of the failure, or of the failure of a stored program that was repaired within the
+	// call.
 	FailureClass Class `json:"failure_class,omitempty"`
 
 	ContentRef    string `json:"content_ref,omitempty"`
@@ -74,18 +76,20 @@ func Summarize(o Outcome) OutcomeSummary {
 	return s
 }
 
+// plainRecord is Record without its methods, so that encoding it does not recurse into MarshalJSON.
 type plainRecord Record
 
+// recordCode encodes the fields of a record.
 var recordCode = jsonenc.For[plainRecord]()
 
-// MarshalJSON writes the record with the keys of Extra behind its own.
+// MarshalJSON encodes the record, followed by the keys of Extra.
 func (r Record) MarshalJSON() ([]byte, error) {
 	w := jsonenc.Writer{Buf: make([]byte, 0, 768)}
 	r.AppendJSON(&w)
 	return w.Buf, w.Err
 }
 
-// AppendJSON appends what MarshalJSON returns.
+// AppendJSON appends the result of MarshalJSON.
 func (r *Record) AppendJSON(w *jsonenc.Writer) {
 	recordCode.Append(w, (*plainRecord)(r))
 	if len(r.Extra) == 0 {
@@ -96,11 +100,12 @@ func (r *Record) AppendJSON(w *jsonenc.Writer) {
 		w.Err = errors.Join(w.Err, fmt.Errorf("extra keys of record %s: %w", r.CallID, err))
 		return
 	}
+	// Replace the closing brace of the fields and the opening brace of extra by a comma.
 	w.Buf[len(w.Buf)-1] = ','
 	w.Buf = append(w.Buf, extra[1:]...)
 }
 
-// UnmarshalJSON reads a record and keeps the keys it does not know.
+// UnmarshalJSON decodes a record. Unknown keys go to Extra.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plainRecord)(r)); err != nil {
 		return err
@@ -117,7 +122,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// recordKeys is the fixed set of keys that Record has fields for; a test compares it with the struct.
+// recordKeys holds the JSON keys of Record's fields; a test compares it with the struct.
 var recordKeys = map[string]bool{"call_id": true, "seq": true, "timestamp": true, "speaker": true, "role": true,
 	"method_name": true,
 	"args":        true, "kwargs": true, "outcome_summary": true, "trace_id": true, "parent_call_id": true,

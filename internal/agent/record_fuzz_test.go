@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRecord reads records of strangers: what can be read can be written, and reads again as the same record, unknown keys
-// included.
+// FuzzRecord decodes arbitrary records. A record that decodes can be encoded, and decodes to the same record, including
+// unknown keys.
 func FuzzRecord(f *testing.F) {
 	f.Add(`{"call_id":"c","seq":1,"timestamp":"2026-11-21T02:10:00.123Z","speaker":"user","role":"r","method_name":"m","args":[1e999,"\ud800","\u0000",9223372036854775808],"kwargs":{"k":"` + "\xff" + `"},"outcome_summary":{"status":"ok","ok":true,"error_type":null,"retriable":false,"value_class":"number"},"from_the_future":{"a":[1,2]}}`)
 	f.Add(`{"args":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"kwargs":null}`)

@@ -1,6 +1,6 @@
 package agent
 
-// Reasons why a call cannot be replayed: the replayable_reason of its log entry, in words.
+// Reasons why a call cannot be replayed: values of LogEntry.ReplayableReason, for people.
 const (
 	ReasonNoProgram     = "no program ran"
 	ReasonMasked        = "inputs were masked"
@@ -10,11 +10,11 @@ const (
 	ReasonErased        = "session deleted"
 )
 
-// reasonCodes are the reasons as clients can compare them: words may change.
+// reasonCodes maps the reasons to stable codes for clients. The wording of a reason may change.
 var reasonCodes = map[string]string{
 	ReasonNoProgram: "no_program", ReasonMasked: "masked_input", ReasonMaskedEffects: "masked_effects",
 	ReasonHistory: "history_in_context", ReasonManyEffects: "too_many_effects", ReasonErased: "erased",
 }
 
-// ReasonCode is the code of one of these reasons, "" for another text.
+// ReasonCode returns the code of a reason, or "" for any other text.
 func ReasonCode(reason string) string { return reasonCodes[reason] }

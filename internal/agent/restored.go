@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Restored marks a generation that a person restored from the archive while a newer program was in use. Newer generations take precedence over it.
+// Restored marks a generation that a person restored from the archive while a newer program was in use. Newer
+// generations take precedence over it.
 type Restored struct {
 	By   string `json:"by"`             // the audit id of the operation
 	From string `json:"from,omitempty"` // the audit id of the operation that archived it; omitted if unknown
 }
 
-// RestoreBelow returns the change that adds the serving program of an archived artifact of the same name as an older generation of this
-// artifact, whose own program keeps answering. by and from are those of Restored. The error explains why nothing can be restored.
+// RestoreBelow returns the change that adds the serving program of an archived artifact of the same name as an older
+// generation of this artifact, whose own program keeps answering. by and from are those of Restored. The error explains
+// why nothing can be restored.
 func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (ArtifactChange, error) {
 	g := old.Served()
 	switch {
@@ -41,8 +43,8 @@ func (a *Artifact) RestoreBelow(old *Artifact, by, from string, at time.Time) (A
 	return ArtifactChange{Role: a.Role, MethodName: a.MethodName, At: at, Restore: &back}, nil
 }
 
-// Served returns the newest program in the current one's lineage that does not wait for a person, or nil. If the lineage has an approved program, an
-// unapproved one that never answered counts as waiting.
+// Served returns the newest program in the current one's lineage that does not wait for a person, or nil. If the
+// lineage has an approved program, an unapproved one that never answered counts as waiting.
 func (a *Artifact) Served() *Generation {
 	var newest *Generation
 	for _, g := range a.Lineage() {
@@ -59,8 +61,8 @@ func (a *Artifact) Served() *Generation {
 	return newest
 }
 
-// Answers reports whether the generation is the current one, or serves while the current one waits for a person. It ignores generations that the selection
-// picks by a call's contract, a person's wording or an approval.
+// Answers reports whether the generation is the current one, or serves while the current one waits for a person. It
+// ignores generations that the selection picks by a call's contract, a person's wording or an approval.
 func (a *Artifact) Answers(g *Generation) bool { return g.ID == a.CurrentID || g == a.Served() }
 
 // ran reports whether any call result was counted for the program.
@@ -79,7 +81,8 @@ func (a *Artifact) RestoredBy(auditID string) *Generation {
 	return nil
 }
 
-// restore inserts the generation behind the newer ones. It holds the generations that it pushes out for the undo, as a person's program does.
+// restore inserts the generation behind the newer ones. It holds the generations that it pushes out for the undo, as a
+// person's program does.
 func (a *Artifact) restore(g *Generation, was *Artifact) {
 	all := slices.Clone(a.Generations)
 	const newer = 2 // so it is among the latest, which prune keeps
@@ -91,8 +94,9 @@ func (a *Artifact) restore(g *Generation, was *Artifact) {
 		Adoptions: was.Adoptions})
 }
 
-// unrestore removes the generation that the operation with that audit id restored, unless it is current by now, and puts back the generations that it pushed
-// out. If nothing happened since, the artifact equals the previous one to the byte.
+// unrestore removes the generation that the operation with that audit id restored, unless it is current by now, and
+// puts back the generations that it pushed out. If nothing happened since, the artifact equals the previous one to the
+// byte.
 func (a *Artifact) unrestore(auditID string) {
 	g := a.RestoredBy(auditID)
 	if g == nil || g.ID == a.CurrentID {
@@ -101,12 +105,12 @@ func (a *Artifact) unrestore(auditID string) {
 	a.Generations = slices.DeleteFunc(slices.Clone(a.Generations), func(x *Generation) bool { return x == g })
 	at := slices.IndexFunc(a.Displaced, func(d Displaced) bool { return d.By == g.ID })
 	if at < 0 {
-		return // calls came in between
+		return // calls were counted in between
 	}
 	held := a.Displaced[at]
 	a.bringBack(func(_ *Generation, by string) bool { return by == g.ID })
 	a.Displaced = slices.DeleteFunc(slices.Clone(a.Displaced), func(d Displaced) bool { return d.By == g.ID })
-	if a.Revision == held.Revision+1 { // the copy counts already
+	if a.Revision == held.Revision+1 { // Apply has already counted the copy
 		a.Revision, a.Adoptions, a.Sequence = held.Revision-1, held.Adoptions, g.number()-1
 	}
 }

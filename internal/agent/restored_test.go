@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// archivedOf makes an artifact with a history whose current program differs from that of any other.
+// archivedOf returns an artifact with a history, whose current program is unique.
 func archivedOf(random *rand.Rand) *Artifact {
 	a := *lived(random)
 	a.Generations = slices.Clone(a.Generations)
 	g := a.change("")
 	g.Code, g.CodeChecksum = "restored", Checksum("restored")
-	g.Approved, a.Quarantined = true, false // it waits for nobody
+	g.Approved, a.Quarantined = true, false // it does not wait
 	return &a
 }
 
-// restoring is the change that brings an archived artifact back, as the journal keeps it.
+// restoring returns the change that restores an archived artifact, after a round trip through JSON.
 func restoring(t *testing.T, a, old *Artifact, by string) (c ArtifactChange) {
 	t.Helper()
 	made, err := a.RestoreBelow(old, by, "away", time.Unix(1, 0))
@@ -32,8 +32,8 @@ func restoring(t *testing.T, a, old *Artifact, by string) (c ArtifactChange) {
 	return c
 }
 
-// A program that is restored below any artifact changes nothing of what answers, and stands behind every newer one; its undo leaves the artifact to the byte
-// as it was.
+// A program restored below any artifact does not change what answers, and comes after every newer one. Undoing it
+// restores the artifact to the byte.
 func TestRestoredBelow(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(9, 9))
@@ -77,7 +77,7 @@ func archivedWith(old *Artifact, code string) *Artifact {
 	return &a
 }
 
-// The bound of generations holds, however many are restored; calls in between stay counted when a restore is undone.
+// The bound on generations holds, however many are restored. Calls counted in between survive the undo of a restore.
 func TestRestoredAreBounded(t *testing.T) {
 	t.Parallel()
 	var a *Artifact
@@ -86,7 +86,7 @@ func TestRestoredAreBounded(t *testing.T) {
 			Trigger: "repair:execution", CodeChecksum: fmt.Sprint(n)}})
 	}
 	old := archivedOf(rand.New(rand.NewPCG(10, 10)))
-	old.Current().CheckedFingerprint = "" // of the same contract as the newer ones
+	old.Current().CheckedFingerprint = "" // with the same contract as the newer ones
 	for n := range 12 {
 		a = a.Apply(restoring(t, a, archivedWith(old, fmt.Sprint("old ", n)), fmt.Sprint("back ", n)))
 		if g := a.Generations; len(g) != 3 || g[0].ID != "gen-3" || g[1].ID != "gen-2" ||
@@ -104,7 +104,7 @@ func TestRestoredAreBounded(t *testing.T) {
 	}
 }
 
-// What cannot come back below is refused in words.
+// A restore that is impossible is refused with a reason.
 func TestRestoredBelowIsRefused(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(11, 11))
@@ -124,7 +124,8 @@ func TestRestoredBelowIsRefused(t *testing.T) {
 	}
 }
 
-// Of an archived artifact whose newest program waits for a person, the one that answered meanwhile comes back, for whatever the newest one waits.
+// If the newest program of an archived artifact waits for a person, for whatever reason, the restore brings back the
+// one that served meanwhile.
 func TestRestoredBelowServed(t *testing.T) {
 	t.Parallel()
 	first := "gen-1"
@@ -166,7 +167,7 @@ func TestRestoredBelowServed(t *testing.T) {
 	}
 }
 
-// A restored program answers while it is the current one, and while what was made of it waits for a person.
+// A restored program answers while it is current, and while its successor waits for a person.
 func TestRestoredAnswers(t *testing.T) {
 	t.Parallel()
 	back := &Generation{ID: "gen-2", SuccessCount: 1, Restored: &Restored{By: "back"}}

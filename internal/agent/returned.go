@@ -2,16 +2,16 @@ package agent
 
 import "time"
 
-// Returned records that a person's change brought back a kept generation that does not hold examples of now. It answers all the same; a person may approve it,
-// or have another one answer.
+// Returned records that a person's change brought back a kept generation that breaks active examples. It answers
+// nevertheless. A person may approve it or make another generation current.
 type Returned struct {
 	Generation string    `json:"generation"`
-	Breaks     []string  `json:"breaks"` // ids of the active examples that it did not hold
+	Breaks     []string  `json:"breaks"` // ids of the active examples that it broke
 	At         time.Time `json:"at"`
 }
 
-// BreaksReturned returns the generation that a person's change brought back and the ids of the active examples that it does not hold; nil if there is none, or no such
-// example is active any more.
+// BreaksReturned returns the generation that a person's change brought back and the ids of the active examples that it
+// breaks. It returns nil if there is none, or if none of these examples is active any more.
 func (a *Artifact) BreaksReturned() (g *Generation, ids []string) {
 	if a.Returned == nil {
 		return nil, nil
@@ -25,7 +25,7 @@ func (a *Artifact) BreaksReturned() (g *Generation, ids []string) {
 	return g, ids
 }
 
-// endReturn forgets what a person's change brought back, once another change decides which generation answers.
+// endReturn clears Returned once another change decides which generation answers.
 func (a *Artifact) endReturn(c *ArtifactChange) {
 	r := a.Returned
 	if r == nil {
@@ -40,7 +40,7 @@ func (a *Artifact) endReturn(c *ArtifactChange) {
 	}
 }
 
-// noteReturn ends the note on a program that a person's change brought back, or begins one.
+// noteReturn updates Returned after the change c.
 func (a *Artifact) noteReturn(c *ArtifactChange) {
 	if a.endReturn(c); c.Returned == nil {
 		return

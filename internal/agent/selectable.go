@@ -1,7 +1,7 @@
 package agent
 
-// Selectable returns a copy of the artifact with no more than the selection of a program for a call without arguments looks at, for those who keep many: no texts, records, fixtures or
-// prose.
+// Selectable returns a small copy of the artifact, for callers that keep many. It holds only the data that selecting a
+// program for a call without arguments needs: no sources, records, fixtures or prose.
 func (a *Artifact) Selectable() *Artifact {
 	s := &Artifact{SchemaVersion: a.SchemaVersion, Role: a.Role, MethodName: a.MethodName,
 		RepairCountSinceRegen: a.RepairCountSinceRegen, Quarantined: a.Quarantined, Pinned: a.Pinned,
@@ -16,7 +16,7 @@ func (a *Artifact) Selectable() *Artifact {
 	return s
 }
 
-// selectable is the generation with an empty program, whose checksum is right where that of its own was.
+// selectable returns a copy with an empty source. Its checksum is valid if and only if the original's was.
 func (g *Generation) selectable() *Generation {
 	s := &Generation{ID: g.ID, ParentID: g.ParentID, State: g.State, CodeChecksum: g.CodeChecksum,
 		Dependencies: g.Dependencies, CheckedFingerprint: g.CheckedFingerprint, CallersContract: g.CallersContract,

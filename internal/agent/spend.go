@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// SpendPolicy caps what the models may be asked for a namespace, in tokens, prompt and completion together. 0 is no cap.
+// SpendPolicy caps a namespace's model tokens, prompt and completion together. 0 means no cap.
 type SpendPolicy struct {
-	DayTokens       int `json:"day_tokens"`        // of a day, in UTC
-	MonthTokens     int `json:"month_tokens"`      // of a calendar month, in UTC
-	MethodDayTokens int `json:"method_day_tokens"` // of a day, of each method
-	OwnerDayTokens  int `json:"owner_day_tokens"`  // of a day, of each owner
+	DayTokens       int `json:"day_tokens"`        // per day, in UTC
+	MonthTokens     int `json:"month_tokens"`      // per calendar month, in UTC
+	MethodDayTokens int `json:"method_day_tokens"` // per day and method
+	OwnerDayTokens  int `json:"owner_day_tokens"`  // per day and owner
 }
 
-// maxTokens is the highest cap.
+// maxTokens is the largest allowed cap.
 const maxTokens = 1_000_000_000_000_000
 
-// Day is a day in UTC, counted from 1 January 1970. In JSON it is a text such as "2026-11-22".
+// Day is a day in UTC, counted from 1 January 1970. In JSON it is a string such as "2026-11-22".
 type Day int32
 
 const secondsOfDay = 24 * 60 * 60
@@ -31,10 +31,10 @@ func DayOf(t time.Time) Day {
 	return Day(d)
 }
 
-// Start returns the day's first moment.
+// Start returns midnight UTC at the beginning of the day.
 func (d Day) Start() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
 
-// Month returns the first days of the day's month and of the month after it.
+// Month returns the first day of the day's month and the first day of the next month.
 func (d Day) Month() (first, next Day) {
 	y, m, _ := d.Start().Date()
 	return DayOf(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)), DayOf(time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC))
@@ -55,20 +55,20 @@ func (d *Day) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Tokens is what a model was asked and what that cost.
+// Tokens counts requests to models and their tokens.
 type Tokens struct {
 	Requests   int64 `json:"requests"`
 	Prompt     int64 `json:"prompt"`
-	Cached     int64 `json:"cached,omitempty"` // of Prompt, where the server had them cached
+	Cached     int64 `json:"cached,omitempty"` // the part of Prompt that the server had cached
 	Completion int64 `json:"completion"`
-	// of Prompt and Completion: nobody reported them, so that they are upper estimates
+	// Estimated is the part of Prompt and Completion that nobody reported. It is an upper estimate.
 	Estimated int64 `json:"estimated,omitempty"`
 }
 
-// Sum is the number of tokens.
+// Sum returns the number of tokens, prompt and completion.
 func (t Tokens) Sum() int64 { return t.Prompt + t.Completion }
 
-// Add adds other tokens.
+// Add adds u to t.
 func (t *Tokens) Add(u Tokens) {
 	t.Requests += u.Requests
 	t.Prompt += u.Prompt
@@ -77,10 +77,10 @@ func (t *Tokens) Add(u Tokens) {
 	t.Estimated += u.Estimated
 }
 
-// Spend is one request to a model and what it cost, or at most costs while it is under way.
+// Spend is one request to a model with its cost, or with its maximum cost while it is in flight.
 type Spend struct {
 	ID     string `json:"id"`
-	Day    Day    `json:"day"` // on which it was sent
+	Day    Day    `json:"day"` // the day on which it was sent
 	Role   string `json:"role,omitempty"`
 	Method string `json:"method,omitempty"`
 	Owner  string `json:"owner,omitempty"`
@@ -88,25 +88,25 @@ type Spend struct {
 	Tokens
 }
 
-// SpendRow is what one owner's calls of one method did on a day, and what the models were asked for them. Where days are
-// summed up, because they are old or too many, Role, Method and Owner are "".
+// SpendRow sums one day's calls of one method by one owner, and the model requests made for them. In summaries of days
+// that are old or have too many rows, Role, Method and Owner are "".
 type SpendRow struct {
 	Day    Day           `json:"day"`
 	Role   string        `json:"role,omitempty"`
 	Method string        `json:"method,omitempty"`
 	Owner  string        `json:"owner,omitempty"`
-	Calls  int64         `json:"calls,omitempty"` // that ended, nested ones included
-	Warm   int64         `json:"warm,omitempty"`  // of these, answered by a stored program
+	Calls  int64         `json:"calls,omitempty"` // that have ended, including nested ones
+	Warm   int64         `json:"warm,omitempty"`  // the part of Calls that a stored program answered
 	Models []ModelTokens `json:"models,omitempty"`
 }
 
-// ModelTokens is what one model was asked.
+// ModelTokens counts the requests to one model.
 type ModelTokens struct {
 	Model string `json:"model"`
 	Tokens
 }
 
-// ForgeRow is what the programs of a method cost that one model wrote and that were kept.
+// ForgeRow sums the cost of the kept programs of one method that one model wrote.
 type ForgeRow struct {
 	Role     string `json:"role"`
 	Method   string `json:"method"`

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Standing is what an operator's operation can change of an artifact, as it stood at one moment. The audit trail keeps it from
-// before and after each operation, so that it can be undone. It holds no arguments and no values.
+// Standing is a snapshot of the parts of an artifact that an operator's operation can change. The audit trail keeps it
+// from before and after each operation, so that it can be undone. It holds no arguments and no values.
 type Standing struct {
 	Role           string `json:"role"`
 	MethodName     string `json:"method_name"`
@@ -18,7 +18,7 @@ type Standing struct {
 	Sequence       int    `json:"sequence"`
 	CodeChecksum   string `json:"code_checksum"`
 	LifecycleState string `json:"lifecycle_state"`
-	// of the current generation; "" in older files
+	// GenerationState is the state of the current generation; "" in older files.
 	GenerationState       string                   `json:"generation_state,omitempty"`
 	Quarantined           bool                     `json:"quarantined"`
 	QuarantineReason      string                   `json:"quarantine_reason,omitempty"`
@@ -45,21 +45,22 @@ type Counters struct {
 	AuthoredErrorCount    int64 `json:"authored_error_count"`
 }
 
-// GenerationCounters are a generation's own.
+// GenerationCounters are the counters of one generation.
 type GenerationCounters struct {
 	Counters
 	Window string `json:"window"`
 }
 
-// A Revert undoes an operator's operation: From is how the artifact stood after it, To how it stood before. Where nothing
-// happened since, the artifact is afterwards to the byte what it was, its revision included. Where calls came in between,
-// what the operation changed goes back and what the calls counted stays: counters always equal the sum of the calls.
+// A Revert undoes an operator's operation. From is the artifact's standing after the operation, To that before it. If
+// nothing happened since, the artifact is afterwards equal to the earlier one to the byte, including its revision. If
+// calls came in between, the operation's changes are reverted and the counts of the calls stay: counters always equal
+// the sum of the calls.
 type Revert struct {
 	From Standing `json:"from"`
 	To   Standing `json:"to"`
 }
 
-// Standing returns how the artifact stands; a nil one does not.
+// Standing returns the artifact's standing, or nil if a is nil.
 func (a *Artifact) Standing() *Standing {
 	if a == nil {
 		return nil
@@ -92,14 +93,15 @@ func (a *Artifact) Standing() *Standing {
 	return s
 }
 
-// moves reports whether the operation switched to another generation, or asked for one that has come since.
+// moves reports whether the operation made another generation current, or requested a new program that has been made
+// since.
 func (r *Revert) moves(a *Artifact) bool {
 	return r.From.CurrentID != r.To.CurrentID || r.From.ForceRegenerate != r.To.ForceRegenerate &&
 		a.ForceRegenerate != r.From.ForceRegenerate
 }
 
-// Hinders says why the revert cannot be made of the artifact as it is now, or "": something later changed again what the
-// operation had changed.
+// Hinders returns the reason why the revert cannot be applied to the artifact as it is now: a later operation changed
+// the same things. It returns "" if it can be applied.
 func (r *Revert) Hinders(a *Artifact) string {
 	from, to := &r.From, &r.To
 	switch {
@@ -119,10 +121,10 @@ func (r *Revert) Hinders(a *Artifact) string {
 	return ""
 }
 
-// revert makes the revert on the artifact, which is a copy.
+// revert applies the revert to the artifact, which must be a copy.
 func (a *Artifact) revert(r *Revert) {
 	from, to := &r.From, &r.To
-	exact := a.Revision == from.Revision+1 // the copy counts already
+	exact := a.Revision == from.Revision+1 // Apply has already counted the copy
 	moves := r.moves(a)
 	if from.Quarantined != to.Quarantined || from.QuarantineReason != to.QuarantineReason {
 		a.Quarantined, a.QuarantineReason = to.Quarantined, to.QuarantineReason
@@ -159,8 +161,8 @@ func (a *Artifact) revert(r *Revert) {
 	}
 }
 
-// revertCurrent goes back to the generation that was the current one. When nothing happened since, the one that came
-// instead goes too, and what it had pushed out comes back.
+// revertCurrent makes the previously current generation current again. If nothing happened since, it also removes the
+// generation that replaced it and brings back those that were pushed out.
 func (a *Artifact) revertCurrent(r *Revert, exact bool) {
 	if exact && r.To.Sequence < r.From.Sequence {
 		a.Generations = slices.DeleteFunc(a.Generations, func(g *Generation) bool { return g.ID == r.From.CurrentID })
@@ -179,7 +181,7 @@ func (a *Artifact) revertCurrent(r *Revert, exact bool) {
 	}
 }
 
-// bringBack puts displaced generations into their places again.
+// bringBack moves the wanted displaced generations back to their places.
 func (a *Artifact) bringBack(wanted func(g *Generation, by string) bool) {
 	var left []Displaced
 	for _, d := range a.Displaced {
@@ -200,7 +202,7 @@ func (a *Artifact) bringBack(wanted func(g *Generation, by string) bool) {
 	a.sortGenerations()
 }
 
-// sortGenerations puts the newest first, and those that were restored behind all others.
+// sortGenerations sorts newest first, with restored generations after all others.
 func (a *Artifact) sortGenerations() {
 	slices.SortStableFunc(a.Generations, func(x, y *Generation) int {
 		if restored := x.Restored != nil; restored != (y.Restored != nil) {
@@ -213,11 +215,13 @@ func (a *Artifact) sortGenerations() {
 	})
 }
 
+// number returns the number in the generation's id.
 func (g *Generation) number() int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")) // 0 for a strange one: it is the oldest
+	n, _ := strconv.Atoi(strings.TrimPrefix(g.ID, "gen-")) // 0, and so oldest, for an id of another form
 	return n
 }
 
+// revertTotals adds the difference between the two standings to the totals, so that the counts of later calls stay.
 func (a *Artifact) revertTotals(from, to *Standing) {
 	a.SuccessCount += to.SuccessCount - from.SuccessCount
 	a.IntrinsicFailureCount += to.IntrinsicFailureCount - from.IntrinsicFailureCount
@@ -230,11 +234,11 @@ func (a *Artifact) revertTotals(from, to *Standing) {
 	}
 }
 
-// revertGeneration restores what the operation changed of the generation; it may not be the current one any more.
+// revertGeneration reverts the operation's changes to a generation, which may no longer be current.
 func (a *Artifact) revertGeneration(from, to *Standing) {
 	g := a.change(to.CurrentID)
 	if g == nil {
-		return // pruned meanwhile: the totals have it
+		return // pruned meanwhile; the totals are reverted anyway
 	}
 	was, is := &from.Generation, &to.Generation
 	g.SuccessCount += is.SuccessCount - was.SuccessCount
@@ -257,7 +261,7 @@ func (a *Artifact) revertGeneration(from, to *Standing) {
 	}
 }
 
-// with returns the scorecard with what it has beyond from added to to.
+// with returns to plus whatever s has counted since from.
 func (s Scorecard) with(from, to Scorecard) Scorecard {
 	next := to
 	next.ContractChecked += s.ContractChecked - from.ContractChecked

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An operation that is undone before anything else happens leaves any artifact as it was, to the byte and including the revision, also
-// when the operation was stored as JSON in between. Undoing the undo does the same, except for a program that a person put in.
+// Undoing an operation before anything else happens restores the artifact to the byte, including its revision, also if
+// the operation was stored as JSON in between. So does undoing the undo, unless a person installed the program.
 func TestUndoIsByteIdentical(t *testing.T) {
 	t.Parallel()
 	yes, no, reason := true, false, "suspect"
@@ -73,8 +73,8 @@ func TestUndoIsByteIdentical(t *testing.T) {
 	}
 }
 
-// Calls between an operation and its undo keep counting: the totals are the sum of all calls, and what the operation
-// changed is back.
+// Calls between an operation and its undo stay counted: the totals are the sum of all calls, and the operation's
+// changes are reverted.
 func TestUndoKeepsWhatCallsCounted(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 7))
@@ -128,7 +128,7 @@ func TestUndoIsHindered(t *testing.T) {
 	}
 }
 
-// lived makes an artifact with a past.
+// lived returns an artifact with a past.
 func lived(random *rand.Rand) *Artifact {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var a *Artifact
@@ -174,7 +174,7 @@ func text(t *testing.T, v any) string {
 	return string(data)
 }
 
-// stored takes the revert through the JSON in which the journal and the audit trail keep it.
+// stored returns the revert after a round trip through the JSON of the journal and the audit trail.
 func stored(t *testing.T, r Revert) (back Revert) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text(t, r)), &back); err != nil {
@@ -183,7 +183,7 @@ func stored(t *testing.T, r Revert) (back Revert) {
 	return back
 }
 
-// differ shows where two texts begin to differ.
+// differ shows the first difference between two texts.
 func differ(got, want string) string {
 	i := 0
 	for i < len(got) && i < len(want) && got[i] == want[i] {

@@ -7,11 +7,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// unlikeDepth is enough for tables.
+// unlikeDepth is deep enough for a list of rows.
 const unlikeDepth = 3
 
-// unlike reports whether two JSON values are different in any case, however they are written. It looks for the first plain difference
-// without decoding, in at most depth levels of arrays, each of which it reads once; false says nothing.
+// unlike reports whether two JSON values certainly differ. It looks for an obvious difference without decoding,
+// descending at most depth levels of arrays and reading each once. False is inconclusive.
 func unlike(a, b json.RawMessage, depth int) bool {
 	i, j := rawjson.SkipSpace(a, 0), rawjson.SkipSpace(b, 0)
 	if i == len(a) || j == len(b) {
@@ -32,7 +32,7 @@ func unlike(a, b json.RawMessage, depth int) bool {
 	return false
 }
 
-// plainScalar reports whether a string or number can be written in one way only: a string of ASCII without escapes, an integer.
+// plainScalar reports whether a string or number has only one spelling: an ASCII string without escapes, or an integer.
 func plainScalar(v []byte) bool {
 	for _, c := range v {
 		if c == '\\' || c >= 0x80 || v[0] != '"' && (c == '.' || c == 'e' || c == 'E') {
@@ -42,7 +42,7 @@ func plainScalar(v []byte) bool {
 	return true
 }
 
-// unlikeLists reports whether two arrays have different lengths, or elements that differ in any case before that is seen.
+// unlikeLists reports whether two arrays certainly differ, in an element or in length. False is inconclusive.
 func unlikeLists(a, b []byte, depth int) bool {
 	i, j := rawjson.SkipSpace(a, 1), rawjson.SkipSpace(b, 1)
 	for i < len(a) && j < len(b) && a[i] != ']' && b[j] != ']' {

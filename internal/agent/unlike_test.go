@@ -13,7 +13,7 @@ var differing = []string{`1`, `1.0`, `1e0`, `-1`, `2`, `10`, `"a"`, `"\u0061"`, 
 	`[1]`, `[ 1 ]`, `[1.0]`, `[1,2]`, `[1, 2]`, `[1,3]`, `[[1],2]`, `[["a"],{"b":"]"}]`, `[["a"],{"b":"["}]`, `["a,b"]`,
 	`["a","b"]`}
 
-// What differs in any case is never the same input; plain differences are seen.
+// Values that certainly differ are never the same input, and obvious differences are found.
 func TestUnlike(t *testing.T) {
 	t.Parallel()
 	for _, a := range differing {
@@ -45,7 +45,8 @@ func FuzzUnlike(f *testing.F) {
 	})
 }
 
-// BenchmarkSameInput compares a megabyte with an input of another shape, as each call is compared with the fixtures of its program.
+// BenchmarkSameInput compares a megabyte with an input of another shape, as each call is compared with its program's
+// fixtures.
 func BenchmarkSameInput(b *testing.B) {
 	large := json.RawMessage("[" + strings.Repeat(`{"id": 1, "name": "row"}, `, 40_000) + "1]")
 	for _, other := range []string{`1`, `[1]`, fmt.Sprintf(`[%s]`, strings.Repeat(`"x",`, 1000)+`"x"`)} {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// What a person says of a call.
+// Values of Verdict.Verdict.
 const (
 	VerdictRight = "right"
 	VerdictWrong = "wrong"
 )
 
-// MaxVerdicts is how many verdicts in force an artifact keeps, the newest, and how many proposed ones beside them.
+// MaxVerdicts is the number of newest verdicts that an artifact keeps, active and proposed ones counted separately.
 const MaxVerdicts = 256
 
 // Verdict is a person's judgement of one call.
@@ -26,29 +26,30 @@ type Verdict struct {
 	By         string    `json:"by,omitempty"`
 	At         time.Time `json:"at"`
 	ExampleID  string    `json:"example_id,omitempty"`
-	Dropped    int       `json:"dropped_fixtures,omitempty"` // fixtures of that input that were dropped
+	Dropped    int       `json:"dropped_fixtures,omitempty"` // number of fixtures of that input that were dropped
 
-	// What was judged: the call's input and its answer, and what was expected instead.
+	// The judged input and answer, and the answer expected instead.
 	Args              []json.RawMessage `json:"args"`
 	Kwargs            json.RawMessage   `json:"kwargs"`
 	Got               json.RawMessage   `json:"got,omitempty"`
 	GotErrorType      string            `json:"got_error_type,omitempty"`
 	Expected          json.RawMessage   `json:"expected,omitempty"` // null counts as given
 	ExpectedErrorType string            `json:"expected_error_type,omitempty"`
-	EffectsDigest     string            `json:"effects_digest,omitempty"` // of the call's recorded effects; "" for none
+	// EffectsDigest is the digest of the call's recorded effects; "" if there are none.
+	EffectsDigest string `json:"effects_digest,omitempty"`
 
-	// Superseded says that a newer active verdict has the same input and effects. Only the newest counts.
+	// Superseded means that a newer active verdict has the same input and effects. Only the newest counts.
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// Same reports whether two verdicts say the same.
+// Same reports whether two verdicts agree in judgement, note, state and expectation.
 func (v *Verdict) Same(w *Verdict) bool {
 	return v.Verdict == w.Verdict && v.Note == w.Note && v.ExpectedErrorType == w.ExpectedErrorType &&
 		v.State == w.State &&
 		sameRaw(v.Expected, w.Expected)
 }
 
-// Verdict returns the verdict on the call, nil when there is none.
+// Verdict returns the verdict on the call, or nil. a may be nil.
 func (a *Artifact) Verdict(callID string) *Verdict {
 	if a == nil {
 		return nil
@@ -61,15 +62,15 @@ func (a *Artifact) Verdict(callID string) *Verdict {
 	return nil
 }
 
-// Doubted reports whether an active verdict calls an answer of the generation wrong.
+// Doubted reports whether an active verdict judges an answer of the generation wrong.
 func (a *Artifact) Doubted(generation string) bool {
 	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool {
 		return v.Generation == generation && v.Wrong()
 	})
 }
 
-// Corrections returns the active wrong verdicts that the generation which they are about (Judged) was not held to when it was adopted, newest
-// first: those on its own answers, and those given since it was written.
+// Corrections returns the active wrong verdicts that the generation they concern (see Judged) was not checked against
+// when it was adopted, newest first. These are the verdicts on its own answers, and those given since it was written.
 func (a *Artifact) Corrections() []Verdict {
 	if a.Current() == nil {
 		return nil
@@ -84,12 +85,12 @@ func (a *Artifact) Corrections() []Verdict {
 	return out
 }
 
-// Wrong reports whether the verdict is in force and calls an answer wrong.
+// Wrong reports whether the verdict is active, judges the answer wrong and is not superseded.
 func (v *Verdict) Wrong() bool {
 	return v.Verdict == VerdictWrong && v.State == ExampleActive && !v.Superseded
 }
 
-// CalledWrong reports whether an active verdict calls what was answered to that input wrong.
+// CalledWrong reports whether an active verdict judges an answer to that input wrong.
 func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) bool {
 	return a != nil && slices.ContainsFunc(a.Verdicts, func(v Verdict) bool {
 		return v.Wrong() &&
@@ -97,12 +98,13 @@ func (a *Artifact) CalledWrong(args []json.RawMessage, kwargs json.RawMessage) b
 	})
 }
 
-// putVerdict records the verdict in the place of an earlier one on the same call, newest first.
+// putVerdict records the verdict as the newest. It replaces an earlier one on the same call.
 func (a *Artifact) putVerdict(v Verdict) {
 	a.dropVerdict(v.CallID)
 	a.Verdicts = append([]Verdict{v}, a.Verdicts...)
 	kept := 0
-	a.Verdicts = slices.DeleteFunc(a.Verdicts, func(w Verdict) bool { // proposals displace nothing that counts
+	// Each state has its own limit, so that proposals do not displace active verdicts.
+	a.Verdicts = slices.DeleteFunc(a.Verdicts, func(w Verdict) bool {
 		if w.State == v.State {
 			kept++
 		}
@@ -111,8 +113,8 @@ func (a *Artifact) putVerdict(v Verdict) {
 	a.supersede(&v)
 }
 
-// supersede marks all verdicts on the same input and effects as v superseded, except for the newest active one. The list of verdicts is a
-// copy.
+// supersede updates Superseded of the active verdicts with the input and effects of v: only the newest one counts. It
+// writes to a.Verdicts, which must be a copy.
 func (a *Artifact) supersede(v *Verdict) {
 	newest := true
 	for i := range a.Verdicts {
@@ -124,13 +126,14 @@ func (a *Artifact) supersede(v *Verdict) {
 	}
 }
 
-// dropVerdict takes the verdict on the call away, with the example that it made. An example that somebody who may operate put in the place of the one that
-// a proposal had made is theirs, and stays.
+// dropVerdict removes the verdict on the call and the example made from it. It keeps an example that an operator has
+// since put in place of a proposed one.
 func (a *Artifact) dropVerdict(callID string) {
 	old := a.Verdict(callID)
 	if old == nil {
 		return
 	}
+	// The lists below are replaced, so keep a copy of the verdict.
 	dropped := *old
 	a.Verdicts = slices.DeleteFunc(slices.Clone(a.Verdicts), func(v Verdict) bool { return v.CallID == callID })
 	a.Examples = slices.DeleteFunc(slices.Clone(a.Examples), func(x Example) bool {
@@ -139,7 +142,7 @@ func (a *Artifact) dropVerdict(callID string) {
 	a.supersede(&dropped)
 }
 
-// dropFixtures drops what the generations answered for that input: a fixture is evidence of behaviour, not of truth.
+// dropFixtures drops the fixtures of that input. A fixture is evidence of behaviour, not of truth.
 func (a *Artifact) dropFixtures(args []json.RawMessage, kwargs json.RawMessage) (dropped int) {
 	same := func(f Fixture) bool { return a.SameInput(f.Args, f.Kwargs, args, kwargs) }
 	for _, g := range a.Generations {
@@ -152,7 +155,7 @@ func (a *Artifact) dropFixtures(args []json.RawMessage, kwargs json.RawMessage) 
 	return dropped
 }
 
-// States of a correction.
+// Values of Correction.State.
 const (
 	CorrectionNone             = "none"
 	CorrectionQueued           = "queued"
@@ -163,33 +166,33 @@ const (
 	CorrectionFailed           = "failed"
 )
 
-// Correction is how far the correction of a method's program has come.
+// Correction is the progress of correcting a method's program.
 type Correction struct {
 	State          string     `json:"state"`
-	Generation     *string    `json:"generation"` // that corrects, once there is one
+	Generation     *string    `json:"generation"` // the correcting generation, once there is one
 	ChangedAnswers int        `json:"changed_answers"`
 	Attempts       int        `json:"attempts"`
 	LastError      *string    `json:"last_error"`
 	NextTryAt      *time.Time `json:"next_try_at"`
 }
 
-// Pending reports whether the correction still wants a program.
+// Pending reports whether the correction still needs a program. c may be nil.
 func (c *Correction) Pending() bool {
 	return c != nil && (c.State == CorrectionQueued || c.State == CorrectionRunning || c.State == CorrectionBackingOff)
 }
 
-// ChangedAnswer is a fixture that a correction, or a regeneration that a person asked for, answers differently.
+// ChangedAnswer is a fixture that a correction, or a regeneration requested by a person, answers differently.
 type ChangedAnswer struct {
 	CallID    string            `json:"call_id"`
 	SessionID string            `json:"session_id"`
 	Args      []json.RawMessage `json:"args"`
 	Kwargs    json.RawMessage   `json:"kwargs"`
 	Was       json.RawMessage   `json:"was"`
-	Now       json.RawMessage   `json:"now"` // null with an error
+	Now       json.RawMessage   `json:"now"` // null if the call failed
 	ErrorType string            `json:"error_type,omitempty"`
 }
 
-// judge applies what people say of answers.
+// judge applies the change's examples, verdicts, correction and failure.
 func (a *Artifact) judge(c ArtifactChange) {
 	was := a.Examples
 	if c.Examples != nil {
@@ -208,7 +211,7 @@ func (a *Artifact) judge(c ArtifactChange) {
 		}
 	}
 	if c.Example != nil {
-		a.putExample(*c.Example) // behind the verdict, which drops the example of the one that it replaces
+		a.putExample(*c.Example) // after the verdict, which drops the example of the verdict that it replaces
 	}
 	if c.Examples != nil || c.Example != nil {
 		a.followExamples(was)
@@ -221,15 +224,16 @@ func (a *Artifact) judge(c ArtifactChange) {
 	}
 }
 
-// endAbandonedCorrection ends a correction that nothing asks for any more: its verdict was taken back or replaced, or a person
-// put another program in the place of the one that was judged.
+// endAbandonedCorrection ends a correction that is no longer needed: its verdict was withdrawn or replaced, or a person
+// installed another program in place of the judged one.
 func (a *Artifact) endAbandonedCorrection() {
 	if a.Correction.Pending() && a.ForceRegenerate == "" && len(a.Corrections()) == 0 {
 		a.Correction = &Correction{State: CorrectionNone}
 	}
 }
 
-// UnexplainedWrongs returns the active wrong verdicts without an expectation whose input no example covers.
+// UnexplainedWrongs returns the active wrong verdicts that state no expectation and whose input no active example
+// covers.
 func (a *Artifact) UnexplainedWrongs() []Verdict {
 	if a == nil {
 		return nil
@@ -247,7 +251,7 @@ func (a *Artifact) UnexplainedWrongs() []Verdict {
 	return out
 }
 
-// FixturesOf counts the fixtures of that input.
+// FixturesOf returns the number of fixtures of that input. a may be nil.
 func (a *Artifact) FixturesOf(args []json.RawMessage, kwargs json.RawMessage) (n int) {
 	if a == nil {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Of many verdicts the newest are kept. Proposals, which anybody who may call can make, displace none that counts.
+// The newest verdicts are kept. Proposals, which any caller can make, do not displace active ones.
 func TestVerdictsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := (*agent.Artifact)(nil).Apply(adopt("gen-1", "initial_forge", "none"))
@@ -34,7 +34,7 @@ func TestVerdictsAreBounded(t *testing.T) {
 	}
 }
 
-// A proposal that is taken back or replaced takes no example with it that somebody who may operate has put in the place of its own.
+// Withdrawing or replacing a proposal does not remove an example that an operator has since put in its place.
 func TestProposalsTakeNothingThatCounts(t *testing.T) {
 	t.Parallel()
 	seven, six := json.RawMessage("7"), json.RawMessage("6")

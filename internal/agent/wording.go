@@ -7,39 +7,44 @@ import (
 	"time"
 )
 
-// StalePurpose says of a program that a person has changed the purpose, the acceptance or the failure policy of its method since it was made or checked.
+// StalePurpose is the value of LogEntry.ProgramStale if a person has changed the purpose, the acceptance or the failure
+// policy of the method since the program was made or checked.
 const StalePurpose = "purpose"
 
-// A Wording is the prose of a contract: what a method is for, beside what is machine-checked.
+// A Wording is the prose of a contract, as opposed to its machine-checked parts.
 type Wording struct {
 	Purpose       string          `json:"purpose,omitempty"`
 	Acceptance    json.RawMessage `json:"acceptance,omitempty"`
 	FailurePolicy json.RawMessage `json:"failure_policy,omitempty"`
 }
 
-// A WordingDigest identifies a wording, but for white space: a part for the purpose, one for the acceptance and one for the failure policy, with points between
-// them. A part that says nothing is empty. "" stands for no digest.
+// A WordingDigest identifies a wording, ignoring white space. It has three parts separated by dots: purpose, acceptance
+// and failure policy. The part of an empty text is empty. "" means that there is no digest.
 type WordingDigest string
 
-// NoWords is the digest of a wording that says nothing.
+// NoWords is the digest of an empty wording.
 const NoWords WordingDigest = ".."
 
-// MadeFor records the wording that a program was written for or last checked for. A stored value is shared and immutable.
+// MadeFor records the wording that a program was written for or last checked for. A stored value is shared and
+// immutable.
 type MadeFor struct {
-	Wording // as far as it was registered: what else a call brought is its caller's, and is not kept
-	// of what people had registered, and where that said nothing of what the program was asked with
+	// Wording holds only registered wording. Other wording belongs to the call that brought it and is not kept.
+	Wording
+	// Digest combines the registered wording with, where that is empty, the wording of the request for the program.
 	Digest   WordingDigest `json:"digest"`
-	ByPerson WordingDigest `json:"by_person"` // of what people had registered
-	// what people had registered when it was made, or checked before: the newest first, at most 8
+	ByPerson WordingDigest `json:"by_person"` // of the wording that people had registered
+	// Before holds earlier values of ByPerson, for which it was made or checked: newest first, at most 8.
 	Before  []WordingDigest `json:"before,omitempty"`
-	Checked *time.Time      `json:"checked_at,omitempty"` // when it was last checked; nil: it was not
+	Checked *time.Time      `json:"checked_at,omitempty"` // time of the last check; nil if never checked
 }
 
+// maxWordings bounds MadeFor.Before.
 const maxWordings = 8
 
-// Reworded reports whether a person has changed the wording since the program was made: now is the digest of what people have registered by now, "" where
-// that does not count. It returns false for a wording that the program was made or checked for before, that a person confirmed it for, or that only repeats
-// the words of the request. A program without MadeFor is not reworded.
+// Reworded reports whether a person has changed the wording since the program was made. now is the digest of the
+// wording that people have registered by now, or "" if it does not count. Reworded returns false for a wording for
+// which the program was made, checked or confirmed before, and for one that only repeats the words of the request. A
+// program without MadeFor is not reworded.
 func (g *Generation) Reworded(now WordingDigest) bool {
 	m := g.MadeFor
 	if m == nil || now == "" || now == m.ByPerson || now == g.Confirmed || slices.Contains(m.Before, now) {
@@ -54,16 +59,17 @@ func (g *Generation) Reworded(now WordingDigest) bool {
 	return false
 }
 
-// Outdated reports whether the program has to be looked at because of the registered wording of now: it was made for another one, and there is one. Where people
-// have taken back all that they had said, nothing is left that the program may not do.
+// Outdated reports whether the program must be checked because it was made for another wording than the registered one.
+// It returns false if people have withdrawn all wording: there is nothing left to check.
 func (g *Generation) Outdated(now WordingDigest) bool { return now != NoWords && g.Reworded(now) }
 
+// parts returns the digests of purpose, acceptance and failure policy.
 func (d WordingDigest) parts() (parts [3]string) {
 	copy(parts[:], strings.SplitN(string(d), ".", len(parts)))
 	return parts
 }
 
-// after returns m for a program that was made or checked for old before.
+// after returns m with the digests of old, for which the program was made or checked earlier, in Before.
 func (m MadeFor) after(old *MadeFor) *MadeFor {
 	if old == nil {
 		return &m
@@ -77,12 +83,13 @@ func (m MadeFor) after(old *MadeFor) *MadeFor {
 	return &m
 }
 
-// A Rewording sets MadeFor of programs that lack it, or of a program that was checked for another wording.
+// A Rewording sets MadeFor of one program that was checked for another wording, or of all programs that lack it.
 type Rewording struct {
-	Of  string  `json:"of,omitempty"` // the generation; "" for all that do not say what they were made for
+	Of  string  `json:"of,omitempty"` // the generation; "" means all without MadeFor
 	For MadeFor `json:"for"`
 }
 
+// reword sets MadeFor of the generation that r names, or of all generations without one.
 func (a *Artifact) reword(r *Rewording) {
 	for _, g := range slices.Clone(a.Generations) {
 		if r.Of == "" && g.MadeFor == nil || r.Of == g.ID {
@@ -92,15 +99,16 @@ func (a *Artifact) reword(r *Rewording) {
 	}
 }
 
-// AwaitsExamples reports whether the generation waits for a person because it does not hold examples: until one approves it, or none of them is left.
+// AwaitsExamples reports whether the generation waits for a person because it breaks examples. It waits until a person
+// approves it or none of these examples is active.
 func (a *Artifact) AwaitsExamples(g *Generation) bool {
 	return g != nil && !g.Approved && len(a.Breaks(g)) > 0
 }
 
-// Breaks returns the ids of the active examples that the generation did not hold when it was written for another wording.
+// Breaks returns the ids of the active examples that the generation broke when it was written for another wording.
 func (a *Artifact) Breaks(g *Generation) []string { return a.active(g.Breaks) }
 
-// active returns those of the ids that are active examples'.
+// active returns the ids that belong to active examples.
 func (a *Artifact) active(ids []string) (active []string) {
 	for _, id := range ids {
 		if x := a.Example(id); x != nil && x.State == ExampleActive {
@@ -110,8 +118,8 @@ func (a *Artifact) active(ids []string) (active []string) {
 	return active
 }
 
-// followExamples updates Breaks after a change of the examples: an example that asks the same question under a new id replaces the old one, because a new id
-// decides nothing. was is the previous list.
+// followExamples updates Breaks after a change of the examples: an example that asks the same question under a new id
+// replaces the old one, because a new id decides nothing. was is the previous list.
 func (a *Artifact) followExamples(was []Example) {
 	for _, g := range slices.Clone(a.Generations) {
 		if next := a.followed(g.Breaks, was); !slices.Equal(next, g.Breaks) {
@@ -143,5 +151,5 @@ func (a *Artifact) followed(ids []string, was []Example) []string {
 	return next
 }
 
-// Awaits reports whether the generation waits for a person, whatever the policy approval_required says.
+// Awaits reports whether the generation waits for a person, irrespective of the policy approval_required.
 func (a *Artifact) Awaits(g *Generation) bool { return a.AwaitsReach(g) || a.AwaitsExamples(g) }

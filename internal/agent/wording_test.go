@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A program is looked at again for what people have changed since, and for nothing else.
+// A program is outdated only if people have changed the wording since.
 func TestReworded(t *testing.T) {
 	t.Parallel()
 	made := func(digest, byPerson agent.WordingDigest, before ...agent.WordingDigest) *agent.Generation {
@@ -40,7 +40,8 @@ func TestReworded(t *testing.T) {
 	}
 }
 
-// What a program was checked for is kept with what it was made for before, for eight changes. Programs of before get what they were made for, once.
+// The earlier wordings that a program was made or checked for are kept, up to eight. Older programs get their wording
+// once.
 func TestRewordings(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact
@@ -72,7 +73,7 @@ func TestRewordings(t *testing.T) {
 	}
 }
 
-// A person's word for a program goes with the undo of the operation that said it, to the byte.
+// Undoing an operation also undoes the confirmation of the program, to the byte.
 func TestUndoneConfirmation(t *testing.T) {
 	t.Parallel()
 	var a *agent.Artifact

@@ -79,7 +79,7 @@ answers or it refuses the request.`,
 	return c
 }
 
-// A callErrand is one run of the call command.
+// A callErrand is one run of the command call.
 type callErrand struct {
 	sh      Shell
 	out     *output
@@ -91,8 +91,11 @@ type callErrand struct {
 	download download
 }
 
+// run makes the call, in a new session unless one is given, and prints the result. It uploads files first and downloads
+// files last.
 func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallRequest) error {
-	if err := t.filesFit(); err != nil { // before there is a session
+	// Check before a session is created.
+	if err := t.filesFit(); err != nil {
 		return err
 	}
 	if t.session == "" {
@@ -114,7 +117,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 		}
 		return exitWith(ExitUnreachable, err)
 	}
-	if _, terminal := t.sh.terminal(t.sh.Stderr); terminal || !t.stream { // the lines of a stream have it already
+	if _, terminal := t.sh.terminal(t.sh.Stderr); terminal || !t.stream { // otherwise the progress lines contain it
 		fmt.Fprintf(t.sh.Stderr, "call %s\n", text.Clean(reply.CallID, 0))
 	}
 	if err := t.print(reply, raw); err != nil || t.download.dir == "" {
@@ -123,6 +126,7 @@ func (t *callErrand) run(ctx context.Context, c *client.Client, r client.CallReq
 	return exitWith(ExitFailed, t.download.all(ctx, c, t.sh.Stderr, reply.Outcome.Value))
 }
 
+// make makes the call, with progress on stderr if requested.
 func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRequest) (runtime.Reply, []byte, error) {
 	if t.stream {
 		progress := newStages(t.sh, r)
@@ -132,7 +136,8 @@ func (t *callErrand) make(ctx context.Context, c *client.Client, r client.CallRe
 	return c.Call(ctx, t.session, r)
 }
 
-// print prints the value, or the whole reply for scripts. An error outcome also sets the exit code.
+// print prints the value, or with --output the whole reply. For an error outcome it returns an error with the exit
+// code.
 func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	o := reply.Outcome
 	switch {
@@ -151,7 +156,7 @@ func (t *callErrand) print(reply runtime.Reply, raw []byte) error {
 	return exitWith(ExitFailed, t.value(o.Value))
 }
 
-// value prints the value; a text as it is with --raw, on a terminal without what that would obey.
+// value prints the value. With --raw, a string is printed without quotes, and on a terminal without control sequences.
 func (t *callErrand) value(value json.RawMessage) error {
 	var plain string
 	if !t.raw || json.Unmarshal(value, &plain) != nil || agent.Kind(value) != "string" {
@@ -163,7 +168,7 @@ func (t *callErrand) value(value json.RawMessage) error {
 	return t.out.line("%s", plain)
 }
 
-// keywordArguments parses NAME=VALUE pairs and whole JSON objects. A later value replaces an earlier one of the same name.
+// keywordArguments parses NAME=VALUE pairs and whole JSON objects. Later values override earlier ones.
 func keywordArguments(list []string) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, item := range list {
@@ -182,8 +187,8 @@ func keywordArguments(list []string) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// shieldNumbers puts a space before negative numbers among the arguments of call and tools try, so that -5 is a number and not a
-// flag. JSON allows the space.
+// shieldNumbers prefixes negative numbers among the arguments of call and tools try with a space, so that -5 is not
+// parsed as a flag. JSON allows the space.
 func shieldNumbers(args []string) []string {
 	takes := len(args) > 0 && args[0] == "call" || len(args) > 1 && args[0] == "tools" && args[1] == "try"
 	if !takes {

@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// filesFit reports a --file that is not NAME=FILE, or whose file is not there.
+// filesFit returns an error for a --file that is not NAME=FILE, or whose file does not exist.
 func (t *callErrand) filesFit() error {
 	for _, item := range t.files {
 		name, file, ok := strings.Cut(item, "=")
@@ -37,7 +37,7 @@ func (t *callErrand) filesFit() error {
 	return nil
 }
 
-// upload uploads the files of --file into the call's session and adds references to the keyword arguments.
+// upload uploads the files of --file to the call's session and adds references to them to the keyword arguments.
 func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.RawMessage) (json.RawMessage, error) {
 	if len(t.files) == 0 {
 		return kwargs, nil
@@ -58,7 +58,7 @@ func (t *callErrand) upload(ctx context.Context, c *client.Client, kwargs json.R
 	return json.Marshal(all)
 }
 
-// uploadFile uploads a file of this machine.
+// uploadFile uploads a local file.
 func uploadFile(ctx context.Context, c *client.Client, name, session string) (agent.File, error) {
 	r, err := os.Open(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func uploadFile(ctx context.Context, c *client.Client, name, session string) (ag
 	return f, exitWith(ExitUnreachable, err)
 }
 
-// typeOf guesses a file's media type from its name.
+// typeOf guesses a file's media type from its extension.
 func typeOf(name string) string {
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".csv":
@@ -94,13 +94,13 @@ func typeOf(name string) string {
 	return "application/octet-stream"
 }
 
-// A download says where files go.
+// A download holds the settings for downloaded files.
 type download struct {
 	dir       string
 	overwrite bool
 }
 
-// all downloads the files that the value refers to, and writes a line on each.
+// all downloads the files that the value refers to and reports each on say.
 func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, value json.RawMessage) error {
 	ids := agent.FileRefs(value)
 	if len(ids) == 0 {
@@ -109,7 +109,8 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 	if err := os.MkdirAll(d.dir, 0o777); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(d.dir) // whatever the daemon calls a file, nothing outside is touched
+	// The root confines file names that the daemon chose to this directory.
+	root, err := os.OpenRoot(d.dir)
 	if err != nil {
 		return err
 	}
@@ -121,6 +122,7 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 			return err
 		}
 		name := safeName(f)
+		// Ignore case, because some file systems do.
 		if taken[strings.ToLower(name)] {
 			name = safeName(agent.File{Name: safeID(f.ID) + "-" + name})
 		}
@@ -133,13 +135,14 @@ func (d *download) all(ctx context.Context, c *client.Client, say io.Writer, val
 	return nil
 }
 
-// one downloads a file and checks its bytes. What fails leaves nothing, and what was there stays.
+// one downloads a file and verifies its checksum. On failure it leaves no partial file and keeps an existing one.
 func (d *download) one(ctx context.Context, c *client.Client, root *os.Root, name string, f agent.File) error {
 	if _, err := root.Lstat(name); err == nil && !d.overwrite {
 		return fmt.Errorf("%s exists; --overwrite replaces it", filepath.Join(d.dir, name))
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// Download to a temporary name, so that an interrupted download leaves no incomplete file.
 	part := "." + safeID(f.ID) + ".part"
 	w, err := root.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o666)
 	if err != nil {
@@ -154,12 +157,12 @@ func (d *download) one(ctx context.Context, c *client.Client, root *os.Root, nam
 		err = root.Rename(part, name)
 	}
 	if err != nil {
-		_ = root.Remove(part) // what it came from is the error that counts
+		_ = root.Remove(part) // the earlier error is the one to report
 	}
 	return err
 }
 
-// safeName is a name in a directory of this machine for a file whose name comes from elsewhere.
+// safeName returns a local file name for a file that was named elsewhere.
 func safeName(f agent.File) string {
 	name := strings.Map(func(c rune) rune {
 		switch {
@@ -184,7 +187,7 @@ func safeName(f agent.File) string {
 	return name
 }
 
-// safeID is an id as a file's name.
+// safeID returns an id in a form that is safe as a file name.
 func safeID(id string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' {

@@ -11,22 +11,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// patience is how long a stage lasts before it is said what the call waits for.
+// patience is how long a stage lasts before the reason for the wait is reported.
 const patience = 10 * time.Second
 
-// stages reports a call's progress on stderr: one line that changes on a terminal, a line a stage elsewhere. A stage that
-// lasts is reported once more, with what the call waits for. Its methods may be called from several goroutines.
+// stages reports a call's progress on stderr: on a terminal one line that changes, otherwise one line per stage. For a
+// long stage it also reports what the call waits for. It is safe for concurrent use.
 type stages struct {
 	sh   Shell
 	what string // role.method
 	spin *spinner
 
 	mu      sync.Mutex
-	waiting string      // for what; guarded by mu
-	timer   *time.Timer // of the stage; guarded by mu
+	waiting string      // the reason for waiting; guarded by mu
+	timer   *time.Timer // fires late in the stage; guarded by mu
 	ended   bool        // guarded by mu
 }
 
+// newStages starts the report of a call. The caller must call stop.
 func newStages(sh Shell, r client.CallRequest) *stages {
 	what := text.Clean(r.Role+"."+r.Method, 40)
 	s := &stages{sh: sh, what: what, spin: startSpinner(sh, what+": started"),
@@ -35,6 +36,7 @@ func newStages(sh Shell, r client.CallRequest) *stages {
 	return s
 }
 
+// stop ends the report. A timer that fires afterwards prints nothing.
 func (s *stages) stop() {
 	s.mu.Lock()
 	s.ended = true
@@ -43,7 +45,7 @@ func (s *stages) stop() {
 	s.spin.stop()
 }
 
-// say reports a stage, and what the call waits for while it lasts.
+// say reports a stage, and sets what the call waits for in it.
 func (s *stages) say(stage, waiting string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +54,7 @@ func (s *stages) say(stage, waiting string) {
 	s.print(stage)
 }
 
-// late is called when a stage lasts.
+// late reports what the call waits for.
 func (s *stages) late() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +63,7 @@ func (s *stages) late() {
 	}
 }
 
-// print needs mu.
+// print reports words. The caller holds mu.
 func (s *stages) print(words string) {
 	s.spin.say(s.what + ": " + words)
 	if _, terminal := s.sh.terminal(s.sh.Stderr); !terminal {
@@ -85,7 +87,7 @@ func (s *stages) Event(e client.Event) {
 	}
 }
 
-// stage says an event in words, and what the call waits for then; "" for one that is not known.
+// stage returns a description of an event and of what the call then waits for, or "" for an unknown event.
 func stage(e client.Event) (words, waiting string) {
 	var d struct {
 		Kind, Trigger, Decision, Reason string

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// stderr keeps what was written since it was last taken.
+// stderr holds the text written since it was last taken.
 type stderr struct {
 	mu   sync.Mutex
 	text []byte
@@ -31,7 +31,7 @@ func (s *stderr) taken() string {
 	return text
 }
 
-// A stage that lasts 10 s is reported with what the call waits for, once; a quick one is not, nor one that ended.
+// A stage that lasts 10 s is reported once with what the call waits for. A short or ended one is not.
 func TestWhatACallWaitsForIsSaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,8 @@
-// Package cli is the command line of recurgentd: every command, what it prints, and how the daemon is configured. Flags
-// and environment variables are read here and nowhere else.
+// Package cli implements the command line of recurgentd: all commands, their output, and the configuration of the
+// daemon. Only this package reads flags and environment variables.
 //
-// It decides nothing about calls: that is internal/runtime. The difference of two programs is looked for in at most 2,000 lines of each.
+// It keeps no state and decides nothing about calls; that is up to internal/runtime. A diff of two programs compares at
+// most 2,000 lines of each.
 package cli
 
 import (
@@ -24,23 +25,24 @@ const (
 	ExitUnreachable = 3 // no daemon answers, or it refuses the request
 )
 
-// The part of the help texts on exit codes.
+// Sections of the help texts about exit codes.
 const (
 	exitsOfClients = `Exit status: 0 when it was done, 2 for a wrong command line, 3 when no daemon answers or it refuses
 the request.`
 	exitsOfAll = "Exit status: 0 when it was done, 1 when it failed, 2 for a wrong command line."
 )
 
-// An exitError is an error with the exit code it stands for.
+// An exitError is an error with its exit code.
 type exitError struct {
 	Code int
-	Err  error // nil when everything has been said already
+	Err  error // nil if the failure was already reported
 }
 
 func (e *exitError) Error() string { return fmt.Sprint(e.Err) }
 
 func (e *exitError) Unwrap() error { return e.Err }
 
+// exitWith adds an exit code to an error. nil stays nil.
 func exitWith(code int, err error) error {
 	if err == nil {
 		return nil
@@ -48,25 +50,27 @@ func exitWith(code int, err error) error {
 	return &exitError{code, err}
 }
 
-// A Shell is what commands use of the process they run in.
+// A Shell provides what commands use of their process. Tests replace it.
 type Shell struct {
-	Stdin       io.Reader
-	Stdout      io.Writer
-	Stderr      io.Writer
-	Env         func(name string) (value string, set bool)
-	Clock       func() time.Time // of records, windows and maintenance; nil is the machine's clock
-	CompilerDir string           // app.Options.CompilerDir, for tests, as is GoCache
-	GoCache     string           // app.Options.GoCache
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Env    func(name string) (value string, set bool)
+	// Clock is used for records, windows and maintenance; nil means the machine's clock.
+	Clock func() time.Time
+	// CompilerDir is app.Options.CompilerDir. Like GoCache, it is set by tests.
+	CompilerDir string
+	GoCache     string // app.Options.GoCache
 
-	StopTime time.Duration // that a clean stop of the daemon has, for tests; 0 is app.StopTime
+	StopTime time.Duration // limit of a clean stop, set by tests; 0 means app.StopTime
 }
 
-// System is the shell of this process.
+// System returns the shell of this process.
 func System() Shell {
 	return Shell{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
-// Main runs the command line and returns the exit code. An error is reported in one line on stderr.
+// Main runs the command line and returns the exit code. It reports an error in one line on stderr.
 func Main(sh Shell, args []string) int {
 	root := Command(sh)
 	args = shieldNumbers(args)
@@ -79,7 +83,7 @@ func Main(sh Shell, args []string) int {
 		return 0
 	}
 	var exit *exitError
-	if !errors.As(err, &exit) { // cobra's own errors are about the command line
+	if !errors.As(err, &exit) { // cobra's own errors concern the command line
 		exit = &exitError{ExitUsage, fmt.Errorf("%w; see %s --help", inWords(command, err), command.CommandPath())}
 	}
 	if exit.Err != nil {
@@ -88,7 +92,7 @@ func Main(sh Shell, args []string) int {
 	return exit.Code
 }
 
-// inWords returns an error about a number of arguments as the way to write the command, any other as it is.
+// inWords replaces cobra's error about the number of arguments by the usage of the command. Other errors stay.
 func inWords(c *cobra.Command, err error) error {
 	if said := err.Error(); !strings.HasPrefix(said, "accepts ") && !strings.HasPrefix(said, "requires at least ") {
 		return err
@@ -100,15 +104,17 @@ func inWords(c *cobra.Command, err error) error {
 	return errors.New(write)
 }
 
-// group returns an error for a command that the group which is named before it does not have: cobra would print the group's help and succeed.
+// group returns an error for an unknown subcommand of a group, for which cobra would print the group's help and
+// succeed.
 func group(root *cobra.Command, args []string) (*cobra.Command, error) {
 	c, rest, err := root.Find(args)
 	if err != nil || !c.HasParent() || c.Runnable() || len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
-		return c, nil // the rest is cobra's
+		return c, nil // cobra handles the rest
 	}
 	return c, fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
 }
 
+// Command returns the root command with all subcommands.
 func Command(sh Shell) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "recurgentd",

@@ -22,7 +22,8 @@ func TestNumbersOfArguments(t *testing.T) {
 	}
 }
 
-// A command that does not exist is an error of the command line in every group, as it is at the top: a script must not take help for success.
+// An unknown command is a command line error in every group, as at the top level, so that a script does not take help
+// for success.
 func TestUnknownCommands(t *testing.T) {
 	t.Parallel()
 	var groups [][]string

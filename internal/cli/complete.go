@@ -16,14 +16,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// Bounds of a completion: what a person waits for after a tab, and how much is shown.
+// Bounds of a completion: the time that a person waits after pressing tab, and the number of candidates.
 const (
 	completionTime = time.Second
 	maxCompletions = 200
 )
 
-// completeArgs has the shell complete the arguments of a command by its usage: ROLE, METHOD and, of policies, NAME. It asks the daemon, and completes nothing where none
-// answers.
+// completeArgs sets the shell completion of a command's arguments by the words of its usage: ROLE, METHOD and, if
+// policy is set, NAME. It asks the daemon, and completes nothing if none answers.
 func completeArgs(sh Shell, c *cobra.Command, policy bool) {
 	_, usage, _ := strings.Cut(c.Use, " ")
 	words := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(usage))
@@ -49,7 +49,7 @@ func completeArgs(sh Shell, c *cobra.Command, policy bool) {
 	}
 }
 
-// ask returns what the daemon lists that begins as typed; nothing where it does not answer.
+// ask returns the listed names that begin with typed, or nothing if the daemon does not answer.
 func (sh Shell) ask(cmd *cobra.Command, typed string, list func(context.Context, *client.Client) ([]string,
 	error)) (out []string) {
 	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
@@ -70,7 +70,7 @@ func (sh Shell) ask(cmd *cobra.Command, typed string, list func(context.Context,
 	return out
 }
 
-// roles lists known tools, with their purposes.
+// roles returns a lister of known tools with their purposes.
 func roles(typed string) func(context.Context, *client.Client) ([]string, error) {
 	return func(ctx context.Context, c *client.Client) (out []string, err error) {
 		var page struct {
@@ -84,7 +84,7 @@ func roles(typed string) func(context.Context, *client.Client) ([]string, error)
 	}
 }
 
-// methods lists the methods of a role that have programs.
+// methods returns a lister of a role's methods that have programs.
 func methods(role string) func(context.Context, *client.Client) ([]string, error) {
 	return func(ctx context.Context, c *client.Client) (out []string, err error) {
 		var page struct {
@@ -100,7 +100,7 @@ func methods(role string) func(context.Context, *client.Client) ([]string, error
 	}
 }
 
-// policyNames lists the names of the policy, those of its parts with dots, with what follows each.
+// policyNames returns a lister of the policy's field names, with nested ones dotted, each followed by after.
 func policyNames(after string) func(context.Context, *client.Client) ([]string, error) {
 	return func(ctx context.Context, c *client.Client) (out []string, err error) {
 		data, err := c.Do(ctx, http.MethodGet, "/v1/policy", nil)
@@ -110,7 +110,7 @@ func policyNames(after string) func(context.Context, *client.Client) ([]string, 
 		var add func(prefix string, part json.RawMessage)
 		add = func(prefix string, part json.RawMessage) {
 			var members map[string]json.RawMessage
-			if json.Unmarshal(part, &members) != nil { // it has no parts
+			if json.Unmarshal(part, &members) != nil { // not an object
 				out = append(out, prefix+after)
 				return
 			}
@@ -129,7 +129,7 @@ func policyNames(after string) func(context.Context, *client.Client) ([]string, 
 	}
 }
 
-// described is a completion with the description that shells show.
+// described returns a completion with the description that shells show.
 func described(name, about string) string {
 	if about = text.Clean(about, 0); about == "" {
 		return name

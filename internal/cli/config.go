@@ -16,14 +16,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Options holds every setting of the binary: those of the daemon as a value, and those that only the command line knows.
-// The tags are explained at app.Options; for names the commands that take a setting (serve or client, "" is serve). They
-// are read by the loader (settings.go), by the help texts and by the generator of docs/configuration.md.
+// Options holds every setting of the binary: those of the daemon, and those that only the command line uses.
+// app.Options explains the tags, except for: it names the commands that use a setting (serve or client; "" means
+// serve). The loader (settings.go), the help texts and the generator of docs/configuration.md read the tags.
 type Options struct {
 	app.Options
 
 	OpenAIKeyFile string `name:"openai-api-key-file" env:"OPENAI_API_KEY_FILE" value:"FILE" default:"none" help:"file that holds the key, instead of OPENAI_API_KEY"`
-	// ModelHeadersFile holds headers as ModelHeaders has them, secret ones too.
+	// ModelHeadersFile holds headers in the form of ModelHeaders, including secret ones.
 	ModelHeadersFile string `name:"model-headers-file" env:"RECURGENT_MODEL_HEADERS_FILE" value:"FILE" default:"none" help:"file with headers as of --model-header, one a line, that may be secret: authorization, cookie, *key*, *token*; never logged"`
 
 	LogLevel  string `name:"log-level" env:"RECURGENT_LOG_LEVEL" value:"debug|info|warn|error" help:"what the daemon logs on stderr"`
@@ -39,19 +39,19 @@ type Options struct {
 
 	Namespace string `name:"namespace" env:"RECURGENT_NAMESPACE" for:"client" value:"NAME" default:"that of the token" help:"namespace that client commands act in; another than the token's own needs a token with the scope admin"`
 
-	roots *x509.CertPool // of CAFile; nil: the system's
+	roots *x509.CertPool // from CAFile; nil means the system's
 }
 
-// lines reports whether the setting is a list whose items may hold commas.
+// lines reports whether the setting is a list whose items may contain commas.
 func (s Setting) lines() bool { return s.Kind == reflect.TypeFor[app.Lines]() }
 
-// DefaultOptions returns the settings of a binary that nobody configured. DataDir is "" until resolveServe finds it.
+// DefaultOptions returns the settings without any configuration. DataDir is "" until resolveServe sets it.
 func DefaultOptions() Options {
 	return Options{Options: app.DefaultOptions(), LogLevel: "info", LogFormat: "auto",
 		OTLPProtocol: telemetry.ProtocolHTTP, URL: "http://127.0.0.1:8420"}
 }
 
-// A settingError names the setting that is refused, its source, and the reason.
+// A settingError reports an invalid setting, where it came from, and the reason.
 type settingError struct{ Name, Source, Reason string }
 
 func (e *settingError) Error() string {
@@ -70,8 +70,8 @@ func asSetting(err error) error {
 	return err
 }
 
-// resolveServe fills in what depends on the machine (the data directory, what stands in files, auto, traces) and checks
-// the daemon's settings. It returns nil or a *settingError for the first that cannot be used.
+// resolveServe resolves settings that depend on the machine (data directory, secret files, auto, traces) and checks the
+// daemon's settings. It returns nil or a *settingError for the first invalid one.
 func (o *Options) resolveServe(env func(string) (string, bool)) error {
 	if err := o.resolveDataDir(env); err != nil {
 		return &settingError{Name: "data-dir", Reason: err.Error()}
@@ -110,7 +110,7 @@ func (o *Options) resolveDataDir(env func(string) (string, bool)) (err error) {
 	return err
 }
 
-// resolveClient does the same for the settings of the client commands.
+// resolveClient resolves and checks the settings of the client commands.
 func (o *Options) resolveClient() error {
 	if err := secretFile("token-file", o.TokenFile, &o.Token); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (o *Options) resolveClient() error {
 	return asSetting(app.CheckURL("url", o.URL))
 }
 
-// checkPasswords refuses a password on the command line, which other users of the machine can read.
+// checkPasswords rejects a password on the command line, which other users of the machine can read.
 func checkPasswords(o Options, sources map[string]string) error {
 	for name, text := range map[string]string{"store": o.StoreURL, "store-direct": o.StoreDirect} {
 		u, err := url.Parse(text)
@@ -155,7 +155,7 @@ func checkPasswords(o Options, sources map[string]string) error {
 	return nil
 }
 
-// secretFile reads the secret from the file, if one is named.
+// secretFile reads the secret from the file at path, unless path is "".
 func secretFile(name, path string, secret *string) error {
 	if path == "" {
 		return nil
@@ -170,9 +170,9 @@ func secretFile(name, path string, secret *string) error {
 	return nil
 }
 
-// stateDir is the state directory of the XDG base directory specification, also on macOS.
+// stateDir returns the state directory of the XDG base directory specification, on macOS as well.
 func stateDir(env func(string) (string, bool)) (string, error) {
-	// The specification says to ignore relative paths.
+	// The specification requires relative paths to be ignored.
 	if dir, _ := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "recurgent"), nil
 	}

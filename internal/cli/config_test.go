@@ -14,7 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app/apptest"
 )
 
-// environment makes an environment of plain data. HOME is a fresh directory, so that no file of the tester's counts.
+// environment returns an environment with the pairs. HOME is a fresh directory, so that the tester's own files have no
+// effect.
 func environment(t *testing.T, pairs map[string]string) func(string) (string, bool) {
 	t.Helper()
 	home := t.TempDir()
@@ -93,7 +94,7 @@ func TestDataDirectoryFallsBackToHome(t *testing.T) {
 	}
 }
 
-// Every setting can be given by file, environment and (except for secrets) flag, and the later wins.
+// Every setting can be given by file, environment and, unless secret, flag. Later ones override earlier ones.
 func TestEverySettingHasItsForms(t *testing.T) {
 	t.Parallel()
 	key, tokens, recording := writeFile(t, "key", "sk-1\n"), writeFile(t, "tokens", "alice 0123456789abcdef\n"),
@@ -101,7 +102,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 	cert, private := apptest.NewPair(t, 1, time.Now().Add(time.Hour)).Write(t, t.TempDir())
 	headers := writeFile(t, "headers", "# of the gateway\nAuthorization: Basic abc\n")
 	url := writeFile(t, "url", "postgres://u:secret@d/x\npostgres://u:secret@e/x\n")
-	// Three good values a setting: for the file, the environment and the flag.
+	// Each setting has three valid values: for the file, the environment and the flag.
 	values := map[string][3]string{
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data-dir": {"/a", "/b", "/c"},
 		"auth-tokens-file": {tokens, tokens, tokens},
@@ -152,7 +153,7 @@ func TestEverySettingHasItsForms(t *testing.T) {
 		}
 		return out
 	}
-	// What some settings cannot be without.
+	// Settings that require others.
 	others := map[string]map[string]string{"oidc-issuer": {"RECURGENT_OIDC_AUDIENCE": "x"},
 		"oidc-audience":        {"RECURGENT_OIDC_ISSUER": "https://x"},
 		"oidc-namespace-claim": {"RECURGENT_OIDC_ISSUER": "https://x", "RECURGENT_OIDC_AUDIENCE": "x"},
@@ -228,7 +229,7 @@ func TestProviderAuto(t *testing.T) {
 		{map[string]string{"OPENAI_API_KEY": "sk-x"}, "openai"},
 		{map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, "openai"},
 		{map[string]string{"OPENAI_API_KEY_FILE": writeFile(t, "key", "sk-x\n")}, "openai"},
-		{map[string]string{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "replay"}, // empty is as if unset
+		{map[string]string{"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "replay"}, // empty counts as unset
 		{map[string]string{"OPENAI_API_KEY": "sk-x", "RECURGENT_PROVIDER": "replay"}, "replay"},
 	} {
 		o, err := load(t, ServeScope, nil, c.env)
@@ -238,7 +239,7 @@ func TestProviderAuto(t *testing.T) {
 	}
 }
 
-// Everything that cannot be used is refused at the start, in one line that names the setting and where it came from.
+// Every invalid setting is refused at the start, in one line that names the setting and its source.
 func TestBadSettingsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -423,7 +424,7 @@ func TestLoopbackNeedsNoTokens(t *testing.T) {
 	}
 }
 
-// A client command does not fail over the daemon's settings.
+// A client command does not fail because of the daemon's settings.
 func TestClientScopeIgnoresTheDaemonsSettings(t *testing.T) {
 	t.Parallel()
 	o, err := load(t, ClientScope, nil, map[string]string{"RECURGENT_RUNNERS": "many", "RECURGENT_URL": "http://h:1",
@@ -449,7 +450,8 @@ func TestConfigurationFile(t *testing.T) {
 	}
 }
 
-// Headers are lines, since their values may hold commas: several flags, a text with one a line, a list.
+// Headers are lists of lines, because their values may contain commas: repeated flags, a text with one per line, or a
+// list.
 func TestModelHeaders(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "headers", "Authorization: Basic a=b\n\n# more\ncf-aig-token=x:y\n")

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// connection is a connection as the REST interface has it.
+// connection is a connection in the form of the REST interface.
 type connection struct {
 	Name              string         `json:"name,omitempty"`
 	Description       string         `json:"description"`
@@ -37,7 +37,7 @@ type connectionAuth struct {
 	TokenURL string   `json:"token_url,omitempty"`
 	ClientID string   `json:"client_id,omitempty"`
 	Scopes   []string `json:"scopes,omitempty"`
-	Secret   any      `json:"secret,omitempty"` // a string, or where it is read
+	Secret   any      `json:"secret,omitempty"` // a string, or the location to read it from
 }
 
 func connectionsCommand(sh Shell) *cobra.Command {
@@ -65,7 +65,7 @@ read from standard input, never from a flag, and stored encrypted.
 	return root
 }
 
-// connectionFlags are the flags of connections set. Those that are not given leave the connection as it is.
+// connectionFlags holds the flags of connections set. Flags that are not given leave the connection unchanged.
 type connectionFlags struct {
 	given     connection
 	env, file string
@@ -112,6 +112,8 @@ alone rotates it. A new connection is for GET requests of every role, unless --m
 
 func connectionPath(name string) string { return "/v1/connections/" + url.PathEscape(name) }
 
+// setConnection creates a connection, or changes the members whose flags were given. It needs a secret, or
+// --keep-secret.
 func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 	path := connectionPath(t.args[0])
 	next := connection{Methods: []string{http.MethodGet}, Roles: []string{"*"}, Auth: connectionAuth{Type: "bearer"}}
@@ -120,6 +122,7 @@ func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 	if err != nil && (!errors.As(err, &refused) || refused.Status != http.StatusNotFound) {
 		return err
 	}
+	// The request does not take these members of the reply.
 	next.Name, next.SecretSet, next.Problem = "", false, ""
 	x.change(c, &next)
 	switch {
@@ -154,7 +157,7 @@ func (t *errand) setConnection(c *cobra.Command, x *connectionFlags) error {
 		text.Cell(strings.Join(made.Hosts, ", ")))
 }
 
-// change puts what the flags say into the connection. Another type begins without the members of the one before.
+// change applies the given flags to the connection. A change of type drops the members of the old type.
 func (x *connectionFlags) change(c *cobra.Command, next *connection) {
 	given := func(flag string) bool { return c.Flags().Changed(flag) }
 	if given("type") && x.given.Auth.Type != next.Auth.Type {
@@ -183,7 +186,7 @@ func (x *connectionFlags) change(c *cobra.Command, next *connection) {
 	}
 }
 
-// readSecret reads a secret: from a terminal a line that is not shown, else everything but a last line break.
+// readSecret reads a secret: from a terminal one line without echo, otherwise all of stdin without a final line break.
 func (sh Shell) readSecret(ctx context.Context, prompt string) (string, error) {
 	if f, ok := sh.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprint(sh.Stderr, prompt)
@@ -199,7 +202,7 @@ func (sh Shell) readSecret(ctx context.Context, prompt string) (string, error) {
 	return secret, err
 }
 
-// readHidden reads a line from the terminal without an echo, until ctx ends.
+// readHidden reads a line from the terminal without echo. If ctx ends first, it restores the terminal.
 func readHidden(ctx context.Context, terminal int) (string, error) {
 	before, err := term.GetState(terminal)
 	if err != nil {
@@ -210,7 +213,8 @@ func readHidden(ctx context.Context, terminal int) (string, error) {
 		err  error
 	}
 	read := make(chan line, 1)
-	go func() { // a read cannot be withdrawn: it may outlive this function, and ends with the process
+	// A read cannot be canceled, so it may outlive this function. It ends with the process.
+	go func() {
 		text, err := term.ReadPassword(terminal)
 		read <- line{text, err}
 	}()

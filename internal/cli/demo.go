@@ -44,7 +44,7 @@ and is repaired, answers wrong and is corrected. Nothing is left behind.
 	}
 }
 
-// demo starts the daemon, plays the story, and cleans up.
+// demo starts the daemon, makes the calls of the story, and cleans up.
 func demo(ctx context.Context, sh Shell, self string) (err error) {
 	dir, err := os.MkdirTemp("", "recurgent-demo-")
 	if err != nil {
@@ -80,7 +80,7 @@ Go on by hand:
 	return nil
 }
 
-// A story makes the calls of the demo in one session, and prints them.
+// A story makes the calls of the demo in one session and prints them.
 type story struct {
 	out     io.Writer
 	c       *client.Client
@@ -103,10 +103,10 @@ func (t *story) play(ctx context.Context) (err error) {
 
 func (t *story) title(number int, text string) { fmt.Fprintf(t.out, "\n%d. %s\n\n", number, text) }
 
-// demoColumn is the width of the call in a line; the whole line has 90 characters.
+// demoColumn is the width of a call in its line. The whole line has 90 characters.
 const demoColumn = 63
 
-// clip shortens the text to n characters, the last three being dots.
+// clip shortens the text to at most n characters, including a final "...".
 func clip(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		return string(r[:max(0, n-3)]) + "..."
@@ -114,7 +114,7 @@ func clip(text string, n int) string {
 	return text
 }
 
-// tint pads a program's source to its column, and colours it on a terminal.
+// tint pads a program's source to the width of its column, and colours it on a terminal.
 func (t *story) tint(source string) string {
 	text := fmt.Sprintf("%-9s", source)
 	if code := map[string]string{"generated": "33", "repaired": "35",
@@ -124,7 +124,7 @@ func (t *story) tint(source string) string {
 	return text
 }
 
-// call makes one call with JSON arguments and prints it on a line.
+// call makes one call with JSON arguments and prints it on one line.
 func (t *story) call(ctx context.Context, role, method string, args ...any) (runtime.Reply, error) {
 	body := client.CallRequest{Role: role, Method: method}
 	shown := make([]string, len(args))
@@ -277,12 +277,14 @@ func (t *story) history(ctx context.Context) error {
 	return nil
 }
 
+// records returns the history of the session, oldest first.
 func (t *story) records(ctx context.Context) ([]agent.Record, error) {
 	var page struct{ Data []agent.Record }
 	err := t.c.Get(ctx, "/v1/sessions/"+t.session+"/history?order=asc&limit=1000", &page)
 	return page.Data, err
 }
 
+// arguments formats the positional arguments of a record.
 func arguments(r agent.Record) string {
 	parts := make([]string, len(r.Args))
 	for i, a := range r.Args {

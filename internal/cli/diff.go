@@ -11,6 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
+// diff compares two generations: their sources, their effects, and the answers that changed with them. By default it
+// compares the current one with its parent.
 func (t *errand) diff() error {
 	var a artifactFields
 	path := client.MethodPath(t.args[0], t.args[1])
@@ -74,8 +76,8 @@ func (t *errand) diff() error {
 	return t.table("CALL INPUT WAS NOW", rows)
 }
 
-// changed lists the answers that the generations after from, up to to, changed for a person, oldest first. It is empty where
-// to does not descend from from.
+// changed returns the answers that the generations after from, up to to, changed on a person's request, oldest first.
+// It is empty if to does not descend from from.
 func (g generations) changed(from, to *agent.Generation) []agent.ChangedAnswer {
 	all := []agent.ChangedAnswer{}
 	for x := to; x != nil && x != from; {
@@ -88,7 +90,7 @@ func (g generations) changed(from, to *agent.Generation) []agent.ChangedAnswer {
 	return all
 }
 
-// inputOf formats arguments as a call has them.
+// inputOf formats arguments in the notation of a call.
 func inputOf(args []json.RawMessage, kwargs json.RawMessage) string {
 	parts := make([]string, 0, len(args)+1)
 	for _, a := range args {
@@ -100,7 +102,7 @@ func inputOf(args []json.RawMessage, kwargs json.RawMessage) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// answerOf formats a value, or the type of the error in its place.
+// answerOf formats a value, or the error type if there is one.
 func answerOf(value json.RawMessage, errorType string) string {
 	if errorType != "" {
 		return "error " + errorType
@@ -108,8 +110,8 @@ func answerOf(value json.RawMessage, errorType string) string {
 	return text.JSON(value)
 }
 
-// diffLines compares by the longest common subsequence, each line behind a space, - or +. Programs are short: at most
-// 64 KiB; beyond 2,000 lines a side, everything has changed.
+// diffLines compares by the longest common subsequence and returns each line prefixed with a space, - or +. Programs
+// are at most 64 KiB long. If a side has more than 2,000 lines, all lines count as changed.
 func diffLines(a, b []string) []string {
 	const most = 2000
 	if len(a) > most || len(b) > most {

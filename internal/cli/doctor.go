@@ -15,8 +15,8 @@ import (
 // Results of a check.
 const (
 	checkOK   = "ok"
-	checkWarn = "warn" // works, but with less than possible
-	checkFail = "fail" // serve would not start, or would not work
+	checkWarn = "warn" // works, but with reduced function
+	checkFail = "fail" // serve would not start or not work
 )
 
 // A finding is the result of one check.
@@ -25,8 +25,8 @@ type finding struct {
 	Result string          `json:"result"`
 	Detail string          `json:"detail"`
 	Fix    string          `json:"fix,omitempty"`
-	Steps  []modelStep     `json:"steps,omitempty"`  // of the model
-	Status *sandbox.Status `json:"status,omitempty"` // of the sandbox: the same facts as /v1/version
+	Steps  []modelStep     `json:"steps,omitempty"`  // for the model
+	Status *sandbox.Status `json:"status,omitempty"` // for the sandbox, as in /v1/version
 }
 
 func doctorCommand(sh Shell) *cobra.Command {
@@ -66,6 +66,7 @@ Exit status: 0 when no check failed, 1 when one did, 2 for a wrong command line.
 	return c
 }
 
+// printFindings prints the findings. It returns an error if a check failed.
 func printFindings(out *output, findings []finding) error {
 	failed, colours := 0, out.colours()
 	for _, f := range findings {
@@ -100,7 +101,7 @@ func printFindings(out *output, findings []finding) error {
 	return nil
 }
 
-// layerLines lists each layer of the confinement, and each probe that was not denied.
+// layerLines returns a line for each layer of the confinement, and for each probe that was not denied.
 func layerLines(colours text.Palette, s *sandbox.Status) []string {
 	var lines []string
 	add := func(style, word, detail string) {
@@ -109,7 +110,7 @@ func layerLines(colours text.Palette, s *sandbox.Status) []string {
 	}
 	missing := text.Warn
 	if s.Level == sandbox.LevelFull {
-		missing = text.Faint // something else stands for it
+		missing = text.Faint // another layer replaces it
 	}
 	for _, layer := range sortedKeys(s.Layers) {
 		word, why, _ := strings.Cut(s.Layers[layer], " ")

@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// checkAccess reports who may use the daemon, whether tokens travel in the clear, when the certificate ends, and whether the
-// issuer hands out its keys.
+// checkAccess reports who may use the daemon, whether tokens are sent without TLS, when certificates expire, and
+// whether the issuer's keys can be fetched.
 func checkAccess(ctx context.Context, o Options, now time.Time) finding {
 	f := finding{Check: "access", Result: checkOK, Detail: "no tokens: everybody on this machine may do everything"}
 	warn := func(detail, fix string) {

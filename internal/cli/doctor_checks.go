@@ -23,8 +23,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// checkSettings reports which settings are not at their default, and where each came from. It never reports values: one may be
-// a secret.
+// checkSettings reports which settings are not at their defaults, and their sources. It never reports values, which may
+// be secret.
 func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err error) finding {
 	if err != nil {
 		return finding{Check: "settings", Result: checkFail, Detail: err.Error(),
@@ -47,8 +47,8 @@ func checkSettings(flags *pflag.FlagSet, env func(string) (string, bool), err er
 	return f
 }
 
-// checkDataDir writes, syncs and renames a file in the directory, as the store does. The lock is not tried: a running
-// daemon may hold it.
+// checkDataDir writes, syncs and renames a file in the directory, as the store does. It does not try the lock, which a
+// running daemon may hold.
 func checkDataDir(o Options) finding {
 	f := finding{Check: "data", Result: checkOK, Detail: o.DataDir + " can be written"}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
@@ -71,6 +71,7 @@ func checkDataDir(o Options) finding {
 	return f
 }
 
+// tryWriting writes, syncs, renames and removes a file in dir.
 func tryWriting(dir string) error {
 	file, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
@@ -86,11 +87,11 @@ func tryWriting(dir string) error {
 	return errors.Join(err, os.Remove(name))
 }
 
-// checkPort tries the address. Where somebody has it, it asks whether that is a recurgentd.
+// checkPort tries to listen at the address. If that fails, it checks whether a recurgentd answers there.
 func checkPort(ctx context.Context, o Options) finding {
 	l, err := net.Listen("tcp", o.Listen)
 	if err == nil {
-		_ = l.Close() // nobody has called yet
+		_ = l.Close() // nobody has connected yet
 		return finding{Check: "port", Result: checkOK, Detail: o.Listen + " is free"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -109,10 +110,11 @@ func checkPort(ctx context.Context, o Options) finding {
 		Fix: "end what listens there, or name another --listen; 127.0.0.1:0 takes a free port"}
 }
 
-// checkSandbox has a canary runner observe the confinement. A level below the one that is required fails, as it would at
-// a start.
+// checkSandbox starts a canary runner to observe the confinement. A level below the required one is a failure, as in
+// serve.
 func checkSandbox(o Options) finding {
 	so := sandbox.DefaultOptions()
+	// Accept any level first, to report what is missing.
 	so.Require, so.Blank = string(sandbox.LevelProcess), 0
 	box, err := sandbox.New(so)
 	if err != nil {
@@ -137,7 +139,7 @@ func checkSandbox(o Options) finding {
 	return f
 }
 
-// checkNative reports whether programs are compiled, with what, or what is lacking.
+// checkNative reports whether programs are compiled and with which compiler, or what is missing for that.
 func checkNative(o Options) finding {
 	so := sandbox.DefaultOptions()
 	so.Require, so.Blank, so.Native = string(sandbox.LevelProcess), 0, true
@@ -170,6 +172,7 @@ func checkNative(o Options) finding {
 	return f
 }
 
+// missingLayers names the layers of the confinement that are off.
 func missingLayers(s sandbox.Status) string {
 	var missing []string
 	for _, layer := range sortedKeys(s.Layers) {
@@ -183,11 +186,13 @@ func missingLayers(s sandbox.Status) string {
 	return strings.Join(missing, ", ")
 }
 
-// newestFile is when the newest file of the data directory was written; zero when there is none.
+// newestFile returns the modification time of the newest of up to 10,000 files in the directory, or the zero time if
+// there are none.
 func newestFile(dir string) time.Time {
 	var newest time.Time
 	files := 0
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // unreadable files are skipped
+	// Unreadable files are skipped.
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return nil
 		}
@@ -202,8 +207,8 @@ func newestFile(dir string) time.Time {
 	return newest
 }
 
-// checkClock refuses a clock from before this program was written, and warns of one behind the data: records, windows and
-// retention would be wrong.
+// checkClock rejects a time before this program was written, and warns if the clock is behind the data: records,
+// windows and retention would be wrong.
 func checkClock(now, newest time.Time) finding {
 	text := now.UTC().Format(time.RFC3339)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// checkConnections reports the key file, and connections whose secrets cannot be had. It reads what the store has written to its files, which
-// a running daemon may hold, or to its database.
+// checkConnections checks the key file and reports connections whose secrets are unavailable. It reads the database, or
+// the store's files, which a running daemon may have open.
 func checkConnections(ctx context.Context, o Options) finding {
 	f := finding{Check: "secrets", Result: checkOK, Detail: "no connections"}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
@@ -36,7 +36,7 @@ func checkConnections(ctx context.Context, o Options) finding {
 	var unusable []string
 	for i := range all {
 		if all[i].Auth.Env != "" {
-			continue // the daemon's environment is another one
+			continue // the daemon's environment may differ from this one
 		}
 		if why := problem(&all[i]); why != "" {
 			unusable = append(unusable, all[i].Name+": "+why)

@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
-// databaseTimeout bounds the look at a database.
+// databaseTimeout bounds an examination of the database.
 const databaseTimeout = 10 * time.Second
 
-// checkDatabase looks at the database that serve would use, without changing it; found is false where there is none. It says in words what is
-// lost at worst of what was acknowledged.
+// checkDatabase examines the database that serve would use, without changing it; found is false if there is none. The
+// finding states which acknowledged data may be lost in the worst case.
 func checkDatabase(ctx context.Context, sh Shell, flags *pflag.FlagSet) (f finding, found bool) {
 	f = finding{Check: "database", Result: checkFail, Fix: "see --store, RECURGENT_STORE and --store-file"}
 	var text [2]string

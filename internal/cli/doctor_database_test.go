@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Without a database nothing is said; one that cannot be reached is a failure that names its host and repeats no password.
+// Without a database there is no finding. An unreachable one is a failure that names its host but no password.
 func TestDoctorDatabase(t *testing.T) {
 	t.Parallel()
 	none := Shell{Env: func(string) (string, bool) { return "", false }}

@@ -15,14 +15,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A modelStep is a part of the finding on the model.
+// A modelStep is one step of the check of the model.
 type modelStep struct {
 	Name   string `json:"name"`
 	Result string `json:"result"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// checkModel has the model write a small program, by the way that calls use. A recording is only read.
+// checkModel lets the model write a small program by the same request as calls. A recording is only opened.
 func checkModel(ctx context.Context, o Options) finding {
 	p, err := provider.New(o.ProviderOptions())
 	if err != nil {
@@ -50,7 +50,7 @@ func checkModel(ctx context.Context, o Options) finding {
 
 const modelFix = "check OPENAI_BASE_URL, OPENAI_API_KEY and --model (docs/models.md); kept programs go on without it"
 
-// modelFinding reports the check of the model with its steps.
+// modelFinding converts the check of the model to a finding.
 func modelFinding(server *provider.OpenAI, c provider.Check) finding {
 	f := finding{Check: "model", Result: checkOK, Detail: fmt.Sprintf("%s wrote a program in %s (%s)",
 		server.Status().Model, c.Took.Round(time.Millisecond),
@@ -71,14 +71,14 @@ func modelFinding(server *provider.OpenAI, c provider.Check) finding {
 	return f
 }
 
-// gateOptions are those of a sandbox that only gates.
+// gateOptions returns the options of a sandbox that only checks programs.
 func gateOptions(o Options) sandbox.Options {
 	so := o.SandboxOptions()
 	so.Require, so.Blank, so.Dir = string(sandbox.LevelProcess), 0, ""
 	return so
 }
 
-// stepLines lists what the check of the model looked at.
+// stepLines returns a line for each step of the check.
 func stepLines(colours text.Palette, steps []modelStep) []string {
 	styles := map[string]string{provider.StepOK: text.Good, provider.StepWarn: text.Warn, provider.StepFailed: text.Bad,
 		provider.StepUnknown: text.Faint}

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// For people: a line a check, the layers of the confinement below it with why one is off, and what to do.
+// For people, each check is one line, followed by the layers of the confinement with reasons, and the remedy.
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -13,19 +13,19 @@ import (
 //go:embed report.html.tmpl
 var reportPage string
 
-// A plot is a bar chart with one group of bars for each label. Its lengths are in pixels of the drawing.
+// A plot is a bar chart with one group of bars for each label. Lengths are in pixels.
 type plot struct {
 	Title         string
 	Series        []plotSeries
 	Width, Height int
 	Bars          []plotBar
 	Labels        []plotLabel
-	Most          int // the value of a bar of full height
+	Most          int // the value of a full-height bar
 }
 
 type plotSeries struct {
 	Name string
-	Kind int // index of its series, which sets the colour
+	Kind int // index of the series, which determines the colour
 }
 
 type plotBar struct {
@@ -39,7 +39,7 @@ type plotLabel struct {
 	Text string
 }
 
-// Measures of a plot.
+// Dimensions of a plot.
 const (
 	plotWidth  = 720
 	plotHeight = 180
@@ -69,7 +69,7 @@ func newPlot(title string, names, labels []string, values [][]int) plot {
 	return p
 }
 
-// plots returns the page's plots.
+// plots returns the plots of the page.
 func (r *evidenceReport) plots() []plot {
 	var labels []string
 	over := func(of func(t operator.Trend) int) []int {
@@ -101,7 +101,7 @@ func (r *evidenceReport) plots() []plot {
 	return []plot{calls, access, drift}
 }
 
-// bucketLabel formats the beginning of a bucket: its time if the window ends at most a day later, else its date.
+// bucketLabel formats the beginning of a bucket: as a time if the window ends at most a day later, otherwise as a date.
 func bucketLabel(since, until string) string {
 	from, err := time.Parse(time.RFC3339, since)
 	to, err2 := time.Parse(time.RFC3339, until)
@@ -114,7 +114,7 @@ func bucketLabel(since, until string) string {
 	return from.Format("01-02")
 }
 
-// renderReport renders the page. Names and reasons are escaped, so that none can become markup.
+// renderReport renders the page. The template escapes names and reasons, so they cannot inject markup.
 func renderReport(r evidenceReport) ([]byte, error) {
 	t, err := template.New("report").Parse(reportPage)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 const exitsOfExamples = `Exit status: 0 when every example holds or shows nothing now, 1 when one does not hold, 2 for a wrong command line
 or file, 3 when no daemon answers or it refuses the request.`
 
-// examplesCommand keeps the examples of a method.
+// examplesCommand returns the group of commands for the examples of a method.
 func examplesCommand(sh Shell) *cobra.Command {
 	const parent = "recurgentd tools examples"
 	root := &cobra.Command{Use: "examples", Short: "Keep the expected answers of a method", Args: cobra.NoArgs,
@@ -74,7 +74,7 @@ func (t *errand) examplesPath() string {
 	return client.MethodPath(t.args[0], t.args[1]) + "/examples"
 }
 
-// exampleFields are the fields of a list of examples.
+// exampleFields decodes a list of examples.
 type exampleFields struct {
 	Examples []agent.Example `json:"examples"`
 }
@@ -102,6 +102,7 @@ func (t *errand) showExamples(data []byte) error {
 	return t.table("ID STATE INPUT EXPECT BY NOTE", rows)
 }
 
+// describeExpect formats an expectation for a table.
 func describeExpect(e agent.Expectation) string {
 	switch {
 	case e.ErrorType != "":
@@ -112,7 +113,7 @@ func describeExpect(e agent.Expectation) string {
 	return text.JSON(e.Value)
 }
 
-// getExamples prints a file. It is YAML unless JSON is asked for.
+// getExamples prints the active examples as a file, in YAML unless JSON is requested.
 func (t *errand) getExamples() error {
 	var all exampleFields
 	if err := t.c.Get(t.ctx, t.examplesPath(), &all); err != nil {
@@ -138,7 +139,7 @@ func (t *errand) getExamples() error {
 	return err
 }
 
-// compactExamples writes inputs and expectations on one line each.
+// compactExamples sets each input and expectation on one line.
 func compactExamples(root *yaml.Node) {
 	examples := root.Content[len(root.Content)-1]
 	for _, x := range examples.Content {
@@ -150,6 +151,8 @@ func compactExamples(root *yaml.Node) {
 	}
 }
 
+// putExamples replaces the active examples of a method by those of a file. The file may name the method; the command
+// line must then agree.
 func (t *errand) putExamples() error {
 	f, err := readExamples(t.sh, t.args[len(t.args)-1])
 	if err != nil {
@@ -174,6 +177,7 @@ func (t *errand) putExamples() error {
 	return t.showExamples(data)
 }
 
+// readExamples reads a file of examples. "-" means standard input, in YAML or JSON.
 func readExamples(sh Shell, path string) (*examplefile.File, error) {
 	if path != "-" {
 		return examplefile.Read(path)
@@ -193,7 +197,7 @@ func examplesOf(f *examplefile.File) []json.RawMessage {
 	return list
 }
 
-// placed turns what the daemon says against an example into an error with its line in the file.
+// placed converts the daemon's error about an example to one with the line in the file.
 func placed(f *examplefile.File, err error) error {
 	var no *client.Refusal
 	if !errors.As(err, &no) {
@@ -231,6 +235,7 @@ func runExamplesCommand(sh Shell, parent string) *cobra.Command {
 	return c
 }
 
+// ranExamples prints a run of examples. It returns an error if one failed.
 func (t *errand) ranExamples(data []byte) error {
 	var run operator.ExampleRun
 	if err := t.read("the run", data, &run); err != nil {
@@ -267,7 +272,7 @@ func (t *errand) exampleTable(run operator.ExampleRun) error {
 	return t.table("ID RESULT INPUT EXPECT GOT", rows)
 }
 
-// candidateFlags name a program other than the one that serves.
+// candidateFlags select a program other than the serving one.
 type candidateFlags struct{ code, generation string }
 
 func (p *candidateFlags) add(c *cobra.Command) {
@@ -275,7 +280,7 @@ func (p *candidateFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&p.generation, "generation", "", "a kept generation, such as gen-1")
 }
 
-// body is the part of a request that names the program: empty for the one that serves.
+// body returns the part of a request that selects the program. It is empty for the serving one.
 func (p *candidateFlags) body(sh Shell) (map[string]any, error) {
 	switch {
 	case p.code != "" && p.generation != "":

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// healthcheckCommand is for container images without a shell: HEALTHCHECK CMD ["recurgentd", "healthcheck"].
+// healthcheckCommand serves container images without a shell: HEALTHCHECK CMD ["recurgentd", "healthcheck"].
 func healthcheckCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{Use: "healthcheck", Hidden: true, Short: "Exit with 0 when the daemon answers and is ready",
 		Args: cobra.NoArgs,
@@ -25,6 +25,6 @@ func healthcheckCommand(sh Shell) *cobra.Command {
 				return exitWith(ExitUnreachable, err)
 			})
 		}}
-	addFlags(ClientScope, c.Flags(), "namespace") // of the whole daemon
+	addFlags(ClientScope, c.Flags(), "namespace") // it concerns the whole daemon
 	return c
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeHelp adds an example and the exit codes to the commands that cobra brings, as ours have them.
+// completeHelp adds an example and the exit codes to the commands that cobra provides.
 func completeHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -24,7 +24,7 @@ func completeHelp(root *cobra.Command) {
 	}
 }
 
-// completionExample says how to install the script of a shell.
+// completionExample returns the command that installs the completion script of a shell.
 func completionExample(shell string) string {
 	switch shell {
 	case "zsh":

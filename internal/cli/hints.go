@@ -13,10 +13,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// requestWords occur in hints that say how to change a request.
+// requestWords matches hints that describe how to change a request.
 var requestWords = lazy.Regexp(`\b(GET|POST|PUT|PATCH|DELETE) |/v1/|\.\.\./|[Hh]eader|If-Match|Content-Type|the path`)
 
-// requests are what the daemon calls its operations, each with the command of the same meaning; a request in parentheses that no command makes goes.
+// requests maps the daemon's descriptions of its operations to commands with the same effect. A request in parentheses
+// without a matching command is removed.
 var requests = []struct {
 	said    func() *regexp.Regexp
 	command string
@@ -43,7 +44,7 @@ var requests = []struct {
 	{lazy.Regexp(` \((?:GET|POST|PUT|PATCH|DELETE) [^ )]+\)`), ""},
 }
 
-// asCommands puts commands in the place of the requests in a text of the daemon.
+// asCommands replaces requests in a text of the daemon by commands.
 func asCommands(text string) string {
 	if !requestWords().MatchString(text) {
 		return text
@@ -54,7 +55,8 @@ func asCommands(text string) string {
 	return text
 }
 
-// inCommands gives a refusal of the daemon the hint that the person at this command can follow: the daemon's own speak of requests.
+// inCommands replaces the hint in a refusal of the daemon by one for a user of this command, because the daemon's own
+// hints are about requests.
 func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 	var r *client.Refusal
 	if !errors.As(err, &r) {
@@ -78,7 +80,7 @@ func inCommands(cmd *cobra.Command, c *client.Client, err error) error {
 	return err
 }
 
-// whatThereIs names the command that lists what the arguments of a command name, or "".
+// whatThereIs returns a hint at the command that lists valid arguments of cmd, or "".
 func whatThereIs(cmd *cobra.Command) string {
 	for _, x := range []struct{ word, hint string }{
 		{"CALL_ID", "recurgentd tools decisions lists the latest calls"},

@@ -10,14 +10,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// What is left of a daemon's hint says what a person at a command can do.
+// Hints of the daemon are rewritten for a user of the command line.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		use    string
 		status int
 		hint   string
-		want   string // "" for none
+		want   string // "" means none
 	}{
 		{"tools list", http.StatusUnauthorized,
 			"Send the header Authorization: Bearer TOKEN with a token that the daemon knows.", "RECURGENT_TOKEN"},

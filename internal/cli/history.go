@@ -56,14 +56,15 @@ Values are not part of a history, only their class. With --output json it prints
 	return c
 }
 
-// A historyQuery selects the records that are printed.
+// A historyQuery selects the records to print.
 type historyQuery struct {
 	session string
-	last    int               // only the newest; 0 for all
-	filters map[string]string // of the interface: method, role, status, since, until; "" for any
+	last    int // only the newest; 0 means all
+	// filters holds the query parameters method, role, status, since and until; "" means any.
+	filters map[string]string
 }
 
-// path is the request for the page behind after, in that order.
+// path returns the request path of the page after the cursor, in that order.
 func (q historyQuery) path(order, after string) string {
 	v := url.Values{"order": {order}, "limit": {"1000"}}
 	for name, value := range q.filters {
@@ -77,7 +78,7 @@ func (q historyQuery) path(order, after string) string {
 	return "/v1/sessions/" + url.PathEscape(q.session) + "/history?" + v.Encode()
 }
 
-// printHistory prints a history, oldest first. It reads one page at a time, so memory does not grow with the history.
+// printHistory prints a history, oldest first. Without --last it holds only one page in memory at a time.
 func printHistory(ctx context.Context, c *client.Client, out *output, q historyQuery) error {
 	show := func(raw json.RawMessage) (bool, error) { return true, printRecord(out, raw) }
 	if q.last == 0 {
@@ -99,7 +100,7 @@ func printHistory(ctx context.Context, c *client.Client, out *output, q historyQ
 	return nil
 }
 
-// eachRecord calls take with each record in that order until take returns false or an error.
+// eachRecord calls take with each record in that order, until take returns false or an error.
 func eachRecord(ctx context.Context, c *client.Client, q historyQuery, order string,
 	take func(json.RawMessage) (more bool, err error)) error {
 	for after := ""; ; {
@@ -137,7 +138,7 @@ func printRecord(out *output, raw json.RawMessage) error {
 	return out.line("%s\n%s", asked, out.colours().Status(r.OutcomeSummary.Status, end))
 }
 
-// conversation formats a record as two lines: the call, and how it ended.
+// conversation formats a record as two lines: the call, and its outcome.
 func conversation(r agent.Record) (asked, ended string) {
 	indent := strings.Repeat("  ", min(r.Depth, 20))
 	args := arguments(r)

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// inboxEntry is what the inbox shows of something that waits.
+// inboxEntry is an entry of the inbox.
 type inboxEntry struct {
 	operator.Waiting
 	Evidence json.RawMessage `json:"evidence"`
@@ -37,6 +37,7 @@ proposed, open recommendations, and effects that nobody has approved. An entry g
 	return c
 }
 
+// inbox prints the waiting decisions with the commands that decide them.
 func (t *errand) inbox(kind string) error {
 	v := url.Values{}
 	if kind != "" {
@@ -70,7 +71,8 @@ func (t *errand) inbox(kind string) error {
 	return nil
 }
 
-// request is the command that sends it, or the request where there is none, or none that can be printed as it is.
+// request returns the command for the operation. If there is none, or it contains unprintable characters, it returns
+// the request.
 func request(op operator.InboxOperation) string {
 	const most = 2000 // columns
 	if op.Command != "" && text.Clean(op.Command, most) == op.Command {
@@ -92,6 +94,7 @@ in force and under the changed one. Nothing is changed. NOT KNOWN counts calls o
 	return c
 }
 
+// simulate prints the calls that another policy would decide differently.
 func (t *errand) simulate(calls int) error {
 	patch, err := agent.PolicyPatch(t.args)
 	if err != nil {
@@ -129,6 +132,7 @@ func (t *errand) simulate(calls int) error {
 	return t.table("CALL METHOD WAS WOULD-BE", rows)
 }
 
+// decided formats a selection for a table.
 func decided(s agent.Selection) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s", s.Decision, s.Generation)) + " (" + s.Reason + ")"
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A command is printed only as it is: a name that a terminal would show as another one comes percent-encoded, in the request.
+// A command is printed only if it is unchanged by cleaning. Otherwise the request is printed, with names
+// percent-encoded.
 func TestInboxPrintsNoOtherCommand(t *testing.T) {
 	t.Parallel()
 	const entry = `{"id":"wait_1","kind":"approval","role":"a\u001b[2J","method":"m\nX","since":"2026-11-21T02:10:00.123Z","summary":"gen-2\nwaits \u202e","evidence":{},` +

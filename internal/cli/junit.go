@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The elements of a JUnit report that build servers read.
+// Elements of a JUnit report that build servers read.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -32,7 +32,7 @@ type (
 	}
 )
 
-// junitReport has one suite a file.
+// junitReport returns a report with one suite per file.
 func junitReport(all []tested) ([]byte, error) {
 	var report junitSuites
 	for i := range all {

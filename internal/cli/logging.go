@@ -7,11 +7,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newLogger makes the daemon's logger: JSON lines, or text on a terminal.
+// newLogger returns the daemon's logger: JSON lines, or text on a terminal.
 func newLogger(o Options, sh Shell) zerolog.Logger {
 	level, err := zerolog.ParseLevel(o.LogLevel)
 	if err != nil {
-		level = zerolog.InfoLevel // not reached: the options are validated
+		level = zerolog.InfoLevel // unreachable: the options are validated
 	}
 	_, terminal := sh.terminal(sh.Stderr)
 	var w io.Writer = sh.Stderr

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand writes the manual pages that release archives hold: one a command, from the same words as --help.
+// manCommand writes the manual pages for release archives: one per command, with the text of --help.
 func manCommand(sh Shell) *cobra.Command {
 	return &cobra.Command{Use: "man DIR", Hidden: true, Short: "Write the manual pages into a directory",
 		Args: cobra.ExactArgs(1),
@@ -35,7 +35,7 @@ func writeManPages(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// shownCommands are the commands that --help lists, except help itself.
+// shownCommands returns the commands that --help lists, except help itself.
 func shownCommands(c *cobra.Command) []*cobra.Command {
 	var shown []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -46,7 +46,7 @@ func shownCommands(c *cobra.Command) []*cobra.Command {
 	return shown
 }
 
-// manPage is a page in the roff of man(7). It holds no date: the same commit gives the same bytes.
+// manPage returns a page in the roff of man(7). It contains no date, so the same commit gives the same bytes.
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(c.CommandPath(), " ", "-")
@@ -57,7 +57,7 @@ func manPage(c *cobra.Command) string {
 		usage = c.CommandPath() + " COMMAND"
 	}
 	fmt.Fprintf(&b, ".nf\n%s\n.fi\n.SH DESCRIPTION\n", roff(usage))
-	// Not filled: the text is wrapped for --help, and has columns.
+	// No fill mode: the text is already wrapped, and has columns.
 	fmt.Fprintf(&b, ".nf\n%s\n.fi\n", roff(strings.TrimSpace(orShort(c))))
 	if subs := shownCommands(c); len(subs) > 0 {
 		b.WriteString(".SH COMMANDS\n")
@@ -114,7 +114,7 @@ func manFlag(b *strings.Builder, f *pflag.Flag) {
 	fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(name), roff(f.Usage))
 }
 
-// roff escapes text, so that no line of it becomes a request.
+// roff escapes text so that no line becomes a roff request.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -126,5 +126,5 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// roffWord is roff for one argument of a request.
+// roffWord is roff for an argument of a roff request.
 func roffWord(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }

@@ -60,7 +60,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// The page of a release has a section for each of these commands, with all its flags, and the same bytes each time.
+// The page has a section for each command, with all its flags, and its bytes are reproducible.
 func TestReferenceIsWhole(t *testing.T) {
 	t.Parallel()
 	page := func() string {

@@ -65,7 +65,7 @@ Exit status: 0 when the agent closed standard input, 1 when it failed, 2 for a w
 	return c
 }
 
-// daemonAt reports whether a daemon is at the URL.
+// daemonAt reports whether a daemon answers at the URL.
 func daemonAt(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -81,7 +81,7 @@ func daemonAt(ctx context.Context, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// embedded bridges to a daemon of its own. A random token keeps other users of the machine from it.
+// embedded starts a daemon and bridges to it. A random token keeps out other users of the machine.
 func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	token := rand.Text()
 	o.AccessOptions = app.AccessOptions{}
@@ -100,15 +100,16 @@ func embedded(ctx context.Context, sh Shell, o Options) (err error) {
 	return bridge(ctx, sh, o)
 }
 
-// quietly has only errors logged: the daemon has a log of its own.
+// quietly returns options that log only errors, because the daemon has its own log.
 func quietly(o Options) Options {
 	o.LogLevel = "error"
 	return o
 }
 
-// bridge serves until the agent closes stdin or a signal comes.
+// bridge serves the agent until it closes stdin or a signal arrives.
 func bridge(ctx context.Context, sh Shell, o Options) error {
-	// An agent that goes has its calls finished: a write to its closed pipe must not end the daemon that makes them.
+	// Catch SIGPIPE: when the agent exits, a write to its closed pipe must not end the daemon, which completes the
+	// calls.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -121,7 +122,7 @@ func bridge(ctx context.Context, sh Shell, o Options) error {
 	return err
 }
 
-// identified adds the access token and the namespace to each request.
+// identified is a transport that adds the access token and the namespace to each request.
 type identified struct {
 	http.RoundTripper
 	token, namespace string

@@ -5,15 +5,16 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Bounds of the daemon's own memory limit (GOMEMLIMIT), which is soft: near it the collector works harder.
+// Bounds of the daemon's memory limit (GOMEMLIMIT). The limit is soft: near it the garbage collector works harder.
 const (
-	memoryShare = 0.5 // of what there is; the rest is the runners'
+	memoryShare = 0.5 // of the available memory; the rest is for runners
 	leastMemory = 128 << 20
 	mostMemory  = 1 << 30
 )
 
-// limitMemory sets the limit by what provider says there is, unless GOMEMLIMIT is set. With garbage of four times the live
-// heap (serve) a daemon in a container could else grow over the container's limit and be killed.
+// limitMemory sets the limit from the available memory that provider reports, unless GOMEMLIMIT is set. serve lets
+// garbage grow to four times the live heap; without a limit, a daemon in a container could be killed for exceeding the
+// container's memory.
 func limitMemory(log zerolog.Logger, provider memlimit.Provider) {
 	bounded := func() (uint64, error) {
 		n, err := provider()

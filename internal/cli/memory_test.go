@@ -11,13 +11,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// The daemon keeps to half of what its control group allows, within bounds of its own.
+// The daemon's memory limit is half of what its control group allows, within bounds.
 func TestMemoryLimitFollowsTheControlGroup(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	given, set := os.LookupEnv("GOMEMLIMIT")
 	if set {
-		t.Setenv("GOMEMLIMIT", given) // brings it back
+		t.Setenv("GOMEMLIMIT", given) // restores it
 		_ = os.Unsetenv("GOMEMLIMIT")
 	}
 	broken := func() (uint64, error) { return 0, errors.New("no control group") }

@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// namespace is a namespace as the REST interface has it.
+// namespace is a namespace in the form of the REST interface.
 type namespace struct {
 	Name      string  `json:"name"`
-	CreatedAt *string `json:"created_at"` // null where it is not known
+	CreatedAt *string `json:"created_at"` // null if it is not known
 	Holds     struct {
 		Sessions    int `json:"sessions"`
 		Tools       int `json:"tools"`
@@ -93,6 +93,7 @@ erased.`,
 	return c
 }
 
+// removeNamespace prints what a namespace holds and, if really is set, erases it.
 func (t *errand) removeNamespace(really bool) error {
 	path := namespacePath(t.args[0])
 	var n namespace

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// notify reports the daemon's state to the service manager that started it (sd_notify(3)), if there is one. A failure is ignored:
-// the service manager has a time limit of its own.
+// notify reports the daemon's state to the service manager, if one started it (sd_notify(3)). It ignores failures,
+// because the service manager has its own time limit.
 func notify(env func(string) (string, bool), state string) {
 	path, _ := env("NOTIFY_SOCKET")
 	if path == "" {
 		return
 	}
-	// a leading @ is the abstract namespace
+	// A leading @ selects the abstract namespace.
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return

@@ -20,23 +20,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// Forms in which a command prints its data.
+// Forms in which a command prints data.
 const (
 	formTable = "table" // for people: tables, lines, a bare value
-	formJSON  = "json"  // one document a line, as the daemon answers it
-	formYAML  = "yaml"  // the same documents with the same names
+	formJSON  = "json"  // one document per line, as the daemon sent it
+	formYAML  = "yaml"  // the same documents
 )
 
 var errForm = errors.New("must be one of table, json, yaml")
 
-// An output prints a command's data in the form that its flags name.
+// An output prints a command's data in the form selected by its flags.
 type output struct {
 	sh        Shell
 	form      string
-	documents int // of YAML, printed so far
+	documents int // number of YAML documents printed so far
 }
 
-// addOutput declares --output and its short form --json; the last one given counts.
+// addOutput declares --output and its short form --json. The last one given wins.
 func addOutput(c *cobra.Command, sh Shell) *output {
 	o := &output{sh: sh, form: formTable}
 	c.Flags().VarP((*formFlag)(o), "output", "o", "how to print data: table (for people), json or yaml")
@@ -50,6 +50,7 @@ func addOutput(c *cobra.Command, sh Shell) *output {
 	return o
 }
 
+// formFlag is the flag --output of an output.
 type formFlag output
 
 func (f *formFlag) String() string { return f.form }
@@ -64,6 +65,7 @@ func (f *formFlag) Set(text string) error {
 	return nil
 }
 
+// jsonFlag is the flag --json of an output.
 type jsonFlag output
 
 func (f *jsonFlag) String() string { return "false" }
@@ -84,12 +86,12 @@ func (f *jsonFlag) Set(text string) error {
 	return nil
 }
 
-// human reports whether a person reads the output.
+// human reports whether the output is meant for people.
 func (o *output) human() bool { return o.form == formTable }
 
 func (o *output) colours() text.Palette { return o.sh.colours(o.sh.Stdout) }
 
-// value prints v, for scripts.
+// value prints v as a document, for scripts.
 func (o *output) value(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -98,7 +100,7 @@ func (o *output) value(v any) error {
 	return o.document(data)
 }
 
-// document prints one JSON document: as one line, indented on a terminal, or as YAML.
+// document prints one JSON document: on one line, indented on a terminal, or as YAML.
 func (o *output) document(data []byte) error {
 	if o.form != formYAML {
 		_, err := fmt.Fprintf(o.sh.Stdout, "%s\n", o.readable(bytes.TrimSpace(data)))
@@ -115,7 +117,7 @@ func (o *output) document(data []byte) error {
 	return err
 }
 
-// readable returns a JSON document as it is printed: visible, and indented on a terminal.
+// readable returns a JSON document in printed form: hidden characters escaped, and indented on a terminal.
 func (o *output) readable(data []byte) []byte {
 	if _, terminal := o.sh.terminal(o.sh.Stdout); terminal {
 		var pretty bytes.Buffer
@@ -126,7 +128,7 @@ func (o *output) readable(data []byte) []byte {
 	return visibleJSON(data)
 }
 
-// indented prints a JSON document for people.
+// indented prints an indented JSON document.
 func (o *output) indented(data []byte) error {
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, data, "", "  "); err != nil {
@@ -136,13 +138,13 @@ func (o *output) indented(data []byte) error {
 	return err
 }
 
-// line prints a line for people. The text must have been cleaned.
+// line prints a formatted line. Arguments from elsewhere must have been cleaned (package text).
 func (o *output) line(format string, args ...any) error {
 	_, err := fmt.Fprintf(o.sh.Stdout, format+"\n", args...)
 	return err
 }
 
-// table prints rows below a header, or says that there is nothing. Widths count columns of the terminal: a Chinese character
+// table prints rows below a header, or "nothing" if there are none. Widths count terminal columns: a Chinese character
 // takes two.
 func (o *output) table(header string, rows [][]string) error {
 	if len(rows) == 0 {
@@ -182,10 +184,12 @@ func (o *output) table(header string, rows [][]string) error {
 	return err
 }
 
-// hidden reports whether a terminal could interpret the character, or it is invisible. JSON escapes those of ASCII itself.
+// hidden reports whether the non-ASCII character is invisible or could control a terminal. JSON itself escapes ASCII
+// control characters.
 func hidden(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
-// visibleJSON writes hidden characters as escapes, and <, > and & as themselves. They occur in strings only, where both mean the same.
+// visibleJSON escapes hidden characters and unescapes <, > and &. They occur only in strings, where the two forms are
+// equivalent.
 func visibleJSON(data []byte) []byte {
 	return visible(rawjson.WithoutHTML(data), func(out []byte, r rune) []byte {
 		if r > 0xffff {
@@ -196,6 +200,8 @@ func visibleJSON(data []byte) []byte {
 	})
 }
 
+// visible escapes hidden characters in valid UTF-8, and replaces invalid bytes. Text without either is returned as it
+// is.
 func visible(data []byte, escape func([]byte, rune) []byte) []byte {
 	if utf8.Valid(data) && !bytes.ContainsFunc(data, hidden) {
 		return data
@@ -206,17 +212,18 @@ func visible(data []byte, escape func([]byte, rune) []byte) []byte {
 		if hidden(r) {
 			out = escape(out, r)
 		} else {
-			out = utf8.AppendRune(out, r) // broken bytes become U+FFFD
+			// Invalid bytes become U+FFFD.
+			out = utf8.AppendRune(out, r)
 		}
 		data = data[n:]
 	}
 	return out
 }
 
-// yamlOf converts a JSON document to YAML. Names, their order and the digits of numbers stay the same. style, unless nil, may
-// choose how nodes are written.
+// yamlOf converts a JSON document to YAML. It keeps names, their order and the digits of numbers. style, unless nil,
+// may set the style of nodes.
 func yamlOf(data []byte, style func(root *yaml.Node)) ([]byte, error) {
-	if !json.Valid(data) { // which bounds the depth, too
+	if !json.Valid(data) { // also bounds the depth
 		return nil, errors.New("the reply is not JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -238,7 +245,7 @@ func yamlOf(data []byte, style func(root *yaml.Node)) ([]byte, error) {
 	return visible(b.Bytes(), func(out []byte, r rune) []byte { return fmt.Appendf(out, `\U%08x`, r) }), nil
 }
 
-// yamlNode reads the next JSON value.
+// yamlNode decodes the next JSON value.
 func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -254,7 +261,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 		}
 		return n, nil
 	case json.Number:
-		// with a tag, big ones would be written with it
+		// Without a tag: the encoder would print it with large numbers.
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
@@ -262,7 +269,7 @@ func yamlNode(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// olderYAML reports whether YAML 1.1 reads the plain word as a boolean or as a sexagesimal number.
+// olderYAML reports whether YAML 1.1 reads the plain word as a boolean or a sexagesimal number.
 func olderYAML(v string) bool {
 	switch strings.ToLower(v) {
 	case "y", "n", "yes", "no", "on", "off":
@@ -271,13 +278,14 @@ func olderYAML(v string) bool {
 	return v != "" && strings.Contains(v, ":") && strings.Trim(v, "+-0123456789_:.") == ""
 }
 
+// yamlCollection decodes the rest of an object or array whose opening delimiter has been read.
 func yamlCollection(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	if open == '[' {
 		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	}
 	for d.More() {
-		item, err := yamlNode(d) // of a mapping, names come before their values
+		item, err := yamlNode(d) // in a mapping, names alternate with values
 		if err != nil {
 			return nil, err
 		}
@@ -286,6 +294,6 @@ func yamlCollection(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	if len(n.Content) == 0 {
 		n.Style = yaml.FlowStyle // [] and {}
 	}
-	_, err := d.Token() // the closing one
+	_, err := d.Token() // the closing delimiter
 	return n, err
 }

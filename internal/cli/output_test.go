@@ -24,7 +24,7 @@ func printed(t *testing.T, form, document string) string {
 	return b.String()
 }
 
-// YAML has the names, the order and the digits of the JSON; what could be taken for something else is quoted.
+// YAML keeps the names, the order and the digits of the JSON. Ambiguous text is quoted.
 func TestYAMLIsTheSameDocument(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ json, yaml string }{
@@ -49,7 +49,7 @@ func TestYAMLIsTheSameDocument(t *testing.T) {
 	}
 }
 
-// Documents that a terminal sees hold nothing that it could obey, and still say what they said.
+// Documents printed to a terminal contain nothing that could control it, and keep their content.
 func FuzzDocuments(f *testing.F) {
 	for _, s := range append([]string{"plain", "two\nlines\n", " lead", "trail ", "\U0001F600", "null", "1e5", "\u3000",
 		"\ufffd", "?", "---", "a\n---\nb", "\t", "\r", "\u0085", "&x *x !x %x @x `x"}, clitest.HostileTexts...) {
@@ -84,7 +84,7 @@ func FuzzDocuments(f *testing.F) {
 	})
 }
 
-// Columns stand below each other whatever alphabet a cell has.
+// Columns are aligned whatever script the cells use.
 func TestTableColumnsAreAsWideAsTheyLook(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// predictFlags are the flags of predict.
+// predictFlags holds the flags of predict.
 type predictFlags struct {
 	signature, inputs, demos string // JSON, or @FILE
 	session, model, adapter  string
@@ -41,7 +41,7 @@ parse as JSON, else text. What stands as JSON is passed on as it is; @FILE reads
 	return c
 }
 
-// request is the path and the body.
+// request returns the path and body of the request.
 func (f *predictFlags) request(args []string) (path string, body map[string]any, err error) {
 	path, body = "/v1/predict", map[string]any{}
 	switch {
@@ -87,7 +87,7 @@ func (f *predictFlags) request(args []string) (path string, body map[string]any,
 	return path, body, nil
 }
 
-// jsonOrFile returns JSON as it stands, or what the file behind an @ holds, which may be YAML.
+// jsonOrFile returns value if it is JSON, or for @FILE the content of the file, which may also be YAML.
 func jsonOrFile(flag, value string) (json.RawMessage, error) {
 	path, file := strings.CutPrefix(value, "@")
 	if !file {

@@ -61,6 +61,7 @@ with its evidence. Nothing is applied automatically: --apply and --dismiss decid
 	return c
 }
 
+// printAdvice prints the recommendations with that status.
 func printAdvice(ctx context.Context, out *output, c *client.Client, status string) error {
 	path := "/v1/recommendations?limit=1000&status=" + url.QueryEscape(status)
 	if !out.human() {
@@ -105,6 +106,7 @@ func describeAdvice(a operator.Advice) string {
 	return b.String()
 }
 
+// decide applies or dismisses a recommendation, or undoes that. path names both.
 func decide(ctx context.Context, out *output, c *client.Client, path string, body map[string]any) error {
 	data, err := c.Do(ctx, http.MethodPost, "/v1/recommendations/"+path, body)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// referenceCommand prints the page that release archives hold as cli.md: every command, from the same words as --help.
+// referenceCommand prints the page cli.md of release archives: every command, with the text of --help.
 func referenceCommand(sh Shell) *cobra.Command {
 	return &cobra.Command{Use: "reference", Hidden: true, Short: "Print every command as a Markdown page",
 		Args: cobra.NoArgs,
@@ -33,7 +33,7 @@ in all three.
 **Which daemon**: --url or RECURGENT_URL, with the token in RECURGENT_TOKEN or a file.
 `
 
-// reference is the page. It holds no date: the same commit gives the same bytes.
+// reference returns the page. It contains no date, so the same commit gives the same bytes.
 func reference(root *cobra.Command) string {
 	root.InitDefaultCompletionCmd()
 	var b strings.Builder
@@ -47,7 +47,7 @@ func reference(root *cobra.Command) string {
 		if c.Runnable() {
 			fmt.Fprintf(&b, "\n```text\n%s\n%s```\n", c.UseLine(), c.LocalFlags().FlagUsagesWrapped(120))
 		}
-		if c.Name() == "completion" { // the shells take no more than their name
+		if c.Name() == "completion" { // the subcommands for shells differ only in their names
 			return
 		}
 		for _, sub := range shownCommands(c) {
@@ -58,7 +58,7 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-// dedent removes the two spaces with which lines of examples begin.
+// dedent removes the indentation of example lines.
 func dedent(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := range lines {

@@ -38,6 +38,7 @@ when no daemon answers or it does not know a call.`,
 	return c
 }
 
+// replayCalls replays the calls one after another. It returns an error if one was not equal.
 func replayCalls(ctx context.Context, c *client.Client, out *output, ids []string) error {
 	unequal := 0
 	for _, id := range ids {

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// replica is one daemon of those that share a store, as the REST interface has it.
+// replica is one of the daemons that share a store, in the form of the REST interface.
 type replica struct {
 	ID            string `json:"id"`
 	Address       string `json:"address"`

@@ -20,7 +20,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// evidenceReport is the data of the report: the daemon's reports over one window, and its present recommendations.
+// evidenceReport holds the data of the report: the daemon's reports over one window, and its current recommendations.
 type evidenceReport struct {
 	Since   string                `json:"since"`
 	Until   string                `json:"until"`
@@ -66,6 +66,7 @@ call which, which failed because an external source changed, and what users aske
 	return c
 }
 
+// fetchReport fetches the parts of the report. The window of the trends determines that of the history.
 func fetchReport(ctx context.Context, c *client.Client, since time.Duration) (evidenceReport, error) {
 	var r evidenceReport
 	if err := c.Get(ctx, "/v1/reports/trends?window="+url.QueryEscape(since.String()), &r.Trends); err != nil {
@@ -83,6 +84,7 @@ func fetchReport(ctx context.Context, c *client.Client, since time.Duration) (ev
 	return r, err
 }
 
+// printEvidence writes the page if html names a file, and prints the report.
 func printEvidence(out *output, r evidenceReport, html string) error {
 	if html != "" {
 		page, err := renderReport(r)
@@ -103,7 +105,7 @@ func printEvidence(out *output, r evidenceReport, html string) error {
 	return out.line("%s", text.Plain(strings.TrimRight(describeEvidence(r), "\n")))
 }
 
-// A reportTable is a question with the figures that answer it.
+// A reportTable holds a question and the figures that answer it.
 type reportTable struct {
 	Title string
 	Head  []string
@@ -111,7 +113,7 @@ type reportTable struct {
 	None  string // text in place of an empty table
 }
 
-// tables returns the report's tables, the same for the terminal and the page.
+// tables returns the tables of the report, which the terminal and the page share.
 func (r *evidenceReport) tables() []reportTable {
 	t := r.Trends.Total
 	total := reportTable{Title: "Calls", Head: []string{"calls", "errors", "weak successes", "corrections", "forged",
@@ -181,7 +183,7 @@ func numbers(values ...int) []string {
 	return out
 }
 
-// percent formats the share of part in a whole, which is the second argument, as a percentage; "-" if the whole is 0.
+// percent formats part as a percentage of of, or "-" if of is 0.
 func percent(part, of int) string {
 	if of == 0 {
 		return "-"
@@ -205,7 +207,7 @@ func describeEvidence(r evidenceReport) string {
 		for _, row := range append([][]string{t.Head}, t.Rows...) {
 			fmt.Fprintf(w, "  %s\n", strings.Join(row, "\t"))
 		}
-		_ = w.Flush() // writes to a buffer do not fail
+		_ = w.Flush() // writing to a buffer cannot fail
 	}
 	return b.String()
 }

@@ -51,20 +51,23 @@ line or setting.`,
 	return c
 }
 
+// serve runs the daemon until a signal or a failure ends it.
 func serve(ctx context.Context, sh Shell, o Options) error {
-	// Signals are caught before anything is opened, so that an early one is not lost.
+	// Catch signals before anything is opened, so that an early one is not lost.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
-	if !signal.Ignored(syscall.SIGHUP) { // a terminal that closes stops it cleanly; nohup keeps it alive
+	// Closing the terminal stops the daemon cleanly; nohup keeps it alive.
+	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	// The reader of the log may end before the daemon does: a write to a closed pipe must not end it.
+	// Catch SIGPIPE: the reader of the log may exit first, and a write to its closed pipe must not end the daemon.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
-	// The live heap is a few MiB and each call leaves garbage: at the default the collector runs dozens of times a second.
+	// The live heap is a few MiB and each call leaves garbage: at the default the collector runs dozens of times a
+	// second.
 	if _, set := sh.Env("GOGC"); !set {
 		debug.SetGCPercent(400)
 	}
@@ -87,18 +90,20 @@ func serve(ctx context.Context, sh Shell, o Options) error {
 	if err = untilStopped(d, signals); err == nil {
 		notify(sh.Env, "STOPPING=1")
 	}
+	// Stop in a goroutine, so that a second signal can end the process at once.
 	stopped := make(chan error, 1)
 	go func() { stopped <- sh.stop(d) }()
 	select {
 	case late := <-stopped:
 		return exitWith(ExitFailed, errors.Join(err, late))
 	case <-signals:
-		// Acknowledged calls are durable already; the others are lost, as with a kill.
+		// Acknowledged calls are already durable. Others are lost, as with SIGKILL.
 		return exitWith(ExitFailed, errors.New("second signal: ended at once"))
 	}
 }
 
-// untilStopped waits for a signal that stops the daemon (nil), or for its failure.
+// untilStopped waits for a signal that stops the daemon, and returns nil, or for a failure of the daemon. SIGHUP
+// reloads files instead if there is no terminal and files can be reloaded.
 func untilStopped(d *app.App, signals <-chan os.Signal) error {
 	reloads := d.Reloads() && !hasTerminal()
 	for {
@@ -114,7 +119,7 @@ func untilStopped(d *app.App, signals <-chan os.Signal) error {
 	}
 }
 
-// hasTerminal reports whether there is a terminal whose closing sends SIGHUP.
+// hasTerminal reports whether the process has a controlling terminal, whose closing sends SIGHUP.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -124,14 +129,15 @@ func hasTerminal() bool {
 	return true
 }
 
-// stop ends the daemon within the time that a clean stop has.
+// stop ends the daemon within the time limit of a clean stop.
 func (sh Shell) stop(d *app.App) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(sh.StopTime, app.StopTime))
 	defer cancel()
 	return d.Stop(ctx)
 }
 
-// commandName is how to start this binary again: by its name if the shell finds it, else by its path as given.
+// commandName returns how to start this binary again: by its name if the shell finds it, otherwise by its path as
+// given.
 func commandName(arg0 string) string {
 	name := filepath.Base(arg0)
 	found, err := exec.LookPath(name)
@@ -142,7 +148,7 @@ func commandName(arg0 string) string {
 	return arg0
 }
 
-// firstScreen is the line that says that the daemon is ready and, on a recording, what to try.
+// firstScreen returns the line that announces the daemon, followed by commands to try if it uses a recording.
 func firstScreen(url string, o Options, self string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "recurgentd is ready on %s\n", url)
@@ -186,10 +192,10 @@ For any method at all, give it a model:
 	return b.String()
 }
 
-// demoColumns is how long the lines of demoMethods may be.
+// demoColumns is the maximum line length of demoMethods.
 const demoColumns = 100
 
-// demoMethods lists what the demo recording knows: role.method, a role's further methods by their names alone.
+// demoMethods lists the methods of the demo recording: role.method, followed by the names of a role's other methods.
 func demoMethods() string {
 	var b strings.Builder
 	line := ""

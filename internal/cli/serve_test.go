@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 )
 
-// The first screen's examples work where the daemon wants tokens: they say where a token goes.
+// If the daemon requires tokens, the examples of the first screen show where to put one.
 func TestFirstScreenNamesTheToken(t *testing.T) {
 	t.Parallel()
 	o := DefaultOptions()
@@ -25,7 +25,7 @@ func TestFirstScreenNamesTheToken(t *testing.T) {
 	}
 }
 
-// The first screen names every method that the demo recording has a program for, on lines that a terminal shows whole.
+// The first screen lists every method of the demo recording, on lines that fit a terminal.
 func TestFirstScreenListsTheDemo(t *testing.T) {
 	t.Parallel()
 	o := DefaultOptions()

@@ -22,9 +22,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/app"
 )
 
-// A Setting is a field of Options with its tags.
+// A Setting describes a field of Options with its tags.
 type Setting struct {
-	Index            []int // of the field, as reflect.VisibleFields has it
+	Index            []int // of the field, for reflect.Value.FieldByIndex
 	Name, Env, Value string
 	Default, Help    string
 	Secret           bool
@@ -32,16 +32,16 @@ type Setting struct {
 	Kind             reflect.Type
 }
 
-// Settings lists the settings in the order of the struct. The list is everybody's: it is not to be changed.
+// Settings returns the settings in the order of the struct. The list is shared and must not be changed.
 func Settings() []Setting { return settings() }
 
-// settings are found once: twenty commands declare flags of them at each start.
+// settings computes the list once, because at each start twenty commands declare flags from it.
 var settings = sync.OnceValue(func() []Setting {
 	defaults := reflect.ValueOf(DefaultOptions())
 	var list []Setting
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
 		if f.Tag.Get("name") == "" {
-			continue // not a setting: the program's own
+			continue // an internal field, not a setting
 		}
 		s := Setting{Index: f.Index, Name: f.Tag.Get("name"), Env: f.Tag.Get("env"), Value: f.Tag.Get("value"),
 			Default: f.Tag.Get("default"), Help: f.Tag.Get("help"), Secret: f.Tag.Get("secret") != "",
@@ -54,7 +54,7 @@ var settings = sync.OnceValue(func() []Setting {
 	return list
 })
 
-// flagValue holds the text of a flag; it is parsed when all layers are known.
+// flagValue holds the text of a flag. It is parsed once all layers are known.
 type flagValue struct {
 	setting Setting
 	text    string
@@ -62,7 +62,7 @@ type flagValue struct {
 
 func (v *flagValue) String() string { return v.text }
 
-// Set takes the text of the flag. One whose value is a list of lines may be given several times.
+// Set stores the text of the flag. A flag for a list of lines may be repeated.
 func (v *flagValue) Set(s string) error {
 	if v.setting.lines() && v.text != "" {
 		s = v.text + "\n" + s
@@ -73,9 +73,10 @@ func (v *flagValue) Set(s string) error {
 
 func (v *flagValue) Type() string { return v.setting.Value }
 
-// addFlags declares the flags of the scope's settings, and --config. The flags without are left out.
+// addFlags declares --config and the flags of the scope's settings, except those in without.
 func addFlags(in Scope, flags *pflag.FlagSet, without ...string) {
-	if flags.Lookup("config") == nil { // a command may have the settings of both scopes
+	// A command may have the settings of both scopes.
+	if flags.Lookup("config") == nil {
 		flags.String("config", "", "configuration file: the settings below as YAML, name: value [RECURGENT_CONFIG]")
 	}
 	for _, s := range Settings() {
@@ -90,7 +91,8 @@ func addFlags(in Scope, flags *pflag.FlagSet, without ...string) {
 	}
 }
 
-// A Scope selects the settings of a command. A client command must not fail over a daemon's setting.
+// A Scope selects the settings that a command uses, so that a client command does not fail because of a daemon's
+// setting.
 type Scope string
 
 const (
@@ -98,8 +100,8 @@ const (
 	ClientScope Scope = "client"
 )
 
-// loadOptions returns the settings of the scope, checked. Flags take precedence over the environment, the environment over the
-// file, the file over the defaults. Errors are *settingError.
+// loadOptions returns the checked settings of the scope. Flags override the environment, which overrides the file,
+// which overrides the defaults. Errors are *settingError.
 func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)) (Options, error) {
 	o, sources := DefaultOptions(), map[string]string{}
 	file, err := configFile(flags, env)
@@ -121,6 +123,7 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 	} else if err = checkPasswords(o, sources); err == nil {
 		err = o.resolveServe(env)
 	}
+	// resolveClient and resolveServe do not know where a value came from.
 	var bad *settingError
 	if errors.As(err, &bad) {
 		bad.Source = sources[bad.Name]
@@ -128,7 +131,7 @@ func loadOptions(in Scope, flags *pflag.FlagSet, env func(string) (string, bool)
 	return o, err
 }
 
-// lookup returns the setting's text from the layer of the highest precedence that has it, and where it stands.
+// lookup returns the setting's text from the layer of highest precedence that has it, and its source.
 func lookup(s Setting, file configuration, flags *pflag.FlagSet,
 	env func(string) (string, bool)) (text, source string, ok bool) {
 	if f := flags.Lookup(s.Name); f != nil && f.Changed {
@@ -143,7 +146,7 @@ func lookup(s Setting, file configuration, flags *pflag.FlagSet,
 	return "", "", false
 }
 
-// set parses the text into the setting's field.
+// set parses the text into the field of the setting.
 func (s Setting) set(o *Options, text string) error {
 	field := reflect.ValueOf(o).Elem().FieldByIndex(s.Index)
 	switch field.Interface().(type) {
@@ -184,19 +187,19 @@ func (s Setting) set(o *Options, text string) error {
 		}
 		field.SetInt(int64(d))
 	default:
-		panic("a field of Options has a type that set does not read: " + s.Name) // a test sets every field
+		panic("a field of Options has a type that set does not read: " + s.Name) // unreachable: a test sets every field
 	}
 	return nil
 }
 
-// configuration is a configuration file: the text of each setting in it.
+// configuration holds the settings of a configuration file as text.
 type configuration struct {
 	path   string
 	values map[string]string
 }
 
-// configFile reads the file that --config or RECURGENT_CONFIG names, else the one in the XDG configuration directory if it
-// exists.
+// configFile reads the file named by --config or RECURGENT_CONFIG, or else the one in the XDG configuration directory
+// if it exists.
 func configFile(flags *pflag.FlagSet, env func(string) (string, bool)) (configuration, error) {
 	path, named := "", true
 	if f := flags.Lookup("config"); f != nil && f.Changed {
@@ -229,8 +232,8 @@ func defaultConfigFile(env func(string) (string, bool)) string {
 	return ""
 }
 
-// parseConfig parses a YAML mapping of setting names to scalars or lists of scalars. Unknown names are an error, since silently
-// ignoring a misspelt setting is worse than failing.
+// parseConfig parses a YAML mapping of setting names to scalars or lists of scalars. Unknown names are errors, because
+// ignoring a misspelt setting would be worse than failing.
 func parseConfig(path string, data []byte) (configuration, error) {
 	refuse := func(format string, args ...any) (configuration, error) {
 		return configuration{}, &settingError{Name: "config", Reason: path + ": " + fmt.Sprintf(format, args...)}
@@ -253,13 +256,14 @@ func parseConfig(path string, data []byte) (configuration, error) {
 		if err != nil {
 			return refuse("line %d: %s: %s", node.Line, s.Name, err)
 		}
-		if text != "" { // empty is as if unset, as in the environment
+		if text != "" { // an empty value counts as unset, as in the environment
 			c.values[name] = text
 		}
 	}
 	return c, nil
 }
 
+// nodeText returns the text of a YAML scalar, or of a list in the form that set parses.
 func (s Setting) nodeText(n yaml.Node) (string, error) {
 	switch n.Kind {
 	case yaml.ScalarNode:

@@ -10,15 +10,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// A spinner shows on stderr that something is in progress. It appears after a moment, so that quick calls stay quiet. It shows
-// nothing if stderr is not a terminal. Its methods may be called from several goroutines.
+// A spinner shows on stderr that something is in progress. It appears after a short delay, so that quick calls stay
+// quiet, and shows nothing unless stderr is a terminal. It is safe for concurrent use.
 type spinner struct {
 	mu    sync.Mutex
 	words string // guarded by mu
-	stop  func() // erases it; may be called twice
+	stop  func() // removes it; may be called twice
 }
 
-// say changes what is shown.
+// say changes the displayed text.
 func (s *spinner) say(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,6 +31,7 @@ func (s *spinner) said() string {
 	return s.words
 }
 
+// startSpinner starts a spinner. The caller must call stop, which waits for its goroutine.
 func startSpinner(sh Shell, words string) *spinner {
 	s := &spinner{words: words, stop: func() {}}
 	f, ok := sh.terminal(sh.Stderr)

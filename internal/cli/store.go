@@ -15,13 +15,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
-// exportPath is the route of the export.
+// exportPath is the REST path of the export.
 const exportPath = "/v1/maintenance/export"
 
-// exitsOfStore is the part of the help texts on exit codes.
+// exitsOfStore is the section of the help texts about exit codes.
 const exitsOfStore = "Exit status: 0 when it was done, 1 when it failed or problems were found, 2 for a wrong command line."
 
-// storeCommand works on the data directory of a stopped daemon; export also asks a running one.
+// storeCommand returns the commands for the data directory of a stopped daemon, or a database. export can also ask a
+// running daemon.
 func storeCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "store", Short: "Export, import, copy, verify and repair a store",
 		Long:    "Export, import, verify and repair the data directory of a stopped daemon, or a database, and copy one into the other.\nExport also works with a running daemon.\n\n" + exitsOfStore,
@@ -36,6 +37,7 @@ func dataDirFlag(c *cobra.Command) *string {
 		"the data directory [RECURGENT_DATA_DIR] (default $XDG_STATE_HOME/recurgent, else ~/.local/state/recurgent)")
 }
 
+// dataDir returns the absolute path of the data directory: that of the flag, of RECURGENT_DATA_DIR, or the default.
 func dataDir(sh Shell, flag string) (string, error) {
 	dir := flag
 	if dir == "" {
@@ -51,7 +53,7 @@ func dataDir(sh Shell, flag string) (string, error) {
 	return dir, exitWith(ExitUsage, err)
 }
 
-// existing is dataDir for a directory that must exist: a mistyped name must not create a new store.
+// existing is dataDir for a directory that must exist, so that a mistyped name does not create a new store.
 func existing(sh Shell, flag string) (string, error) {
 	dir, err := dataDir(sh, flag)
 	if err != nil {
@@ -64,6 +66,7 @@ func existing(sh Shell, flag string) (string, error) {
 	return dir, nil
 }
 
+// diskOptions returns the store's options, with a log on stderr.
 func diskOptions(sh Shell) disk.Options {
 	o := disk.DefaultOptions()
 	o.Logger = zerolog.New(zerolog.ConsoleWriter{Out: sh.Stderr, NoColor: true,
@@ -111,13 +114,13 @@ func storeImportCommand(sh Shell) *cobra.Command {
 	return c
 }
 
-// importing is an import: of a whole archive, or of the namespace only.
+// importing describes an import of a whole archive or of one namespace.
 type importing struct {
 	from io.Reader
-	only agent.Namespace // "" for all
+	only agent.Namespace // "" means all
 }
 
-// directory imports into a data directory, and verifies it.
+// directory imports into a data directory and verifies it.
 func (i importing) directory(ctx context.Context, sh Shell, dir string) (r disk.Report, err error) {
 	entry := offline("store.import", i.only)
 	var in disk.Imported
@@ -134,7 +137,7 @@ func (i importing) directory(ctx context.Context, sh Shell, dir string) (r disk.
 	return r, err
 }
 
-// database imports into a database, and verifies it.
+// database imports into a database and verifies it.
 func (i importing) database(ctx context.Context, sh Shell, address string) (r disk.Report, err error) {
 	var in disk.Imported
 	if err := withDatabase(ctx, sh, address, func(s *postgres.Store) error {

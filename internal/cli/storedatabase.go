@@ -17,10 +17,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres"
 )
 
-// storeDatabase stands in the arguments of store copy for the database that RECURGENT_STORE or --store-file names.
+// storeDatabase is the argument of store copy for the database named by RECURGENT_STORE or --store-file.
 const storeDatabase = "database"
 
-// databaseFlags name the database that a store command works on, instead of a data directory.
+// databaseFlags select the database that a store command uses instead of a data directory.
 type databaseFlags struct{ url, file *string }
 
 func addDatabaseFlags(c *cobra.Command) databaseFlags {
@@ -31,7 +31,8 @@ func addDatabaseFlags(c *cobra.Command) databaseFlags {
 	}
 }
 
-// named returns the URL of the database, and how a report calls it; "" where a data directory is meant, which dir names.
+// named returns the URL of the database and its form for reports, or "" if the data directory is meant. dir is the
+// value of --data-dir, which takes precedence over the environment.
 func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err error) {
 	text, file := *f.url, *f.file
 	if text == "" && file == "" {
@@ -51,7 +52,7 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 		if err != nil {
 			var of *fs.PathError
 			if errors.As(err, &of) {
-				err = of.Err // its path may be a URL by mistake
+				err = of.Err // drop the path, which may be a URL by mistake
 			}
 			return "", "", exitWith(ExitUsage, fmt.Errorf("store-file: %w", err))
 		}
@@ -59,7 +60,7 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 		if len(lines) == 0 {
 			return "", "", exitWith(ExitUsage, errors.New("store-file: it holds no URL"))
 		}
-		text = lines[len(lines)-1] // the second one goes past a pooler
+		text = lines[len(lines)-1] // a second URL bypasses the pooler
 	}
 	if text == "" || text == "disk" {
 		return "", "", nil
@@ -68,7 +69,7 @@ func (f databaseFlags) named(sh Shell, dir string) (address, shown string, err e
 	return text, shown, err
 }
 
-// refusePassword refuses a URL with a password on the command line, which every user of the machine can read.
+// refusePassword rejects a URL with a password on the command line, which every user of the machine can read.
 func refusePassword(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || !isDatabase(text) {
@@ -82,15 +83,16 @@ func refusePassword(text string) error {
 	return nil
 }
 
+// isDatabase reports whether the text is the URL of a PostgreSQL database.
 func isDatabase(text string) bool {
 	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
 }
 
-// shownDatabase returns the URL without what may be secret: host and name only.
+// shownDatabase returns the URL reduced to host and name, without parts that may be secret.
 func shownDatabase(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || !isDatabase(text) {
-		// the text may hold a password
+		// Do not quote the text: it may contain a password.
 		return "", exitWith(ExitUsage, errors.New("store: no URL such as postgres://USER@HOST/NAME"))
 	}
 	return "postgres://" + u.Host + u.Path, nil
@@ -101,7 +103,8 @@ func withDatabase(ctx context.Context, sh Shell, address string, do func(*postgr
 	return openDatabase(ctx, sh, postgres.DefaultOptions(address), do)
 }
 
-// withExisting opens the database for a command that reads it: a mistyped name must not create a new store.
+// withExisting opens the database for a command that reads it. It must exist, so that a mistyped name does not create a
+// new store.
 func withExisting(ctx context.Context, sh Shell, address string, do func(*postgres.Store) error) error {
 	o := postgres.DefaultOptions(address)
 	o.Existing = true
@@ -117,7 +120,7 @@ func openDatabase(ctx context.Context, sh Shell, o postgres.Options, do func(*po
 	return errors.Join(do(s), s.Close(context.WithoutCancel(ctx)))
 }
 
-// verifyDatabase checks a database and reports as for a data directory.
+// verifyDatabase verifies a database and returns a report in the form of the data directory's.
 func verifyDatabase(ctx context.Context, sh Shell, address string, noted []disk.NotedHead) (r disk.Report, err error) {
 	err = withExisting(ctx, sh, address, func(s *postgres.Store) error {
 		heads := make([]postgres.NotedHead, len(noted))
@@ -160,9 +163,10 @@ names. The copy is whole, or there is none. Files that open secrets (secrets.key
 	return c
 }
 
-// copyPlace is one side of a copy: a directory, or a database where address is set.
+// copyPlace is one side of a copy: a directory, or a database if address is set.
 type copyPlace struct{ dir, address, shown string }
 
+// placeOf interprets an argument of store copy: the word database, the URL of a database, or a directory.
 func placeOf(sh Shell, flags databaseFlags, arg string) (p copyPlace, err error) {
 	switch {
 	case arg == storeDatabase:
@@ -204,7 +208,7 @@ func copyStore(ctx context.Context, sh Shell, from, to copyPlace) (r disk.Report
 	return verifyDatabase(ctx, sh, to.address, nil)
 }
 
-// noteOffline adds the entry of an operation to the trail of the database.
+// noteOffline appends the audit entry of an offline operation to the database's default namespace.
 func noteOffline(ctx context.Context, s *postgres.Store, action string, of agent.Namespace) error {
 	n, err := s.Namespace(agent.DefaultNamespace)
 	if err != nil {

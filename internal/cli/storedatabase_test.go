@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A database is named by a flag, the environment or a file; a password on the command line is refused, and no text repeats one.
+// A database is selected by a flag, the environment or a file. A password on the command line is refused, and no
+// message repeats one.
 func TestDatabaseNamed(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "store")

@@ -72,7 +72,7 @@ moment, by way of a temporary directory.
 	return c
 }
 
-// exportInto writes the archive to the file and names the store that it is of: there may be another than the one that was meant.
+// exportInto writes the archive to the file and reports its source, which may not be the one that the user meant.
 func exportInto(sh Shell, file string, write func(io.Writer) (from string, err error)) (from string, err error) {
 	err = writeWhole(file, func(w io.Writer) (err error) {
 		from, err = write(w)
@@ -86,7 +86,7 @@ func exportInto(sh Shell, file string, write func(io.Writer) (from string, err e
 
 const ofDaemon = "the daemon at "
 
-// otherDaemon names the daemon of RECURGENT_URL where the data directory of this machine, which nobody named, came before it.
+// otherDaemon warns that the daemon of RECURGENT_URL was not asked, because the default data directory took precedence.
 func (sh Shell) otherDaemon(dir string) {
 	url, _ := sh.Env("RECURGENT_URL")
 	named, _ := sh.Env("RECURGENT_DATA_DIR")
@@ -96,8 +96,8 @@ func (sh Shell) otherDaemon(dir string) {
 	}
 }
 
-// asksDaemon reports whether the export comes from a daemon that was named rather than from a data directory: by --url, or by
-// RECURGENT_URL where this machine has no data directory.
+// asksDaemon reports whether to export from a daemon instead of a data directory: with --url, or with RECURGENT_URL on
+// a machine without a data directory. A named data directory takes precedence.
 func asksDaemon(cmd *cobra.Command, sh Shell, dir string) bool {
 	named, _ := sh.Env("RECURGENT_DATA_DIR")
 	if dir != "" || named != "" {
@@ -111,6 +111,7 @@ func asksDaemon(cmd *cobra.Command, sh Shell, dir string) bool {
 	return url != "" && err != nil
 }
 
+// exportDaemon writes the export of the daemon selected by the flags.
 func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) (from string, err error) {
 	err = sh.withClient(cmd, func(ctx context.Context, c *client.Client) error {
 		from = ofDaemon + c.URL()
@@ -119,12 +120,13 @@ func exportDaemon(cmd *cobra.Command, sh Shell, w io.Writer) (from string, err e
 	return from, err
 }
 
-// onlyNamespace is the namespace that client commands act in, which an export is then of; "" for all.
+// onlyNamespace returns the namespace selected for client commands, to which the export is limited; "" means all.
 func onlyNamespace(cmd *cobra.Command, sh Shell) (agent.Namespace, error) {
 	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
 	return agent.Namespace(o.Namespace), exitWith(ExitUsage, err)
 }
 
+// exportStore writes the export of a data directory. If a daemon holds the directory, it asks that daemon instead.
 func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace, w io.Writer) (from string, err error) {
 	s, err := disk.Open(dir, diskOptions(sh))
 	if errors.Is(err, store.ErrInUse) {
@@ -137,7 +139,8 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace,
 	if err == nil {
 		err = n.AppendAudit(cmd.Context(), *offline("store.export", only))
 	}
-	if errors.Is(err, store.ErrReadOnly) { // a store that cannot be written must still be saved
+	// A store that cannot be written must still be exportable.
+	if errors.Is(err, store.ErrReadOnly) {
 		fmt.Fprintf(sh.Stderr, "warning: the audit trail lacks this export: %v\n", err)
 		err = nil
 	}
@@ -147,7 +150,8 @@ func exportStore(cmd *cobra.Command, sh Shell, dir string, only agent.Namespace,
 	return "the data directory " + dir, errors.Join(err, s.Close(context.WithoutCancel(cmd.Context())))
 }
 
-// offline is the audit entry of an operation on the data directory of a stopped daemon, or on a namespace in it ("" for none). It has the name of the system's user, as the system says it.
+// offline returns the audit entry of an operation on a stopped store, or on one namespace of it; "" means the whole
+// store. It records the name of the system's user.
 func offline(action string, of agent.Namespace) *agent.AuditEntry {
 	target := "store"
 	if of != "" {
@@ -164,7 +168,7 @@ func offline(action string, of agent.Namespace) *agent.AuditEntry {
 	return &entry
 }
 
-// writeWhole writes a file atomically. It does not replace an existing one.
+// writeWhole writes a file atomically. It fails if the file exists.
 func writeWhole(name string, write func(io.Writer) error) error {
 	if _, err := os.Stat(name); err == nil {
 		return fmt.Errorf("%s exists already; name another file", name)
@@ -177,7 +181,7 @@ func writeWhole(name string, write func(io.Writer) error) error {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the error of the export is what matters
+		_ = os.Remove(f.Name()) // report the error of the export instead
 	}
 	return err
 }

@@ -44,7 +44,7 @@ a noted head.
 	return c
 }
 
-// notedHeads reads the values of --audit-head.
+// notedHeads parses the values of --audit-head.
 func notedHeads(values []string) (heads []disk.NotedHead) {
 	for _, v := range values {
 		name, hash, found := strings.Cut(v, "=")
@@ -56,7 +56,7 @@ func notedHeads(values []string) (heads []disk.NotedHead) {
 	return heads
 }
 
-// printReport prints what was found. Problems are an error, so that scripts see them.
+// printReport prints a report. It returns an error if there are problems, for scripts.
 func printReport(out *output, dir string, r disk.Report, err error) error {
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func printReport(out *output, dir string, r disk.Report, err error) error {
 	return nil
 }
 
-// storeReport is the JSON of a disk.Report.
+// storeReport is the JSON form of a disk.Report.
 type storeReport struct {
 	Directory string   `json:"directory"`
 	Sessions  int      `json:"sessions"`
@@ -94,14 +94,14 @@ type storeReport struct {
 
 	Audit []auditTrail `json:"audit"`
 
-	Unknown int            `json:"unknown_files,omitempty"`  // that do not belong to a store
-	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // of the archive
-	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections that came with it
+	Unknown int            `json:"unknown_files,omitempty"`  // files that do not belong to a store
+	LeftOut []disk.LeftOut `json:"left_out,omitempty"`       // files of the archive
+	Sealed  int            `json:"sealed_secrets,omitempty"` // of connections in the archive
 
-	OtherForms []string `json:"other_forms,omitempty"` // names that are not in Unicode's normal form C
+	OtherForms []string `json:"other_forms,omitempty"` // names not in Unicode's normal form C
 }
 
-// auditTrail is the JSON of a disk.AuditReport.
+// auditTrail is the JSON form of a disk.AuditReport.
 type auditTrail struct {
 	Namespace agent.Namespace `json:"namespace"`
 	Entries   int64           `json:"entries"`

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// withClient runs a client command with the daemon that its flags name. Its context ends on SIGINT and SIGTERM.
+// withClient runs a client command with the daemon selected by its flags. Its context ends on SIGINT and SIGTERM.
 func (sh Shell) withClient(cmd *cobra.Command, run func(context.Context, *client.Client) error) error {
 	o, err := loadOptions(ClientScope, cmd.Flags(), sh.Env)
 	if err != nil {
@@ -26,8 +26,8 @@ func (sh Shell) withClient(cmd *cobra.Command, run func(context.Context, *client
 	return inCommands(cmd, c, run(ctx, c))
 }
 
-// terminal returns the file behind w if it is a terminal that understands escape sequences. A terminal with an unset TERM counts
-// as one that does not.
+// terminal returns the file behind w if it is a terminal that supports escape sequences. A terminal with TERM unset or
+// "dumb" does not count.
 func (sh Shell) terminal(w any) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	if kind, _ := sh.Env("TERM"); !ok || kind == "" || kind == "dumb" || !term.IsTerminal(int(f.Fd())) {
@@ -36,7 +36,7 @@ func (sh Shell) terminal(w any) (*os.File, bool) {
 	return f, true
 }
 
-// colours decides for every command whether text for w is coloured: on terminals only, and never if NO_COLOR is set
+// colours decides whether text for w is coloured: only on terminals, and never if NO_COLOR is set
 // (https://no-color.org).
 func (sh Shell) colours(w io.Writer) text.Palette {
 	if off, _ := sh.Env("NO_COLOR"); off != "" {

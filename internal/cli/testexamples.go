@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// testCommand runs example files against a daemon.
+// testCommand returns the command that runs example files against a daemon.
 func testCommand(sh Shell) *cobra.Command {
 	var junit string
 	c := operatorCommand(sh, "recurgentd", operation{use: "test PATH...",
@@ -34,7 +34,7 @@ or a file that cannot be taken, 3 when no daemon answers or it refuses the reque
 	return c
 }
 
-// A tested is how one example of a file went.
+// A tested is the result of one example in a file.
 type tested struct {
 	File       string            `json:"file"`
 	Line       int               `json:"line"`
@@ -47,7 +47,7 @@ type tested struct {
 	Result     string            `json:"result"` // passed, failed, skipped
 	Got        json.RawMessage   `json:"got"`
 	ErrorType  string            `json:"error_type"`
-	Reason     string            `json:"reason,omitempty"` // why it was not run
+	Reason     string            `json:"reason,omitempty"` // the reason why it was not run
 	DurationMs float64           `json:"duration_ms"`
 }
 
@@ -55,7 +55,7 @@ func (x *tested) name() string {
 	return text.Clean(x.Role, 40) + "." + text.Clean(x.Method, 40) + inputOf(x.Args, x.Kwargs)
 }
 
-// detail says what came of it.
+// detail describes the result.
 func (x *tested) detail() string {
 	got := text.Clean(answerOf(x.Got, x.ErrorType), 80)
 	switch {
@@ -73,6 +73,8 @@ func (x *tested) detail() string {
 	return words
 }
 
+// testFiles runs the files, prints each result at once, and writes the JUnit report last. It returns an error if an
+// example failed.
 func (t *errand) testFiles(junit string) error {
 	files, err := t.readFiles()
 	if err != nil {
@@ -110,7 +112,7 @@ func (t *errand) testFiles(junit string) error {
 	return nil
 }
 
-// readFiles reads all files before one is run. Each bad one is reported.
+// readFiles reads all files before any is run. It reports each invalid one.
 func (t *errand) readFiles() ([]*examplefile.File, error) {
 	paths, err := examplefile.Find(t.args...)
 	if err != nil {
@@ -141,7 +143,7 @@ func (t *errand) readFiles() ([]*examplefile.File, error) {
 	return files, nil
 }
 
-// testFile runs the examples of one file. A method without a program fails them.
+// testFile runs the examples of one file. If the method has no program, all of them fail.
 func (t *errand) testFile(f *examplefile.File) ([]tested, error) {
 	results := make([]tested, len(f.Examples))
 	for i, x := range f.Examples {
@@ -193,7 +195,7 @@ func (t *errand) printTested(x *tested) error {
 		x.Line)
 }
 
-// writeJUnit writes the report that build servers read.
+// writeJUnit writes a JUnit report for build servers.
 func writeJUnit(path string, all []tested) error {
 	data, err := junitReport(all)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// toolsCommand is the operator's playbook. Each subcommand is one or a few requests of the REST interface, so every operation is in
-// the audit trail with who, when, why and how to undo it.
+// toolsCommand returns the operator's commands. Each makes a few requests of the REST interface, so the audit trail
+// records every operation with its actor, time, reason and undo.
 func toolsCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{
 		Use:        "tools",
@@ -55,17 +55,18 @@ type errand struct {
 	args   []string
 }
 
-// An operation describes an operator's subcommand. It takes least to most arguments; the example is what follows the command's name.
+// An operation describes an operator's subcommand. It takes least to most arguments. The example follows the command's
+// name.
 type operation struct {
 	use, short, example string
-	long, exits         string // instead of the summary and of exitsOfClients
+	long, exits         string // override the summary and exitsOfClients
 	least, most         int
 	audited             bool // takes --reason
-	everywhere          bool // concerns all namespaces: takes no --namespace
+	everywhere          bool // concerns all namespaces, so it takes no --namespace
 	run                 func(t *errand) error
 }
 
-// operatorCommand makes a subcommand of parent ("recurgentd tools") that speaks to a daemon.
+// operatorCommand returns a subcommand of parent ("recurgentd tools") that uses a daemon.
 func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	t := &errand{sh: sh}
 	name, _, _ := strings.Cut(op.use, " ")
@@ -103,7 +104,6 @@ func operatorCommand(sh Shell, parent string, op operation) *cobra.Command {
 	return c
 }
 
-// withReason adds the reason to the body, if one was given.
 // queryReason adds the reason to a path, for requests without a body.
 func (t *errand) queryReason(path string) string {
 	if t.reason == "" {
@@ -112,13 +112,14 @@ func (t *errand) queryReason(path string) string {
 	return path + "?reason=" + url.QueryEscape(t.reason)
 }
 
+// withReason adds the reason to the body, if one was given.
 func (t *errand) withReason(body map[string]any) {
 	if t.reason != "" {
 		body["reason"] = t.reason
 	}
 }
 
-// fetch decodes a reply into v. For scripts it prints the reply as it came instead, and returns printed.
+// fetch decodes a reply into v. With --output for scripts it prints the reply as received instead, and returns printed.
 func (t *errand) fetch(path string, v any) (printed bool, err error) {
 	data, err := t.c.Do(t.ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -130,6 +131,7 @@ func (t *errand) fetch(path string, v any) (printed bool, err error) {
 	return false, t.read(path, data, v)
 }
 
+// read decodes a reply. path names it in errors.
 func (t *errand) read(path string, data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("the reply of %s is not what a recurgentd answers: %w", path, err)
@@ -137,7 +139,7 @@ func (t *errand) read(path string, data []byte, v any) error {
 	return nil
 }
 
-// pages reads all pages of a list, at most 100 of them. For scripts they are printed, a page a document.
+// pages reads all pages of a list, at most 100. With --output for scripts it also prints each page as a document.
 func pages[T any](t *errand, path string) ([]T, error) {
 	const most = 100
 	var all []T
@@ -176,7 +178,7 @@ func pages[T any](t *errand, path string) ([]T, error) {
 	return all, nil
 }
 
-// table prints rows for people. For scripts the documents were printed already.
+// table prints rows for people. With --output for scripts it prints nothing, because the documents are already printed.
 func (t *errand) table(header string, rows [][]string) error {
 	if !t.out.human() {
 		return nil
@@ -184,7 +186,7 @@ func (t *errand) table(header string, rows [][]string) error {
 	return t.out.table(header, rows)
 }
 
-// actCommands are the operations on one artifact.
+// actCommands returns the commands that operate on one artifact.
 func actCommands(sh Shell) []*cobra.Command {
 	operations := []struct{ name, short, example string }{
 		{"quarantine", "Do not run a program until it is released",
@@ -238,7 +240,7 @@ func (t *errand) put() error {
 	return t.operate(http.MethodPut, client.MethodPath(t.args[0], t.args[1]), map[string]any{"code": string(code)})
 }
 
-// operate sends an operation and prints the state of the artifact after it.
+// operate sends an operation and prints the resulting state of the artifact.
 func (t *errand) operate(method, path string, body map[string]any) error {
 	t.withReason(body)
 	data, err := t.c.Do(t.ctx, method, path, body)

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// contractCommand decides on contracts that programs proposed.
+// contractCommand returns the commands that decide on contracts proposed by programs.
 func contractCommand(sh Shell) *cobra.Command {
 	const parent = "recurgentd tools contract"
 	root := &cobra.Command{Use: "contract", Short: "Decide on contracts that programs proposed for a role",

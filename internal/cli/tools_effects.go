@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// effectsCommands show and approve what programs may reach.
+// effectsCommands returns the commands that show and approve what programs may reach.
 func effectsCommands(sh Shell) []*cobra.Command {
 	show := operatorCommand(sh, "recurgentd tools", operation{use: "effects ROLE METHOD",
 		short:   "Show what a method's programs may reach, and what each generation did",
@@ -62,18 +62,19 @@ func (t *errand) showEffects(e *operator.MethodEffects) error {
 	return t.table("GENERATION DID LACKS NEW_HOSTS", rows)
 }
 
-// allow adds to the manifest, or replaces lists of it.
+// allow adds to the manifest, or with only replaces its lists.
 func (t *errand) allow(more agent.Effects, only bool) error {
 	if more.Empty() {
 		return exitWith(ExitUsage, errors.New("say what to allow: --host, --http-method or --tool"))
 	}
 	path := client.MethodPath(t.args[0], t.args[1]) + "/effects"
 	var now operator.MethodEffects
+	// Send the revision that was read, so that a change made in between is refused instead of overwritten.
 	match := ""
 	if !only {
 		var missing *client.Refusal
 		switch err := t.c.Get(t.ctx, path, &now); {
-		case errors.As(err, &missing) && missing.Status == http.StatusNotFound: // its programs are still to come
+		case errors.As(err, &missing) && missing.Status == http.StatusNotFound: // its programs do not exist yet
 		case err != nil:
 			return err
 		case now.Revision > 0:
@@ -113,7 +114,7 @@ func manifestLine(m *agent.Manifest) string {
 	return effectsLine(&m.Effects) + ", as its calls did"
 }
 
-// effectsLine names effects in one line.
+// effectsLine formats effects on one line.
 func effectsLine(e *agent.Effects) string {
 	var parts []string
 	for _, l := range []struct {
@@ -127,7 +128,8 @@ func effectsLine(e *agent.Effects) string {
 	return listOr(parts, "nothing")
 }
 
-// beyondHosts names what the generation may do, apart from new hosts, that its predecessor never did; "" for nothing.
+// beyondHosts returns the effects, other than hosts, that the generation may have and its predecessor never had; "" if
+// there are none.
 func beyondHosts(g *agent.Generation) string {
 	if g.Beyond == nil || len(g.Beyond.Methods)+len(g.Beyond.Tools) == 0 {
 		return ""
@@ -142,7 +144,7 @@ func listOr(list []string, otherwise string) string {
 	return text.Clean(strings.Join(list, ", "), 400)
 }
 
-// effectsDiff names what a generation reaches that another does not, a line each.
+// effectsDiff returns a line for each effect that one generation has and the other lacks.
 func effectsDiff(from, to *agent.Generation) []string {
 	var lines []string
 	gone, come := from.Reach().Without(to.Reach()), to.Reach().Without(from.Reach())

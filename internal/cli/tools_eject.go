@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// moveCommands move programs between a daemon and a directory, and write what calls them there.
+// moveCommands returns the commands that move programs between a daemon and a directory, or write wrappers for them.
 func moveCommands(sh Shell) []*cobra.Command {
 	return []*cobra.Command{ejectCommand(sh), importCommand(sh), stubsCommand(sh)}
 }
@@ -38,6 +38,7 @@ all.`,
 	return c
 }
 
+// eject collects the programs of a role or of one method, follows the roles that they call, and writes the module.
 func (t *errand) eject() error {
 	dir := t.args[len(t.args)-1]
 	if err := eject.Vacant(dir); err != nil {
@@ -102,17 +103,18 @@ func (t *errand) ejected(dir string, m *eject.Manifest, notes []string) error {
 	return t.out.line("written to %s; go test ./... there runs the tests", text.Clean(dir, 200))
 }
 
-// A gathering collects programs, and those that they call.
+// A gathering collects programs and the programs that they call.
 type gathering struct {
 	*errand
-	m      eject.Manifest
-	seen   map[string]bool // methods as role NUL method, and roles
-	called []string        // roles that are still to be collected
-	bytes  int64           // of the files that are collected
+	m eject.Manifest
+	// seen holds methods, as role NUL method, and roles.
+	seen   map[string]bool
+	called []string // roles still to be collected
+	bytes  int64    // size of the collected files
 	notes  []string
 }
 
-// role collects all programs of a role. One that was asked for must have some.
+// role collects all programs of a role. If it was asked for, it must have at least one.
 func (g *gathering) role(role string, asked bool) error {
 	if g.seen[role] {
 		return nil
@@ -141,7 +143,7 @@ func (g *gathering) role(role string, asked bool) error {
 	return nil
 }
 
-// method collects one program. One that was asked for must be there and not be quarantined.
+// method collects one program. If it was asked for, it must exist and not be quarantined.
 func (g *gathering) method(role, method string, asked bool) error {
 	if key := role + "\x00" + method; g.seen[key] {
 		return nil
@@ -169,7 +171,8 @@ func (g *gathering) method(role, method string, asked bool) error {
 		return nil
 	}
 	x := eject.Program{Role: role, Method: method, Interface: a.Interface, Code: a.Code}
-	if g := a.Find(a.Current); g != nil { // what calls without a contract are shown may be another one's
+	// The interface shown to calls without a contract may belong to another generation.
+	if g := a.Find(a.Current); g != nil {
 		x.Interface = g.Interface
 	}
 	if err := g.evidence(path, &x); err != nil {
@@ -183,6 +186,7 @@ func (g *gathering) method(role, method string, asked bool) error {
 	return nil
 }
 
+// evidence collects the active examples and the fixtures of a program, with their recorded effects and files.
 func (g *gathering) evidence(path string, x *eject.Program) error {
 	var examples exampleFields
 	var recorded struct {

@@ -8,21 +8,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// artifactFields are the fields of an artifact that the tables show.
+// artifactFields decodes an artifact for the tables.
 type artifactFields struct {
 	agent.Artifact
 	Current        string   `json:"current_generation"`
 	Doubted        bool     `json:"doubted"`
 	Stale          string   `json:"stale"`
 	BreaksExamples int      `json:"breaks_examples"`
-	BrokenExamples []string `json:"broken_examples"` // by the operation that this replies to
+	BrokenExamples []string `json:"broken_examples"` // by the operation that this is the reply to
 
 	ShownTo   string           `json:"shown_to"`
 	Native    nativeFields     `json:"native"`
 	Interface *agent.Interface `json:"interface"`
 }
 
-// agents names those whose agents are shown the method.
+// agents describes whose agents are shown the method.
 func (a artifactFields) agents() string {
 	if a.ShownTo == "owner" {
 		return "shown to those of its owner; to everybody's once tools approve lets them, or a person registers the role"
@@ -30,7 +30,7 @@ func (a artifactFields) agents() string {
 	return "shown to everybody's"
 }
 
-// takes describes what the method takes, a line each.
+// takes describes the method's parameters, one per line.
 func (a artifactFields) takes() string {
 	if a.Interface == nil {
 		return "takes: not known yet; the next call finds out"
@@ -55,10 +55,10 @@ func (a artifactFields) tier() string {
 	return "engine; " + text.Cell(a.Native.Why)
 }
 
-// nativeFields report whether programs are compiled.
+// nativeFields describe whether programs are compiled.
 type nativeFields struct {
 	State string `json:"state"` // native, or off
-	Why   string `json:"why"`   // of off
+	Why   string `json:"why"`   // set if off
 }
 
 // standing describes the state of an artifact.

@@ -34,7 +34,7 @@ line or directory, 3 when no daemon answers.`,
 	return c
 }
 
-// imported is how the import of one method went.
+// imported is the result of importing one method.
 type imported struct {
 	Role   string `json:"role"`
 	Method string `json:"method"`
@@ -42,14 +42,16 @@ type imported struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// imports is a run of the command.
+// imports is one run of the command import.
 type imports struct {
 	*errand
 	tools   []eject.Tool
 	replace bool
-	uploads map[string]*uploaded // of the module's files, by their ids there
+	// uploads holds the module's files by their ids in the module.
+	uploads map[string]*uploaded
 }
 
+// importDir imports the module and prints the result for each method. It returns an error if one was refused.
 func (t *errand) importDir(replace bool) error {
 	m, all, err := eject.Read(t.args[0])
 	if err != nil {
@@ -89,7 +91,8 @@ func (t *errand) importDir(replace bool) error {
 	return err
 }
 
-// importAll imports in rounds, as a program may hold its examples only once those that it calls are there.
+// importAll imports in rounds, because a program may pass its examples only after the programs that it calls are
+// imported.
 func (t *imports) importAll(all []eject.Stored) ([]imported, error) {
 	results := make([]imported, len(all))
 	for done := -1; ; {
@@ -112,7 +115,8 @@ func (t *imports) importAll(all []eject.Stored) ([]imported, error) {
 	}
 }
 
-// importMethod imports one method, or sets why it is refused. The error says that the daemon cannot be reached.
+// importMethod imports one method, or sets the reason for refusing it. The error means that the daemon cannot be
+// reached.
 func (t *imports) importMethod(x *eject.Stored, r *imported) error {
 	path := client.MethodPath(x.Role, x.Method)
 	var before artifactFields
@@ -126,6 +130,8 @@ func (t *imports) importMethod(x *eject.Stored, r *imported) error {
 		r.Result, r.Reason = "refused", "it has another program; --replace replaces it"
 		return nil
 	}
+	// The order matters: the program must pass its examples before anything is stored, and the contract comes before
+	// the program.
 	examples, err := t.examplesToPut(x, path, before.Code != "" && !t.replace)
 	if err == nil {
 		err = t.hold(x, path, examples)
@@ -156,7 +162,7 @@ func (t *imports) importMethod(x *eject.Stored, r *imported) error {
 	return nil
 }
 
-// examplesToPut are the examples of the file; nil leaves those that are there, where there are any and they are to stay.
+// examplesToPut returns the examples of the file, or nil if the daemon's examples are to stay and there are any.
 func (t *imports) examplesToPut(x *eject.Stored, path string, keep bool) ([]json.RawMessage, error) {
 	if x.File == nil {
 		return nil, nil
@@ -170,7 +176,7 @@ func (t *imports) examplesToPut(x *eject.Stored, path string, keep bool) ([]json
 	return t.withFiles(x)
 }
 
-// A notHeld is the error about examples that a program does not hold.
+// A notHeld is the error for examples that a program does not satisfy.
 type notHeld struct{ text string }
 
 func (e *notHeld) Error() string { return e.text }
@@ -194,7 +200,7 @@ func (t *imports) hold(x *eject.Stored, path string, examples []json.RawMessage)
 	return nil
 }
 
-// place stores the program and the examples; what was there comes back when the examples are refused.
+// place stores the program and the examples. If the examples are refused, it restores the previous state.
 func (t *imports) place(x *eject.Stored, path string, before *artifactFields, same bool,
 	examples []json.RawMessage) error {
 	if !same {
@@ -218,7 +224,7 @@ func (t *imports) place(x *eject.Stored, path string, before *artifactFields, sa
 	return errors.Join(err, undo)
 }
 
-// programBody puts a program, with its interface where its author declared one.
+// programBody returns the body that stores a program, with its interface if the author declared one.
 func (t *errand) programBody(code string, takes *agent.Interface) map[string]any {
 	body := map[string]any{"code": code}
 	if takes != nil && takes.Origin == agent.OriginDeclared {
@@ -231,7 +237,8 @@ func (t *errand) programBody(code string, takes *agent.Interface) map[string]any
 	return body
 }
 
-// contract registers the contract of a role that the daemon does not know yet. It comes before the programs, which are made for it.
+// contract registers the contract of a role that the daemon does not have. It must precede the programs, which are made
+// for it.
 func (t *imports) contract(role string) error {
 	i := slices.IndexFunc(t.tools, func(tool eject.Tool) bool { return tool.Role == role })
 	if i < 0 || t.tools[i].Contract.Empty() && len(t.tools[i].Methods) == 0 {
@@ -239,7 +246,7 @@ func (t *imports) contract(role string) error {
 	}
 	tool := t.tools[i]
 	var no *client.Refusal
-	var there struct{ Revision int64 } // 0: it has programs, and nobody registered it
+	var there struct{ Revision int64 } // 0 means that it has programs but nobody registered it
 	err := t.c.Get(t.ctx, client.ToolPath(role), &there)
 	if err == nil && there.Revision > 0 || err != nil && (!errors.As(err, &no) || no.Status != http.StatusNotFound) {
 		return err
@@ -261,7 +268,7 @@ func (t *imports) contract(role string) error {
 	return err
 }
 
-// refusalOf is what the daemon said, on one line.
+// refusalOf returns the daemon's reason on one line.
 func refusalOf(no *client.Refusal) string {
 	words := no.Title
 	if no.Detail != "" {

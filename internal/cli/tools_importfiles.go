@@ -12,16 +12,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// An uploaded file is one that the module brought.
+// An uploaded is a file of the module that was sent to the daemon.
 type uploaded struct {
 	id   string // at the daemon
-	kept bool   // examples that are stored refer to it
+	kept bool   // stored examples refer to it
 }
 
-// A reference to a file, within the text of a JSON value. In a text of that value its quotes would be escaped.
+// fileReference matches a reference to a file in JSON text. It cannot match inside a JSON string, where the quotes
+// would be escaped.
 var fileReference = regexp.MustCompile(`(\{\s*"\` + agent.FileKey + `"\s*:\s*)("[^"\\]*")(\s*\})`)
 
-// withFiles returns the examples of the file with references to files of the daemon in the place of those of the module. It uploads what the daemon lacks.
+// withFiles returns the examples of the file with references to the daemon's files in place of the module's. It uploads
+// files that the daemon lacks.
 func (t *imports) withFiles(x *eject.Stored) ([]json.RawMessage, error) {
 	ids := map[string]json.RawMessage{}
 	for id, f := range x.Files {
@@ -44,7 +46,7 @@ func (t *imports) withFiles(x *eject.Stored) ([]json.RawMessage, error) {
 	return examples, nil
 }
 
-// fileHere returns the id that a file of the module has at the daemon.
+// fileHere returns the daemon's id of a file of the module.
 func (t *imports) fileHere(id string, f eject.File) (string, error) {
 	if known := t.uploads[id]; known != nil {
 		return known.id, nil
@@ -66,7 +68,7 @@ func (t *imports) fileHere(id string, f eject.File) (string, error) {
 	return there.ID, nil
 }
 
-// keepFiles notes that examples that refer to the method's files are stored.
+// keepFiles records that stored examples refer to the method's files.
 func (t *imports) keepFiles(x *eject.Stored) {
 	for id := range x.Files {
 		if f := t.uploads[id]; f != nil {
@@ -75,7 +77,7 @@ func (t *imports) keepFiles(x *eject.Stored) {
 	}
 }
 
-// removeUnused deletes the files of methods that were refused.
+// removeUnused deletes the uploaded files of methods that were refused.
 func (t *imports) removeUnused() error {
 	var failed error
 	for _, f := range t.uploads {

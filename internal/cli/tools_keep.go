@@ -18,12 +18,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// keepCommands archive, delete, restore and undo.
+// keepCommands returns the commands that archive, delete, restore and undo.
 func keepCommands(sh Shell) []*cobra.Command {
 	return []*cobra.Command{pruneCommand(sh), archiveCommand(sh), restoreCommand(sh), undoCommand(sh)}
 }
 
-// consent adds the flags that turn a dry run into the real one.
+// consent adds the flags --yes and --dry-run. given reports whether the command may change anything.
 func consent(c *cobra.Command) (given func() bool) {
 	var yes, dry bool
 	c.Flags().BoolVar(&yes, "yes", false, "do it")
@@ -158,7 +158,7 @@ func restoreCommand(sh Shell) *cobra.Command {
 		}})
 }
 
-// undoCommand undoes any operation of the audit trail: on programs, contracts and the policy.
+// undoCommand undoes any operation in the audit trail: on programs, contracts and the policy.
 func undoCommand(sh Shell) *cobra.Command {
 	return operatorCommand(sh, "recurgentd tools", operation{use: "undo ID",
 		short:   "Undo an operation of the audit trail, to the byte (tools audit lists them)",
@@ -185,7 +185,7 @@ func undoCommand(sh Shell) *cobra.Command {
 		}})
 }
 
-// broughtBack prints the programs that answer again and break examples.
+// broughtBack prints the programs that answer again although they break examples.
 func (t *errand) broughtBack(back operator.BroughtBack) error {
 	for _, p := range back.Programs {
 		name := text.Cell(p.Role) + "." + text.Cell(p.Method)
@@ -201,7 +201,7 @@ func (t *errand) broughtBack(back operator.BroughtBack) error {
 	return nil
 }
 
-// policyCommand shows and changes the switches and thresholds.
+// policyCommand returns the commands that show and change the policy.
 func policyCommand(sh Shell) *cobra.Command {
 	root := &cobra.Command{Use: "policy", Short: "Show and change switches and thresholds, effective on the next call",
 		Long: "Show and change switches and thresholds: budgets, retention, promotion, what a weak success is. A change is\neffective on the next call, survives a restart and is in the audit trail.\n\n" + exitsOfClients,
@@ -218,6 +218,7 @@ func policyCommand(sh Shell) *cobra.Command {
 	return root
 }
 
+// policy prints the policy, or the part with that dotted name.
 func (t *errand) policy() error {
 	var all map[string]json.RawMessage
 	data, err := t.c.Do(t.ctx, http.MethodGet, "/v1/policy", nil)
@@ -235,7 +236,7 @@ func (t *errand) policy() error {
 					name))
 			}
 			all = nil
-			_ = json.Unmarshal(data, &all) // what is no object has no parts
+			_ = json.Unmarshal(data, &all) // anything but an object has no parts
 		}
 	}
 	return t.showPolicy(data)
@@ -260,10 +261,10 @@ func (t *errand) showPolicy(data []byte) error {
 	return t.out.indented(data)
 }
 
-// maxInput bounds a file, or standard input, that is sent to the daemon.
+// maxInput bounds a file, or standard input, that is sent to the daemon, in bytes.
 const maxInput = 1 << 20
 
-// readFileOrInput reads a program or examples; "-" is standard input.
+// readFileOrInput reads a program or examples. "-" means standard input.
 func readFileOrInput(sh Shell, path string) ([]byte, error) {
 	if path != "-" {
 		return readSmallFile(path)

@@ -27,7 +27,7 @@ func day(t time.Time) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// lookCommands are the commands that only read.
+// lookCommands returns the commands that only read.
 func lookCommands(sh Shell) []*cobra.Command {
 	var days int
 	var bare bool
@@ -76,7 +76,7 @@ func lookCommands(sh Shell) []*cobra.Command {
 	return all
 }
 
-// A search selects the tools of a list, and their order.
+// A search selects the tools of a list and their order.
 type search struct{ words, sort string }
 
 func (t *errand) list(find search) error {
@@ -124,6 +124,7 @@ func (t *errand) programs(role string) error {
 	return t.table("METHOD STATE OK FAILED RECENT LAST AGENTS", rows)
 }
 
+// show prints a tool with its programs, or one program with its source.
 func (t *errand) show() error {
 	if len(t.args) == 1 {
 		data, err := t.c.Do(t.ctx, "GET", client.ToolPath(t.args[0]), nil)
@@ -164,7 +165,7 @@ may reach: %s
 	return err
 }
 
-// source prints the program alone. A terminal gets what it can show; a file or a pipe gets the bytes.
+// source prints only the program. For a terminal it is made printable; a file or pipe gets the original bytes.
 func (t *errand) source() error {
 	if len(t.args) < 2 {
 		return exitWith(ExitUsage, errors.New("--code needs a role and a method"))
@@ -181,7 +182,7 @@ func (t *errand) source() error {
 	return err
 }
 
-// generations is the reply of GET .../generations.
+// generations decodes the reply of GET .../generations.
 type generations struct {
 	Data       []*agent.Generation `json:"data"`
 	Rejections []agent.Rejection   `json:"rejections"`
@@ -194,6 +195,7 @@ func (g generations) find(id string) *agent.Generation {
 	return nil
 }
 
+// lineage prints the generations of a method and the rejected candidates.
 func (t *errand) lineage() error {
 	var all generations
 	if printed, err := t.fetch(client.MethodPath(t.args[0], t.args[1])+"/generations", &all); printed || err != nil {
@@ -222,6 +224,7 @@ func (t *errand) lineage() error {
 
 func short(checksum string) string { return checksum[:min(len(checksum), len("sha256:")+12)] }
 
+// scorecards prints the scorecards of one method, or of all methods of a role.
 func (t *errand) scorecards() error {
 	role, methods := t.args[0], t.args[1:]
 	if len(methods) == 0 {
@@ -277,6 +280,7 @@ func (t *errand) decisions() error {
 	return t.table("WHEN CALL DECISION REASON SOURCE GENERATION OUTCOME CLASS STATE GATES", rows)
 }
 
+// audit prints the newest 100 entries of the audit trail, or with jsonl downloads the whole trail.
 func (t *errand) audit(principal, format string) error {
 	query := url.Values{}
 	if principal != "" {
@@ -292,7 +296,7 @@ func (t *errand) audit(principal, format string) error {
 		return exitWith(ExitUsage, fmt.Errorf("--format must be jsonl, not %q", format))
 	}
 	var rows [][]string
-	for len(rows) < 100 { // a principal's page may end before it is full
+	for len(rows) < 100 { // a filtered page may end before it is full
 		var page struct {
 			Data []agent.AuditEntry `json:"data"`
 			Next string             `json:"next_cursor"`

@@ -30,6 +30,7 @@ again, the files change where an interface changed. A file that something else w
 	return c
 }
 
+// stubs writes the wrappers in the chosen languages.
 func (t *errand) stubs(chosen map[string]*bool) error {
 	var languages []string
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
@@ -62,7 +63,7 @@ func (t *errand) stubs(chosen map[string]*bool) error {
 	return t.out.line("written: %s (%d methods)", strings.Join(written, ", "), len(methods))
 }
 
-// stubbed returns the methods with their interfaces: of the role that is named, else of all.
+// stubbed returns the methods of the named role, or of all roles, with their interfaces.
 func (t *errand) stubbed() ([]stubs.Method, error) {
 	quiet := *t
 	quiet.out = &output{sh: t.sh, form: formTable}

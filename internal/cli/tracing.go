@@ -8,11 +8,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// resolveTraces decides whether and how traces are sent. The variables are those of the OpenTelemetry specification; its SDK
-// reads the others.
+// resolveTraces decides whether and how traces are sent, by the variables of the OpenTelemetry specification. Its SDK
+// reads the remaining ones.
 func (o *Options) resolveTraces(env func(string) (string, bool)) error {
 	value := func(name string) string { v, _ := env(name); return strings.TrimSpace(v) }
-	// The endpoint for traces takes precedence over the one for all signals.
+	// The endpoint for traces overrides the one for all signals.
 	name, endpoint := "otlp-endpoint", o.OTLPEndpoint
 	if e := value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); e != "" {
 		name, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", e

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A bad setting of traces ends the start with one line; a setting that switches traces off is accepted.
+// An invalid trace setting ends the start with one line. A setting that disables traces is accepted.
 func TestTraceSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

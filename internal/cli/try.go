@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/operator"
 )
 
-// tryFlags are the flags of tools try.
+// tryFlags holds the flags of tools try.
 type tryFlags struct {
 	candidateFlags
 	args    string
@@ -43,7 +43,7 @@ command line, 3 when no daemon answers or it refuses the request.`,
 	return c
 }
 
-// input is the body of a request without the program.
+// input returns the body of a request, without the program.
 func (f *tryFlags) input(rest []string) (map[string]any, error) {
 	args := []json.RawMessage{}
 	for _, a := range rest {
@@ -75,12 +75,13 @@ func (f *tryFlags) input(rest []string) (map[string]any, error) {
 	return body, nil
 }
 
-// tried is what tools try prints for scripts.
+// tried is the output of tools try for scripts.
 type tried struct {
-	Serves    *operator.TryReport `json:"serves"`    // null where nothing serves yet
-	Candidate *operator.TryReport `json:"candidate"` // null where none was named
+	Serves    *operator.TryReport `json:"serves"`    // null if nothing serves yet
+	Candidate *operator.TryReport `json:"candidate"` // null if none was named
 }
 
+// try runs the serving program and the candidate, if one is named, on the input. The exit code is for the candidate.
 func (t *errand) try(f *tryFlags) error {
 	input, err := f.input(t.args[2:])
 	if err != nil {
@@ -94,7 +95,7 @@ func (t *errand) try(f *tryFlags) error {
 	both.Serves, err = t.tryOne(input)
 	var no *client.Refusal
 	if len(program) > 0 && errors.As(err, &no) && (no.Code == "not_found" || no.Code == "no_program") {
-		err = nil // a method that has no program yet
+		err = nil // the method has no program yet
 	}
 	if err != nil {
 		return err
@@ -126,6 +127,7 @@ func (t *errand) try(f *tryFlags) error {
 	return nil
 }
 
+// tryOne runs one program on the input.
 func (t *errand) tryOne(body map[string]any) (*operator.TryReport, error) {
 	var r operator.TryReport
 	err := t.c.JSON(t.ctx, http.MethodPost, client.MethodPath(t.args[0], t.args[1])+"/try", body, &r)
@@ -135,7 +137,7 @@ func (t *errand) tryOne(body map[string]any) (*operator.TryReport, error) {
 	return &r, nil
 }
 
-// sideBySide prints what serves beside the candidate, and the earlier answers that would change.
+// sideBySide prints the serving program's results next to the candidate's, and the earlier answers that would change.
 func (t *errand) sideBySide(both tried) error {
 	header, columns := "WHAT SERVES", []*operator.TryReport{both.Serves}
 	if both.Candidate != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// usageFlags are the flags of recurgentd usage, as they were given.
+// usageFlags holds the flags of recurgentd usage as given.
 type usageFlags struct{ by, since, until string }
 
 func usageCommand(sh Shell) *cobra.Command {
@@ -41,7 +41,7 @@ With a token that lacks the scope operate one sees what is one's own. Days are t
 	return c
 }
 
-// path is the request for the report.
+// path returns the request path of the report.
 func (f *usageFlags) path() (string, error) {
 	if !slices.Contains([]string{spend.ByRole, spend.ByMethod, spend.ByOwner, spend.ByDay}, f.by) {
 		return "", fmt.Errorf("--by must be role, method, owner or day, got %q", f.by)
@@ -63,6 +63,7 @@ func (f *usageFlags) path() (string, error) {
 	return "/v1/usage?" + v.Encode(), nil
 }
 
+// reportUsage prints the usage, the caps, and the bytes stored by owners.
 func (t *errand) reportUsage(f usageFlags) error {
 	path, err := f.path()
 	if err != nil {
@@ -98,7 +99,7 @@ func (t *errand) caps(r *spend.UsageReport) error {
 	return t.table("SCOPE NAME WINDOW LIMIT USED RESERVED RESETS-AT", rows)
 }
 
-// stored prints what owners have, with the pages that follow those of the report.
+// stored prints the bytes stored by owners, fetching the pages after the report's.
 func (t *errand) stored(path string, r *spend.UsageReport) error {
 	var rows [][]string
 	for page := r; ; {
@@ -118,7 +119,7 @@ func (t *errand) stored(path string, r *spend.UsageReport) error {
 			return err
 		}
 	}
-	if len(rows) == 0 { // nothing, or a daemon that does not say it
+	if len(rows) == 0 { // nothing, or an older daemon that does not report it
 		return nil
 	}
 	if err := t.out.line(""); err != nil {

@@ -15,7 +15,8 @@ const usageReply = `{"currency":"EUR","data":[{"key":"tax.net","calls":41,"warm_
 	`"estimated_tokens":7,"cost":null,"saved_requests":null,"saved_tokens":null,"saved_cost":null}],"limits":[{"scope":"namespace","window":"day","limit":1000,"used":20,"reserved":3,` +
 	`"resets_at":"2026-11-23T00:00:00Z"},{"scope":"owner","name":"ann","window":"day","limit":100,"used":20,"reserved":0,"resets_at":"2026-11-23T00:00:00Z"}],"storage":[{"owner":"ann","files":1048576,"contexts":2,"histories":3,"values":4,"tools":5,"examples":6}]}`
 
-// Rows, then the caps, then what is stored; what is null is a dash, and money has its currency, where there is one.
+// The rows are followed by the caps and the stored bytes. Null is a dash, and amounts have the currency if there is
+// one.
 func TestUsageTables(t *testing.T) {
 	t.Parallel()
 	_, out, errs, code := answers(t, map[string]string{"GET /v1/usage": usageReply}, "usage")
@@ -49,7 +50,7 @@ ann    1048576  2         3          4       5      6
 	}
 }
 
-// All owners are listed, however many pages they have.
+// All owners are listed, however many pages they fill.
 func TestUsageListsAllOwners(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +69,7 @@ func TestUsageListsAllOwners(t *testing.T) {
 	}
 }
 
-// Flags become the query; a wrong one is said before anything is sent.
+// Flags become the query. An invalid one is reported before anything is sent.
 func TestUsageFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -104,7 +105,7 @@ func TestUsageFlags(t *testing.T) {
 	}
 }
 
-// Keys, names and the currency come from callers and files: a terminal obeys none of them.
+// Keys, names and the currency come from callers and files, and must not control the terminal.
 func TestUsageIsSafeForTerminals(t *testing.T) {
 	t.Parallel()
 	for _, hostile := range clitest.HostileTexts {

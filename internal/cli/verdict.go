@@ -89,7 +89,7 @@ func (t *errand) dropVerdict() error {
 	return t.out.line("%s: the verdict is taken back", text.Cell(t.args[0]))
 }
 
-// judge sends the verdict and prints what follows from it, after the first attempt at a correction if that is waited for.
+// judge sends the verdict and prints the result. With wait, it first waits for the first attempt at a correction.
 func (t *errand) judge(j client.Judgement, wait bool) error {
 	patience := time.Duration(0)
 	if wait {
@@ -115,9 +115,10 @@ func (t *errand) judge(j client.Judgement, wait bool) error {
 	return exitWith(ExitFailed, errors.New("the correction failed; the old program goes on answering"))
 }
 
+// unfinished reports whether the correction is still queued or running.
 func unfinished(data []byte) bool {
 	var v operator.JudgedCall
-	_ = json.Unmarshal(data, &v) // what cannot be read has an end, and is reported there
+	_ = json.Unmarshal(data, &v) // an unreadable reply counts as finished and is reported later
 	return v.Correction.State == agent.CorrectionQueued || v.Correction.State == agent.CorrectionRunning
 }
 

@@ -12,11 +12,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// answers runs a command against a daemon that answers by "METHOD path", and returns what was sent, printed and the exit code.
+// answers runs a command against a daemon that answers by "METHOD path". It returns the requests, the output and the
+// exit code.
 func answers(t *testing.T, replies map[string]string, args ...string) (sent []string, out, errs string, code int) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // what is missing shows in the comparison
+		body, _ := io.ReadAll(r.Body) // a missing one shows in the comparison
 		what := r.Method + " " + r.URL.Path
 		sent = append(sent, strings.TrimSpace(what+" "+string(body)+" "+r.Header.Get("Prefer")))
 		reply, ok := replies[what]
@@ -67,7 +68,7 @@ func TestVerdictsAreSentAsMeant(t *testing.T) {
 	}
 }
 
-// The answers that changed are those of all generations in between, oldest first; of another line of descent none.
+// The changed answers are those of all generations in between, oldest first. Another line of descent has none.
 func TestChangedAnswersOfALineage(t *testing.T) {
 	t.Parallel()
 	one, two := "gen-1", "gen-2"
@@ -88,7 +89,7 @@ func TestChangedAnswersOfALineage(t *testing.T) {
 	}
 }
 
-// A report has a suite a file, and reads as XML whatever a program answered.
+// A report has one suite per file, and is valid XML whatever a program answered.
 func TestJUnitReport(t *testing.T) {
 	t.Parallel()
 	data, err := junitReport([]tested{

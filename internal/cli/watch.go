@@ -80,10 +80,10 @@ func watchScreen(ctx context.Context, sh Shell, f *watch.Tail) error {
 	return exitWith(ExitFailed, terminal)
 }
 
-// watchLines prints one call a line. Each is written at once, so that a pipe sees it.
+// watchLines prints one call per line, unbuffered so that a pipe sees each at once.
 func watchLines(ctx context.Context, f *watch.Tail, out *output) error {
 	colours := out.colours()
-	away := false // say a loss once, not at each try
+	away := false // report a loss once, not at each attempt
 	f.State = func(gone error) {
 		if gone != nil && !away {
 			fmt.Fprintf(out.sh.Stderr, "recurgentd: lost the daemon, connecting again: %s\n",

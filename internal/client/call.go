@@ -14,12 +14,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// A CallRequest is the body of a call. Without a role it is the session's.
+// A CallRequest is the body of a call. Role defaults to the session's.
 type CallRequest struct {
 	Role   string            `json:"role,omitempty"`
 	Method string            `json:"method"`
-	Args   []json.RawMessage `json:"args"`   // nil is []
-	Kwargs json.RawMessage   `json:"kwargs"` // nil is {}
+	Args   []json.RawMessage `json:"args"`   // nil means []
+	Kwargs json.RawMessage   `json:"kwargs"` // nil means {}
 }
 
 func (r CallRequest) filled() CallRequest {
@@ -34,10 +34,10 @@ func (r CallRequest) filled() CallRequest {
 
 func callsPath(session string) string { return "/v1/sessions/" + url.PathEscape(session) + "/calls" }
 
-// CallPath is the path of a call.
+// CallPath returns the path of a call.
 func CallPath(id string) string { return "/v1/calls/" + url.PathEscape(id) }
 
-// CreateSession makes a session and returns its id.
+// CreateSession creates a session with that default role and returns its id.
 func (c *Client) CreateSession(ctx context.Context, role string) (id string, err error) {
 	var s struct {
 		ID string `json:"id"`
@@ -48,7 +48,8 @@ func (c *Client) CreateSession(ctx context.Context, role string) (id string, err
 	return s.ID, nil
 }
 
-// Call makes one call and returns the reply, read and as it came. An error outcome is a reply.
+// Call makes a call and waits for its end. It returns the reply decoded and as received. An error outcome is a reply,
+// not an error.
 func (c *Client) Call(ctx context.Context, session string, r CallRequest) (runtime.Reply, []byte, error) {
 	data, err := c.Do(ctx, http.MethodPost, callsPath(session), r.filled())
 	if err != nil {
@@ -57,6 +58,7 @@ func (c *Client) Call(ctx context.Context, session string, r CallRequest) (runti
 	return readReply(data)
 }
 
+// readReply decodes a reply and returns it together with its bytes.
 func readReply(data []byte) (runtime.Reply, []byte, error) {
 	var reply runtime.Reply
 	if err := json.Unmarshal(data, &reply); err != nil {
@@ -65,16 +67,18 @@ func readReply(data []byte) (runtime.Reply, []byte, error) {
 	return reply, data, nil
 }
 
-// Progress receives what happens while a call runs.
+// Progress receives the progress of a running call, from one goroutine.
 type Progress interface {
 	Started(callID string)
-	Connected(gone error) // the stream came (nil) or went
-	Event(e Event)        // except for the last one, which says that the call ended
+	// Connected reports that the stream was connected (nil) or lost.
+	Connected(gone error)
+	// Event receives each event except the last one, which reports the end of the call.
+	Event(e Event)
 }
 
-// CallWithProgress makes a call and reports its progress. The call is started, its events are followed to their end, and then the
-// same request, with the same idempotency key, brings the reply: byte for byte what Call gets. When ctx ends, the call is
-// canceled.
+// CallWithProgress makes a call and reports its progress. It starts the call asynchronously, follows its events to the
+// end, and then fetches the reply by repeating the request with the same idempotency key. The reply is byte for byte
+// the one that Call gets. If ctx ends, the call is canceled.
 func (c *Client) CallWithProgress(ctx context.Context, session string, r CallRequest,
 	p Progress) (runtime.Reply, []byte, error) {
 	r = r.filled()
@@ -105,7 +109,7 @@ func (c *Client) CallWithProgress(ctx context.Context, session string, r CallReq
 	return readReply(data)
 }
 
-// followCall follows a call to its end.
+// followCall follows a call's events to its end.
 func (c *Client) followCall(ctx context.Context, id string, p Progress) error {
 	p.Started(id)
 	err := c.Follow(ctx, CallPath(id)+"/events", "", p.Connected, func(e Event) error {
@@ -119,15 +123,16 @@ func (c *Client) followCall(ctx context.Context, id string, p Progress) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		// The request outlives the interrupted context, but not for long.
+		// The cancel request outlives ctx, but only briefly.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = c.Do(end, http.MethodPost, CallPath(id)+"/cancel", nil) // it may have ended meanwhile
+		_, _ = c.Do(end, http.MethodPost, CallPath(id)+"/cancel", nil) // the call may have ended meanwhile
 	}
 	return err
 }
 
-// replyOfEnded fetches the reply of a call that has ended. The key is held for a moment after the end is reported.
+// replyOfEnded fetches the reply of a call that has ended. It retries conflicts, because the key stays busy for a
+// moment after the end is reported.
 func (c *Client) replyOfEnded(ctx context.Context, session string, header http.Header, r CallRequest) ([]byte, error) {
 	for try := 0; ; try++ {
 		resp, err := c.send(ctx, http.MethodPost, callsPath(session), header, r)

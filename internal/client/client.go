@@ -1,7 +1,8 @@
-// Package client speaks to a daemon over HTTP, as any other client would: requests with JSON replies, calls, and streams
-// of events that resume after each lost connection.
+// Package client accesses a daemon over HTTP, as any other client would: requests with JSON replies, calls, and event
+// streams that resume after each lost connection.
 //
-// Replies are read within bounds. The package knows nothing of terminals, and it prints nothing.
+// Replies are bounded in size, except for Download. The package stores nothing, knows nothing of terminals, and prints
+// nothing.
 package client
 
 import (
@@ -20,42 +21,43 @@ import (
 	"time"
 )
 
-// maxReply bounds what a client reads of one reply.
+// maxReply bounds the size of one reply, in bytes.
 const maxReply = 64 << 20
 
 // A Client sends requests to one daemon. It is safe for concurrent use.
 type Client struct {
 	base      string
 	token     string
-	namespace string // "": that of the token
+	namespace string // "" means that of the token
 	http      *http.Client
 }
 
-// New makes a client of the daemon at the base URL. The access token may be "". The daemon's certificate must be signed by one
-// of the roots; nil stands for those of the system.
+// New returns a client of the daemon at the base URL. The access token may be "". One of the roots must have signed the
+// daemon's certificate; nil means those of the system.
 func New(base, token string, roots *x509.CertPool) *Client {
 	return &Client{base: strings.TrimSuffix(base, "/"), token: token, http: &http.Client{
-		// A redirect would carry the token to another place.
+		// Do not follow redirects: they would send the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     Transport(roots),
 	}}
 }
 
-// Transport connects to a daemon whose certificate is signed by one of the roots, as New says.
+// Transport returns a transport to daemons whose certificate one of the roots has signed; nil means those of the
+// system.
 func Transport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment,
 		DialContext:     (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 }
 
-// In returns a client whose requests act in the namespace; "" is the namespace of the token.
+// In returns a client whose requests act in the namespace; "" means the namespace of the token.
 func (c *Client) In(namespace string) *Client {
 	in := *c
 	in.namespace = namespace
 	return &in
 }
 
-// Identify sets the headers of the access token and of the namespace to act in; "" sets none.
+// Identify sets the headers of the access token and the namespace. It sets no header for "".
 func Identify(h http.Header, token, namespace string) {
 	if token != "" {
 		h.Set("Authorization", "Bearer "+token)
@@ -65,10 +67,10 @@ func Identify(h http.Header, token, namespace string) {
 	}
 }
 
-// URL is the daemon's base URL, without a slash at its end.
+// URL returns the daemon's base URL without a trailing slash.
 func (c *Client) URL() string { return c.base }
 
-// A Refusal is a problem detail (RFC 9457) that the daemon answered.
+// A Refusal is the problem details (RFC 9457) of an error response.
 type Refusal struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
@@ -76,10 +78,10 @@ type Refusal struct {
 	Code   string `json:"code"`
 	Hint   string `json:"hint"`
 
-	Errors []FieldError `json:"errors"` // of the body
+	Errors []FieldError `json:"errors"` // faults of the body
 }
 
-// A FieldError is one place of a body that the daemon refuses.
+// A FieldError is a fault in one place of a request body.
 type FieldError struct {
 	Pointer string `json:"pointer"` // JSON pointer
 	Detail  string `json:"detail"`
@@ -97,12 +99,12 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// passing reports whether the same request may be taken later.
+// passing reports whether the same request may succeed later.
 func (r *Refusal) passing() bool {
 	return r.Status >= 500 || r.Status == http.StatusTooManyRequests || r.Status == http.StatusRequestTimeout
 }
 
-// send makes a request and returns the response, whose body the caller closes. A status of 300 and more is a *Refusal.
+// send makes a request and returns the response. The caller closes its body. A status of 300 or more gives a *Refusal.
 func (c *Client) send(ctx context.Context, method, path string, header http.Header, body any) (*http.Response, error) {
 	r, err := c.request(ctx, method, path, header, body)
 	if err != nil {
@@ -111,7 +113,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	return c.do(r)
 }
 
-// do sends the request, as send does.
+// do sends the request, with the result of send.
 func (c *Client) do(r *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(r)
 	if err != nil {
@@ -122,7 +124,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	bad := &Refusal{Title: http.StatusText(resp.StatusCode)}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // of what cannot be read only the status is known
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // without a readable body, only the status is known
 	_ = json.Unmarshal(text, bad)
 	bad.Status = resp.StatusCode
 	return nil, bad
@@ -152,8 +154,8 @@ func (c *Client) request(ctx context.Context, method, path string, header http.H
 	return r, nil
 }
 
-// Do sends the request, with body as JSON unless it is nil, and returns the reply's body, which is nil only with an error. A
-// status of 300 and more is a *Refusal.
+// Do sends a request, with body as JSON unless it is nil, and returns the reply's body, which is non-nil without an
+// error. A status of 300 or more gives a *Refusal.
 func (c *Client) Do(ctx context.Context, method, path string, body any) ([]byte, error) {
 	resp, err := c.send(ctx, method, path, nil, body)
 	if err != nil {
@@ -162,7 +164,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body any) ([]byte,
 	return c.read(resp, method+" "+path)
 }
 
-// DoIf is Do on the condition that the resource has that ETag, in quotes; "" sets none.
+// DoIf is Do with the condition that the resource has that ETag, given in quotes; "" sets no condition.
 func (c *Client) DoIf(ctx context.Context, method, path, etag string, body any) ([]byte, error) {
 	header := http.Header{}
 	if etag != "" {
@@ -175,7 +177,7 @@ func (c *Client) DoIf(ctx context.Context, method, path, etag string, body any) 
 	return c.read(resp, method+" "+path)
 }
 
-// read reads the body to its end and closes it.
+// read reads at most maxReply bytes of the body and closes it.
 func (c *Client) read(resp *http.Response, what string) ([]byte, error) {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
@@ -188,6 +190,7 @@ func (c *Client) read(resp *http.Response, what string) ([]byte, error) {
 	return data, nil
 }
 
+// unreachable explains a failed connection, and what to check.
 func (c *Client) unreachable(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -201,12 +204,12 @@ func (c *Client) unreachable(err error) error {
 	return fmt.Errorf("cannot reach the daemon at %s: %w; is recurgentd serve running? --url or RECURGENT_URL says where", c.base, err)
 }
 
-// Get reads a JSON reply into v.
+// Get decodes a JSON reply into v.
 func (c *Client) Get(ctx context.Context, path string, v any) error {
 	return c.JSON(ctx, http.MethodGet, path, nil, v)
 }
 
-// JSON is Do for a reply that is read into v.
+// JSON is Do with the reply decoded into v.
 func (c *Client) JSON(ctx context.Context, method, path string, body, v any) error {
 	data, err := c.Do(ctx, method, path, body)
 	if err != nil {
@@ -218,7 +221,7 @@ func (c *Client) JSON(ctx context.Context, method, path string, body, v any) err
 	return nil
 }
 
-// Download copies a reply of any length to w.
+// Download copies a reply of unbounded size to w.
 func (c *Client) Download(ctx context.Context, path string, w io.Writer) error {
 	resp, err := c.send(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
@@ -229,10 +232,10 @@ func (c *Client) Download(ctx context.Context, path string, w io.Writer) error {
 	return err
 }
 
-// ToolPath is the path of a known tool.
+// ToolPath returns the path of a known tool.
 func ToolPath(role string) string { return "/v1/tools/" + url.PathEscape(role) }
 
-// MethodPath is the path of an artifact.
+// MethodPath returns the path of a method's artifact.
 func MethodPath(role, method string) string {
 	return ToolPath(role) + "/methods/" + url.PathEscape(method)
 }

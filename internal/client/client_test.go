@@ -18,7 +18,7 @@ type transport func(r *http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// on is a client whose requests the function answers.
+// on returns a client whose requests are answered by the function.
 func on(answer transport) *Client {
 	c := New("http://daemon/", "secret", nil)
 	c.http.Transport = answer
@@ -64,7 +64,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A failure is one clear error, in the daemon's own words where it sent some.
+// A failure is one clear error, with the daemon's own text if it sent any.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -112,7 +112,7 @@ func stream(events ...string) *http.Response {
 	return reply(200, "text/event-stream", strings.Join(events, ""))
 }
 
-// After a lost connection the stream goes on behind the last event that was taken, with growing pauses.
+// After a lost connection the stream resumes behind the last accepted event, with growing pauses.
 func TestFollowResumes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,14 +155,13 @@ func TestFollowResumes(t *testing.T) {
 	})
 }
 
-// A stream ends by a refusal that a retry cannot change, when the first connection fails, and when ctx ends; a silent
-// connection is given up.
+// A stream ends on a permanent refusal, if the first connection fails, or when ctx ends. A silent connection is closed.
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
 	none := func(Event) error { return nil }
 	for _, c := range []struct {
 		name    string
-		answers []transport // the last repeats
+		answers []transport // the last one repeats
 		want    string
 	}{
 		{"gone for good", []transport{func(*http.Request) (*http.Response, error) { return stream(), nil },
@@ -207,7 +206,7 @@ func TestFollowEnds(t *testing.T) {
 	})
 }
 
-// untilDone is a body that brings nothing until the request is canceled.
+// untilDone is a body that delivers nothing until the request is canceled.
 type untilDone struct{ ctx context.Context }
 
 func (u untilDone) Read([]byte) (int, error) {
@@ -215,7 +214,7 @@ func (u untilDone) Read([]byte) (int, error) {
 	return 0, u.ctx.Err()
 }
 
-// progressLog notes what a call with progress reports.
+// progressLog records the progress of a call.
 type progressLog struct{ lines []string }
 
 func (p *progressLog) Started(id string) { p.lines = append(p.lines, "started "+id) }
@@ -228,7 +227,7 @@ func (p *progressLog) Event(e Event) { p.lines = append(p.lines, e.Type) }
 
 const replyOfCall = `{"call_id":"call_1","outcome":{"status":"ok","ok":true,"value":5}}`
 
-// A call with progress is started, followed to its end, and answered by the same request with the same key.
+// A call with progress is started, followed to its end, and its reply fetched by the same request with the same key.
 func TestCallWithProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +244,7 @@ func TestCallWithProgress(t *testing.T) {
 			case 2:
 				return stream("event: call.forging\ndata: {}\n\n", "event: call.finished\ndata: {}\n\n"), nil
 			case 3:
-				return reply(409, "", ""), nil // the key is still held
+				return reply(409, "", ""), nil // the key is still busy
 			}
 			return reply(200, "application/json", replyOfCall), nil
 		})
@@ -265,7 +264,7 @@ func TestCallWithProgress(t *testing.T) {
 	})
 }
 
-// A call whose caller goes away is canceled.
+// A call is canceled if its caller gives up.
 func TestCallWithProgressIsCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

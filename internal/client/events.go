@@ -15,17 +15,17 @@ import (
 
 const (
 	maxEvent    = 16 << 20         // bytes of one event
-	silence     = 45 * time.Second // three pings missed: the connection is taken for dead
+	silence     = 45 * time.Second // three missed pings: the connection counts as dead
 	firstRetry  = 100 * time.Millisecond
 	retryAtMost = 30 * time.Second
 )
 
 var errEventTooLong = fmt.Errorf("an event is over %d bytes", maxEvent)
 
-// errSilent ends a connection that nothing comes from.
+// errSilent is the cause for closing a connection that delivers nothing.
 var errSilent = errors.New("nothing has come for a while")
 
-// An Event is one event of a stream of server-sent events.
+// An Event is a server-sent event.
 type Event struct {
 	ID, Type string
 	Data     []byte
@@ -34,9 +34,9 @@ type Event struct {
 // An eventReader reads a stream of server-sent events (the HTML standard, section 9.2).
 type eventReader struct {
 	r     *bufio.Reader
-	id    string        // the last one given
-	retry time.Duration // what the server asks for; 0 when it did not
-	heard func()        // called for each line, comments too
+	id    string        // the last one received
+	retry time.Duration // requested by the server; 0 if it requested none
+	heard func()        // called for each line, including comments
 }
 
 // next returns the next event that has data, or the error that ended the stream.
@@ -78,7 +78,7 @@ func (e *eventReader) next() (Event, error) {
 	}
 }
 
-// line reads a line without its end, which may be \n, \r\n or, in an old stream, \r, of at most so many bytes.
+// line reads a line of at most most bytes, without its end, which may be \n or \r\n.
 func (e *eventReader) line(most int) ([]byte, error) {
 	var line []byte
 	for {
@@ -90,15 +90,16 @@ func (e *eventReader) line(most int) ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil:
-			return nil, err // an event that was not ended by an empty line does not count
+			return nil, err // an event without a terminating empty line does not count
 		default:
 			return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), nil
 		}
 	}
 }
 
-// events hands one connection's events to on, from the one after the id last ("" from now on), until the stream ends, which is
-// io.EOF, or on fails. connected is called once the daemon streams. A *refusal is the daemon's answer.
+// events passes the events of one connection to on, beginning after the event with the id last; "" begins with new
+// ones. It returns when the stream ends, with io.EOF, or when on fails. It calls connected once the daemon streams. A
+// *Refusal is the daemon's error response.
 func (c *Client) events(ctx context.Context, path, last string, connected func(),
 	on func(Event) error) (retry time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -137,12 +138,13 @@ func (c *Client) events(ctx context.Context, path, last string, connected func()
 	}
 }
 
-// ErrStop is returned by a handler of follow that has seen enough.
+// ErrStop may be returned by the handler of Follow to stop it.
 var ErrStop = errors.New("enough")
 
-// Follow hands the events of the path to on, without gaps: it connects again and again, each time behind the last event that on
-// took, until ctx ends or on fails. The first connection must succeed; later, only a refusal that a retry cannot change ends
-// it. state is called with nil when a connection is made, and with the error when it is lost.
+// Follow passes the events of the path to on, without gaps. It reconnects after each lost connection, behind the last
+// event that on accepted, until ctx ends or on fails; it then returns the cause or on's error. It gives up if the first
+// connection fails, or later if the daemon refuses for good. state is called with nil for each connection, and with the
+// error when it is lost.
 func (c *Client) Follow(ctx context.Context, path, last string, state func(error), on func(Event) error) error {
 	var taken error
 	once, wait := false, firstRetry

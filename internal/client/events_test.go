@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Events of any bytes are read or refused; what a server sends comes out whole.
+// Events with arbitrary bytes are read or rejected. Whatever a server sends arrives whole.
 func FuzzEventStream(f *testing.F) {
 	f.Add([]byte("retry: 2000\n\n: ping\n\nid: call_1\nevent: call.finished\ndata: {\"a\":1}\n\n"))
 	f.Add([]byte("data: a\ndata: b\r\n\r\nid\ndata\n\n"))

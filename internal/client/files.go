@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Upload sends size bytes of body as a file. Name, MediaType and SessionID of f count.
+// Upload sends size bytes of body as a file. It uses Name, MediaType and SessionID of f.
 func (c *Client) Upload(ctx context.Context, f agent.File, body io.Reader, size int64) (agent.File, error) {
 	query := url.Values{"name": {f.Name}}
 	if f.SessionID != "" {
@@ -41,5 +41,5 @@ func (c *Client) Upload(ctx context.Context, f agent.File, body io.Reader, size 
 	return kept, nil
 }
 
-// FilePath is the path of a file.
+// FilePath returns the path of a file.
 func FilePath(id string) string { return "/v1/files/" + url.PathEscape(id) }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A Judgement is what a person says of a call.
+// A Judgement is a person's judgement of a call.
 type Judgement struct {
 	Verdict   string          `json:"verdict"`            // right or wrong
-	Expected  json.RawMessage `json:"expected,omitempty"` // nil: not said; null counts
+	Expected  json.RawMessage `json:"expected,omitempty"` // nil means not given; null is a value
 	ErrorType string          `json:"expected_error_type,omitempty"`
 	Note      string          `json:"note,omitempty"`
 }
 
-// VerdictPath is the path of what a person said of a call.
+// VerdictPath returns the path of the verdict on a call.
 func VerdictPath(id string) string { return CallPath(id) + "/verdict" }
 
-// Judge sends a judgement and returns what follows from it. With a wait, in whole seconds, the daemon answers after the first
-// attempt at a correction, or after that long; waited is false where it has no attempt to wait for.
+// Judge sends a judgement and returns the reply. With a wait, in whole seconds, the daemon replies after the first
+// attempt at a correction, or after that time. waited is false if there is no attempt to wait for.
 func (c *Client) Judge(ctx context.Context, callID string, j Judgement,
 	wait time.Duration) (data []byte, waited bool, err error) {
 	header := http.Header{}
@@ -36,14 +36,14 @@ func (c *Client) Judge(ctx context.Context, callID string, j Judgement,
 	return data, resp.Header.Get("Preference-Applied") != "", err
 }
 
-// Value returns text that is valid JSON as it is, and any other as a JSON string: what people type for a value.
+// Value returns valid JSON as it is, and any other text as a JSON string, for values that people type.
 func Value(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(strings.TrimSpace(text))
 	}
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic("a string has no JSON form: " + err.Error()) // encoding/json writes every string
+		panic("a string has no JSON form: " + err.Error()) // encoding/json encodes every string
 	}
 	return quoted
 }

@@ -1,22 +1,27 @@
-// Package chain links the entries of an audit trail, so that an entry that is altered, removed, inserted or swapped with another is found.
+// Package chain links the entries of an audit trail, so that altering, removing, inserting or swapping entries is
+// detected.
 //
-// Each entry has the hash of the one before it, as in the audit logs of Schneier and Kelsey ("Secure Audit Logs to Support Computer Forensics",
-// ACM TISSEC 2(2), 1999). Who can write the whole file can compute a chain anew: that is found only by who has noted a later head elsewhere, to which
-// a chain commits everything before it (Crosby and Wallach, "Efficient Data Structures for Tamper-Evident Logging", USENIX Security 2009). There is
-// no key: whoever has the entries can check them.
+// Each entry holds the hash of the one before it, as in the audit logs of Schneier and Kelsey ("Secure Audit Logs to
+// Support Computer Forensics", ACM TISSEC 2(2), 1999). Whoever can write the whole file can compute a new chain. That
+// is detected only by comparison with a later head noted elsewhere: a head commits to everything before it (Crosby and
+// Wallach, "Efficient Data Structures for Tamper-Evident Logging", USENIX Security 2009). There is no key, so anyone
+// with the entries can verify them.
 //
-// A hash covers a digest of the entry's body, not the body: so a body can be erased, and the chain still holds. The digest is salted, with 128
-// random bits that are erased with the body, so that what it said cannot be guessed from it. Each kind of hash begins with a text of its own, so that
-// none can stand for one of another kind (RFC 9162, section 2.1.1, does it with a byte).
+// A hash covers a digest of the entry's body, not the body itself. The body can thus be erased while the chain stays
+// valid. The digest is salted with 128 random bits, which are erased with the body, so that the body cannot be guessed
+// from the digest. Each kind of hash has its own prefix, so that none can stand for another kind (RFC 9162, section
+// 2.1.1, uses a byte for this).
 //
 //	start  = SHA-256("recurgentd audit start 1\n" + JSON of {namespace, earlier_entries, earlier_sha256})
-//	digest = SHA-256("recurgentd audit body 1\n" + salt + "\n" + JSON of {target, session_id, reason, before, after, undo, undoes})
-//	hash   = SHA-256("recurgentd audit entry 1\n" + prev_hash + "\n" + JSON of {seq, id, timestamp, principal, action, digest})
+//	digest = SHA-256("recurgentd audit body 1\n" + salt + "\n" + JSON of
+//	         {target, session_id, reason, before, after, undo, undoes})
+//	hash   = SHA-256("recurgentd audit entry 1\n" + prev_hash + "\n" + JSON of
+//	         {seq, id, timestamp, principal, action, digest})
 //
-// All hashes and salts are lower-case hexadecimal. The JSON is that of encoding/json: members in this order, empty ones of a body left out, no
-// white space.
+// All hashes and salts are lower-case hexadecimal. The JSON is that of encoding/json: members in this order, empty
+// members of a body omitted, no white space.
 //
-// It knows nothing of files.
+// The package does no I/O and knows nothing of files.
 package chain
 
 import (
@@ -29,7 +34,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Head is where a chain ends: the last entry's number and hash. The zero value is that of a chain that has not begun.
+// Head is the end of a chain: the last entry's number and hash. The zero value is the head of a chain that has not
+// begun.
 type Head struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
@@ -38,8 +44,8 @@ type Head struct {
 // Begun reports whether the chain has a start.
 func (h Head) Begun() bool { return h.Hash != "" }
 
-// Start returns the head of a chain without entries. What an earlier version wrote stands before it unlinked: earlier is the number of these
-// entries, and sum the SHA-256 of their lines, "" where there are none.
+// Start returns the head of a chain without entries. Entries of an earlier version precede the chain unlinked: earlier
+// is their number, and sum the SHA-256 of their lines, "" if there are none.
 func Start(name agent.Namespace, earlier int64, sum string) Head {
 	return Head{0, hashOf("recurgentd audit start 1\n", struct {
 		Namespace agent.Namespace `json:"namespace"`
@@ -48,11 +54,11 @@ func Start(name agent.Namespace, earlier int64, sum string) Head {
 	}{name, earlier, sum})}
 }
 
-// Link makes e the entry behind the head, and returns the head that it is. It brings e into the form that its line has, so that what is read back
-// has the same hash.
+// Link appends e to the chain after h and returns the new head. It normalizes e to the form that its line decodes to,
+// so that an entry read back has the same hash.
 func Link(h Head, e *agent.AuditEntry) (Head, error) {
 	salt := make([]byte, 16)
-	_, _ = rand.Read(salt) // it does not fail
+	_, _ = rand.Read(salt) // never fails (crypto/rand)
 	linked := *e
 	linked.Principal, linked.Actor = principalOf(e), principalOf(e)
 	linked.Seq, linked.PrevHash, linked.Salt, linked.Digest, linked.Hash, linked.Erased = h.Seq+1, h.Hash,
@@ -70,7 +76,7 @@ func Link(h Head, e *agent.AuditEntry) (Head, error) {
 	return Head{e.Seq, e.Hash}, nil
 }
 
-// principalOf is the principal of an entry: callers set one name or the other.
+// principalOf returns the entry's principal. Callers set either Principal or Actor.
 func principalOf(e *agent.AuditEntry) string {
 	if e.Principal != "" {
 		return e.Principal
@@ -78,15 +84,15 @@ func principalOf(e *agent.AuditEntry) string {
 	return e.Actor
 }
 
-// aboutSessions are the operations whose entries may name a session, so that their bodies are erased with it. No other entry is ever erased: who
-// takes the body out of one has altered it.
+// aboutSessions are the actions whose entries may name a session. Their bodies are erased with that session. No other
+// entry is ever erased, so an entry of another action without a body was altered.
 var aboutSessions = map[string]bool{"call.cancel": true, "context.patch": true, "verdict.put": true,
 	"verdict.delete": true, "file.delete": true}
 
-// AboutSessions reports whether the operation's entries may name a session.
+// AboutSessions reports whether entries of the action may name a session.
 func AboutSessions(action string) bool { return aboutSessions[action] }
 
-// Erase takes the body out of a linked entry. Its place in the chain, when it was, who did what kind of thing, and the digest stay.
+// Erase returns a linked entry without its body. Its position in the chain, time, principal, action and digest stay.
 func Erase(e agent.AuditEntry) agent.AuditEntry {
 	return agent.AuditEntry{ID: e.ID, Timestamp: e.Timestamp, Actor: e.Actor, Principal: e.Principal, Action: e.Action,
 		Seq: e.Seq, Digest: e.Digest, PrevHash: e.PrevHash, Hash: e.Hash, Erased: true}
@@ -118,12 +124,12 @@ func hashEntry(e *agent.AuditEntry) string {
 func hashOf(kind string, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		// Its raw members were parsed as JSON before.
+		// Unreachable: raw members were parsed as JSON before.
 		panic(fmt.Sprintf("audit chain: %v", err))
 	}
 	sum := sha256.Sum256(append([]byte(kind), text...))
 	return hex.EncodeToString(sum[:])
 }
 
-// Line returns the entry as a trail's file has it, without the line's end.
+// Line returns the entry as a line of the trail's file, without the newline.
 func Line(e *agent.AuditEntry) ([]byte, error) { return json.Marshal(e) }

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/chain"
 )
 
-// trail makes the lines of a trail, the first of them those of an earlier version.
+// trail returns the lines of a trail, beginning with those of an earlier version.
 func trail(t testing.TB, earlier, entries int) (lines [][]byte) {
 	t.Helper()
 	v := chain.NewVerifier("acme", nil)
@@ -85,9 +85,9 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Each way to change a trail is found, and the message says where.
+// Every kind of change to a trail is found, and the message names the place.
 func TestChainFinds(t *testing.T) {
-	forge := func(line []byte, change func(e *agent.AuditEntry)) []byte { // as somebody who can compute hashes does
+	forge := func(line []byte, change func(e *agent.AuditEntry)) []byte { // as an attacker who recomputes hashes does
 		var e agent.AuditEntry
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestChainFinds(t *testing.T) {
 	}
 }
 
-// Any byte of a trail that is changed is found, but for what stands behind an erased entry.
+// A change of any byte of a trail is found, except in blanks after an erased entry.
 func TestChainFindsEveryByte(t *testing.T) {
 	lines := trail(t, 1, 4)
 	lines[2] = erase(t, lines[2])
@@ -208,7 +208,8 @@ func withoutPadding(data []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// FuzzVerify feeds any lines: none makes it panic, and a trail that it takes for sound is one whose entries say the same when they are written again.
+// FuzzVerify feeds arbitrary lines. None causes a panic, and the entries of a trail that passes encode to the same
+// lines again.
 func FuzzVerify(f *testing.F) {
 	f.Add(bytes.Join(trail(f, 1, 3), []byte("\n")))
 	f.Add([]byte(`{"seq":1,"hash":"x","before":{"a" : [1]}}`))

@@ -11,24 +11,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A Verifier checks the lines of a trail, in their order. Make one with NewVerifier.
+// A Verifier checks the lines of a trail in order. Make one with NewVerifier. It is not safe for concurrent use.
 type Verifier struct {
-	Entries int64    // linked ones
-	Earlier int64    // of an earlier version, before the chain
-	Erased  int64    // linked ones whose body is erased
+	Entries int64    // linked entries
+	Earlier int64    // entries of an earlier version, before the chain
+	Erased  int64    // linked entries with an erased body
 	Head    Head     // of the last linked entry
-	Found   []string // what is wrong, each naming its entry; at most maxFound
+	Found   []string // faults, each naming its entry; at most maxFound
 
 	name   agent.Namespace
 	passed func(Head)
 	lines  int64
-	sum    hash.Hash // of earlier lines
+	sum    hash.Hash // over the earlier lines
 }
 
-// maxFound bounds Verifier.Found: a trail that was cut apart has something wrong everywhere.
+// maxFound bounds Verifier.Found: a badly damaged trail has faults everywhere.
 const maxFound = 100
 
-// NewVerifier returns a verifier of a namespace's trail. passed, if it is not nil, is called with each entry's place in the chain.
+// NewVerifier returns a verifier of a namespace's trail. passed, unless nil, is called with the position of each linked
+// entry.
 func NewVerifier(name agent.Namespace, passed func(Head)) *Verifier {
 	return &Verifier{name: name, passed: passed, sum: sha256.New()}
 }
@@ -51,7 +52,7 @@ func (v *Verifier) found(format string, args ...any) {
 	}
 }
 
-// Add checks the next line, which has no end.
+// Add checks the next line, given without its newline. Faults go to Found.
 func (v *Verifier) Add(line []byte) {
 	v.lines++
 	var e agent.AuditEntry
@@ -78,10 +79,10 @@ func (v *Verifier) addEarlier(line []byte, e *agent.AuditEntry) {
 		return
 	}
 	v.Earlier++
-	_, _ = v.sum.Write(append(line[:len(line):len(line)], '\n')) // a hash takes everything
+	_, _ = v.sum.Write(append(line[:len(line):len(line)], '\n')) // a hash never returns an error
 }
 
-// follows checks that the entry continues what stands before it.
+// follows checks that the entry continues the chain.
 func (v *Verifier) follows(e *agent.AuditEntry) {
 	before := v.Next()
 	switch {
@@ -97,7 +98,8 @@ func (v *Verifier) follows(e *agent.AuditEntry) {
 	}
 }
 
-// itself checks that the entry is what its hash says. Its line must be the one that an entry has: what a reader ignores is an alteration, too.
+// itself checks that the entry matches its hash. Its line must be exactly the encoding of the entry: anything that a
+// decoder ignores also counts as an alteration.
 func (v *Verifier) itself(line []byte, e *agent.AuditEntry) {
 	want, err := Line(e)
 	switch {

@@ -1,5 +1,7 @@
-// Package ids makes the ids of sessions, calls, programs and whatever else is stored. It is apart from package agent, because programs of
-// runners have no use for randomness and for what github.com/google/uuid brings with it, which is package net.
+// Package ids makes the ids of sessions, calls, programs and other stored things. It is separate from package agent
+// because runner programs need no randomness, and github.com/google/uuid imports package net.
+//
+// The package keeps no state. All its functions may be called concurrently.
 package ids
 
 import (
@@ -15,22 +17,24 @@ import (
 
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// New returns prefix_ and a UUIDv7 in lower-case Crockford base32: 26 characters which sort by time of making.
-// It may be called concurrently.
+// New returns prefix_ and a UUIDv7 in lower-case Crockford base32: 26 characters, which sort by creation time. It may
+// be called concurrently.
 func New(prefix string) string {
 	u, err := uuid.NewV7()
 	if err != nil {
-		panic("no randomness: " + err.Error()) // crypto/rand never fails on the systems Go supports since 1.24
+		// crypto/rand never fails on the systems that Go has supported since 1.24.
+		panic("no randomness: " + err.Error())
 	}
 	id := append(make([]byte, 0, 64), prefix...)
 	return string(crockford.AppendEncode(append(id, '_'), u[:]))
 }
 
-// ephemeralEnd ends the ids of ephemeral sessions. Ids say so, since retention must find these among many others without
-// reading them; they still sort by time of making.
+// ephemeralEnd is the suffix of ephemeral session ids. Retention uses it to find them among many others without reading
+// them. The ids still sort by creation time.
 const ephemeralEnd = "e"
 
-// NewSession returns the id of a new session. An ephemeral one is erased Policy.Retention.ValueHours after its last use.
+// NewSession returns the id of a new session. An ephemeral session is erased Policy.Retention.ValueHours after its last
+// use.
 func NewSession(ephemeral bool) string {
 	id := New("sess")
 	if ephemeral {
@@ -39,12 +43,12 @@ func NewSession(ephemeral bool) string {
 	return id
 }
 
-// Ephemeral reports whether the id is that of an ephemeral session.
+// Ephemeral reports whether the id belongs to an ephemeral session.
 func Ephemeral(id string) bool {
 	return len(id) == len("sess_")+26+len(ephemeralEnd) && strings.HasSuffix(id, ephemeralEnd)
 }
 
-// Time is when New made the id; the zero time when it did not.
+// Time returns the time at which New made the id, or the zero time for any other id.
 func Time(id string) time.Time {
 	_, digits, _ := strings.Cut(id, "_")
 	raw, err := crockford.DecodeString(digits)

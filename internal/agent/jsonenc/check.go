@@ -1,10 +1,11 @@
 package jsonenc
 
-// maxClean is the depth of nesting from which a value is left to encoding/json.
+// maxClean is the nesting depth from which a value is left to encoding/json.
 const maxClean = 200
 
-// clean reports whether v is one JSON value exactly as encoding/json would copy it: valid, without insignificant whitespace and, unless
-// html may stay, without characters that it escapes. False says nothing: encoding/json then decides.
+// clean reports whether v is one JSON value exactly as encoding/json would copy it: valid, without insignificant white
+// space and, unless html is set, without characters that encoding/json escapes. False is inconclusive: encoding/json
+// then decides.
 func clean(v []byte, html bool) bool {
 	c := checker{v: v, inString: &asIs}
 	if !html {
@@ -13,8 +14,8 @@ func clean(v []byte, html bool) bool {
 	return c.value(maxClean) && c.at == len(v)
 }
 
-// asIs holds the characters that stand in a string as they are; escaped is the same without those that encoding/json escapes. Of these,
-// U+2028 and U+2029 begin with 0xE2.
+// asIs holds the bytes that appear in a string unchanged. escaped is asIs without the bytes of characters that
+// encoding/json escapes. U+2028 and U+2029 begin with 0xE2.
 var asIs, escaped = func() (t, e [256]bool) {
 	for c := range t {
 		t[c] = c >= 0x20 && c != '"' && c != '\\'
@@ -23,13 +24,14 @@ var asIs, escaped = func() (t, e [256]bool) {
 	return t, e
 }()
 
+// A checker walks through a JSON value. Each method consumes one element and reports whether it is clean.
 type checker struct {
 	v        []byte
 	at       int
 	inString *[256]bool
 }
 
-// take skips the character, if it comes next.
+// take consumes ch if it comes next.
 func (c *checker) take(ch byte) bool {
 	if c.at < len(c.v) && c.v[c.at] == ch {
 		c.at++
@@ -46,6 +48,7 @@ func (c *checker) word(w string) bool {
 	return true
 }
 
+// value checks a value with at most depth levels of nesting.
 func (c *checker) value(depth int) bool {
 	if c.at == len(c.v) || depth == 0 {
 		return false
@@ -87,6 +90,7 @@ func (c *checker) list(end byte, depth int, keys bool) bool {
 	}
 }
 
+// text checks a string, including its quotes.
 func (c *checker) text() bool {
 	v, i, plain := c.v, c.at+1, c.inString
 	for i < len(v) {
@@ -116,7 +120,7 @@ func (c *checker) text() bool {
 	return false
 }
 
-// escapeLength returns the length of the escape sequence that v begins with, 0 if it is not one.
+// escapeLength returns the length of the escape sequence at the beginning of v, or 0 if it is invalid.
 func escapeLength(v []byte) int {
 	if len(v) < 2 {
 		return 0
@@ -138,6 +142,7 @@ func escapeLength(v []byte) int {
 	return 0
 }
 
+// digits consumes at least one digit.
 func (c *checker) digits() bool {
 	from := c.at
 	for c.at < len(c.v) && c.v[c.at]-'0' <= 9 {
@@ -146,6 +151,7 @@ func (c *checker) digits() bool {
 	return c.at > from
 }
 
+// number checks a number (RFC 8259, section 6).
 func (c *checker) number() bool {
 	c.take('-')
 	if !c.take('0') && !c.digits() {

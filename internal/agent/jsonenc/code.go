@@ -11,31 +11,31 @@ import (
 	"unsafe"
 )
 
-// An Appender writes itself. It has to write what its MarshalJSON returns.
+// An Appender appends its own JSON. AppendJSON must write exactly the result of MarshalJSON.
 type Appender interface{ AppendJSON(w *Writer) }
 
-// Encoder encodes values of one type. Make it once and keep it; it is safe for concurrent use. It reads the type at the first use, so
-// that a process that does not need it does not pay for it.
+// Encoder encodes values of one type. Make it once and keep it; it is safe for concurrent use. It inspects the type at
+// the first use, so a process that never uses it does not pay for it.
 type Encoder[T any] struct {
 	sparse bool
 	once   sync.Once
 	put    put
 }
 
-// For returns the encoder of a type.
+// For returns an encoder of a type that writes what encoding/json writes.
 func For[T any]() *Encoder[T] { return &Encoder[T]{} }
 
-// Sparse returns an encoder that leaves zero members out, also those of nested structs, but distinguishes nil from empty lists. What it
-// writes decodes to the same value.
+// Sparse returns an encoder that omits zero members, including those of nested structs, but distinguishes nil from
+// empty lists. Its output decodes to the same value.
 func Sparse[T any]() *Encoder[T] { return &Encoder[T]{sparse: true} }
 
-// Append appends the value, which does not change meanwhile.
+// Append appends the value, which must not change meanwhile. Errors go to w.Err.
 func (e *Encoder[T]) Append(w *Writer, v *T) {
 	e.once.Do(func() { e.put = compile(reflect.TypeFor[T](), e.sparse, nil) })
 	e.put(w, unsafe.Pointer(v))
 }
 
-// Marshal returns the value's JSON. size is the capacity to begin with.
+// Marshal returns the value's JSON. size is the initial capacity of the result.
 func (e *Encoder[T]) Marshal(v *T, size int) ([]byte, error) {
 	w := writers.Get().(*Writer)
 	w.Buf = make([]byte, 0, size)
@@ -46,17 +46,18 @@ func (e *Encoder[T]) Marshal(v *T, size int) ([]byte, error) {
 	return text, err
 }
 
-// writers are for Marshal. They hold nothing.
+// writers holds Writers for Marshal, without buffers.
 var writers = sync.Pool{New: func() any { return new(Writer) }}
 
-// put appends the value at an address.
+// put appends the value at address p.
 type put func(w *Writer, p unsafe.Pointer)
 
 // member is one field of a struct.
 type member struct {
-	key   string // with quotes and colon
-	at    uintptr
-	empty func(p unsafe.Pointer) bool // reports whether it is left out; nil when it never is
+	key string // with quotes and colon
+	at  uintptr
+	// empty reports whether the member is omitted; nil means never.
+	empty func(p unsafe.Pointer) bool
 	put   put
 }
 
@@ -67,8 +68,8 @@ var (
 	appender   = reflect.TypeFor[Appender]()
 )
 
-// compile returns what appends values of the type. What it has no code for it leaves to encoding/json. above are the struct types that
-// contain it.
+// compile returns the code that appends values of the type. Types without code of their own are left to encoding/json.
+// above lists the enclosing struct types.
 func compile(t reflect.Type, sparse bool, above []reflect.Type) put {
 	switch {
 	case t == rawMessage:
@@ -95,7 +96,7 @@ func compile(t reflect.Type, sparse bool, above []reflect.Type) put {
 	case reflect.Pointer:
 		return pointer(compile(t.Elem(), false, above))
 	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 { // bytes are a string
+		if t.Elem().Kind() != reflect.Uint8 { // encoding/json encodes byte slices as base64 strings
 			return slice(compile(t.Elem(), false, above), t.Elem().Size())
 		}
 	case reflect.Struct:
@@ -106,11 +107,13 @@ func compile(t reflect.Type, sparse bool, above []reflect.Type) put {
 	return marshal(t)
 }
 
-// marshal leaves the type to encoding/json. The value goes by its address: an interface with the value itself would hold a copy.
+// marshal leaves the type to encoding/json. It passes the value's address, because an interface holding the value
+// itself would copy it.
 func marshal(t reflect.Type) put {
 	return func(w *Writer, p unsafe.Pointer) { w.marshal(reflect.NewAt(t, p).Interface()) }
 }
 
+// pointer returns the code for pointers. nil becomes null.
 func pointer(elem put) put {
 	return func(w *Writer, p unsafe.Pointer) {
 		if p = *(*unsafe.Pointer)(p); p == nil {
@@ -121,9 +124,10 @@ func pointer(elem put) put {
 	}
 }
 
+// slice returns the code for slices with elements of size bytes. nil becomes null, as in encoding/json.
 func slice(elem put, size uintptr) put {
 	return func(w *Writer, p unsafe.Pointer) {
-		s := *(*[]byte)(p) // the length counts elements
+		s := *(*[]byte)(p) // only its length and address are used; the length counts elements of size bytes
 		if s == nil {
 			w.Buf = append(w.Buf, "null"...)
 			return
@@ -139,17 +143,18 @@ func slice(elem put, size uintptr) put {
 	}
 }
 
+// putTime appends a time as time.Time.MarshalJSON does.
 func putTime(w *Writer, p unsafe.Pointer) {
 	t := (*time.Time)(p)
 	b, err := t.AppendText(append(w.Buf, '"'))
 	if err != nil {
-		w.marshal(*t) // for the error
+		w.marshal(*t) // to get the error
 		return
 	}
 	w.Buf = append(b, '"')
 }
 
-// structOf returns nil for a struct with a field that it has no code for.
+// structOf returns nil for a recursive struct, or one with a field that this package does not handle.
 func structOf(t reflect.Type, sparse bool, above []reflect.Type) put {
 	for _, outer := range above {
 		if outer == t {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Compact returns valid JSON without insignificant whitespace: v itself where there is none, else a copy.
+// Compact returns valid JSON without insignificant white space: v itself if there is none, otherwise a copy.
 func Compact(v json.RawMessage) json.RawMessage {
 	at := 0
 	for at < len(v) && !space(v[at]) {
@@ -29,7 +29,8 @@ func Compact(v json.RawMessage) json.RawMessage {
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// behind returns the index behind the string, or behind the other characters up to a string or whitespace, that begins at i.
+// behind returns the index after the token at i: after a string, or after other characters up to a string or white
+// space.
 func behind(v []byte, i int) int {
 	if v[i] != '"' {
 		for i++; i < len(v) && v[i] != '"' && !space(v[i]); i++ {
@@ -44,7 +45,7 @@ func behind(v []byte, i int) int {
 	return min(i+1, len(v))
 }
 
-// appendEscaped appends JSON that is clean but for the characters that encoding/json escapes, and escapes them.
+// appendEscaped appends JSON that is clean except for characters that encoding/json escapes, and escapes these.
 func appendEscaped(b, v []byte) []byte {
 	const hex = "0123456789abcdef"
 	start := 0
@@ -68,7 +69,7 @@ func appendEscaped(b, v []byte) []byte {
 	return append(b, v[start:]...)
 }
 
-// isSeparator reports whether v begins with U+2028 or U+2029, which JavaScript takes for the end of a line.
+// isSeparator reports whether v begins with U+2028 or U+2029, which JavaScript treats as line terminators.
 func isSeparator(v []byte) bool {
 	r, _ := utf8.DecodeRune(v)
 	return r == '\u2028' || r == '\u2029'

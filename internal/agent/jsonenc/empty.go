@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// omitted returns what reports whether a member is left out: under omitempty as encoding/json defines it, and if sparse where it is zero.
-// It returns nil when it never is.
+// omitted returns a function that reports whether a member is omitted: under omitempty as encoding/json defines it, and
+// if sparse, when it is zero. It returns nil if members of the type are never omitted.
 func omitted(t reflect.Type, omitempty, sparse bool) func(unsafe.Pointer) bool {
 	if !omitempty && !sparse {
 		return nil
@@ -21,7 +21,7 @@ func omitted(t reflect.Type, omitempty, sparse bool) func(unsafe.Pointer) bool {
 	case reflect.Int64:
 		return func(p unsafe.Pointer) bool { return *(*int64)(p) == 0 }
 	case reflect.Float64:
-		if !omitempty { // a negative zero is not left out
+		if !omitempty { // a negative zero is kept
 			return func(p unsafe.Pointer) bool { return *(*uint64)(p) == 0 }
 		}
 	case reflect.Pointer, reflect.Map, reflect.Interface:
@@ -44,7 +44,7 @@ func omitted(t reflect.Type, omitempty, sparse bool) func(unsafe.Pointer) bool {
 	return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }
 }
 
-// emptyValue reports whether encoding/json leaves the value out under omitempty.
+// emptyValue reports whether encoding/json omits the value under omitempty.
 func emptyValue(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map, reflect.Array:

@@ -17,7 +17,7 @@ type leaf struct {
 	Texts map[string]string `json:"texts,omitempty"`
 }
 
-// tree has a field of each shape that stored and sent types have.
+// tree has a field of each kind that occurs in stored and sent types.
 type tree struct {
 	Text   string                     `json:"text"`
 	Little string                     `json:"little,omitempty"`
@@ -53,7 +53,7 @@ var treeCode, sparseCode = For[tree](), Sparse[tree]()
 var samples = []string{"", "plain", "a \"b\" \\ <c> & d", "ü \u2028 \u2029 \xff \x01\n", "\U0001F600",
 	strings.Repeat("long text ", 60)}
 
-// raws are JSON values in the forms that clients send.
+// raws returns JSON values in the forms that clients send.
 func raws() []json.RawMessage {
 	long, _ := json.Marshal(strings.Repeat("long text ", 60))
 	out := []json.RawMessage{nil, long, bytes.Repeat([]byte("["), 300)}
@@ -94,7 +94,7 @@ func random(r *rand.Rand, depth int) *tree {
 	return t
 }
 
-// check holds an encoding against that of encoding/json.
+// check compares an encoding with that of encoding/json.
 func check(t *testing.T, v *tree) {
 	t.Helper()
 	want, wantErr := json.Marshal(v)
@@ -131,7 +131,7 @@ func TestEncodesAsEncodingJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON holds raw JSON, wanted or not, against encoding/json.
+// FuzzJSON compares the encoding of raw JSON, valid or not, with that of encoding/json.
 func FuzzJSON(f *testing.F) {
 	for _, raw := range append(raws(), []byte(`{`), []byte(`01`), []byte(`"\x"`), []byte(`[1,]`), []byte("\"\n\""),
 		[]byte(`{"a"}`), []byte(`1 2`), []byte(`-`), []byte(`1.`), []byte(`"\u12"`)) {
@@ -139,11 +139,11 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) == 0 {
-			return // encoding/json refuses an empty value; here it is null, as a missing one
+			return // encoding/json rejects an empty value; here it becomes null, like a missing one
 		}
 		want, wantErr := json.Marshal(json.RawMessage(raw))
 		w := Writer{}
-		for range 2 { // the second one may be known
+		for range 2 { // the second one may be a noted value
 			w.Buf = w.Buf[:0]
 			w.JSON(raw)
 			if (w.Err != nil) != (wantErr != nil) || wantErr == nil && string(w.Buf) != string(want) {
@@ -196,7 +196,7 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// What nearly all members are made of costs no allocation.
+// Encoding the most common kinds of members does not allocate.
 func TestAppendAllocatesNothing(t *testing.T) {
 	now := time.Now()
 	v := &tree{Text: "text", At: now, Later: &now, Raw: json.RawMessage(`{"a":[1,2,3]}`),
@@ -235,7 +235,7 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// BenchmarkMegabyte copies a megabyte of checked JSON of two kinds.
+// BenchmarkMegabyte copies a megabyte of two kinds of JSON that is already checked.
 func BenchmarkMegabyte(b *testing.B) {
 	rows := make([]any, 20_000)
 	for i := range rows {

@@ -1,9 +1,9 @@
-// Package jsonenc appends values as JSON, byte for byte as encoding/json writes them, at a fraction of its cost. Every call
-// is encoded several times: for its reply, the journal, the history and the call log.
+// Package jsonenc appends values as JSON, byte for byte as encoding/json writes them, at a fraction of its cost. Every
+// call is encoded several times: for its reply, the journal, the history and the call log.
 //
-// JSON that is part of a value (json.RawMessage) is checked in one pass and copied where it is compact and escaped already,
-// which it nearly always is. The same bytes are checked once for each Writer: the time is
-// linear in what is written, but for the keys of maps, which are sorted.
+// Embedded JSON (json.RawMessage) is checked in one pass and copied if it is already compact and escaped, which it
+// nearly always is. A Writer remembers the last values that it checked and does not check them again. Encoding takes
+// time linear in the output, except for the keys of maps, which are sorted.
 package jsonenc
 
 import (
@@ -16,30 +16,31 @@ import (
 	"unsafe"
 )
 
-// A Writer appends JSON to Buf. The first error stays in Err; what is appended after it is of no use. It is used by one
-// goroutine at a time. The zero value is ready.
+// A Writer appends JSON to Buf. The first error stays in Err; Buf is invalid after it. A Writer is not safe for
+// concurrent use. The zero value is ready to use.
 type Writer struct {
 	Buf []byte
 	Err error
 
-	// KeepHTML leaves <, > and & in json.RawMessage as they are. Without it they are escaped, as encoding/json does.
+	// KeepHTML leaves <, > and & in json.RawMessage unescaped. By default they are escaped, as encoding/json does.
 	KeepHTML bool
 
-	checked [8]note // JSON that was found to be clean
-	next    int     // place in checked for the next one
+	checked [8]note // a ring of values known to be clean
+	next    int     // counts the values noted; modulo the ring's size, the next slot
 }
 
-// A note identifies bytes by their place in memory, which does not change while the Writer is in use.
+// A note identifies bytes by address and length. They must not change while the Writer is in use.
 type note struct {
 	at     *byte
 	length int
 	html   bool // checked with KeepHTML
 }
 
-// worthNoting is the size from which JSON is noted as checked. Less is checked again as fast.
+// worthNoting is the minimum size of values noted as checked. Checking a smaller value again costs no more than finding
+// its note.
 const worthNoting = 256
 
-// Key begins a member of the object that is being written.
+// Key begins a member of the object that is being written. name must not need escapes.
 func (w *Writer) Key(name string) {
 	if n := len(w.Buf); n > 0 && w.Buf[n-1] != '{' {
 		w.Buf = append(w.Buf, ',')
@@ -67,7 +68,7 @@ func (w *Writer) Bool(name string, v bool) {
 	w.Buf = strconv.AppendBool(w.Buf, v)
 }
 
-// Raw appends a member with JSON of unknown origin, as JSON does.
+// Raw appends a member with JSON of unknown origin; see JSON.
 func (w *Writer) Raw(name string, v json.RawMessage) {
 	w.Key(name)
 	w.JSON(v)
@@ -98,18 +99,19 @@ func (w *Writer) marshal(v any) {
 	w.Buf = append(w.Buf, text...)
 }
 
-// Verbatim appends a member with JSON that this package has written.
+// Verbatim appends a member with JSON that this package has written. It is not checked.
 func (w *Writer) Verbatim(name string, v []byte) {
 	w.Key(name)
 	w.Buf = append(w.Buf, v...)
 }
 
-// JSON appends JSON of unknown origin: null for none. It is an error if it is not one JSON value.
+// JSON appends JSON of unknown origin, or null if v is empty. Anything but one JSON value is an error.
 func (w *Writer) JSON(v json.RawMessage) {
 	if len(v) == 0 {
 		w.Buf = append(w.Buf, "null"...)
 		return
 	}
+	// The same value is often written several times, for example to the reply and to the log.
 	if len(v) >= worthNoting && w.known(v) {
 		w.Buf = append(w.Buf, v...)
 		return
@@ -125,7 +127,7 @@ func (w *Writer) JSON(v json.RawMessage) {
 	w.Buf = append(w.Buf, v...)
 }
 
-// known reports whether the bytes were found to be clean before.
+// known reports whether these bytes are noted as clean for the current KeepHTML.
 func (w *Writer) known(v []byte) bool {
 	for i := range w.checked {
 		if n := &w.checked[i]; n.at == unsafe.SliceData(v) && n.length == len(v) && (w.KeepHTML || !n.html) {
@@ -135,7 +137,7 @@ func (w *Writer) known(v []byte) bool {
 	return false
 }
 
-// rewrite appends JSON without insignificant whitespace, and escaped unless KeepHTML is set.
+// rewrite appends JSON that is not clean: it removes insignificant white space and, unless KeepHTML is set, escapes.
 func (w *Writer) rewrite(v json.RawMessage) {
 	if !w.KeepHTML && clean(v, true) {
 		w.Buf = appendEscaped(w.Buf, v)
@@ -153,7 +155,7 @@ func (w *Writer) rewrite(v json.RawMessage) {
 	w.Buf = out.Bytes()
 }
 
-// plain holds the characters that appendString copies: ASCII that needs no escape.
+// plain marks the bytes that appendString copies: ASCII that needs no escape.
 var plain = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 0x20 && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -161,13 +163,13 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// appendString appends s as a JSON string. Plain ASCII, which nearly everything here is, is only copied.
+// appendString appends s as a JSON string. The common case, plain ASCII, is a copy.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] {
 			quoted, err := json.Marshal(s)
 			if err != nil {
-				panic("a string that cannot be JSON: " + err.Error()) // encoding/json replaces what is not UTF-8
+				panic("a string that cannot be JSON: " + err.Error()) // encoding/json replaces invalid UTF-8
 			}
 			return append(b, quoted...)
 		}
@@ -177,8 +179,9 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// float appends a number. Very large and very small ones, and what is none, it leaves to encoding/json.
+// float appends a number. It leaves very large and very small numbers, and NaN and infinities, to encoding/json.
 func (w *Writer) float(f float64) {
+	// encoding/json uses an exponent outside this range.
 	if size := math.Abs(f); f != 0 && !(1e-6 <= size && size < 1e21) {
 		w.marshal(f)
 		return

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// assignment masks the value of a name with = or : at i behind it, and returns where to go on.
+// assignment masks the value assigned by the = or : at i, if the name before it calls for it. It returns the index at
+// which to continue.
 func (p *pass) assignment(i int) int {
 	name, quotes := nameBefore(p.b, i)
 	p.steps += len(name) + len(quotes)
@@ -36,7 +37,7 @@ func (p *pass) assignment(i int) int {
 	return v.to
 }
 
-// nameBefore returns the name that ends before i, and the quotes around it, with what escapes them.
+// nameBefore returns the name that ends before i, and the quotation mark around it with the backslashes that escape it.
 func nameBefore(b []byte, i int) (name, quotes []byte) {
 	end := i
 	for end > 0 && b[end-1] == ' ' && i-end < 3 {
@@ -54,7 +55,7 @@ func nameBefore(b []byte, i int) (name, quotes []byte) {
 	return b[from:end], quotes
 }
 
-// quotesBefore returns a quotation mark that ends at end, with the backslashes before it.
+// quotesBefore returns the quotation mark that ends at end, with the backslashes before it.
 func quotesBefore(b []byte, end int) []byte {
 	if end == 0 || b[end-1] != '"' && b[end-1] != '\'' {
 		return nil
@@ -66,19 +67,20 @@ func quotesBefore(b []byte, end int) []byte {
 	return b[from:end]
 }
 
+// nameChar reports whether c may be part of an assigned name.
 func nameChar(c byte) bool { return alphanumeric(c) || separator(c) && c != ' ' }
 
-// A value is what is assigned to a name.
+// A value is the text assigned to a name.
 type value struct {
 	from, to int
 	quotes   []byte // of the name
-	attached bool   // right behind a =
-	prose    bool   // words follow: it may be a sentence
-	bare     bool   // of JSON, without quotes of its own
-	opaque   bool   // it counts only if it is opaque
+	attached bool   // directly follows an =
+	prose    bool   // words follow it, so it may be part of a sentence
+	bare     bool   // unquoted, as in JSON
+	opaque   bool   // to be masked only if it is opaque
 }
 
-// with is what stands in its place.
+// with returns the replacement of the value.
 func (v *value) with(b []byte) string {
 	if v.bare && len(v.quotes) > 0 {
 		return string(v.quotes) + Masked + string(v.quotes)
@@ -86,11 +88,11 @@ func (v *value) with(b []byte) string {
 	return Masked
 }
 
-// longestInText bounds a value within a text that counts only if it is opaque.
+// longestInText bounds values in a text that are masked only if they are opaque.
 const longestInText = 2048
 
-// read finds the end of the value. What is looked through and then left is looked through again for the next name in it, so one that counts
-// only if it is opaque is not followed further than such a value is long.
+// read finds the bounds of the value. A value that is read and then left alone is read again for the next name in it.
+// To stay linear, a value that must be opaque to be masked is read no further than longestInText.
 func (p *pass) read(v *value, name []byte) {
 	b := p.b
 	if v.opaque {
@@ -123,7 +125,7 @@ func (p *pass) read(v *value, name []byte) {
 		return
 	}
 	if len(v.quotes) > 0 && (b[v.from] == '{' || b[v.from] == '[') && !beginsMasked(b[v.from:]) {
-		if v.opaque { // an object is not
+		if v.opaque { // an object or list is not opaque
 			return
 		}
 		v.bare, v.to = true, closing(b, v.from)
@@ -144,8 +146,8 @@ func (p *pass) read(v *value, name []byte) {
 	v.prose = !v.attached && w.followed
 }
 
-// unclosed returns where a value from i on ends whose quotation mark is not closed: with its line, or after many of them with the text, as
-// each was looked for in all the rest.
+// unclosed returns the end of a value that begins at i and lacks its closing quotation mark: the end of its line. After
+// 16 of them it returns the end of the text, because each one was searched for in all the rest.
 func (p *pass) unclosed(b []byte, i int) int {
 	const most = 16
 	p.steps += len(b) - i
@@ -155,14 +157,14 @@ func (p *pass) unclosed(b []byte, i int) int {
 	return lineEnd(b, i)
 }
 
-// An unquoted is a stretch of text without a character that ends a value.
+// An unquoted is a stretch of text without characters that end an unquoted value.
 type unquoted struct {
 	from, to int
-	equals   int  // where its last = is
-	followed bool // by words
+	equals   int  // index of its last =, or -1
+	followed bool // words follow it
 }
 
-// wordAt returns the stretch that i is in. It is looked through once, however many names are in it.
+// wordAt returns the unquoted stretch around i. Each stretch is scanned once, however many names it contains.
 func (p *pass) wordAt(i int) unquoted {
 	if i < p.word.from || i >= p.word.to {
 		w := unquoted{from: i, to: i, equals: -1}
@@ -178,7 +180,7 @@ func (p *pass) wordAt(i int) unquoted {
 	return p.word
 }
 
-// endsValues has the characters that end a value without quotes.
+// endsValues marks the bytes that end an unquoted value.
 var endsValues = func() (table [256]bool) {
 	for c := range table {
 		table[c] = c <= ' ' || strings.IndexByte(`,;&"'<>)]}\|`+"`", byte(c)) >= 0
@@ -186,7 +188,7 @@ var endsValues = func() (table [256]bool) {
 	return table
 }()
 
-// wordFollows reports whether text goes on behind to in the same line: "password: must be long".
+// wordFollows reports whether words follow after to in the same line: "password: must be long".
 func wordFollows(b []byte, to int) bool {
 	i := to
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
@@ -195,7 +197,7 @@ func wordFollows(b []byte, to int) bool {
 	return i > to && i < len(b) && (alphanumeric(b[i]) || b[i] >= utf8.RuneSelf) && !assigns(b[i:])
 }
 
-// assigns reports whether what follows is another assignment: "user=a password=b host=c".
+// assigns reports whether another assignment follows: "user=a password=b host=c".
 func assigns(b []byte) bool {
 	i := 0
 	for i < len(b) && nameChar(b[i]) {
@@ -204,7 +206,7 @@ func assigns(b []byte) bool {
 	return i < len(b) && (b[i] == '=' || b[i] == ':')
 }
 
-// quotesAt returns the quotation mark at i, with the backslashes before it.
+// quotesAt returns the quotation mark at i, with the backslashes before it, or nil.
 func quotesAt(b []byte, i int) []byte {
 	end := i
 	for end < len(b) && b[end] == '\\' {
@@ -216,7 +218,7 @@ func quotesAt(b []byte, i int) []byte {
 	return nil
 }
 
-// closing returns the index behind the bracket that closes the one at i; the end of the text where there is none.
+// closing returns the index after the bracket that closes the one at i, or the end of the text if there is none.
 func closing(b []byte, i int) int {
 	depth := 0
 	for ; i < len(b); i++ {
@@ -232,11 +234,14 @@ func closing(b []byte, i int) int {
 	return len(b)
 }
 
+// alreadyMasked reports whether b is the mask of an earlier pass, which must not be masked again.
 func alreadyMasked(b []byte) bool { return beginsMasked(b) || bytes.EqualFold(b, []byte(inURL)) }
 
+// beginsMasked reports whether b begins with a mask. The closing bracket may be missing, because it ends an unquoted
+// value.
 func beginsMasked(b []byte) bool { return bytes.HasPrefix(b, []byte(Masked[:len(Masked)-1])) }
 
-// literal reports whether a value is none: null, true or false, as languages write them.
+// literal reports whether the value is null, true or false in some language's spelling, and so not a secret.
 func literal(b []byte) bool {
 	switch string(b) {
 	case "null", "true", "false", "NULL", "Null", "None", "True", "False", "nil", "undefined":

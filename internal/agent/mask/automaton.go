@@ -1,8 +1,8 @@
 package mask
 
-// An automaton finds many needles in a text at once. It takes two steps for each character at most, on average over the text, whatever text
-// and needles are: Aho and Corasick, Efficient string matching: an aid to bibliographic search, 1975. It does not change and may be used
-// concurrently.
+// An automaton finds many needles in a text at once, by the algorithm of Aho and Corasick, Efficient string matching:
+// an aid to bibliographic search, 1975. It takes at most two steps per character on average over the text, whatever the
+// text and the needles are. It is immutable after newAutomaton and may be used concurrently.
 type automaton struct {
 	nodes   []node // the first is the root
 	first   [256]int32
@@ -10,20 +10,22 @@ type automaton struct {
 	longest int
 }
 
-// A node stands for a beginning of needles. Indexes are those of nodes; 0 is none, as no node leads to the root by a character.
+// A node stands for a prefix of needles. Fields are indexes of nodes. 0 means none, because no edge leads to the root.
 type node struct {
 	child, sibling int32 // its first child, and the next child of its parent
-	shorter        int32 // the node of the longest end of this one's text that is a beginning too
-	needle         int32 // the longest needle that ends here, counted from 1; 0 for none
+	shorter        int32 // the node for the longest proper suffix of this prefix that is itself a prefix
+	needle         int32 // the longest needle that ends here, counted from 1; 0 means none
 	c              byte  // the last character
 }
 
-// A needle is what is looked for.
+// A needle is a text to find.
 type needle struct {
-	text          string
-	before, after bool // the character before it, or behind it, holds a part of the secret too: base64
+	text string
+	// before and after mean that the adjacent character also encodes a part of the secret, as in base64.
+	before, after bool
 }
 
+// newAutomaton returns the automaton that finds the needles.
 func newAutomaton(needles []needle) *automaton {
 	a := &automaton{nodes: make([]node, 1), needles: needles}
 	for i, n := range needles {
@@ -38,7 +40,7 @@ func newAutomaton(needles []needle) *automaton {
 	return a
 }
 
-// grow returns the child by c, which it makes where there is none.
+// grow returns the child by c, and creates it if there is none.
 func (a *automaton) grow(at int32, c byte) int32 {
 	if next := a.child(at, c); next != 0 {
 		return next
@@ -52,7 +54,7 @@ func (a *automaton) grow(at int32, c byte) int32 {
 	return next
 }
 
-// link finds for each node the next shorter one, from the root outwards.
+// link sets each node's shorter node, breadth first from the root.
 func (a *automaton) link() {
 	queue := make([]int32, 1, len(a.nodes))
 	for len(queue) > 0 {
@@ -62,6 +64,7 @@ func (a *automaton) link() {
 			if at != 0 {
 				a.nodes[n].shorter, _ = a.step(a.nodes[at].shorter, a.nodes[n].c)
 			}
+			// A needle may be a proper suffix of a longer prefix, and then ends there too.
 			if a.nodes[n].needle == 0 {
 				a.nodes[n].needle = a.nodes[a.nodes[n].shorter].needle
 			}
@@ -70,6 +73,7 @@ func (a *automaton) link() {
 	}
 }
 
+// child returns the child of at by c, or 0.
 func (a *automaton) child(at int32, c byte) int32 {
 	if at == 0 {
 		return a.first[c]
@@ -81,7 +85,7 @@ func (a *automaton) child(at int32, c byte) int32 {
 	return n
 }
 
-// step returns the node that c leads to, and how many nodes were looked at.
+// step returns the node reached by c and the number of nodes visited.
 func (a *automaton) step(at int32, c byte) (next int32, steps int) {
 	for {
 		steps++

@@ -2,14 +2,18 @@ package mask
 
 import "unicode/utf8"
 
-// begins are the pairs of bytes with which something that is looked for may begin, as it is written: most of a text has none, and is passed over.
+// begins is the set of byte pairs with which an encoded secret may begin. Most of a text has none of them and is
+// skipped.
 type begins [1 << 16 / 64]uint64
 
+// have reports whether the pair is in the set.
 func (b *begins) have(first, second byte) bool {
 	pair := uint(first)<<8 | uint(second)
 	return b[pair/64]&(1<<(pair%64)) != 0
 }
 
+// newBegins returns the pairs with which a needle of either automaton may begin. A special byte may stand for any other
+// byte.
 func newBegins(written, encoded *automaton) *begins {
 	b := &begins{}
 	for first := range 256 {
@@ -34,5 +38,5 @@ func newBegins(written, encoded *automaton) *begins {
 	return b
 }
 
-// special is a byte that may stand for another with those that follow.
+// special reports whether c may begin an escape or a multi-byte character, which stand for other bytes.
 func special(c byte) bool { return introduces(c) || c >= utf8.RuneSelf }

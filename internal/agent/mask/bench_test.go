@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// What ordinary arguments cost: names and texts of several kinds and sizes, without a secret and without an allocation.
+// BenchmarkJSON measures ordinary arguments: names and texts of several kinds and sizes, without secrets or
+// allocations.
 func BenchmarkJSON(b *testing.B) {
 	var rows []string
 	for i := range 10000 {
@@ -36,7 +37,7 @@ func BenchmarkJSON(b *testing.B) {
 	}
 }
 
-// What looking for one known secret costs, a byte, in the texts that programs and servers send.
+// BenchmarkKnown measures the cost per byte of searching for one known secret in texts that programs and servers send.
 func BenchmarkKnown(b *testing.B) {
 	k := mask.NewKnown("cAnAry-bearer-9f/Q+x=zz")
 	for name, unit := range map[string]string{
@@ -56,7 +57,7 @@ func BenchmarkKnown(b *testing.B) {
 	}
 }
 
-// What a call pays that was given a secret.
+// BenchmarkNewKnown measures the extra cost of a call that contains a secret.
 func BenchmarkNewKnown(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

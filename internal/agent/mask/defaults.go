@@ -2,24 +2,24 @@ package mask
 
 import "slices"
 
-// Edition is that of Defaults. Editions count up when patterns are added.
+// Edition is the edition of Defaults. It is incremented when patterns are added.
 const Edition = 2
 
 // first are the patterns of edition 1.
 var first = []string{"password", "token", "secret", "api_key", "authorization"}
 
-// second are those that edition 2 added.
+// second are the patterns added by edition 2.
 var second = []string{"passwords", "passwd", "passphrase", "passcode", "pwd", "pass", "jwt", "bearer", "secrets",
 	"api_keys", "secret_key", "private_key", "access_key",
 	"encryption_key", "signing_key", "credential", "credentials", "cookie", "cookies",
 	"key?", "auth?", "sig?", "signature?",
 	"!page_token", "!next_token", "!continuation_token", "!sync_token"}
 
-// Defaults returns the patterns of a new policy; see Compile.
+// Defaults returns the patterns of a new policy, in the syntax of Compile.
 func Defaults() []string { return slices.Concat(first, second) }
 
-// Upgrade returns a list of an earlier edition with the patterns that were added since. What its owner took out of it, and an empty
-// list, stay as they are.
+// Upgrade returns the patterns of an earlier edition with those added since. Patterns that the owner removed stay
+// removed, and an empty list stays empty.
 func Upgrade(patterns []string, edition int) []string {
 	if edition >= Edition || len(patterns) == 0 {
 		return patterns

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// whole is the span with the JSON escapes in which it begins or ends: half of an escape is no JSON.
+// whole widens the span to include JSON escapes that it cuts, because half an escape is invalid JSON.
 func whole(b []byte, from, to int) span {
 	for at := from - 1; at >= max(0, from-longestEscape+1); at-- {
 		if b[at] == '\\' && (at+1 == from || b[at+1] == 'u') {
@@ -26,7 +26,7 @@ func whole(b []byte, from, to int) span {
 	return span{from, to, Masked}
 }
 
-// backslashes counts those right before i.
+// backslashes counts the backslashes directly before i.
 func backslashes(b []byte, i int) (n int) {
 	for n < i && b[i-1-n] == '\\' {
 		n++
@@ -42,7 +42,7 @@ func base64Char(c byte) bool {
 	return alphanumeric(c) || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// unhex is the value of a hexadecimal digit; of another byte one that no sum can have.
+// unhex returns the value of a hexadecimal digit. For another byte it returns a number larger than any base.
 func unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -53,7 +53,7 @@ func unhex(c byte) int {
 	return 1 << 12
 }
 
-// escaped is the character that a backslash and c stand for in JSON; 0 for none.
+// escaped returns the character that a backslash and c stand for in JSON, or 0.
 func escaped(c byte) byte {
 	switch c {
 	case '"', '\\', '/':
@@ -72,7 +72,8 @@ func escaped(c byte) byte {
 	return 0
 }
 
-// unicodeEscape returns the character of an escape such as \u00e9, or of a pair of them, and its length.
+// unicodeEscape returns the character of an escape such as \u00e9, or of a surrogate pair of them, and its length in
+// bytes.
 func unicodeEscape(b []byte) (rune, int) {
 	first, n := hexRune(b)
 	if !utf16.IsSurrogate(first) || len(b) < 2*n || b[n] != '\\' || b[n+1] != 'u' {
@@ -85,6 +86,7 @@ func unicodeEscape(b []byte) (rune, int) {
 	return utf8.RuneError, n
 }
 
+// hexRune decodes the escape \uXXXX with which b begins, and returns the number of bytes read.
 func hexRune(b []byte) (rune, int) {
 	n := min(len(b), longestEscape)
 	var r rune
@@ -94,7 +96,7 @@ func hexRune(b []byte) (rune, int) {
 	return r, n
 }
 
-// unescape appends the text of a JSON string without its quotes.
+// unescape appends the decoded content b of a JSON string, given without its quotes.
 func unescape(dst, b []byte) []byte {
 	for i := 0; i < len(b); i++ {
 		if b[i] != '\\' || i+1 == len(b) {

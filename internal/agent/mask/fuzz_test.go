@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Masked JSON is JSON of the same structure, and masking it again changes nothing.
+// Masked JSON has the same structure, and masking it again changes nothing.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{`{"password":"x","a":[1,{"token":5}],"key":"9fQ2xLm4Zt7Rb1Kc"}`,
 		`["https://u:p@h.example/?api_key=k&b=c#token=x"]`, `{"a\u0062":"x\npwd=y","b":"{\"secret\":{\"a\":1}}"}`,
@@ -43,7 +43,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// sameStructure compares kinds and sizes; a masked value may have been anything.
+// sameStructure compares kinds and sizes. A masked value may have had any kind.
 func sameStructure(a, b any) bool {
 	if b == mask.Masked {
 		return true
@@ -51,7 +51,7 @@ func sameStructure(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		return ok && len(b) <= len(a) // names that hold secrets may become equal
+		return ok && len(b) <= len(a) // names that contain secrets may become equal
 	case []any:
 		b, ok := b.([]any)
 		for i := range a {
@@ -67,7 +67,7 @@ func sameStructure(a, b any) bool {
 	return a == b
 }
 
-// Text is masked once, and what is JSON stays JSON.
+// Masking text twice is the same as masking it once, and JSON stays JSON.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"password=x y", `{"token":{"a":[1]},"b":2}`, `{"token": 12 , "x":"secret: a"}`,
 		"Authorization: Digest a=\"b\", c", "https://a:b@c/?d=token%3De&f", pem + pem, `{\"pwd\":\"a\\\"b\"}`,
@@ -86,7 +86,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// A secret at a known place leaves nothing of itself.
+// A secret in a known place leaves no trace.
 func FuzzCanary(f *testing.F) {
 	f.Add("tr0ub4dor&3", "x")
 	f.Add("a\"b\\c\nd e", `{"`)

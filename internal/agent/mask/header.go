@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// findCredentials finds what follows a scheme of authorization: "Bearer x".
+// findCredentials finds credentials after the name of an authorization scheme: "Bearer x".
 func (p *pass) findCredentials() {
 	p.after("earer ", func(b []byte) bool {
 		return len(b) >= shortestShape || len(b) >= 8 && bytes.ContainsAny(b, "0123456789")
@@ -14,7 +14,7 @@ func (p *pass) findCredentials() {
 	p.after("asic ", encodesUser)
 }
 
-// after masks the tokens behind the end of a scheme's name that are credentials of it.
+// after masks each token that follows the end of a scheme's name and that credentials accepts.
 func (p *pass) after(scheme string, credentials func([]byte) bool) {
 	for i := 0; ; {
 		n := bytes.Index(p.b[i:], []byte(scheme))
@@ -33,12 +33,12 @@ func (p *pass) after(scheme string, credentials func([]byte) bool) {
 	}
 }
 
-// tokenChar reports whether c may be part of a token68 of a header.
+// tokenChar reports whether c may be part of a token68 (RFC 7235) in a header.
 func tokenChar(c byte) bool {
 	return alphanumeric(c) || strings.IndexByte("-._~+/=", c) >= 0
 }
 
-// encodesUser reports whether b is a user with a password as basic authentication has them.
+// encodesUser reports whether b is base64 of user:password, as in basic authentication.
 func encodesUser(b []byte) bool {
 	if len(b) < 6 {
 		return false
@@ -50,8 +50,8 @@ func encodesUser(b []byte) bool {
 	return err == nil && bytes.IndexByte(plain, ':') >= 0
 }
 
-// header returns where the secret of a header with several words begins and ends: credentials behind their scheme, or cookies. to is 0 for
-// another value. The last = of its first word is at equals.
+// header returns the bounds of the secret in a header value with several words: credentials after their scheme, or
+// cookies. For other values to is 0. equals is the index of the last = in the first word.
 func header(b []byte, first, end, equals int, name []byte) (from, to int) {
 	if endsWith(name, "cookie") {
 		if alreadyMasked(b[first:end]) {
@@ -79,7 +79,7 @@ func header(b []byte, first, end, equals int, name []byte) (from, to int) {
 	return 0, 0
 }
 
-// lineEnd returns the end of the line or of the quotation in which i lies.
+// lineEnd returns the end of the line or of the quotation around i.
 func lineEnd(b []byte, i int) int {
 	if n := bytes.IndexAny(b[i:], "\r\n\"'"); n >= 0 {
 		for n > 0 && b[i+n-1] == '\\' {

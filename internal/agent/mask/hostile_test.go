@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Texts that were made to be looked through again and again cost about what others of their length cost. One of these took many minutes,
-// which is longer than a test may run.
+// Texts constructed to be scanned repeatedly cost about as much as ordinary texts of their length. Before the bounds,
+// one of these took many minutes.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -55,7 +55,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// A long pass ends with its context, and leaves nothing that it has not looked through and that may hold a secret.
+// A long pass ends with its context. It masks whatever it has not scanned and may contain a secret.
 func TestRulesEnd(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
@@ -77,7 +77,7 @@ func TestRulesEnd(t *testing.T) {
 	}
 }
 
-// A secret that is long, or like what is around it, is found, and what only looks like it costs little.
+// A secret that is long, or similar to its surroundings, is found. Text that only resembles it costs little.
 func TestHostileSecrets(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("-", 100<<10) + "a"
@@ -89,7 +89,7 @@ func TestHostileSecrets(t *testing.T) {
 	_ = mask.NewKnown(strings.Repeat("-", 31) + "a").String(strings.Repeat("a", 1<<20))
 }
 
-// Of very many secrets each text is one, so that none is missed; a value keeps its kind.
+// With too many secrets, every text counts as one, so that none is missed. A value keeps its kind.
 func TestManySecrets(t *testing.T) {
 	t.Parallel()
 	b := &strings.Builder{}

@@ -11,32 +11,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// MinKnown is the length in bytes from which on a Known looks for a secret: shorter ones occur in ordinary text.
+// MinKnown is the minimum length in bytes of secrets that a Known looks for. Shorter ones occur in ordinary text.
 const MinKnown = 6
 
-// A Known finds secrets whose values are known, however a program or a server may have written them: in letters of either case; escaped for a URL
-// or a form, for a string of JSON or of another language, or for HTML, in each other as often as one likes; in hexadecimal; and in base64 at any
-// offset of a longer text ("user:password"), in lines or not. It does not find them encrypted, hashed, compressed, in base64 of which the plus
-// signs became blanks, with something between their letters, or cut in two.
+// A Known finds secrets with known values in any form in which a program or a server may have written them: in either
+// letter case; escaped for URLs, forms, strings in JSON or other languages, or HTML, nested to any depth; in
+// hexadecimal; and in base64 at any offset of a longer text ("user:password"), with or without line breaks. It does not
+// find secrets that are encrypted, hashed, compressed, in base64 whose plus signs became spaces, interleaved with other
+// text, or split in two.
 //
-// One pass finds all secrets in all forms, in a time that grows with the text only; what nothing can begin with is passed over. A nil Known knows none.
-// It does not change and may be used concurrently.
+// One pass finds all secrets in all forms, in time linear in the text. Stretches in which no secret can begin are
+// skipped. A nil Known knows no secrets. A Known is immutable and may be used concurrently.
 type Known struct {
-	written *automaton      // the secrets folded, as they are written and as they are meant, and in hexadecimal
-	encoded *automaton      // in base64 with the alphabet of RFC 4648, section 4
-	begins  *begins         // of either
-	all     bool            // there is too much to look for: every text is a secret
-	until   context.Context // of the call that the text belongs to; nil for none
+	written *automaton      // the secrets, folded, in plain, unescaped and hexadecimal form
+	encoded *automaton      // the secrets in base64, with the alphabet of RFC 4648, section 4
+	begins  *begins         // pairs of bytes at which either automaton may begin
+	all     bool            // there are too many secrets: every text counts as one
+	until   context.Context // of the call that the text belongs to; nil means none
 }
 
-// What is looked for is bounded: each byte of a secret takes some 200 bytes of memory while the call lasts.
+// Bounds of what a Known looks for: each byte of a secret takes about 200 bytes of memory while the call lasts.
 const (
 	maxKnown      = 100
 	maxKnownBytes = 128 << 10
 )
 
-// NewKnown returns a Known of the secrets. Those that are shorter than MinKnown are left out; of none it returns nil. Of more than 100, or of more
-// than 128 KiB, it returns one that takes every text for a secret.
+// NewKnown returns a Known for the secrets. It ignores secrets shorter than MinKnown and returns nil if none remain.
+// For more than 100 secrets, or more than 128 KiB, it returns a Known that treats every text as a secret.
 func NewKnown(secrets ...string) *Known {
 	var all []string
 	size := 0
@@ -53,6 +54,7 @@ func NewKnown(secrets ...string) *Known {
 		return nil
 	}
 	var written, encoded []needle
+	// A secret may itself be given in escaped form, so its decoded form is also searched for.
 	for _, s := range all {
 		for _, text := range []string{folded(s), folded(meant(s)), hex.EncodeToString([]byte(s))} {
 			if len(text) >= MinKnown {
@@ -68,7 +70,8 @@ func NewKnown(secrets ...string) *Known {
 	return k
 }
 
-// Until returns a k that ends with ctx: the passes that it then makes over more than 64 KiB end and take the text for a secret.
+// Until returns a copy of k bound to ctx. Once ctx has ended, a pass over more than 64 KiB stops and masks the whole
+// text.
 func (k *Known) Until(ctx context.Context) *Known {
 	if k == nil {
 		return nil
@@ -78,15 +81,16 @@ func (k *Known) Until(ctx context.Context) *Known {
 	return &within
 }
 
-// base64At is the part of an encoding that does not depend on what is around the secret, which begins so many bytes behind a group of three.
+// base64At returns the part of the base64 text that is independent of the data around the secret. offset is the number
+// of bytes between the last group boundary and the secret, 0 to 2.
 func base64At(plain []byte, offset int) needle {
 	all := base64.RawStdEncoding.EncodeToString(append(make([]byte, offset, offset+len(plain)), plain...))
 	first, last := (8*offset+5)/6, 8*(offset+len(plain))/6
 	return needle{text: all[first:last], before: offset > 0, after: 8*(offset+len(plain))%6 > 0}
 }
 
-// Bytes returns b with "[masked]" in the place of each secret, and whether there was one; without one it returns b itself. A
-// string of JSON that holds a secret stays a string of JSON.
+// Bytes returns b with each secret replaced by "[masked]", and reports whether there was one. Without secrets it
+// returns b itself. A JSON string stays a JSON string.
 func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
 	masked, found, through := k.look(b)
 	if !through {
@@ -95,7 +99,7 @@ func (k *Known) Bytes(b []byte) (masked []byte, found bool) {
 	return masked, found
 }
 
-// look is Bytes. It returns false for through where the text has to be hidden whole.
+// look implements Bytes. through is false if the whole text must be hidden.
 func (k *Known) look(b []byte) (masked []byte, found, through bool) {
 	if k == nil || len(b) == 0 {
 		return b, false, true
@@ -113,8 +117,8 @@ func (k *Known) look(b []byte) (masked []byte, found, through bool) {
 	return b, false, true
 }
 
-// JSON is Bytes of a value, which stays one: of a number that is a secret, a text is left. Of a long one that the context ends before it is looked
-// through, nothing is left but that it is an object or a list.
+// JSON is Bytes for a JSON value, and returns a valid one: a number that contains a secret becomes a string. If the
+// context ends before a long value is scanned, only the kind of the value remains: an object or a list.
 func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
 	if k == nil || len(raw) == 0 {
 		return raw, false
@@ -141,7 +145,7 @@ func (k *Known) JSON(raw json.RawMessage) (masked json.RawMessage, found bool) {
 	return out, true
 }
 
-// hidden is a value of the kind of raw that says nothing else of it.
+// hidden returns a placeholder that shows only whether raw is an object, a list or something else.
 func hidden(raw json.RawMessage) json.RawMessage {
 	switch raw[min(rawjson.SkipSpace(raw, 0), len(raw)-1)] {
 	case '{':
@@ -152,7 +156,7 @@ func hidden(raw json.RawMessage) json.RawMessage {
 	return quotedMask
 }
 
-// value masks the texts and numbers of a decoded value.
+// value masks the strings and numbers of a decoded value.
 func (k *Known) value(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -175,7 +179,7 @@ func (k *Known) value(v any) any {
 	return v
 }
 
-// String is Bytes of a text.
+// String is Bytes for a string.
 func (k *Known) String(s string) string {
 	if k == nil {
 		return s

@@ -14,11 +14,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Secrets with the characters that encoders change.
+// secrets contain characters that encoders change.
 var secrets = []string{"correct-horse", "p@ss/w0rd+x =&<>\"'\\", "hunter2hunter2", "ünïcode-secret", "=====x=====",
 	"!!!!!!!!", "a\nb\tcdefg"}
 
-// spellings are the ways in which programs and servers write a secret.
+// spellings returns the secret in the forms in which programs and servers may write it.
 func spellings(s string) map[string]string {
 	quoted, _ := json.Marshal(s)
 	out := map[string]string{
@@ -74,7 +74,7 @@ func each[T byte | rune](all []T, format string) string {
 	return b.String()
 }
 
-// lines is a text in lines of eight characters.
+// lines splits a text into lines of eight characters.
 func lines(s, end string) string {
 	var b strings.Builder
 	for len(s) > 8 {
@@ -94,7 +94,7 @@ func lowerEscapes(s string) string {
 	return string(out)
 }
 
-// Whatever way a secret is written in, the text without it shows nothing of it.
+// However a secret is encoded, the masked text reveals nothing of it.
 func TestKnownFindsEverySpelling(t *testing.T) {
 	t.Parallel()
 	for _, s := range secrets {
@@ -109,7 +109,7 @@ func TestKnownFindsEverySpelling(t *testing.T) {
 	}
 }
 
-// What base64 leaves around the secret are whole characters of other bytes.
+// The characters that base64 leaves around a masked secret encode other bytes only.
 func TestKnownLeavesNoBitsInBase64(t *testing.T) {
 	t.Parallel()
 	const s = "correct-horse"
@@ -140,7 +140,7 @@ func TestKnownLeavesOtherText(t *testing.T) {
 	}
 }
 
-// A letter of an escape may be the first one of a secret.
+// The last character of a JSON escape may be the first one of a secret.
 func TestKnownKeepsJSON(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{`"\nabcdef"`, `"\\nabcdef"`, `"\\\nabcdef"`, `"x\u006eabcdef"`} {

@@ -2,22 +2,23 @@ package mask
 
 import "strings"
 
-// A match says what the name of a value means for it.
+// A match is the verdict on a value by its name.
 type match int
 
 const (
-	never   match = iota // the name says nothing
-	looking              // it is a secret if it looks like one
-	always               // it is a secret
+	never   match = iota // the name does not matter
+	looking              // a secret if it is opaque
+	always               // a secret
 )
 
 // A pattern is one entry of the list of names.
 type pattern struct {
 	name string
 	how  match
-	size int // letters
+	size int // number of characters that are not separators
 }
 
+// newPattern parses a pattern in the syntax of Compile. Separators at its end are dropped.
 func newPattern(text string) pattern {
 	p := pattern{name: text, how: always}
 	if name, ok := strings.CutPrefix(text, "!"); ok {
@@ -35,7 +36,7 @@ func newPattern(text string) pattern {
 	return p
 }
 
-// match returns what the longest pattern that matches the name says; of equally long ones the strictest.
+// match returns the verdict of the longest pattern that matches the name; of equally long ones, the strictest.
 func (r *Rules) match(name []byte) match {
 	if r == nil {
 		return never
@@ -58,7 +59,8 @@ func (r *Rules) match(name []byte) match {
 	return how
 }
 
-// endsWith compares from the back, past separators, and wants a word to begin where the pattern does.
+// endsWith reports whether the name ends with the words of the pattern. It ignores case and separators, and the match
+// must begin at the beginning of a word.
 func endsWith(name []byte, pattern string) bool {
 	k, n := len(name)-1, len(pattern)-1
 	for {

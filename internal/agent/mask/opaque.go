@@ -1,10 +1,10 @@
 package mask
 
-// longestOpaque bounds a value that looks like a secret.
+// longestOpaque bounds values that can be opaque, in bytes.
 const longestOpaque = 4096
 
-// opaque reports whether a value looks like a secret: at least 16 characters without a space, of random letters and digits. Words,
-// numbers, dates, paths and names with a version do not.
+// opaque reports whether a value looks like a secret: at least 16 characters without spaces, of random letters and
+// digits. Words, numbers, dates, paths and names with a version do not.
 func opaque(b []byte) bool {
 	if len(b) < shortestShape || len(b) > longestOpaque {
 		return false
@@ -28,14 +28,14 @@ func opaque(b []byte) bool {
 	return digits > 0 && digits < len(b) && random
 }
 
-// opaque is opaque, counted.
+// opaque calls the function opaque and counts its steps.
 func (p *pass) opaque(b []byte) bool {
 	p.steps += min(len(b), longestOpaque)
 	return opaque(b)
 }
 
-// changesAt reports whether letters and digits, or small and capital letters, meet before b[i]. One capital at the beginning of a
-// word is no change.
+// changesAt reports whether the kind of character changes before b[i]: between letters and digits, or between lower and
+// upper case. A single capital at the beginning of a word is not a change.
 func changesAt(b []byte, i int) bool {
 	if i == 0 || !alphanumeric(b[i]) || !alphanumeric(b[i-1]) {
 		return false

@@ -8,29 +8,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// A pass masks one piece of data.
+// A pass masks one piece of data. It is used once, by one goroutine.
 type pass struct {
 	rules   *Rules
-	keep    bool // collect what is masked
+	keep    bool // collect the masked texts in secrets
 	secrets []string
-	rename  func(string) string // of the members of the outermost object; nil for none
+	rename  func(string) string // renames members of the outermost object; may be nil
 
-	harmless [8][]byte // names of members, in quotes, that say nothing: most are those of the object before
+	// harmless caches quoted member names that match no pattern: objects in a list mostly have the same names.
+	harmless [8][]byte
 
-	b       []byte // the text at hand
-	all     spans  // what is to be masked in it
+	b       []byte // the current text
+	all     spans  // the parts of it to mask
 	word    unquoted
-	open    int // quotation marks in it that nothing closes
+	open    int // number of unclosed quotation marks in it
 	scratch []byte
-	depth   int // of the address that the text is a parameter of
+	depth   int // nesting depth of the URL whose parameter the text is
 
-	until  context.Context // with which the pass ends; nil for none
-	looked int             // bytes since until was asked
-	over   bool            // it has ended
-	steps  int             // bytes that were looked at, each as often as it was
+	until  context.Context // ends the pass; may be nil
+	looked int             // bytes since until was last checked
+	over   bool            // until has ended
+	steps  int             // bytes looked at, counting repeats; for tests
 }
 
-// ends reports whether the pass is to end, which has looked at so many bytes more.
+// ends reports whether the pass must stop, after looking at more further bytes. It checks until every 64 KiB.
 func (p *pass) ends(more int) bool {
 	const between = 64 << 10
 	p.steps += more
@@ -40,7 +41,7 @@ func (p *pass) ends(more int) bool {
 	return p.over
 }
 
-// json masks the members that have the name of a secret, and texts.
+// json masks string contents, and whole members whose names mark secrets.
 func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	if p.rules == nil {
 		return raw, false
@@ -66,6 +67,7 @@ func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) 
 		if text, hit := p.quoted(raw[i:end]); hit {
 			put(i, end, text)
 		}
+		// Only the name of a member is followed by a colon.
 		colon := rawjson.SkipSpace(raw, end)
 		if colon >= len(raw) || raw[colon] != ':' {
 			i = end
@@ -87,18 +89,22 @@ func (p *pass) json(raw json.RawMessage) (masked json.RawMessage, changed bool) 
 	return append(masked, raw[last:]...), true
 }
 
+// quotedMask is Masked as a JSON string.
 var quotedMask = []byte(`"` + Masked + `"`)
 
-// member reports whether the member of that quoted name, whose value begins rest, is masked for its name.
+// member reports whether a member is masked because of its name. rest begins with its value.
 func (p *pass) member(quoted, rest []byte, outermost bool) bool {
 	last, alone := len(quoted)-2, !outermost || p.rename == nil
 	if last < 0 {
-		return false // no JSON
+		return false // not a JSON string
 	}
+	// Most names end in a character with which no pattern ends. Reject these without decoding, unless the last
+	// character may belong to an escape.
 	if alone && last > 0 && p.rules.names[lower(quoted[last])] == nil && alphanumeric(quoted[last]) &&
 		quoted[max(0, last-5)] != '\\' {
 		return false
 	}
+	// A small cache, indexed by a cheap hash of the name.
 	seen := &p.harmless[(3*len(quoted)+int(quoted[1])+int(quoted[last]))%len(p.harmless)]
 	if alone && bytes.Equal(*seen, quoted) {
 		return false
@@ -121,7 +127,7 @@ func (p *pass) member(quoted, rest []byte, outermost bool) bool {
 	return p.masks(how, rest)
 }
 
-// masks reports whether the JSON value that begins rest is masked under a name that matches so.
+// masks reports whether the JSON value at the beginning of rest is masked under a name with that match.
 func (p *pass) masks(how match, rest []byte) bool {
 	switch {
 	case how == never || len(rest) == 0 || bytes.IndexByte([]byte("ntf"), rest[0]) >= 0:
@@ -132,7 +138,7 @@ func (p *pass) masks(how match, rest []byte) bool {
 	return rest[0] == '"' && opaque(bytes.Trim(rest[:rawjson.StringEnd(rest, 0)], `"`))
 }
 
-// named masks a value that has a name.
+// named masks a value that has a name, such as a positional argument.
 func (p *pass) named(name string, raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	if name != "" && p.rules != nil {
 		if at := rawjson.SkipSpace(raw, 0); p.masks(p.rules.match([]byte(name)), raw[at:]) {
@@ -143,7 +149,7 @@ func (p *pass) named(name string, raw json.RawMessage) (masked json.RawMessage, 
 	return p.json(raw)
 }
 
-// quoted masks a string of JSON, with its quotes.
+// quoted masks the contents of a JSON string, given with its quotes.
 func (p *pass) quoted(raw []byte) (masked []byte, changed bool) {
 	if len(raw) < shortest+2 || raw[len(raw)-1] != '"' {
 		return nil, false
@@ -153,7 +159,7 @@ func (p *pass) quoted(raw []byte) (masked []byte, changed bool) {
 		if text, changed = p.text(text); !changed {
 			return nil, false
 		}
-		return append(append([]byte{'"'}, text...), '"'), true // what is put in needs no escape
+		return append(append([]byte{'"'}, text...), '"'), true // replacements need no escapes
 	}
 	if !suspicious(text) && !bytes.Contains(text, []byte(`\u`)) {
 		return nil, false
@@ -165,18 +171,18 @@ func (p *pass) quoted(raw []byte) (masked []byte, changed bool) {
 	return quote(text), true
 }
 
-// quote is text as JSON.
+// quote returns text as a JSON string.
 func quote(text []byte) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(string(text)) != nil {
-		return quotedMask // a string can be encoded
+		return quotedMask // unreachable: every string can be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// leaves collects the texts and numbers of a value that is masked.
+// leaves collects the strings and numbers of a masked value.
 func (p *pass) leaves(raw []byte) {
 	if !p.keep {
 		return
@@ -196,7 +202,8 @@ func (p *pass) leaves(raw []byte) {
 	}
 }
 
-// collect keeps a secret, and the parts of one that has a scheme or a user before it, or several lines.
+// collect keeps a secret. It also keeps the long parts of a secret with several lines, or with a scheme or user in
+// front.
 func (p *pass) collect(secret []byte) {
 	if !p.keep || len(secret) < MinKnown {
 		return

@@ -7,22 +7,24 @@ import (
 	"sync/atomic"
 )
 
-// Rules say what is a secret by its name, its place or its form. They do not change. Nil Rules mask nothing.
+// Rules recognize secrets by name, place or shape. They are immutable. Nil Rules mask nothing.
 type Rules struct {
-	names [256][]pattern // by the last letter, in lower case
+	names [256][]pattern // by the last character, in lower case
 }
 
-// Compile makes Rules of a list of patterns of names:
+// Compile returns Rules for a list of name patterns:
 //
-//	token        what is called so is masked, except null, true and false
-//	key?         what is called so is masked where it looks like a secret: random letters and digits, at least 16
-//	!page_token  what is called so is not masked for its name
+//	token        a value with this name is masked, except null, true and false
+//	key?         a value with this name is masked if it looks like a secret: random letters and digits, at least 16
+//	!page_token  a value with this name is not masked because of its name
 //
-// Letter case and separators do not matter, and a pattern matches a name by its last words: password matches Password,
-// db_password and userPassword, api_key matches apiKey and X-Api-Key; token does not match tokens. Of several patterns that
-// match, the longest one counts. Beside these, user information and such parameters of URLs, headers and assignments in texts,
-// and the forms of well-known secrets are masked. An empty list makes nil Rules. Those that ask for the same list one after another, as
-// namespaces do that have the policy of the start, share one value.
+// Letter case and separators do not matter. A pattern matches the last words of a name: password matches Password,
+// db_password and userPassword; api_key matches apiKey and X-Api-Key; token does not match tokens. The longest matching
+// pattern counts. The Rules also mask user information and matching parameters of URLs, headers and assignments in
+// texts, and the shapes of well-known secrets.
+//
+// An empty list gives nil Rules. Consecutive calls with equal lists share one value, as do namespaces with the initial
+// policy.
 func Compile(patterns []string) *Rules {
 	if len(patterns) == 0 {
 		return nil
@@ -35,13 +37,13 @@ func Compile(patterns []string) *Rules {
 	return r
 }
 
-// compiled are rules with the list of which they are made.
+// compiled pairs rules with the patterns that they were compiled from.
 type compiled struct {
 	patterns []string
 	rules    *Rules
 }
 
-// latest is what Compile made last.
+// latest is the latest result of Compile.
 var latest atomic.Pointer[compiled]
 
 func compile(patterns []string) *Rules {
@@ -57,33 +59,34 @@ func compile(patterns []string) *Rules {
 	return r
 }
 
-// JSON returns raw with "[masked]" in the place of each secret, and whether there was one; without one it returns raw itself, with
-// no allocation unless a text has escapes. Of a value under the name of a secret nothing is left. raw must be valid JSON; of other text
-// JSON returns something.
+// JSON returns raw with each secret replaced by "[masked]", and reports whether there was one. Without secrets it
+// returns raw itself, without allocating unless a string has escapes. A value whose name marks a secret is replaced
+// whole. raw must be valid JSON; for other text the result is unspecified.
 func (r *Rules) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	return Ending{rules: r}.JSON(raw)
 }
 
-// Text returns text with the secrets in it masked. JSON in the text, whole or cut, is masked by its names, too.
+// Text returns text with its secrets masked. JSON in the text, whole or truncated, is also masked by member names.
 func (r *Rules) Text(text string) string { return Ending{rules: r}.Text(text) }
 
-// Ending are Rules whose passes end with a context.
+// Ending is a set of Rules whose passes end with a context.
 type Ending struct {
 	rules *Rules
-	until context.Context // nil: they do not
+	until context.Context // nil means never
 }
 
-// Until returns the rules such that a pass over more than 64 KiB ends with ctx: what it has not looked through by then and may hold a secret
-// is masked whole. What a Call finds is looked for elsewhere, so its pass does not end.
+// Until returns rules whose pass over more than 64 KiB stops once ctx has ended: texts not scanned by then that may
+// hold a secret are masked whole. Call does not stop early, because the secrets that it finds are then looked for
+// elsewhere.
 func (r *Rules) Until(ctx context.Context) Ending { return Ending{r, ctx} }
 
-// JSON is that of Rules.
+// JSON is Rules.JSON, bounded by the context.
 func (e Ending) JSON(raw json.RawMessage) (masked json.RawMessage, changed bool) {
 	p := pass{rules: e.rules, until: e.until}
 	return p.json(raw)
 }
 
-// Text is that of Rules.
+// Text is Rules.Text, bounded by the context.
 func (e Ending) Text(text string) string {
 	p := pass{rules: e.rules, until: e.until}
 	masked, changed := p.text([]byte(text))
@@ -93,10 +96,10 @@ func (e Ending) Text(text string) string {
 	return string(masked)
 }
 
-// Secret reports whether what has this name is masked for it, whatever it looks like.
+// Secret reports whether a value with this name is always masked, whatever it looks like.
 func (r *Rules) Secret(name string) bool { return r.match([]byte(name)) == always }
 
-// Names reports whether what has this name may be masked for it.
+// Names reports whether a value with this name may be masked because of it.
 func (r *Rules) Names(name string) bool { return r.match([]byte(name)) != never }
 
 // A Call is the input of a call with its secrets masked.
@@ -107,8 +110,8 @@ type Call struct {
 	Secrets []string // the texts that were masked
 }
 
-// Call masks the input of a call. names are those of the positional arguments, as far as they are known. rename gives a keyword
-// argument the name of its parameter, which counts beside its own; it may be nil.
+// Call masks the input of a call. names are the known names of the positional arguments. rename, which may be nil,
+// returns the parameter name for a keyword; a keyword is masked if either name calls for it.
 func (r *Rules) Call(args []json.RawMessage, kwargs json.RawMessage, names []string, rename func(string) string) Call {
 	p := pass{rules: r, keep: true}
 	c := Call{Args: args}

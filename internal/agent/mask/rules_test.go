@@ -14,7 +14,7 @@ func rules() *mask.Rules { return mask.Compile(mask.Defaults()) }
 
 const pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq4\nq83Zk2o=\n-----END RSA PRIVATE KEY-----"
 
-// join keeps examples of secrets from looking like secrets to scanners of this repository.
+// join splits sample secrets, so that scanners of this repository do not report them.
 func join(parts ...string) string { return strings.Join(parts, "") }
 
 func TestJSON(t *testing.T) {
@@ -74,7 +74,7 @@ func quoted(s string) []byte {
 	return out
 }
 
-// Each well-known kind of secret is found in a sentence, in an assignment to an innocent name, in a path and in JSON.
+// Each well-known kind of secret is found in a sentence, in an assignment to an ordinary name, in a path and in JSON.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	const hex40, mixed = "0123456789abcdef0123456789abcdef01234567",
@@ -109,7 +109,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What callers pass every day stays readable.
+// Values that callers pass every day are not masked.
 func TestOrdinaryValuesStay(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
@@ -164,7 +164,7 @@ func TestOrdinaryValuesStay(t *testing.T) {
 	}
 }
 
-// Positional arguments have the names of their parameters.
+// Positional arguments are masked by the names of their parameters.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	args := []json.RawMessage{json.RawMessage(`"bob"`), json.RawMessage(`"hunter22"`),
@@ -220,8 +220,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A name that was found to say nothing is remembered for the rest of the value: not for the members that are renamed, nor for another name
-// with the same place in the list.
+// A name that matches no pattern is remembered for the rest of the value, but not for renamed members, nor for another
+// name with the same slot.
 func TestNamesThatSayNothing(t *testing.T) {
 	t.Parallel()
 	r := mask.Compile([]string{"token", "secret"})
@@ -231,7 +231,7 @@ func TestNamesThatSayNothing(t *testing.T) {
 	if want := `{"in":[{"given":"a"},{"given":"b"}],"given":"[masked]","deep":{"given":"d","open":"e","token":"[masked]"}}`; string(got.Kwargs) != want {
 		t.Errorf("got %s\nwant %s", got.Kwargs, want)
 	}
-	for i := range 64 { // names of all kinds between those of secrets
+	for i := range 64 { // ordinary names of all kinds between secret ones
 		name := strings.Repeat(string(rune('a'+i%26)), 1+i/26) + "n"
 		raw := fmt.Sprintf(`[{"%s":"x","token":"y"},{"%[1]s":"x","token":"y"}]`, name)
 		if got, _ := r.JSON(json.RawMessage(raw)); strings.Count(string(got), mask.Masked) != 2 {
@@ -240,7 +240,7 @@ func TestNamesThatSayNothing(t *testing.T) {
 	}
 }
 
-// Whoever asks for the same list gets the same rules, and nobody those of another list.
+// Equal lists share rules; different lists do not.
 func TestCompileShares(t *testing.T) {
 	list := []string{"swordfish", "key?"}
 	first := mask.Compile(list)

@@ -2,24 +2,25 @@ package mask
 
 import "bytes"
 
-// A scan looks for what a Known knows in one text.
+// A scan looks for the secrets of a Known in one text.
 type scan struct {
 	k       *Known
 	b       []byte
-	written view // the text letter by letter
-	meant   view // with its escapes taken back
-	encoded view // that without blanks and lines, the two alphabets of base64 made one
+	written view // the text as written
+	meant   view // the text without escapes
+	encoded view // meant without white space, with both base64 alphabets mapped to one
 
 	literal folding
 	plain   folding
 	reading reading
-	escapes bool // there is something to take back
-	clear   int  // before it nothing begins: it was looked at
+	escapes bool // the text may contain escapes
+	clear   int  // nothing begins before this index
 
-	everyLetter bool // none is skipped: a test compares
-	passed      int  // letters that were looked at to be skipped
+	everyLetter bool // disables skipping, for a test that compares
+	passed      int  // bytes examined in order to be skipped
 }
 
+// newScan returns a scan of b. The view without escapes is needed only if b may contain some.
 func newScan(k *Known, b []byte) *scan {
 	s := &scan{k: k, b: b, escapes: bytes.ContainsAny(b, `%\&`)}
 	s.written, s.encoded = newView(k.written), newView(k.encoded)
@@ -33,7 +34,7 @@ func newScan(k *Known, b []byte) *scan {
 	return s
 }
 
-// run looks through the text. It returns false where it is to end before it is through.
+// run scans the text. It returns false if the context ended before the scan was complete.
 func (s *scan) run() bool {
 	const between = 64 << 10
 	look := between
@@ -59,22 +60,23 @@ func (s *scan) run() bool {
 	return true
 }
 
-// idle reports whether nothing is held of what came before i, and nothing that was found goes on there.
+// idle reports whether no state is pending at i: no partial match, no held escape, and no found secret that could still
+// be extended.
 func (s *scan) idle(i int) bool {
-	const padding = 4 // a letter of base64 that holds a part of a secret, and equals signs
+	const padding = 4 // a base64 character that encodes a part of a secret, and padding
 	return s.written.node|s.meant.node|s.encoded.node == 0 && s.reading.n == 0 && len(s.literal.rune) == 0 &&
 		len(s.plain.rune) == 0 && s.encoded.end()+padding <= i
 }
 
-// skip returns where to go on: at the letter before the next two with which something may begin, as that letter may hold a part of it, or at the
-// last one of the text.
+// skip returns the index at which to continue: just before the next pair with which something may begin, because the
+// character before it may encode a part of it, or at the last byte of the text.
 func (s *scan) skip(i int) int {
 	next := i
 	for next+1 < len(s.b) && !s.k.begins.have(s.b[next], s.b[next+1]) {
 		next++
 	}
 	s.clear = next
-	for next--; next > i && s.b[next] <= ' '; { // they count for nothing in base64
+	for next--; next > i && s.b[next] <= ' '; { // white space does not count in base64
 		next--
 	}
 	next = max(next, i)
@@ -82,7 +84,7 @@ func (s *scan) skip(i int) int {
 	return next
 }
 
-// pushMeant takes a letter without escapes.
+// pushMeant takes a letter whose escapes are resolved.
 func (s *scan) pushMeant(l letter) {
 	if s.escapes {
 		s.plain.push(l)
@@ -93,7 +95,7 @@ func (s *scan) pushMeant(l letter) {
 	}
 }
 
-// unified makes the two alphabets of base64 one.
+// unified maps the URL-safe base64 alphabet to the standard one.
 func unified(c byte) byte {
 	switch c {
 	case '-':
@@ -104,7 +106,7 @@ func unified(c byte) byte {
 	return c
 }
 
-// found returns where secrets are.
+// found returns the spans of the secrets.
 func (s *scan) found() (all spans) {
 	for _, v := range []*view{&s.written, &s.meant, &s.encoded} {
 		for _, found := range v.found {
@@ -114,23 +116,25 @@ func (s *scan) found() (all spans) {
 	return all
 }
 
-// steps is how many letters and nodes were looked at.
+// steps returns the number of letters and nodes examined.
 func (s *scan) steps() int {
 	return s.passed + s.reading.steps + s.written.steps + s.meant.steps + s.encoded.steps
 }
 
-// A view is a text in one form, with what was found in it.
+// A view is one form of a text, with the secrets found in it.
 type view struct {
 	a      *automaton
 	base64 bool
 	node   int32
-	last   []letter // a ring
+	last   []letter // a ring of the last letters
 	n      int      // letters so far
-	found  []span   // ascending, none overlaps another
-	more   bool     // the last one goes on with a letter that holds a part of it, and padding
+	found  []span   // ascending, not overlapping
+	more   bool     // the last one includes the next base64 character and padding
 	steps  int
 }
 
+// newView returns a view whose ring holds the longest needle and the letter before it. The size is a power of two, so
+// that a mask can replace modulo.
 func newView(a *automaton) view {
 	size := 2
 	for size < a.longest+1 {
@@ -139,6 +143,7 @@ func newView(a *automaton) view {
 	return view{a: a, last: make([]letter, size)}
 }
 
+// push feeds the next letter to the automaton and records a needle that ends with it.
 func (v *view) push(l letter) {
 	v.last[v.n&(len(v.last)-1)] = l
 	v.n++
@@ -150,7 +155,7 @@ func (v *view) push(l letter) {
 	}
 }
 
-// end is where what was found last ends.
+// end returns the end of the last secret found.
 func (v *view) end() int {
 	if len(v.found) == 0 {
 		return -4 // before any text
@@ -158,7 +163,7 @@ func (v *view) end() int {
 	return v.found[len(v.found)-1].to
 }
 
-// goOn extends what was found right before the letter by it.
+// goOn extends the last secret by the letter, if it directly follows and belongs to it.
 func (v *view) goOn(l letter) {
 	if len(v.found) == 0 || v.n < 2 {
 		return
@@ -170,10 +175,10 @@ func (v *view) goOn(l letter) {
 	v.more = false
 }
 
-// before is the letter that came so many letters ago, this one counted.
+// before returns the letter pushed n letters ago; before(1) is the latest.
 func (v *view) before(n int) letter { return v.last[(v.n-n)&(len(v.last)-1)] }
 
-// add adds the place of a needle that ends at to.
+// add records a needle that ends at to, merged with earlier overlapping ones.
 func (v *view) add(n *needle, to int) {
 	from := v.before(len(n.text)).from
 	if l := v.before(len(n.text) + 1); n.before && v.n > len(n.text) && base64Char(l.c) {

@@ -14,11 +14,10 @@ import (
 	"testing"
 )
 
-// Pairs of secrets and texts that were made so that a secret almost occurs everywhere cost a number of steps that grows as the text does, whatever
-// the secrets are.
+// For secrets and texts constructed to have many near matches, the number of steps grows linearly with the text.
 func TestStepsGrowAsTheTextDoes(t *testing.T) {
 	t.Parallel()
-	thue := func(n int) string { // hashes of the windows of such a text are alike
+	thue := func(n int) string { // texts whose windows have equal hashes
 		b := []byte("ab")
 		for len(b) < n {
 			for _, c := range b {
@@ -66,7 +65,7 @@ func TestStepsGrowAsTheTextDoes(t *testing.T) {
 	}
 }
 
-// linear checks that the steps for a text grow as the text does.
+// linear checks that the number of steps is linear in the length of the text.
 func linear(t *testing.T, name string, steps func(n int) int) {
 	t.Helper()
 	const n = 1 << 16
@@ -75,7 +74,7 @@ func linear(t *testing.T, name string, steps func(n int) int) {
 	}
 }
 
-// So do those of what is looked for by names, places and forms, in texts that were made to be looked through again and again.
+// The same holds for the search by names, places and shapes, in texts constructed to be scanned repeatedly.
 func TestStepsOfRules(t *testing.T) {
 	t.Parallel()
 	fill := func(unit string) func(n int) string {
@@ -142,7 +141,7 @@ func TestStepsOfRules(t *testing.T) {
 	}
 }
 
-// ends are secrets that are alike up to their last letters.
+// ends returns secrets that differ only in their last characters.
 func ends() (all []string) {
 	for i := range maxKnown {
 		all = append(all, strings.Repeat("a", 100+i)+fmt.Sprint("-", i))
@@ -150,7 +149,7 @@ func ends() (all []string) {
 	return all
 }
 
-// A pass over a long text ends with the call, and shows nothing of it; a short text is masked as ever.
+// A pass over a long text ends with the call and masks all of it. A short text is masked as usual.
 func TestMaskingEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,7 +174,7 @@ func TestMaskingEndsWithTheCall(t *testing.T) {
 	}
 }
 
-// What is passed over holds nothing: a scan that looks at every letter finds the same places.
+// Skipping misses nothing: a scan of every byte finds the same places.
 func TestNothingIsPassedOver(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"correct-horse", "p@ss/w0rd+x =&<>", "ünïcode-secret", "aaaaaab", "%41%42%43"}

@@ -2,15 +2,17 @@ package mask
 
 import "bytes"
 
-// A shape is the form of one well-known kind of secret: how it begins, and what follows. The list states facts that the
-// issuers document or that scanners of source code (gitleaks, for one) look for; it is ours.
+// A shape describes the form of one well-known kind of secret: its prefix and the characters that follow. The list was
+// written for this project, from facts that the issuers document or that source code scanners such as gitleaks look
+// for.
 type shape struct {
 	prefix string
-	rest   func(byte) bool // the characters behind the prefix
-	least  int             // of them
-	exact  bool            // not more than least
+	rest   func(byte) bool // accepts characters after the prefix
+	least  int             // their minimum number
+	exact  bool            // their number is exactly least
 }
 
+// shapes lists the known shapes, by issuer or kind of issuer.
 var shapes = []shape{
 	// AWS
 	{"AKIA", upperDigit, 16, true}, {"ASIA", upperDigit, 16, true}, {"ABIA", upperDigit, 16, true},
@@ -66,11 +68,11 @@ func hexDigit(c byte) bool   { return unhex(c) < 16 }
 func word(c byte) bool       { return alphanumeric(c) || c == '_' || c == '-' }
 func dotted(c byte) bool     { return word(c) || c == '.' }
 
-// shortestShape is a length that no shape is below of.
+// shortestShape is a lower bound of the length of all shapes.
 const shortestShape = 16
 
-// A run is a stretch of characters as secrets consist of. Most texts have none of shortestShape characters, and are passed in steps of
-// almost that many.
+// inRun marks the characters of which secrets consist. A run is a stretch of them. Most texts have no run of
+// shortestShape characters, and are skipped in steps of nearly that length.
 var inRun = func() (table [256]bool) {
 	for c := range 256 {
 		table[c] = dotted(byte(c))
@@ -78,7 +80,7 @@ var inRun = func() (table [256]bool) {
 	return table
 }()
 
-// nextRun returns the first run of at least shortestShape characters from i on; from is len(b) where there is none.
+// nextRun returns the first run of at least shortestShape characters at or after i; from is len(b) if there is none.
 func nextRun(b []byte, i int) (from, to int) {
 	for i+shortestShape <= len(b) {
 		last := i + shortestShape - 1
@@ -98,11 +100,11 @@ func nextRun(b []byte, i int) (from, to int) {
 	return len(b), len(b)
 }
 
-// findShapes finds the secrets that have a well-known form.
+// findShapes finds secrets of well-known shapes.
 func (p *pass) findShapes() {
 	b := p.b
 	for from, to := nextRun(b, 0); from < len(b); from, to = nextRun(b, to) {
-		lastDot := max(from, to-leastJWT) // behind it no JSON Web Token begins
+		lastDot := max(from, to-leastJWT) // no JSON Web Token begins after it
 		for lastDot > from && b[lastDot] != '.' {
 			lastDot--
 		}
@@ -111,7 +113,7 @@ func (p *pass) findShapes() {
 				continue
 			}
 			if i == from+2 && alphanumeric(b[i-1]) && (from == 0 || b[from-1] != '%') {
-				continue // behind a percent sign the two first digits are those of an escape
+				continue // after a percent sign, the first two digits belong to an escape
 			}
 			if end := p.shapeEnd(b[:to], i, lastDot); end > 0 {
 				p.all = append(p.all, span{i, end, Masked})
@@ -121,7 +123,7 @@ func (p *pass) findShapes() {
 	}
 }
 
-// shapeEnd returns where the secret ends that begins at i, 0 if none does.
+// shapeEnd returns the end of the secret that begins at i, or 0.
 func (p *pass) shapeEnd(b []byte, i, lastDot int) int {
 	if i < lastDot {
 		if end := jwtEnd(b, i); end > 0 {
@@ -153,10 +155,11 @@ func hasPrefix(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
-// leastJWT is the least length of the first part of a JSON Web Token, and of the rest with its dot.
+// leastJWT is the minimum length of the first part of a JSON Web Token, and of the rest including its dot.
 const leastJWT = 12
 
-// jwtEnd returns where the JSON Web Token ends that begins at i: {"..., a dot, and a claim set or an encrypted key.
+// jwtEnd returns the end of a JSON Web Token that begins at i, or 0. It requires {" in base64, a dot, and further
+// parts.
 func jwtEnd(b []byte, i int) int {
 	if !bytes.HasPrefix(b[i:], []byte("eyJ")) {
 		return 0
@@ -165,5 +168,5 @@ func jwtEnd(b []byte, i int) int {
 	if dot < leastJWT || len(b)-i-dot < leastJWT {
 		return 0
 	}
-	return len(b) // runs hold its characters and no others
+	return len(b) // a run has only characters of a token
 }

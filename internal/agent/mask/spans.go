@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Masked stands in the place of a masked value.
+// Masked replaces a masked value.
 const Masked = "[masked]"
 
-// inURL is Masked as a part of a URL.
+// inURL replaces a masked part of a URL: Masked, percent-encoded.
 const inURL = "%5Bmasked%5D"
 
-// A span is a part of a text with what to put in its place.
+// A span is a part of a text with its replacement.
 type span struct {
 	from, to int
 	with     string
@@ -19,8 +19,8 @@ type span struct {
 
 type spans []span
 
-// replace returns the text with the spans replaced. Of spans that overlap, the one that begins first, and then the longer,
-// is replaced together with what the others add behind it.
+// replace returns the text with the spans replaced. Overlapping spans are replaced as one, with the replacement of the
+// one that begins first, or of the longer one if they begin together.
 func replace(text []byte, all spans) []byte {
 	slices.SortStableFunc(all, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.from, b.from),

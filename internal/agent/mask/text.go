@@ -4,10 +4,10 @@ import (
 	"bytes"
 )
 
-// shortest is the length of a text from which on there may be a secret in it: "pwd=x".
+// shortest is the minimum length of a text that can contain a secret: "pwd=x".
 const shortest = 5
 
-// suspicious reports whether a text may hold a secret. It takes little time, and may be asked of a text with the escapes of JSON.
+// suspicious reports whether a text may contain a secret. It is cheap, and also works on text with JSON escapes.
 func suspicious(b []byte) bool {
 	if bytes.IndexByte(b, ':') >= 0 || bytes.IndexByte(b, '=') >= 0 {
 		return true
@@ -16,7 +16,7 @@ func suspicious(b []byte) bool {
 	return from < len(b)
 }
 
-// text masks a text.
+// text masks the secrets in a text.
 func (p *pass) text(b []byte) (masked []byte, changed bool) {
 	if p.rules == nil || len(b) < shortest || !suspicious(b) {
 		return b, false
@@ -34,7 +34,7 @@ func (p *pass) text(b []byte) (masked []byte, changed bool) {
 	return replace(b, p.all), true
 }
 
-// find finds what is to be masked in the text at hand. It returns false where it is to end before it is through.
+// find collects the parts to mask in p.b. It returns false if the pass ended before it was complete.
 func (p *pass) find() bool {
 	p.findPEM()
 	was := 0
@@ -57,6 +57,7 @@ func (p *pass) find() bool {
 	if p.ends(len(p.b) - was) {
 		return false
 	}
+	// Shapes and credentials are masked wherever they are, with or without a name.
 	p.findShapes()
 	p.findCredentials()
 	return true
@@ -69,7 +70,7 @@ var (
 	dashes   = []byte("-----")
 )
 
-// findPEM finds private keys; one that is cut goes on to the end.
+// findPEM finds private keys in PEM. A truncated one extends to the end of the text.
 func (p *pass) findPEM() {
 	for i := 0; ; {
 		n := bytes.Index(p.b[i:], pemBegin)

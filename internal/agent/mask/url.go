@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// secretPaths are addresses whose path is the secret.
+// secretPaths are prefixes of URLs whose remaining path is a secret.
 var secretPaths = []string{"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
 	"discord.com/api/webhooks/",
 	"discordapp.com/api/webhooks/", "api.telegram.org/bot", "api.telegram.org/file/bot",
 	"webhook.office.com/webhookb2/"}
 
-// url masks the user information and the parameters of the URL whose scheme ends at i, and returns its end.
+// url masks the user information, path and parameters of the URL whose scheme ends at i, and returns its end.
 func (p *pass) url(i int) int {
 	at := i + len("://")
 	end := at
@@ -41,13 +41,13 @@ func (p *pass) url(i int) int {
 	for _, c := range []byte("?#") {
 		if n := bytes.IndexByte(rest, c); n >= 0 {
 			p.query(at+n+1, rest[n+1:])
-			break // the fragment follows as a last parameter
+			break // the fragment is treated as a last parameter
 		}
 	}
 	return max(end, i+1)
 }
 
-// path masks the rest of a path that is a secret.
+// path masks the secret remainder of a path in secretPaths.
 func (p *pass) path(at int, rest []byte) {
 	for _, known := range secretPaths {
 		n := bytes.Index(rest, []byte(known))
@@ -67,7 +67,7 @@ func (p *pass) path(at int, rest []byte) {
 	}
 }
 
-// query masks the parameters that have the name of a secret. A parameter keeps its name.
+// query masks the values of parameters whose names mark secrets. The names stay.
 func (p *pass) query(at int, rest []byte) {
 	for len(rest) > 0 {
 		n := bytes.IndexAny(rest, "&;#?")
@@ -87,7 +87,7 @@ func (p *pass) query(at int, rest []byte) {
 	}
 }
 
-// parameter returns what stands in the place of a parameter's value, "" where it stays. A value may be a URL itself.
+// parameter returns the replacement of a parameter's value, or "" if it stays. The value may itself be a URL.
 func (p *pass) parameter(name, v []byte) string {
 	name, text := unescapeQuery(name), unescapeQuery(v)
 	switch p.rules.match(bytes.TrimRight(name, "]")) {
@@ -104,7 +104,8 @@ func (p *pass) parameter(name, v []byte) string {
 	if bytes.Equal(text, v) {
 		return ""
 	}
-	const deepest = 4 // of addresses in addresses: each level reads and keeps all that is below
+	// URLs within URLs are followed to this depth: each level decodes and copies everything below it.
+	const deepest = 4
 	if p.depth == deepest {
 		if suspicious(text) {
 			return inURL
@@ -121,7 +122,7 @@ func (p *pass) parameter(name, v []byte) string {
 	return url.QueryEscape(string(masked))
 }
 
-// unescapeQuery returns a name or a value of a query as it is meant; one that cannot be read, as it is.
+// unescapeQuery returns a query's name or value decoded, or unchanged if it is malformed.
 func unescapeQuery(b []byte) []byte {
 	if bytes.IndexByte(b, '%') < 0 && bytes.IndexByte(b, '+') < 0 {
 		return b
@@ -133,11 +134,11 @@ func unescapeQuery(b []byte) []byte {
 	return []byte(text)
 }
 
-// collectSpan keeps a secret as it was before it was put into a URL.
+// collectSpan collects the secret in a masked span, decoded if it was part of a URL.
 func (p *pass) collectSpan(text []byte, s span) {
 	if !p.keep || s.with != Masked && s.with != inURL {
 		if p.keep && !strings.Contains(s.with, "%") {
-			p.leaves(text) // of JSON
+			p.leaves(text) // a masked JSON value
 		}
 		return
 	}

@@ -8,31 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// A letter is one byte of a text as it is meant, with where it is written: an escape is one letter of several bytes.
+// A letter is one byte of a text after decoding, with its place in the source. An escape becomes one letter that spans
+// several bytes.
 type letter struct {
 	c        byte
 	from, to int
 }
 
-// longestEscape is that of one character as JSON has it, \u0026, longestWritten that of any escape which is read: a pair of those.
+// longestEscape is the length of \u0026; longestWritten that of the longest escape that is decoded, a pair of those.
 const (
 	longestEscape  = 6
 	longestWritten = 12
 )
 
-// A reading takes back the escapes of a text, those of URLs, of strings in JSON and other languages, and of HTML, in each other as often as they
-// were made: what an escape stands for is read like what was written, so that a text and its escaped forms read the same. It takes a bounded
-// time for each byte.
+// A reading decodes the escapes of URLs, of strings in JSON and other languages, and of HTML, nested to any depth. A
+// decoded character is read again as if it had been written, so a text and its escaped forms read the same. Each byte
+// takes bounded time.
 type reading struct {
 	emit func(letter)
-	held [16]letter // from a character on that may begin an escape; a ring
+	held [16]letter // a ring, beginning with a character that may begin an escape
 	head int
 	n    int
 
-	steps int // letters that were looked at as parts of escapes
+	steps int // letters examined as parts of escapes
 }
 
-// push reads one letter.
+// push reads one letter. The recursion ends because each escape is longer than its decoded text.
 func (r *reading) push(l letter) {
 	if r.n == 0 && !introduces(l.c) {
 		r.emit(l)
@@ -44,7 +45,7 @@ func (r *reading) push(l letter) {
 		r.n -= size
 		from := r.held[(r.head+r.n)&15].from
 		for i := range len(meant) {
-			r.push(letter{meant[i], from, l.to}) // what is held became shorter, so this ends
+			r.push(letter{meant[i], from, l.to}) // the held letters became fewer
 		}
 	}
 	for r.n > longestWritten || r.n > 0 && !introduces(r.held[r.head].c) {
@@ -52,22 +53,24 @@ func (r *reading) push(l letter) {
 	}
 }
 
+// emitFirst emits the first held letter.
 func (r *reading) emitFirst() {
 	l := r.held[r.head]
 	r.head, r.n = (r.head+1)&15, r.n-1
 	r.emit(l)
 }
 
-// end emits what is still held.
+// end emits the letters still held.
 func (r *reading) end() {
 	for r.n > 0 {
 		r.emitFirst()
 	}
 }
 
+// introduces reports whether c may begin an escape.
 func introduces(c byte) bool { return c == '%' || c == '\\' || c == '&' }
 
-// escape returns what the last letters held stand for, and how many they are; 0 where they are no escape.
+// escape returns the decoded text of the escape at the end of the held letters and the escape's length, or 0.
 func (r *reading) escape() (meant string, size int) {
 	var text [16]byte
 	for i := range r.n {
@@ -85,7 +88,7 @@ func (r *reading) escape() (meant string, size int) {
 	return "", 0
 }
 
-// meaning is what a whole escape stands for; "" of other text.
+// meaning returns the decoded text of a complete escape, or "" for other text.
 func meaning(e []byte) string {
 	last := e[len(e)-1]
 	switch {
@@ -119,7 +122,8 @@ func meaning(e []byte) string {
 	return ""
 }
 
-// number is the byte, or the character of more than one, that the digits stand for; "" of others.
+// number returns the character with that code: a byte if size is 1, otherwise in UTF-8. It returns "" for invalid
+// digits.
 func number(digits []byte, base, size int) string {
 	for _, c := range digits {
 		if unhex(c) >= base {
@@ -138,7 +142,7 @@ func number(digits []byte, base, size int) string {
 	return string(rune(v))
 }
 
-// pair is the character of two escapes that are surrogates; "" of others.
+// pair returns the character of a pair of surrogate escapes, or "".
 func pair(e []byte) string {
 	r, n := unicodeEscape(e)
 	if n != len(e) || r == utf8.RuneError {
@@ -147,13 +151,14 @@ func pair(e []byte) string {
 	return string(r)
 }
 
-// A folding makes letters of either case one, and a plus sign a blank, which it stands for in forms.
+// A folding maps letters to lower case, and a plus sign to the space that it encodes in forms.
 type folding struct {
 	emit func(letter)
-	rune []byte // the beginning of a character of several bytes
+	rune []byte // the beginning of a multi-byte character
 	from int
 }
 
+// push folds one letter. It collects the bytes of a multi-byte character until the character is complete.
 func (f *folding) push(l letter) {
 	switch {
 	case l.c < utf8.RuneSelf:
@@ -174,7 +179,7 @@ func (f *folding) push(l letter) {
 	}
 }
 
-// end emits the character that is not whole, or is now.
+// end emits the pending character, complete or not.
 func (f *folding) end(to int) {
 	if len(f.rune) == 0 {
 		return
@@ -196,7 +201,7 @@ func foldedByte(c byte) byte {
 	return lower(c)
 }
 
-// folded is the text with its letters folded.
+// folded returns the text after folding.
 func folded(text string) string {
 	var out []byte
 	f := folding{emit: func(l letter) { out = append(out, l.c) }}
@@ -207,7 +212,7 @@ func folded(text string) string {
 	return string(out)
 }
 
-// meant is the text with its escapes taken back.
+// meant returns the text with its escapes decoded.
 func meant(text string) string {
 	var out []byte
 	r := reading{emit: func(l letter) { out = append(out, l.c) }}

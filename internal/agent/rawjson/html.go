@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// WithoutHTML returns a JSON document with the characters themselves in the place of the escapes that are for web pages: \u003c, \u003e and \u0026.
+// WithoutHTML returns a JSON document with the escapes \u003c, \u003e and \u0026, which matter only in web pages,
+// replaced by the characters themselves.
 func WithoutHTML(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`\u00`)) {
 		return data
@@ -26,7 +27,7 @@ func WithoutHTML(data []byte) []byte {
 				continue
 			}
 		}
-		out, i = append(out, data[i], data[i+1]), i+1 // an escaped backslash begins no escape
+		out, i = append(out, data[i], data[i+1]), i+1 // the second of two backslashes does not begin an escape
 	}
 	return out
 }

@@ -2,7 +2,7 @@ package rawjson
 
 import "testing"
 
-// Escapes for web pages become the characters; all other escapes stay, and so does the text of one.
+// Escapes for web pages become the characters. All other escapes stay, as does an escaped backslash before such a text.
 func TestWithoutHTML(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -1,11 +1,11 @@
-// Package rawjson walks JSON text without decoding it and without allocating, for detectors that look at every call's
-// values. The text must have been validated before. On invalid text it stays within bounds, but its results mean
-// nothing. Each function reads its text once.
+// Package rawjson walks JSON text without decoding it, for code that inspects the values of every call. Apart from the
+// keys that Members decodes, it does not allocate. The text must be valid JSON. On invalid text the functions stay
+// within bounds, but their results are meaningless. Each function reads its text once.
 package rawjson
 
 import "encoding/json"
 
-// StringEnd returns the index behind the string that begins at i.
+// StringEnd returns the index after the string that begins at i.
 func StringEnd(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		switch raw[i] {
@@ -18,7 +18,7 @@ func StringEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// SkipSpace returns the index of the first byte from i on that is no white space.
+// SkipSpace returns the index of the first byte at or after i that is not white space, or len(raw).
 func SkipSpace(raw []byte, i int) int {
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
 		i++
@@ -26,7 +26,7 @@ func SkipSpace(raw []byte, i int) int {
 	return i
 }
 
-// ValueEnd returns the index behind the value that begins at i.
+// ValueEnd returns the index after the value that begins at i.
 func ValueEnd(raw []byte, i int) int {
 	for depth := 0; i < len(raw); {
 		switch raw[i] {
@@ -40,7 +40,7 @@ func ValueEnd(raw []byte, i int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the end of what is around a bare value
+				return i // the end of the enclosing value
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -55,14 +55,14 @@ func ValueEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// Members calls f for every member of the object that raw is, in the order of the text; for anything else it does
-// nothing. value is a part of raw.
+// Members calls f for every member of the object raw, in source order. It does nothing if raw is not an object. value
+// is a slice of raw.
 func Members(raw []byte, f func(key string, value []byte)) {
 	i := SkipSpace(raw, 0)
 	if i >= len(raw) || raw[i] != '{' {
 		return
 	}
-	for i++; ; i++ { // behind the brace or a comma
+	for i++; ; i++ { // after the brace or a comma
 		i = SkipSpace(raw, i)
 		if i >= len(raw) || raw[i] != '"' {
 			return

@@ -27,7 +27,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// The walk visits what encoding/json decodes, for objects whose keys differ; other text does no harm.
+// Members visits the members that encoding/json decodes, for objects with distinct keys. Other text does no harm.
 func FuzzMembers(f *testing.F) {
 	f.Add([]byte(`{"a":[1,{"b":null}],"c":"\"}"}`))
 	f.Add([]byte(`{"a":1,`))

@@ -1,5 +1,5 @@
-// Package clitest provides calls as plain data for tests of the output for people, and texts whose escape sequences a
-// terminal must not execute.
+// Package clitest provides calls as plain data for tests of the output for people, and texts with escape sequences that
+// must not reach a terminal.
 package clitest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Entry is a call of plain data: number, parent's number (0 for none), "role.method", arguments, status, source, milliseconds.
+// Entry returns a log entry from a number, the parent's number (0 means none), "role.method", arguments, status, source
+// and milliseconds.
 func Entry(n, parent int, name, args, status, source string, ms float64) agent.LogEntry {
 	role, method, _ := strings.Cut(name, ".")
 	e := agent.LogEntry{Timestamp: fmt.Sprintf("2026-11-21T06:15:%02d.250Z", n), CallID: fmt.Sprintf("call_%026d", n),
@@ -30,12 +31,13 @@ func Entry(n, parent int, name, args, status, source string, ms float64) agent.L
 	return e
 }
 
+// Failing returns the entry with an error of that type and message.
 func Failing(e agent.LogEntry, kind, message string) agent.LogEntry {
 	e.OutcomeErrorType, e.OutcomeErrorMessage = kind, message
 	return e
 }
 
-// SomeCalls is a session: a call that delegates twice and deeper, one that fails, one that achieved little.
+// SomeCalls returns the calls of a session: one with nested calls two levels deep, one that fails, and a weak success.
 func SomeCalls() []agent.LogEntry {
 	deep := Entry(6, 4, "calculator.add", "10, 3", "ok", "persisted", 0.31)
 	inner := Entry(7, 6, "units.convert", `3, "kg"`, "ok", "persisted", 12.5)
@@ -54,7 +56,7 @@ func SomeCalls() []agent.LogEntry {
 	}
 }
 
-// HostileTexts are what a program, a model or a client may write into a name, an argument or a message.
+// HostileTexts are texts that a program, a model or a client might put into a name, an argument or a message.
 var HostileTexts = []string{"\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x1b]52;c;b3duZWQ=\x07", "\u009b31m",
 	"\u009d0;owned\u009c", "\x1bPq\x1b\\", "\r\nfake line", "\u202egnp.exe", "\x00\x08\x7f", "\xff\xfe\xc3", "漢字かな交じり文",
 	"e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301", "👩‍👩‍👧‍👦", "\u200b\u2028\ufeff"}

@@ -13,11 +13,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// recordedFile is recorded.json: what is replayed in tests.
+// recordedFile is the content of recorded.json: the data that tests replay.
 type recordedFile struct {
-	Effects  map[string]json.RawMessage `json:"effects,omitempty"`  // of examples, by id
-	Files    map[string]local.HeldFile  `json:"files,omitempty"`    // that the cases read, by id
-	LeaveOut []string                   `json:"left_out,omitempty"` // ids of examples that are no tests here
+	Effects  map[string]json.RawMessage `json:"effects,omitempty"`  // recorded effects of examples, by id
+	Files    map[string]local.HeldFile  `json:"files,omitempty"`    // files that the cases read, by id
+	LeaveOut []string                   `json:"left_out,omitempty"` // ids of examples that are not tests here
 	Calls    []recordedCall             `json:"calls,omitempty"`
 }
 
@@ -25,6 +25,7 @@ func (f *recordedFile) empty() bool {
 	return len(f.Effects)+len(f.Files)+len(f.LeaveOut)+len(f.Calls) == 0
 }
 
+// recordedCall is a fixture in the form of a case.
 type recordedCall struct {
 	ID      string            `json:"id"`
 	Args    []json.RawMessage `json:"args"`
@@ -34,8 +35,9 @@ type recordedCall struct {
 	Effects json.RawMessage   `json:"effects,omitempty"`
 }
 
-// cases makes the files of a method's evidence: examples.json, a file of recurgentd tools examples, and recorded.json. What would show a
-// secret, or cannot be replayed, is left out. contents are the bytes of the files that the cases read, by their path below the method's directory.
+// cases returns the evidence of a method as files: examples.json, in the format of recurgentd tools examples, and
+// recorded.json. It leaves out cases that contain a secret or cannot be replayed. contents holds the bytes of the files
+// that the cases read, by path below the method's directory.
 func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recorded *recordedFile, contents map[string]string, left []LeftOut) {
 	leave := func(id, reason string) {
 		left = append(left, LeftOut{x.Role, x.Method, id, reason})
@@ -88,7 +90,7 @@ func (x *Program) cases(rules *mask.Rules) (examples examplefile.Document, recor
 
 const secretReason = "it holds a masked or secret value"
 
-// secret reports whether one of the values holds a masked or secret value.
+// secret reports whether one of the values is, or contains, a masked or secret value.
 func secret(rules *mask.Rules, values ...json.RawMessage) bool {
 	for _, v := range values {
 		if strings.Contains(string(v), mask.Masked) {
@@ -101,7 +103,7 @@ func secret(rules *mask.Rules, values ...json.RawMessage) bool {
 	return false
 }
 
-// effects is the part of a journal of recorded effects that is read here.
+// effects decodes the used part of a journal of recorded effects.
 type effects struct {
 	Now          *time.Time      `json:"now"`
 	Seed         string          `json:"seed"`
@@ -112,6 +114,7 @@ type effects struct {
 	InputHistory json.RawMessage `json:"input_history"`
 }
 
+// ask is one recorded request of a program to its host, with the answer.
 type ask struct {
 	Op     string          `json:"op"`
 	Params json.RawMessage `json:"params"`
@@ -121,15 +124,16 @@ type ask struct {
 	Same   bool            `json:"same,omitempty"`
 }
 
-// A playback is what of recorded effects a test replays.
+// A playback is the part of recorded effects that a test replays.
 type playback struct {
-	tape   json.RawMessage // nil for nothing
-	memory json.RawMessage // that the call was given
-	files  []string        // ids of the stored files that it reads
-	reason string          // why it cannot be replayed in plain Go; then nothing else is set
+	tape   json.RawMessage // nil if there is nothing to replay
+	memory json.RawMessage // the context given to the call
+	files  []string        // ids of the stored files that the call reads
+	// reason explains why plain Go cannot replay the call; if it is set, nothing else is.
+	reason string
 }
 
-// replayable returns what of recorded effects a test replays.
+// replayable returns the part of recorded effects that a test replays.
 func (x *Program) replayable(raw json.RawMessage, rules *mask.Rules) playback {
 	if raw == nil {
 		return playback{}
@@ -167,7 +171,8 @@ func (x *Program) replayable(raw json.RawMessage, rules *mask.Rules) playback {
 
 const unreadable = "its recorded effects are not readable"
 
-// prepare removes the headers of a fetch that may hold secrets, and returns the reason where the answer cannot be kept.
+// prepare removes headers of a fetch that may contain secrets. It returns the reason if the answer cannot be kept,
+// otherwise "".
 func (a *ask) prepare(rules *mask.Rules) (reason string) {
 	if a.Digest != "" {
 		return "it reads more of the history than was recorded"

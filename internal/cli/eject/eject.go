@@ -1,7 +1,9 @@
-// Package eject writes the programs of tools as a Go module that needs nothing of this project, and reads such a directory again.
+// Package eject writes the programs of tools as a Go module that does not depend on this project, and reads such a
+// directory back.
 //
-// A module appears whole or not at all, in a directory that was empty or missing. Nothing in it is a secret that the daemon masks: cases that hold
-// one are left out and named. The package knows nothing of daemons; what it reads and writes may be hostile, and it parses no program.
+// A module appears atomically, in a directory that was empty or missing. It contains no secret that the daemon masks:
+// cases with one are left out and named. The package knows nothing of daemons, and parses no program. The data that it
+// reads and writes may be hostile.
 package eject
 
 import (
@@ -24,13 +26,13 @@ const Format = 1
 // ManifestFile is the name of the manifest in a module.
 const ManifestFile = "eject.json"
 
-// Manifest says what a module holds.
+// Manifest describes the content of a module.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Tools   []Tool    `json:"tools"`
 	Methods []Program `json:"methods"`
-	Missing []string  `json:"missing"`  // roles that the programs call and that are not in the module
-	LeftOut []LeftOut `json:"left_out"` // cases that are no tests of the module
+	Missing []string  `json:"missing"`  // roles that the programs call and that the module lacks
+	LeftOut []LeftOut `json:"left_out"` // cases that are not tests of the module
 }
 
 // Tool is the contract of a role.
@@ -40,22 +42,22 @@ type Tool struct {
 	Methods map[string]agent.Contract `json:"methods,omitempty"`
 }
 
-// Program is the program of a method with its evidence.
+// Program is a method's program with its evidence.
 type Program struct {
 	Role      string           `json:"role"`
 	Method    string           `json:"method"`
-	Dir       string           `json:"dir"` // below the module: tools/NAME
+	Dir       string           `json:"dir"` // below the module's root: tools/NAME
 	Interface *agent.Interface `json:"interface,omitempty"`
 
 	Code     string                     `json:"-"`
-	Examples []agent.Example            `json:"-"` // active ones
-	Effects  map[string]json.RawMessage `json:"-"` // recorded, of examples by id
+	Examples []agent.Example            `json:"-"` // only active ones
+	Effects  map[string]json.RawMessage `json:"-"` // recorded effects of examples, by id
 	Fixtures []agent.Fixture            `json:"-"`
-	// stored ones that the cases read, by id; those that are gone are not there
+	// Files holds the stored files that the cases read, by id. Files that no longer exist are missing.
 	Files map[string]File `json:"-"`
 }
 
-// LeftOut is a case that is no test of the module, with the reason.
+// LeftOut describes a case that is not a test of the module, with the reason.
 type LeftOut struct {
 	Role   string `json:"role"`
 	Method string `json:"method"`
@@ -63,11 +65,11 @@ type LeftOut struct {
 	Reason string `json:"reason"`
 }
 
-// ErrNotEmpty says that the directory to write holds something.
+// ErrNotEmpty means that the target directory is not empty.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
-// Write writes a module to dir, which must be missing or empty. rules say what is a secret (the policy's redact_keys). It sets the
-// directories of the methods and what was left out.
+// Write writes a module to dir, which must be missing or empty. rules define secrets (the policy's redact_keys). It
+// sets Dir of the methods and LeftOut in m.
 func Write(dir string, m *Manifest, rules *mask.Rules) error {
 	if err := Vacant(dir); err != nil {
 		return err
@@ -80,6 +82,7 @@ func Write(dir string, m *Manifest, rules *mask.Rules) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+	// In the same parent directory, so that the rename at the end is atomic.
 	work, err := os.MkdirTemp(filepath.Dir(dir), ".eject-")
 	if err != nil {
 		return err
@@ -95,13 +98,13 @@ func Write(dir string, m *Manifest, rules *mask.Rules) error {
 	if err := os.Chmod(work, 0o755); err != nil {
 		return err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // which removes empty directories only
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // removes empty directories only
 		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
 	}
 	return os.Rename(work, dir)
 }
 
-// Vacant returns nil where dir is missing or an empty directory.
+// Vacant returns nil if dir is missing or an empty directory. The error for other content is ErrNotEmpty.
 func Vacant(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
@@ -119,7 +122,7 @@ func Vacant(dir string) error {
 	return err
 }
 
-// module makes the files of a module, by slash-separated path.
+// module returns the files of a module by slash-separated path. It sets Dir of the methods and LeftOut in m.
 func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
 	m.Format = Format
 	slices.SortFunc(m.Methods, func(a, b Program) int {
@@ -156,14 +159,14 @@ func module(m *Manifest, rules *mask.Rules) (map[string]string, error) {
 	return files, fixedFiles(files)
 }
 
-// indented is the JSON text of a document of ours.
+// indented returns the indented JSON text of a document.
 func indented(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
-		panic("a document has no JSON form: " + err.Error()) // values of the daemon are valid JSON
+		panic("a document has no JSON form: " + err.Error()) // unreachable: the daemon's values are valid JSON
 	}
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/mask"
 )
 
-// Directories have names that the go command and every file system take, each another one.
+// Directory names are distinct, and valid for the go command and every file system.
 func TestDirName(t *testing.T) {
 	t.Parallel()
 	taken, seen := map[string]bool{}, map[string]bool{}
@@ -27,7 +27,7 @@ func TestDirName(t *testing.T) {
 	}
 }
 
-// What cannot be replayed, or shows a secret, has a reason; headers and cookies of fetches are removed.
+// Effects that cannot be replayed or contain a secret give a reason. Headers and cookies of fetches are removed.
 func TestReplayable(t *testing.T) {
 	t.Parallel()
 	rules := mask.Compile([]string{"token", "password"})
@@ -68,7 +68,7 @@ func TestReplayable(t *testing.T) {
 	}
 }
 
-// Programs that the go command would leave out or could not import are refused by name.
+// Programs that the go command would ignore or could not import are refused by name.
 func TestCompilable(t *testing.T) {
 	t.Parallel()
 	for code, ok := range map[string]bool{

@@ -18,27 +18,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/charsets"
 )
 
-// Bounds of the stored files that travel.
+// Bounds of the stored files that a module includes.
 const (
-	MaxFile  = 1 << 20  // bytes of one
-	MaxFiles = 32 << 20 // bytes of all of a module
+	MaxFile  = 1 << 20  // bytes of one file
+	MaxFiles = 32 << 20 // bytes of all files of a module
 )
 
-// A File is a stored file that cases of a program read. Data are its bytes where it fits.
+// A File is a stored file that cases of a program read. Data is nil if the file does not fit.
 type File struct {
 	agent.File
 	Data []byte
 }
 
-// Fits reports whether a file travels in a module that has so many bytes of others.
+// Fits reports whether a module that already has others bytes of files may include the file.
 func (f *File) Fits(others int64) bool { return f.Bytes <= MaxFile && f.Bytes <= MaxFiles-others }
 
-// Reads returns the ids of the stored files that the cases of a program need, each once.
+// Reads returns the sorted ids of the stored files that the cases of a program need, each once.
 func (x *Program) Reads() []string {
 	ids := map[string]bool{}
 	note := func(raw json.RawMessage) {
 		var all effects
-		_ = json.Unmarshal(raw, &all) // what is not readable is left out later
+		_ = json.Unmarshal(raw, &all) // unreadable effects are left out later
 		for i := range all.Asks {
 			if id := all.Asks[i].reads(); id != "" {
 				ids[id] = true
@@ -59,7 +59,7 @@ func (x *Program) Reads() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// A fileAnswer is the recorded answer to what opens or fetches a file.
+// A fileAnswer is the recorded answer to opening or fetching a file.
 type fileAnswer struct {
 	File      string `json:"file"`
 	SHA256    string `json:"sha256"`
@@ -69,7 +69,7 @@ type fileAnswer struct {
 	LeftOut   bool   `json:"left_out"`
 }
 
-// reads returns the id of the stored file whose bytes a test needs; "" if it needs no such file.
+// reads returns the id of the stored file whose bytes a test needs, or "".
 func (a *ask) reads() string {
 	var f fileAnswer
 	switch {
@@ -81,7 +81,7 @@ func (a *ask) reads() string {
 	return ""
 }
 
-// readsText reports whether a file is read as text, or may be later.
+// readsText reports whether the file is, or may later be, read as text.
 func (a *ask) readsText() bool {
 	var q struct {
 		Text bool `json:"text"`
@@ -89,7 +89,8 @@ func (a *ask) readsText() bool {
 	return a.Op != "open" || json.Unmarshal(a.Params, &q) != nil || q.Text
 }
 
-// reads notes what a recorded answer needs of the stored files, and returns the reason where a test cannot have it.
+// reads notes the stored file that a recorded answer needs. It returns the reason if a test cannot have it, otherwise
+// "".
 func (p *playback) reads(x *Program, a *ask, rules *mask.Rules) (reason string) {
 	if a.Error != nil || a.Same || a.Op != "open" && a.Op != "fetch_file" {
 		return ""
@@ -111,7 +112,8 @@ func (p *playback) reads(x *Program, a *ask, rules *mask.Rules) (reason string) 
 	return foreign("it fetches", content, f.MediaType)
 }
 
-// given notes the files that the arguments of a case without recorded effects refer to.
+// given notes the files in the arguments of a case without recorded effects. It returns the reason if a test cannot
+// have one, otherwise "".
 func (p *playback) given(x *Program, rules *mask.Rules, args []json.RawMessage) (reason string) {
 	for _, raw := range args {
 		for _, id := range agent.FileRefs(raw) {
@@ -127,7 +129,8 @@ func (p *playback) given(x *Program, rules *mask.Rules, args []json.RawMessage) 
 	return ""
 }
 
-// file notes a stored file whose bytes a test needs; sum is their digest where it is known.
+// file notes a stored file whose bytes a test needs. sum is their expected digest, or "" if it is not known. It returns
+// the reason if a test cannot have the file, otherwise "".
 func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason string) {
 	f, ok := x.Files[id]
 	switch {
@@ -152,7 +155,7 @@ func (p *playback) file(x *Program, id, sum string, rules *mask.Rules) (reason s
 	return ""
 }
 
-// decodes returns the reason where a text that the program decoded would be read otherwise.
+// decodes returns the reason if the module would decode a text differently from the daemon, otherwise "".
 func (a *ask) decodes() (reason string) {
 	var text struct {
 		Charset string `json:"charset"`
@@ -170,7 +173,7 @@ func (a *ask) decodes() (reason string) {
 	return "it decodes text in " + text.Charset + ", which the module does not read"
 }
 
-// foreign returns the reason where the module would read a text otherwise than the daemon.
+// foreign returns the reason if the module would read a text differently from the daemon, otherwise "".
 func foreign(does string, text []byte, mediaType string) (reason string) {
 	if name, err := charsets.Guess(bytes.NewReader(text),
 		mediaType); err == nil && name != "" && name != local.Charset(text) {
@@ -181,7 +184,8 @@ func foreign(does string, text []byte, mediaType string) (reason string) {
 
 var extension = regexp.MustCompile(`^\.[a-z0-9]{1,8}$`)
 
-// carry adds files to those of a method. Their names there come from their bytes: what a file is called is for people.
+// carry adds files to those of a method. It derives their names from their bytes, because the original names are only
+// for people.
 func (x *Program) carry(ids []string, recorded *recordedFile, contents map[string]string) {
 	for _, id := range ids {
 		f := x.Files[id]

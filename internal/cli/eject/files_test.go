@@ -27,7 +27,7 @@ func stored(name, data string) File {
 		SHA256: sumOf(data)}, []byte(data)}
 }
 
-// reader is a program with a recorded call that reads file_1, which had the digest then.
+// reader returns a program with a recorded call that read file_1 with that digest.
 func reader(sum string, files map[string]File) *Program {
 	effects := fmt.Sprintf(`{"asks":[{"op":"open","params":{"file":"file_1","text":true},"result":{"file":"file_1","sha256":%q,"bytes":1}}]}`, sum)
 	return &Program{Role: "r", Method: "m", Files: files,
@@ -66,7 +66,8 @@ func zipped(t *testing.T, name, data string) string {
 
 var plainPath = regexp.MustCompile(`^testdata/[0-9a-f]{16}(\.[a-z0-9]{1,8})?$`)
 
-// A file that a recorded call read travels, under a name that comes from its bytes, or the call is left out with the reason.
+// A file read by a recorded call is included under a name derived from its bytes, or the call is left out with a
+// reason.
 func TestFilesTravel(t *testing.T) {
 	t.Parallel()
 	rules := mask.Compile([]string{"token", "password"})
@@ -127,7 +128,8 @@ func TestFilesTravel(t *testing.T) {
 	}
 }
 
-// A file that is gone, or has other bytes than the recorded call read, leaves out the call; one of an example without a record comes along.
+// A missing file, or one with other bytes than the recorded call read, leaves out the call. A file of an example
+// without effects is included.
 func TestFilesOfOtherBytes(t *testing.T) {
 	t.Parallel()
 	for want, x := range map[string]*Program{

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxDirName bounds the readable part of a directory's name.
+// maxDirName bounds the readable part of a directory's name, in bytes.
 const maxDirName = 50
 
-// dirName names the directory of a method: its role and method in lower-case ASCII. Where that changed more than letter case, or another
-// one has the name, it ends in eight digits of a hash.
+// dirName returns the name of a method's directory: role and method in lower-case ASCII. If that changes more than
+// letter case, or the name is taken, it ends in eight digits of a hash.
 func dirName(role, method string, taken map[string]bool) string {
 	changed := false
 	name := strings.Map(func(r rune) rune {
@@ -44,7 +44,8 @@ var (
 	buildConstraint = regexp.MustCompile(`(?m)^[ \t]*//go:build`)
 )
 
-// compilable reports why the go command would not take a program as a package of a module. The gate has checked the rest.
+// compilable returns an error if the go command would not accept the program as a package of a module. The gate has
+// checked the rest.
 func compilable(code string) error {
 	clause := packageClause.FindStringSubmatch(code)
 	switch {

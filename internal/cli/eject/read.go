@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/examplefile"
 )
 
-// Bounds of what is read of a directory.
+// Bounds of the data read from a directory.
 const (
 	maxManifest = 16 << 20
 	maxProgram  = 1 << 20
@@ -24,13 +24,14 @@ const (
 	maxMethods  = 10_000
 )
 
-// A Stored is a method as it was read: the file of its examples may have been edited. Files are those of the module that its examples refer to.
+// A Stored is a method as read from a module. People may have edited its example file. Files holds the module's files
+// that its examples refer to.
 type Stored struct {
 	Program
-	File *examplefile.File // nil without examples
+	File *examplefile.File // nil if there are no examples
 }
 
-// Read reads a module. Links that lead out of the directory are not followed. The error names the file.
+// Read reads a module. It does not follow links out of the directory. The error names the file.
 func Read(dir string) (*Manifest, []Stored, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -69,6 +70,7 @@ func Read(dir string) (*Manifest, []Stored, error) {
 	return &m, all, nil
 }
 
+// readMethod reads the program of a method, its examples and their files.
 func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 	s := Stored{Program: x}
 	if err := agent.Names(&x.Role, &x.Method); err != nil {
@@ -100,7 +102,7 @@ func readMethod(root *os.Root, dir string, x Program) (Stored, error) {
 	return s, s.readFiles(root, dir)
 }
 
-// readFiles reads the files of the module that the examples refer to. The module may lack some.
+// readFiles reads the module's files that the examples refer to. Missing ones are skipped.
 func (s *Stored) readFiles(root *os.Root, dir string) error {
 	named := map[string]bool{}
 	for _, e := range s.File.Examples {
@@ -143,12 +145,13 @@ func (s *Stored) readFiles(root *os.Root, dir string) error {
 	return nil
 }
 
+// readIn reads a regular file below root of at most most bytes.
 func readIn(root *os.Root, name string, most int64) ([]byte, error) {
 	info, err := root.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait for a writer
+	if !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
 	f, err := root.Open(name)

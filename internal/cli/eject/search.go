@@ -16,24 +16,26 @@ import (
 
 // Bounds of the search for secrets in packed data.
 const (
-	maxUnpacked = 16 << 20 // bytes, in all
-	maxPackings = 3        // one in the other
-	maxEntries  = 10_000   // of an archive
+	maxUnpacked = 16 << 20 // bytes in total
+	maxPackings = 3        // nesting depth
+	maxEntries  = 10_000   // per archive
 )
 
 const unsearched = "it has an archive that is too large to be searched for secrets"
 
-// searched returns the reason where the bytes of a file or of an answer hold a secret, or may. What is packed is unpacked.
+// searched returns a reason if the bytes of a file or answer contain a secret, or may, otherwise "". It unpacks
+// compressed data and archives.
 func searched(data []byte, rules *mask.Rules) (reason string) {
 	return (&search{rules: rules, room: maxUnpacked}).in(data, 0)
 }
 
-// A search looks for secrets.
+// A search looks for secrets in one file or answer.
 type search struct {
 	rules *mask.Rules
 	room  int64 // bytes that may still be unpacked
 }
 
+// in searches data: text after decoding it, archives and compressed data after unpacking them.
 func (s *search) in(data []byte, depth int) (reason string) {
 	name, err := charsets.Guess(bytes.NewReader(data), "")
 	if err != nil {
@@ -57,7 +59,7 @@ func (s *search) in(data []byte, depth int) (reason string) {
 	return ""
 }
 
-// unpacking reads what data packs; nil for data that is not packed.
+// unpacking returns a reader of the unpacked data, or nil if data is not compressed.
 func unpacking(data []byte) io.Reader {
 	if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
 		return z
@@ -71,6 +73,7 @@ func unpacking(data []byte) io.Reader {
 	return nil
 }
 
+// archive searches the names, comments and contents of a zip archive.
 func (s *search) archive(z *zip.Reader, depth int) (reason string) {
 	if len(z.File) > maxEntries {
 		return unsearched
@@ -81,7 +84,7 @@ func (s *search) archive(z *zip.Reader, depth int) (reason string) {
 		}
 		r, err := f.Open()
 		if err != nil {
-			continue // nobody reads it so
+			continue // unreadable for other readers as well
 		}
 		reason := s.unpacked(r, depth)
 		_ = r.Close() // it was only read
@@ -94,13 +97,15 @@ func (s *search) archive(z *zip.Reader, depth int) (reason string) {
 
 // unpacked searches packed data as far as it can be unpacked.
 func (s *search) unpacked(r io.Reader, depth int) (reason string) {
-	data, _ := io.ReadAll(io.LimitReader(r, s.room+1)) // what is damaged gives what it has
+	// Damaged data is searched up to the damage.
+	data, _ := io.ReadAll(io.LimitReader(r, s.room+1))
 	if s.room -= int64(len(data)); s.room < 0 {
 		return unsearched
 	}
 	return s.in(data, depth+1)
 }
 
+// text searches text, decoded from its character set.
 func (s *search) text(data []byte, charset string) (reason string) {
 	r, err := charsets.NewReader(bytes.NewReader(data), charset)
 	if err != nil {
@@ -116,13 +121,14 @@ func (s *search) text(data []byte, charset string) (reason string) {
 	return ""
 }
 
+// hides reports whether the text contains a secret or a mask.
 func (s *search) hides(text string) bool {
 	return strings.Contains(text, mask.Masked) || s.rules.Text(text) != text
 }
 
 var betweenColumns = regexp.MustCompile(`[,;|\t]`)
 
-// secretColumn reports whether a table has a column with the name of a secret.
+// secretColumn reports whether a table has a column whose name marks secrets.
 func (s *search) secretColumn(text string) bool {
 	head, rows, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if rows == "" {

@@ -16,10 +16,12 @@ import (
 //go:embed local/*.go module/*.txt
 var sources embed.FS
 
-// hostPath is the import path of the host package here; programs and modules import it as "recurgent".
+// hostPath is the import path of the host package in this module. Programs and ejected modules import it as
+// "recurgent".
 const hostPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 
-// fixedFiles adds what is the same in every module: the host package, what runs programs, the test and main.
+// fixedFiles adds the files that are the same in every module: the host package, the code that runs programs, the test
+// and main.
 func fixedFiles(files map[string]string) error {
 	version := "go " + goVersion() + "\n"
 	files["go.mod"] = "module ejected\n\n" + version +
@@ -43,7 +45,7 @@ func fixedFiles(files map[string]string) error {
 	return nil
 }
 
-// copyTree adds the files of a directory and of those below, tests left out. Licences of others come along.
+// copyTree adds the files of a directory and its subdirectories except tests, including third-party licences.
 func copyTree(files map[string]string, from fs.FS, dir string) error {
 	return fs.WalkDir(from, dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -58,14 +60,15 @@ func copyTree(files map[string]string, from fs.FS, dir string) error {
 		if err != nil {
 			return err
 		}
-		// Imports of the host package and of those below it.
+		// Rewrite imports of the host package and its subpackages.
 		files[name] = strings.ReplaceAll(strings.ReplaceAll(string(data), strconv.Quote(hostPath), `"recurgent"`),
 			`"`+hostPath+"/", `"recurgent/`)
 		return nil
 	})
 }
 
-// pagesDir is the package by which programs read pages, with the libraries in it: large, so that it is left out where no program imports it.
+// pagesDir is the package with which programs parse web pages. It is large, so it is left out unless a program imports
+// it.
 const pagesDir = "recurgent/html"
 
 func readsPages(files map[string]string) bool {
@@ -77,7 +80,7 @@ func readsPages(files map[string]string) bool {
 	return false
 }
 
-// goVersion is the language version of programs: that of the Go release which made this binary.
+// goVersion returns the language version of programs: that of the Go release that built this binary.
 func goVersion() string {
 	parts := strings.SplitN(strings.TrimPrefix(goruntime.Version(), "go"), ".", 3)
 	if len(parts) < 2 {
@@ -87,7 +90,7 @@ func goVersion() string {
 	return parts[0] + "." + minor
 }
 
-// toolsText is the package that lists the programs.
+// toolsText returns the source of the package that lists the programs.
 func toolsText(m *Manifest) string {
 	purpose := map[string]string{}
 	for _, t := range m.Tools {
@@ -105,7 +108,7 @@ func toolsText(m *Manifest) string {
 		"\t}\n}\n"
 }
 
-// parameters is the JSON of what the program reads; "" where that is not known.
+// parameters returns the JSON of the program's parameters, or "" if they are not known.
 func (x *Program) parameters() string {
 	if x.Interface == nil || len(x.Interface.Parameters) == 0 {
 		return ""
@@ -113,7 +116,7 @@ func (x *Program) parameters() string {
 	return string(agent.Encoded(x.Interface.Parameters))
 }
 
-// readmeText describes the module.
+// readmeText returns the README of the module.
 func readmeText(m *Manifest) string {
 	var b strings.Builder
 	b.WriteString("# Ejected tools\n\nPrograms of recurgentd as a Go module of its own. `go test ./...` runs their examples and recorded calls, without network.\n\n" +
@@ -140,7 +143,7 @@ func readmeText(m *Manifest) string {
 	return b.String()
 }
 
-// cell is a name in a table or a list of Markdown.
+// cell escapes a name for a table or a list in Markdown.
 func cell(name string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "`", "\\`", "*", "\\*", "[", "\\[").Replace(name)
 }

@@ -6,25 +6,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A Document is what a file holds, for those that write one.
+// A Document is the content of an example file, for writing one.
 type Document struct {
 	Role     string  `json:"role"`
 	Method   string  `json:"method"`
 	Examples []Entry `json:"examples"` // not nil
 }
 
-// An Entry is an example without what only the daemon knows of it.
+// An Entry is an example without the fields that only the daemon knows.
 type Entry struct {
 	ID        string            `json:"id,omitempty"`
 	Args      []json.RawMessage `json:"args"`
-	Kwargs    json.RawMessage   `json:"kwargs,omitempty"` // nil for none
+	Kwargs    json.RawMessage   `json:"kwargs,omitempty"` // nil means none
 	Context   json.RawMessage   `json:"context,omitempty"`
 	Expect    agent.Expectation `json:"expect"`
 	Tolerance *float64          `json:"tolerance,omitempty"`
 	Note      string            `json:"note,omitempty"`
 }
 
-// EntryOf is the entry of an example.
+// EntryOf returns the entry for an example.
 func EntryOf(x agent.Example) Entry {
 	if string(x.Kwargs) == "{}" {
 		x.Kwargs = nil

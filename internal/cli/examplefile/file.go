@@ -1,5 +1,4 @@
-// Package examplefile knows the files of examples that are kept in a repository, YAML or JSON, one method per file: it reads them, and has
-// what is written into one as a value.
+// Package examplefile reads and describes files of examples kept in a repository: YAML or JSON, one method per file.
 //
 //	role: tax
 //	method: net
@@ -8,8 +7,8 @@
 //	    expect: {value: 700}
 //	    note: 70 percent, not 60
 //
-// The members of an example are those of PUT /v1/tools/{role}/methods/{method}/examples. Every fault is an *Error that
-// names the file and the line. The package knows nothing of the daemon.
+// The members of an example are those of PUT /v1/tools/{role}/methods/{method}/examples. Every error in a file is an
+// *Error that names the file and the line. The package writes no files and knows nothing of the daemon.
 package examplefile
 
 import (
@@ -25,26 +24,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile bounds a file: a method has at most 256 KiB of examples.
+// maxFile bounds the size of a file, in bytes. A method has at most 256 KiB of examples.
 const maxFile = 1 << 20
 
-// A File is a read file.
+// A File is a parsed example file.
 type File struct {
 	Path         string
-	Role, Method string // "" where the file does not name them
+	Role, Method string // "" if the file does not name them
 	Examples     []Example
 }
 
 // An Example is one example of a file.
 type Example struct {
-	Line int             // of its beginning, from 1
-	JSON json.RawMessage // an object, as the daemon takes it
+	Line int             // of its first line, from 1
+	JSON json.RawMessage // an object in the form that the daemon accepts
 }
 
-// An Error says where a file is wrong.
+// An Error reports a fault in a file and its line.
 type Error struct {
 	Path   string
-	Line   int // from 1; 0 for the whole file
+	Line   int // from 1; 0 means the whole file
 	Reason string
 }
 
@@ -55,13 +54,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Reason)
 }
 
-// Read reads the file of that path.
+// Read reads and parses the file at path.
 func Read(path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, &Error{Path: path, Reason: reasonOf(err)}
-	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
+	case !info.Mode().IsRegular(): // opening a pipe would block
 		return nil, &Error{Path: path, Reason: "is not a regular file"}
 	case info.Size() > maxFile:
 		return nil, &Error{Path: path, Reason: fmt.Sprintf("has %d bytes; a file of examples has at most %d",
@@ -74,7 +73,7 @@ func Read(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// reasonOf is the error without the path, which the caller names.
+// reasonOf returns the text of an error without the path, which the caller adds.
 func reasonOf(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -83,7 +82,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Parse reads a file's content: JSON where the name ends in .json, else YAML.
+// Parse parses the content of a file: as JSON if its name ends in .json, otherwise as YAML.
 func Parse(path string, data []byte) (*File, error) {
 	f := &File{Path: path}
 	root, err := tree(path, data)
@@ -96,7 +95,8 @@ func Parse(path string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// JSON converts a document of any kind, as Parse reads it. The order of names and the digits of numbers stay.
+// JSON converts any document to JSON, with the format chosen as in Parse. It keeps the order of names and the digits of
+// numbers.
 func JSON(path string, data []byte) (json.RawMessage, error) {
 	root, err := tree(path, data)
 	if err != nil {
@@ -106,6 +106,7 @@ func JSON(path string, data []byte) (json.RawMessage, error) {
 	return out, placed(err, path)
 }
 
+// tree parses a document as JSON or YAML, by the extension of path.
 func tree(path string, data []byte) (*yaml.Node, error) {
 	if strings.EqualFold(filepath.Ext(path), ".json") {
 		return jsonTree(data)
@@ -113,6 +114,7 @@ func tree(path string, data []byte) (*yaml.Node, error) {
 	return yamlTree(data)
 }
 
+// placed sets the path of an *Error.
 func placed(err error, path string) error {
 	var bad *Error
 	if errors.As(err, &bad) {
@@ -121,6 +123,7 @@ func placed(err error, path string) error {
 	return err
 }
 
+// fill sets the file's fields from its document.
 func (f *File) fill(root *yaml.Node) error {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return faultAt(root, "must be an object with role, method and examples")
@@ -174,6 +177,7 @@ var (
 	expectMembers  = []string{"value", "error_type", "schema"}
 )
 
+// checkExample checks the structure of an example. The daemon checks the rest.
 func checkExample(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return faultAt(n, "an example must be an object with args and expect")
@@ -211,8 +215,8 @@ func checkExpect(n *yaml.Node) error {
 	})
 }
 
-// Find lists the files of examples in the given files and folders, nested ones too, in order: names that end in .yaml, .yml or
-// .json. Hidden folders are left out, and links are not followed.
+// Find returns the example files in the given files and folders, including nested ones, in order. In folders, names
+// must end in .yaml, .yml or .json; hidden folders are skipped and links are not followed.
 func Find(paths ...string) ([]string, error) {
 	var all []string
 	for _, path := range paths {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// YAML and JSON say the same; digits and text stay as they are, and each example knows its line.
+// YAML and JSON are equivalent. Digits and text stay unchanged, and each example has its line.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ path, text string }{
@@ -64,7 +64,7 @@ examples:
 	}
 }
 
-// Every error names the file, the line, and what to write.
+// Every error names the file, the line and the remedy.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -118,7 +118,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// Folders are read with what lies below them, in order; hidden folders, other names and links are not.
+// Folders are read recursively, in order. Hidden folders, other names and links are skipped.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Find(dir, filepath.Join(dir, "README.md"))
-	// a file that was named is read, whatever its name
+	// A named file is read whatever its extension.
 	want := []string{"a.YML", "b.json", "tax/deep/x.yml", "tax/net.yaml", "README.md"}
 	for i := range got {
 		got[i], _ = filepath.Rel(dir, got[i])
@@ -149,7 +149,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Every file is read as JSON or refused, and every error names a line.
+// Every file is read as JSON or rejected, and every error has a line.
 func FuzzParse(f *testing.F) {
 	f.Add("a.yaml", "role: tax\nmethod: net\nexamples:\n  - args: [1, x, 1e3, 0o7, 1_000, .inf]\n    expect: {value: {a: [null]}}\n")
 	f.Add("a.json", `{"role":"tax","examples":[{"expect":{"value":"\ud83d\ude00\u0000"}}]}`)

@@ -13,9 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth bounds the nesting of a file.
+// maxDepth bounds the nesting of values in a file.
 const maxDepth = 200
 
+// faultAt returns an error with the line of the node.
 func faultAt(n *yaml.Node, reason string) error {
 	line := 1
 	if n != nil {
@@ -24,9 +25,10 @@ func faultAt(n *yaml.Node, reason string) error {
 	return &Error{Line: line, Reason: reason}
 }
 
+// lineOfYAML matches the line number at the beginning of an error of package yaml.
 var lineOfYAML = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 
-// yamlTree reads the one document of a YAML file.
+// yamlTree parses a YAML file, which must contain exactly one document.
 func yamlTree(data []byte) (*yaml.Node, error) {
 	var document, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -49,7 +51,7 @@ func yamlTree(data []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// jsonTree reads a JSON document into the same nodes.
+// jsonTree parses a JSON document to the same kind of nodes.
 func jsonTree(data []byte) (*yaml.Node, error) {
 	r := &jsonReader{data: data, d: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	r.d.UseNumber()
@@ -63,15 +65,15 @@ func jsonTree(data []byte) (*yaml.Node, error) {
 	return n, nil
 }
 
-// A jsonReader makes nodes of tokens, with the line of each.
+// A jsonReader converts JSON tokens to nodes with line numbers.
 type jsonReader struct {
 	data []byte
 	d    *json.Decoder
-	read int64 // up to here lines are counted
+	read int64 // lines are counted up to this offset
 	line int
 }
 
-// lineAt is the line of the offset. Offsets only grow.
+// lineAt returns the line of the offset. Offsets must not decrease.
 func (r *jsonReader) lineAt(offset int64) int {
 	offset = max(r.read, min(offset, int64(len(r.data))))
 	r.line += bytes.Count(r.data[r.read:offset], []byte("\n"))
@@ -79,11 +81,13 @@ func (r *jsonReader) lineAt(offset int64) int {
 	return r.line
 }
 
+// node reads the next value.
 func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	token, err := r.d.Token()
 	var bad *json.SyntaxError
 	switch {
-	case errors.As(err, &bad) && bad.Error() != "unexpected end of JSON input": // as Go 1.27 says at the end
+	// Go 1.27 returns this message for a truncated document.
+	case errors.As(err, &bad) && bad.Error() != "unexpected end of JSON input":
 		return nil, &Error{Line: r.lineAt(bad.Offset - 1), Reason: bad.Error()}
 	case err != nil:
 		return nil, &Error{Line: r.lineAt(int64(len(r.data))), Reason: "ends too early"}
@@ -95,7 +99,8 @@ func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	case string:
 		n.Tag, n.Value = "!!str", v
 	case json.Number:
-		n.Value = v.String() // with a tag, big ones would be written with it
+		// Without a tag: the encoder would print it with large numbers.
+		n.Value = v.String()
 	case bool:
 		n.Tag, n.Value = "!!bool", strconv.FormatBool(v)
 	default:
@@ -104,6 +109,7 @@ func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
+// collection reads the rest of an object or array whose opening delimiter has been read.
 func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error {
 	if depth > maxDepth {
 		return faultAt(n, "is nested too deeply")
@@ -125,7 +131,7 @@ func (r *jsonReader) collection(n *yaml.Node, open json.Delim, depth int) error 
 	return nil
 }
 
-// members calls each for the members of an object. A name that comes twice is an error.
+// members calls each for the members of an object. A duplicate name is an error.
 func members(n *yaml.Node, each func(name string, key, value *yaml.Node) error) error {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -144,7 +150,7 @@ func members(n *yaml.Node, each func(name string, key, value *yaml.Node) error) 
 	return nil
 }
 
-// jsonOf writes a node as JSON. Digits of numbers stay as they are where JSON has them so.
+// jsonOf returns a node as JSON. It keeps the digits of numbers that are valid in JSON.
 func jsonOf(n *yaml.Node) (json.RawMessage, error) {
 	var b bytes.Buffer
 	err := writeJSON(&b, n, 0)
@@ -190,16 +196,18 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node, depth int) error {
 func writeText(b *bytes.Buffer, text string) {
 	data, err := json.Marshal(text)
 	if err != nil {
-		panic("a string has no JSON form: " + err.Error()) // encoding/json writes every string
+		panic("a string has no JSON form: " + err.Error()) // encoding/json encodes every string
 	}
 	b.Write(data)
 }
 
+// jsonNumber matches numbers that are valid in JSON.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
+// writeScalar appends a scalar. Numbers in a notation that JSON lacks are converted.
 func writeScalar(b *bytes.Buffer, n *yaml.Node) error {
 	switch n.ShortTag() {
-	case "!!str", "!!timestamp": // a date is the text that stands there
+	case "!!str", "!!timestamp": // a date counts as the text that is written
 		writeText(b, n.Value)
 		return nil
 	case "!!null":

@@ -38,6 +38,7 @@ func call(ctx context.Context, s *recurgent.Session, role, method string, given 
 }
 `
 
+// golang prints the wrappers in Go.
 func golang(roles []role) []byte {
 	var b strings.Builder
 	b.WriteString(goHead)
@@ -57,9 +58,9 @@ func golang(roles []role) []byte {
 	return []byte(b.String()) // as gofmt writes it: the daemon's binary has no parser of Go to have it done
 }
 
-// goMethod returns the type of a method's arguments, if it takes any, and the method.
+// goMethod returns the source of a method and, if it takes arguments, of their type.
 func goMethod(m *method, role, id, args string) string {
-	var fields []string // a blank line is between them, so that gofmt aligns nothing
+	var fields []string // separated by blank lines, so that gofmt does not align them
 	var fill strings.Builder
 	taken := names{}
 	for _, p := range m.parameters {
@@ -98,7 +99,7 @@ func goMethod(m *method, role, id, args string) string {
 		id, goComment(m.described()), role, id, takes, t, fill.String(), quote(m.role), quote(m.name))
 }
 
-// goComment returns a text as what stands in a doc comment, with the quotation marks that gofmt makes.
+// goComment returns a text for a doc comment, with the quotation marks that gofmt would substitute.
 func goComment(text string) string {
 	return strings.NewReplacer("``", "\u201c", "''", "\u201d").Replace(line(text))
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Reserved names in Python: keywords, and the names that the wrappers use.
+// pythonReserved lists Python's keywords and the names that the wrappers use.
 var pythonReserved = strings.Fields(
 	`False None True and as assert async await break class continue def del elif else except finally for from global if import in is
 	lambda nonlocal not or pass raise return try while with yield match case type self _role Any Literal Session bool dict float int list str`)
@@ -39,10 +39,11 @@ func python(roles []role) []byte {
 	return []byte(b.String())
 }
 
+// pythonMethod prints a method. Parameters without a default come first.
 func pythonMethod(m *method, id string) string {
 	var takes, gives []string
 	taken := names{"self": true, "more": true}
-	for _, required := range []bool{true, false} { // those without a default come first
+	for _, required := range []bool{true, false} { // Python requires parameters without a default to come first
 		for _, p := range m.parameters {
 			if p.required != required {
 				continue
@@ -88,7 +89,7 @@ func pythonType(s shape) string {
 		kindNull: "None", kindObject: "dict[str, Any]"}[s.kind]
 }
 
-// described returns what the method does and what it takes, in one line.
+// described returns one line about the method's purpose and parameters.
 func (m *method) described() string {
 	parts := []string{m.role + "." + m.name}
 	if m.summary != "" {

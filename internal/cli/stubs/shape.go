@@ -19,23 +19,24 @@ const (
 	kindUnion
 )
 
-// A shape is what a JSON Schema says of a value, as far as the types of all three languages can say it.
+// A shape describes the values of a JSON Schema as far as the types of all three languages can express it.
 type shape struct {
 	kind  kind
-	item  *shape   // of a list
-	union []shape  // of a union, at most 8
-	texts []string // that a text may be, at most 32; nil: any
+	item  *shape   // item type of a list
+	union []shape  // alternatives, at most 8
+	texts []string // allowed strings, at most 32; nil means any
 }
 
-const deepest = 4 // lists in lists
+const deepest = 4 // maximum nesting of lists in lists
 
 var kinds = map[string]kind{"string": kindText, "number": kindNumber, "integer": kindInteger, "boolean": kindBoolean,
 	"null": kindNull, "array": kindList, "object": kindObject, "file": kindObject}
 
-// shapeOf returns the shape of a schema, which wins over the plain type. A schema that it does not understand has the shape of any value.
+// shapeOf returns the shape of a schema, which takes precedence over the plain type. An unsupported schema gives the
+// shape of any value.
 func shapeOf(plain string, schema json.RawMessage) shape {
 	if len(schema) == 0 {
-		schema, _ = json.Marshal(map[string]string{"type": plain}) // of text, which can be encoded
+		schema, _ = json.Marshal(map[string]string{"type": plain}) // strings can always be encoded
 	}
 	var v any
 	if json.Unmarshal(schema, &v) != nil {
@@ -44,6 +45,7 @@ func shapeOf(plain string, schema json.RawMessage) shape {
 	return read(v, 0)
 }
 
+// read returns the shape of a decoded schema.
 func read(v any, depth int) shape {
 	m, ok := v.(map[string]any)
 	if !ok || depth > deepest {
@@ -74,7 +76,7 @@ func read(v any, depth int) shape {
 	return shape{}
 }
 
-// one returns the shape of a schema of one type.
+// one returns the shape of the schema's values of one type.
 func one(name string, m map[string]any, depth int) shape {
 	s := shape{kind: kinds[name]}
 	switch s.kind {

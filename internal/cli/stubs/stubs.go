@@ -1,8 +1,9 @@
-// Package stubs writes typed wrappers of tools from their interfaces: a file of Python, TypeScript or Go with a class for each role and a function
-// for each method. The same interfaces make the same bytes.
+// Package stubs writes typed wrappers of tools from their interfaces: a file of Python, TypeScript or Go with a class
+// per role and a function per method. Equal interfaces give identical bytes.
 //
-// Names, descriptions and schemas are hostile: models and programs write them. Names become identifiers of letters, digits and underscores, and what
-// stands for itself is a string literal or a comment of one line, in which no character ends either.
+// Names, descriptions and schemas come from models and programs and may be hostile. Names are reduced to identifiers of
+// letters, digits and underscores. Other text appears only in string literals and one-line comments, escaped so that it
+// cannot end them. The package knows nothing of daemons.
 package stubs
 
 import (
@@ -19,28 +20,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// mark is in the first line of every file that Write writes: others are not replaced.
+// mark is in the first line of every file that Write writes. Files without it are not replaced.
 const mark = "Written by recurgentd tools stubs"
 
-// A Method is one that has a program.
+// A Method describes a method that has a program.
 type Method struct {
 	Role, Name string
-	Interface  *agent.Interface // nil: it may be called in any way
+	Interface  *agent.Interface // nil means that any arguments are accepted
 }
 
-// A Language is what wrappers are written in.
+// A Language describes one output language.
 type Language struct {
-	File  string // the name of the file
+	File  string // file name
 	print func(roles []role) []byte
 }
 
-// Languages by the name of their flag.
+// Languages returns the languages by the names of their flags.
 func Languages() map[string]Language {
 	return map[string]Language{"python": {"recurgent_tools.py", python},
 		"typescript": {"recurgent_tools.ts", typescript}, "go": {"recurgent_tools.go", golang}}
 }
 
-// role is one with its methods, sorted by name.
+// role is a role with its methods, sorted by name.
 type role struct {
 	name, id string
 	methods  []method
@@ -48,7 +49,7 @@ type role struct {
 
 type method struct {
 	role, name string
-	summary    string // one line, without characters that are not printed
+	summary    string // one line of printable characters
 	parameters []parameter
 	open       bool
 	returns    shape
@@ -61,14 +62,14 @@ type parameter struct {
 	shape       shape
 }
 
-// Print returns the wrappers in the language.
+// Print returns the wrappers in the language as source text.
 func Print(l Language, methods []Method) []byte { return l.print(arrange(methods)) }
 
-// ErrTaken reports a file of that name that something else wrote.
+// ErrTaken means that a file with that name exists and was not written by Write.
 var ErrTaken = errors.New("is there, and was not written by recurgentd tools stubs")
 
-// Write writes the wrappers below the directory, which it makes where it is missing, and returns the file's path. A file that an earlier Write
-// wrote is replaced, whole; any other is ErrTaken.
+// Write writes the wrappers to a file in dir, which it creates if it is missing, and returns the file's path. It
+// atomically replaces a file that an earlier Write wrote. For any other file it returns ErrTaken.
 func Write(dir string, l Language, methods []Method) (string, error) {
 	path := filepath.Join(dir, l.File)
 	switch old, err := os.ReadFile(path); {
@@ -83,11 +84,12 @@ func Write(dir string, l Language, methods []Method) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+	// In the same directory, so that the rename is atomic.
 	f, err := os.CreateTemp(dir, l.File+".*")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // after the rename there is nothing
+	defer func() { _ = os.Remove(f.Name()) }() // fails harmlessly after the rename
 	_, err = f.Write(Print(l, methods))
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return "", err
@@ -95,7 +97,7 @@ func Write(dir string, l Language, methods []Method) (string, error) {
 	return path, os.Rename(f.Name(), path)
 }
 
-// arrange sorts roles and methods, and finds their identifiers.
+// arrange sorts roles and methods, and assigns identifiers.
 func arrange(methods []Method) []role {
 	sorted := slices.SortedFunc(slices.Values(methods), func(a, b Method) int {
 		return slices.Compare([]string{a.Role, a.Name}, []string{b.Role, b.Name})
@@ -124,10 +126,10 @@ func arrange(methods []Method) []role {
 	return roles
 }
 
-// names are the identifiers that are taken, without case, since Go writes the first letter of what is exported large.
+// names holds the identifiers in use, ignoring case, because Go capitalizes exported names.
 type names map[string]bool
 
-// take returns the identifier, with a number behind it where it is taken.
+// take returns the identifier and marks it as used. It appends a number if the identifier is taken.
 func (n names) take(id string) string {
 	made := id
 	for i := 2; n[strings.ToLower(made)]; i++ {
@@ -137,7 +139,7 @@ func (n names) take(id string) string {
 	return made
 }
 
-// words are the runs of ASCII letters and digits in a name.
+// words returns the runs of ASCII letters and digits in a name.
 func words(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) &&
@@ -145,7 +147,8 @@ func words(name string) []string {
 	})
 }
 
-// camel returns the name as that of a type: "to title case" is ToTitleCase. other stands for one without a letter.
+// camel returns the name in the form of a type: "to title case" becomes ToTitleCase. other replaces a name without
+// letters, or precedes a digit.
 func camel(name, other string) string {
 	var b strings.Builder
 	for _, w := range words(name) {
@@ -157,7 +160,8 @@ func camel(name, other string) string {
 	return b.String()
 }
 
-// snake returns the name as that of a function or a variable: "to title case" is to_title_case.
+// snake returns the name in the form of a function or variable: "to title case" becomes to_title_case. other replaces a
+// name without letters, or precedes a digit.
 func snake(name, other string, reserved []string) string {
 	id := strings.Join(words(name), "_")
 	switch {
@@ -171,7 +175,7 @@ func snake(name, other string, reserved []string) string {
 	return id
 }
 
-// line returns a text as one line of characters that are printed.
+// line returns a text as one line of printable characters.
 func line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsPrint(r) ||
@@ -179,15 +183,15 @@ func line(text string) string {
 	}), " ")
 }
 
-// quote returns a string literal of ASCII characters for Python and Go.
+// quote returns an ASCII string literal for Python and Go.
 func quote(text string) string { return literal(text, `\U%08x`) }
 
-// literal returns a string literal of ASCII characters, in which characters beyond U+FFFF stand in that format; all else Python, JavaScript and Go
-// write alike.
+// literal returns an ASCII string literal. wide is the format of characters beyond U+FFFF; other escapes are the same
+// in Python, JavaScript and Go.
 func literal(text, wide string) string {
 	var b strings.Builder
 	b.WriteByte('"')
-	for _, r := range text { // what is no UTF-8 is U+FFFD
+	for _, r := range text { // invalid UTF-8 gives U+FFFD
 		switch {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')

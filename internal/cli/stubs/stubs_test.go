@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// some are methods of two roles, with each kind of parameter.
+// some returns methods of two roles, with each kind of parameter.
 func some() []Method {
 	return []Method{
 		{Role: "text tools", Name: "to title case", Interface: &agent.Interface{Summary: "Title a text.",
@@ -72,12 +72,12 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
-// bare returns the code without what its strings and comments hold.
+// bare returns the code without the contents of its strings and comments.
 func bare(code string) string {
 	var b strings.Builder
 	for i := 0; i < len(code); i++ {
 		rest := code[i:]
-		end := 0 // of what is left out
+		end := 0 // of removed characters
 		switch {
 		case rest[0] == '"':
 			for end = 1; rest[end] != '"'; end++ {
@@ -101,7 +101,7 @@ func bare(code string) string {
 	return b.String()
 }
 
-// Whatever names, descriptions and schemas hold, the code is that of plain ones: nothing of them is outside of strings and comments.
+// Hostile names, descriptions and schemas give the same code as plain ones, outside of strings and comments.
 func TestHostileInterfaces(t *testing.T) {
 	t.Parallel()
 	made := func(evil string) []Method {
@@ -114,7 +114,7 @@ func TestHostileInterfaces(t *testing.T) {
 	for _, evil := range []string{`"`, `"""`, `\`, `\"`, "\n", "\r", "\u2028", "\u2029", "\x00", "*/", "*/*/", "**//",
 		"`", "${}", "'", "'''", "\u202e", "\U000e0001", "\U0001f600", "//", "/*", "#", "\n#", "\v\f", "\x85", "\ufeff",
 		"%s", "{", "\xff", `\u0022`, `"+"`} {
-		plain := strings.Map(func(r rune) rune { // with the same words, of which identifiers are made
+		plain := strings.Map(func(r rune) rune { // with the same words for identifiers
 			if strings.ContainsRune("su0123456789", r) {
 				return r
 			}
@@ -139,7 +139,7 @@ func TestHostileInterfaces(t *testing.T) {
 	}
 }
 
-// Names that are one identifier get one each, and what a language reserves none.
+// Names that map to one identifier get different ones, and reserved words are avoided.
 func TestIdentifiers(t *testing.T) {
 	t.Parallel()
 	all := []Method{}

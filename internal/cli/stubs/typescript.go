@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
+// typescriptReserved lists names that a method of a class must not have.
 var typescriptReserved = strings.Fields(`constructor prototype then`)
 
-// typescriptTypes are those that the wrappers use.
+// typescriptTypes are the type names that the wrappers use.
 var typescriptTypes = strings.Fields(`Caller Promise Record Array`)
 
 const typescriptHead = `// ` + mark + `. Do not edit: they are written again.
@@ -58,7 +59,7 @@ func typescriptMethod(m *method, id string) string {
 
 func quoted(text string) string { return literal(text, `\u{%x}`) }
 
-// block returns a text as what stands in a block comment.
+// block returns a text for a block comment.
 func block(text string) string { return strings.ReplaceAll(line(text), "*/", "* /") }
 
 func typescriptType(s shape) string {

@@ -1,9 +1,9 @@
 package text
 
-// A Palette colours text when it is true, and returns it unchanged when it is false.
+// A Palette colours text if it is true, and returns it unchanged otherwise.
 type Palette bool
 
-// Styles of a palette: parameters of SGR sequences, in the 16 colours that each terminal has.
+// Styles of a palette: SGR parameters from the 16 colours of every terminal.
 const (
 	Good  = "32"
 	Warn  = "33"
@@ -13,7 +13,7 @@ const (
 	Live  = "36"
 )
 
-// Paint puts the style around the text.
+// Paint applies the style to the text.
 func (p Palette) Paint(style, text string) string {
 	if !p || text == "" {
 		return text
@@ -21,7 +21,7 @@ func (p Palette) Paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// Status colours text by the meaning of the word; text of other words is returned unchanged.
+// Status colours text according to a status word. Text for other words stays unchanged.
 func (p Palette) Status(word, text string) string {
 	switch word {
 	case "ok", "equal":

@@ -2,7 +2,7 @@ package text
 
 import "github.com/recurgentd/recurgentd/internal/agent"
 
-// Correction says how far a correction has come.
+// Correction describes the progress of a correction.
 func Correction(c agent.Correction) string {
 	words := Cell(c.State)
 	if c.Generation != nil {

@@ -1,5 +1,5 @@
 // Package text makes text safe for a terminal. Roles, methods, arguments and messages are untrusted, and terminals
-// execute escape sequences, so everything that is printed for people passes through one of these functions.
+// execute escape sequences, so all output for people passes through these functions. The package does no I/O.
 package text
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// OneLine joins the words of text with single blanks.
+// OneLine joins the words of text with single spaces.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Clean makes text safe for one line of a terminal: no control, format or private characters, no invalid UTF-8, at most two
-// combining marks in a row, white space as single spaces, and at most so many columns (0 means 72).
+// Clean makes text safe for one line of a terminal. It removes control and format characters, invalid UTF-8 and excess
+// combining marks, collapses white space, and truncates to the number of columns (0 means 72).
 func Clean(text string, columns int) string {
 	if columns <= 0 {
 		columns = 72
 	}
 	var b strings.Builder
 	marks, blank, runes := 0, true, 0
-	for _, r := range text { // broken bytes come as U+FFFD
+	for _, r := range text { // invalid bytes appear as U+FFFD
 		if runes++; runes > 8*columns {
 			break
 		}
@@ -47,7 +47,7 @@ func Clean(text string, columns int) string {
 	return ansi.Truncate(strings.TrimRight(b.String(), " "), columns, "…")
 }
 
-// Cell is Clean for a cell of a table: empty text becomes a dash.
+// Cell is Clean for a table cell: empty text becomes a dash.
 func Cell(text string) string {
 	if text = Clean(text, 0); text == "" {
 		return "-"
@@ -55,7 +55,7 @@ func Cell(text string) string {
 	return text
 }
 
-// Plain replaces control characters in text of several lines.
+// Plain replaces control and other unprintable characters in text of several lines by U+FFFD.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) && !unicode.IsSpace(r) || r != '\n' && unicode.IsControl(r) {
@@ -65,7 +65,7 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Printable replaces all unprintable characters in code except for tabs and line ends.
+// Printable replaces unprintable characters in source code, except tabs and line ends, by question marks.
 func Printable(code string) string {
 	lines := strings.Split(strings.TrimRight(code, "\n"), "\n")
 	for i, line := range lines {
@@ -79,7 +79,7 @@ func Printable(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Pad appends spaces until text is that many columns wide.
+// Pad appends spaces until the text is that many terminal columns wide.
 func Pad(text string, columns int) string {
 	if n := columns - ansi.StringWidth(text); n > 0 {
 		return text + strings.Repeat(" ", n)
@@ -87,7 +87,7 @@ func Pad(text string, columns int) string {
 	return text
 }
 
-// Plural is a count with its noun: "1 call", "2 calls".
+// Plural returns a count with its noun: "1 call", "2 calls".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

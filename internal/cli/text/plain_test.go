@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/clitest"
 )
 
-// Text of strangers that goes into a line stays in it, and in its width.
+// Untrusted text in a line stays within the line and its width.
 func FuzzPlainText(f *testing.F) {
 	for _, s := range clitest.HostileTexts {
 		f.Add(s, 10)

@@ -22,35 +22,36 @@ func Line(colours text.Palette, at string, w *Call) string {
 	return strings.Join(parts, "  ")
 }
 
-// Statuses of calls that have no outcome.
+// Statuses of calls without an outcome.
 const (
 	Running = "running"
-	Gone    = "gone" // it no longer runs, and its end has not been reported
+	Gone    = "gone" // it no longer runs, but its end has not been reported
 )
 
-// A Call is what watch keeps of a log entry. Its text is safe for a terminal and bounded, whatever a program or a model wrote.
+// A Call is a log entry as shown by watch. Its displayed text is bounded and safe for a terminal, whatever a program or
+// a model wrote.
 type Call struct {
 	ID, Parent           string
 	Session, Trace       string
-	Role, Method         string // as they are, for filters; shown only as Text
+	Role, Method         string // unmodified, for filters; displayed only as part of Text
 	Status               string
 	Time                 string // HH:MM:SS of the start
 	Text                 string // role.method(arguments)
 	Source               string
-	Detail               string // of an error, or why a success is weak
+	Detail               string // the error, or the reason why a success is weak
 	DurationMs           float64
 	Depth                int
 	Repaired, ModelAsked bool
-	Verdict              string // what a person said of it: right, wrong, or ""
+	Verdict              string // a person's judgement: right, wrong or ""
 	Doubted              bool   // the program that answered is doubted
 }
 
-// A method names a program.
+// A method identifies a program.
 type method struct{ role, name string }
 
 func (w *Call) method() method { return method{w.Role, w.Method} }
 
-// CallFrom converts a log entry.
+// CallFrom converts a log entry to a Call.
 func CallFrom(e *agent.LogEntry) Call {
 	w := Call{ID: e.CallID, Parent: e.ParentCallID, Session: e.SessionID, Trace: e.TraceID, Role: e.Role,
 		Method: e.Method, Status: text.Clean(e.OutcomeStatus, 10),
@@ -62,7 +63,7 @@ func CallFrom(e *agent.LogEntry) Call {
 		w.Time = text.Clean(e.Timestamp[len("2006-01-02T"):len("2006-01-02T15:04:05")], 8)
 	}
 	w.Text = text.Clean(e.Method, 40) + "(" + preview(e.Args, e.Kwargs) + ")"
-	if e.Role != "" { // a prediction without a session has none
+	if e.Role != "" { // a prediction without a session has no role
 		w.Text = text.Clean(e.Role, 40) + "." + w.Text
 	}
 	switch {
@@ -88,7 +89,7 @@ func preview(args []json.RawMessage, kwargs json.RawMessage) string {
 	return text.Clean(strings.Join(parts, ", "), 80)
 }
 
-// duration formats milliseconds or seconds with about three digits.
+// duration formats the duration in milliseconds or seconds, with about three digits.
 func (w *Call) duration() string {
 	switch {
 	case w.Status == Running:
@@ -101,10 +102,10 @@ func (w *Call) duration() string {
 	return fmt.Sprintf("%.1f s", w.DurationMs/1000)
 }
 
-// A Filter selects calls; an empty field selects all.
+// A Filter selects calls. An empty field matches all.
 type Filter struct{ Role, Method, Status, Trace, Session string }
 
-// fields lists the filter's fields by name, in the order in which they are shown.
+// fields returns the filter's fields with their names, in display order.
 func (f *Filter) fields() []struct {
 	name string
 	at   *string
@@ -115,7 +116,7 @@ func (f *Filter) fields() []struct {
 	}{{"role", &f.Role}, {"method", &f.Method}, {"status", &f.Status}, {"trace", &f.Trace}, {"session", &f.Session}}
 }
 
-// Matches compares role, method and status as a whole, and ids by their prefix, so that part of an id is enough.
+// Matches reports whether the call matches: role, method and status exactly, trace and session by prefix.
 func (f Filter) Matches(w *Call) bool {
 	whole := func(want, is string) bool { return want == "" || agent.NormalForm(want) == is }
 	return whole(f.Role, w.Role) && whole(f.Method, w.Method) && whole(f.Status, w.Status) &&
@@ -136,7 +137,7 @@ func (f Filter) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Validate returns an error for a status that no call has.
+// Validate returns an error for an unknown status.
 func (f Filter) Validate() error {
 	if f.Status != "" && !slices.Contains([]string{agent.StatusOK, agent.StatusError, Running}, f.Status) {
 		return fmt.Errorf("status must be one of ok, error, running, got %q", f.Status)
@@ -144,7 +145,7 @@ func (f Filter) Validate() error {
 	return nil
 }
 
-// parseFilter parses "role=calculator status=error". A word without = is a role; a value with spaces is quoted.
+// parseFilter parses "role=calculator status=error". A word without = is a role. A value with spaces must be quoted.
 func parseFilter(text string) (Filter, error) {
 	var f Filter
 	quoted := false
@@ -170,8 +171,8 @@ words:
 	return f, f.Validate()
 }
 
-// query is the filter as parameters of GET /v1/calls. Prefixes of ids are left out, since the route knows whole ids only:
-// Matches applies them.
+// query returns the filter as parameters of GET /v1/calls. It omits prefixes of ids, because the route accepts only
+// whole ids; Matches applies them.
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"role": f.Role, "method": f.Method, "status": f.Status} {

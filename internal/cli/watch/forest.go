@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// maxWatched is how many calls a screen keeps; the oldest trees go first.
+// maxWatched is the number of calls that a screen keeps. The oldest trees are dropped first.
 const maxWatched = 2000
 
-// A branch is a call with its nested calls. One that has not been seen itself yet is known by its children only.
+// A branch is a call with its nested calls. Until its own entry arrives, it is known only from its children.
 type branch struct {
 	call     Call
 	seen     bool
-	children []*branch // in the order of their starts
+	children []*branch // sorted by start
 }
 
-// A forest holds the calls of a screen as trees of delegation. Children are committed before their parents, so a parent counts as
+// A forest holds the calls of a screen as trees. Children are committed before their parents, so a parent counts as
 // running until its own entry arrives.
 type forest struct {
 	byID  map[string]*branch
-	roots []*branch // in the order of their starts
+	roots []*branch // sorted by start
 }
 
 func newForest() *forest { return &forest{byID: map[string]*branch{}} }
 
-// add adds a call that has ended, or one that runs. A running entry never replaces an ended one.
+// add adds an ended or running call. A running entry does not replace an ended one.
 func (f *forest) add(w Call) {
 	b := f.byID[w.ID]
 	if b != nil && b.seen && b.call.Status != Running && b.call.Status != Gone && w.Status == Running {
@@ -42,13 +42,14 @@ func (f *forest) add(w Call) {
 	f.trim()
 }
 
-// mark notes what a person said of a call; "" takes it back.
+// mark sets the verdict of a call; "" removes it.
 func (f *forest) mark(id, verdict string) {
 	if b := f.byID[id]; b != nil {
 		b.call.Verdict = verdict
 	}
 }
 
+// attach makes b a child of parent, or a root if there is no parent. An unknown parent gets a placeholder.
 func (f *forest) attach(b *branch, parent string) {
 	if parent == "" || f.leadsTo(parent, b.call.ID) {
 		f.roots = inOrder(f.roots, b)
@@ -63,7 +64,7 @@ func (f *forest) attach(b *branch, parent string) {
 	p.children = inOrder(p.children, b)
 }
 
-// inOrder inserts b by its start: ids sort by time.
+// inOrder inserts b in order of start. Ids sort by time.
 func inOrder(list []*branch, b *branch) []*branch {
 	i, _ := slices.BinarySearchFunc(list, b.call.ID, func(x *branch,
 		id string) int {
@@ -72,7 +73,8 @@ func inOrder(list []*branch, b *branch) []*branch {
 	return slices.Insert(list, i, b)
 }
 
-// leadsTo reports whether the call or one of its ancestors has that id. Only a faulty daemon reports cycles.
+// leadsTo reports whether the call or one of its ancestors has that id. It bounds the search, because a faulty daemon
+// could report cycles.
 func (f *forest) leadsTo(from, id string) bool {
 	for range maxWatched {
 		if from == id {
@@ -87,8 +89,8 @@ func (f *forest) leadsTo(from, id string) bool {
 	return true
 }
 
-// running replaces the set of running calls. Others that ran before have ended, or were lost with their daemon; those
-// without children are removed until their end is reported.
+// running replaces the set of running calls. Calls that are no longer running have ended or were lost with their
+// daemon. Those without children are removed until their end is reported.
 func (f *forest) running(now []Call) {
 	alive := map[string]bool{}
 	for _, w := range now {
@@ -100,7 +102,7 @@ func (f *forest) running(now []Call) {
 		case len(b.children) == 0:
 			f.forget(b)
 		default:
-			b.call.Status = Gone // until its end is reported, if it ever is
+			b.call.Status = Gone // until its end is reported, if ever
 		}
 	}
 	for _, w := range now {
@@ -108,7 +110,7 @@ func (f *forest) running(now []Call) {
 	}
 }
 
-// forget drops a branch without children.
+// forget removes a branch without children.
 func (f *forest) forget(b *branch) {
 	delete(f.byID, b.call.ID)
 	is := func(x *branch) bool { return x == b }
@@ -118,12 +120,14 @@ func (f *forest) forget(b *branch) {
 	}
 }
 
+// trim drops the oldest calls beyond maxWatched.
 func (f *forest) trim() {
 	for len(f.byID) > maxWatched && len(f.roots) > 1 {
 		f.drop(f.roots[0])
 		f.roots = f.roots[1:]
 	}
-	for len(f.byID) > maxWatched && len(f.roots) > 0 && len(f.roots[0].children) > 0 { // one tree larger than all
+	// A single tree may exceed the bound.
+	for len(f.byID) > maxWatched && len(f.roots) > 0 && len(f.roots[0].children) > 0 {
 		f.drop(f.roots[0].children[0])
 		f.roots[0].children = f.roots[0].children[1:]
 	}
@@ -136,14 +140,14 @@ func (f *forest) drop(b *branch) {
 	}
 }
 
-// A twig is one line of a drawn forest.
+// A twig is one line of the display.
 type twig struct {
 	call  *Call
-	lead  string // the lines that join it to its parent
-	match bool   // false for those that only lead to one that matches
+	lead  string // the tree lines before the call
+	match bool   // false for ancestors of matching calls
 }
 
-// lines draws the calls that match: as trees with their ancestors, or as a flat list by start.
+// lines returns the lines for the matching calls: as trees with their ancestors, or as a flat list sorted by start.
 func (f *forest) lines(want Filter, flat bool) []twig {
 	var out []twig
 	for _, r := range f.roots {
@@ -176,7 +180,8 @@ func (b *branch) lines(out []twig, want Filter, own, below string, depth int) []
 	return out
 }
 
-// matches reports whether the call or a descendant matches. The depth is bounded, since a faulty daemon may report cycles.
+// matches reports whether the call or a descendant matches. The depth is bounded, because a faulty daemon could report
+// cycles.
 func (b *branch) matches(want Filter, depth int) bool {
 	if depth > 64 {
 		return false

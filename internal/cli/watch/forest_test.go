@@ -24,7 +24,7 @@ func drawn(f *forest, want Filter, flat bool) string {
 	return b.String()
 }
 
-// In whatever order the calls of a tree and the events of running ones arrive, the same tree results.
+// The calls of a tree and the events of running ones may arrive in any order: the same tree results.
 func TestForestOrderDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	var calls []Call
@@ -58,7 +58,7 @@ func TestForestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A running call that is not reported any more is gone; its end, when it comes, takes its place.
+// A running call that is no longer reported is gone. Its end, when reported, replaces it.
 func TestForestForgetsWhatWasLost(t *testing.T) {
 	t.Parallel()
 	f := newForest()
@@ -80,7 +80,8 @@ func TestForestForgetsWhatWasLost(t *testing.T) {
 	}
 }
 
-// A daemon that lies (calls below themselves, circles, one endless line of delegation) ends neither the loop nor the memory.
+// A faulty daemon (calls below themselves, cycles, endless nesting) causes neither an endless loop nor unbounded
+// memory.
 func TestForestWithstandsLies(t *testing.T) {
 	t.Parallel()
 	f := newForest()
@@ -101,7 +102,7 @@ func TestForestWithstandsLies(t *testing.T) {
 	}
 }
 
-// Every screen fits its terminal, whatever its size, its calls and what is typed.
+// Every screen fits its terminal, whatever its size, its calls and the input.
 func FuzzScreenFits(f *testing.F) {
 	f.Add(80, 24, "text", "role=x")
 	f.Add(1, 1, "漢字", "\"")
@@ -120,7 +121,7 @@ func FuzzScreenFits(f *testing.F) {
 			s.Update(tea.KeyPressMsg(tea.Key{Text: key, Code: []rune(key + " ")[0]}))
 			checkFits(t, s.View().Content, columns, rows)
 		}
-		failed := text.Clean(said, 200) // as an error's text is kept
+		failed := text.Clean(said, 200) // like the text of an error
 		s.want, s.prompt, s.lost = Filter{}, &prompt{label: "filter: ", typed: typed, wrong: failed}, failed
 		checkFits(t, s.View().Content, columns, rows)
 		if want, err := parseFilter(typed); err == nil && !strings.Contains(typed, `"`) {

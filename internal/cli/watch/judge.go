@@ -14,9 +14,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/client"
 )
 
-// Messages of judging.
+// Messages about judging.
 type (
-	answerMsg     struct{ id, answer string } // what a call answered
+	answerMsg     struct{ id, answer string } // the answer of a call
 	judgedMsg     struct{ id, verdict, words string }
 	correctionMsg struct {
 		of    method
@@ -25,19 +25,19 @@ type (
 	}
 )
 
-// maxDoubted bounds how many methods are asked for their corrections.
+// maxDoubted bounds the methods whose corrections are polled.
 const maxDoubted = 16
 
-// A judge speaks to the daemon about verdicts and the corrections that follow. It is safe for concurrent use.
+// A judge sends verdicts to the daemon and polls the resulting corrections. It is safe for concurrent use.
 type judge struct {
 	ctx context.Context
 	c   *client.Client
 
 	mu    sync.Mutex
-	wrong map[method]bool // whose corrections are asked for; guarded by mu
+	wrong map[method]bool // methods to poll; guarded by mu
 }
 
-// watch has the method's correction reported from now on.
+// watch adds the method to those whose corrections are polled. j may be nil.
 func (j *judge) watch(m method) {
 	if j == nil {
 		return
@@ -59,7 +59,7 @@ func (j *judge) doubted() []method {
 	return all
 }
 
-// poll reports how far the corrections have come. Those of programs that are no longer doubted are reported once more.
+// poll reports the progress of the corrections. A program that is no longer doubted is reported one last time.
 func (j *judge) poll(each func(correctionMsg)) {
 	for _, m := range j.doubted() {
 		var a struct {
@@ -78,14 +78,15 @@ func (j *judge) poll(each func(correctionMsg)) {
 	}
 }
 
-// answer fetches what a call answered.
+// answer returns a command that fetches the answer of a call.
 func (j *judge) answer(id string) tea.Cmd {
 	return func() tea.Msg {
 		var call struct {
 			Outcome *agent.Outcome `json:"outcome"`
 		}
 		if err := j.c.Get(j.ctx, client.CallPath(id), &call); err != nil || call.Outcome == nil {
-			return answerMsg{id, ""} // its values are gone; it can be judged all the same, if the daemon says so
+			// The values are gone, but the daemon may still accept a verdict.
+			return answerMsg{id, ""}
 		}
 		if !call.Outcome.OK() {
 			return answerMsg{id, "error " + text.Clean(call.Outcome.ErrorType, 40)}
@@ -94,7 +95,7 @@ func (j *judge) answer(id string) tea.Cmd {
 	}
 }
 
-// say sends a verdict.
+// say returns a command that sends a verdict.
 func (j *judge) say(w Call, body client.Judgement) tea.Cmd {
 	return func() tea.Msg {
 		data, _, err := j.c.Judge(j.ctx, w.ID, body, 0)
@@ -104,7 +105,7 @@ func (j *judge) say(w Call, body client.Judgement) tea.Cmd {
 		var v struct {
 			Correction agent.Correction `json:"correction"`
 		}
-		_ = json.Unmarshal(data, &v) // a reply that cannot be read says nothing of a correction
+		_ = json.Unmarshal(data, &v) // an unreadable reply counts as one without a correction
 		words := w.Text + " is judged " + body.Verdict
 		if body.Verdict == agent.VerdictWrong {
 			j.watch(w.method())
@@ -125,7 +126,7 @@ func (j *judge) drop(w Call) tea.Cmd {
 	}
 }
 
-// begin asks what the key wants to know before the selected call is judged.
+// begin opens the prompt for the key, to judge the selected call.
 func (s *screen) begin(key string) tea.Cmd {
 	b := s.calls.byID[s.at]
 	switch {
@@ -154,7 +155,7 @@ func (s *screen) begin(key string) tea.Cmd {
 	return s.judge.answer(w.ID)
 }
 
-// askExpected asks for the right answer, and then for a note.
+// askExpected prompts for the right answer and then for a note.
 func (s *screen) askExpected(w Call) *prompt {
 	return &prompt{of: w, label: " is wrong. Right is (empty: not known): ",
 		enter: func(expected string) (*prompt, tea.Cmd, error) {
@@ -173,7 +174,7 @@ func (s *screen) askExpected(w Call) *prompt {
 		}}
 }
 
-// showAnswer puts what the call answered into the prompt that asks about it.
+// showAnswer adds the call's answer to the prompt about that call.
 func (s *screen) showAnswer(m answerMsg) {
 	if s.prompt != nil && s.prompt.of.ID == m.id {
 		s.prompt.answer = m.answer

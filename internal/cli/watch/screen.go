@@ -1,4 +1,7 @@
 // Package watch shows a daemon's calls as they end: as trees on a screen (Screen), or one line per call (Line).
+//
+// A Tail misses no call across lost connections. The package keeps a bounded number of calls in memory and stores
+// nothing.
 package watch
 
 import (
@@ -15,49 +18,51 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// A screen is the state of watch on a terminal: messages change it and View draws it. Only the loop of bubbletea uses it.
+// A screen is the state of watch on a terminal. Messages change it and View draws it. Only the loop of bubbletea may
+// use it.
 type screen struct {
 	url     string
 	colours text.Palette
 	calls   *forest
 	want    Filter
 	flat    bool
-	top     int    // first line shown, when not following
-	follow  bool   // the newest line stays in view
+	top     int    // index of the first line shown, unless following
+	follow  bool   // keep the newest line in view
 	at      string // id of the selected call; "" when following
 	prompt  *prompt
-	said    string // what came of the last verdict, until the next key
-	judge   *judge // nil: calls cannot be judged
+	said    string // the result of the last verdict, until the next key
+	judge   *judge // nil means that calls cannot be judged
 	wrongs  map[method]string
-	lost    string // why there is no connection; "" when there is one
-	started bool   // there was one
+	lost    string // why the connection is lost; "" while connected
+	started bool   // it was connected at some time
 
 	width, height int
-	ended, failed int // of the calls that came
+	ended, failed int // counts of received calls
 }
 
-// Messages of the tail.
+// Messages from the tail.
 type (
 	callMsg    struct{ call Call }
 	runningMsg struct{ calls []Call }
 	stateMsg   struct{ gone error }
 )
 
-// A Terminal is where a screen is drawn and where its keys come from.
+// A Terminal is the input and output of a screen.
 type Terminal struct {
-	Keys    io.Reader // nil: no keys
+	Keys    io.Reader // nil means no keys
 	Out     io.Writer
 	Colours text.Palette
 }
 
-// Screen shows the tail on the terminal until the user, a signal or the daemon ends it. The terminal is restored at the
-// end. It sets the tail's State and Each. The first error is the daemon's, the second the terminal's.
+// Screen shows the tail on the terminal until the user, ctx or the daemon ends it, and then restores the terminal. It
+// sets the tail's State and Each. The first error is the daemon's, the second the terminal's.
 func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &screen{url: f.Client.URL(), colours: at.Colours, calls: newForest(), want: f.Want, follow: true,
 		judge: &judge{ctx: ctx, c: f.Client, wrong: map[method]bool{}}, wrongs: map[method]string{}}
-	f.Want = Filter{} // it may be changed on the screen; what came before is shown then
+	// Fetch all calls: the filter may change on the screen and then applies to earlier calls as well.
+	f.Want = Filter{}
 	profile := colorprofile.ASCII
 	if s.colours {
 		profile = colorprofile.ANSI
@@ -72,7 +77,7 @@ func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) 
 	ended, polled := make(chan error, 1), make(chan struct{})
 	go func() {
 		ended <- f.Run(ctx)
-		p.Quit() // by a signal, or since the daemon refuses
+		p.Quit() // after a signal, or because the daemon refuses
 	}()
 	go func() {
 		defer close(polled)
@@ -89,6 +94,7 @@ func Screen(ctx context.Context, at Terminal, f *Tail) (daemon, terminal error) 
 
 func (s *screen) Init() tea.Cmd { return nil }
 
+// Update implements tea.Model. It handles one message.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -130,6 +136,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
+// key handles a key outside of prompts.
 func (s *screen) key(name string) tea.Cmd {
 	page := max(1, s.rows()-1)
 	switch name {
@@ -169,17 +176,18 @@ func (s *screen) setFilter(typed string) (*prompt, tea.Cmd, error) {
 	return nil, nil, err
 }
 
-// A prompt asks for a line of text below the calls.
-type prompt struct {
-	of     Call   // that it is about; none for the filter
+// A prompt asks for a line of text at the bottom of the screen.
+type prompt struct { // the call in question; zero for the filter
+	of     Call   // the call's answer, once known
 	answer string // of that call, once it is known
-	label  string // behind the call
+	label  string // shown after the call
 	typed  string
-	wrong  string                                                      // with what was typed
-	enter  func(typed string) (next *prompt, cmd tea.Cmd, fault error) // takes it; an error keeps the prompt
+	wrong  string // error about the input
+	// enter accepts the input and returns the next prompt, if any. An error keeps this prompt open.
+	enter func(typed string) (next *prompt, cmd tea.Cmd, fault error)
 }
 
-// String is the question. The call is cut, so that there is room for what is typed.
+// String returns the question. The call is truncated, to leave room for the input.
 func (p *prompt) String() string {
 	if p.of.ID == "" {
 		return p.label
@@ -191,7 +199,7 @@ func (p *prompt) String() string {
 	return call + p.label
 }
 
-// typeKey edits what a prompt asks for.
+// typeKey edits the input of a prompt.
 func (s *screen) typeKey(m tea.KeyPressMsg) (cmd tea.Cmd) {
 	p := s.prompt
 	switch m.String() {
@@ -220,7 +228,8 @@ func (s *screen) typeKey(m tea.KeyPressMsg) (cmd tea.Cmd) {
 	return nil
 }
 
-// move selects another line; the first one from the end. Behind the last line the screen follows new calls.
+// move moves the selection by a number of lines. Without a selection it counts from the end. Beyond the last line the
+// screen follows new calls.
 func (s *screen) move(by int) {
 	lines := s.calls.lines(s.want, s.flat)
 	i := s.selected(lines)
@@ -244,7 +253,7 @@ func (s *screen) show(i int) {
 	s.top = max(min(s.top, i), i-max(1, s.rows())+1)
 }
 
-// selected is the index of the selected line, -1 without one.
+// selected returns the index of the selected line, or -1.
 func (s *screen) selected(lines []twig) int {
 	if s.at == "" {
 		return -1

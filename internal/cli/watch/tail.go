@@ -13,26 +13,26 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/progress"
 )
 
-// beforeAll is an id that sorts before every call.
+// beforeAll is an id that sorts before all calls.
 const beforeAll = "call_00000000000000000000000000"
 
-// A Tail reports a daemon's calls as they end, without gaps: first the newest ones of the log, then the stream, which resumes
-// where it was after a lost connection.
+// A Tail reports a daemon's calls as they end, without gaps: first the newest ones in the log, then the event stream,
+// which resumes after a lost connection. Set all fields before Run.
 type Tail struct {
 	Client *client.Client
-	// only of the calls before the start; the stream brings all
+	// Want and Last select the calls in the log that are reported first. The stream brings all calls.
 	Want  Filter
-	Last  int                                                // how many of those
-	State func(gone error)                                   // the stream came (nil) or went
-	Each  func(raw json.RawMessage, e *agent.LogEntry) error // takes a call; an error ends the tail
+	Last  int                                                // number of calls from the log
+	State func(gone error)                                   // reports a connection (nil) or its loss
+	Each  func(raw json.RawMessage, e *agent.LogEntry) error // receives a call; an error ends the tail
 }
 
 type callPage struct {
 	Data []json.RawMessage `json:"data"`
 }
 
-// Run reports calls until ctx ends, which is not an error, Each returns an error, or the daemon refuses or cannot be reached at
-// the start.
+// Run reports calls until ctx ends, when it returns nil. It returns an error if Each does, if the daemon refuses, or if
+// it cannot be reached at the start.
 func (f *Tail) Run(ctx context.Context) error {
 	err := f.follow(ctx)
 	if ctx.Err() != nil {
@@ -41,11 +41,13 @@ func (f *Tail) Run(ctx context.Context) error {
 	return err
 }
 
+// follow reports the newest calls of the log, then those of the stream that were not among them.
 func (f *Tail) follow(ctx context.Context) error {
 	anchor, newest, err := f.newest(ctx)
 	if err != nil {
 		return err
 	}
+	// The stream repeats listed calls that ended after the anchor.
 	seen := map[string]bool{}
 	for _, raw := range newest {
 		e, err := f.hand(raw)
@@ -64,6 +66,7 @@ func (f *Tail) follow(ctx context.Context) error {
 	})
 }
 
+// hand passes a call to Each.
 func (f *Tail) hand(raw json.RawMessage) (*agent.LogEntry, error) {
 	e, err := readEntry(raw)
 	if err != nil {
@@ -80,8 +83,8 @@ func readEntry(raw json.RawMessage) (*agent.LogEntry, error) {
 	return e, nil
 }
 
-// newest returns the newest calls of the log that match, oldest first, and the call after which the stream starts. That
-// call is read first, so that no call is lost in between.
+// newest returns the newest matching calls of the log, oldest first, and the id of the call after which the stream
+// starts. It determines that id first, so that no call is missed in between.
 func (f *Tail) newest(ctx context.Context) (anchor string, calls []json.RawMessage, err error) {
 	anchor = beforeAll
 	ended, err := f.ended(ctx, url.Values{"limit": {"200"}}, 1, Filter{})
@@ -104,7 +107,7 @@ func (f *Tail) newest(ctx context.Context) (anchor string, calls []json.RawMessa
 	return anchor, calls, err
 }
 
-// ended reads at most most calls that have ended and match, oldest first.
+// ended returns at most most ended calls that match, oldest first.
 func (f *Tail) ended(ctx context.Context, q url.Values, most int, want Filter) ([]json.RawMessage, error) {
 	var page callPage
 	if want.Status == Running {
@@ -129,10 +132,11 @@ func (f *Tail) ended(ctx context.Context, q url.Values, most int, want Filter) (
 	return list, nil
 }
 
-// runningEvery is how often a screen asks for the running calls: the stream reports ended ones only.
+// runningEvery is the interval at which a screen polls the running calls. The stream reports only ended ones.
 const runningEvery = time.Second
 
-// pollRunning reports the running calls regularly until ctx ends. Errors are ignored: the stream reports a lost daemon.
+// pollRunning reports the running calls regularly until ctx ends. It ignores errors, because the stream reports a lost
+// daemon.
 func (f *Tail) pollRunning(ctx context.Context, each func([]Call)) {
 	ticker := time.NewTicker(runningEvery)
 	defer ticker.Stop()

@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cli/text"
 )
 
-// Lines around the calls: the title and the header above, the keys below.
+// frameLines is the number of lines around the calls: title and header above, keys below.
 const frameLines = 3
 
-// rows is how many calls fit.
+// rows returns the number of lines for calls.
 func (s *screen) rows() int { return max(0, s.height-frameLines) }
 
-// View draws the screen. Every part of it has been cleaned: all escape sequences in it are ours.
+// View draws the screen. Text from elsewhere has been cleaned, so all escape sequences are the program's own.
 func (s *screen) View() tea.View {
 	v := tea.NewView("")
 	v.AltScreen = true
@@ -25,7 +25,8 @@ func (s *screen) View() tea.View {
 	twigs := s.calls.lines(s.want, s.flat)
 	at := s.selected(twigs)
 	if at < 0 {
-		s.follow, s.at = true, "" // what was selected is filtered out, or gone
+		// The selected call was filtered out or is gone.
+		s.follow, s.at = true, ""
 	}
 	bottom := max(0, len(twigs)-s.rows())
 	if s.follow || s.top > bottom {
@@ -45,6 +46,7 @@ func (s *screen) View() tea.View {
 
 func (s *screen) fit(text string) string { return ansi.Truncate(text, s.width, "…") }
 
+// title returns the first line: the daemon, the counts and the state of the connection.
 func (s *screen) title() string {
 	state := s.colours.Paint(text.Good, "live")
 	switch {
@@ -65,7 +67,7 @@ func (s *screen) title() string {
 	return s.fit(line)
 }
 
-// Columns of a line: the time, the call, how it ended, its program's source and how long it took. The call gets the remaining width.
+// Columns of a line: time, call, status, source of the program, duration. The call gets the remaining width.
 const (
 	timeColumns     = 8
 	statusColumns   = 7
@@ -80,13 +82,13 @@ func header(width int) string {
 	return columns("TIME", " "+text.Pad("CALL", callColumns(width)), "STATUS", "SOURCE", "TOOK")
 }
 
-// columns joins the parts of a line. The call begins with the mark of the selected one, or a blank.
+// columns joins the parts of a line. call begins with the selection mark or a space.
 func columns(at, call, status, source, took string) string {
 	return text.Pad(at, timeColumns) + call + " " + text.Pad(status, statusColumns) + " " + text.Pad(source,
 		sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, took)
 }
 
-// line draws a call. The selected one is marked before its name.
+// line draws a call, with a mark if it is selected.
 func (s *screen) line(t twig, selected bool) string {
 	w, mark := t.call, " "
 	if selected {
@@ -110,7 +112,7 @@ func (s *screen) line(t twig, selected bool) string {
 		text.Pad(w.Source, sourceColumns) + " " + fmt.Sprintf("%*s", durationColumns, w.duration()))
 }
 
-// remark is what a line says behind the call: what a person said of it, how far a correction of it has come, how it failed.
+// remark returns the text after a call: its verdict, the progress of a correction, and its error.
 func (s *screen) remark(w *Call) string {
 	var parts []string
 	switch {
@@ -128,6 +130,7 @@ func (s *screen) remark(w *Call) string {
 	return strings.Join(parts, ", ")
 }
 
+// footer returns the last line: a prompt, the result of a verdict, or the keys.
 func (s *screen) footer(at, lines int) string {
 	if p := s.prompt; p != nil {
 		line := p.String() + text.Clean(p.typed, s.width) + "▏"

@@ -6,12 +6,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Arguments returns the arguments of a call from the object that an agent sent in that form, nil if it sent none, or an *agent.InputError
-// whose pointer begins at the object. The object's text must be valid JSON.
+// Arguments returns the arguments of a call from the object that an agent sent in that form, or nil if it sent none.
+// The error is an *agent.InputError whose pointer is relative to the object. The object must be valid JSON.
 //
-// The object holds the arguments by name. One that has nothing but args, an array, and kwargs, an object, holds them by
-// position and by name, unless the method has parameters of such a name. A required argument must be there: a program
-// that runs without one fails, and its health would suffer from the agent's mistake.
+// The object holds the arguments by name. If its only members are args, an array, and kwargs, an object, they hold the
+// arguments by position and by name, unless the method has parameters with these names. Required arguments must be
+// present: a program that runs without one fails, and its health would suffer from the agent's mistake.
 func (t *Tool) Arguments(object json.RawMessage,
 	form Form) (args []json.RawMessage, kwargs json.RawMessage, err error) {
 	if object, err = t.Object(object, form); err != nil {
@@ -40,8 +40,8 @@ func (t *Tool) Arguments(object json.RawMessage,
 	return args, kwargs, t.complete(args, named)
 }
 
-// Object returns the object that an agent sent in that form, nil if it sent none, as Parameters describes it, or an *agent.InputError. A required
-// argument may be missing.
+// Object returns the object that an agent sent in that form as Parameters describes it, nil if it sent none, or an
+// *agent.InputError. It does not check that required arguments are present.
 func (t *Tool) Object(object json.RawMessage, form Form) (json.RawMessage, error) {
 	if string(object) == "null" {
 		object = nil
@@ -55,7 +55,7 @@ func (t *Tool) Object(object json.RawMessage, form Form) (json.RawMessage, error
 	return t.readObject(object, form)
 }
 
-// splits reports whether the object has nothing but args and kwargs, and no parameter is called so.
+// splits reports whether args and kwargs are the only members, and neither is the name of a parameter.
 func (t *Tool) splits(members map[string]json.RawMessage) bool {
 	for name := range members {
 		p, _ := t.takes.Parameter(name)
@@ -66,7 +66,7 @@ func (t *Tool) splits(members map[string]json.RawMessage) bool {
 	return len(members) > 0
 }
 
-// complete returns nil where no required argument is missing.
+// complete returns an error if a required argument is missing.
 func (t *Tool) complete(args []json.RawMessage, named map[string]json.RawMessage) error {
 	if t.takes == nil {
 		return nil
@@ -85,6 +85,7 @@ func (t *Tool) complete(args []json.RawMessage, named map[string]json.RawMessage
 	return nil
 }
 
+// wrongArguments returns the error for an argument at pointer, relative to the object of arguments.
 func wrongArguments(pointer, detail string) error {
 	return &agent.InputError{Code: "validation_failed", Pointer: pointer, Detail: detail,
 		Hint: `an object of arguments by name, such as {"a": 2, "b": 3}, or {"args": [2, 3]}`}

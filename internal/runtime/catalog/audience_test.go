@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A saying is what the model wrote of one generation, with all that may let others read it.
+// A saying is the text that a model wrote for one generation, with everything that may let others read it.
 type saying struct {
 	role, method, generation, owner string
 }
@@ -22,7 +22,7 @@ func (s saying) word() string {
 	return fmt.Sprintf("word%s%s%s%sx", s.owner, s.role, s.method, s.generation)
 }
 
-// vouched reports whether everybody may read what was said, by what is stored.
+// vouched reports whether everybody may read the text, by the stored data.
 func (s saying) vouched(t *testing.T, shelf *shelf) bool {
 	tool, _ := shelf.store.Tool(t.Context(), s.role)
 	a, err := shelf.store.Artifact(t.Context(), s.role, s.method)
@@ -33,8 +33,8 @@ func (s saying) vouched(t *testing.T, shelf *shelf) bool {
 	return tool.ByPerson || g.Approved || g.State == agent.StateDurable && len(g.Callers) == 2
 }
 
-// Whatever happens to methods: nobody's listing, search or error has a word that another's model wrote before somebody vouched for it, and everybody
-// is shown each method whose first program was theirs.
+// Whatever happens to methods, no listing, search or error shows text of another owner's model before somebody vouched
+// for it, and every owner is shown the methods whose first program was theirs.
 func TestNobodyIsShownAnothersWords(t *testing.T) {
 	t.Parallel()
 	owners := []string{"ann", "ben", "eve"}
@@ -42,7 +42,7 @@ func TestNobodyIsShownAnothersWords(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := newShelf(t)
 		var said []saying
-		made := map[string]string{} // owners of methods, by title
+		made := map[string]string{} // owner of each method, by title
 		for step := range 60 {
 			role, method := "r"+fmt.Sprint(r.IntN(2)), "m"+fmt.Sprint(r.IntN(3))
 			if a, err := s.store.Artifact(t.Context(), role, method); err != nil || r.IntN(4) == 0 {
@@ -64,7 +64,7 @@ func TestNobodyIsShownAnothersWords(t *testing.T) {
 	}
 }
 
-// forge gives the method another program, with words of its own in every text.
+// forge gives the method another program, with distinct words in every text.
 func (s *shelf) forge(x saying) {
 	word := x.word()
 	f := &agent.Interface{Summary: "it " + word, Origin: agent.OriginDeclared,
@@ -77,7 +77,7 @@ func (s *shelf) forge(x saying) {
 			Facts: json.RawMessage(`{"imports":[],"uses_args":true}`)}})
 }
 
-// happens is what calls and people do to a method.
+// happens makes a random change to a method, as calls and people do.
 func (s *shelf) happens(r *rand.Rand, a *agent.Artifact, owners []string) {
 	some := a.Generations[r.IntN(len(a.Generations))].ID
 	yes, no := true, false
@@ -132,7 +132,7 @@ func (s *shelf) holds(t *testing.T, when, owner string, said []saying, made map[
 	}
 }
 
-// What an earlier version stored has no owner: readers who may operate see it, others once somebody vouches for it.
+// Data of an earlier version has no owner. Readers with the scope operate see it, others once somebody vouches for it.
 func TestMethodsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A call that is counted has its method described no further time: agents look for a tool by name before each of their calls.
+// Counting a call does not describe the method again: agents look up a tool by name before each call.
 func TestCallsDescribeNothing(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

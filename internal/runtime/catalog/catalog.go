@@ -1,11 +1,14 @@
-// Package catalog lists the methods that agents see as tools, under names that models accept: every method whose stored
-// program answers, as far as the policy mcp.expose shows it, and to whom (agent.Audience). Both MCP and function tools read it.
-// Nobody is shown a word that another owner's model wrote before a person vouched for it or calls of two owners did: what describes a tool is
-// for its audience, one bounded line, without characters that nobody sees, and marked where no person wrote it.
+// Package catalog lists the methods that agents see as tools, under names that models accept. A method is listed if a
+// stored program answers it, the policy mcp.expose shows it, and the reader belongs to its audience (agent.Audience).
+// MCP and function tools both use the catalog.
 //
-// A catalog follows the store's feed of changes, from its first use on. Each answer reflects every change that was
-// acknowledged before the question. The package knows nothing of protocols. A page of the list, and a search of at most 32 words, look at each tool
-// once; of a tool a search reads some two thousand characters.
+// Text written by one owner's model is shown to other owners only after a person has vouched for it, or calls of two
+// owners have made it durable. A tool's description is one bounded line for its audience, without invisible characters,
+// and marked unless a person wrote it.
+//
+// A catalog follows the store's change feed from its first use on. Each answer reflects every change acknowledged
+// before the request. A page of the list, and a search of at most 32 words, look at each tool once; a search reads
+// about two thousand characters of each tool. The package knows nothing of protocols.
 package catalog
 
 import (
@@ -25,12 +28,12 @@ import (
 type Options struct {
 	Store     store.Store
 	Namespace agent.Namespace      // "" for the default one
-	Policy    func() *agent.Policy // the one in force; another address is another policy
-	// Serving returns the generation that would answer a call of the artifact's method, or why there is none.
+	Policy    func() *agent.Policy // the policy in force; a changed policy has a new address
+	// Serving returns the generation that would answer a call of the artifact's method, or nil and the reason.
 	Serving func(a *agent.Artifact) (g *agent.Generation, why string)
 }
 
-// Catalog is safe for concurrent use.
+// Catalog lists the tools of one namespace. It is safe for concurrent use.
 type Catalog struct {
 	o       Options
 	store   store.Namespace
@@ -41,22 +44,22 @@ type Catalog struct {
 	next     int                   // guarded by hintMu
 
 	mu       sync.Mutex
-	roles    map[string]purposes // guarded by mu, as is all that follows
+	roles    map[string]purposes // guarded by mu, as are all fields below
 	known    map[Method]*entry
 	names    *table
-	sorted   []*entry // the listed ones, by name
+	sorted   []*entry // the listed entries, by name
 	revision int64    // of sorted
 	policy   *agent.Policy
 }
 
-// An entry is a method that has a program. It does not change: another one takes its place.
+// An entry is a method that has a program. It is immutable; an update replaces it.
 type entry struct {
 	of    source
-	name  string  // of its tools; "" until the table has given one
-	shown []shown // the first one that is for a reader counts
+	name  string  // of its tools; "" until the table assigns one
+	shown []shown // the first one whose audience includes the reader applies
 }
 
-// A shown is a method as some readers see it.
+// A shown is a method as one audience sees it.
 type shown struct {
 	to   agent.Audience
 	tool *Tool
@@ -72,7 +75,7 @@ func (e *entry) to(r agent.Reader) *Tool {
 	return nil
 }
 
-// named returns the entry under another name.
+// named returns a copy of the entry under another name.
 func (e *entry) named(name string) *entry {
 	next := &entry{of: e.of, name: name, shown: slices.Clone(e.shown)}
 	for i := range next.shown {
@@ -83,7 +86,7 @@ func (e *entry) named(name string) *entry {
 	return next
 }
 
-// New returns a catalog that has read nothing yet.
+// New returns a catalog. It reads nothing until its first use. Close it after use.
 func New(o Options) (*Catalog, error) {
 	if o.Store == nil || o.Policy == nil || o.Serving == nil {
 		return nil, errors.New("catalog: Store, Policy and Serving are required")
@@ -101,8 +104,8 @@ func New(o Options) (*Catalog, error) {
 // Close stops following the store.
 func (c *Catalog) Close() { c.follows.Close() }
 
-// List returns at most limit of the tools that the reader is shown, by name, after the name after, and whether there are more. A name that is
-// gone meanwhile is as good a place to go on from as any.
+// List returns at most limit tools shown to the reader, sorted by name, that follow the name after. more reports
+// whether further tools follow. after need not exist any more.
 func (c *Catalog) List(ctx context.Context, r agent.Reader, after string,
 	limit int) (tools []*Tool, more bool, err error) {
 	c.mu.Lock()
@@ -130,7 +133,7 @@ func (c *Catalog) List(ctx context.Context, r agent.Reader, after string,
 	return tools, false, nil
 }
 
-// Find returns the tool of that name, or a *NotFound. One that the reader is not shown is as good as none.
+// Find returns the tool with that name, or a *NotFound. It does not find tools that are hidden from the reader.
 func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +155,7 @@ func (c *Catalog) Find(ctx context.Context, r agent.Reader, name string) (*Tool,
 	return t, nil
 }
 
-// Of returns the tool of the method, as the reader is shown it. *NotFound where it has none.
+// Of returns the method's tool as shown to the reader, or a *NotFound.
 func (c *Catalog) Of(ctx context.Context, r agent.Reader, m Method) (*Tool, error) {
 	c.mu.Lock()
 	err := c.refresh(ctx)
@@ -164,17 +167,19 @@ func (c *Catalog) Of(ctx context.Context, r agent.Reader, m Method) (*Tool, erro
 	return c.Find(ctx, r, name)
 }
 
-// unlisted returns the error for a name without a tool. It does not say whether another owner has one.
+// unlisted is the reason given for a name without a visible tool. It does not reveal whether another owner has one.
 const unlisted = "list the tools, or search for one; those of other owners are listed once a person has registered the role or approved the program, or calls of two owners have made it durable"
 
-// A NotFound says that there is no such tool, and why.
+// A NotFound reports that there is no such tool, and why.
 type NotFound struct{ Name, Reason string }
 
 func (e *NotFound) Error() string { return fmt.Sprintf("unknown tool %q: %s", e.Name, e.Reason) }
 
-// Is reports whether target is store.ErrNotFound.
+// Is reports whether target is store.ErrNotFound, so that errors.Is matches it.
 func (e *NotFound) Is(target error) bool { return target == store.ErrNotFound }
 
+// unnamed returns the error for a name that stands for no method. If several methods claim the name, it suggests those
+// visible to the reader.
 func (c *Catalog) unnamed(r agent.Reader, name string) error {
 	var names []string
 	for _, m := range c.names.ambiguous[name] {
@@ -188,9 +193,10 @@ func (c *Catalog) unnamed(r agent.Reader, name string) error {
 	return &NotFound{Name: name, Reason: "several methods have that name; use " + strings.Join(names, " or ")}
 }
 
-// Subscribe returns a channel that receives after the tools may have changed; Revision then says whether they have.
+// Subscribe returns a channel that receives a value after the tools may have changed; Revision then reports whether
+// they have. The caller must call stop.
 func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
-	_ = c.follows.Follow() // whoever lists the tools tries again and gets the error
+	_ = c.follows.Follow() // on an error, the next listing tries again and returns it
 	c.hintMu.Lock()
 	defer c.hintMu.Unlock()
 	id := c.next
@@ -204,7 +210,7 @@ func (c *Catalog) Subscribe() (hints <-chan struct{}, stop func()) {
 	}
 }
 
-// Hint says to the subscribers that the tools may have changed. Whoever puts another policy into force calls it.
+// Hint notifies subscribers that the tools may have changed. Call it after another policy comes into force.
 func (c *Catalog) Hint() {
 	c.hintMu.Lock()
 	defer c.hintMu.Unlock()
@@ -212,6 +218,6 @@ func (c *Catalog) Hint() {
 		select {
 		case ch <- struct{}{}:
 		default: // it has not taken the last hint yet
-		}
+		} // it has not taken the last hint yet
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A shelf is a store with a catalog over it.
+// A shelf is a store with a catalog.
 type shelf struct {
 	*Catalog
 	t      *testing.T
@@ -73,7 +73,7 @@ func (s *shelf) change(role, method string, c agent.ArtifactChange) {
 	}
 }
 
-// anybody is who uses a daemon without access tokens: everything is their own.
+// anybody is the user of a daemon without access tokens, who owns everything.
 var anybody = agent.Reader{Owner: agent.LocalOwner, Operates: true}
 
 func (s *shelf) all() (names []string) {
@@ -190,7 +190,7 @@ func TestExpose(t *testing.T) {
 	s.missing("r__candidate", "durable programs only")
 }
 
-// Methods that claim one name are listed under names of their own, and the error for the old one names them.
+// Methods that claim one name are listed under separate names, and the error for the shared name lists them.
 func TestCollidingTools(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)
@@ -215,7 +215,7 @@ func TestCollidingTools(t *testing.T) {
 	}
 }
 
-// Thousands of tools are listed in pages. What stays during the listing comes exactly once, whatever comes and goes.
+// Thousands of tools are listed in pages. A tool that stays during the listing appears exactly once.
 func TestChangesDuringAListing(t *testing.T) {
 	t.Parallel()
 	const roles, methods = 60, 50
@@ -289,7 +289,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// Subscribers hear of changes; readers and writers at once see whole lists.
+// Subscribers are notified of changes. Concurrent readers and writers see complete lists.
 func TestSubscribe(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t)

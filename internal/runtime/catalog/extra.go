@@ -2,7 +2,7 @@ package catalog
 
 import "slices"
 
-// Tools in addition to the methods, whose names have "__".
+// Tools offered in addition to the methods. Unlike these, their names do not contain "__".
 var (
 	CallMethod = extra("call_method",
 		"Call any method of any role by name. One that does not exist yet is written by a model first, which takes a while. Say what the method does by its name and role.",
@@ -17,7 +17,7 @@ var (
 			most: "50"}})
 )
 
-// Tools of MCP, which has sessions, verdicts and uploads as tools, too.
+// Further tools for MCP only, which offers sessions, verdicts and uploads as tools.
 var (
 	CallInSession = extra(CallMethod.Name, CallMethod.Description, append(slices.Clip(CallMethod.shape.properties),
 		property{"session_id", false, &shape{kind: "string",
@@ -47,7 +47,7 @@ var (
 			description: "The conversation with which the file is deleted."}})
 )
 
-// Extra lists the tools that lists begin with, in that order. It must not be changed.
+// Extra holds the tools that come first in every list. It must not be changed.
 var Extra = []*Tool{CallMethod, FindTools}
 
 // Bounds of a search by FindTools.
@@ -57,6 +57,7 @@ const (
 	DefaultFound = 10
 )
 
+// extra returns a tool that is not a method.
 func extra(name, description string, properties ...property) *Tool {
 	s := &shape{kind: "object", properties: properties}
 	return &Tool{Name: name, Title: name, Description: description, Parameters: s.schema(), shape: s}

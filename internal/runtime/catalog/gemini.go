@@ -2,8 +2,9 @@ package catalog
 
 import "encoding/json"
 
-// Gemini returns the schema of the arguments as Gemini's function declarations take it, or nil if there is none: each value has a type, each object properties,
-// and anyOf stands alone. A value without a schema comes as its JSON text. Arguments reads them in the form Strict.
+// Gemini returns the schema of the arguments in the form that Gemini's function declarations accept, or nil if there
+// are none: each value has a type, each object has properties, and anyOf stands alone. A value without a schema is
+// passed as JSON text. Arguments reads such arguments in the form Strict.
 func (t *Tool) Gemini() json.RawMessage {
 	if s := t.listed(); len(s.properties) > 0 {
 		return s.declared().schema()
@@ -11,7 +12,7 @@ func (t *Tool) Gemini() json.RawMessage {
 	return nil
 }
 
-// declared is Gemini's form of a shape that has properties or is not textual.
+// declared returns Gemini's form of a shape that has properties or is not textual.
 func (s *shape) declared() *shape {
 	out := *s
 	out.properties, out.anyOf = nil, nil
@@ -40,7 +41,7 @@ func (s *shape) declared() *shape {
 	return &out
 }
 
-// declaredValue is Gemini's form of the shape of a value.
+// declaredValue returns Gemini's form of the shape of a value.
 func (s *shape) declaredValue() *shape {
 	if s.textual() {
 		return &shape{kind: "string", description: sentences(s.description, "As JSON text.")}

@@ -7,32 +7,34 @@ import (
 	"strings"
 )
 
-// Names fit what models and agents allow for function names.
+// Names satisfy the limits that models and agents set for function names.
 const (
 	maxName     = 64
-	shortDigits = 8  // of the hash, in names that do not show role and method exactly
-	longDigits  = 16 // in names that would otherwise stand for several methods
+	shortDigits = 8  // of the hash, in names that do not spell out role and method
+	longDigits  = 16 // in names that several methods would otherwise share
 )
 
-// A Method is a role's method: what a name stands for.
+// A Method identifies a method by its role and name.
 type Method struct{ Role, Name string }
 
-// toolName returns the method's name as a tool: role__method with "_" for each character outside [A-Za-z0-9_-], and before a digit or a dash at its
-// beginning, which Gemini does not take. Where that changed something, is longer than 64 or has "__" in a part, it is cut to 55 characters, to which
-// "_" and 8 digits of a hash of role and method are added.
+// toolName returns the method's name as a tool: role__method, with "_" for each character outside [A-Za-z0-9_-]. A name
+// that begins with a digit or a dash gets a leading "_", because Gemini rejects it. If anything was changed, the name
+// exceeds 64 characters, or a part contains "__", the name is cut to 55 characters and gets "_" and 8 digits of a hash
+// of role and method.
 //
 // Two methods may have the same name; see table.
 func toolName(m Method) string { return nameFrom(m, plainName(m)) }
 
+// nameFrom returns plain if role and method can be read from it, otherwise a shortened form with a hash.
 func nameFrom(m Method, plain string) string {
 	if plain == m.Role+"__"+m.Name && len(plain) <= maxName && !strings.Contains(m.Role, "__") &&
 		!strings.Contains(m.Name, "__") {
-		return plain // it shows both exactly
+		return plain // role and method can be read from it
 	}
 	return hashedName(m, plain, shortDigits)
 }
 
-// plainName joins role and method.
+// plainName joins role and method, without a hash.
 func plainName(m Method) string {
 	name := allowed(m.Role) + "__" + allowed(m.Name)
 	if first := name[0]; first == '-' || first >= '0' && first <= '9' {
@@ -41,7 +43,7 @@ func plainName(m Method) string {
 	return name
 }
 
-// earlierName returns the name that the method had when names could begin with a digit or a dash, "" where it has not changed.
+// earlierName returns the method's name from when names could begin with a digit or a dash, or "" if that is unchanged.
 func earlierName(m Method) string {
 	name := allowed(m.Role) + "__" + allowed(m.Name)
 	if name == plainName(m) {
@@ -50,6 +52,7 @@ func earlierName(m Method) string {
 	return nameFrom(m, name)
 }
 
+// allowed replaces each character that is not allowed in names by "_".
 func allowed(part string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -59,26 +62,28 @@ func allowed(part string) string {
 	}, part)
 }
 
-// IsName reports whether a tool may have the name.
+// IsName reports whether a tool for a method may have the name.
 func IsName(name string) bool {
 	return len(name) <= maxName && strings.Contains(name, "__") && name == allowed(name)
 }
 
+// hashedName shortens plain to make room for "_" and that many digits of a hash of role and method. The NUL separates
+// them unambiguously.
 func hashedName(m Method, plain string, digits int) string {
 	sum := sha256.Sum256([]byte(m.Role + "\x00" + m.Name))
 	return plain[:min(len(plain), maxName-1-digits)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// A table maps names to methods and back. It does not change once made.
+// A table maps names to methods and back. It is immutable.
 type table struct {
 	methods   map[string]Method
-	names     map[Method]string   // a method that no name of its own can be found for is missing
-	ambiguous map[string][]Method // names that stand for none, since several methods claim them
+	names     map[Method]string   // lacks methods without a unique name
+	ambiguous map[string][]Method // names that several methods claim; they stand for none
 }
 
-// newTable names the methods. None has another's name, and none takes over a name that another one had: methods that
-// claim the same name have the long form, and the name itself stands for nothing from then on. A method whose long
-// form is taken too has no name. Names of earlier versions are known, too.
+// newTable assigns names to the methods. Names are unique, and a name never moves from one method to another: methods
+// that claim the same name get the long form, and the shared name then stands for nothing. A method whose long form is
+// also taken has no name. Names of earlier versions still work.
 func newTable(methods []Method) *table {
 	t := &table{methods: map[string]Method{}, names: map[Method]string{}, ambiguous: map[string][]Method{}}
 	claims := map[string][]Method{}
@@ -98,6 +103,7 @@ func newTable(methods []Method) *table {
 			long[n] = append(long[n], m)
 		}
 	}
+	// A long form must not collide with any claimed name, even one that several methods claim.
 	for name, by := range long {
 		if _, taken := claims[name]; !taken && len(by) == 1 {
 			t.give(name, by[0])
@@ -110,7 +116,7 @@ func newTable(methods []Method) *table {
 	return t
 }
 
-// rememberEarlier has each name that one method had, and that stands for nothing now, stand for it.
+// rememberEarlier maps each earlier name of exactly one method to that method, unless the name is in use.
 func (t *table) rememberEarlier(methods []Method) {
 	claims := map[string][]Method{}
 	for _, m := range methods {
@@ -126,6 +132,7 @@ func (t *table) rememberEarlier(methods []Method) {
 	}
 }
 
+// give assigns the name to the method.
 func (t *table) give(name string, m Method) { t.methods[name], t.names[m] = m, name }
 
 func compareMethods(a, b Method) int {

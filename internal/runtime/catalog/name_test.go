@@ -31,10 +31,10 @@ func TestToolName(t *testing.T) {
 	}
 }
 
-// Methods that claim the same name get names of their own, and the name itself stands for none of them.
+// Methods that claim the same name get separate names, and the name itself stands for none of them.
 func TestNamesThatCollide(t *testing.T) {
 	t.Parallel()
-	tail, head := Method{"a_", "b"}, Method{"a", "_b"} // both a___b
+	tail, head := Method{"a_", "b"}, Method{"a", "_b"} // both give a___b
 	umlaut := Method{"äb", "x"}
 	hashed := toolName(umlaut)
 	role, method, _ := strings.Cut(hashed, "__")
@@ -61,14 +61,14 @@ func TestNamesThatCollide(t *testing.T) {
 	if alone := newTable([]Method{tail}); alone.names[tail] != "a___b" {
 		t.Errorf("without the other it is %s", alone.names[tail])
 	}
-	// Names of before names began with a letter or "_" still stand for their methods.
+	// Names from before the rule that names begin with a letter or "_" still work.
 	for earlier, m := range map[string]Method{"3d__print": {"3d", "print"},
 		"3d_printer__slice_73a45e46": {"3d printer", "slice"}} {
 		if table := newTable([]Method{m, tail}); table.methods[earlier] != m || table.names[m] == earlier {
 			t.Errorf("%s is %v, which is %s", earlier, table.methods[earlier], table.names[m])
 		}
 	}
-	// One that took the long form as its plain name keeps it; the one that would need it has none.
+	// A method whose plain name equals a long form keeps it. The method that needs the long form has no name.
 	role, method, _ = strings.Cut(table.names[umlaut], "__")
 	taken := Method{role, method}
 	table = newTable(append(all, taken))

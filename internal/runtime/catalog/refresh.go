@@ -16,7 +16,7 @@ func (p purposes) equal(q purposes) bool {
 	return p.role == q.role && p.to == q.to && maps.Equal(p.methods, q.methods)
 }
 
-// Revision returns a number that differs from an earlier one where the listed tools have changed in between.
+// Revision returns a number that changes whenever the listed tools change.
 func (c *Catalog) Revision(ctx context.Context) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,13 +24,14 @@ func (c *Catalog) Revision(ctx context.Context) (int64, error) {
 	return c.revision, err
 }
 
-// refresh reads what has changed. The caller holds mu.
+// refresh reads the changes since the last call. The caller holds mu.
 func (c *Catalog) refresh(ctx context.Context) error {
 	dirty, all, err := c.follows.Take()
 	if err != nil {
 		return err
 	}
-	if p := c.o.Policy(); p != c.policy { // not by the store's feed, which is ahead of those who decide by the policy
+	// Compare the policy at each call: the store's feed may be ahead of the policy that is in force here.
+	if p := c.o.Policy(); p != c.policy {
 		c.policy, all = p, true
 	}
 	if len(dirty) == 0 && !all {
@@ -47,7 +48,7 @@ func (c *Catalog) refresh(ctx context.Context) error {
 	return nil
 }
 
-// read brings known up to date, and reports whether anything differs.
+// read updates known and reports whether anything differs.
 func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all bool) (changed bool, err error) {
 	if all {
 		return true, c.readAll(ctx)
@@ -83,10 +84,10 @@ func (c *Catalog) read(ctx context.Context, dirty map[store.Target]bool, all boo
 	return changed, nil
 }
 
-// readAll reads every method anew.
+// readAll reads every method again.
 func (c *Catalog) readAll(ctx context.Context) error {
 	c.roles, c.known = map[string]purposes{}, map[Method]*entry{}
-	everything, err := c.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
+	everything, err := c.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time in the far future: everything
 	if err != nil {
 		return err
 	}
@@ -108,6 +109,7 @@ func (c *Catalog) readAll(ctx context.Context) error {
 	return nil
 }
 
+// purposesOf reads the purposes of a role. A role that is not registered has none.
 func (c *Catalog) purposesOf(ctx context.Context, role string) (purposes, error) {
 	t, err := c.store.Tool(ctx, role)
 	if errors.Is(err, store.ErrNotFound) {
@@ -129,7 +131,8 @@ func purposesIn(t *agent.Tool) purposes {
 	return p
 }
 
-// put makes the method's entry from its artifact, which is nil when there is none, and reports whether it differs.
+// put updates the method's entry from its artifact and reports whether the entry differs. A nil artifact, or one
+// without a program, removes the entry.
 func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 	was, had := c.known[m]
 	if a == nil || a.Current() == nil {
@@ -137,7 +140,7 @@ func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 		return had
 	}
 	now, all := c.sourceOf(m, a)
-	if had && now.same(&was.of) { // as most often, when a call was counted
+	if had && now.same(&was.of) { // the common case, after a counted call
 		return false
 	}
 	e := &entry{of: now}
@@ -154,26 +157,29 @@ func (c *Catalog) put(m Method, a *agent.Artifact) (changed bool) {
 	return true
 }
 
-// A source is what an entry is made of.
+// A source holds the inputs that an entry is made from.
 type source struct {
 	serving  *agent.Generation
-	why      string // nobody is offered the method; "" where it is listed
+	why      string // why the method is not listed; "" if it is
 	purposes purposes
 	shown    []reading
 }
 
-// A reading is an interface that is shown, and to whom.
+// A reading is an interface with the audience that is shown it.
 type reading struct {
 	generation string
 	takes      *agent.Interface
 	to         agent.Audience
 }
 
+// same reports whether both would make equal entries. It compares interfaces by address.
 func (s *source) same(t *source) bool {
 	return s.why == t.why && s.serving.ID == t.serving.ID && slices.Equal(s.shown, t.shown) &&
 		s.purposes.equal(t.purposes)
 }
 
+// sourceOf returns the inputs of the method's entry, and the descriptions to show. If no generation serves, the current
+// one stands for the method and why is set.
 func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.Description) {
 	g, why := c.o.Serving(a)
 	s = source{serving: g, why: strings.ReplaceAll(why, "_", " "), purposes: c.roles[m.Role]}
@@ -186,7 +192,7 @@ func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.D
 	for i := range all {
 		d := &all[i]
 		if d.Generation != nil && !d.Generation.Keeps(agent.FingerprintNone) {
-			d.Generation = nil // an agent's call, which has no contract, does not get it
+			d.Generation = nil // agents call without a contract, so this program does not answer them
 		}
 		r := reading{to: d.To}
 		if d.Generation != nil {
@@ -197,7 +203,7 @@ func (c *Catalog) sourceOf(m Method, a *agent.Artifact) (s source, all []agent.D
 	return s, all
 }
 
-// exposes returns why the policy hides the method that the generation answers, or "".
+// exposes returns the reason why the policy hides a method that g answers, or "".
 func (c *Catalog) exposes(a *agent.Artifact, g *agent.Generation) string {
 	switch expose := c.policy.MCP.Expose; {
 	case expose == agent.ExposeDurable && a.StateOf(g) != agent.StateDurable:
@@ -208,7 +214,7 @@ func (c *Catalog) exposes(a *agent.Artifact, g *agent.Generation) string {
 	return ""
 }
 
-// list names the methods and sorts those that are listed. The caller holds mu.
+// list assigns names and sorts the listed methods. The caller holds mu.
 func (c *Catalog) list() {
 	c.names = newTable(slices.Collect(maps.Keys(c.known)))
 	c.sorted = nil
@@ -218,7 +224,7 @@ func (c *Catalog) list() {
 		if e.of.why != "" || name == "" {
 			continue
 		}
-		if e.name != name { // entries and tools are shared: they are not changed
+		if e.name != name { // entries and tools are shared, so they are replaced
 			e = e.named(name)
 			c.known[m] = e
 		}

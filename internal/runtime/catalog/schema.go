@@ -10,28 +10,29 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent/rawjson"
 )
 
-// Bounds of what is shown of a model's schema. What goes beyond is any value.
+// Bounds of the part of a model's schema that is shown. Anything beyond them becomes a schema of any value.
 const (
-	maxText      = 400 // characters of a text of a model
-	maxSaid      = 200 // characters of what keywords say in words
-	maxDepth     = 7   // of a parameter or a value: OpenAI takes ten levels
+	maxText      = 400 // characters of a model's description
+	maxSaid      = 200 // characters for keywords that are described in words
+	maxDepth     = 7   // of a parameter or value; OpenAI accepts ten levels
 	maxShapes    = 200
 	maxEnum      = 250 // values
 	maxEnumBytes = 12_000
 )
 
-// A schemaReader makes the shape of a schema of a model's. Each value that the schema takes has the shape.
+// A schemaReader converts a model's schema to a shape. The shape accepts every value that the schema accepts.
 type schemaReader struct {
-	root json.RawMessage // what references point into
-	// a schema with properties is one of objects, one with items of arrays, though it says no type
+	root json.RawMessage // the document that references point into
+	// guess infers a missing type: object from properties, array from items.
 	guess  bool
-	left   int      // shapes that may be made yet
-	within []string // references that are being read
-	texts  bool     // there are texts that describe
-	unseen bool     // a name or a value has characters that nobody sees
+	left   int      // number of shapes that may still be made
+	within []string // references being read, to detect cycles
+	texts  bool     // the schema contains descriptions
+	unseen bool     // a name or value contains invisible characters
 }
 
-// shapeOf returns the shape of a schema: any value for what is none, and for what nobody could be shown.
+// shapeOf returns the shape of a schema and whether it contains descriptions. An invalid schema, or one with invisible
+// characters, gives the shape of any value.
 func shapeOf(schema json.RawMessage, guess bool) (s *shape, texts bool) {
 	r := schemaReader{root: schema, guess: guess, left: maxShapes}
 	s = r.read(schema, 0)
@@ -41,11 +42,12 @@ func shapeOf(schema json.RawMessage, guess bool) (s *shape, texts bool) {
 	return s, r.texts
 }
 
+// keywords are the members of a schema object.
 type keywords map[string]json.RawMessage
 
 func (r *schemaReader) read(schema json.RawMessage, depth int) *shape {
 	m := keywords{}
-	if r.left--; r.left < 0 || depth > maxDepth || json.Unmarshal(schema, &m) != nil { // a boolean, too
+	if r.left--; r.left < 0 || depth > maxDepth || json.Unmarshal(schema, &m) != nil { // also for a boolean schema
 		return &shape{}
 	}
 	s := *r.whole(m, depth)
@@ -55,7 +57,7 @@ func (r *schemaReader) read(schema json.RawMessage, depth int) *shape {
 	return &s
 }
 
-// whole reads a schema without its description.
+// whole reads a schema except its description.
 func (r *schemaReader) whole(m keywords, depth int) *shape {
 	s := r.typed(m, depth)
 	if to, ok := textOf(m["$ref"]); ok {
@@ -75,6 +77,7 @@ func (r *schemaReader) whole(m keywords, depth int) *shape {
 	return s
 }
 
+// oneOf reads alternatives. The schema false accepts nothing and is skipped.
 func (r *schemaReader) oneOf(parts []json.RawMessage, depth int) *shape {
 	var all []*shape
 	for _, part := range parts {
@@ -88,7 +91,7 @@ func (r *schemaReader) oneOf(parts []json.RawMessage, depth int) *shape {
 	return oneOf(all)
 }
 
-// referred reads what a reference points to, any value where that is not in the document or refers to itself.
+// referred reads the target of a reference. A reference out of the document, or a cyclic one, gives any value.
 func (r *schemaReader) referred(to string, depth int) *shape {
 	path, local := strings.CutPrefix(to, "#/")
 	if !local || slices.Contains(r.within, to) {
@@ -107,7 +110,7 @@ func (r *schemaReader) referred(to string, depth int) *shape {
 	return r.read(at, depth)
 }
 
-// typed reads what a schema says of types and of the values within.
+// typed reads the types, constants and nested schemas of a schema.
 func (r *schemaReader) typed(m keywords, depth int) *shape {
 	values, fixed := elements(m["enum"]), false
 	if only, is := m["const"]; is {
@@ -138,7 +141,7 @@ func (r *schemaReader) typed(m keywords, depth int) *shape {
 	return oneOf(all)
 }
 
-// typesOf returns the types that a schema names, and false where a word of them is none.
+// typesOf returns the types that a schema names. known is false if one of them is unknown.
 func typesOf(raw json.RawMessage) (types []string, known bool) {
 	if one, ok := textOf(raw); ok {
 		types = []string{one}
@@ -154,7 +157,7 @@ func typesOf(raw json.RawMessage) (types []string, known bool) {
 	return types, true
 }
 
-// fixed returns the shape of some values.
+// fixed returns the shape of an enumeration of values.
 func (r *schemaReader) fixed(values []json.RawMessage) *shape {
 	var texts []string
 	var all []*shape
@@ -165,7 +168,7 @@ func (r *schemaReader) fixed(values []json.RawMessage) *shape {
 			t, _ := textOf(v)
 			r.see(t)
 			texts, size = append(texts, t), size+len(t)
-			plain = plain && t != "" // Gemini takes no empty one
+			plain = plain && t != "" // Gemini rejects an empty string
 		case "number", "boolean", "null":
 			all = append(all, &shape{kind: kind})
 		default:
@@ -182,7 +185,7 @@ func (r *schemaReader) fixed(values []json.RawMessage) *shape {
 	return oneOf(all)
 }
 
-// distinct returns the texts in their order, each once.
+// distinct returns the texts in order without duplicates.
 func distinct(texts []string) (out []string) {
 	for _, t := range texts {
 		if !slices.Contains(out, t) {
@@ -192,13 +195,13 @@ func distinct(texts []string) (out []string) {
 	return out
 }
 
-// of returns the shape of the values of one type that the schema takes.
+// of returns the shape of the schema's values of one type.
 func (r *schemaReader) of(kind string, m keywords, depth int) *shape {
 	s := &shape{kind: kind}
 	defer func() {
 		least, _ := s.least.Float64()
 		if most, err := s.most.Float64(); err == nil && s.least != "" && least > most {
-			s.least, s.most = "", "" // no value fits, and some clients refuse that
+			s.least, s.most = "", "" // no value fits, and some clients reject such a schema
 		}
 	}()
 	switch kind {
@@ -225,7 +228,7 @@ func (r *schemaReader) of(kind string, m keywords, depth int) *shape {
 	return s
 }
 
-// items returns the shape of an array's items. Those of a tuple are each one of its items.
+// items returns the shape of an array's items. For a tuple, an item may have the shape of any position.
 func (r *schemaReader) items(m keywords, depth int) *shape {
 	tuple, rest := elements(m["prefixItems"]), m["items"]
 	if tuple == nil {
@@ -242,7 +245,7 @@ func (r *schemaReader) items(m keywords, depth int) *shape {
 	return r.oneOf(tuple, depth)
 }
 
-// number returns the first bound that is a number.
+// number returns the first bound that is a number of moderate size, or "".
 func number(bounds ...json.RawMessage) json.Number {
 	for _, raw := range bounds {
 		if f, err := strconv.ParseFloat(string(raw), 64); err == nil && len(raw) <= 30 && f > -1e15 && f < 1e15 {
@@ -252,7 +255,7 @@ func number(bounds ...json.RawMessage) json.Number {
 	return ""
 }
 
-// count returns a bound that is a small number of items.
+// count returns a bound on the number of items, or "" if it is invalid.
 func count(raw json.RawMessage) json.Number {
 	if n, err := strconv.ParseUint(string(raw), 10, 31); err == nil {
 		return json.Number(strconv.FormatUint(n, 10))
@@ -260,19 +263,19 @@ func count(raw json.RawMessage) json.Number {
 	return ""
 }
 
-// see refuses the schema where the text has characters that nobody sees.
+// see notes whether the text contains invisible characters, which make the schema unusable.
 func (r *schemaReader) see(text string) {
 	if strings.ContainsFunc(text, func(c rune) bool { return !agent.Seen(c) && c != '\n' && c != '\t' }) {
 		r.unseen = true
 	}
 }
 
-// textOf returns a JSON text's value, and whether it is one.
+// textOf returns the string that raw encodes; ok is false if it is not a JSON string.
 func textOf(raw json.RawMessage) (s string, ok bool) {
 	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
-// elements returns the elements of an array, nil of anything else.
+// elements returns the elements of an array, or nil for anything else.
 func elements(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil
@@ -280,7 +283,7 @@ func elements(raw json.RawMessage) (list []json.RawMessage) {
 	return list
 }
 
-// keywordsOf returns a schema's keywords; nil unless it is an object.
+// keywordsOf returns the keywords of a schema object; anything else has none.
 func keywordsOf(schema json.RawMessage) keywords {
 	m := keywords{}
 	_ = json.Unmarshal(schema, &m)

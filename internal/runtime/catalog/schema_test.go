@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// rules reports what some client refuses in a schema: Visual Studio Code and Copilot an array without items, Gemini an enum of anything but texts, a list
-// of types and most keywords, OpenAI's strict form what it does not list.
+// rules reports what some client rejects in a schema. Visual Studio Code and Copilot reject an array without items.
+// Gemini rejects enums of anything but strings, lists of types and most keywords. OpenAI's strict form rejects anything
+// that it does not list.
 func rules(schema any, strict bool) error {
 	m, ok := schema.(map[string]any)
 	if !ok {
@@ -129,7 +130,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// A schema may be as deep and refer as often as it wants: what is shown is small.
+// A schema may be arbitrarily deep and have any references: the shown one is small.
 func TestShapesAreBounded(t *testing.T) {
 	t.Parallel()
 	bomb := `{"$ref":"#/$defs/a0","$defs":{`
@@ -157,7 +158,7 @@ func TestShapesAreBounded(t *testing.T) {
 	}
 }
 
-// randomSchema makes schemas as models write them, good and bad.
+// randomSchema returns schemas as models write them, valid and invalid.
 func randomSchema(r *rand.Rand, depth int) any {
 	some := func(of ...any) any { return of[r.IntN(len(of))] }
 	if depth == 0 || r.IntN(8) == 0 {
@@ -221,7 +222,7 @@ func randomValue(r *rand.Rand, depth int) any {
 	return m
 }
 
-// Whatever a model wrote: what is shown keeps the rules, and takes every value that its schema takes.
+// For any schema of a model, the shown one follows the rules and accepts every value that the original accepts.
 func TestShapesKeepTheRulesAndAreWide(t *testing.T) {
 	t.Parallel()
 	compiled, taken := 0, 0

@@ -8,14 +8,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// inWords are the keywords that not every client takes, and what they say in words.
+// inWords lists keywords that not every client supports, and the words that describe them.
 var inWords = []struct{ name, of, words string }{
 	{"default", "", "Default: "}, {"format", "string", "Format: "}, {"pattern", "string", "Pattern: "},
 	{"minLength", "string", "Characters at least: "}, {"maxLength", "string", "Characters at most: "},
 	{"exclusiveMinimum", "number", "More than: "}, {"exclusiveMaximum", "number", "Less than: "},
 	{"multipleOf", "number", "A multiple of: "}}
 
-// describe returns the text that describes a schema of that type, with what no keyword of ours says.
+// describe returns the description of a schema of that type, extended by the keywords that shapes do not have.
 func (r *schemaReader) describe(m keywords, kind string) string {
 	var said []string
 	for _, k := range inWords {

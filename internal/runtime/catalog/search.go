@@ -11,12 +11,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// maxAsked bounds the words of a query that count.
+// maxAsked bounds the number of words of a query that are used.
 const maxAsked = 32
 
-// Search returns at most limit of the tools that the reader is shown and that fit the words of the query, best first. A word counts most where it is a word
-// of the role or the method, less where one begins with it or where the description has it. Without words it returns
-// the first tools by name.
+// Search returns at most limit tools that the reader is shown and that match words of the query, best first. An exact
+// match in the role or method counts most, then a prefix match there, then matches in the description. For a query
+// without words it returns the first tools by name.
 func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limit int) ([]*Tool, error) {
 	all, _, err := c.List(ctx, r, "", math.MaxInt32)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limi
 			hits = append(hits, hit{t, s})
 		}
 	}
-	// of equals by name, as all is
+	// Stable, so that equal scores stay sorted by name.
 	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	out := make([]*Tool, 0, min(limit, len(hits)))
 	for _, h := range hits[:min(limit, len(hits))] {
@@ -49,6 +49,8 @@ func (c *Catalog) Search(ctx context.Context, r agent.Reader, query string, limi
 	return out, nil
 }
 
+// score rates a tool by the words of a query: 8 and 4 for whole and prefix matches in the name, 2 and 1 in the
+// description.
 func score(t *Tool, asked []string) (sum int) {
 	named, described := t.named, t.described
 	for _, w := range asked {
@@ -69,7 +71,7 @@ func score(t *Tool, asked []string) (sum int) {
 	return sum
 }
 
-// words splits text at everything that is neither a letter with its marks nor a digit, in lower case and in the form in which names are kept.
+// words splits text at characters other than letters, marks and digits. The words are in lower case and normal form.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(agent.NormalForm(text)),
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })

@@ -8,21 +8,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A shape is a JSON Schema in the few keywords that every client and model API takes: Visual Studio Code, Copilot, OpenAI, Anthropic, Gemini.
-// An array has items, an enum is one of strings, a required property is among the properties, and nothing refers to anything. The zero shape is any
-// value. A shape is shared and must not be changed.
+// A shape is a JSON Schema restricted to the keywords that every client and model API supports: Visual Studio Code,
+// Copilot, OpenAI, Anthropic, Gemini. An array always has items, enums are of strings, required properties are defined,
+// and there are no references. The zero shape accepts any value. A shape is shared and must not be changed.
 type shape struct {
-	kind        string // a type of JSON Schema; "" where anyOf says it, or for any value
-	description string // one line; it has in words what other keywords said
+	kind        string // a type of JSON Schema; "" with anyOf or for any value
+	description string // one line; includes keywords described in words
 	enum        []string
-	least, most json.Number // of a number, or of the items of an array; "" for none
+	least, most json.Number // bounds of a number or of an array's length; "" means none
 	items       *shape
 	properties  []property
 	anyOf       []*shape // empty if kind is set
 
-	nullable bool // null, too; of strict forms
-	closed   bool // no properties but these; of strict forms
-	orNull   bool // null, too, as Gemini has it
+	nullable bool // in strict forms: null is also allowed
+	closed   bool // in strict forms: no other properties
+	orNull   bool // Gemini's form of nullable
 }
 
 // A property is a member of an object.
@@ -32,10 +32,10 @@ type property struct {
 	of       *shape
 }
 
-// any reports whether the shape is that of any value.
+// any reports whether the shape accepts any value.
 func (s *shape) any() bool { return s.kind == "" && len(s.anyOf) == 0 }
 
-// property returns the property of that name, or nil.
+// property returns the property with that name, or nil.
 func (s *shape) property(name string) *property {
 	for i := range s.properties {
 		if s.properties[i].name == name {
@@ -81,13 +81,13 @@ func (s *shape) schema() json.RawMessage {
 		out.Properties, out.Required = s.members()
 		if s.closed {
 			out.Additional = new(bool)
-			out.Required = append([]string{}, out.Required...) // there for no properties, too
+			out.Required = append([]string{}, out.Required...) // required must be present even if empty
 		}
 	default:
 		out.Minimum, out.Maximum = s.least, s.most
 	}
 	for i, one := range s.anyOf {
-		if i == 0 && s.description != "" { // Gemini refuses other keywords next to anyOf
+		if i == 0 && s.description != "" { // Gemini rejects other keywords next to anyOf
 			first := *one
 			first.description, one = sentences(s.description, one.description), &first
 			out.Description = ""
@@ -97,7 +97,8 @@ func (s *shape) schema() json.RawMessage {
 	return agent.Encoded(out)
 }
 
-// members returns the properties in their order, which a map would lose, and the names of the required ones.
+// members returns the properties as an object in their order, which a map would lose, and the names of the required
+// ones.
 func (s *shape) members() (properties json.RawMessage, required []string) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -119,7 +120,7 @@ func (s *shape) members() (properties json.RawMessage, required []string) {
 // maxAlternatives bounds the alternative shapes of a value.
 const maxAlternatives = 16
 
-// oneOf returns the shape of the values that have one of these.
+// oneOf returns a shape that accepts the values of all the given shapes.
 func oneOf(shapes []*shape) *shape {
 	var all []*shape
 	var said []string
@@ -129,7 +130,7 @@ func oneOf(shapes []*shape) *shape {
 			several = []*shape{s}
 		}
 		if len(several) == 0 {
-			return &shape{} // one of them is any value
+			return &shape{} // one of them accepts any value
 		}
 		for _, one := range several {
 			if text := string(one.schema()); !slices.Contains(said, text) {
@@ -146,7 +147,7 @@ func oneOf(shapes []*shape) *shape {
 	return &shape{anyOf: all}
 }
 
-// bothOf returns a shape of all values that have both.
+// bothOf returns a shape that accepts at least the values that both accept.
 func bothOf(s, t *shape) *shape {
 	switch {
 	case s.any():

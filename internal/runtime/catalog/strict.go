@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/strict"
 )
 
-// Strict returns the schema of the arguments for models that are held to it: it lists all that there is, each property is required, one that a call
-// may lack is nullable, and a value without a schema comes as its JSON text. Arguments reads them.
+// Strict returns the schema of the arguments for models that must follow it exactly. Every property is listed and
+// required, an optional one is nullable, and a value without a schema is passed as JSON text. Arguments reads such
+// arguments in the form Strict.
 func (t *Tool) Strict() json.RawMessage {
 	return t.listed().listed().schema()
 }
@@ -21,12 +22,12 @@ func (t *Tool) Strict() json.RawMessage {
 // listed returns the shape whose properties the strict form lists.
 func (t *Tool) listed() *shape {
 	if len(t.shape.properties) == 0 && t.takes != nil && t.takes.Open {
-		return freeForm // the program reads keywords that nobody knows
+		return freeForm // the program may read keywords that are not listed
 	}
 	return t.shape
 }
 
-// readObject returns the object of arguments in the plain form. Other values stay as they are.
+// readObject converts the object of arguments to the plain form.
 func (t *Tool) readObject(object json.RawMessage, form Form) (json.RawMessage, error) {
 	s := t.listed()
 	if form == Unknown && !s.lists(object) {
@@ -35,7 +36,7 @@ func (t *Tool) readObject(object json.RawMessage, form Form) (json.RawMessage, e
 	return s.readObject(object, form, "")
 }
 
-// lists reports whether the object has all properties, as the strict form has them.
+// lists reports whether the object has all properties, as in the strict form.
 func (s *shape) lists(object json.RawMessage) bool {
 	n := 0
 	rawjson.Members(object, func(name string, _ []byte) {
@@ -46,11 +47,13 @@ func (s *shape) lists(object json.RawMessage) bool {
 	return n == len(s.properties)
 }
 
-// textual reports whether the value comes as its JSON text in the strict form: nobody could list its members, or say how it is to be read.
+// textual reports whether the strict form passes the value as JSON text, because its members cannot be listed or its
+// alternatives cannot be distinguished.
 func (s *shape) textual() bool {
 	if s.kind == "object" {
 		return len(s.properties) == 0
 	}
+	// Two alternatives of the same kind of list or object look alike when a value is read back.
 	lists := map[string]int{}
 	for _, one := range s.anyOf {
 		if one.kind == "object" || one.kind == "array" {
@@ -63,7 +66,7 @@ func (s *shape) textual() bool {
 	return s.any()
 }
 
-// strict is the strict form of the shape of a value, which is nullable where it is not required.
+// strict returns the strict form of a value's shape, nullable unless required.
 func (s *shape) strict(required bool) *shape {
 	var out *shape
 	if s.textual() {
@@ -84,7 +87,7 @@ func (s *shape) strict(required bool) *shape {
 	return out
 }
 
-// listed is the strict form of a shape that is not textual, or of all arguments.
+// listed returns the strict form of all arguments, or of a shape that is not textual.
 func (s *shape) listed() *shape {
 	out := *s
 	out.properties, out.anyOf = nil, nil
@@ -102,6 +105,7 @@ func (s *shape) listed() *shape {
 	return &out
 }
 
+// sentences joins two texts, and ends the first one with a full stop.
 func sentences(a, b string) string {
 	if a != "" && !strings.HasSuffix(a, ".") {
 		a += "."
@@ -109,19 +113,21 @@ func sentences(a, b string) string {
 	return strings.TrimSpace(a + " " + b)
 }
 
-// A Form is how arguments may have been written.
+// A Form is a way in which an agent may write arguments.
 type Form int
 
-// Forms of arguments. In each a list, an object, a number or a boolean is also read from its JSON text, where the schema takes nothing else.
+// Forms of arguments. In every form, a list, object, number or boolean may also be given as JSON text if the schema
+// accepts nothing else.
 const (
 	Plain  Form = iota // as Parameters describes them
-	Sparse             // as Parameters describes them, with null for an optional one that is not given
-	// Sparse, or where the object has all arguments Strict: of any value the text of an object, a list or a text is read
+	Sparse             // like Plain, with null for an optional argument that is not given
+	// Unknown is Strict if the object has all arguments, otherwise Sparse. For a value without a schema, JSON text of
+	// an object, list or string is decoded.
 	Unknown
 	Strict // as Strict describes them
 )
 
-// read returns the value as its plain form, and whether it was given.
+// read returns the plain form of the value. given is false for a null that means "not given".
 func (s *shape) read(value json.RawMessage, form Form, required bool,
 	at string) (out json.RawMessage, given bool, err error) {
 	kind := agent.Kind(value)
@@ -147,7 +153,7 @@ func (s *shape) read(value json.RawMessage, form Form, required bool,
 	return value, true, nil
 }
 
-// readText reads a text in the place of a value of the shape: a text, or the JSON text of something else.
+// readText converts a JSON string given for a value of the shape: the string itself, or the JSON text of another value.
 func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
 	t, _ := textOf(value)
 	inner := bytes.TrimSpace([]byte(t))
@@ -168,7 +174,8 @@ func (s *shape) readText(value json.RawMessage, form Form, at string) (json.RawM
 	return value, nil
 }
 
-// scalarKind is the kind of the JSON values of the shape, "" unless they are numbers, or booleans: of these the text can be nothing else.
+// scalarKind returns "number" or "boolean" for shapes that accept only these, otherwise "". Text for such a shape must
+// be JSON text.
 func (s *shape) scalarKind() string {
 	switch s.kind {
 	case "integer", "number":
@@ -179,6 +186,8 @@ func (s *shape) scalarKind() string {
 	return ""
 }
 
+// readObject converts the members of an object to the plain form. Members that the shape does not list stay as they
+// are.
 func (s *shape) readObject(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
 	out, changed := []byte{'{'}, false
 	var failed error
@@ -198,6 +207,7 @@ func (s *shape) readObject(value json.RawMessage, form Form, at string) (json.Ra
 	return append(bytes.TrimSuffix(out, []byte{','}), '}'), nil
 }
 
+// readArray converts the elements of an array to the plain form.
 func (s *shape) readArray(value json.RawMessage, form Form, at string) (json.RawMessage, error) {
 	list, changed := elements(value), false
 	for i, v := range list {

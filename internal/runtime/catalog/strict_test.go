@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// written is a value as a model writes that is held to the strict form of the shape.
+// written returns a value in the form of a model that must follow the strict form of the shape.
 func written(r *rand.Rand, s *shape, v any) any {
 	if s.textual() {
 		return string(agent.Encoded(v))
@@ -34,7 +34,7 @@ func written(r *rand.Rand, s *shape, v any) any {
 	return v
 }
 
-// given is the object without y where that is null: models that are not held to a schema leave out what they do not give.
+// given returns the object without y if that is null. Models without a strict schema omit what they do not give.
 func given(v any) any {
 	object, _ := v.(map[string]any)
 	if object["y"] == nil {
@@ -54,7 +54,7 @@ func members(r *rand.Rand, s *shape, v map[string]any) map[string]any {
 	return out
 }
 
-// valueOf makes a value of the shape; an optional one is not null, which says that it is not given.
+// valueOf returns a value of the shape. An optional one is not null, which would mean that it is not given.
 func valueOf(r *rand.Rand, s *shape) any {
 	if len(s.anyOf) > 0 {
 		return valueOf(r, s.anyOf[r.IntN(len(s.anyOf))])
@@ -89,7 +89,7 @@ func valueOf(r *rand.Rand, s *shape) any {
 	return randomValue(r, 2)
 }
 
-// Whatever a model declared: the strict form keeps its rules, and what a model writes in it is read back as it was meant.
+// For any declared schema, the strict form follows the rules, and values written in it are read back as meant.
 func TestStrictFormsAreReadBack(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1500) {
@@ -133,7 +133,8 @@ func TestStrictFormsAreReadBack(t *testing.T) {
 	}
 }
 
-// ofGemini reports what Gemini refuses in a schema: a value without a type, an object without properties, other keywords next to anyOf.
+// ofGemini reports what Gemini rejects in a schema: a value without a type, an object without properties, other
+// keywords next to anyOf.
 func ofGemini(schema any) error {
 	m, _ := schema.(map[string]any)
 	inner, _ := m["anyOf"].([]any)
@@ -161,7 +162,7 @@ func ofGemini(schema any) error {
 	return nil
 }
 
-// bounded reports whether numbers or lengths have bounds somewhere, which valueOf does not know.
+// bounded reports whether the shape has bounds of numbers or lengths, which valueOf does not support.
 func bounded(s *shape) bool {
 	if s.least != "" || s.most != "" || s.items != nil && bounded(s.items) {
 		return true
@@ -179,7 +180,7 @@ func bounded(s *shape) bool {
 	return false
 }
 
-// A client that does not say which form it sends keeps its texts, but where all arguments are there and a text is plainly JSON.
+// If a client does not state its form, strings stay unless all arguments are present and a string is clearly JSON.
 func TestFormsThatNobodyNamed(t *testing.T) {
 	t.Parallel()
 	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "any", Required: true}, {Name: "list", Type: "array"},
@@ -208,7 +209,8 @@ func TestFormsThatNobodyNamed(t *testing.T) {
 	}
 }
 
-// A number, a boolean, a list or an object is read from its JSON text where the schema takes nothing else, and a text stays one where it may be meant.
+// A number, boolean, list or object may be given as JSON text if the schema accepts nothing else. A string stays one if
+// it may be meant.
 func TestScalarsAsText(t *testing.T) {
 	t.Parallel()
 	f := &agent.Interface{Parameters: []agent.Parameter{{Name: "n", Type: "number"}, {Name: "i", Type: "integer"},

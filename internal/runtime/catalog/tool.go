@@ -12,30 +12,32 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// A Tool is a method as agents see it. It is shared and must not be changed.
+// A Tool is a method as shown to agents. It is shared and must not be changed.
 type Tool struct {
-	Name         string // as models call it
+	Name         string // the name that models call
 	Title        string // role and method as identifiers
 	Role, Method string
 	Signature    string // the call in one line, such as add(a: number, b: number) -> number
 	Description  string
 	Parameters   json.RawMessage // JSON Schema of the arguments, an object
-	Returns      json.RawMessage // JSON Schema of the value; nil where nothing is known
-	FreeForm     bool            // nothing is known of the arguments: they are {"args": [...], "kwargs": {...}}
+	Returns      json.RawMessage // JSON Schema of the value; nil if nothing is known
+	FreeForm     bool            // nothing is known: the arguments are {"args": [...], "kwargs": {...}}
 
 	ReadOnly  bool // the program has no effects: it fetches nothing, writes no memory, calls no tools, asks no model
-	OpenWorld bool // the program may reach the network, itself or by tools that it calls
+	OpenWorld bool // the program may reach the network, directly or through tools that it calls
 
-	takes   *agent.Interface // nil where nothing is known
-	shape   *shape           // of Parameters
-	gives   string           // the type of Returns; "" where it is not one
+	takes   *agent.Interface // nil if nothing is known
+	shape   *shape           // the shape that Parameters encodes
+	gives   string           // the type of Returns; "" if it has no single type
 	returns *contract.Schema // compiled Returns
-	// words of the name, and of what Description says of the method and not of the author
+	// named are the words of the name. described are the words of the description that concern the method, not its
+	// author.
 	named, described []string
-	texts            bool // a model described the parameters or the value
+	texts            bool // a model wrote descriptions of the parameters or of the value
 }
 
-// CheckValue returns nil where the value is what Returns says, or nothing is said, or ctx ends before that is known.
+// CheckValue returns an error if the value violates Returns. It returns nil if Returns is unknown or ctx ends before
+// the check does.
 func (t *Tool) CheckValue(ctx context.Context, value json.RawMessage) error {
 	if v, _ := t.returns.CheckUntil(ctx, value); v != nil {
 		return errors.New(v.Message)
@@ -43,6 +45,7 @@ func (t *Tool) CheckValue(ctx context.Context, value json.RawMessage) error {
 	return nil
 }
 
+// same reports whether both look the same to agents. Their names may differ.
 func (t *Tool) same(u *Tool) bool {
 	if t == nil || u == nil {
 		return t == u
@@ -60,10 +63,11 @@ var freeForm = &shape{kind: "object",
 		items: &shape{}}},
 		{name: "kwargs", of: &shape{kind: "object", description: "The arguments by name."}}}}
 
+// freeFormSchema is encoded once, because many tools share it.
 var freeFormSchema = freeForm.schema()
 
-// describe makes the tool of a method that the generation serving answers, as the description shows it. Its name is toolName's, until the table gives
-// another.
+// describe returns the tool for a method that the generation serving answers, as d describes it. Its name is that of
+// toolName until the table assigns another.
 func describe(m Method, d agent.Description, serving *agent.Generation, p purposes) *Tool {
 	t := &Tool{Name: toolName(m), Title: agent.Identifier(m.Role) + "." + agent.Identifier(m.Name), Role: m.Role,
 		Method: m.Name, Parameters: freeFormSchema, FreeForm: true, shape: freeForm}
@@ -73,7 +77,7 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	facts := report.Facts{}
 	if g := serving; g.Keeps(agent.FingerprintNone) && len(g.Facts) > 0 && json.Unmarshal(g.Facts, &facts) == nil {
 		writes := len(facts.ContextWrites) > 0 || facts.UsesTools || facts.UsesDelegate
-		asks := strings.Contains(g.Code, "Ask") || strings.Contains(g.Code, "Predict") // the facts do not say
+		asks := strings.Contains(g.Code, "Ask") || strings.Contains(g.Code, "Predict") // the facts do not cover these
 		t.OpenWorld = facts.UsesFetch || facts.UsesTools || facts.UsesDelegate || asks
 		t.ReadOnly = !writes && !t.OpenWorld
 	} else {
@@ -87,7 +91,8 @@ func describe(m Method, d agent.Description, serving *agent.Generation, p purpos
 	return t
 }
 
-// take reads the generation's interface. What a program returned does not bind those that replaced it.
+// take uses the generation's interface. Its return schema is used only if the generation serves, because it does not
+// bind later programs.
 func (t *Tool) take(g *agent.Generation, serves bool) {
 	f := g.Interface
 	if f == nil {
@@ -99,13 +104,13 @@ func (t *Tool) take(g *agent.Generation, serves bool) {
 	if serves && f.Returns != nil {
 		if of, texts := shapeOf(f.Returns, false); !of.any() || of.description != "" {
 			t.Returns, t.gives, t.texts = of.schema(), of.kind, t.texts || texts
-			t.returns, _ = contract.CompileStored(t.Returns) // a shape compiles
+			t.returns, _ = contract.CompileStored(t.Returns) // a shape always compiles
 		}
 	}
 	t.texts = t.texts && f.Origin == agent.OriginDeclared && !g.ByPerson()
 }
 
-// parameters returns the shape of the arguments by name, in positional order.
+// parameters returns the shape of the arguments by name, in positional order, and whether they have descriptions.
 func parameters(f *agent.Interface) (s *shape, texts bool) {
 	s = &shape{kind: "object"}
 	for i := range f.Parameters {
@@ -119,23 +124,24 @@ func parameters(f *agent.Interface) (s *shape, texts bool) {
 	return s, texts
 }
 
-// clipped is the beginning of a signature, as far as it is searched.
+// clipped returns the searched beginning of a signature.
 func clipped(signature string) string { return signature[:min(len(signature), maxPurpose)] }
 
-// Bounds in characters. Some versions of OpenAI's interface refuse longer descriptions of tools.
+// Bounds in characters. Some versions of OpenAI's API reject longer tool descriptions.
 const (
-	maxPurpose     = 1000 // of a person's text, as it is searched
+	maxPurpose     = 1000 // the searched part of a person's text
 	maxDescription = 1024 // of a tool's description
 )
 
-// A text describes a method.
+// A text is a description of a method.
 type text struct {
-	words   string // "" for none
-	ofRole  bool   // it is about the whole role
-	byModel bool   // a model wrote it, or a client's call brought it
+	words   string // may be empty
+	ofRole  bool   // it describes the whole role
+	byModel bool   // a model or a client's call provided it
 }
 
-// describedBy describes the method and names its role: names of tools may be cut. What no person wrote is marked.
+// describedBy returns the tool's description from x. It includes the role and method, because tool names may be cut,
+// and marks text that no person wrote.
 func (t *Tool) describedBy(x text) string {
 	title := t.Title
 	if x.ofRole {
@@ -162,7 +168,7 @@ func (t *Tool) describedBy(x text) string {
 	return agent.OneLine(title, maxDescription)
 }
 
-// known describes a method from its interface if nobody described it.
+// known returns a description derived from the interface, for a method that nobody described.
 func (t *Tool) known() string {
 	var takes []string
 	for _, p := range t.shape.properties {
@@ -195,14 +201,14 @@ func (t *Tool) known() string {
 	return agent.OneLine(text, maxText)
 }
 
-// purposes is what a role's contract says its methods are for.
+// purposes holds the purposes in a role's contract: the role's and those of its methods.
 type purposes struct {
 	role    string
 	methods map[string]string
 	to      agent.Audience // who may read it
 }
 
-// describe returns what is known of the method to those for whom it is described.
+// describe returns the best description of the method that the audience d.To may read.
 func (p purposes) describe(m Method, d agent.Description) text {
 	of := p
 	if !p.to.All && p.to != d.To {

@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// Named is part of fetch.Connector: the connection of that name whose secret is an address, and the address.
+// Named implements fetch.Connector. It returns the connection of type url with that name, and its secret address. The
+// error is a *fetch.Refusal.
 func (s *Service) Named(who fetch.Caller, method, name string) (fetch.Connection, *url.URL, error) {
 	all, err := s.list()
 	if err != nil {
@@ -33,7 +34,7 @@ func (s *Service) Named(who fetch.Caller, method, name string) (fetch.Connection
 	if err != nil {
 		return nil, nil, u.refuse(err)
 	}
-	at, err := url.Parse(secret) // passed already
+	at, err := url.Parse(secret) // checked by s.secret
 	if err != nil {
 		return nil, nil, u.refuse(errors.New("its secret is not an address"))
 	}
@@ -41,11 +42,13 @@ func (s *Service) Named(who fetch.Caller, method, name string) (fetch.Connection
 	return u, at, nil
 }
 
+// denied returns the refusal of a request that the program may not make.
 func denied(format string, args ...any) error {
 	return &fetch.Refusal{Kind: fetch.KindDenied, Message: fmt.Sprintf(format, args...)}
 }
 
-// CheckAddress refuses an address that the connection cannot have for its secret, without showing it.
+// CheckAddress returns an *agent.InputError if the secret cannot be the connection's address. The error does not
+// contain the secret.
 func CheckAddress(c *agent.Connection, secret string) error {
 	if why := unfitAddress(c, secret); why != "" {
 		return invalid("/auth/secret", why, "the whole address, such as https://hooks.example.org/services/...")
@@ -53,7 +56,7 @@ func CheckAddress(c *agent.Connection, secret string) error {
 	return nil
 }
 
-// unfitAddress says why the secret cannot be the connection's address, "" where it can.
+// unfitAddress returns the reason why the secret cannot be the connection's address, or "".
 func unfitAddress(c *agent.Connection, secret string) string {
 	at, err := url.Parse(secret)
 	switch {
@@ -70,11 +73,11 @@ func unfitAddress(c *agent.Connection, secret string) string {
 	return ""
 }
 
-// shortestPart is how many characters a part of an address has that may be a secret by itself.
+// shortestPart is the minimum length, in bytes, of a part of an address that may be a secret by itself.
 const shortestPart = 16
 
-// partsOf returns the texts that reveal an echo of the address: the whole address, its path and query, and each part of these that is long enough to be a
-// secret by itself.
+// partsOf returns the texts that may reveal the address in an echo: the whole address, its path and query, and each
+// part of these that is long enough to be a secret by itself.
 func partsOf(secret string) []string {
 	at, err := url.Parse(secret)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package connections puts the credentials of connections into the requests that programs make. The daemon holds the secrets; a program
-// sees an answer without them: an echo is masked, an error names the connection and no secret. A secret is read at each use, so that a
-// new one counts from the next request on, and access tokens of the old one are dropped.
+// Package connections adds the credentials of connections to requests made by programs. The daemon holds the secrets,
+// and programs never see them: echoes in responses are masked, and errors name the connection only. A secret is read at
+// each use. A new one therefore applies from the next request on, and access tokens obtained with the old one are
+// dropped.
 //
-// It knows nothing of programs, of prompts or of the REST interface. An echo is looked for in one pass over a body.
+// The package knows nothing of programs, prompts or the REST interface. Masking takes one pass over a body.
 package connections
 
 import (
@@ -21,22 +22,23 @@ import (
 
 // Options configures a Service. Transport, KeyFile and Env are required.
 type Options struct {
-	Namespace agent.Namespace // whose connections they are
-	// carries token requests, under the policy of fetches; follows no redirect
+	Namespace agent.Namespace // the namespace of the connections
+	// Transport carries token requests, under the policy for fetches. It must not follow redirects.
 	Transport http.RoundTripper
-	KeyFile   string // the identity that opens sealed secrets; made at the first one
-	// KeyFile is the default one, in the data directory, where no link is followed
-	OwnKey     bool
-	SecretsDir string                           // holds the secrets that connections name by file; "": none may
+	KeyFile   string // the age identity for sealed secrets; created when first needed
+	// OwnKey means that KeyFile is the default file in the data directory, where links are not followed.
+	OwnKey bool
+	// SecretsDir contains the secrets that connections refer to by file; "" allows none.
+	SecretsDir string
 	Env        func(string) (v string, ok bool) // the daemon's environment
 }
 
-// Store is what a Service reads.
+// Store provides the connections.
 type Store interface {
 	ListConnections(ctx context.Context) ([]agent.Connection, error)
 }
 
-// A Service is a fetch.Connector. It may be used concurrently.
+// A Service is a fetch.Connector for one namespace. It may be used concurrently.
 type Service struct {
 	o     Options
 	vault *vault
@@ -46,7 +48,7 @@ type Service struct {
 	tokens map[string]*source // by connection; guarded by mu
 }
 
-// New returns a service.
+// New returns a service. Call Use before it serves fetches.
 func New(o Options) (*Service, error) {
 	if o.Transport == nil || o.KeyFile == "" || o.Env == nil {
 		return nil, errors.New("connections: Transport, KeyFile and Env are required")
@@ -54,15 +56,16 @@ func New(o Options) (*Service, error) {
 	return &Service{o: o, vault: &vault{path: o.KeyFile, strict: o.OwnKey}, tokens: map[string]*source{}}, nil
 }
 
-// Use has the connections come from the store. It is called once, before anything fetches.
+// Use sets the store of the connections. It must be called once, before the first fetch.
 func (s *Service) Use(store Store) { s.store = store }
 
-// Seal encrypts a secret for the connection of that name. The errors are ErrBadKey and those of the file system.
+// Seal encrypts a secret for the connection with that name. It returns ErrBadKey if the key file is unusable, or an
+// error of the file system.
 func (s *Service) Seal(connection, secret string) ([]byte, error) {
 	return s.vault.seal(sealed{s.o.Namespace, connection, secret})
 }
 
-// Problem says why the connection cannot be used now, "" where it can. It does not ask the API.
+// Problem returns the reason why the connection cannot be used now, or "". It does not contact the API.
 func (s *Service) Problem(c *agent.Connection) string {
 	if _, err := s.secret(c); err != nil {
 		return err.Error()
@@ -73,7 +76,8 @@ func (s *Service) Problem(c *agent.Connection) string {
 // readTimeout bounds how long a fetch waits for the store.
 const readTimeout = 10 * time.Second
 
-// Connect is part of fetch.Connector: of the connections that match the one with the most specific host, then the first by name.
+// Connect implements fetch.Connector. Of the matching connections it returns the one with the most specific host; of
+// several, the first by name. It returns nil if none matches.
 func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Connection {
 	all, err := s.list()
 	if err != nil {
@@ -86,7 +90,8 @@ func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Co
 		if c.Auth.Type == agent.AuthURL || !c.Grants(who.Role) || !grants(c, method) {
 			continue
 		}
-		if h, ok := mostSpecific(c, at); ok && (best == nil || h.Compare(host) > 0) { // by name already
+		// The list is sorted by name, so the first one of equals wins.
+		if h, ok := mostSpecific(c, at); ok && (best == nil || h.Compare(host) > 0) {
 			best, host = c, h
 		}
 	}
@@ -98,7 +103,7 @@ func (s *Service) Connect(who fetch.Caller, method string, at *url.URL) fetch.Co
 
 // list returns all connections.
 func (s *Service) list() ([]agent.Connection, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // a fetch has no context of its own here
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout) // fetch.Connector passes no context
 	defer cancel()
 	all, err := s.store.ListConnections(ctx)
 	if err != nil {
@@ -107,6 +112,7 @@ func (s *Service) list() ([]agent.Connection, error) {
 	return all, nil
 }
 
+// mostSpecific returns the most specific of the connection's hosts that match the address; ok is false if none does.
 func mostSpecific(c *agent.Connection, at *url.URL) (fetch.HostPattern, bool) {
 	var matching []fetch.HostPattern
 	for _, text := range c.Hosts {
@@ -120,12 +126,12 @@ func mostSpecific(c *agent.Connection, at *url.URL) (fetch.HostPattern, bool) {
 	return slices.MaxFunc(matching, fetch.HostPattern.Compare), true
 }
 
-// grants reports whether the connection grants the method. HEAD asks for what GET gives.
+// grants reports whether the connection grants the method. A grant of GET includes HEAD.
 func grants(c *agent.Connection, method string) bool {
 	return slices.Contains(c.Methods, method) || method == http.MethodHead && slices.Contains(c.Methods, http.MethodGet)
 }
 
-// source returns where the tokens of the connection come from. Another revision or another secret begins anew.
+// source returns the token source of the connection. A changed revision or secret gets a new one.
 func (s *Service) source(c *agent.Connection, secret string) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ func (m *memory) ListConnections(context.Context) ([]agent.Connection, error) {
 	return append([]agent.Connection{}, m.all...), nil
 }
 
-// bench is a service with a client that asks it, and an API that wants what want says.
+// bench is a service, a client that uses it, and an API that requires what want describes.
 type bench struct {
 	*testing.T
 	s      *Service
@@ -81,7 +81,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// answer echoes all that it got, in many ways.
+// answer echoes the whole request in many ways.
 func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/away" {
 		http.Redirect(w, r, b.other.URL+"/there", http.StatusFound)
@@ -105,7 +105,7 @@ func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
 
 func (b *bench) host() string { return strings.TrimPrefix(b.api.URL, "http://") }
 
-// put stores a connection to the API with a sealed secret, unless the connection says where its secret is.
+// put stores a connection to the API with a sealed secret, unless the connection says where its secret is found.
 func (b *bench) put(c agent.Connection, secret string) {
 	b.Helper()
 	if c.Hosts == nil {
@@ -144,7 +144,7 @@ func (b *bench) get(path string) (*recurgent.Response, fetch.Note, *recurgent.Fa
 	return a.Response, a.Note, a.Failure
 }
 
-// holds reports which spelling of a secret the text has, "" for none.
+// holds returns the spelling of the secret that the text contains, or "".
 func holds(text, secret string) string {
 	for name, v := range map[string]string{"plain": secret, "query": url.QueryEscape(secret),
 		"path": url.PathEscape(secret), "hex": hex.EncodeToString([]byte(secret)),
@@ -179,7 +179,7 @@ func kinds() map[string]struct {
 	}
 }
 
-// Each kind of credential reaches the API, and nothing of it comes back.
+// Each kind of credential reaches the API, and no part of it comes back.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for name, k := range kinds() {
@@ -203,7 +203,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A secret that the API does not accept, cannot be found or cannot be opened is the connection's fault, said plainly.
+// A secret that the API rejects, or that is missing or cannot be opened, is reported plainly as a fault of the
+// connection.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -274,7 +275,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-// A secret in the environment or in a file is read at each use; a new stored one counts at once.
+// A secret in the environment or in a file is read at each use. A new stored one applies at once.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -312,7 +313,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// The key file is made at the first secret, for its owner only. Without it, or with another, nothing opens; the first one opens all again.
+// The key file is created for the first secret, readable only by its owner. Without it, or with another, nothing opens;
+// with the original, everything does again.
 func TestVault(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -357,7 +359,8 @@ func TestVault(t *testing.T) {
 	}
 }
 
-// The key file of a data directory must not be a link; a key file that a setting names may be. The daemon does not wait for anything but a file, and seals nothing with it.
+// The key file in a data directory must not be a link; one named by a setting may be. The daemon does not block on
+// special files and seals nothing with them.
 func TestKeyFileIsAFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -367,7 +370,7 @@ func TestKeyFileIsAFile(t *testing.T) {
 	key := b.s.o.KeyFile
 	for name, c := range map[string]struct {
 		put  func() error
-		own  bool // refused in a data directory alone
+		own  bool // refused only in a data directory
 		kind string
 	}{
 		"a link":      {func() error { return os.Symlink(key+".away", key) }, true, "a symbolic link"},
@@ -388,7 +391,7 @@ func TestKeyFileIsAFile(t *testing.T) {
 	}
 }
 
-// The first sealings at the same time make one key.
+// Concurrent first sealings create one key.
 func TestOneKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -405,7 +408,8 @@ func TestOneKey(t *testing.T) {
 	}
 }
 
-// Of several connections the most specific host counts, then the name; role, method and port have to match.
+// Of several connections the one with the most specific host is used, then the first by name. Role, method and port
+// must match.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -423,7 +427,7 @@ func TestChoice(t *testing.T) {
 	}
 	all := b.store.all
 	b.store.all = nil
-	// as a store lists them
+	// Sorted, as a store lists them.
 	for _, name := range []string{"a-exact", "b-exact", "narrow", "port", "posts", "private", "wide"} {
 		for _, c := range all {
 			if c.Name == name {
@@ -496,7 +500,7 @@ func newTokens(b *bench) (*tokens, agent.ConnectionAuth) {
 		Scopes: []string{"read", "write"}}
 }
 
-// Tokens are kept until they end or are answered 401, then got once more; a new secret drops them at once.
+// Tokens are cached until they expire. After a 401, one new token is obtained. A new secret drops them at once.
 func TestOAuth2(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -521,7 +525,7 @@ func TestOAuth2(t *testing.T) {
 	get("kept", 1)
 	accepted = 2
 	get("answered 401", 2)
-	s.expires.Store(1) // within what counts as over
+	s.expires.Store(1) // within the margin that counts as expired
 	b.put(agent.Connection{Name: "api", Auth: auth}, canary)
 	accepted = 3
 	get("another revision", 3)
@@ -541,7 +545,7 @@ func TestOAuth2(t *testing.T) {
 	get("rotated", 5)
 }
 
-// Whatever the token endpoint answers, the failure is plain and holds nothing of it.
+// Whatever the token endpoint answers, the failure is clear and contains none of the answer.
 func TestOAuth2Fails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -571,7 +575,7 @@ func TestOAuth2Fails(t *testing.T) {
 	}
 }
 
-// What cannot be a connection is refused, with a pointer to it.
+// An invalid connection is refused with a pointer to the fault.
 func TestNormalise(t *testing.T) {
 	t.Parallel()
 	good := func() agent.Connection {
@@ -625,7 +629,8 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// A connection of the type url is found by its name alone, by the roles and for the methods that it grants. Requests to its host are not signed.
+// A connection of the type url is found only by its name, for the roles and methods that it grants. Requests to its
+// host are not signed.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// secret returns the connection's secret as it is now. The error names no secret, and says what to do.
+// secret returns the connection's current secret. The error does not contain the secret and explains the remedy.
 func (s *Service) secret(c *agent.Connection) (string, error) {
 	var secret string
 	var err error
@@ -38,7 +38,8 @@ func (s *Service) secret(c *agent.Connection) (string, error) {
 	return secret, err
 }
 
-// fromEnv reads a variable of a name that a connection may have, wherever the connection came from: an archive must not choose which of the daemon's own are sent away.
+// fromEnv reads a secret from an environment variable. It checks the name again, because a connection may come from an
+// imported archive, which must not choose other variables of the daemon to be sent.
 func (s *Service) fromEnv(name string) (string, error) {
 	if !envForm().MatchString(name) {
 		return "", fmt.Errorf("%.80q is no variable for a secret: its name begins with RECURGENT_SECRET_", name)
@@ -50,12 +51,13 @@ func (s *Service) fromEnv(name string) (string, error) {
 	return trimLine(v), nil
 }
 
-// fromFile reads a file of the directory of secrets. Links are not followed: whoever may put one there must not choose which file of
-// the daemon is sent away.
+// fromFile reads a secret from the secrets directory. It does not follow links: whoever can create one there must not
+// choose another file of the daemon to be sent.
 func (s *Service) fromFile(name string) (string, error) {
 	if s.o.SecretsDir == "" {
 		return "", errors.New("the daemon has no --secrets-dir")
 	}
+	// The root keeps names from leading out of the directory.
 	root, err := os.OpenRoot(s.o.SecretsDir)
 	if err != nil {
 		return "", fmt.Errorf("--secrets-dir cannot be read: %w", err)
@@ -68,14 +70,15 @@ func (s *Service) fromFile(name string) (string, error) {
 	if err != nil || !named.Mode().IsRegular() {
 		return "", fmt.Errorf("%s in --secrets-dir is not a regular file", name)
 	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place would block
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not block on a named pipe
 	if err != nil {
 		return "", fmt.Errorf("%s in --secrets-dir cannot be read", name)
 	}
 	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) { // replaced by a link meanwhile
+	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) { // replaced in between
 		return "", fmt.Errorf("%s in --secrets-dir is not a regular file", name)
 	}
+	// Read past MaxSecret and a line end, so that a longer secret is recognized as too long.
 	data, err := io.ReadAll(io.LimitReader(f, MaxSecret+3))
 	if err != nil {
 		return "", fmt.Errorf("%s in --secrets-dir cannot be read", name)
@@ -83,5 +86,5 @@ func (s *Service) fromFile(name string) (string, error) {
 	return trimLine(string(data)), nil
 }
 
-// trimLine drops the end of the line that editors and echo leave.
+// trimLine removes the line end that editors and echo append.
 func trimLine(s string) string { return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r") }

@@ -14,24 +14,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// A source gets access tokens with one secret, and keeps the last one until it ends.
+// A source obtains access tokens with one secret and caches the last one until it expires.
 type source struct {
 	key    sourceKey
 	config clientcredentials.Config
 	client *http.Client
 
-	turn chan struct{} // holds one: one token request at a time, and access to what is below
+	turn chan struct{} // a semaphore of one: serializes token requests and guards the fields below
 	last *oauth2.Token
 }
 
-// sourceKey is what a source was made for.
+// sourceKey identifies the connection and secret that a source was made for.
 type sourceKey struct {
 	revision, created int64
-	secret            [32]byte // its digest
+	secret            [32]byte // SHA-256
 }
 
+// newSource returns a token source that sends its requests through t.
 func newSource(key sourceKey, c *agent.Connection, secret string, t http.RoundTripper) *source {
-	// A redirect is not followed: the secret is for the token endpoint alone.
+	// Do not follow redirects: the secret is meant for the token endpoint only.
 	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request,
 		[]*http.Request) error {
 		return http.ErrUseLastResponse
@@ -41,7 +42,7 @@ func newSource(key sourceKey, c *agent.Connection, secret string, t http.RoundTr
 			Scopes: c.Auth.Scopes}}
 }
 
-// enter takes the turn, unless ctx ends before.
+// enter acquires the turn, or returns the cause if ctx ends first.
 func (s *source) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -53,7 +54,7 @@ func (s *source) enter(ctx context.Context) error {
 
 func (s *source) leave() { <-s.turn }
 
-// token returns an access token that has not ended.
+// token returns a valid access token. Its errors do not contain the secret.
 func (s *source) token(ctx context.Context) (string, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", errors.New("the token endpoint did not answer in time")
@@ -66,6 +67,7 @@ func (s *source) token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", tokenError(ctx, err)
 	}
+	// The token becomes a header, and is masked like a secret.
 	if why := unfit(t.AccessToken); why != "" {
 		return "", errors.New("the token endpoint gave a token that " + why)
 	}
@@ -73,7 +75,7 @@ func (s *source) token(ctx context.Context) (string, error) {
 	return t.AccessToken, nil
 }
 
-// drop forgets the token, unless there is another one by now.
+// drop discards the cached token if it is still this one.
 func (s *source) drop(ctx context.Context, token string) {
 	if s.enter(ctx) != nil {
 		return // the fetch is over
@@ -84,8 +86,8 @@ func (s *source) drop(ctx context.Context, token string) {
 	}
 }
 
-// tokenError is the error without what the endpoint said, which may hold the secret: its status, and the code where it is one of
-// RFC 6749.
+// tokenError returns an error without the endpoint's text, which may contain the secret. It keeps the status, and the
+// error code if RFC 6749 defines it.
 func tokenError(ctx context.Context, err error) error {
 	var answered *oauth2.RetrieveError
 	var refused *fetch.Refusal

@@ -13,29 +13,29 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// A use is a connection in one fetch.
+// A use is a connection used for one fetch.
 type use struct {
 	service *Service
 	c       agent.Connection
-	err     error // why it cannot be used; nil: not known
+	err     error // the reason why it cannot be used; may be nil
 
 	mu     sync.Mutex
-	secret string // that signed the last request; guarded by mu, as all below
-	token  string // the access token that did
+	secret string // the secret of the last request; guarded by mu, as are all fields below
+	token  string // the access token of the last request
 	sent   []string
-	known  *mask.Known // of all that were sent
+	known  *mask.Known // of all values sent
 }
 
-// Name is part of fetch.Connection.
+// Name implements fetch.Connection.
 func (u *use) Name() string { return u.c.Name }
 
-// Grants is part of fetch.Connection.
+// Grants implements fetch.Connection.
 func (u *use) Grants(method string) bool { return grants(&u.c, method) }
 
-// IdempotencyHeader is part of fetch.Connection.
+// IdempotencyHeader implements fetch.Connection.
 func (u *use) IdempotencyHeader() string { return u.c.IdempotencyHeader }
 
-// Sign is part of fetch.Connection.
+// Sign implements fetch.Connection. It reads the secret anew and adds it to r. The error is a *fetch.Refusal.
 func (u *use) Sign(ctx context.Context, r *http.Request) error {
 	secret, err := u.service.secret(&u.c)
 	if u.err != nil {
@@ -46,7 +46,7 @@ func (u *use) Sign(ctx context.Context, r *http.Request) error {
 	}
 	a := &u.c.Auth
 	if a.Type == agent.AuthURL {
-		return nil // the address is the credential
+		return nil // the address itself is the credential
 	}
 	token := ""
 	if a.Type == agent.AuthOAuth2 {
@@ -54,6 +54,7 @@ func (u *use) Sign(ctx context.Context, r *http.Request) error {
 			return u.refuse(err)
 		}
 	}
+	// Before the request is sent: from then on its response may echo the secret.
 	u.remember(secret, token)
 	switch a.Type {
 	case agent.AuthBearer:
@@ -70,7 +71,8 @@ func (u *use) Sign(ctx context.Context, r *http.Request) error {
 	return nil
 }
 
-// withParameter returns the query of the address with the parameter, and leaves the others as they are written where it can.
+// withParameter returns the query with the parameter set. It keeps the encoding of the other parameters unless it must
+// replace one.
 func withParameter(u *url.URL, name, value string) string {
 	if q := u.Query(); q.Has(name) {
 		q.Set(name, value)
@@ -83,13 +85,13 @@ func withParameter(u *url.URL, name, value string) string {
 	return query
 }
 
-// refuse is the error of a connection that cannot be used: neither the program nor the API is to blame.
+// refuse returns the error for an unusable connection. It blames neither the program nor the API.
 func (u *use) refuse(err error) error {
 	return &fetch.Refusal{Kind: fetch.KindConnection, Message: fmt.Sprintf("the connection %q cannot be used: %s",
 		u.c.Name, err)}
 }
 
-// remember has the values masked from now on.
+// remember adds the values to those masked from now on.
 func (u *use) remember(secret, token string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -109,7 +111,8 @@ func (u *use) remember(secret, token string) {
 	}
 }
 
-// Renew is part of fetch.Connection: an access token may have ended before its time, any other secret is what it is.
+// Renew implements fetch.Connection. It drops the access token, which may have been revoked early, and reports whether
+// there was one. Other secrets cannot be renewed.
 func (u *use) Renew(ctx context.Context) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -120,7 +123,7 @@ func (u *use) Renew(ctx context.Context) bool {
 	return true
 }
 
-// Mask is part of fetch.Connection.
+// Mask implements fetch.Connection. It masks all values that this fetch has sent.
 func (u *use) Mask(ctx context.Context, text []byte) []byte {
 	u.mu.Lock()
 	known := u.known

@@ -17,7 +17,7 @@ import (
 
 // Bounds of a connection.
 const (
-	MinSecret      = 8       // characters: an echo of fewer would look like ordinary text
+	MinSecret      = 8       // bytes; shorter echoes would look like ordinary text
 	MaxSecret      = 8 << 10 // bytes
 	maxDescription = 500     // characters
 	maxList        = 32
@@ -30,7 +30,7 @@ var (
 	fileForm = lazy.Regexp(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$`)
 )
 
-// CheckName refuses what cannot be the name of a connection.
+// CheckName returns an *agent.InputError if the name is not a valid connection name.
 func CheckName(name string) error {
 	if nameForm().MatchString(name) {
 		return nil
@@ -38,13 +38,14 @@ func CheckName(name string) error {
 	return invalid("", "a connection's name has 1 to 63 characters of a-z, 0-9, - and _, and begins with a letter or a digit", "")
 }
 
+// invalid returns an error whose detail begins with the name of the member.
 func invalid(pointer, detail, hint string) *agent.InputError {
 	return &agent.InputError{Code: "validation_failed", Pointer: pointer,
 		Detail: strings.TrimSpace(strings.TrimPrefix(pointer, "/") + " " + detail), Hint: hint}
 }
 
-// Normalise checks a connection, without its secret, and writes hosts in lower case and methods in upper case. The error is an
-// *agent.InputError.
+// Normalise checks a connection except its secret, and normalizes hosts to lower case and methods to upper case, in
+// place. The error is an *agent.InputError.
 func Normalise(c *agent.Connection) error {
 	if err := CheckName(c.Name); err != nil {
 		return err
@@ -73,6 +74,7 @@ func checkHosts(c *agent.Connection) *agent.InputError {
 		if err != nil {
 			return invalid(at, "is not host, host:port or *.domain", "without https:// and without a path")
 		}
+		// A secret for *.com would be sent to strangers.
 		if d := p.Domain(); d != "" && !strings.Contains(d, ".") {
 			return invalid(at, "names a whole top-level domain", "name a domain below it, such as *.example.org")
 		}
@@ -111,7 +113,8 @@ func checkRoles(c *agent.Connection) *agent.InputError {
 	return nil
 }
 
-// checkAuth checks that the members which the type of authentication needs are there, and no others.
+// checkAuth checks that exactly the members required by the type of authentication are set; scopes are optional for
+// oauth2.
 func checkAuth(c *agent.Connection) *agent.InputError {
 	a := &c.Auth
 	given := map[string]bool{"name": a.Name != "", "username": a.Username != "", "token_url": a.TokenURL != "",
@@ -158,7 +161,7 @@ func checkTokenURL(text string) *agent.InputError {
 	return nil
 }
 
-// settable reports whether a credential can be in the header.
+// settable reports whether a credential may be sent in the header.
 func settable(name string) bool {
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case "Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive",
@@ -169,7 +172,8 @@ func settable(name string) bool {
 		!strings.HasPrefix(strings.ToLower(name), "proxy-")
 }
 
-// CheckSource refuses what cannot be where a secret is found: at most one of the two names is set.
+// CheckSource returns an *agent.InputError if env or file is not a valid location of a secret. At most one of them is
+// set.
 func CheckSource(env, file string) error {
 	switch {
 	case env != "" && !envForm().MatchString(env):
@@ -180,7 +184,7 @@ func CheckSource(env, file string) error {
 	return nil
 }
 
-// CheckSecret refuses what cannot be a secret, without showing it.
+// CheckSecret returns an *agent.InputError if the secret is invalid. The error does not contain it.
 func CheckSecret(secret string) error {
 	if why := unfit(secret); why != "" {
 		return invalid("/auth/secret", why, "")
@@ -188,7 +192,7 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// unfit says what is wrong with a secret, "" for nothing.
+// unfit returns the reason why a secret is invalid, or "".
 func unfit(secret string) string {
 	switch {
 	case len(secret) < MinSecret:

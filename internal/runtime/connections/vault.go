@@ -18,28 +18,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/beneath"
 )
 
-// Errors of a vault.
+// ErrNoKey, ErrWrongKey and ErrBadKey are the errors of a vault.
 var (
 	ErrNoKey    = errors.New("the key file is missing")
 	ErrWrongKey = errors.New("the key file does not open it")
 	ErrBadKey   = errors.New("the key file cannot be used")
 )
 
-// A vault seals secrets to the identities of a key file (filippo.io/age) and opens them. The file is read at each use.
+// A vault encrypts secrets to the first identity in a key file (filippo.io/age) and decrypts them. It reads the file at
+// each use.
 type vault struct {
 	path   string
-	strict bool       // the file is in a data directory
-	making sync.Mutex // held while the file is made
+	strict bool       // the file is in a data directory, so links are not followed
+	making sync.Mutex // held while the file is created
 }
 
-// sealed is what is encrypted. The names bind it: copied to another connection it does not open.
+// sealed is the plaintext of a sealed secret. It includes the names so that a ciphertext copied to another connection
+// is rejected.
 type sealed struct {
 	Namespace  agent.Namespace `json:"namespace"`
 	Connection string          `json:"connection"`
 	Secret     string          `json:"secret"`
 }
 
-// seal encrypts to the first identity of the key file. The file is made where there is none.
+// seal encrypts to the first identity of the key file, and creates the file if it is missing.
 func (v *vault) seal(s sealed) ([]byte, error) {
 	keys, err := v.keys()
 	if errors.Is(err, ErrNoKey) {
@@ -62,13 +64,13 @@ func (v *vault) seal(s sealed) ([]byte, error) {
 		return nil, err
 	}
 	_, err = w.Write(plain)
-	if err = errors.Join(err, w.Close()); err != nil { // Close writes the end of it
+	if err = errors.Join(err, w.Close()); err != nil { // Close writes the last chunk
 		return nil, err
 	}
 	return out.Bytes(), nil
 }
 
-// open decrypts what was sealed for the connection.
+// open decrypts a secret sealed for the connection.
 func (v *vault) open(data []byte, namespace agent.Namespace, connection string) (string, error) {
 	keys, err := v.keys()
 	if err != nil {
@@ -89,6 +91,8 @@ func (v *vault) open(data []byte, namespace agent.Namespace, connection string) 
 	return s.Secret, nil
 }
 
+// keys reads the identities of the key file. It returns ErrNoKey if the file is missing and ErrBadKey if it is
+// unusable.
 func (v *vault) keys() ([]age.Identity, error) {
 	data, err := v.read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,17 +108,17 @@ func (v *vault) keys() ([]age.Identity, error) {
 	return keys, nil
 }
 
-// read reads the key file. It may be a link, as files of secrets are that an orchestrator mounts; in a data directory it may not.
+// read reads the key file. It may be a link, as in secrets mounted by an orchestrator, but not in a data directory.
 func (v *vault) read() ([]byte, error) {
 	if v.strict {
 		dir, err := beneath.Open(filepath.Dir(v.path))
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = dir.Close() }() // it was only read
+		defer func() { _ = dir.Close() }() // opened for reading only
 		return dir.ReadFile(filepath.Base(v.path))
 	}
-	f, err := os.OpenFile(v.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place would block
+	f, err := os.OpenFile(v.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not block on a named pipe
 	if err != nil {
 		return nil, err
 	}
@@ -125,14 +129,15 @@ func (v *vault) read() ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }
 
-// maxKeyFile is how much of a key file is read.
+// maxKeyFile bounds the part of a key file that is read, in bytes.
 const maxKeyFile = 1 << 20
 
-// make makes the key file, mode 0600, whole or not at all. What is sealed to it is stored only once it is on disk.
+// make creates the key file with mode 0600, atomically. It returns once the file is on disk, so no secret is stored
+// before its key.
 func (v *vault) make() ([]age.Identity, error) {
 	v.making.Lock()
 	defer v.making.Unlock()
-	if keys, err := v.keys(); !errors.Is(err, ErrNoKey) { // made meanwhile
+	if keys, err := v.keys(); !errors.Is(err, ErrNoKey) { // created in the meantime
 		return keys, err
 	}
 	key, err := age.GenerateX25519Identity()
@@ -147,7 +152,7 @@ func (v *vault) make() ([]age.Identity, error) {
 	return []age.Identity{key}, nil
 }
 
-// writeNew writes a file that must not exist yet, and syncs it with its directory.
+// writeNew creates a file that must not exist yet, and syncs it and its directory.
 func writeNew(path, text string) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".secrets-*") // mode 0600
@@ -159,7 +164,7 @@ func writeNew(path, text string) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(f.Name(), path); err != nil { // unlike a rename it replaces nothing
+	if err := os.Link(f.Name(), path); err != nil { // unlike a rename, a link does not replace an existing file
 		return err
 	}
 	d, err := os.Open(dir)

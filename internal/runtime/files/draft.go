@@ -18,19 +18,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A Draft is a file that is being written. It belongs to one goroutine at a time. It must be discarded, also when it was kept.
+// A Draft is a file that is being written. One goroutine may use it at a time. The caller must call Discard, even after
+// the store has kept the file.
 type Draft struct {
 	k    *Keeper
-	ctx  context.Context // of the call or the request that it belongs to: writing ends with it
+	ctx  context.Context // of the call or request; writing stops when it ends
 	file agent.File
 	to   store.Draft
 	sum  hash.Hash
-	held int64 // bytes of room
+	held int64 // bytes reserved in Room
 
 	closed bool
 }
 
-// Begin begins a file. Owner, SessionID, CallID, Name and MediaType of f count.
+// Begin starts a file. It uses Owner, SessionID, CallID, Name and MediaType of f, and assigns the rest. Errors are
+// *agent.InputError, *LimitError, *storage.FullError, or the store's.
 func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
 	media, err := mediaType(f.MediaType)
 	if err != nil {
@@ -42,6 +44,7 @@ func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
 	if d.to, err = k.store.NewDraft(); err != nil {
 		return nil, k.limited(err)
 	}
+	// Refuse a file right away if the account is already over a bound.
 	if err := d.reserve(0); err != nil {
 		d.Discard()
 		return nil, err
@@ -49,16 +52,17 @@ func (k *Keeper) Begin(ctx context.Context, f agent.File) (*Draft, error) {
 	return d, nil
 }
 
-// ID is the file's id from the start.
+// ID returns the file's id, which is assigned by Begin.
 func (d *Draft) ID() string { return d.file.ID }
 
-// MediaType is the file's media type, without parameters.
+// MediaType returns the file's media type without parameters.
 func (d *Draft) MediaType() string {
 	media, _, _ := strings.Cut(d.file.MediaType, ";")
 	return media
 }
 
-// Write adds bytes. After an error the draft is good for nothing but Discard. *LimitError, *storage.FullError.
+// Write appends bytes. After an error, only Discard may be called. Errors are *LimitError, *storage.FullError, or the
+// context's cause.
 func (d *Draft) Write(p []byte) (int, error) {
 	if err := context.Cause(d.ctx); err != nil {
 		return 0, err
@@ -74,17 +78,17 @@ func (d *Draft) Write(p []byte) (int, error) {
 	}
 	n, err := d.to.Write(p)
 	d.file.Bytes += int64(n)
-	_, _ = d.sum.Write(p[:n]) // a hash takes everything
+	_, _ = d.sum.Write(p[:n]) // a hash never returns an error
 	return n, d.k.limited(err)
 }
 
-// Close ends writing: from then on the draft can be read.
+// Close ends writing and makes the draft readable. It never fails.
 func (d *Draft) Close() error {
 	d.closed = true
 	return nil
 }
 
-// Reader reads what was written, nil before Close.
+// Reader returns a reader of the written bytes, or nil before Close.
 func (d *Draft) Reader() *io.SectionReader {
 	if !d.closed {
 		return nil
@@ -92,28 +96,29 @@ func (d *Draft) Reader() *io.SectionReader {
 	return io.NewSectionReader(d.to, 0, d.file.Bytes)
 }
 
-// End returns what is known of the file as it is.
+// End returns the file's description, with the digest of the bytes written so far.
 func (d *Draft) End() agent.File {
 	f := d.file
 	f.SHA256 = hex.EncodeToString(d.sum.Sum(nil))
 	return f
 }
 
-// New is the draft as the store takes it.
+// New returns the draft in the form that the store accepts.
 func (d *Draft) New() store.NewFile { return store.NewFile{File: d.End(), Draft: d.to} }
 
-// Discard removes what was written, unless the store has kept it.
+// Discard releases the reserved room, and removes the bytes unless the store has kept them. It may be called twice.
 func (d *Draft) Discard() {
 	d.to.Discard()
 	d.k.room.give(d.account(), d.held)
 	d.held = 0
 }
 
+// account returns the account that the draft reserves room from.
 func (d *Draft) account() account {
 	return account{agent.Owner{Namespace: d.k.o.Namespace, Name: d.file.Owner}, d.file.SessionID}
 }
 
-// reserve makes sure that there is room for more bytes.
+// reserve ensures that there is room for more bytes.
 func (d *Draft) reserve(more int64) error {
 	const step = 4 << 20
 	want := d.file.Bytes + more
@@ -121,7 +126,8 @@ func (d *Draft) reserve(more int64) error {
 		return nil
 	}
 	need := max(want-d.held, 0)
-	if want > step { // small files take what they have, large ones look seldom
+	// Small files reserve exactly their size. Large ones reserve ahead, so that they check the bounds rarely.
+	if want > step {
 		if ahead := min(need+step, d.k.o.MaxFile-d.held); ahead > need && d.take(ahead) == nil {
 			return nil
 		}
@@ -129,7 +135,7 @@ func (d *Draft) reserve(more int64) error {
 	return d.take(need)
 }
 
-// take takes n bytes of room.
+// take reserves n bytes of room.
 func (d *Draft) take(n int64) error {
 	a := d.account()
 	err := d.k.room.take(a, n, func() ([]bound, error) { return d.k.bounds(d.ctx, a) })
@@ -139,7 +145,7 @@ func (d *Draft) take(n int64) error {
 	return err
 }
 
-// bounds are those that a file of the account counts for.
+// bounds returns the bounds that apply to a file of the account, with the bytes already stored under each.
 func (k *Keeper) bounds(ctx context.Context, a account) ([]bound, error) {
 	own, all, err := k.store.FileBytes(ctx, a.owner.Name, a.session)
 	if err != nil {
@@ -160,17 +166,17 @@ func (k *Keeper) bounds(ctx context.Context, a account) ([]bound, error) {
 	return out, err
 }
 
-// An account is what a bound counts together: an owner's, or a session's, files; all of an owner, of a namespace, or of the daemon where the rest
-// is zero.
+// An account identifies the files that a bound counts together: those of a session, of an owner outside of sessions,
+// all of an owner, all of a namespace (owner name empty), or all of the daemon (the zero value).
 type account struct {
 	owner   agent.Owner
 	session string
 }
 
-// everything is the session of the account of all that an owner has.
+// everything is the session of an account that covers all files of an owner or a namespace.
 const everything = "*"
 
-// of is the account of a share.
+// of returns the account that a share applies to.
 func (a account) of(share string) account {
 	switch share {
 	case storage.ShareOwner:
@@ -181,7 +187,8 @@ func (a account) of(share string) account {
 	return account{}
 }
 
-// A Room is what files that are being written have taken, and which files were found to be sound. The zero value is ready.
+// A Room counts the bytes reserved by files being written, and remembers which files were verified. Keepers that share
+// MaxAll share a Room. The zero value is ready; it may be used concurrently.
 type Room struct {
 	mu    sync.Mutex
 	taken map[account]int64 // guarded by mu
@@ -189,15 +196,15 @@ type Room struct {
 	sound soundFiles
 }
 
-// A bound is what is stored of what it counts, and how much may be.
+// A bound limits the bytes stored for an account.
 type bound struct {
 	of           account
 	stored, most int64
-	full         func() error // why there is no room
+	full         func() error // returns the error for a full account
 }
 
-// take takes n bytes beside those that are stored. What is stored is counted under the lock: a file becomes one before its room is given
-// back, so that it counts all the time.
+// take reserves n bytes in addition to those stored. It counts the stored bytes under the lock. A finished file is
+// stored before its reservation is released, so it is always counted.
 func (r *Room) take(a account, n int64, stored func() ([]bound, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,13 +221,14 @@ func (r *Room) take(a account, n int64, stored func() ([]bound, error)) error {
 	return nil
 }
 
+// give releases n reserved bytes.
 func (r *Room) give(a account, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(a, -n)
 }
 
-// add adds to the account and to those that have it. The caller holds mu.
+// add adds n to the account and to the larger accounts that include it. The caller holds mu.
 func (r *Room) add(a account, n int64) {
 	if r.taken == nil {
 		r.taken = map[account]int64{}
@@ -232,11 +240,11 @@ func (r *Room) add(a account, n int64) {
 	}
 }
 
-// maxName bounds a file's name, in bytes.
+// maxName bounds a file name, in bytes.
 const maxName = 255
 
-// plainName makes a name that is text for people and safe wherever it is shown or used: one line, no directories, no control or invisible
-// characters.
+// plainName makes a name safe to show and use: one line, without directories, control or invisible characters, at most
+// maxName bytes.
 func plainName(name string) string {
 	name = strings.ToValidUTF8(name, "_")
 	name = strings.Map(func(c rune) rune {
@@ -259,7 +267,7 @@ func plainName(name string) string {
 	return name
 }
 
-// mediaType checks a media type and brings it into one form.
+// mediaType validates a media type and returns its canonical form. It returns application/octet-stream for "".
 func mediaType(given string) (string, error) {
 	const maxType = 127
 	if given == "" {

@@ -1,8 +1,9 @@
-// Package files takes in the files of clients and of programs, and hands them out: it names and hashes them, bounds them, and decides who
-// may see which. Bytes pass through as streams; none of its memory grows with a file.
+// Package files stores files of clients and programs and serves them. It names, hashes and bounds them, and decides who
+// may read which. Bytes are streamed; its memory use does not grow with the size of a file.
 //
-// A file belongs to an owner, as a session does, and another's is not found. It is deleted when its time is over, or with its session. It
-// knows nothing of HTTP and nothing of runners.
+// A file belongs to an owner, like a session. Other owners get store.ErrNotFound. A file is deleted when it expires or
+// with its session. A file that the store has kept survives a crash; an abandoned draft leaves nothing. The package
+// knows nothing of HTTP or runners.
 package files
 
 import (
@@ -23,31 +24,34 @@ import (
 // Options configures a Keeper. Start from DefaultOptions.
 type Options struct {
 	Store     store.Store          // required
-	Namespace agent.Namespace      // whose files they are
-	Policy    func() *agent.Policy // the one in force; required
+	Namespace agent.Namespace      // the namespace of the files
+	Policy    func() *agent.Policy // the policy in force; required
 	Now       func() time.Time
 
-	Room   *Room           // what all that share it are writing counts against MaxAll; nil: this one's alone
-	Shares *storage.Shares // of MaxAll; nil: everybody has all
+	// Room counts files being written against MaxAll. Keepers with a common MaxAll share it. nil means a Room of its
+	// own.
+	Room   *Room
+	Shares *storage.Shares // how MaxAll is divided; nil means that everybody may use all of it
 
-	MaxFile int64 // bytes of one file
-	MaxAll  int64 // bytes of all files
+	MaxFile int64 // maximum bytes of one file
+	MaxAll  int64 // maximum bytes of all files
 
-	OnDamaged func(f agent.File) // is called when a file has other bytes than were stored; nil for nothing
+	// OnDamaged, unless nil, is called when a file's bytes differ from those stored.
+	OnDamaged func(f agent.File)
 }
 
-// DefaultOptions returns the defaults of everything that is not required.
+// DefaultOptions returns options with defaults for all fields that are not required.
 func DefaultOptions() Options {
 	return Options{Now: time.Now, MaxFile: 256 << 20, MaxAll: 10 << 30}
 }
 
-// Bounds that a LimitError names. A full share is a *storage.FullError.
+// Values of LimitError.Bound. A full share is reported as a *storage.FullError instead.
 const (
 	LimitFile    = "file"    // of one file
-	LimitSession = "session" // of a session's files, or of an owner's that belong to none
+	LimitSession = "session" // of the files of one session, or of an owner outside of sessions
 )
 
-// A LimitError says which bound a file is over.
+// A LimitError reports that a file exceeds a bound.
 type LimitError struct {
 	Bound string // one of the Limit constants
 	Limit int64  // bytes
@@ -61,14 +65,14 @@ func (e *LimitError) Error() string {
 		e.Limit)
 }
 
-// Keeper is safe for concurrent use.
+// A Keeper stores and serves the files of one namespace. It is safe for concurrent use.
 type Keeper struct {
 	o     Options
 	store store.Namespace
 	room  *Room
 }
 
-// New returns a Keeper.
+// New returns a Keeper. It holds no resources and need not be closed.
 func New(o Options) (*Keeper, error) {
 	if o.Store == nil || o.Policy == nil || o.Now == nil || o.MaxFile < 1 || o.MaxAll < 1 {
 		return nil, errors.New("files: Store, Policy and Now are required, MaxFile and MaxAll must be at least 1")
@@ -84,8 +88,9 @@ func New(o Options) (*Keeper, error) {
 	return &Keeper{o: o, store: held, room: o.Room}, nil
 }
 
-// Upload keeps the bytes of a client's file. Owner, SessionID, Name and MediaType of f count, and Bytes is how many were announced, if any. What was read of a body that ends early, or
-// that is over a bound, leaves nothing. Errors: *agent.InputError, *LimitError, *storage.FullError, store.ErrNotFound for the session, the body's own.
+// Upload stores a client's file. It uses Owner, SessionID, Name and MediaType of f; Bytes is the announced size, or 0.
+// If body ends early or exceeds a bound, nothing is stored. Errors are *agent.InputError, *LimitError,
+// *storage.FullError, store.ErrNotFound for the session, or those of body.
 func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agent.File, error) {
 	if f.SessionID != "" {
 		s, err := k.store.Session(ctx, f.SessionID)
@@ -99,6 +104,7 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 	if f.Bytes > k.o.MaxFile {
 		return agent.File{}, &LimitError{LimitFile, k.o.MaxFile}
 	}
+	// The draft counts the bytes itself.
 	f.Bytes = 0
 	d, err := k.Begin(ctx, f)
 	if err != nil {
@@ -115,7 +121,8 @@ func (k *Keeper) Upload(ctx context.Context, f agent.File, body io.Reader) (agen
 	return n.File, nil
 }
 
-// File returns what is known of the owner's file, or of anybody's where owner is "". Parts of calls are none. store.ErrNotFound.
+// File returns the description of the owner's file, or of anybody's if owner is "". It returns store.ErrNotFound for
+// other files and for internal parts of calls.
 func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error) {
 	f, err := k.store.File(ctx, id)
 	if err == nil && (owner != "" && f.Owner != owner || f.Internal) {
@@ -124,7 +131,7 @@ func (k *Keeper) File(ctx context.Context, owner, id string) (agent.File, error)
 	return f, err
 }
 
-// OpenFile opens the owner's file, as File. store.ErrNotFound.
+// OpenFile opens a file that File returns, with the same errors. The caller must close the Reader.
 func (k *Keeper) OpenFile(ctx context.Context, owner, id string) (*Reader, error) {
 	f, err := k.File(ctx, owner, id)
 	if err != nil {
@@ -133,7 +140,8 @@ func (k *Keeper) OpenFile(ctx context.Context, owner, id string) (*Reader, error
 	return k.open(ctx, f)
 }
 
-// OpenAgain opens a file for a run on recorded effects, whoever owns it: what it reads reaches nobody. store.ErrNotFound.
+// OpenAgain opens any owner's file to replay recorded effects, whose output reaches nobody. It returns
+// store.ErrNotFound for missing files and internal parts. The caller must close the Reader.
 func (k *Keeper) OpenAgain(ctx context.Context, id string) (*Reader, error) {
 	f, err := k.store.File(ctx, id)
 	if err != nil {
@@ -158,15 +166,16 @@ func (k *Keeper) open(ctx context.Context, f agent.File) (*Reader, error) {
 	return r, nil
 }
 
-// ListFiles pages through the owner's files, newest first, after the id after.
+// ListFiles returns at most limit of the owner's files, newest first, that follow the file with the id after.
 func (k *Keeper) ListFiles(ctx context.Context, owner, after string, limit int) ([]agent.File, error) {
 	return k.store.ListFiles(ctx, owner, after, limit)
 }
 
-// opFileDelete names the operation in the audit trail.
+// opFileDelete is the action in the audit trail.
 const opFileDelete = "file.delete"
 
-// DeleteFile erases the owner's file, as File, for the actor. The audit trail keeps that it was there, and neither its name nor a checksum of its bytes. store.ErrNotFound.
+// DeleteFile erases the owner's file for the actor. The audit entry records owner, media type, size and age, but
+// neither the name nor a checksum. Errors are those of File.
 func (k *Keeper) DeleteFile(ctx context.Context, owner, id, actor string) error {
 	f, err := k.File(ctx, owner, id)
 	if err != nil {
@@ -182,7 +191,7 @@ func (k *Keeper) DeleteFile(ctx context.Context, owner, id, actor string) error 
 	return k.store.DeleteFile(ctx, id, &entry)
 }
 
-// expiry is when a file of now expires; zero for never.
+// expiry returns when a file created now expires, or the zero time for never.
 func (k *Keeper) expiry(now time.Time) time.Time {
 	hours := k.o.Policy().Retention.FileHours
 	if hours == 0 {
@@ -193,7 +202,7 @@ func (k *Keeper) expiry(now time.Time) time.Time {
 
 func newID() string { return ids.New("file") }
 
-// limited turns a lack of space on the disk into a full share.
+// limited converts a full disk to a full share.
 func (k *Keeper) limited(err error) error {
 	if errors.Is(err, store.ErrFull) {
 		return k.o.Shares.Refused(&storage.FullError{Of: store.KindFiles, Share: storage.ShareDisk})

@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// With large values kept apart a store keeps its promises.
+// A store keeps its promises with large values moved to files.
 func TestInsideIsAStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{Open: func(_ *testing.T, now func() time.Time) store.Store {
 		return Inside(store.NewMemory(store.Options{Now: now}))
@@ -42,7 +42,7 @@ func keeper(t *testing.T, change func(*Options, *agent.Policy)) (*Keeper, store.
 	return k, storetest.Default(t, memory)
 }
 
-// What does not come to its end leaves nothing, and takes no room.
+// A failed upload leaves nothing and releases its room.
 func TestUploadsThatFail(t *testing.T) {
 	t.Parallel()
 	k, held := keeper(t, func(o *Options, p *agent.Policy) {
@@ -85,7 +85,7 @@ func TestUploadsThatFail(t *testing.T) {
 	}
 }
 
-// Uploads at once share the room: together they keep to it.
+// Concurrent uploads share the room and together stay within it.
 func TestUploadsShareTheRoom(t *testing.T) {
 	t.Parallel()
 	k, held := keeper(t, func(o *Options, p *agent.Policy) {
@@ -110,7 +110,7 @@ func TestUploadsShareTheRoom(t *testing.T) {
 	}
 }
 
-// A reference that a client or a program gave stays one, whatever it names.
+// A reference given by a client or a program stays a reference, whatever it names.
 func TestReferencesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory(store.DefaultOptions())
@@ -161,8 +161,8 @@ func TestReferencesOfOthersStay(t *testing.T) {
 	}
 }
 
-// What a program returns, or a client sends, that looks like a part of a call opens nothing, stays what it is, and is no part that has
-// expired.
+// A value from a program or a client that looks like a part of a call opens nothing, stays unchanged, and is not
+// treated as an expired part.
 func TestForgedParts(t *testing.T) {
 	t.Parallel()
 	memory := store.NewMemory(store.DefaultOptions())
@@ -223,7 +223,7 @@ func TestForgedParts(t *testing.T) {
 	}
 }
 
-// A file that fits is taken to its last byte, however large.
+// A file that fits may fill the room to the last byte.
 func TestFilesFillTheirRoom(t *testing.T) {
 	t.Parallel()
 	k, _ := keeper(t, func(_ *Options, p *agent.Policy) { p.Retention.SessionFileMiB = 10 })
@@ -239,7 +239,7 @@ func TestFilesFillTheirRoom(t *testing.T) {
 	}
 }
 
-// A page of a history is as long as asked for, whatever its records refer to.
+// A page of a history has the requested length, whatever its records refer to.
 func TestHistoryOfLargeArguments(t *testing.T) {
 	t.Parallel()
 	n := storetest.Default(t, Inside(store.NewMemory(store.DefaultOptions())))

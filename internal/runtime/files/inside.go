@@ -15,15 +15,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// largeValue is how many bytes an argument, a value or a reply may have to stand in the journal and the logs itself. A larger one is kept as a
-// file of its call, to which they refer.
+// largeValue is the largest size in bytes of an argument, a value or a reply that is stored inline in the journal and
+// the logs. A larger one is stored as a file of its call and replaced by a reference.
 const largeValue = 256 << 10
 
-// partPrefix begins the ids of such files: no client can refer to one before it is there.
+// partPrefix is the prefix of the ids of such files. Ids are random, so a client cannot refer to a part before it
+// exists.
 const partPrefix = "part"
 
-// Inside returns the store with large arguments and values of calls kept as files. What it returns of a call is as it was committed, except that
-// lists of calls show the references. Arguments are kept as long as their session, values as long as the policy says.
+// Inside returns a store that keeps large arguments and values of calls as files. Calls read back as they were
+// committed, except that lists of calls show references. Arguments are kept as long as their session, values as long as
+// the policy determines.
 func Inside(s store.Store) store.Store {
 	if x, ok := s.(store.Exporter); ok {
 		return &exportingInside{inside{s}, x}
@@ -48,22 +50,23 @@ func (s *inside) Namespace(name agent.Namespace) (store.Namespace, error) {
 
 type insideNamespace struct{ store.Namespace }
 
-// likePart reports whether a value looks like a reference to a part. One that a client or a program gave becomes a part itself, so that on
-// reading it is not taken for one of ours.
+// likePart reports whether a value looks like a reference to a part. Such a value from a client or a program is itself
+// moved to a part, so that it is not resolved on reading.
 func likePart(value json.RawMessage) bool {
 	const longest = 128 // of a reference
 	return len(value) <= longest && bytes.HasPrefix(value, partStart)
 }
 
-// large reports whether something in the commit is, or has to be treated so.
+// large reports whether the commit has anything to move to a part.
 func large(c *store.CallCommit) bool {
 	parted := func(v json.RawMessage) bool { return len(v) > largeValue || likePart(v) }
-	return parted(c.Outcome.Value) || parted(c.Reply) || // a content is the value
+	return parted(c.Outcome.Value) || parted(c.Reply) || // a content equals the value
 		max(len(c.Record.Kwargs), len(c.Log.Kwargs), len(c.Log.ProgramKwargs)) > largeValue ||
 		slices.ContainsFunc(c.Record.Args, parted) || slices.ContainsFunc(c.Log.ProgramArgs, parted)
 }
 
-// CommitCall is part of store.Namespace.
+// CommitCall implements store.Namespace. It sets c.Record.Seq and the log fields that the store fills in, and leaves
+// the large values in c.
 func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) error {
 	if c.SessionID == "" || !large(c) {
 		return n.Namespace.CommitCall(ctx, c)
@@ -80,6 +83,7 @@ func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) e
 	if err := n.Namespace.CommitCall(ctx, short); err != nil {
 		return err
 	}
+	// The caller goes on using the commit, so it gets the fields that the store has set but keeps its large values.
 	whole := c.Log
 	c.Record.Seq, c.Log = short.Record.Seq, short.Log
 	c.Log.Args, c.Log.Kwargs, c.Log.ProgramArgs, c.Log.ProgramKwargs = whole.Args, whole.Kwargs, whole.ProgramArgs,
@@ -87,15 +91,15 @@ func (n *insideNamespace) CommitCall(ctx context.Context, c *store.CallCommit) e
 	return nil
 }
 
-// A mover moves large parts of one commit into files.
+// A mover moves the large parts of one commit to files.
 type mover struct {
 	n     store.Namespace
-	file  agent.File // what the files have in common
+	file  agent.File // the fields that all files share
 	files []store.NewFile
-	moved []movedPart // record and log entry share files
+	moved []movedPart // parts moved so far: record and log entry share files
 }
 
-// A movedPart is a value that has a file, and the reference in its place. There are few: a body has a bounded size.
+// A movedPart pairs a moved value with its reference. There are few, because a request body is bounded.
 type movedPart struct{ value, ref json.RawMessage }
 
 func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*mover, error) {
@@ -108,7 +112,7 @@ func (n *insideNamespace) mover(ctx context.Context, c *store.CallCommit) (*move
 	return &mover{n: n.Namespace, file: file}, nil
 }
 
-// short returns the commit with references, and with the files.
+// short returns a copy of the commit with references in place of large parts, and with their files.
 func (m *mover) short(ctx context.Context, c *store.CallCommit) (*store.CallCommit, error) {
 	s := *c
 	p, _, err := m.n.Policy(ctx)
@@ -126,8 +130,9 @@ func (m *mover) short(ctx context.Context, c *store.CallCommit) (*store.CallComm
 		}
 	}
 	if hours := p.Retention.ValueHours; hours > 0 {
-		// an hour for the call itself
+		// Add an hour for the duration of the call itself.
 		m.file.ExpiresAt = m.file.CreatedAt.Add(max(time.Duration(hours)*time.Hour, store.KeyLife) + time.Hour)
+		// A value gets a file of its own even if it equals an argument, because it expires earlier.
 		m.moved = nil
 	}
 	values := []*json.RawMessage{&s.Outcome.Value, &s.Reply}
@@ -145,8 +150,9 @@ func (m *mover) short(ctx context.Context, c *store.CallCommit) (*store.CallComm
 	return &s, nil
 }
 
+// list returns the values with large ones moved to files.
 func (m *mover) list(values []json.RawMessage) (out []json.RawMessage, err error) {
-	out = slices.Clone(values) // of no arguments stays none, not gone
+	out = slices.Clone(values) // keeps an empty list empty, not nil
 	for i, v := range values {
 		if out[i], err = m.move(v); err != nil {
 			return nil, err
@@ -155,6 +161,7 @@ func (m *mover) list(values []json.RawMessage) (out []json.RawMessage, err error
 	return out, nil
 }
 
+// members returns the object with its large members moved to files. Only a large object can have a large member.
 func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
 	if len(object) <= largeValue {
 		return object, nil
@@ -173,13 +180,14 @@ func (m *mover) members(object json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// move writes a large value, or one that looks like a part, into a file and returns its reference; any other value it returns as it is.
+// move writes a large value, or one that looks like a part, to a file and returns the reference. Any other value it
+// returns unchanged.
 func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
 	if len(value) <= largeValue && !likePart(value) {
 		return value, nil
 	}
 	for _, known := range m.moved {
-		if bytes.Equal(known.value, value) { // nearly always the same bytes in memory, which are not compared
+		if bytes.Equal(known.value, value) { // fast: nearly always the same memory
 			return known.ref, nil
 		}
 	}
@@ -199,7 +207,7 @@ func (m *mover) move(value json.RawMessage) (json.RawMessage, error) {
 	return ref, nil
 }
 
-// discard removes what the store has not kept.
+// discard discards the drafts. Files that the store has kept stay.
 func (m *mover) discard() {
 	for _, f := range m.files {
 		f.Draft.Discard()

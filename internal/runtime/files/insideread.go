@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Call is part of store.Namespace.
+// Call implements store.Namespace. Arguments whose parts are gone stay references. If the value's part is gone or
+// damaged, Outcome is nil.
 func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, error) {
 	c, err := n.Namespace.Call(ctx, callID)
 	if err != nil {
@@ -23,7 +24,7 @@ func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, 
 	}
 	r := reader{n.Namespace, ctx, callID}
 	for _, list := range []*[]json.RawMessage{&c.Log.Args, &c.Log.ProgramArgs} {
-		*list = slices.Clone(*list) // of no arguments stays none, not gone
+		*list = slices.Clone(*list) // keeps an empty list empty, not nil
 		for i, v := range *list {
 			if (*list)[i], err = r.expand(v); err != nil {
 				return c, err
@@ -40,14 +41,14 @@ func (n *insideNamespace) Call(ctx context.Context, callID string) (store.Call, 
 	}
 	o := *c.Outcome
 	if o.Value, err = r.whole(o.Value); errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
-		c.Outcome = nil // its time is over, or it is lost
+		c.Outcome = nil // expired or lost
 		return c, nil
 	}
 	c.Outcome = &o
 	return c, err
 }
 
-// Replay is part of store.Namespace.
+// Replay implements store.Namespace.
 func (n *insideNamespace) Replay(ctx context.Context, key string) (store.Idempotent, error) {
 	k, err := n.Namespace.Replay(ctx, key)
 	if err == nil {
@@ -56,7 +57,7 @@ func (n *insideNamespace) Replay(ctx context.Context, key string) (store.Idempot
 	return k, err
 }
 
-// Content is part of store.Namespace.
+// Content implements store.Namespace.
 func (n *insideNamespace) Content(ctx context.Context, ref string) (json.RawMessage, error) {
 	v, err := n.Namespace.Content(ctx, ref)
 	if err != nil {
@@ -65,14 +66,15 @@ func (n *insideNamespace) Content(ctx context.Context, ref string) (json.RawMess
 	return (reader{n.Namespace, ctx, ""}).whole(v)
 }
 
-// A reader reads the large values of a call.
+// A reader reads the large values of a call. It is used for one request.
 type reader struct {
 	n      store.Namespace
-	ctx    context.Context // of one question, which this is all the state of
-	callID string          // "" for whichever
+	ctx    context.Context // of the request; a reader does not outlive it
+	callID string          // "" accepts the parts of any call
 }
 
-// whole returns the value that a reference to a part of the call stands for; any other value it returns as it is. store.ErrNotFound.
+// whole returns the value behind a reference to a part of the call. Any other value it returns unchanged. Errors
+// include store.ErrNotFound and store.ErrDamaged.
 func (r reader) whole(value json.RawMessage) (json.RawMessage, error) {
 	if !likePart(value) {
 		return value, nil
@@ -85,7 +87,7 @@ func (r reader) whole(value json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.Internal || r.callID != "" && f.CallID != r.callID { // a reference that the caller or the program gave
+	if !f.Internal || r.callID != "" && f.CallID != r.callID { // a reference given by the caller or the program
 		return value, nil
 	}
 	from, err := r.n.OpenFile(r.ctx, f.ID)
@@ -103,10 +105,10 @@ func (r reader) whole(value json.RawMessage) (json.RawMessage, error) {
 	return data, nil
 }
 
-// partStart is how a reference to a part begins. Within a text of JSON its quotes would be escaped.
+// partStart begins every reference to a part. It cannot occur inside a JSON string, where its quotes would be escaped.
 var partStart = []byte(`{"` + agent.FileKey + `":"` + partPrefix + `_`)
 
-// expand is whole for every reference within a text of JSON. One whose part is gone or damaged stays.
+// expand replaces every reference within raw by its value. A reference whose part is gone or damaged stays.
 func (r reader) expand(raw json.RawMessage) (json.RawMessage, error) {
 	var out []byte
 	rest := raw
@@ -136,7 +138,7 @@ func (r reader) expand(raw json.RawMessage) (json.RawMessage, error) {
 	return append(out, rest...), nil
 }
 
-// History is part of store.Namespace. Where large arguments make the page longer than its bound, it ends early.
+// History implements store.Namespace. The page ends early if large arguments make it exceed q.Bytes.
 func (n *insideNamespace) History(ctx context.Context, sessionID string,
 	q store.HistoryQuery) (store.HistoryPage, error) {
 	page, err := n.Namespace.History(ctx, sessionID, q)
@@ -161,7 +163,7 @@ func (n *insideNamespace) History(ctx context.Context, sessionID string,
 	return page, nil
 }
 
-// grown returns the records with the one at that place whole. Those of the store are shared and stay as they are.
+// grown returns a copy of the records with record i expanded. The store's records are shared and must not be changed.
 func (n *insideNamespace) grown(ctx context.Context, records []json.RawMessage, i int) ([]json.RawMessage, error) {
 	var named struct {
 		CallID string `json:"call_id"`

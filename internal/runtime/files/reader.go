@@ -14,33 +14,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A Reader reads a file from any place. It belongs to one goroutine, and must be closed. Whoever reads to the end gets the bytes that were stored, or store.ErrDamaged in
-// the place of the last ones: their digest is taken as they are read. A read that does not follow those before it, as for a range, has the whole file compared first.
+// A Reader reads a file from any offset. It is not safe for concurrent use, and must be closed. It hashes the bytes as
+// they are read in order: a reader of the whole file gets the stored bytes, or store.ErrDamaged in place of the last
+// ones. A read out of order, as for a range, first verifies the whole file.
 type Reader struct {
 	agent.File
-	ctx    context.Context // of the request or the run that it belongs to
+	ctx    context.Context // of the request or run
 	from   store.FileReader
 	sound  *soundFiles
-	key    string // of the file among those
+	key    string // of the file in sound
 	report func(agent.File)
 	at     int64
-	sum    hash.Hash // of the first summed bytes; nil once the whole was compared
+	sum    hash.Hash // over the first summed bytes; nil once the whole file is verified
 	summed int64
-	err    error // the first one
+	err    error // the first read error
 }
 
-// NewReader returns a Reader of what is known of a file and of its bytes.
+// NewReader returns a Reader for a file with that description, which reads its bytes from from. Close closes from.
 func NewReader(ctx context.Context, f agent.File, from store.FileReader) *Reader {
 	return &Reader{File: f, ctx: ctx, from: from, sound: &soundFiles{}, sum: sha256.New()}
 }
 
-// Err is the first error of reading; nil for none, or the end.
+// Err returns the first read error. It returns nil after io.EOF.
 func (r *Reader) Err() error { return r.err }
 
-// Close closes the file.
+// Close closes the underlying file.
 func (r *Reader) Close() error { return r.from.Close() }
 
-// Seek is part of io.Seeker.
+// Seek implements io.Seeker.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -55,6 +56,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
+// Read implements io.Reader. It returns store.ErrDamaged if the bytes differ from those stored.
 func (r *Reader) Read(p []byte) (n int, err error) {
 	if r.err != nil || len(p) == 0 {
 		return 0, r.err
@@ -63,6 +65,7 @@ func (r *Reader) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, io.EOF
 	}
+	// A digest of bytes read in order says nothing about a read elsewhere.
 	if r.sum != nil && r.at != r.summed {
 		r.err = r.Verify()
 	}
@@ -75,7 +78,7 @@ func (r *Reader) Read(p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// piece reads the next bytes, all of them.
+// piece fills p from the current offset and hashes it if it continues the hashed prefix.
 func (r *Reader) piece(p []byte) error {
 	if err := readAll(r.from, p, r.at); err != nil {
 		return r.damaged(err)
@@ -84,14 +87,15 @@ func (r *Reader) piece(p []byte) error {
 	if r.sum == nil {
 		return nil
 	}
-	_, _ = r.sum.Write(p) // a hash takes everything
+	_, _ = r.sum.Write(p) // a hash never returns an error
 	if r.summed = r.at; r.summed < r.Bytes {
 		return nil
 	}
 	return r.compare(r.sum)
 }
 
-// Verify compares the whole file with its digest, unless it is known to be as it was then. After that it is read without another look.
+// Verify compares the whole file with its digest, unless this version of it was verified before. Later reads are not
+// checked again.
 func (r *Reader) Verify() error {
 	version := r.version()
 	err := r.sound.check(r.ctx, r.key, version, func() error {
@@ -105,9 +109,10 @@ func (r *Reader) Verify() error {
 			if err := readAll(r.from, buf, at); err != nil {
 				return r.damaged(err)
 			}
-			_, _ = sum.Write(buf) // a hash takes everything
+			_, _ = sum.Write(buf) // a hash never returns an error
 		}
 		err := r.compare(sum)
+		// The file must not have changed while it was read, or the result would be remembered for the wrong version.
 		if err == nil && r.version() != version {
 			err = r.damaged(errChanged)
 		}
@@ -119,6 +124,7 @@ func (r *Reader) Verify() error {
 	return err
 }
 
+// version returns the store's version of the file, or "" if the store has none.
 func (r *Reader) version() string {
 	if v, ok := r.from.(store.Versioned); ok {
 		return v.Version()
@@ -126,6 +132,7 @@ func (r *Reader) version() string {
 	return ""
 }
 
+// compare checks a digest of the whole file. A file without a known digest passes.
 func (r *Reader) compare(sum hash.Hash) error {
 	if r.SHA256 == "" || hex.EncodeToString(sum.Sum(nil)) == r.SHA256 {
 		return nil
@@ -135,7 +142,8 @@ func (r *Reader) compare(sum hash.Hash) error {
 
 var errChanged = errors.New("it has other bytes than were stored")
 
-// damaged reports a file that has other bytes, or fewer, than were stored. Any other error of reading it returns as it is.
+// damaged reports a file with other or fewer bytes than stored, and returns store.ErrDamaged. Any other error it
+// returns unchanged.
 func (r *Reader) damaged(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errChanged) {
 		return err
@@ -146,7 +154,7 @@ func (r *Reader) damaged(err error) error {
 	return fmt.Errorf("%w: file %s", store.ErrDamaged, r.ID)
 }
 
-// readAll fills p.
+// readAll fills p, or returns an error.
 func readAll(from io.ReaderAt, p []byte, at int64) error {
 	n, err := from.ReadAt(p, at)
 	if n == len(p) {
@@ -158,17 +166,18 @@ func readAll(from io.ReaderAt, p []byte, at int64) error {
 	return err
 }
 
-// soundFiles are files that were compared with their digests, by the version that they had then. The zero value is ready.
+// soundFiles remembers which version of each file was verified. The zero value is ready.
 type soundFiles struct {
 	mu      sync.Mutex
-	known   map[string]string        // versions by file; guarded by mu, as the next
-	running map[string]chan struct{} // comparisons under way, closed at their end
+	known   map[string]string        // verified version by file; guarded by mu, as is running
+	running map[string]chan struct{} // verifications in progress; closed at their end
 }
 
-// maxSound bounds how many are remembered.
+// maxSound bounds the number of remembered files.
 const maxSound = 4096
 
-// check calls compare unless the file has been compared in that version, "" for one that is not known. One comparison of a file runs at a time.
+// check calls compare unless that version of the file was already verified; an unknown version "" is always compared.
+// At most one verification of a file runs at a time.
 func (s *soundFiles) check(ctx context.Context, file, version string, compare func() error) error {
 	for {
 		s.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// bytesOf is a store.FileReader of a version, which counts the bytes that are read.
+// bytesOf is a store.FileReader with a version, which counts the bytes read.
 type bytesOf struct {
 	*bytes.Reader
 	version string
@@ -32,7 +32,7 @@ func (b bytesOf) ReadAt(p []byte, at int64) (int, error) {
 func (b bytesOf) Version() string { return b.version }
 func (b bytesOf) Close() error    { return nil }
 
-// stored is what is known of a file of that text.
+// stored returns the description of a file with that text.
 func stored(text string) agent.File {
 	return agent.File{ID: "file_1", Bytes: int64(len(text)), SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}
 }
@@ -43,7 +43,7 @@ func readerOf(f agent.File, has string, sound *soundFiles, read *atomic.Int64, r
 	return r
 }
 
-// A file is read as any other, from the start, from any place, and anew.
+// A file can be read from the start, from any offset, and again.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789", 50_000)
@@ -61,7 +61,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Damage, wherever it is, shows before the last bytes are given away, and before any of a range is. It is reported once for each reading.
+// Damage is reported before the last bytes are returned, and before any bytes of a range. It is reported once per
+// Reader.
 func TestReaderOfDamage(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789", 50_000)
@@ -92,7 +93,8 @@ func TestReaderOfDamage(t *testing.T) {
 	}
 }
 
-// A file is compared once while it stays the same, and again when it changes; those who come meanwhile wait for the first.
+// A file is verified once while it is unchanged, and again when it changes. Concurrent readers wait for the first
+// verification.
 func TestVerifyOnce(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("0123456789", 50_000)

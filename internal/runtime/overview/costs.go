@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 )
 
-// costs is what models were asked for each role.
+// costs caches the model usage of each role.
 type costs struct {
 	rows map[string]spend.UsageRow
 	of   map[string]price
@@ -15,9 +15,11 @@ type costs struct {
 	took time.Duration
 }
 
-// spent reads what models were asked, unless it was read a moment ago. The caller holds mu.
+// spent refreshes the cached usage, unless it is recent. Refreshing takes at most about a twentieth of the time. The
+// caller holds mu.
 func (o *Overview) spent(ctx context.Context) error {
 	began := o.o.Now()
+	// Wait 20 times as long as the last reading took, so that reading takes at most a twentieth of the time.
 	if o.o.Usage == nil || o.costs.rows != nil && began.Sub(o.costs.at) < 20*o.costs.took {
 		return nil
 	}

@@ -7,38 +7,39 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Health is how the programs of a tool do.
+// Health summarizes the health of a tool's programs.
 type Health struct {
 	Methods           int     `json:"methods"` // with a program
 	SuccessCount      int64   `json:"success_count"`
-	FailureCount      int64   `json:"failure_count"`       // of programs and of their sources
-	RecentFailureRate float64 `json:"recent_failure_rate"` // the highest among its current programs, 0 to 1
-	Degraded          int     `json:"degraded"`            // methods, as the four below
+	FailureCount      int64   `json:"failure_count"`       // failures of programs and of their sources
+	RecentFailureRate float64 `json:"recent_failure_rate"` // the highest rate among its current programs, 0 to 1
+	Degraded          int     `json:"degraded"`            // number of methods, as are the three below
 	Quarantined       int     `json:"quarantined"`
-	Doubted           int     `json:"doubted"` // a person called an answer of the current program wrong
-	// a person changed what the method is for, and no program was made or checked for it since
+	Doubted           int     `json:"doubted"` // a person judged an answer of the current program wrong
+	// Stale counts methods whose purpose a person changed, with no program made or checked for it since.
 	Stale       int          `json:"stale"`
-	LastFailure *LastFailure `json:"last_failure"` // null where none is known
+	LastFailure *LastFailure `json:"last_failure"` // null if none is known
 }
 
 // LastFailure is the newest failure of a tool's programs.
 type LastFailure struct {
 	Method string      `json:"method"`
 	Class  agent.Class `json:"class"`
-	Reason string      `json:"reason,omitempty"` // the texts of calls: for those who may see all calls
-	At     *time.Time  `json:"at"`               // null where it is not kept
+	Reason string      `json:"reason,omitempty"` // may quote calls, so only for readers who may see all calls
+	At     *time.Time  `json:"at"`               // null if the time was not kept
 }
 
-// A digest is what is kept of a method.
+// A digest holds the figures kept for a method.
 type digest struct {
 	success, failure               int64
 	rate                           float64
 	degraded, quarantined, doubted bool
 	last                           *LastFailure
-	selectable                     *agent.Artifact // nil where no program says what it was made for
-	implied                        *agent.Tool     // the entry of a role that nobody registered; nil without a program
+	selectable                     *agent.Artifact // nil if no program records its wording, so that none can be stale
+	implied                        *agent.Tool     // entry of an unregistered role; nil without a program
 }
 
+// digestOf returns the figures of a method.
 func digestOf(a *agent.Artifact) digest {
 	d := digest{success: a.SuccessCount, failure: a.FailureCount, rate: a.RecentFailureRate,
 		degraded:    a.LifecycleState == agent.StateDegraded,
@@ -54,7 +55,8 @@ func digestOf(a *agent.Artifact) digest {
 	return d
 }
 
-// selectableOf returns what the selection looks at, where some program says what it was made for: no other can be stale.
+// selectableOf returns a reduced artifact to check for staleness, or nil if no program records the wording that it was
+// made for.
 func selectableOf(a *agent.Artifact) *agent.Artifact {
 	if slices.ContainsFunc(a.Generations, func(g *agent.Generation) bool { return g.MadeFor != nil }) {
 		return a.Selectable()
@@ -62,10 +64,11 @@ func selectableOf(a *agent.Artifact) *agent.Artifact {
 	return nil
 }
 
-// Stale reports whether what answers was made for other words than people have registered of its method. The artifact may be agent.Artifact.Selectable's.
+// Stale reports whether the program that answers was made for another wording than the registered one. The artifact may
+// be a result of agent.Artifact.Selectable.
 type Stale func(a *agent.Artifact) bool
 
-// HealthOf sums up the methods of a tool.
+// HealthOf returns the health of a tool with these methods.
 func HealthOf(all []*agent.Artifact, stale Stale) *Health {
 	h := &Health{}
 	for _, a := range all {
@@ -74,6 +77,7 @@ func HealthOf(all []*agent.Artifact, stale Stale) *Health {
 	return h
 }
 
+// add adds the figures of a method.
 func (h *Health) add(d digest, stale Stale) {
 	h.Methods++
 	h.SuccessCount += d.success
@@ -93,7 +97,8 @@ func (h *Health) add(d digest, stale Stale) {
 	}
 }
 
-// after reports whether the failure is newer than the other; of those whose time is not kept the first by method counts.
+// after reports whether f is newer than o. A failure with a known time is newer than one without; among equals, the
+// first by method name wins. Both may be nil.
 func (f *LastFailure) after(o *LastFailure) bool {
 	switch {
 	case f == nil || o == nil:
@@ -104,7 +109,7 @@ func (f *LastFailure) after(o *LastFailure) bool {
 	return f.At.After(*o.At) || f.At.Equal(*o.At) && f.Method < o.Method
 }
 
-// WithoutCalls returns the health as everybody may see it, whoever called the tool.
+// WithoutCalls returns the health without texts of calls, as everybody may see it. h may be nil.
 func (h *Health) WithoutCalls() *Health {
 	if h == nil || h.LastFailure == nil {
 		return h

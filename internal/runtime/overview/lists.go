@@ -17,53 +17,56 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/spend"
 )
 
-// Orders of the tools. Of equals the first by name comes first.
+// Orders of the tools. Equal tools are sorted by name.
 const (
 	ByName = "name"
-	Used   = "used"   // the most used first
-	Failed = "failed" // those whose programs failed most of their recent calls first, then the most failures
-	Cost   = "cost"   // the most expensive first, by the price list; without prices the most tokens
+	Used   = "used" // most used first
+	// Failed sorts the tools by the highest recent failure rate of their programs, then by the number of failures.
+	Failed = "failed"
+	Cost   = "cost" // most expensive first by the price list, or by tokens without prices
 )
 
-// maxScanned bounds how many tools are looked at for a page of a search.
+// maxScanned bounds the number of tools examined for one page of a search.
 const maxScanned = 20_000
 
-// maxText bounds what of a tool is searched, in bytes.
+// maxText bounds the searched text of a tool, in bytes.
 const maxText = 4 << 10
 
-// ErrCursor means that a cursor is none of that list.
+// ErrCursor means that a cursor does not belong to that list.
 var ErrCursor = errors.New("is not a cursor of this list")
 
-// Query asks for a page of the tools: the registered ones, and roles with programs that a person put in and nobody called.
+// Query selects a page of tools: registered ones, and roles whose programs a person installed and nobody called yet.
 type Query struct {
-	Words string // each must occur in the role, a method's name or what they are for, whatever the case; "" for all
+	// Words must all occur in the role, in method names or in purposes, in any case; "" matches all.
+	Words string
 	Sort  string // ByName, Used, Failed or Cost
-	After string // the cursor of the page before: a role ByName, else opaque; "" for the start
+	After string // the cursor of the previous page: a role for ByName, otherwise opaque; "" for the start
 	Limit int
-	Spent bool // entries have Usage
+	Spent bool // fill in Tool.Usage
 }
 
-// Tool is a tool with what lists show of it. It is shared and must not be changed.
+// Tool is a tool as lists show it. It is shared and must not be changed.
 type Tool struct {
 	agent.Tool
 	Health *Health
-	Usage  *spend.UsageRow // nil where the query does not ask for it, or nothing was spent
+	Usage  *spend.UsageRow // nil if not requested, or if nothing was spent
 }
 
-// A row is a tool in the lists. It does not change: another row takes its place.
+// A row is a tool in the lists. It is immutable; an update replaces it.
 type row struct {
 	tool   *agent.Tool
 	health *Health
-	text   string // in lower case
+	text   string // searched text, in lower case
 	cost   price
 }
 
-// price orders by cost.
+// price is the key of the order Cost.
 type price struct {
 	Amount float64
 	Tokens int64
 }
 
+// newRow returns the row of a role in the lists.
 func newRow(r *role, tool *agent.Tool, c price, stale Stale) *row {
 	h := &Health{}
 	names := slices.Sorted(maps.Keys(r.methods))
@@ -88,9 +91,10 @@ func newRow(r *role, tool *agent.Tool, c price, stale Stale) *row {
 	return &row{tool: tool, health: h, text: clipped(searched(b.String())), cost: c}
 }
 
-// searched is a text in the form in which searches compare.
+// searched returns a text in the form in which searches compare.
 func searched(s string) string { return strings.ToLower(agent.NormalForm(s)) }
 
+// clipped shortens s to maxText bytes at a character boundary.
 func clipped(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
@@ -101,9 +105,10 @@ func clipped(s string) string {
 	return s
 }
 
-// lists are the registered tools, in each order.
+// lists holds the tools in each order.
 type lists map[string]*btree.BTreeG[*row]
 
+// newLists returns empty lists. Each order ends with the role, which makes it total.
 func newLists() lists {
 	all := lists{}
 	for name, order := range map[string]func(a, b *row) int{
@@ -135,7 +140,7 @@ func (l lists) drop(r *row) {
 	}
 }
 
-// A cursor is the place of a row in an order: the figures that it had there.
+// A cursor is the position of a row in an order, given by its sort keys.
 type cursor struct {
 	Sort     string  `json:"s"`
 	Role     string  `json:"r"`
@@ -146,6 +151,7 @@ type cursor struct {
 	Tokens   int64   `json:"t,omitempty"`
 }
 
+// cursor returns the row's position in an order. In the order of names that is the role itself.
 func (r *row) cursor(sort string) string {
 	c := cursor{Sort: sort, Role: r.tool.Role}
 	switch sort {
@@ -161,7 +167,7 @@ func (r *row) cursor(sort string) string {
 	return base64.RawURLEncoding.EncodeToString(agent.Encoded(c))
 }
 
-// pivot is a row at the place of the cursor.
+// pivot returns a row with the sort keys of the cursor.
 func pivot(sort, after string) (*row, error) {
 	c := cursor{Role: after}
 	if sort != ByName {
@@ -175,8 +181,9 @@ func pivot(sort, after string) (*row, error) {
 		health: &Health{RecentFailureRate: c.Rate, FailureCount: c.Failures}, cost: price{c.Amount, c.Tokens}}, nil
 }
 
-// Tools returns a page of the registered tools, and the cursor of the next one, "" for none. A page of a search may end before it is full.
-// A cursor holds while things change: tools whose figures stay are on exactly one page. Errors are ErrCursor, or the store's.
+// Tools returns a page of the tools and the cursor of the next page, "" if there is none. A page of a search may end
+// before it is full. Cursors stay valid while data changes: a tool whose figures do not change is on exactly one page.
+// Errors are ErrCursor, or the store's.
 func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -199,7 +206,7 @@ func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next strin
 	scanned, from := 0, (*row)(nil)
 	visit := func(r *row) bool {
 		if from != nil && !list.Less(from, r) {
-			return true // the place itself
+			return true // the cursor's own position
 		}
 		if len(tools) == q.Limit || scanned == maxScanned {
 			next = last.cursor(q.Sort)
@@ -227,6 +234,7 @@ func (o *Overview) Tools(ctx context.Context, q Query) (tools []Tool, next strin
 	return tools, next, nil
 }
 
+// matches reports whether the row contains all words.
 func (r *row) matches(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(r.text, w) })
 }

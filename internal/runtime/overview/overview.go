@@ -1,10 +1,11 @@
-// Package overview keeps of each tool and method what lists show and order by, so that a page of thousands of tools costs as much as a page
-// of ten: the tools ordered by name, use, failures and cost, and what waits for a person's decision.
+// Package overview maintains, for each tool and method, the data that lists show and sort by, so that a page costs the
+// same for thousands of tools as for ten: the tools sorted by name, use, failures and cost, and the decisions that wait
+// for a person.
 //
-// An Overview follows the store's feed of changes from its first use on, and reads what has changed when it is asked: each answer reflects
-// every change that was acknowledged before the question. What models were asked is read again as soon as that takes no more than a
-// twentieth of the time. The package decides nothing and changes nothing. A page of a search reads 4 KiB of each of
-// 20,000 tools at most, for each word that is asked for.
+// An Overview follows the store's change feed from its first use on, and reads the changes when asked: each answer
+// reflects every change acknowledged before the request. Model usage is read again as often as takes at most a
+// twentieth of the time. A page of a search reads at most 4 KiB of each of 20,000 tools for each word. The package
+// decides nothing and changes nothing. It keeps its data in memory only.
 package overview
 
 import (
@@ -23,18 +24,19 @@ import (
 // Options configures an Overview. Store is required.
 type Options struct {
 	Store     store.Store
-	Namespace agent.Namespace  // "" for the default one
-	Now       func() time.Time // nil: time.Now
-	// Stale reports whether what answers was made for other words than people have registered of its method, under the policy in force. The artifact may be
-	// agent.Artifact.Selectable's. nil: none is stale.
+	Namespace agent.Namespace  // "" means the default one
+	Now       func() time.Time // nil means time.Now
+	// Stale reports whether the program that answers was made for another wording than the registered one, under the
+	// policy in force. The artifact may be a result of agent.Artifact.Selectable. nil means that none is stale.
 	Stale func(t *agent.Tool, a *agent.Artifact) bool
-	// Policy is the policy in force, to compare by address: another one may change what is stale. nil: it never changes.
+	// Policy returns the policy in force. It is compared by address: a changed policy may change what is stale. nil
+	// means that it never changes.
 	Policy func() *agent.Policy
-	// Usage reports what models were asked for each role. nil: nothing is known of it.
+	// Usage reports the model usage by role. nil means that it is unknown.
 	Usage func(ctx context.Context) (spend.UsageReport, error)
 }
 
-// Overview is safe for concurrent use.
+// Overview maintains the lists of one namespace. It is safe for concurrent use.
 type Overview struct {
 	o       Options
 	store   store.Namespace
@@ -42,23 +44,23 @@ type Overview struct {
 	changed bell.Bell
 
 	mu    sync.Mutex
-	roles map[string]*role // guarded by mu, as is all that follows
+	roles map[string]*role // guarded by mu, as are all fields below
 	lists lists
 	costs costs
-	under *agent.Policy     // what the lists say is stale
-	waits map[method][]Wait // of the methods that have some, and of roles, without a name
+	under *agent.Policy     // the policy under which staleness was determined
+	waits map[method][]Wait // only methods that have any; a role's own have no method name
 }
 
 type method struct{ role, name string }
 
-// A role is what is known of one role, registered or not.
+// A role holds the data of one role, registered or not.
 type role struct {
 	tool    *agent.Tool // nil while it is not registered
 	methods map[string]digest
-	row     *row // in the lists; nil while it is not registered and has no program
+	row     *row // nil if it is neither registered nor has a program
 }
 
-// New returns an overview that has read nothing yet.
+// New returns an overview. It reads nothing until its first use. Close it after use.
 func New(o Options) (*Overview, error) {
 	if o.Store == nil {
 		return nil, errors.New("overview: Store is required")
@@ -82,14 +84,14 @@ func New(o Options) (*Overview, error) {
 	return view, nil
 }
 
-// Changed returns a channel that is closed when a tool, an artifact or the policy changes, or changes went unseen. It is for who takes it, asks
-// something else of the overview, and asks that again once the channel is closed: the answer has the change then.
+// Changed returns a channel that is closed when a tool, an artifact or the policy changes, or when changes may have
+// been missed. Take the channel before a query; once it is closed, the same query returns the change.
 func (o *Overview) Changed() <-chan struct{} { return o.changed.Wait() }
 
 // Close stops following the store.
 func (o *Overview) Close() { o.follows.Close() }
 
-// refresh reads what has changed. The caller holds mu.
+// refresh reads the changes since the last call. The caller holds mu.
 func (o *Overview) refresh(ctx context.Context) error {
 	dirty, all, err := o.follows.Take()
 	if err != nil {
@@ -98,7 +100,8 @@ func (o *Overview) refresh(ctx context.Context) error {
 	if all {
 		dirty, err = o.everything(ctx)
 	}
-	policy := o.o.Policy() // before it is looked at, so that a later one is noticed
+	// Read the policy before the data is evaluated, so that a later change of it is noticed.
+	policy := o.o.Policy()
 	if err == nil {
 		err = o.read(ctx, dirty)
 	}
@@ -115,9 +118,9 @@ func (o *Overview) refresh(ctx context.Context) error {
 	return nil
 }
 
-// everything forgets all that is known, and lists what there is.
+// everything resets the data and returns all targets as dirty.
 func (o *Overview) everything(ctx context.Context) (map[store.Target]bool, error) {
-	targets, err := o.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time that is yet to come
+	targets, err := o.store.Stale(ctx, time.Unix(1<<40, 0)) // not used since a time in the far future: everything
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +132,7 @@ func (o *Overview) everything(ctx context.Context) (map[store.Target]bool, error
 	return dirty, nil
 }
 
+// read reads the targets and places their roles again.
 func (o *Overview) read(ctx context.Context, dirty map[store.Target]bool) error {
 	changed := map[string]bool{}
 	for t := range dirty {
@@ -142,12 +146,14 @@ func (o *Overview) read(ctx context.Context, dirty map[store.Target]bool) error 
 			return err
 		}
 	}
+	// Once per role, after all its methods are read.
 	for name := range changed {
 		o.place(name)
 	}
 	return nil
 }
 
+// readOne reads a method, or the registry entry of a role if m has no name.
 func (o *Overview) readOne(ctx context.Context, r *role, m method) error {
 	if m.name == "" {
 		t, err := o.store.Tool(ctx, m.role)
@@ -180,7 +186,7 @@ func (o *Overview) readOne(ctx context.Context, r *role, m method) error {
 	return nil
 }
 
-// place puts the role where its figures say, in or out of the lists.
+// place updates the role's position in the lists, or removes it from them.
 func (o *Overview) place(name string) {
 	r := o.roles[name]
 	if r.row != nil {
@@ -198,7 +204,7 @@ func (o *Overview) place(name string) {
 	o.lists.put(r.row)
 }
 
-// entry is the role's registry entry, or the one that its programs imply; nil where there are none.
+// entry returns the role's registry entry, or the one that its programs imply, or nil.
 func (r *role) entry() *agent.Tool {
 	if r.tool != nil {
 		return r.tool

@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// A hall is a store with an overview over it, and what each role is known to have.
+// A hall is a store with an overview, and the expected content of each role.
 type hall struct {
 	*Overview
 	t      *testing.T
@@ -52,7 +52,7 @@ func (h *hall) tool(role, purpose string) {
 	}
 }
 
-// change changes an artifact, which gets its first program when it has none.
+// change changes an artifact. It gets its first program if it has none.
 func (h *hall) change(role, method string, c agent.ArtifactChange) {
 	h.t.Helper()
 	if _, err := h.store.Artifact(h.t.Context(), role, method); err != nil && c.Generation == nil {
@@ -89,7 +89,7 @@ func (h *hall) page(q Query) (roles []string, next string) {
 	return roles, next
 }
 
-// list follows the cursors to the end.
+// list follows the cursors to the end and returns the roles.
 func (h *hall) list(q Query) (roles []string) {
 	h.t.Helper()
 	for {
@@ -102,7 +102,7 @@ func (h *hall) list(q Query) (roles []string) {
 	}
 }
 
-// After any changes each order is the one that sorting all tools gives, whatever the length of a page.
+// After any changes, each order equals that of sorting all tools, for every page length.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)
@@ -129,7 +129,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// compare holds each order against all tools sorted.
+// compare checks each order against all tools sorted.
 func (h *hall) compare(limit int) {
 	h.t.Helper()
 	type figures struct {
@@ -155,7 +155,7 @@ func (h *hall) compare(limit int) {
 		}
 		all = append(all, f)
 	}
-	h.costs.took = 0 // however long it took
+	h.costs.took = 0 // however long it takes
 	for sort, order := range map[string]func(a, b figures) int{
 		ByName: func(a, b figures) int { return 0 },
 		Used:   func(a, b figures) int { return cmp.Compare(b.used, a.used) },
@@ -173,7 +173,7 @@ func (h *hall) compare(limit int) {
 	}
 }
 
-// While tools are called, made and archived between two pages, those that keep their place are on exactly one page.
+// While tools are called, created and archived between two pages, those that keep their place are on exactly one page.
 func TestCursorsHold(t *testing.T) {
 	t.Parallel()
 	for _, sort := range []string{ByName, Used, Failed, Cost} {
@@ -197,7 +197,7 @@ func TestCursorsHold(t *testing.T) {
 			if q.After = next; next == "" {
 				break
 			}
-			moves := fmt.Sprintf("role%02d", n%10*4) // none of the still ones
+			moves := fmt.Sprintf("role%02d", n%10*4) // none of the unchanged ones
 			if _, err := h.store.Tool(t.Context(), moves); err == nil {
 				h.used(moves, 100)
 			}
@@ -238,7 +238,7 @@ func TestSearch(t *testing.T) {
 	h.tool("calculator", "")
 	h.tool(hostile, strings.Repeat("é", 10_000)+" far away")
 	h.change("calculator", "add", agent.ArtifactChange{})
-	h.change("nobody's", "sub", agent.ArtifactChange{}) // a program was put in, and nobody registered or called it
+	h.change("nobody's", "sub", agent.ArtifactChange{}) // a role that nobody registered or called
 	for words, want := range map[string][]string{
 		"":                {hostile, "Movie finder", "calculator", "nobody's"},
 		"nobody sub":      {"nobody's"},
@@ -247,7 +247,7 @@ func TestSearch(t *testing.T) {
 		"movie add":       nil,
 		"calc add":        {"calculator"},
 		"<SCRIPT>":        {hostile},
-		"far away":        nil, // behind what is searched
+		"far away":        nil, // beyond the searched part
 		"éé":              {hostile},
 		"%_*.":            nil,
 		"add\x00":         nil,
@@ -260,7 +260,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A page of ten thousand tools costs what a page of a hundred does, a change between two pages included.
+// A page of ten thousand tools costs as much as a page of a hundred, including a change between pages.
 func TestCostDoesNotGrow(t *testing.T) {
 	h := newHall(t)
 	h.Overview.o.Usage = nil
@@ -289,7 +289,7 @@ func TestCostDoesNotGrow(t *testing.T) {
 	}
 }
 
-// What waits for a person comes and goes with what is stored.
+// The waits follow the stored data.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)

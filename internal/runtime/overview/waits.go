@@ -12,36 +12,40 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Kinds of what waits for a person.
+// Values of Wait.Kind.
 const (
-	// the current program is not approved, and the policy approval_required asks for it, or it breaks examples for a changed purpose, or a person's change brought back a program that does
+	// Approval means that a program waits for approval: the current one is unapproved and the policy approval_required
+	// demands it, it breaks examples for a changed purpose, or a person's change brought it back although it breaks
+	// examples.
 	Approval = "approval"
-	// an answer was called wrong, and no program that answers better was found, or none is looked for
+	// Correction means that an answer was judged wrong, and no better program was found or none is being sought.
 	Correction = "correction"
-	// who may not operate proposed an example, or judged a call, or a program a stricter contract
+	// Proposal means that someone without the scope operate proposed an example or judged a call, or that a program
+	// proposed a stricter contract.
 	Proposal = "proposal"
-	Effects  = "effects" // the current program reaches, or names, what nobody has approved
+	// Effects means that the current program reaches or names something that nobody has approved.
+	Effects = "effects"
 )
 
-// A Wait is something that waits for a person's decision.
+// A Wait is a decision that waits for a person.
 type Wait struct {
-	ID     string // stays as long as it waits
+	ID     string // stable as long as it waits
 	Kind   string
 	Role   string
-	Method string // "" of a contract, which is the role's
-	Of     string // the generation, the example, the call or the proposal that it is about
+	Method string // "" for a contract, which belongs to the role
+	Of     string // the generation, example, call or proposal to decide on
 	Since  time.Time
-	State  string // of an approval: the program's in its lifecycle
+	State  string // for an approval, the program's lifecycle state
 
-	always bool // whatever the policy
+	always bool // it waits under any policy
 }
 
-// Compare orders what waits: the newest first.
+// Compare orders waits newest first.
 func (w *Wait) Compare(o *Wait) int {
 	return cmp.Or(o.Since.Compare(w.Since), cmp.Compare(w.ID, o.ID))
 }
 
-// NewID returns the id of something that waits.
+// NewID returns the id of a wait. It is a digest of its parts, and so the same on every replica.
 func NewID(kind, role, method, of string) string {
 	h := sha256.New()
 	for _, part := range []string{kind, role, method, of} {
@@ -50,7 +54,7 @@ func NewID(kind, role, method, of string) string {
 	return "wait_" + hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// Waits returns what waits for a person under that policy, the newest first.
+// Waits returns the decisions that wait for a person under that policy, newest first.
 func (o *Overview) Waits(ctx context.Context, p *agent.Policy) ([]Wait, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,12 +74,13 @@ func (o *Overview) Waits(ctx context.Context, p *agent.Policy) ([]Wait, error) {
 	return out, nil
 }
 
-// StandsIn reports whether it waits in the artifact, whatever the policy. What Waits returns may have been decided at another replica meanwhile.
+// StandsIn reports whether the wait still exists in the artifact, under any policy. Another replica may meanwhile have
+// decided a wait returned by Waits.
 func (w *Wait) StandsIn(a *agent.Artifact) bool {
 	return slices.ContainsFunc(waitsOf(a), func(now Wait) bool { return now.ID == w.ID })
 }
 
-// waitsOfTool lists the contracts that programs proposed for the role.
+// waitsOfTool returns the contracts that programs proposed for the role.
 func waitsOfTool(t *agent.Tool) (out []Wait) {
 	if t.Proposals == nil {
 		return nil
@@ -87,13 +92,14 @@ func waitsOfTool(t *agent.Tool) (out []Wait) {
 	return out
 }
 
-// waitsOf lists what may wait, whatever the policy.
+// waitsOf returns the waits of an artifact that may apply, irrespective of the policy.
 func waitsOf(a *agent.Artifact) (out []Wait) {
 	add := func(w Wait, of string, since time.Time) {
 		w.ID, w.Role, w.Method, w.Of, w.Since = NewID(w.Kind, a.Role, a.MethodName, of), a.Role, a.MethodName, of,
 			since.UTC().Truncate(time.Millisecond)
 		out = append(out, w)
 	}
+	// A returned program that is current and unapproved is listed below, as the current one.
 	back, _ := a.BreaksReturned()
 	if back != nil && (back.ID != a.CurrentID || back.Approved) {
 		add(Wait{Kind: Approval, State: a.StateOf(back), always: true}, back.ID, a.Returned.At)
@@ -122,16 +128,16 @@ func waitsOf(a *agent.Artifact) (out []Wait) {
 	return out
 }
 
-// awaitsApproval reports whether a program that corrects is there, and waits under a kind of its own.
+// awaitsApproval reports whether a correcting program exists and waits as an Approval.
 func awaitsApproval(a *agent.Artifact) bool {
 	c := a.Correction
 	return c != nil && c.State == agent.CorrectionAwaitingApproval && c.Generation != nil &&
 		*c.Generation == a.CurrentID
 }
 
-// Beyond returns what the generation reaches, or names in its text, that nobody has approved: what a manifest that a person approved lacks;
-// where there is none, what a person was to be asked about, and the hosts that its parent neither reached nor names. A person who has approved a program that
-// was asked about has approved that.
+// Beyond returns the effects that the generation has or names and that nobody has approved. With an approved manifest
+// these are the effects that it lacks. Otherwise they are the effects that needed a person's consent, and the hosts
+// that its parent neither reached nor named. Approving a program that needed consent approves them all.
 func Beyond(a *agent.Artifact, g *agent.Generation) agent.Effects {
 	asked := &agent.Effects{}
 	if g.Beyond != nil && !g.Approved {

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/contract"
 )
 
-// FuzzMessages gives strangers' inputs and history to a prediction: a typed error, or messages that are the same bytes each
-// time, whose pairs alternate and whose first and last are those of a request without history.
+// FuzzMessages predicts with arbitrary inputs and history. The result is a typed error, or messages with reproducible
+// bytes, whose pairs alternate and whose first and last are those of a request without history.
 func FuzzMessages(f *testing.F) {
 	f.Add(`{"question":"q","history":{"messages":[{"question":"q1","answer":"a1"}]}}`)
 	f.Add(`{"question":"\ud800","history":{"messages":[{"question":{"b":1e999,"a":"` + "\xff" +

@@ -6,13 +6,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Actions of the audit trail that the ledger of named signatures reads.
+// Audit actions from which the ledger of named signatures is built.
 const (
 	opSignaturePut    = "signature.put"
 	opSignatureDelete = "signature.delete"
 )
 
-// applyNamed applies one audit entry to the signatures, which are by name.
+// applyNamed applies one audit entry to the signatures, keyed by name.
 func applyNamed(all map[string]Named, e agent.AuditEntry) {
 	switch e.Action {
 	case opSignaturePut:

@@ -14,7 +14,7 @@ import (
 )
 
 // Messages renders the conversation: a system message, the demos, the history, the current request. It returns an
-// *agent.InputError when the request is wrong.
+// *agent.InputError if the request is invalid.
 func Messages(r Request) ([]provider.Message, error) {
 	if !slices.Contains([]string{"", AdapterLines, AdapterJSON, AdapterJSONSchema}, r.Adapter) {
 		return nil, &agent.InputError{Code: CodeInvalidInput, Pointer: "/adapter",
@@ -48,6 +48,7 @@ func Messages(r Request) ([]provider.Message, error) {
 		nil
 }
 
+// moved converts an error of package history to one whose pointer begins with at.
 func moved(err error, at string) error {
 	var e *history.Error
 	if !errors.As(err, &e) {
@@ -56,6 +57,7 @@ func moved(err error, at string) error {
 	return &agent.InputError{Code: e.Code, Pointer: at + e.Pointer, Detail: e.Detail, Meta: e.Meta}
 }
 
+// demoTurns parses the demos like a history, and checks them against the schemas of the fields.
 func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limits) ([]history.Turn, error) {
 	if len(demos) == 0 {
 		return nil, nil
@@ -80,13 +82,13 @@ func demoTurns(s *contract.Signature, demos []json.RawMessage, lim history.Limit
 		Detail: e.Detail, Meta: e.Meta}
 }
 
-// ordinary are the inputs but the history.
+// ordinary returns the inputs except the history.
 func ordinary(s contract.Signature) []contract.Field {
 	return slices.DeleteFunc(slices.Clone(s.Inputs),
 		func(f contract.Field) bool { return f.Type == contract.TypeHistory })
 }
 
-// system renders the system message. It is the same with and without a history field.
+// system renders the system message. It does not depend on whether there is a history field.
 func system(r Request) string {
 	var b strings.Builder
 	if text := strings.TrimSpace(r.Signature.Instructions); text != "" {
@@ -115,7 +117,7 @@ func describe(f contract.Field) string {
 	return text
 }
 
-// form says how the answer is to be written.
+// form describes the form in which the model must write its answer.
 func form(r Request) string {
 	if r.Adapter == AdapterJSON || r.Adapter == AdapterJSONSchema {
 		names := make([]string, len(r.Signature.Outputs))
@@ -136,7 +138,7 @@ func form(r Request) string {
 	return "Write the answer in this form and nothing else:\n" + strings.Join(lines, "\n")
 }
 
-// Schema gives the outputs as JSON Schema, for servers that hold a reply to it.
+// Schema returns the JSON Schema of the outputs, for servers that enforce one.
 func Schema(s contract.Signature) json.RawMessage {
 	properties, required := map[string]any{}, make([]string, 0, len(s.Outputs))
 	for _, f := range s.Outputs {
@@ -146,17 +148,17 @@ func Schema(s contract.Signature) json.RawMessage {
 	raw, err := json.Marshal(map[string]any{"type": "object", "required": required, "properties": properties,
 		"additionalProperties": false})
 	if err != nil {
-		return nil // cannot be: strings, lists and maps only
+		return nil // unreachable: only strings, lists and maps
 	}
 	return raw
 }
 
-// fieldSchema is the schema of one output. A schema with references of its own would point elsewhere in the midst of
-// another: then the server learns the type alone, and the whole is checked when the reply is read.
+// fieldSchema returns the schema of one output. References in the field's own schema would not resolve inside the
+// larger one. Such a schema is reduced to its type, and the reply is checked against the whole when it is read.
 func fieldSchema(f contract.Field) map[string]any {
 	schema := map[string]any{}
 	if len(f.Schema) > 0 && !bytes.Contains(f.Schema, []byte(`"$`)) {
-		_ = json.Unmarshal(f.Schema, &schema) // ParseSignature took it: an object
+		_ = json.Unmarshal(f.Schema, &schema) // ParseSignature has checked that it is an object
 	}
 	if _, has := schema["type"]; !has && f.Type != contract.TypeAny {
 		schema["type"] = f.Type
@@ -167,6 +169,7 @@ func fieldSchema(f contract.Field) map[string]any {
 	return schema
 }
 
+// object returns the values as a JSON object in the order of the fields.
 func object(fields []contract.Field, values map[string]json.RawMessage) json.RawMessage {
 	b := []byte{'{'}
 	for i, f := range fields {
@@ -179,6 +182,7 @@ func object(fields []contract.Field, values map[string]json.RawMessage) json.Raw
 	return append(b, '}')
 }
 
+// escape escapes a token of a JSON pointer (RFC 6901).
 func escape(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }

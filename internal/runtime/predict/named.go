@@ -17,14 +17,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// maxSignatures bounds the named signatures: they are held in memory.
+// maxSignatures bounds the number of named signatures, because they are held in memory.
 const maxSignatures = 1000
 
-// storedDemos bounds the examples that are kept with one of them.
+// storedDemos bounds the demos stored with a named signature.
 func storedDemos() history.Limits { return history.Limits{Elements: 100, Bytes: 64 << 10} }
 
-// Named is a signature under a name. Demos are examples, shaped as elements of a history input, which come
-// before the history in every prediction by that name.
+// Named is a stored signature. Demos are examples, shaped like elements of a history input. In every prediction with
+// the signature they precede the history.
 type Named struct {
 	Name      string             `json:"name"`
 	Signature contract.Signature `json:"signature"`
@@ -33,7 +33,7 @@ type Named struct {
 	UpdatedAt time.Time          `json:"updated_at"`
 }
 
-// Signature returns the signature of that name, store.ErrNotFound when there is none.
+// Signature returns the signature with that name, or store.ErrNotFound.
 func (svc *Service) Signature(ctx context.Context, name string) (Named, error) {
 	if err := svc.named.Open(ctx); err != nil {
 		return Named{}, err
@@ -46,7 +46,7 @@ func (svc *Service) Signature(ctx context.Context, name string) (Named, error) {
 	return s, nil
 }
 
-// ListSignatures returns at most limit named signatures behind the name after, in the order of their names.
+// ListSignatures returns at most limit named signatures that follow the name after, sorted by name.
 func (svc *Service) ListSignatures(ctx context.Context, after string, limit int) ([]Named, error) {
 	if err := svc.named.Open(ctx); err != nil {
 		return nil, err
@@ -62,8 +62,9 @@ func (svc *Service) ListSignatures(ctx context.Context, after string, limit int)
 	return all[:min(len(all), limit)], nil
 }
 
-// PutSignature names a signature, or changes it; created says which. raw is the signature, with the member demos where
-// there are any. It is durable in the audit trail.
+// PutSignature stores a signature under the name, or replaces it; created distinguishes the two. raw is the signature,
+// with an optional member demos. The signature is durable in the audit trail once PutSignature returns. An invalid one
+// gives an *agent.InputError.
 func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawMessage,
 	actor string) (s Named, created bool, err error) {
 	if name, err = agent.Name("name", name); err != nil {
@@ -95,14 +96,15 @@ func (svc *Service) PutSignature(ctx context.Context, name string, raw json.RawM
 	return s, !known, svc.store.AppendAudit(ctx, entry)
 }
 
+// audit returns an audit entry of the present time.
 func (svc *Service) audit(actor, action, target string) agent.AuditEntry {
 	return trail.Entry(svc.o.Now(), actor, action, target)
 }
 
-// signaturePath is the path of a named signature in the REST interface, for people who undo something.
+// signaturePath returns the REST path of a named signature, for undo instructions.
 func signaturePath(name string) string { return "/v1/signatures/" + url.PathEscape(name) }
 
-// DeleteSignature forgets the name, store.ErrNotFound when there is none.
+// DeleteSignature deletes the named signature, or returns store.ErrNotFound.
 func (svc *Service) DeleteSignature(ctx context.Context, name, actor string) error {
 	if err := svc.named.Open(ctx); err != nil {
 		return err
@@ -118,11 +120,11 @@ func (svc *Service) DeleteSignature(ctx context.Context, name, actor string) err
 	return svc.store.AppendAudit(ctx, entry)
 }
 
-// parseNamed reads a signature and the demos beside its members.
+// parseNamed parses a signature with its optional member demos.
 func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
-		members = nil // parseSignature says what is wrong
+		members = nil // parseSignature reports the error
 	}
 	given, with := members["demos"]
 	if with {
@@ -141,7 +143,7 @@ func parseNamed(raw json.RawMessage) (contract.Signature, []json.RawMessage, err
 	return sig, demos, fault(checkDemos(&sig, demos, storedDemos()))
 }
 
-// parseSignature refuses a signature that makes no sense, with a pointer into the request below at.
+// parseSignature parses a signature. An invalid one gives an *agent.InputError whose pointer begins with at.
 func parseSignature(raw json.RawMessage, at string) (contract.Signature, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return contract.Signature{}, &agent.InputError{Code: "invalid_contract", Pointer: at,

@@ -15,46 +15,47 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// Calls is what predictions share with calls: *runtime.Runtime.
+// Calls is the part of *runtime.Runtime that predictions share with calls.
 type Calls interface {
 	Ready() error
 	Policy() agent.Policy
-	// Rules say what is masked; nil for nothing.
+	// Rules returns the masking rules; nil masks nothing.
 	Rules() *mask.Rules
-	// Turn waits for the session's turn: its calls and predictions run one after another. The epoch is that of store.CallCommit.
+	// Turn waits for the session's turn: its calls and predictions run one after another. The caller must call leave.
+	// The epoch is for store.CallCommit.Fence.
 	Turn(ctx context.Context, sessionID string) (epoch int64, leave func(), err error)
-	// Room returns why the owner cannot have that much more.
+	// Room returns an error if the owner may not store that much more.
 	Room(ctx context.Context, owner string, more store.Bytes) error
-	// Life ends, with its cause, when the daemon shuts down.
+	// Life returns a context that is canceled, with its cause, when the daemon shuts down.
 	Life() context.Context
 }
 
 // Options configures a Service. All fields but Namespace, Spend, Tracer and Now are required.
 type Options struct {
 	Store     store.Store
-	Namespace agent.Namespace // "" for the default one
+	Namespace agent.Namespace // "" means the default one
 	Provider  provider.Provider
 	Calls     Calls
-	Spend     *spend.Account // which requests are charged to; nil: none are
+	Spend     *spend.Account // account charged for model requests; nil charges none
 	Metrics   *telemetry.Metrics
-	Tracer    *telemetry.Tracer // nil: no traces
-	Now       func() time.Time  // nil: time.Now
+	Tracer    *telemetry.Tracer // nil means no traces
+	Now       func() time.Time  // nil means time.Now
 
-	Model        string        // asked where neither the request nor the session names one
-	Timeout      time.Duration // of a whole prediction
-	MaxContext   int           // bytes of a session's context
+	Model        string        // used if neither the request nor the session names one
+	Timeout      time.Duration // for a whole prediction
+	MaxContext   int           // maximum bytes of a session's context
 	SandboxLevel string        // for the log entries of predictions
 }
 
-// Service answers predictions, keeps their turns in sessions, and keeps named signatures. Its methods may be called
-// concurrently.
+// Service answers predictions, stores their turns in sessions, and stores named signatures. It is safe for concurrent
+// use.
 type Service struct {
 	o     Options
 	store store.Namespace
 	named *trail.Ledger[Named] // signatures
 }
 
-// NewService wires a Service.
+// NewService returns a Service. It starts nothing and need not be closed.
 func NewService(o Options) (*Service, error) {
 	switch {
 	case o.Store == nil || o.Provider == nil || o.Calls == nil || o.Metrics == nil:

@@ -1,10 +1,11 @@
-// Package predict answers from a signature alone, without a program: it renders declared inputs into a conversation, and
-// parses one model reply into declared outputs. A faulty request is rejected before the model is asked. If a reply does
-// not fit, the model is asked once more, with the reason.
+// Package predict answers requests from a signature alone, without a program. It renders the declared inputs into a
+// conversation and parses one model reply into the declared outputs. An invalid request is rejected before the model is
+// asked. If a reply does not fit, the model is asked once more, with the reason.
 //
-// A prediction stores nothing. The same request gives the same messages, byte by byte, and a history adds messages
-// without changing the others. The package may be used concurrently. For each output that is declared, the
-// objects and the lines that package reply finds in a reply are looked through once, an object's names sorted.
+// Messages and Run store nothing; a Service logs predictions and keeps turns and named signatures in the store. Equal
+// requests give identical messages, byte for byte, and a history adds messages without changing the others. The package
+// may be used concurrently. Reading a reply scans the objects and lines that package reply finds once per declared
+// output; an object's names are sorted.
 package predict
 
 import (
@@ -22,17 +23,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Adapters: how the model is asked to write its answer. Whichever it is, lines and JSON are both read.
+// Values of Request.Adapter: the form in which the model is asked to answer. Lines and JSON are both read in any case.
 const (
 	AdapterLines      = "lines"       // Field: value
 	AdapterJSON       = "json"        // a JSON object
-	AdapterJSONSchema = "json_schema" // the same, held to by the server where it can
+	AdapterJSONSchema = "json_schema" // a JSON object, enforced by the server if it can
 )
 
 // CodeInvalidInput is the code of a request whose inputs do not fit the signature.
 const CodeInvalidInput = "invalid_input"
 
-// A ReplyError says that the model's replies did not fit, the second one included.
+// A ReplyError reports that neither of the model's two replies fit.
 type ReplyError struct {
 	Reason   string
 	Messages []provider.Message // the whole conversation
@@ -43,35 +44,36 @@ func (e *ReplyError) Error() string {
 	return "the model's reply does not fit the signature: " + e.Reason
 }
 
-// Request is one prediction.
+// Request describes one prediction.
 type Request struct {
 	Signature   contract.Signature
 	Inputs      map[string]json.RawMessage // by field name; the history field holds a history input
-	Demos       []json.RawMessage          // examples, shaped as elements of a history input; they come before it
+	Demos       []json.RawMessage          // shaped like elements of a history input, which they precede
 	Model       string
-	Adapter     string // "" is AdapterLines
-	Bare        bool   // a reply that names no output is the only one, a text
+	Adapter     string // "" means AdapterLines
+	Bare        bool   // a reply that names no output is the text of the only output
 	Limits      history.Limits
 	TraceParent string
-	Owner       agent.Owner // who asks
+	Owner       agent.Owner // the requester
 	Charge      provider.Charge
 }
 
-// Result is a prediction's answer.
+// Result is the answer to a prediction.
 type Result struct {
 	Outputs  map[string]json.RawMessage // every output of the signature
-	JSON     json.RawMessage            // the same as an object, in the signature's order
-	Messages []provider.Message         // the conversation, with the replies
-	Attempts int                        // 1, or 2 when the first reply did not fit
+	JSON     json.RawMessage            // the outputs as an object, in the signature's order
+	Messages []provider.Message         // the conversation, including the replies
+	Attempts int                        // 1, or 2 if the first reply did not fit
 	Model    string
 	Usage    agent.Usage
 }
 
-// maxRepeat bounds how much of an unfitting reply is shown to the model again.
+// maxRepeat bounds the part of a rejected reply that is shown to the model again, in bytes.
 const maxRepeat = 16 << 10
 
-// Run asks the model. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error, *provider.ChargeError, or the context's cause:
-// then the result holds the usage of what was sent.
+// Run asks the model, at most twice. Errors are *agent.InputError (nothing was asked), *ReplyError, *provider.Error,
+// *provider.ChargeError, or the context's cause. On a provider's or the context's error, the result holds the usage so
+// far.
 func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	messages, err := Messages(r)
 	if err != nil {
@@ -108,7 +110,7 @@ func Run(ctx context.Context, p provider.Provider, r Request) (Result, error) {
 	return Result{}, &ReplyError{Reason: reason, Messages: result.Messages, Usage: result.Usage}
 }
 
-// read reads a reply to the request.
+// read parses a reply to the request.
 func (r Request) read(text string) (map[string]json.RawMessage, string) {
 	if f := r.Signature.Outputs; r.Bare && len(f) == 1 && strings.TrimSpace(text) != "" && !names(r.Signature, text) {
 		return fit(r.Signature, map[string]json.RawMessage{f[0].Name: quote(strings.TrimSpace(text))}, true)
@@ -116,7 +118,7 @@ func (r Request) read(text string) (map[string]json.RawMessage, string) {
 	return Read(r.Signature, text)
 }
 
-// ask takes an empty answer for a reply like any other: one that does not fit.
+// ask sends one request. It returns an empty answer of the model as a reply, which then does not fit.
 func ask(ctx context.Context, p provider.Provider, r Request, messages []provider.Message) (provider.ChatReply, error) {
 	request := provider.ChatRequest{Model: r.Model, Messages: messages, TraceParent: r.TraceParent, Owner: r.Owner,
 		Charge: r.Charge}
@@ -132,7 +134,7 @@ func ask(ctx context.Context, p provider.Provider, r Request, messages []provide
 	return reply, err
 }
 
-// addUsage adds the usage of the requests before to a failure.
+// addUsage adds the usage of earlier requests to a failure.
 func addUsage(err error, before agent.Usage) error {
 	var failed *provider.Error
 	var refused *provider.ChargeError
@@ -149,6 +151,7 @@ func addUsage(err error, before agent.Usage) error {
 	return &total
 }
 
+// shorten cuts a rejected reply to maxRepeat bytes, at a character boundary.
 func shorten(reply string) string {
 	if len(reply) <= maxRepeat {
 		return reply
@@ -156,17 +159,19 @@ func shorten(reply string) string {
 	return strings.ToValidUTF8(reply[:maxRepeat], "") + "..."
 }
 
+// again asks the model for another answer.
 func again(r Request, reason string) string {
 	return "That reply does not fit: " + reason + ". Answer again, the whole answer. " + form(r)
 }
 
-// checkDemos returns nil or the *agent.InputError of the first demo that is no example of the signature, or of too many.
+// checkDemos returns an *agent.InputError for the first demo that does not match the signature, or if there are too
+// many.
 func checkDemos(s *contract.Signature, demos []json.RawMessage, lim history.Limits) error {
 	_, err := demoTurns(s, demos, lim)
 	return err
 }
 
-// checkTurns refuses a demo with a value that breaks the schema of its field: it would teach the model to do so.
+// checkTurns rejects a demo that violates the schema of a field, because it would teach the model to do so.
 func checkTurns(s *contract.Signature, turns []history.Turn) error {
 	for i, t := range turns {
 		for _, f := range slices.Concat(s.Inputs, s.Outputs) {
@@ -183,6 +188,8 @@ func checkTurns(s *contract.Signature, turns []history.Turn) error {
 	return nil
 }
 
+// checkInputs checks that the inputs match the signature in name, type and schema, and that they are not too large. The
+// history field is checked separately.
 func checkInputs(r Request, historyField string) error {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Inputs)) {

@@ -64,7 +64,7 @@ func text(contents ...string) []openaitest.Reply {
 	return out
 }
 
-// Design section 8's example, over the wire.
+// The example of section 8 of the design, over HTTP.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, text("Answer: ok")...)
@@ -83,8 +83,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// Seed 002: no history, null and an empty one give the request of a signature without the field, byte by byte; a
-// history only puts messages between the first and the last.
+// Seed 002: no history, null and an empty one give the same bytes as a signature without the field. A history only adds
+// messages between the first and the last.
 func TestHistoryChangesNothingElse(t *testing.T) {
 	t.Parallel()
 	without := request(t, `{"instructions":"Answer the question.","inputs":[{"name":"question"}],"outputs":[{"name":"answer","type":"string"}]}`, `{"question":"current <x>"}`)
@@ -242,7 +242,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// An answer of Ask needs no label; a label that is there does not belong to the answer.
+// An answer to Ask needs no label. A label that is present is not part of the answer.
 func TestBareAnswer(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{
@@ -279,8 +279,8 @@ func TestBareAnswer(t *testing.T) {
 	}
 }
 
-// Outputs may be nested: what a schema says of them is shown to the model, sent to a server that can enforce it,
-// and checked; a reply that breaks it is asked for once more.
+// Outputs may be nested. Their schema is shown to the model, sent to a server that can enforce it, and checked. A reply
+// that violates it is requested once more.
 func TestNestedOutputs(t *testing.T) {
 	t.Parallel()
 	signature := `{"inputs":[{"name":"text"}],"outputs":[
@@ -319,7 +319,7 @@ func TestNestedOutputs(t *testing.T) {
 	}
 }
 
-// A reply that does not fit is asked for once more, with the reason.
+// A reply that does not fit is requested once more, with the reason.
 func TestOneRepair(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -379,7 +379,7 @@ func TestSchemaIsSent(t *testing.T) {
 	}
 }
 
-// What a prediction leaves for the session is an element that the next one can take.
+// The element that a prediction stores in the session is valid input for the next one.
 func TestElementRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := request(t, withHistory, `{"question":"q","history":{"messages":[]}}`)
@@ -409,7 +409,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A thousand orders of the same keys, in inputs, history and demos, give the same bytes.
+// For a thousand orders of the same keys, in inputs, history and demos, the bytes are the same.
 func TestShuffles(t *testing.T) {
 	t.Parallel()
 	signature := `{"inputs":[{"name":"review"},{"name":"meta"},{"name":"past","type":"history"}],"outputs":[{"name":"mood"},{"name":"stars","type":"integer"}]}`

@@ -16,8 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Read reads a reply as a JSON object, wherever in the reply it stands, or as "Field: value" lines; names in any letter case. It returns every
-// output as compact JSON of its type, or the reason why the reply does not fit.
+// Read parses a reply: a JSON object anywhere in it, or lines "Field: value". Names match in any letter case. It
+// returns every output as compact JSON of its type, or the reason why the reply does not fit.
 func Read(s contract.Signature, text string) (outputs map[string]json.RawMessage, reason string) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -34,12 +34,12 @@ func Read(s contract.Signature, text string) (outputs map[string]json.RawMessage
 	return fit(s, lines, true)
 }
 
-// names reports whether a reply names any output of the signature.
+// names reports whether a reply mentions any output of the signature.
 func names(s contract.Signature, text string) bool {
 	return len(readLines(s, text)) > 0 || len(readJSON(s, text)) > 0
 }
 
-// readJSON takes the outputs from the last object that has most of them.
+// readJSON returns the outputs in the object that has most of them; of several, the last.
 func readJSON(s contract.Signature, text string) map[string]json.RawMessage {
 	var best map[string]json.RawMessage
 	for _, all := range reply.Objects(text) {
@@ -58,8 +58,8 @@ func readJSON(s contract.Signature, text string) map[string]json.RawMessage {
 	return best
 }
 
-// readLines takes what follows a field's label, up to the next label, as the field's text. Labels in lists count where those at the beginning of
-// lines are not all there.
+// readLines returns the text after each field's label, up to the next label. If not all labels are found at the
+// beginnings of lines, labels in lists also count.
 func readLines(s contract.Signature, text string) map[string]json.RawMessage {
 	strict := labelled(s, text, "*#")
 	if len(strict) == len(s.Outputs) {
@@ -71,6 +71,8 @@ func readLines(s contract.Signature, text string) map[string]json.RawMessage {
 	return strict
 }
 
+// labelled splits a reply at the labels of output fields. around are the characters that may surround a label. Text
+// before the first label is dropped; of repeated labels the first counts.
 func labelled(s contract.Signature, text, around string) map[string]json.RawMessage {
 	texts := map[string]*strings.Builder{}
 	var current *strings.Builder
@@ -92,16 +94,17 @@ func labelled(s contract.Signature, text, around string) map[string]json.RawMess
 	return values
 }
 
-// quote makes JSON of a text.
+// quote returns a text as a JSON string.
 func quote(text string) json.RawMessage {
 	raw, _ := json.Marshal(text) // a string always encodes
 	return raw
 }
 
-// colons are those of labels; the second is the one of Chinese and Japanese.
+// colons matches the colon after a label, ASCII or full-width (Chinese and Japanese).
 var colons = lazy.Regexp(`:|：`)
 
-// label finds the field that a line begins: "Answer: ...", in any letter case, also in bold, or with other marks around it.
+// label returns the field whose label begins the line: "Answer: ...", in any letter case, possibly in bold or within
+// other marks.
 func label(s contract.Signature, line, around string) (contract.Field, string, bool) {
 	colon := colons().FindStringIndex(line)
 	if colon == nil {
@@ -117,7 +120,7 @@ func label(s contract.Signature, line, around string) (contract.Field, string, b
 	return contract.Field{}, "", false
 }
 
-// fit checks every output against its type. text says that all values are texts, to be read by type.
+// fit checks every output against its type. text means that all values are strings, to be parsed by type.
 func fit(s contract.Signature, values map[string]json.RawMessage, text bool) (map[string]json.RawMessage, string) {
 	out := make(map[string]json.RawMessage, len(s.Outputs))
 	var missing []string
@@ -142,7 +145,7 @@ func fit(s contract.Signature, values map[string]json.RawMessage, text bool) (ma
 	return out, ""
 }
 
-// fromText gives the text of a line the form of its field's type: JSON where it is not a string.
+// fromText converts the text of a line to the field's type. It is parsed as JSON unless the field is a string.
 func fromText(f contract.Field, quoted json.RawMessage) json.RawMessage {
 	if f.Type == contract.TypeString {
 		return quoted
@@ -157,7 +160,7 @@ func fromText(f contract.Field, quoted json.RawMessage) json.RawMessage {
 	return quoted
 }
 
-// typed returns the value as compact JSON, or why it is not of the field's type or breaks the field's schema.
+// typed returns the value as compact JSON, or the reason why it does not match the field's type or schema.
 func typed(f contract.Field, v json.RawMessage) (json.RawMessage, string) {
 	var b bytes.Buffer
 	if json.Compact(&b, v) != nil {
@@ -186,7 +189,8 @@ func wrongType(f contract.Field, kind string) string {
 	return fmt.Sprintf("must be of type %s, got %s", f.Type, kind)
 }
 
-// whole returns a number without its fraction when that is nothing: 3.0 is 3. Digits are exact.
+// whole returns an integer with a zero fraction as digits alone: 3.0 becomes 3. ok is false if it is not an exact
+// integer.
 func whole(n json.RawMessage) (json.RawMessage, bool) {
 	text := string(n)
 	if !strings.ContainsAny(text, ".eE") {

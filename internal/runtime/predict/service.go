@@ -21,16 +21,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// turnsPrefix begins the context keys under which a session keeps its turns of a signature.
+// turnsPrefix is the prefix of the context keys under which a session stores its turns per signature.
 const turnsPrefix = "turns:"
 
-// maxTurnBytes bounds what a session keeps of its turns of one signature; the oldest go.
+// maxTurnBytes bounds the turns of one signature that a session stores; the oldest are dropped.
 const maxTurnBytes = 256 << 10
 
-// ErrModel means that the model gave no answer, or none that fits. *Failure says more.
+// ErrModel matches every *Failure: the model gave no answer, or none that fits.
 var ErrModel = errors.New("the model gave no answer that fits")
 
-// Codes of a Failure, as problems have them.
+// Codes of a Failure, as used in problem details.
 const (
 	codeProvider  = "provider"
 	codeUnfitting = "unfitting_reply"
@@ -39,43 +39,45 @@ const (
 	codeDraining  = "draining"
 )
 
-// Failure says how a prediction failed after the model was asked.
+// Failure describes how a prediction failed after the model was asked.
 type Failure struct {
 	Code   string // provider, unfitting_reply, timeout, budget_exceeded, or draining when the daemon stops
 	Detail string
 	Usage  agent.Usage
-	Final  bool         // of provider: the same fails until a person has changed something
-	Over   *spend.Limit // of budget_exceeded: the cap
+	Final  bool         // for provider: it fails again until a person changes something
+	Over   *spend.Limit // for budget_exceeded: the cap
 }
 
 func (e *Failure) Error() string { return e.Detail }
 
-// Is makes errors.Is(err, ErrModel) work.
+// Is reports whether target is ErrModel, so that errors.Is matches it.
 func (e *Failure) Is(target error) bool { return target == ErrModel }
 
-// Query asks for the outputs of a signature.
+// Query is a request for the outputs of a signature.
 type Query struct {
-	Name      string          // of a named signature, or "": then Signature is taken
+	Name      string          // of a named signature; "" means that Signature is used
 	Signature json.RawMessage // {instructions?, inputs, outputs}
 	Inputs    map[string]json.RawMessage
-	Demos     []json.RawMessage // nil takes those of the named signature, an empty list none
-	Model     string            // "" is the session's or the daemon's
-	Adapter   string            // lines, json, json_schema
-	// its earlier turns of the same signature are the history, and the new turn is kept; "" for none
+	// Demos of nil uses those of the named signature; an empty list uses none.
+	Demos   []json.RawMessage
+	Model   string // "" means the session's or the daemon's
+	Adapter string // lines, json, json_schema
+	// SessionID, unless "", is the session whose earlier turns of the same signature are the history, and which stores
+	// the new turn.
 	SessionID string
-	Debug     bool // return the messages
+	Debug     bool // return the conversation
 	Owner     string
-	Operates  bool // SessionID may be another's
+	Operates  bool // the session may belong to another owner
 	TraceID   string
 
-	TraceParent string // the whole header that TraceID is from, or ""
+	TraceParent string // the whole header that TraceID comes from, or ""
 }
 
-// Answer is the answer.
+// Answer is the answer to a Query.
 type Answer struct {
 	Outputs  json.RawMessage `json:"outputs"` // an object, in the signature's order
 	Usage    agent.Usage     `json:"usage"`
-	Attempts int             `json:"attempts"` // 2 when the first reply did not fit
+	Attempts int             `json:"attempts"` // 2 if the first reply did not fit
 	CallID   string          `json:"call_id"`
 	Messages []Message       `json:"messages,omitempty"` // with Debug
 }
@@ -86,9 +88,8 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Predict answers by a signature. Whatever is wrong with the request is found before the model is asked, as an
-// *agent.InputError. The call log keeps every prediction that the model was asked for; a session keeps a turn and a
-// record of its own.
+// Predict answers by a signature. An invalid request gives an *agent.InputError before the model is asked. The call log
+// stores every prediction for which the model was asked; a session also stores a record and, on success, a turn.
 func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	if err := svc.o.Calls.Ready(); err != nil {
 		return Answer{}, err
@@ -99,6 +100,7 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	}
 	ctx, end := context.WithTimeoutCause(ctx, svc.o.Timeout, interrupt.ErrCallTimeout)
 	defer end()
+	// The daemon's shutdown also ends a prediction.
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	life := svc.o.Calls.Life()
@@ -124,7 +126,7 @@ func (svc *Service) Predict(ctx context.Context, q Query) (Answer, error) {
 	return svc.keep(ctx, t, nil, reply)
 }
 
-// signature returns the signature asked for; a named one brings its demos where the request has none of its own.
+// signature returns the requested signature. The demos of a named one apply unless the request has its own.
 func (svc *Service) signature(ctx context.Context, q *Query) (contract.Signature, error) {
 	if q.Name == "" {
 		return parseSignature(q.Signature, "/signature")
@@ -136,7 +138,7 @@ func (svc *Service) signature(ctx context.Context, q *Query) (contract.Signature
 	return named.Signature, err
 }
 
-// predict asks the model and reports metrics of it.
+// ask runs the prediction and reports metrics and traces.
 func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error) {
 	if _, err := Messages(p); err != nil {
 		return Answer{}, fault(err)
@@ -169,11 +171,12 @@ func (svc *Service) ask(ctx context.Context, q Query, p Request) (Answer, error)
 	return reply, nil
 }
 
+// charge returns the charge function for a prediction. Outside of sessions the role is "".
 func (svc *Service) charge(role string, q Query, model string) provider.Charge {
 	return svc.o.Spend.Charge(spend.Request{Role: role, Method: predictMethod, Owner: q.Owner, Model: model})
 }
 
-// Answered names how the model answered, for metrics and traces, and returns what that cost.
+// Answered returns how the model answered, as a label for metrics and traces, and the cost.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var odd *ReplyError
 	if errors.As(err, &odd) {
@@ -182,7 +185,7 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	return provider.Answered(err, usage)
 }
 
-// fault turns the errors of predict into those of the runtime.
+// fault converts errors of Run to a *Failure. Other errors stay.
 func fault(err error) error {
 	var odd *ReplyError
 	var failed *provider.Error
@@ -203,7 +206,7 @@ func fault(err error) error {
 	return err
 }
 
-// interrupted is the Failure of a prediction whose context ended; during says what it was doing.
+// interrupted returns the Failure of a prediction whose context ended. during describes its progress.
 func interrupted(ctx context.Context, during string, usage agent.Usage) *Failure {
 	o, _ := interrupt.Outcome(ctx)
 	f := &Failure{Code: codeTimeout, Detail: during + ": " + o.ErrorMessage, Usage: usage}
@@ -213,7 +216,7 @@ func interrupted(ctx context.Context, during string, usage agent.Usage) *Failure
 	return f
 }
 
-// inSession takes the session's turn, so that turns of a session follow each other.
+// inSession waits for the session's turn, so that the predictions of a session run one after another.
 func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, error) {
 	session, err := svc.store.Session(ctx, q.SessionID)
 	if err == nil && !q.Operates && !session.OwnedBy(q.Owner) {
@@ -222,7 +225,7 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	if err != nil {
 		return Answer{}, err
 	}
-	// before the model is paid
+	// Check before the model costs anything.
 	if err := svc.o.Calls.Room(ctx, session.Owner, store.Bytes{Contexts: 1, Histories: 1, Values: 1}); err != nil {
 		return Answer{}, err
 	}
@@ -244,7 +247,8 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 	}
 	key := turnsKey(p.Signature)
 	var turns []json.RawMessage
-	_ = json.Unmarshal(memory[key], &turns) // what somebody wrote there by hand and is no list counts for nothing
+	// A hand-written value that is not a list counts as empty.
+	_ = json.Unmarshal(memory[key], &turns)
 	t := turn{q: q, session: session, epoch: epoch, sig: p.Signature, model: p.Model, began: svc.o.Now()}
 	reply, err := svc.ask(ctx, q, withTurns(p, turns))
 	if err != nil {
@@ -258,7 +262,8 @@ func (svc *Service) inSession(ctx context.Context, q Query, p Request) (Answer, 
 		append(turns, element))}}, reply)
 }
 
-// turnsKey names the turns of a signature, which its fields identify, not its instructions.
+// turnsKey returns the context key for the turns of a signature. Names and types of its fields identify it, not its
+// instructions.
 func turnsKey(s contract.Signature) string {
 	fields := make([]contract.Field, 0, len(s.Inputs))
 	for _, f := range s.Inputs {
@@ -266,7 +271,7 @@ func turnsKey(s contract.Signature) string {
 			fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
 		}
 	}
-	fields = append(fields, contract.Field{}) // inputs end here
+	fields = append(fields, contract.Field{}) // separates inputs from outputs
 	for _, f := range s.Outputs {
 		fields = append(fields, contract.Field{Name: f.Name, Type: f.Type})
 	}
@@ -275,8 +280,8 @@ func turnsKey(s contract.Signature) string {
 	return turnsPrefix + hex.EncodeToString(sum[:6])
 }
 
-// withTurns gives the request the newest turns that fit, unless it brings a history of its own. A signature without a
-// history field gets one, which shows in no message.
+// withTurns adds the newest turns that fit as the history, unless the request has its own. A signature without a
+// history field gets one, which does not appear in any message.
 func withTurns(p Request, turns []json.RawMessage) Request {
 	field := p.Signature.HistoryField()
 	if field == "" {

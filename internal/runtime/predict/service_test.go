@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/telemetry"
 )
 
-// busy is a runtime in which another call keeps every session's turn.
+// busy is a runtime in which another call holds every session's turn.
 type busy struct {
 	life context.Context
 	free bool
@@ -39,7 +39,7 @@ func (b *busy) Turn(ctx context.Context, _ string) (int64, func(), error) {
 	return 0, nil, context.Cause(ctx)
 }
 
-// silent is a model that never answers what it was sent.
+// silent is a model that never answers.
 type silent struct{}
 
 func (silent) Name() string { return "silent" }
@@ -52,8 +52,8 @@ func (silent) Chat(ctx context.Context, _ provider.ChatRequest) (provider.ChatRe
 	return provider.ChatReply{Usage: agent.Usage{ModelRequests: 1}}, context.Cause(ctx)
 }
 
-// A prediction that ends from outside says whether the model was asked: one that waited for its session's turn never started
-// and leaves nothing, one that was sent is listed with its usage.
+// An interrupted prediction reports whether the model was asked. One that waited for its session's turn leaves no
+// trace. One that was sent is logged with its usage.
 func TestInterruptedPredictions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,20 +17,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// predictMethod is the method_name of a prediction's record.
+// predictMethod is the method name in the records of predictions.
 const predictMethod = "predict"
 
-// A turn is a prediction of which the call log keeps an entry, however it ends, and its session a record.
+// A turn is a prediction for which the model was asked. The call log gets an entry however it ends; its session, if
+// any, also a record.
 type turn struct {
 	q       Query
-	session agent.Session      // the zero value without one
-	epoch   int64              // under which the session is owned
-	sig     contract.Signature // as it was asked for
+	session agent.Session      // the zero value if there is none
+	epoch   int64              // the fence of the session's owner
+	sig     contract.Signature // as requested
 	model   string
 	began   time.Time
 }
 
-// element is the turn as the session's history of the signature holds it, secrets masked.
+// element returns the turn as an element of the session's history, with secrets masked.
 func (svc *Service) element(t turn, reply Answer) (json.RawMessage, error) {
 	var outputs map[string]json.RawMessage
 	if err := json.Unmarshal(reply.Outputs, &outputs); err != nil {
@@ -40,7 +41,7 @@ func (svc *Service) element(t turn, reply Answer) (json.RawMessage, error) {
 	return element, nil
 }
 
-// keep makes an answered prediction durable, with what it changes of its session's context, in one commit.
+// keep commits an answered prediction together with the change to its session's context.
 func (svc *Service) keep(ctx context.Context, t turn, change *agent.ContextChange, reply Answer) (Answer, error) {
 	commit, err := svc.turnCommit(t, agent.Outcome{Status: agent.StatusOK, Value: reply.Outputs}, reply.Usage)
 	if err != nil {
@@ -54,8 +55,8 @@ func (svc *Service) keep(ctx context.Context, t turn, change *agent.ContextChang
 	return reply, nil
 }
 
-// failed keeps a prediction that the model was asked for in vain, which is no turn of a conversation, and returns its
-// failure. A request that was refused before the model was asked leaves nothing.
+// failed commits a prediction that failed after the model was asked, and returns its failure. It adds no turn to the
+// session. An invalid request leaves no trace.
 func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 	var bad *agent.InputError
 	if errors.As(failure, &bad) {
@@ -85,15 +86,15 @@ func (svc *Service) failed(ctx context.Context, t turn, failure error) error {
 // commitTimeout bounds one commit.
 const commitTimeout = 30 * time.Second
 
-// commit commits what nobody may cut short any more: neither a client that leaves nor the end of the prediction's time.
+// commit commits even if the client disconnects or the prediction's time is over meanwhile.
 func (svc *Service) commit(ctx context.Context, c *store.CallCommit) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	return svc.store.CommitCall(ctx, c)
 }
 
-// turnCommit is the log entry of a turn and, in a session, its record. The history that the request brought is no part of
-// either.
+// turnCommit returns the log entry of a turn and, in a session, its record. Neither includes the history in the
+// request.
 func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (store.CallCommit, error) {
 	inputs := map[string]json.RawMessage{}
 	for name, v := range t.q.Inputs {
@@ -105,10 +106,11 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	if err != nil {
 		return store.CallCommit{}, fmt.Errorf("encode the inputs of a prediction: %w", err)
 	}
+	// Secrets found in the inputs are also masked in the outputs and in the error message.
 	rules := svc.o.Calls.Rules()
 	shown := rules.Call(nil, raw, nil, nil)
 	kwargs, known := shown.Kwargs, mask.NewKnown(shown.Secrets...)
-	o.Value, _ = known.JSON(o.Value) // as it is kept; the caller has its answer
+	o.Value, _ = known.JSON(o.Value) // masked for storage; the caller gets the original
 	o.ErrorMessage = known.String(rules.Text(o.ErrorMessage))
 	o.ToolRole, o.MethodName = t.session.Role, predictMethod
 	took := agent.Milliseconds(svc.o.Now().Sub(t.began))
@@ -135,7 +137,7 @@ func (svc *Service) turnCommit(t turn, o agent.Outcome, usage agent.Usage) (stor
 	return commit, nil
 }
 
-// boundTurns is the newest turns that fit their own bound and the context's.
+// boundTurns returns the newest turns that fit both maxTurnBytes and the context's bound.
 func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, turns []json.RawMessage) json.RawMessage {
 	room := svc.o.MaxContext
 	for k, v := range memory {
@@ -149,7 +151,7 @@ func (svc *Service) boundTurns(memory map[string]json.RawMessage, key string, tu
 		Messages json.RawMessage `json:"messages"`
 	}
 	if json.Unmarshal(history.Newest(turns, lim), &kept) != nil {
-		return json.RawMessage("[]") // cannot be: Newest writes an object of messages
+		return json.RawMessage("[]") // unreachable: Newest writes an object with messages
 	}
 	return kept.Messages
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Account is the account of one namespace. It is safe for concurrent use. A nil Account charges nothing.
+// Account is the spending account of one namespace. It is safe for concurrent use. A nil Account charges nothing.
 type Account struct {
 	ledger *Ledger
 	name   agent.Namespace
@@ -16,26 +16,26 @@ type Account struct {
 	policy atomic.Pointer[func() *agent.Policy]
 	near   atomic.Pointer[nearness]
 
-	days map[agent.Day]*dayUse // guarded by ledger.mu, as below
-	read time.Time             // when it was read last, where replicas share the store
+	days map[agent.Day]*dayUse // guarded by ledger.mu, as is read
+	read time.Time             // last time read from a store shared with other replicas
 }
 
-// dayUse is what a namespace used on a day. The maps are nil for days that are long over.
+// dayUse is a namespace's use on one day. The maps are nil for days before detailed.
 type dayUse struct {
 	total   sum
 	methods map[string]*sum // by role.method
 	owners  map[string]*sum
 }
 
-// Request names whom a request to a model is for.
+// Request identifies for whom and which model a request is made.
 type Request struct{ Role, Method, Owner, Model string }
 
-// who is a Request whose model does not matter.
+// who is a Request without a model.
 type who = Request
 
 func (w who) method() string { return nameOf(w.Role, w.Method) }
 
-// nameOf names a method in caps and reports. Predictions without a session have no role.
+// nameOf returns a method's name in caps and reports. Predictions without a session have no role.
 func nameOf(role, method string) string {
 	if role == "" {
 		return method
@@ -43,9 +43,10 @@ func nameOf(role, method string) string {
 	return role + "." + method
 }
 
-// uses are the sums that one request counts in.
+// uses are the sums that include one request.
 type uses []*sum
 
+// add adds to all sums. Negative numbers take away.
 func (u uses) add(used, reserved int64) {
 	for _, s := range u {
 		s.used += used
@@ -53,7 +54,7 @@ func (u uses) add(used, reserved int64) {
 	}
 }
 
-// use returns the sums in which a request of that day counts. The caller holds ledger.mu.
+// use returns the sums that include requests of w on that day. The caller holds ledger.mu.
 func (a *Account) use(d agent.Day, w who) uses {
 	day := a.day(d)
 	u := uses{a.ledger.total(d), &day.total}
@@ -63,6 +64,7 @@ func (a *Account) use(d agent.Day, w who) uses {
 	return append(u, of(day.methods, w.method()), of(day.owners, w.Owner))
 }
 
+// of returns the sum with that name, and adds it if it is missing.
 func of(sums map[string]*sum, name string) *sum {
 	s := sums[name]
 	if s == nil {
@@ -72,6 +74,7 @@ func of(sums map[string]*sum, name string) *sum {
 	return s
 }
 
+// day returns the use of a day, and adds it if it is missing. The caller holds ledger.mu.
 func (a *Account) day(d agent.Day) *dayUse {
 	day := a.days[d]
 	if day == nil {
@@ -81,10 +84,10 @@ func (a *Account) day(d agent.Day) *dayUse {
 	return day
 }
 
-// detailed is for how many days methods and owners are known: for longer than clocks are wrong.
+// detailed is the number of days for which methods and owners are kept. It exceeds any plausible error of a clock.
 const detailed = 40
 
-// forgetDetails drops what is known of the methods and owners of days that are long over. The caller holds ledger.mu.
+// forgetDetails drops the methods and owners of days before detailed. The caller holds ledger.mu.
 func (a *Account) forgetDetails(today agent.Day) {
 	for d, day := range a.days {
 		if d < today-detailed {
@@ -93,7 +96,7 @@ func (a *Account) forgetDetails(today agent.Day) {
 	}
 }
 
-// month returns the sum of the day's month. The caller holds ledger.mu.
+// month returns the first day and the sum of the day's month. The caller holds ledger.mu.
 func (a *Account) month(d agent.Day) (first agent.Day, s *sum) {
 	first, next := d.Month()
 	s = &sum{}
@@ -106,6 +109,7 @@ func (a *Account) month(d agent.Day) (first agent.Day, s *sum) {
 	return first, s
 }
 
+// inForce returns the policy in force, or one without caps if it is not known.
 func (a *Account) inForce() *agent.Policy {
 	if p := a.policy.Load(); p != nil {
 		if now := (*p)(); now != nil {
@@ -115,7 +119,7 @@ func (a *Account) inForce() *agent.Policy {
 	return &agent.Policy{}
 }
 
-// capsOf visits the caps of the namespace that a request counts for. The caller holds ledger.mu.
+// capsOf visits the namespace's caps that apply to a request. The caller holds ledger.mu.
 func (a *Account) capsOf(d agent.Day, w who, visit func(cap, *sum)) {
 	day, p := a.day(d), a.inForce().Spend
 	if p.DayTokens > 0 {
@@ -134,7 +138,7 @@ func (a *Account) capsOf(d agent.Day, w who, visit func(cap, *sum)) {
 	}
 }
 
-// found returns the sum of that name, zero where there is none: looking adds no names.
+// found returns the sum with that name, or a zero one. Unlike of, it does not add the name.
 func found(sums map[string]*sum, name string) *sum {
 	if s := sums[name]; s != nil {
 		return s
@@ -142,7 +146,8 @@ func found(sums map[string]*sum, name string) *sum {
 	return &sum{}
 }
 
-// eachCap visits all caps of the namespace, those of methods and owners for each that used something. The caller holds ledger.mu.
+// eachCap visits all caps of the namespace. Caps of methods and owners are visited for each that used something. The
+// caller holds ledger.mu.
 func (a *Account) eachCap(d agent.Day, visit func(cap, *sum)) {
 	day, p := a.day(d), a.inForce().Spend
 	a.capsOf(d, who{}, func(c cap, s *sum) {
@@ -162,6 +167,7 @@ func (a *Account) eachCap(d agent.Day, visit func(cap, *sum)) {
 	}
 }
 
+// daemonCap returns the cap of the whole daemon on that day. Its limit is 0 if there is none.
 func (l *Ledger) daemonCap(d agent.Day) cap {
 	return cap{scope: ScopeDaemon, window: WindowDay, limit: l.o.DayTokens, from: d}
 }

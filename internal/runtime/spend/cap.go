@@ -22,16 +22,16 @@ const (
 	WindowMonth = "month"
 )
 
-// nearly is the share of a cap from which on people are warned.
+// nearly is the share of a cap at which people are warned.
 const nearly = 0.8
 
-// Windows lists the kinds of windows that Ratios knows.
+// Windows returns the kinds of windows that Ratios reports.
 func Windows() []string { return []string{"day", "month", "method_day", "owner_day", "daemon_day"} }
 
-// sum is what is used of one window, in tokens, and what is reserved beside it.
+// sum holds the tokens used in a window, and those reserved in addition.
 type sum struct{ used, reserved int64 }
 
-// cap is a limit and the window that it holds for.
+// cap is a limit with its window.
 type cap struct {
 	namespace     agent.Namespace
 	scope, window string
@@ -42,7 +42,7 @@ type cap struct {
 
 func (c cap) ratio(s *sum) float64 { return float64(s.used) / float64(c.limit) }
 
-// metric is the kind of window, as Windows has it.
+// metric returns the kind of window as listed by Windows.
 func (c cap) metric() string {
 	if c.scope == ScopeNamespace {
 		return c.window
@@ -50,7 +50,7 @@ func (c cap) metric() string {
 	return c.scope + "_" + c.window
 }
 
-// resets is the end of the window.
+// resets returns the end of the window.
 func (c cap) resets() time.Time {
 	if c.window == WindowMonth {
 		_, next := c.from.Month()
@@ -59,33 +59,33 @@ func (c cap) resets() time.Time {
 	return (c.from + 1).Start()
 }
 
-// stored is the cap as the store knows it, for a request of that kind.
+// stored returns the cap in the form that the store uses, for a request of w.
 func (c cap) stored(w who) store.Cap {
 	return store.Cap{Scope: c.scope, Role: w.Role, Method: w.Method, Owner: w.Owner, First: c.from,
 		Last: agent.DayOf(c.resets()) - 1, Limit: c.limit}
 }
 
-// limitOf describes the cap with what is used of it.
+// limitOf returns the cap with its use.
 func (c cap) limitOf(s *sum) Limit {
 	return Limit{Scope: c.scope, Name: c.name, Window: c.window, Limit: c.limit, Used: s.used, Reserved: s.reserved,
 		ResetsAt: c.resets()}
 }
 
-// Limit is a cap with what is used and reserved of it, in tokens.
+// Limit is a cap with its use, in tokens.
 type Limit struct {
 	Scope    string    `json:"scope"`          // namespace, method, owner, daemon
 	Name     string    `json:"name,omitempty"` // of the method, as role.method, or of the owner
 	Window   string    `json:"window"`         // day, month
 	Limit    int64     `json:"limit"`
 	Used     int64     `json:"used"`
-	Reserved int64     `json:"reserved"` // by requests that are under way
+	Reserved int64     `json:"reserved"` // by requests in flight
 	ResetsAt time.Time `json:"resets_at"`
 }
 
-// ExceededError says which cap a request to a model could have passed. It was not sent.
+// ExceededError reports the cap that a request to a model could have exceeded. The request was not sent.
 type ExceededError struct {
 	Limit
-	Needed int64 // what the request costs at most
+	Needed int64 // the maximum cost of the request
 }
 
 func (e *ExceededError) Error() string {
@@ -95,14 +95,14 @@ func (e *ExceededError) Error() string {
 		e.Needed, e.Limit.Limit, e.Window, what, e.Used, e.Reserved, e.Window, e.ResetsAt.Format(time.RFC3339))
 }
 
-// Details are the figures of the cap, for the metadata of an error outcome.
+// Details returns the figures of the cap, for the metadata of an error outcome.
 func (e *ExceededError) Details() map[string]any {
 	return map[string]any{"scope": e.Scope, "window": e.Window, "limit": e.Limit.Limit, "used": e.Used,
 		"reserved": e.Reserved, "needed": e.Needed, "resets_at": e.ResetsAt.Format(time.RFC3339)}
 }
 
-// exceeded is the error for a request that needs more than is left of the cap. What the whole server used is the business of
-// its operator only.
+// exceeded returns the error for a request that needs more than is left of the cap. It hides the use of the daemon's
+// cap, which only its operator may see.
 func (c cap) exceeded(s *sum, needed int64) *ExceededError {
 	e := &ExceededError{Limit: c.limitOf(s), Needed: needed}
 	if c.scope == ScopeDaemon {

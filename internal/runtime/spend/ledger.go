@@ -1,9 +1,9 @@
-// Package spend keeps account of what the models are asked. Each request reserves what it costs at most before it is sent,
-// and is settled with what it cost. A request that could pass a cap is not sent: concurrent requests cannot pass it
-// together, whatever they are for.
+// Package spend accounts for requests to the models. Each request reserves its maximum cost before it is sent, and is
+// settled with its actual cost. A request that could exceed a cap is not sent, so concurrent requests cannot exceed it
+// together.
 //
-// Reservations are durable before their requests are sent, so that a request whose end nobody saw counts in full. The caps
-// of a namespace are its policy's; one more bounds the daemon. Days and months are those of UTC.
+// Reservations are durable before their requests are sent: after a crash, a request without a known end counts in full.
+// A namespace's policy sets its caps; one more cap bounds the daemon. Days and months are in UTC.
 package spend
 
 import (
@@ -22,28 +22,30 @@ import (
 
 // Options configures a Ledger.
 type Options struct {
-	Store     store.Store   // required
-	Replica   func() string // the id of this one, where others use the store, too; nil: none do
+	Store store.Store // required
+	// Replica returns the id of this replica if others share the store; nil means that none do.
+	Replica   func() string
 	Now       func() time.Time
 	Logger    zerolog.Logger
-	DayTokens int64        // of all namespaces together on a day; 0: no cap
-	Prices    *Prices      // nil: tokens have no price
-	Refused   func(string) // is called with the window of the cap for each request that was not sent; may be nil
+	DayTokens int64   // daily cap for all namespaces together; 0 means no cap
+	Prices    *Prices // nil means that tokens have no price
+	// Refused is called with the kind of the cap's window for each request that was not sent; may be nil.
+	Refused func(string)
 }
 
-// Ledger is the account of all namespaces. It is safe for concurrent use.
+// Ledger holds the accounts of all namespaces. It is safe for concurrent use.
 type Ledger struct {
 	o Options
 
 	mu       sync.Mutex
-	today    agent.Day                    // guarded by mu, as all below
-	days     map[agent.Day]*sum           // of all namespaces
-	accounts map[agent.Namespace]*Account // those that were used since the start
-	warned   map[cap]bool                 // logged already
+	today    agent.Day                    // guarded by mu, as are all fields below
+	days     map[agent.Day]*sum           // over all namespaces
+	accounts map[agent.Namespace]*Account // those used since the start
+	warned   map[cap]bool                 // caps already logged
 }
 
-// New makes a ledger of what the store holds of the namespaces. Requests that were under way when the last process ended count in
-// full from here on.
+// New reads the ledger of the namespaces from the store. Requests in flight when the last process ended count in full
+// from now on. It starts nothing and need not be closed.
 func New(ctx context.Context, o Options, namespaces ...agent.Namespace) (*Ledger, error) {
 	if o.Store == nil {
 		return nil, errors.New("spend: Store is required")
@@ -67,7 +69,7 @@ func New(ctx context.Context, o Options, namespaces ...agent.Namespace) (*Ledger
 	return l, nil
 }
 
-// readTotal reads what counts today for the cap of the daemon: of namespaces that were erased today the store has only that.
+// readTotal reads today's use of the daemon's cap. For namespaces erased today, the store has only this total.
 func (l *Ledger) readTotal(ctx context.Context) error {
 	c := l.daemonCap(l.today)
 	if c.limit <= 0 {
@@ -85,10 +87,11 @@ func (l *Ledger) readTotal(ctx context.Context) error {
 	return nil
 }
 
-// shared reports whether other replicas use the store, too.
+// shared reports whether other replicas use the same store.
 func (l *Ledger) shared() bool { return l.o.Replica != nil }
 
-// Account returns the account of a namespace, whose policy in force policy returns from now on.
+// Account returns the account of a namespace, read from the store at its first use. From now on, policy returns the
+// policy in force there.
 func (l *Ledger) Account(ctx context.Context, name agent.Namespace, policy func() *agent.Policy) (*Account, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,20 +103,20 @@ func (l *Ledger) Account(ctx context.Context, name agent.Namespace, policy func(
 	return a, err
 }
 
-// Forget drops the account of a namespace that was erased. What it spent today still counts for the daemon.
+// Forget drops the account of an erased namespace. Its use of today still counts for the daemon.
 func (l *Ledger) Forget(name agent.Namespace) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.accounts, name)
 }
 
-// Erased reports whether the namespace was erased whose account this is.
+// Erased reports whether the account's namespace was erased.
 func (a *Account) Erased(ctx context.Context) bool {
 	_, _, err := a.store.Policy(ctx)
 	return errors.Is(err, store.ErrGone)
 }
 
-// account returns the namespace's account, and reads it at first use. The caller holds mu, or is New.
+// account returns the namespace's account, reading it at first use. The caller holds mu, or is New.
 func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, error) {
 	if a := l.accounts[name]; a != nil {
 		return a, nil
@@ -130,6 +133,7 @@ func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, e
 	a := &Account{ledger: l, name: name, store: held, days: map[agent.Day]*dayUse{}, read: l.o.Now()}
 	a.take(spent)
 	for _, o := range spent.Open {
+		// Without other replicas, every open reservation belongs to a process that has ended.
 		if !l.abandoned(o) {
 			continue
 		}
@@ -142,7 +146,7 @@ func (l *Ledger) account(ctx context.Context, name agent.Namespace) (*Account, e
 	return a, nil
 }
 
-// day returns the day that counts now. A clock that goes back by a day or less opens no window again. The caller holds mu.
+// day returns the current day. A clock that goes back by up to a day does not reopen a window. The caller holds mu.
 func (l *Ledger) day() agent.Day {
 	d := agent.DayOf(l.o.Now())
 	if d == l.today-1 {
@@ -158,7 +162,7 @@ func (l *Ledger) day() agent.Day {
 	return d
 }
 
-// total returns the daemon's sum of a day. The caller holds mu.
+// total returns the sum of a day over all namespaces. The caller holds mu.
 func (l *Ledger) total(d agent.Day) *sum {
 	s := l.days[d]
 	if s == nil {
@@ -168,7 +172,7 @@ func (l *Ledger) total(d agent.Day) *sum {
 	return s
 }
 
-// Ratios returns, for each kind of window, the largest share that is used of a cap, 0 where there is none.
+// Ratios returns, for each kind of window, the largest used share of any cap, 0 if there is none.
 func (l *Ledger) Ratios() map[string]float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +191,7 @@ func (l *Ledger) Ratios() map[string]float64 {
 	return out
 }
 
-// Reserved returns the tokens that are reserved now.
+// Reserved returns the number of tokens reserved now.
 func (l *Ledger) Reserved() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

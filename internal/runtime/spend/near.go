@@ -4,14 +4,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// nearness says whether any cap of the namespace is nearly used, under that policy.
+// nearness caches whether any cap of the namespace is nearly used, under that policy.
 type nearness struct {
 	policy *agent.Policy
 	near   bool
 }
 
-// Nearly returns the largest share that is used of the caps that a call counts for, and whether that is at least 80 percent. The
-// daemon's cap is its operator's business: it counts with daemon only. It costs next to nothing while no cap of the namespace is nearly used.
+// Nearly returns the largest used share of the caps that apply to a call, and whether it is at least 80 percent. It
+// includes the daemon's cap, which only the operator may see, if daemon is set. While no cap of the namespace is nearly
+// used, it returns 0 quickly, without a lock. a may be nil.
 func (a *Account) Nearly(owner, role, method string, daemon bool) (ratio float64, near bool) {
 	if a == nil {
 		return 0, false

@@ -16,19 +16,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Price is what a model costs, for a million tokens.
+// Price is the price of a model per million tokens.
 type Price struct{ Input, CachedInput, Output float64 }
 
-// PriceList is the prices of models in one currency. The nil list knows no model.
+// PriceList holds prices of models in one currency. The nil list has no prices.
 type PriceList struct {
 	Currency string
 	models   map[string]Price
 }
 
-// dated is the end of a model's name that names one of its editions: a server answers gpt-4.1 as gpt-4.1-2025-04-14.
+// dated matches the date that servers append to a model's name: a request for gpt-4.1 is answered by
+// gpt-4.1-2025-04-14.
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
-// Cost returns what the tokens cost; false when the model has no price. No tokens cost nothing, whatever the model.
+// Cost returns the cost of the tokens; ok is false if the model has no price. Zero tokens cost nothing with any model,
+// unless l is nil.
 func (l *PriceList) Cost(model string, t agent.Tokens) (float64, bool) {
 	if l == nil {
 		return 0, false
@@ -45,8 +47,8 @@ func (l *PriceList) Cost(model string, t agent.Tokens) (float64, bool) {
 		float64(t.Completion)*p.Output) / million, ok
 }
 
-// Cost returns what one call's requests cost by the prices of now, and their currency; false when the model has no price. Calls do not keep
-// what the server had cached, so it is what they cost at most.
+// Cost returns the cost of one call's requests at current prices, and the currency; known is false if the model has no
+// price. It is an upper bound, because calls do not record cached tokens.
 func (l *Ledger) Cost(model string, u agent.Usage) (amount float64, currency string, known bool) {
 	prices := l.o.Prices.Now()
 	if amount, known = prices.Cost(model, agent.Tokens{Prompt: int64(u.PromptTokens),
@@ -56,7 +58,7 @@ func (l *Ledger) Cost(model string, u agent.Usage) (amount float64, currency str
 	return amount, prices.Currency, true
 }
 
-// A PriceError says what is wrong in a file of prices, and where.
+// A PriceError reports an error in a price file.
 type PriceError struct {
 	File   string
 	Line   int    // from 1
@@ -72,9 +74,10 @@ func (e *PriceError) Error() string {
 	return at + e.Reason
 }
 
+// maxPriceFile bounds the size of a price file, in bytes.
 const maxPriceFile = 1 << 20
 
-// ReadPrices reads a file of prices. Its errors are *PriceError, or those of the file system.
+// ReadPrices reads a price file of at most 1 MiB. Errors include *PriceError and those of the file system.
 func ReadPrices(file string) (*PriceList, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -95,6 +98,7 @@ func ReadPrices(file string) (*PriceList, error) {
 	return parsePrices(file, text)
 }
 
+// parsePrices parses a price file. file is its name for errors.
 func parsePrices(file string, text []byte) (*PriceList, error) {
 	r := priceReader{file: file}
 	var doc yaml.Node
@@ -136,7 +140,7 @@ func (r priceReader) fail(n *yaml.Node, key, reason string) error {
 	return &PriceError{r.file, n.Line, key, reason}
 }
 
-// members visits the members of a mapping; none may be there twice.
+// members visits the members of a mapping and rejects duplicates.
 func (r priceReader) members(n *yaml.Node, prefix string, visit func(key string, k, v *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return r.fail(n, trimDot(prefix), "must be a mapping")
@@ -162,6 +166,7 @@ func trimDot(prefix string) string {
 	return prefix[:len(prefix)-1]
 }
 
+// price parses the prices of one model. cached_input defaults to input.
 func (r priceReader) price(n *yaml.Node, key string) (Price, error) {
 	given := map[string]float64{}
 	err := r.members(n, key+".", func(name string, k, v *yaml.Node) error {
@@ -190,19 +195,21 @@ func (r priceReader) price(n *yaml.Node, key string) (Price, error) {
 	return p, nil
 }
 
-// Prices is a file of prices, which is read again when it has changed. It is safe for concurrent use. The nil Prices has none.
+// Prices is a price file that is read again after it changes. It is safe for concurrent use. A nil *Prices has no
+// prices.
 type Prices struct {
 	file string
 	log  zerolog.Logger
 
 	mu       sync.Mutex
-	list     *PriceList // guarded by mu, as all below
+	list     *PriceList // guarded by mu, as are all fields below
 	changed  time.Time
 	size     int64
-	rejected string // the last error
+	rejected string // the last error, to log each only once
 }
 
-// OpenPrices reads the file of prices; a later change of it that is not valid is logged, and the prices stay.
+// OpenPrices reads the price file. If a later change of it is invalid, the change is logged and the earlier prices stay
+// in force.
 func OpenPrices(file string, log zerolog.Logger) (*Prices, error) {
 	list, err := ReadPrices(file)
 	if err != nil {
@@ -215,7 +222,7 @@ func OpenPrices(file string, log zerolog.Logger) (*Prices, error) {
 	return p, nil
 }
 
-// Now returns the prices as the file has them now.
+// Now returns the current prices. It reads the file again if its time or size has changed. p may be nil.
 func (p *Prices) Now() *PriceList {
 	if p == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider"
 )
 
-// Charge returns the charge of requests that are for q. Its error is an *ExceededError when a cap has no room for a request.
+// Charge returns the charge function for requests on behalf of q, or nil if a is nil. The function returns an
+// *ExceededError if a cap has no room for the request.
 func (a *Account) Charge(q Request) provider.Charge {
 	if a == nil {
 		return nil
@@ -35,40 +36,41 @@ func (a *Account) Charge(q Request) provider.Charge {
 	}
 }
 
-// reserve takes room below the caps as far as they are known here, and keeps the reservation.
+// reserve reserves room below the caps, by this process's figures, and stores the reservation.
 func (r *reservation) reserve(ctx context.Context) error {
 	if over := r.take(); over != nil {
 		return over
 	}
-	if r.spend.Sum() == 0 { // it costs nothing: there is nothing to lose
+	if r.spend.Sum() == 0 { // free requests need no record
 		return nil
 	}
 	if err := r.account.store.Reserve(ctx, r.spend); err != nil {
-		r.settle(provider.Bill{Free: true}) // it may have been kept in spite of the error
+		r.settle(provider.Bill{Free: true}) // it may have been stored despite the error
 		return fmt.Errorf("the model was not asked, since the cost of that could not be recorded: %w", err)
 	}
 	return nil
 }
 
-// metric is the kind of the cap's window, as Windows has it.
+// metric returns the kind of the cap's window, as in Windows.
 func (e *ExceededError) metric() string { return cap{scope: e.Scope, window: e.Window}.metric() }
 
+// tokensOf returns the maximum cost of a request. All of it is an estimate.
 func tokensOf(most provider.Estimate) agent.Tokens {
 	return agent.Tokens{Requests: 1, Prompt: most.Prompt, Completion: most.Completion,
 		Estimated: most.Prompt + most.Completion}
 }
 
-// reservation is a request that may be under way.
+// reservation is a request that may be in flight.
 type reservation struct {
 	account *Account
-	spend   agent.Spend // what it costs at most
+	spend   agent.Spend // with its maximum cost
 }
 
 func (r *reservation) who() who {
 	return who{Role: r.spend.Role, Method: r.spend.Method, Owner: r.spend.Owner}
 }
 
-// take reserves what the request costs at most, if every cap has room for it.
+// take reserves the maximum cost if every cap has room for it.
 func (r *reservation) take() *ExceededError {
 	a, l := r.account, r.account.ledger
 	l.mu.Lock()
@@ -85,6 +87,7 @@ func (r *reservation) take() *ExceededError {
 			over, full = c.exceeded(s, needed), c
 		}
 	}
+	// All caps are checked under one lock, so concurrent requests cannot exceed one together.
 	a.capsOf(r.spend.Day, r.who(), check)
 	if c := l.daemonCap(r.spend.Day); c.limit > 0 {
 		check(c, l.total(r.spend.Day))
@@ -97,7 +100,7 @@ func (r *reservation) take() *ExceededError {
 	return nil
 }
 
-// costing is the request with what it cost, by its bill.
+// costing returns the request with its actual cost, by its bill.
 func (r *reservation) costing(b provider.Bill) agent.Spend {
 	cost := r.spend
 	switch {
@@ -109,7 +112,7 @@ func (r *reservation) costing(b provider.Bill) agent.Spend {
 	return cost
 }
 
-// settle puts what the request cost in the place of what it costs at most.
+// settle replaces the reserved cost by the actual cost.
 func (r *reservation) settle(b provider.Bill) {
 	cost := r.costing(b)
 	r.count(cost)
@@ -121,9 +124,10 @@ func (r *reservation) settle(b provider.Bill) {
 	r.record(cost)
 }
 
-// record keeps what the request cost.
+// record stores the actual cost.
 func (r *reservation) record(cost agent.Spend) {
-	// Its context may have ended with the client; until this is kept the whole reservation counts after a restart.
+	// Do not use the request's context: it may have ended with the client. Until the cost is stored, the whole
+	// reservation counts after a restart.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := r.account.store.Settle(ctx, cost); err != nil {
@@ -132,6 +136,7 @@ func (r *reservation) record(cost agent.Spend) {
 	}
 }
 
+// count replaces the reserved tokens by the actual ones in all sums, and warns about caps that are nearly used.
 func (r *reservation) count(cost agent.Spend) {
 	a, l := r.account, r.account.ledger
 	l.mu.Lock()
@@ -147,14 +152,14 @@ func (r *reservation) count(cost agent.Spend) {
 	a.near.Store(nil)
 }
 
-// warnNear warns of a cap that is nearly used. The caller holds mu.
+// warnNear warns about a cap that is nearly used. The caller holds mu.
 func (l *Ledger) warnNear(c cap, s *sum) {
 	if c.ratio(s) >= nearly {
 		l.warn(c, s.used, "80 percent are used")
 	}
 }
 
-// warn logs a cap once for each window and what happened. The caller holds mu.
+// warn logs each cap once per window and kind of event. The caller holds mu.
 func (l *Ledger) warn(c cap, used int64, what string) {
 	key := c
 	key.window += what
@@ -168,5 +173,5 @@ func (l *Ledger) warn(c cap, used int64, what string) {
 		what).Msg("a cap of tokens is nearly used, or reached")
 }
 
-// maxWarned bounds the warnings of a day: methods and owners are named by clients.
+// maxWarned bounds the warnings per day, because clients choose the names of methods and owners.
 const maxWarned = 1000

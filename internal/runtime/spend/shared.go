@@ -13,13 +13,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// abandonedAfter is when a reservation whose replica did not settle it counts as spent: no request takes that long.
+// abandonedAfter is the age at which a reservation that its replica did not settle counts as spent: no request takes
+// that long.
 const abandonedAfter = 2 * time.Hour
 
-// readEvery is about how old what is known of other replicas' requests may be where no call of theirs has shown it. What may be asked the store decides.
+// readEvery is the approximate maximum age of the known use of other replicas. It affects only warnings and reports:
+// the store enforces the caps.
 const readEvery = 10 * time.Second
 
-// reserveShared reserves what the request costs at most among all replicas. The error is an *ExceededError where a cap has no room.
+// reserveShared reserves the maximum cost in the store that all replicas share. The error is an *ExceededError if a cap
+// has no room.
 func (r *reservation) reserveShared(ctx context.Context) error {
 	if r.spend.Sum() == 0 {
 		return nil
@@ -32,7 +35,7 @@ func (r *reservation) reserveShared(ctx context.Context) error {
 	case errors.As(err, &full):
 		return r.refused(caps[full.Index], full.Use)
 	case err != nil:
-		r.record(r.costing(provider.Bill{Free: true})) // it may have been kept in spite of the error
+		r.record(r.costing(provider.Bill{Free: true})) // it may have been stored despite the error
 		return fmt.Errorf("the model was not asked, since the caps of tokens could not be read: %w", err)
 	}
 	l.mu.Lock()
@@ -45,7 +48,8 @@ func (r *reservation) reserveShared(ctx context.Context) error {
 	return nil
 }
 
-// Follow takes over what all replicas have spent, and warns of caps that are nearly used. Without caps, or without other replicas, it does nothing.
+// Follow reads the spending of all replicas, and warns about caps that are nearly used. Without caps or other replicas,
+// it does nothing. a may be nil.
 func (a *Account) Follow(ctx context.Context) {
 	if a == nil || !a.ledger.shared() || !a.capped() {
 		return
@@ -64,7 +68,7 @@ func (a *Account) Follow(ctx context.Context) {
 	}
 }
 
-// caps returns the caps that the request counts for, and the same as the store knows them.
+// caps returns the caps that apply to the request, and the same caps in the store's form.
 func (r *reservation) caps() (caps []cap, stored []store.Cap) {
 	a, l := r.account, r.account.ledger
 	l.mu.Lock()
@@ -78,7 +82,7 @@ func (r *reservation) caps() (caps []cap, stored []store.Cap) {
 	return caps, stored
 }
 
-// refused is the error for a cap of which so much is used.
+// refused returns the error for a cap with that use.
 func (r *reservation) refused(c cap, u store.Use) error {
 	l := r.account.ledger
 	over := c.exceeded(&sum{u.Used, u.Reserved}, r.spend.Sum())
@@ -88,8 +92,8 @@ func (r *reservation) refused(c cap, u store.Use) error {
 	return over
 }
 
-// refresh puts what the store has of an account's month, of all replicas, in the place of what is known of it; and what all namespaces used
-// today, where that has a cap. What requests reserve and settle here meanwhile is counted at the next time.
+// refresh replaces the figures of an account's month, and the daemon's total of today if it is capped, by those in the
+// store. Reservations and settlements made here meanwhile are counted by the next refresh.
 func (l *Ledger) refresh(ctx context.Context, a *Account) error {
 	l.mu.Lock()
 	today := l.day()
@@ -107,6 +111,7 @@ func (l *Ledger) refresh(ctx context.Context, a *Account) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Take the account's old figures out of the daemon's totals before they are replaced.
 	for d, day := range a.days {
 		uses{l.total(d)}.add(-day.total.used, -day.total.reserved)
 	}
@@ -120,7 +125,7 @@ func (l *Ledger) refresh(ctx context.Context, a *Account) error {
 	return nil
 }
 
-// take counts what was stored: the rows as used, what is open as reserved. The caller holds ledger.mu.
+// take adds stored figures: rows as used, open reservations as reserved. The caller holds ledger.mu.
 func (a *Account) take(spent store.Spent) {
 	for _, r := range spent.Rows {
 		for _, m := range r.Models {
@@ -132,12 +137,12 @@ func (a *Account) take(spent store.Spent) {
 	}
 }
 
-// abandoned reports whether nobody will settle the reservation any more.
+// abandoned reports whether nobody will settle the reservation.
 func (l *Ledger) abandoned(o agent.Spend) bool {
 	return !l.shared() || l.o.Now().Sub(ids.Time(o.ID)) > abandonedAfter
 }
 
-// capped reports whether a cap holds for the account.
+// capped reports whether any cap applies to the account.
 func (a *Account) capped() bool {
 	p := a.inForce().Spend
 	return a.ledger.o.DayTokens > 0 || p.DayTokens > 0 || p.MonthTokens > 0 || p.MethodDayTokens > 0 ||

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Replicas do not pass a cap together, whichever it is: of forty requests over three of them, with room for three, three are sent.
+// Replicas cannot exceed a cap together: of forty requests over three of them, with room for three, three are sent.
 func TestReplicasKeepCaps(t *testing.T) {
 	t.Parallel()
 	const each, room = 1000, 3*1000 + 999
@@ -66,7 +66,7 @@ func TestReplicasKeepCaps(t *testing.T) {
 	}
 }
 
-// forty asks for forty requests at the same time, settles those that were sent with all that they may cost, and returns how many.
+// forty makes forty concurrent requests, settles those that were sent at their maximum cost, and returns their number.
 func forty(t *testing.T, accounts []*spend.Account, tokens int64) int64 {
 	t.Helper()
 	var sent atomic.Int64
@@ -89,7 +89,8 @@ func forty(t *testing.T, accounts []*spend.Account, tokens int64) int64 {
 	return sent.Load()
 }
 
-// A replica that starts leaves alone what requests of others have reserved, and counts it; what nobody settled for hours is spent.
+// A starting replica leaves the reservations of others alone and counts them. A reservation unsettled for hours is
+// spent.
 func TestReplicasReservations(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory(store.DefaultOptions())
@@ -136,5 +137,5 @@ func TestReplicasReservations(t *testing.T) {
 	}
 }
 
-// noon is far from the end of a day, when caps begin anew.
+// noon is far from the end of a day, when caps reset.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }

@@ -21,7 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// rig is a ledger over a store in memory, with a clock of its own.
+// rig is a ledger over a store in memory, with its own clock.
 type rig struct {
 	t      *testing.T
 	ctx    context.Context
@@ -60,7 +60,7 @@ func (r *rig) set(p agent.SpendPolicy) {
 	r.policy.Store(&policy)
 }
 
-// restart begins anew with what the store holds, as a process does after a crash.
+// restart makes a new ledger from the store, as after a crash.
 func (r *rig) restart() {
 	r.t.Helper()
 	var err error
@@ -80,7 +80,7 @@ func (r *rig) account(name agent.Namespace) *spend.Account {
 	return a
 }
 
-// charge asks for tokens in the default namespace.
+// charge reserves tokens in the default namespace.
 func (r *rig) charge(role, owner string, tokens int64) (func(provider.Bill), error) {
 	r.t.Helper()
 	return r.account("default").Charge(spend.Request{Role: role, Method: "m", Owner: owner, Model: "gpt"})(r.ctx,
@@ -113,7 +113,7 @@ func (r *rig) limit(scope, window string) spend.Limit {
 	return spend.Limit{}
 }
 
-// Each kind of cap refuses what could pass it, says so, and lets others pass.
+// Each kind of cap refuses requests that could exceed it, names itself in the error, and does not affect others.
 func TestCaps(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -122,7 +122,7 @@ func TestCaps(t *testing.T) {
 		daemon        int64
 		scope, window string
 		resets        string
-		elsewhere     bool // another method of another owner may still ask
+		elsewhere     bool // another method of another owner is not affected
 		tomorrow      bool
 	}{
 		{"day", agent.SpendPolicy{DayTokens: 1000}, 0, "namespace", "day", "2026-11-23T00:00:00Z", false, true},
@@ -145,7 +145,7 @@ func TestCaps(t *testing.T) {
 			}
 			wantUsed := int64(600)
 			if tt.scope == "daemon" {
-				wantUsed = 1000 // what others used is not disclosed
+				wantUsed = 1000 // the use by others is not disclosed
 			}
 			if over.Scope != tt.scope || over.Window != tt.window || over.Limit.Limit != 1000 ||
 				over.Used != wantUsed || over.ResetsAt.Format(time.RFC3339) != tt.resets {
@@ -178,7 +178,7 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// Forty requests at once with room for three: three are sent, whatever each then costs.
+// Of forty concurrent requests with room for three, three are sent, whatever each then costs.
 func TestFortyAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, p := range []agent.SpendPolicy{{DayTokens: 350}, {MonthTokens: 350}, {MethodDayTokens: 350},
@@ -218,8 +218,8 @@ func TestFortyAtOnce(t *testing.T) {
 	}
 }
 
-// What is used and reserved never passes a cap while no request costs more than it said, and what is used equals the sum
-// of what was settled, before and after a crash.
+// Used and reserved tokens together never exceed a cap, as long as no request costs more than announced. Used tokens
+// equal the sum of the settlements, before and after a crash.
 func TestUsedIsWhatWasSettled(t *testing.T) {
 	t.Parallel()
 	const limit = 5000
@@ -273,7 +273,7 @@ func TestUsedIsWhatWasSettled(t *testing.T) {
 	}
 }
 
-// A request whose end nobody saw counts in full from the restart on; a later start does not count it again.
+// A request without a known end counts in full after the restart. A later restart does not count it again.
 func TestCrashBetweenSendAndSettle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000, MethodDayTokens: 1000, OwnerDayTokens: 1000})
@@ -299,15 +299,15 @@ func TestCrashBetweenSendAndSettle(t *testing.T) {
 	}
 }
 
-// Days and months are those of UTC: neither time zones nor leap days move them.
+// Days and months are in UTC. Time zones and leap days do not move them.
 func TestWindows(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ spent, at, day, month string }{ // what is used then of the day and the month
+	tests := []struct{ spent, at, day, month string }{ // use of the day and the month at that time
 		{"2024-02-28T23:59:59Z", "2024-02-29T00:00:00Z", "0", "100"},
 		{"2024-02-29T23:59:59Z", "2024-03-01T00:00:00Z", "0", "0"},
 		{"2026-02-28T23:59:59Z", "2026-03-01T00:00:00Z", "0", "0"},
 		{"2026-12-31T23:59:59Z", "2027-01-01T00:00:00Z", "0", "0"},
-		{"2026-03-29T00:30:00+01:00", "2026-03-28T23:59:59Z", "100", "100"}, // clocks change in Europe that night
+		{"2026-03-29T00:30:00+01:00", "2026-03-28T23:59:59Z", "100", "100"}, // summer time begins in Europe
 		{"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "100", "100"},
 		{"2026-11-22T23:30:00-05:00", "2026-11-23T23:59:00Z", "100", "100"},
 	}
@@ -327,7 +327,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A clock that goes back gives nothing back, and one that jumps ahead and returns finds what was used.
+// A clock that goes back restores no tokens. A clock that jumps ahead and returns finds the earlier use.
 func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000, OwnerDayTokens: 1000})
@@ -352,7 +352,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// A cap below what is used refuses at once; a higher one lets requests pass again.
+// A cap below the use refuses requests at once. A higher one accepts them again.
 func TestPolicyChanges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{})
@@ -373,8 +373,8 @@ func TestPolicyChanges(t *testing.T) {
 	}
 }
 
-// At 80 percent there is one line in the log, a ratio for the metric and one for the header; a settled estimate that the
-// server's report passes counts as reported.
+// At 80 percent there is one log line, a ratio for the metric and one for the header. If the server reports more than
+// the estimate, the report counts.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000, OwnerDayTokens: 10_000})
@@ -412,7 +412,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// The daemon's cap is nearly used for all namespaces, for those who may see it.
+// If the daemon's cap is nearly used, this is visible in all namespaces to those who may see it.
 func TestWarningsOfTheDaemonsCap(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 1000})
@@ -435,7 +435,7 @@ func TestWarningsOfTheDaemonsCap(t *testing.T) {
 	}
 }
 
-// Requests that cost nothing are counted and pass every cap; a nil account charges nothing.
+// Free requests are counted and pass every cap. A nil account charges nothing.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 100})
@@ -451,7 +451,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// A reservation that cannot be kept has nothing sent, and reserves nothing.
+// If a reservation cannot be stored, nothing is sent or reserved.
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 100})
@@ -467,7 +467,7 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// Figures beyond all measure do not overflow into room below a cap.
+// Huge figures do not overflow to room below a cap.
 func TestHugeReports(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{})

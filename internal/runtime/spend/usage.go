@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store"
 )
 
-// Ways to group a report.
+// Values of UsageQuery.By.
 const (
 	ByRole   = "role"
 	ByMethod = "method"
@@ -21,26 +21,26 @@ const (
 	ByDay    = "day"
 )
 
-// UsageQuery asks for a report.
+// UsageQuery selects the content of a report.
 type UsageQuery struct {
 	By           string    // ByRole, ByMethod, ByOwner or ByDay
-	Since, Until time.Time // both days are included; zero: the last 30 days, and today
-	Owner        *string   // only what is this owner's; nil: everybody's
-	Daemon       bool      // the daemon's cap is listed, too
-	After        int       // rows that a page before had
-	Limit        int       // rows at most; 0: all
+	Since, Until time.Time // both days are included; zero means the last 30 days, and today
+	Owner        *string   // only this owner's use; nil means everybody's
+	Daemon       bool      // include the daemon's cap
+	After        int       // number of rows on earlier pages
+	Limit        int       // maximum number of rows; 0 means all
 }
 
-// UsageRow is one line of a report. Cost and what was saved are nil where nothing says how much.
+// UsageRow is a row of a report. Cost and savings are nil if they are unknown.
 type UsageRow struct {
 	Key              string `json:"key"`
 	Calls            int64  `json:"calls"`
 	WarmCalls        int64  `json:"warm_calls"`
 	ModelRequests    int64  `json:"model_requests"`
 	PromptTokens     int64  `json:"prompt_tokens"`
-	CachedTokens     int64  `json:"cached_tokens"` // of PromptTokens
+	CachedTokens     int64  `json:"cached_tokens"` // part of PromptTokens
 	CompletionTokens int64  `json:"completion_tokens"`
-	// of both: upper estimates, where nobody reported what a request cost
+	// EstimatedTokens is the part of prompt and completion tokens that nobody reported. It is an upper estimate.
 	EstimatedTokens int64    `json:"estimated_tokens"`
 	Cost            *float64 `json:"cost"`
 	SavedRequests   *int64   `json:"saved_requests"`
@@ -48,21 +48,23 @@ type UsageRow struct {
 	SavedCost       *float64 `json:"saved_cost"`
 }
 
-// UsageReport is what was asked of models, and what stored programs saved.
+// UsageReport reports the requests to models, and the savings by stored programs.
 type UsageReport struct {
 	Currency   string     `json:"currency,omitempty"` // of all costs
-	Data       []UsageRow `json:"data"`               // by day; else the most tokens first
-	NextCursor *string    `json:"next_cursor"`        // the After of the next page; nil when this is the last
+	Data       []UsageRow `json:"data"`               // sorted by day for ByDay, otherwise by tokens, descending
+	NextCursor *string    `json:"next_cursor"`        // After for the next page; nil on the last one
 	Limits     []Limit    `json:"limits"`
 
-	Storage []store.OwnerBytes `json:"storage"` // what owners have stored, by name; who asks fills it in
-	// the owner behind which the next page begins; nil when this is the last
+	// Storage lists the bytes that owners have stored, by name. The caller of Usage fills it in.
+	Storage []store.OwnerBytes `json:"storage"`
+	// StorageNext is the owner after which the next page begins; nil on the last one.
 	StorageNext *string `json:"storage_next"`
 }
 
+// usageDays is the number of days that a report covers by default.
 const usageDays = 30
 
-// Usage makes a report.
+// Usage returns a report. It reads the store, and with other replicas also refreshes the account.
 func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) {
 	last := agent.DayOf(a.ledger.o.Now())
 	if !q.Until.IsZero() {
@@ -90,7 +92,7 @@ func (a *Account) Usage(ctx context.Context, q UsageQuery) (UsageReport, error) 
 	return r, nil
 }
 
-// cut leaves the page that the query asks for.
+// cut reduces the report to the requested page.
 func (r *UsageReport) cut(q UsageQuery) {
 	r.Data = r.Data[min(q.After, len(r.Data)):]
 	if q.Limit > 0 && len(r.Data) > q.Limit {
@@ -101,10 +103,10 @@ func (r *UsageReport) cut(q UsageQuery) {
 
 type methodName struct{ role, method string }
 
-// mean is what the programs of a method that were kept cost on average.
-type mean struct{ requests, tokens, cost float64 } // cost is NaN where a model has no price
+// mean is the average cost of a method's kept programs.
+type mean struct{ requests, tokens, cost float64 } // cost is NaN if a model has no price
 
-// means are those of all methods with a forge of their own.
+// means returns the averages for all methods with forged programs.
 func means(forges []agent.ForgeRow, prices *PriceList) map[methodName]mean {
 	sums, programs := map[methodName]mean{}, map[methodName]float64{}
 	for _, f := range forges {
@@ -124,15 +126,16 @@ func means(forges []agent.ForgeRow, prices *PriceList) map[methodName]mean {
 	return sums
 }
 
-// group is a line of a report in the making.
+// group accumulates a row of a report.
 type group struct {
 	calls, warm       int64
 	tokens            agent.Tokens
-	cost              float64 // NaN where a model has no price
-	known             bool    // a method has a forge of its own
-	requests, t, save float64 // saved; save is NaN where a price is missing
+	cost              float64 // NaN if a model has no price
+	known             bool    // some method has forged programs
+	requests, t, save float64 // savings; save is NaN if a price is missing
 }
 
+// usageRows groups the stored rows. Savings are the warm calls of a method times the average cost of its programs.
 func usageRows(spent store.Spent, q UsageQuery, prices *PriceList) []UsageRow {
 	forged, groups := means(spent.Forges, prices), map[string]*group{}
 	for _, r := range spent.Rows {
@@ -161,6 +164,7 @@ func usageRows(spent store.Spent, q UsageQuery, prices *PriceList) []UsageRow {
 	return out
 }
 
+// keyOf returns the key of the group that a row belongs to.
 func keyOf(r *agent.SpendRow, by string) string {
 	switch {
 	case by == ByDay:
@@ -204,7 +208,7 @@ func (g *group) row(key string) UsageRow {
 	return r
 }
 
-// money rounds to a millionth; nil for what is not known.
+// money rounds to a millionth. It returns nil for an unknown amount.
 func money(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -213,10 +217,10 @@ func money(v float64) *float64 {
 	return &v
 }
 
-// maxNamed bounds how many methods and owners Limits lists: those that used most.
+// maxNamed bounds the methods and owners that limits lists each: those with the highest use.
 const maxNamed = 20
 
-// limits lists the caps. In one owner's report are those of this owner only, also where nothing is used of them yet.
+// limits returns the caps. One owner's report includes only the caps of that owner, even if unused.
 func (a *Account) limits(q UsageQuery) []Limit {
 	l := a.ledger
 	l.mu.Lock()

@@ -19,7 +19,7 @@ import (
 
 const priceList = "currency: EUR\nmodels:\n  gpt: {input: 2.0, cached_input: 0.5, output: 8.0}\n"
 
-// commit ends a call of alice: warm, or with a program that the model wrote for that many tokens.
+// commit ends a call of alice: a warm one, or one with a program that cost the model that many tokens.
 func (r *rig) commit(method string, warm bool, forged ...int) {
 	r.t.Helper()
 	held, err := r.store.Namespace("default")
@@ -38,7 +38,7 @@ func (r *rig) commit(method string, warm bool, forged ...int) {
 	}
 }
 
-// What calls saved is the warm calls of a method times what its own programs cost on average; costs are null without a price.
+// Savings are the warm calls of a method times the average cost of its own programs. Costs are null without a price.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, agent.SpendPolicy{DayTokens: 10_000, OwnerDayTokens: 1000})
@@ -57,7 +57,7 @@ func TestUsage(t *testing.T) {
 	for range 3 {
 		r.commit("add", true)
 	}
-	r.commit("sub", true) // a program from elsewhere: nobody knows what it cost
+	r.commit("sub", true) // a program from elsewhere, of unknown cost
 	settle, err := r.account("default").Charge(spend.Request{Role: "calculator", Method: "add", Owner: "alice",
 		Model: "gpt"})(r.ctx, provider.Estimate{Prompt: 200})
 	if err != nil {
@@ -115,7 +115,7 @@ func TestUsage(t *testing.T) {
 		report.Currency != "EUR" {
 		t.Errorf("bob sees %+v, %v", report, err)
 	}
-	carol := "carol" // who used nothing has the same cap; the daemon's is seen beside it
+	carol := "carol" // an owner without use has the same cap; the daemon's cap is also visible
 	r.daemon = 50_000
 	r.restart()
 	report, err = r.account("default").Usage(r.ctx, spend.UsageQuery{Owner: &carol, Daemon: true})
@@ -142,7 +142,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What is wrong in a file of prices is named with its line and key.
+// An error in a price file is reported with its line and key.
 func TestPriceFiles(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ text, want string }{
@@ -185,7 +185,7 @@ func TestPriceFiles(t *testing.T) {
 	}
 }
 
-// A changed file of prices counts from the next report on; one that is not valid, or gone, changes nothing.
+// A changed price file applies from the next report on. An invalid or missing one changes nothing.
 func TestPricesReload(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "prices.yaml")

@@ -7,17 +7,18 @@ import (
 	"slices"
 )
 
-// Parameter says how a program reads one argument. Callers may give it by position or by name in any case.
+// Parameter describes how a program reads one argument. Callers may give any argument by position or by name.
 type Parameter struct {
 	Name     string          `json:"name"`
 	Required bool            `json:"required"`
 	Default  json.RawMessage `json:"default"`
 	Aliases  []string        `json:"aliases"`
-	Variadic bool            `json:"variadic"` // it takes all positional arguments from its place on
-	ReadBy   string          `json:"read_by"`  // position or name; empty: both
+	Variadic bool            `json:"variadic"` // takes all positional arguments from its place on
+	ReadBy   string          `json:"read_by"`  // position or name; empty means either
 }
 
-// arrange returns the arguments in the form in which the program reads them. What does not fit stays as it is.
+// arrange returns the arguments in the form in which the program reads them. Arguments that do not fit stay as they
+// are.
 func (p *Program) arrange(args []json.RawMessage,
 	kwargs map[string]json.RawMessage) ([]json.RawMessage, map[string]json.RawMessage, error) {
 	if p.Parameters == "" {
@@ -41,7 +42,7 @@ func (p *Program) arrange(args []json.RawMessage,
 	return toNames(all, args, named), named, nil
 }
 
-// toPositions moves keywords to positions, up to the last parameter that needs it. It changes named.
+// toPositions moves keywords to positions, up to the last parameter that needs it. It modifies named.
 func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
 	last := -1
 	for i := range all {
@@ -80,7 +81,7 @@ func toPositions(all []Parameter, args []json.RawMessage, named map[string]json.
 	return out
 }
 
-// toNames moves positional arguments to the keywords by which alone they are read. It changes named.
+// toNames moves trailing positional arguments that are read only by name to keywords. It modifies named.
 func toNames(all []Parameter, args []json.RawMessage, named map[string]json.RawMessage) []json.RawMessage {
 	first := len(args)
 	for first > 0 && first <= len(all) && all[first-1].ReadBy == "name" {
@@ -95,7 +96,7 @@ func toNames(all []Parameter, args []json.RawMessage, named map[string]json.RawM
 	return args[:first:first]
 }
 
-// given returns the keyword by which the parameter is given: its name before its aliases.
+// given returns the keyword by which the parameter is given. Its name takes precedence over its aliases.
 func (p *Parameter) given(named map[string]json.RawMessage) (string, bool) {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
 		if _, ok := named[name]; ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Arguments are arranged as the daemon arranges them, for every way to give them.
+// For every way to give them, arguments are arranged as the daemon arranges them.
 func TestArrangeAsTheDaemon(t *testing.T) {
 	t.Parallel()
 	parameters := []string{

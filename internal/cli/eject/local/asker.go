@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// An asker answers what one program asks: it is the recurgent.Host of its call.
+// An asker answers the requests of one program: it is the recurgent.Host of its call.
 type asker struct {
 	run   *run
 	depth int
@@ -23,7 +23,7 @@ func (a *asker) Ask(op string, params, result any) error {
 	var answer any
 	recorded := a.run.tape != nil && a.depth == 0
 	switch {
-	case op == "log": // notes are for a daemon's log
+	case op == "log": // notes are meant for a daemon's log
 		return nil
 	case op == "open":
 		answer, err = a.run.openFile(raw)
@@ -54,7 +54,7 @@ func (a *asker) Ask(op string, params, result any) error {
 	return recurgent.Unmarshal(body, result)
 }
 
-// live answers a question now.
+// live answers a request without a recording.
 func (r *run) live(op string, params json.RawMessage, depth int) (any, error) {
 	switch op {
 	case "history":
@@ -89,15 +89,16 @@ func (r *run) live(op string, params json.RawMessage, depth int) (any, error) {
 	return nil, &recurgent.Failure{Type: "denied", Message: fmt.Sprintf("there is no %s here", op)}
 }
 
-// nested is an outcome as a calling program gets it.
+// nested returns an outcome in the form that a calling program receives.
 func nested(o Outcome) any {
-	o.Context = nil // a nested call has a memory of its own, which is not kept
+	o.Context = nil // a nested call has its own memory, which is discarded
 	return struct {
 		Outcome
 		Metadata map[string]any `json:"metadata"`
 	}{o, map[string]any{}}
 }
 
+// predict answers a question to a model through Host.Predict.
 func (r *run) predict(params json.RawMessage) (any, error) {
 	var q struct {
 		Signature recurgent.Signature `json:"signature"`
@@ -113,7 +114,7 @@ func (r *run) predict(params json.RawMessage) (any, error) {
 	return r.host.Predict(q.Signature, q.Inputs)
 }
 
-// tools is the registry as programs see it.
+// tools returns the registry in the form that programs see.
 func (r *run) tools() map[string]recurgent.ToolInfo {
 	out := map[string]recurgent.ToolInfo{}
 	for _, p := range r.host.Programs {

@@ -16,8 +16,8 @@ import (
 	"strconv"
 )
 
-// ErrOutside is what Check returns for a case that shows nothing here: its answer comes from a network or a model and is not recorded, or only a
-// JSON Schema says what it must be.
+// ErrOutside is returned by Check for a case that cannot be checked here: its answer depends on a network or a model
+// and is not recorded, or it is described only by a JSON Schema.
 var ErrOutside = errors.New("this case shows nothing here")
 
 // A Case is a call with its expected answer: an example that a person fixed, or a recorded call.
@@ -28,22 +28,22 @@ type Case struct {
 	Kwargs  map[string]json.RawMessage `json:"kwargs"`
 	Context map[string]any             `json:"context"`
 	Expect  Expectation                `json:"expect"`
-	// largest absolute difference of numbers; nil means 1e-9 relative
+	// Tolerance is the largest absolute difference of numbers; nil means 1e-9 relative.
 	Tolerance *float64            `json:"tolerance"`
-	Effects   json.RawMessage     `json:"effects"` // what the call took from outside
-	Files     map[string]HeldFile `json:"-"`       // that cases are given, by id
+	Effects   json.RawMessage     `json:"effects"` // recorded external inputs of the call
+	Files     map[string]HeldFile `json:"-"`       // files given to the cases, by id
 
 	dir string // of the program
 }
 
-// Expectation is what a case demands: one of its members is set.
+// Expectation describes the demanded answer. One of its members is set.
 type Expectation struct {
 	Value     json.RawMessage `json:"value"`
 	ErrorType string          `json:"error_type"`
 	Schema    json.RawMessage `json:"schema"`
 }
 
-// Cases reads the cases in the directory of a program: examples.json and recorded.json.
+// Cases reads the cases in a program's directory, from examples.json and recorded.json. Missing files count as empty.
 func Cases(dir string) ([]Case, error) {
 	var examples struct {
 		Examples []Case `json:"examples"`
@@ -51,7 +51,7 @@ func Cases(dir string) ([]Case, error) {
 	var recorded struct {
 		Effects map[string]json.RawMessage `json:"effects"`  // of examples, by id
 		Files   map[string]HeldFile        `json:"files"`    // of all cases, by id
-		LeftOut []string                   `json:"left_out"` // ids of examples that are no tests here
+		LeftOut []string                   `json:"left_out"` // ids of examples that are not tests here
 		Calls   []Case                     `json:"calls"`
 	}
 	if err := errors.Join(readFile(filepath.Join(dir, "examples.json"), &examples),
@@ -75,7 +75,7 @@ func Cases(dir string) ([]Case, error) {
 	return all, nil
 }
 
-// readFile decodes a file, which may be missing.
+// readFile decodes a file. A missing file leaves v unchanged.
 func readFile(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,8 @@ func readFile(path string, v any) error {
 	return nil
 }
 
-// Check runs a program on a case, without network or model, and says how the answer differs.
+// Check runs a program on a case, without network or model. The error describes how the answer differs, or is
+// ErrOutside.
 func Check(programs []Program, p Program, c Case) error {
 	r := &run{host: &Host{Programs: programs}, held: maps.Clone(c.Files), dir: c.dir}
 	defer r.closeAll()
@@ -123,7 +124,7 @@ func Check(programs []Program, p Program, c Case) error {
 	return nil
 }
 
-// compact is JSON on one line.
+// compact returns JSON on one line.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
@@ -132,7 +133,7 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// String describes the outcome.
+// String returns the value or the error of the outcome.
 func (o Outcome) String() string {
 	if o.OK {
 		return string(o.Value)
@@ -151,6 +152,7 @@ func decode(raw json.RawMessage, v any) error {
 	return d.Decode(v)
 }
 
+// alike compares decoded JSON values. Numbers are compared by near.
 func alike(a, b any, tolerance *float64) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -182,7 +184,7 @@ func alike(a, b any, tolerance *float64) bool {
 	return a == b
 }
 
-// near compares numbers. Whole ones count to the last digit unless there is a tolerance.
+// near compares numbers. Without a tolerance, integers must be equal to the last digit.
 func near(a, b json.Number, tolerance *float64) bool {
 	x, okX := new(big.Int).SetString(a.String(), 10)
 	y, okY := new(big.Int).SetString(b.String(), 10)

@@ -23,6 +23,7 @@ const (
 	maxRedirects = 3
 )
 
+// client performs the requests of Get.
 var client = &http.Client{Timeout: fetchTimeout, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
@@ -30,10 +31,12 @@ var client = &http.Client{Timeout: fetchTimeout, CheckRedirect: func(_ *http.Req
 	return nil
 }}
 
-// downloads has no end but the call's: a large body takes its time.
+// downloads has no timeout, because a large body takes its time.
 var downloads = &http.Client{CheckRedirect: client.CheckRedirect}
 
-// Get performs a request over net/http, and again as often as it asks for while the answer is 429 or 503. It keeps no answers: Cache has no effect. Any address may be fetched, this machine's own ones too: run programs that you have read.
+// Get performs a request over net/http. It repeats the request up to q.Retry times while the answer is 429 or 503. It
+// does not cache: q.Cache has no effect. Any address may be fetched, including those of this machine, so run only
+// programs that you have read.
 func Get(q recurgent.Request) (*recurgent.Response, error) {
 	for retries := 0; ; retries++ {
 		r, err := get(q)
@@ -53,7 +56,7 @@ func Get(q recurgent.Request) (*recurgent.Response, error) {
 	}
 }
 
-// Download gets the URL as a stream, over net/http. A status that is not 2xx is an error.
+// Download gets the URL as a stream over net/http. The caller closes body. A status other than 2xx is an error.
 func Download(url string) (name string, body io.ReadCloser, err error) {
 	answer, err := downloads.Get(url)
 	if err != nil {
@@ -76,12 +79,14 @@ func Download(url string) (name string, body io.ReadCloser, err error) {
 	return name, answer.Body, nil
 }
 
-// repeatable reports whether a request that was answered with the status may be sent again: after 429 the host has done nothing, after 503 a write may have been done.
+// repeatable reports whether a request answered with the status may be repeated. After 429 the host has done nothing;
+// after 503 it may have performed a write.
 func repeatable(method string, status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable &&
 		method != http.MethodPost && method != http.MethodPatch
 }
 
+// get performs a request once.
 func get(q recurgent.Request) (*recurgent.Response, error) {
 	method := q.Method
 	if method == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// A stream is a file that a program has open.
+// A stream is a file that a program has opened.
 type stream struct {
 	file io.ReadWriteCloser
 }
@@ -45,19 +45,19 @@ func (a *asker) WriteStream(n int, p []byte) error {
 // CloseStream implements recurgent.Streams.
 func (a *asker) CloseStream(n int) {
 	if s, ok := a.run.streams[n]; ok {
-		_ = s.file.Close() // what was written is with the system
+		_ = s.file.Close() // the system has the written bytes
 		delete(a.run.streams, n)
 	}
 }
 
-// closeAll closes what the programs have left open.
+// closeAll closes the streams that programs left open.
 func (r *run) closeAll() {
 	for _, s := range r.streams {
 		_ = s.file.Close()
 	}
 }
 
-// openFile opens a file below Host.Files, of the name that the reference has.
+// openFile opens a file of the case or the file below Host.Files that the reference names.
 func (r *run) openFile(params json.RawMessage) (any, error) {
 	var q struct {
 		File string
@@ -66,7 +66,7 @@ func (r *run) openFile(params json.RawMessage) (any, error) {
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
 	}
-	if r.tape != nil && r.held[q.File].data == nil { // else the run has made it itself
+	if r.tape != nil && r.held[q.File].data == nil { // otherwise the run itself created it
 		if _, err := r.replay("open", params); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (r *run) openFile(params json.RawMessage) (any, error) {
 	return r.streamed(readOnly{io.NopCloser(decoded(text, name))}, q.File), nil
 }
 
-// file opens a file of the case or, in other runs, one below Host.Files.
+// file opens a file of the case or, without one, a file below Host.Files.
 func (r *run) file(name string) (io.ReadCloser, error) {
 	if f, ok := r.held[name]; ok {
 		return f.open(r.dir)
@@ -128,7 +128,7 @@ func (r *run) fileInfo(params json.RawMessage) (any, error) {
 	return info, nil
 }
 
-// createFile makes a file below Host.Files. It replaces none.
+// createFile creates a file below Host.Files. It does not replace an existing one.
 func (r *run) createFile(params json.RawMessage) (any, error) {
 	var q struct{ Name string }
 	if err := json.Unmarshal(params, &q); err != nil {
@@ -145,7 +145,7 @@ func (r *run) createFile(params json.RawMessage) (any, error) {
 	return r.streamed(f, name), nil
 }
 
-// newFile makes a file below Host.Files under that name, or one like it that is free.
+// newFile creates a file below Host.Files with that name, or a similar one that is free.
 func (r *run) newFile(called string) (f *os.File, name string, err error) {
 	called = path.Base(strings.ReplaceAll(called, `\`, "/"))
 	if called == "." || called == ".." || called == "/" {
@@ -168,7 +168,7 @@ func (r *run) newFile(called string) (f *os.File, name string, err error) {
 	}
 }
 
-// fetchFile makes a file below Host.Files of what a host answers.
+// fetchFile downloads a file to Host.Files.
 func (r *run) fetchFile(params json.RawMessage) (any, error) {
 	var q recurgent.Request
 	if err := json.Unmarshal(params, &q); err != nil {
@@ -197,7 +197,7 @@ func (r *run) fetchFile(params json.RawMessage) (any, error) {
 
 func reference(name string) any { return map[string]string{"$file": name} }
 
-// createAgain makes a file of a recorded call, which is kept for its run.
+// createAgain replays the creation of a file. The file is held in memory for the run.
 func (r *run) createAgain(params json.RawMessage) (any, error) {
 	answer, err := r.replay("create", params)
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *run) createAgain(params json.RawMessage) (any, error) {
 	return r.streamed(r.hold(was.File, HeldFile{sum: was.SHA256}), was.File), nil
 }
 
-// fetchedAgain fetches a file of a recorded call.
+// fetchedAgain replays the download of a file.
 func (r *run) fetchedAgain(params json.RawMessage) (any, error) {
 	answer, err := r.replay("fetch_file", params)
 	if err != nil {
@@ -236,6 +236,7 @@ func (r *run) fetchedAgain(params json.RawMessage) (any, error) {
 	return reference(was.File), nil
 }
 
+// streamed registers an open file under a new number, and returns both as a program expects them.
 func (r *run) streamed(f io.ReadWriteCloser, name string) any {
 	if r.streams == nil {
 		r.streams = map[int]stream{}

@@ -32,7 +32,7 @@ func upper(call *recurgent.Call) (any, error) {
 	return out.Ref(), nil
 }
 
-// Ejected programs read and make files of one directory, and none outside of it.
+// Ejected programs read and create files in one directory, and none outside of it.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// fetchesTwice fetches a file, and answers with its text and that of one that it makes.
+// fetchesTwice fetches a file, and returns its text and that of a file that it creates.
 func fetchesTwice(call *recurgent.Call) (any, error) {
 	f, err := call.FetchFile(call.Arg(0, "url").(string))
 	if err != nil {
@@ -101,7 +101,7 @@ func fetchesTwice(call *recurgent.Call) (any, error) {
 	return []any{string(fetched), string(made), f}, err
 }
 
-// Ejected programs fetch files into the directory, and read them; in tests they have those of the recorded call.
+// Ejected programs download files to the directory and read them. Tests use the files of the recorded call.
 func TestFetchFile(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func TestFetchFile(t *testing.T) {
 	}
 }
 
-// Texts are read as the daemon reads them.
+// Texts are decoded as by the daemon.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -159,7 +159,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A file that a program makes has the bytes that it had when the call was recorded, or the case fails.
+// A file that a program creates must have the same bytes as in the recorded call, or the case fails.
 func TestMadeAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,7 +1,9 @@
-// Package local runs ejected programs in this process: without a daemon, a model or a sandbox.
+// Package local runs ejected programs in this process, without a daemon, a model or a sandbox. It keeps no state
+// between calls.
 //
-// A program is ordinary Go here. Three things differ from recurgentd: package variables keep their values between the runs of a process, maps are
-// ranged over in random order, and the clock is the machine's. Contracts are not checked, and there is no history of calls.
+// A program is ordinary Go code here. Three things differ from recurgentd: package variables keep their values between
+// runs in one process, maps are iterated in random order, and the clock is the machine's. Contracts are not checked,
+// and there is no history of calls.
 package local
 
 import (
@@ -20,73 +22,80 @@ import (
 type Program struct {
 	Role, Method string
 	Purpose      string // of the role
-	Dir          string // with its source and its cases, below the directory of the tools
-	Parameters   string // JSON of what it reads: a list of Parameter; "" where that is not known
-	Run          func(*recurgent.Call) (any, error)
+	Dir          string // directory of its source and cases, below that of the tools
+	// Parameters is a JSON list of Parameter; "" if the parameters are not known.
+	Parameters string
+	Run        func(*recurgent.Call) (any, error)
 }
 
-// Host has the programs that can be called, and what they can reach. A Host is safe for concurrent use as far as its functions and its programs are.
+// Host holds the programs that can be called and the resources that they can reach. It is safe for concurrent use if
+// its functions and programs are.
 type Host struct {
 	Programs []Program
 
-	// Fetch performs requests of programs; Get is the plain one. Where it is nil, fetches are denied.
+	// Fetch performs requests of programs; Get is a plain implementation. If it is nil, fetches are denied.
 	Fetch func(recurgent.Request) (*recurgent.Response, error)
-	// Download gets what call.FetchFile asks for, under the name that the host gives it; Download of this package is the plain one. Where it is nil, this is denied.
+	// Download performs call.FetchFile and returns the name given by the remote host; Download of this package is a
+	// plain implementation. If it is nil, call.FetchFile is denied.
 	Download func(url string) (name string, body io.ReadCloser, err error)
-	// Predict answers call.Ask and call.Predict. Fill it in with a model of your own; where it is nil, these end in an error of the type provider.
+	// Predict answers call.Ask and call.Predict. Set it to use your own model. If it is nil, these fail with an error
+	// of type provider.
 	Predict func(recurgent.Signature, map[string]any) (map[string]any, error)
-	// Files is the directory of call.Open and call.Create: a reference is {"$file": "name in it"}. Where it is nil, there are no files.
+	// Files is the directory for call.Open and call.Create. A reference is {"$file": "name in it"}. If it is nil, there
+	// are no files.
 	Files *os.Root
 }
 
 // Request is one call.
 type Request struct {
-	Role    string                     `json:"role,omitempty"` // may be empty where only one program has the method
+	Role    string                     `json:"role,omitempty"` // may be empty if only one program has the method
 	Method  string                     `json:"method"`
 	Args    []json.RawMessage          `json:"args,omitempty"`
 	Kwargs  map[string]json.RawMessage `json:"kwargs,omitempty"`
-	Context map[string]any             `json:"context,omitempty"` // the memory of the session
+	Context map[string]any             `json:"context,omitempty"` // the session's memory
 }
 
-// Outcome is how a call ended. Context is the memory after a call that ended ok, to be given to the next one; otherwise nothing of it has changed.
+// Outcome is the result of a call. Context is the memory after a call that ended ok, to be passed to the next call.
+// After an error the memory is unchanged and Context is nil.
 type Outcome struct {
 	Status       string          `json:"status"` // ok or error
 	OK           bool            `json:"ok"`
 	Value        json.RawMessage `json:"value,omitempty"`
 	ErrorType    string          `json:"error_type,omitempty"`
 	ErrorMessage string          `json:"error_message,omitempty"`
-	Retriable    bool            `json:"retriable,omitempty"` // the program says that the same call may succeed later
-	Context      map[string]any  `json:"context,omitempty"`
+	// Retriable means that, according to the program, the same call may succeed later.
+	Retriable bool           `json:"retriable,omitempty"`
+	Context   map[string]any `json:"context,omitempty"`
 }
 
-// Bounds of nested calls, as recurgentd has them by default.
+// Bounds of nested calls, equal to recurgentd's defaults.
 const (
 	maxDepth  = 8
 	maxNested = 64
 )
 
-// A run is one call with all that its programs call in turn.
+// A run is one call with all its nested calls.
 type run struct {
 	host   *Host
 	nested int
-	tape   *tape  // recorded answers; nil: live
-	lacks  string // what a test asked for that nothing recorded answers
+	tape   *tape  // recorded answers; nil means live
+	lacks  string // a request of the program that nothing answers here
 
 	held map[string]HeldFile // files of the case
-	dir  string              // that has their bytes
+	dir  string              // directory of their bytes
 
 	streams map[int]stream
-	last    int // number of a stream
+	last    int // number of the last stream
 }
 
-// Call runs a program.
+// Call runs a program and its nested calls. Files that the programs leave open are closed.
 func (h *Host) Call(q Request) Outcome {
 	r := &run{host: h}
 	defer r.closeAll()
 	return r.call(q, 0)
 }
 
-// find returns the program that the request names.
+// find returns the program that the role and method identify. An empty role matches any.
 func (h *Host) find(role, method string) (*Program, error) {
 	var found *Program
 	for i := range h.Programs {
@@ -107,6 +116,7 @@ func (h *Host) find(role, method string) (*Program, error) {
 	return found, nil
 }
 
+// call runs a program at that depth of nesting.
 func (r *run) call(q Request, depth int) Outcome {
 	p, err := r.host.find(q.Role, q.Method)
 	if err != nil {
@@ -142,7 +152,7 @@ func (r *run) call(q Request, depth int) Outcome {
 	return Outcome{Status: "ok", OK: true, Value: raw, Context: memory}
 }
 
-// guarded turns a panic into an error.
+// guarded runs the program and converts a panic to an error.
 func guarded(program func(*recurgent.Call) (any, error), call *recurgent.Call) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -157,6 +167,7 @@ func failed(err error) Outcome {
 	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message, Retriable: f.Retriable}
 }
 
+// encode returns v as JSON. A panic of the value's own JSON method becomes an error.
 func encode(v any) (out json.RawMessage, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -172,7 +183,7 @@ func encode(v any) (out json.RawMessage, err error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// copied returns the memory as JSON has it: nothing that a program holds on to is shared.
+// copied returns a deep copy of the memory by way of JSON, so that nothing is shared with a program.
 func copied(memory map[string]any) (map[string]any, error) {
 	if len(memory) == 0 {
 		return map[string]any{}, nil

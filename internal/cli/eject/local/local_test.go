@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// What a program does to its memory counts only when the call ends ok, and nothing of it is shared with the caller.
+// Changes of the memory count only if the call ends ok, and the memory is not shared with the caller.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	h := &Host{Programs: []Program{{Role: "desk", Method: "note", Run: func(c *recurgent.Call) (any, error) {
@@ -34,7 +34,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Programs end in outcomes, whatever they do.
+// Every run of a program ends in an outcome.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	var h *Host
@@ -76,7 +76,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Get sends what the program says, and answers over the limit are refused.
+// Get sends the program's request. Answers over the limit are refused.
 func TestGet(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +107,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Answers are compared by their JSON values: numbers within the tolerance, whole ones to the last digit.
+// Answers are compared as JSON values: numbers within the tolerance, integers to the last digit.
 func TestEqual(t *testing.T) {
 	t.Parallel()
 	none, one := 0.0, 1.0
@@ -131,7 +131,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// A fetch is sent again as often as it asks for, unless a write may have been done.
+// A fetch is repeated as often as requested, unless it may have performed a write.
 func TestGetRetries(t *testing.T) {
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

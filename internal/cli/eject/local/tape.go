@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// A tape holds what a recorded call took from outside.
+// A tape holds the external inputs of a recorded call.
 type tape struct {
 	Asks []recordedAnswer `json:"asks"`
 
@@ -21,10 +21,10 @@ type recordedAnswer struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
 	} `json:"error"`
-	Same bool `json:"same"` // as the answer before it to the same question
+	Same bool `json:"same"` // the same as the previous answer to the same question
 }
 
-// replay answers a question as it was answered when the call was recorded.
+// replay returns the recorded answer to a request.
 func (r *run) replay(op string, params json.RawMessage) (any, error) {
 	found := r.tape.find(op, params)
 	if found == nil {
@@ -37,7 +37,7 @@ func (r *run) replay(op string, params json.RawMessage) (any, error) {
 	return found.Result, nil
 }
 
-// find takes the first unused answer to the question.
+// find returns the first unused answer to the request, and marks it as used; nil if there is none.
 func (t *tape) find(op string, params json.RawMessage) *recordedAnswer {
 	var before *recordedAnswer
 	want := question(op, params)
@@ -57,7 +57,8 @@ func (t *tape) find(op string, params json.RawMessage) *recordedAnswer {
 	return nil
 }
 
-// question is a form of the parameters that two equal questions share. The headers of a fetch, which may hold secrets, are no part of it, nor is how often it may be sent.
+// question returns a normal form of the parameters, so that equal requests compare equal. It ignores the headers of a
+// fetch, which may contain secrets, and its retries and caching.
 func question(op string, params json.RawMessage) string {
 	var v any
 	if op == "fetch" {

@@ -11,14 +11,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// Latin is the character set of what is neither Unicode nor binary data.
+// Latin is the character set assumed for text that is neither Unicode nor binary.
 const Latin = "windows-1252"
 
+// utf8Name is the name of UTF-8 as a character set.
 const utf8Name = "utf-8"
 
+// dosEnd is Ctrl-Z, with which DOS programs end text files.
 const dosEnd = "\x1a"
 
-// Charset returns the character set of a text: that of its byte order mark, UTF-8 if the text is valid UTF-8, else windows-1252. It returns "" for binary data.
+// Charset returns the character set of a text: that of its byte order mark, UTF-8 if it is valid UTF-8, otherwise
+// windows-1252. It returns "" for binary data.
 func Charset(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte("\xff\xfe")):
@@ -33,7 +36,8 @@ func Charset(text []byte) string {
 	return Latin
 }
 
-// decoded is the text in UTF-8, without a byte order mark and the mark with which DOS ends a file, and with LF for line ends of CR alone.
+// decoded returns the text in UTF-8, without a byte order mark and the end-of-file mark of DOS. If lines end in CR
+// alone, it uses LF.
 func decoded(text []byte, name string) io.Reader {
 	whole := strings.TrimSuffix(inUTF8(text, name), dosEnd)
 	if i := strings.IndexAny(whole, "\r\n"); i >= 0 && whole[i] == '\r' && !strings.HasPrefix(whole[i:], "\r\n") {
@@ -42,11 +46,11 @@ func decoded(text []byte, name string) io.Reader {
 	return strings.NewReader(inXML(whole))
 }
 
-// xmlDeclaration finds what an XML document says of its own encoding.
+// xmlDeclaration matches the encoding that an XML document declares.
 var xmlDeclaration = regexp.MustCompile(
 	`^\s*<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._:-]{1,40})["']`)
 
-// inXML has an XML document that was decoded say so: parsers refuse one that names another encoding.
+// inXML changes the encoding declared by a decoded XML document to UTF-8, because parsers reject a mismatch.
 func inXML(text string) string {
 	m := xmlDeclaration.FindStringSubmatchIndex(text[:min(len(text), 512)])
 	if m == nil || strings.EqualFold(text[m[2]:m[3]], utf8Name) {
@@ -55,6 +59,7 @@ func inXML(text string) string {
 	return text[:m[2]] + "UTF-8" + text[m[3]:]
 }
 
+// inUTF8 converts text from the named character set to UTF-8, without a byte order mark.
 func inUTF8(text []byte, name string) string {
 	switch name {
 	case utf8Name:
@@ -66,7 +71,7 @@ func inUTF8(text []byte, name string) string {
 		}
 		return b.String()
 	}
-	text = text[2:] // the mark
+	text = text[2:] // skip the byte order mark
 	units := make([]uint16, len(text)/2)
 	for i := range units {
 		low, high := text[2*i], text[2*i+1]
@@ -78,7 +83,7 @@ func inUTF8(text []byte, name string) string {
 	return string(utf16.Decode(units))
 }
 
-// latin is the character of windows-1252 that the byte stands for.
+// latin returns the windows-1252 character of the byte.
 func latin(c byte) rune {
 	if c < 0x80 || c >= 0xa0 {
 		return rune(c)
@@ -86,10 +91,10 @@ func latin(c byte) rune {
 	return []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")[c-0x80]
 }
 
-// A decoding takes bytes, and then gives the text that they are.
+// A decoding accepts bytes and then returns them as text.
 type decoding struct {
 	in   []byte
-	text io.Reader // once it is read
+	text io.Reader // set by the first Read
 }
 
 func (d *decoding) Write(p []byte) (int, error) {
@@ -110,7 +115,7 @@ func (d *decoding) Read(p []byte) (int, error) {
 
 func (d *decoding) Close() error { return nil }
 
-// readWhole reads a file, as one has to for its character set.
+// readWhole reads and closes a file. The character set can be determined only from the whole file.
 func readWhole(f io.ReadCloser) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(f)
