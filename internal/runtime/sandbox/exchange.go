@@ -25,7 +25,7 @@ type exchange struct {
 	strange int   // number of frames of unknown kinds
 	nested  int
 	fetches []Fetch
-	// the session's records, in the program's context; nil if the program does not read them
+	// records holds the session's records, in the program's context. It is nil if the program does not read them.
 	records json.RawMessage
 	held    func() // releases the memory of the last answer; nil if there is none
 	slept   time.Duration

@@ -28,8 +28,7 @@ type journal struct {
 	seed              uint64
 
 	served *journalForm // the effects to serve; nil if effects are real
-	// entries of served that have been used, by index
-	used []bool
+	used   []bool       // entries of served that were used, by index
 
 	forms []json.RawMessage // canonical params of the served asks; built when first needed
 }
@@ -55,10 +54,10 @@ type journalEntry struct {
 	Op     string          `json:"op"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result,omitempty"`
-	// replaces a large Result that the session can supply again
+	// Digest replaces a large Result that the session can supply again.
 	Digest string        `json:"digest,omitempty"`
 	Error  *journalError `json:"error,omitempty"`
-	// the answer is that of the previous entry with the same Op and Params
+	// Same means that the answer is that of the previous entry with the same Op and Params.
 	Same bool `json:"same,omitempty"`
 }
 

@@ -30,7 +30,7 @@ type lastWords struct {
 // Prefixes of lines that may contain text of the program.
 const (
 	wordPanic = "panic: "
-	// the String or Error method of the panic value panicked
+	// The String or Error method of the panic value panicked as well.
 	wordPrinting = "fatal error: panic while printing panic value"
 	wordFatal    = "fatal error: "
 )

@@ -104,7 +104,7 @@ func (f *OpenFile) as(text bool) (io.ReadCloser, *recurgent.Failure) {
 	}
 	var decoded io.Reader
 	if err == nil {
-		// decoders read in small pieces
+		// Decoders read in small pieces.
 		decoded, err = charsets.NewReader(bufio.NewReaderSize(f, storedPiece), name)
 	}
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // Options configures a Pool. Start from DefaultOptions.
 type Options struct {
 	Runners int // programs running at once, without those waiting for a host call
-	// client calls in runners at once, including those waiting for a host call; at least Runners
+	// Waiting is the most client calls in runners at once, including those waiting for a host call. It is at least
+	// Runners.
 	Waiting   int
 	Blank     int    // blank runners kept ready
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call

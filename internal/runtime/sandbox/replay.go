@@ -21,7 +21,8 @@ type Comparison struct {
 	Equal    bool   // both ended alike: values and errors byte for byte, failures by type
 	Recorded string // end of the recorded call, in one line
 	Replayed string // end of the replay, in one line
-	// why the two cannot be compared: the replay asked for something that the journal lacks; "" if they can
+	// Diverged is why the two cannot be compared: the replay asked for something that the journal lacks. It is "" if
+	// they can.
 	Diverged string
 }
 

@@ -39,7 +39,7 @@ func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*ru
 			return r, nil
 		}
 		last = err
-		// a start that Close interrupted is not a fault
+		// A start that Close interrupted is not a fault.
 		if errors.Is(err, errShutdown) || p.stop.Err() != nil {
 			return nil, interrupted(p.stop)
 		}

@@ -44,6 +44,6 @@ func (h *host) WriteStream(stream int, p []byte) error {
 
 // CloseStream implements recurgent.Host.
 func (h *host) CloseStream(stream int) {
-	// closing a closed stream has no effect
+	// Closing a closed stream has no effect.
 	_, _ = h.onStream(wire.OpClose, wire.StreamParams{Stream: stream}, nil)
 }

@@ -16,7 +16,7 @@ func ExitCode(err error) int {
 	if err == nil || err == io.EOF {
 		return 0
 	}
-	// if this fails, there is nowhere else to report it
+	// If this fails, there is nowhere else to report it.
 	_, _ = io.WriteString(descriptor(2), "runner: "+err.Error()+"\n")
 	return 3
 }

@@ -13,12 +13,11 @@ package wire
 
 // Bounds of a runner's messages, in bytes, in addition to Limits.
 const (
-	MaxMessage = 4 << 10   // an error's text
-	MaxFacts   = 256 << 10 // the gate's facts or refusal
-	// a report of the confinement
-	MaxReady    = 64 << 10
-	MaxAskParam = 2 << 20 // a question's parameters: room for the body of a fetch
-	maxKey      = 1 << 10 // a context key
+	MaxMessage  = 4 << 10   // an error's text
+	MaxFacts    = 256 << 10 // the gate's facts or refusal
+	MaxReady    = 64 << 10  // a report of the confinement
+	MaxAskParam = 2 << 20   // a question's parameters: room for the body of a fetch
+	maxKey      = 1 << 10   // a context key
 )
 
 // RunnerArg is the first argument of a runner's command line.

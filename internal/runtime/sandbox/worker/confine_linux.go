@@ -37,7 +37,7 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	if cfg.Probe && confine.On(ready.Layers["landlock"]) {
 		probe.Landlock(ready.Probes)
 	}
-	// after landlock, which must cover the new threads, and before seccomp, which forbids creating more
+	// Reserve after landlock, which must cover the new threads, and before seccomp, which forbids creating more.
 	threads.Reserve(threads.Runner)
 	ready.Layers["seccomp"] = confine.Seccomp(cfg.Confine, confine.Process)
 	if cfg.Probe {
