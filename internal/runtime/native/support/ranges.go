@@ -13,7 +13,7 @@ import (
 type Range[K comparable, V any] struct {
 	m    map[K]V
 	keys []K
-	// elements of keys that do not equal themselves (NaN), by index, because no lookup finds them
+	// odd holds the elements of keys that do not equal themselves (NaN), by index, because no lookup finds them.
 	odd   map[int]V
 	at    int // index of the next key
 	key   K
@@ -100,7 +100,7 @@ func sortKeys(slice any) {
 		slices.Sort(as[uint64](keys))
 	case reflect.Float64:
 		slices.Sort(as[float64](keys))
-	// left in the order of the map: addresses have no reproducible order
+	// Left in the order of the map: addresses have no reproducible order.
 	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer:
 	default:
 		all := reflect.MakeSlice(keys.Type(), keys.Len(), keys.Len())
