@@ -143,7 +143,7 @@ func (b *Builder) executables() (files []exeFile, total int64, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile
 		}
-		// anything but a file has no time and is removed first
+		// Anything but a file has no time and is removed first.
 		files = append(files, exeFile{name, info.Size, info.ModTime})
 		total += info.Size
 	}

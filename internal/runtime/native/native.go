@@ -76,7 +76,8 @@ type Builder struct {
 	bytes     atomic.Int64 // bytes of the executables in the cache
 	pruning   sync.Mutex   // held while the cache is pruned
 	preparing sync.Mutex   // held while packages is prepared
-	// guarded by preparing; verified packages that all executables share; nil before the first build
+	// packages is guarded by preparing. It holds the verified packages that all executables share, and is nil before
+	// the first build.
 	packages *packages
 }
 
