@@ -218,8 +218,8 @@ func guess(sample []byte) string {
 	return latin
 }
 
-// ofDOS reports whether a text in the Latin alphabet is in dos. Within words it has bytes that are ä, ö or ü in dos and
-// quotation marks or nothing in windows-1252. It has no letters of windows-1252.
+// ofDOS reports whether a text in the Latin alphabet is in dos. It has no letters of windows-1252. Within words it has
+// bytes that stand for ä, ö or ü in dos, and for quotation marks or nothing in windows-1252.
 func ofDOS(sample []byte) bool {
 	letter := func(i int) bool { return i >= 0 && i < len(sample) && sample[i]|0x20 >= 'a' && sample[i]|0x20 <= 'z' }
 	var within bool

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// toText returns the body as UTF-8, of at most most bytes, and the Content-Type that then applies. A byte order mark
+// toText returns the body as UTF-8, bounded to most bytes, and the Content-Type that then applies. A byte order mark
 // has precedence over the header, and the header over the declaration of an HTML or XML document. Text without any
 // declaration is UTF-8 if it is valid, otherwise windows-1252. In non-text only bytes that are invalid in UTF-8 are
 // replaced.

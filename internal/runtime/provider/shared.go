@@ -10,8 +10,8 @@ import (
 // MaxRequests is the most concurrent requests of one owner. All owners together may have a third more.
 const MaxRequests = 64
 
-// Shared returns p with concurrent requests divided among owners: at most most of one owner, with room left for others
-// (see fair.Share). Further requests wait.
+// Shared returns p with concurrent requests divided among owners. most bounds the requests of one owner; others have
+// room left (see fair.Share). Further requests wait.
 func Shared(p Provider, most int) Provider {
 	return &shared{p, fair.NewShare[agent.Owner](int64(most))}
 }

@@ -41,7 +41,7 @@ type key [sha256.Size]byte
 // perEntry is roughly how many bytes an entry takes in addition to its body and header.
 const perEntry = 512
 
-// New returns a cache of at most most bytes. A single answer takes at most an eighth of them.
+// New returns a cache bounded to most bytes. A single answer takes at most an eighth of them.
 func New(most int64, now func() time.Time) (*Cache, error) {
 	entries, err := cache.NewWeighed(uint64(max(0, most)), func(_ key, e *entry) uint32 { return uint32(e.size()) })
 	if err != nil {

@@ -36,7 +36,8 @@ const (
 // Put builds the frame in f.
 func (m *Fixed) Put(f *Builder) error { return putJSON(f, KindFixed, m) }
 
-// ParseFixed parses a payload of at most MaxFixed bytes. The text has at most most bytes. All texts are valid UTF-8.
+// ParseFixed parses a payload of at most MaxFixed bytes. It rejects a Text longer than most bytes. All texts are valid
+// UTF-8.
 func ParseFixed(payload []byte, most int) (m Fixed, err error) {
 	if json.Unmarshal(payload, &m) != nil || len(m.Text) > most {
 		return Fixed{}, ErrFrame
