@@ -53,6 +53,7 @@ func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 // Residue reports whether the run may have changed the state of packages.
 func (e *engine) Residue() bool { return e.program.Once }
 
+// Run runs the program with freshly initialized package variables. A panic is recovered and returned.
 func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
 	env.Begin(now, seed)
 	returned := false
