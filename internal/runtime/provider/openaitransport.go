@@ -41,6 +41,8 @@ type doer struct {
 
 var errRefused = errors.New("refused")
 
+// Do sends the request that go-openai has built, with the body in seen. For a refusal, or an error in place of a reply,
+// it returns errRefused and records the details in seen. It asks the charge before it sends anything.
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	s, _ := r.Context().Value(seenKey{}).(*seen)
 	if s == nil {
