@@ -107,6 +107,7 @@ func (s *scan) check(p []byte) {
 	s.rest = bytes.Clone(text[whole:])
 }
 
+// name returns the character set of the bytes written so far, or "" for binary data. See Guess for the order.
 func (s *scan) name(mediaType string) string {
 	if name, _ := Marked(s.first); name != "" {
 		return name
@@ -202,6 +203,7 @@ func Lookup(label string) (encoding.Encoding, string) {
 var foreign = map[string]int{"GB18030": 80, "GB-18030": 80, "Big5": 80, "EUC-JP": 80, "EUC-KR": 80, "Shift_JIS": 80,
 	"windows-1251": 0, "KOI8-R": 0, "ISO-8859-5": 0, "ISO-8859-7": 0, "windows-1253": 0}
 
+// guess returns the most likely character set of a sample that is not Unicode, by default latin.
 func guess(sample []byte) string {
 	results, _ := chardet.NewTextDetector().DetectAll(sample) // no result is its only error
 	others := mostlyForeign(sample)

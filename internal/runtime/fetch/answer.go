@@ -55,6 +55,8 @@ func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	return text, raw, nil
 }
 
+// readAll reads to the end. Before it reads more than smallBody, it waits in large, so that few large bodies are in
+// memory at once.
 func (b bodyReader) readAll(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, int64(min(smallBody, b.most)+1)))
 	if err != nil || len(body) <= smallBody && len(body) <= b.most {
@@ -118,6 +120,7 @@ func response(answer *http.Response, body, raw []byte) *recurgent.Response {
 		Body: wire.ValidText(body), Raw: raw}
 }
 
+// boundHeader converts a header to single values of valid UTF-8, and cuts off fields beyond the bounds.
 func boundHeader(h http.Header) map[string]string {
 	names := make([]string, 0, len(h))
 	for name := range h {

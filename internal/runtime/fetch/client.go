@@ -187,6 +187,8 @@ func (c *Client) once(ctx context.Context, q recurgent.Request, h hops) Answer {
 	return a
 }
 
+// attempt checks the request, waits for a place, and follows redirects under the time limit. It fills in h and the note
+// of a.
 func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *Answer) (*recurgent.Response, error) {
 	var err error
 	if h.method, h.header, err = checkRequest(&q); err != nil {

@@ -35,6 +35,7 @@ func (p HostPattern) Domain() string {
 // than a domain, a longer domain than a shorter one, and a pattern with a port than one without.
 func (p HostPattern) Compare(q HostPattern) int { return cmp.Compare(p.weight(), q.weight()) }
 
+// weight orders patterns: a host outweighs every domain, then the length counts, then a port.
 func (p HostPattern) weight() int {
 	w := 2 * len(p.rule.host)
 	if p.Domain() == "" {

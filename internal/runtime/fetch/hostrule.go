@@ -14,6 +14,7 @@ type hostRule struct {
 	port string // "" means any
 }
 
+// parseHostRule parses a rule. Hosts are compared in ASCII lower case without a trailing dot.
 func parseHostRule(s string) (hostRule, error) {
 	r := hostRule{host: strings.ToLower(strings.TrimSpace(s))}
 	if h, p, err := net.SplitHostPort(r.host); err == nil {

@@ -26,6 +26,7 @@ func readJSONForm(text string) *jsonNode {
 	return n
 }
 
+// readJSONNode parses one node and returns the rest of the text. A node at which the text ends is marked as cut.
 func readJSONNode(text string) (n *jsonNode, rest string, ok bool) {
 	n, rest = &jsonNode{kind: text[0]}, text[1:]
 	switch n.kind {

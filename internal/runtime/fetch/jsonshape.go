@@ -84,6 +84,7 @@ func (s *jsonScan) object(depth int) string {
 	return b.String()
 }
 
+// array scans the whole array to skip it, and its first element again to describe it.
 func (s *jsonScan) array(depth int) string {
 	whole := jsonScan{rest: s.rest}
 	s.skip()

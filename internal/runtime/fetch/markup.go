@@ -152,6 +152,7 @@ func (s *markupScan) attribute(element, name, value string) {
 	}
 }
 
+// count counts a name. It ignores long names, and new ones beyond maxTallies.
 func (s *markupScan) count(name string) {
 	t, known := s.names[name]
 	if !known {

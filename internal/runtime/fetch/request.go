@@ -15,6 +15,7 @@ func ownHeader() http.Header {
 	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}, "Accept-Encoding": {acceptEncoding}}
 }
 
+// errForbiddenHeader lists headers that programs must not set, in canonical form.
 var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true,
 	"Transfer-Encoding": true, "Te": true, "Trailer": true,
 	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true,

@@ -68,6 +68,7 @@ func inUTF8(from encoding.Encoding, body []byte, most int) ([]byte, error) {
 	return text, nil
 }
 
+// textual reports whether a body is text by its media type or, without one, by its beginning.
 func textual(media string, body []byte) bool {
 	if media == "" {
 		return strings.HasPrefix(http.DetectContentType(body), "text/")

@@ -24,7 +24,7 @@ func (e *DirError) Error() string {
 
 func (e *DirError) Unwrap() error { return e.Err }
 
-var errNoExec = errors.New("no file there can be executed")
+var errNoExec = errors.New("no file there can be executed") // the file system is mounted noexec
 
 // Unusable wraps err in a *DirError if it means that the directory cannot be used. It returns other errors, and nil,
 // unchanged.

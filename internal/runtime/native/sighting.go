@@ -13,6 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
+// errSeal means that a file was not made by this installation, or was changed since.
 var errSeal = errors.New("it has no seal of this installation")
 
 // A sighting records the kind of a file whose seal was verified, and its place at that time. While the place is

@@ -135,6 +135,7 @@ func (d *decoder) object(depth int) (any, bool) {
 // maxExact is the number of digits up to which float64 represents every integer exactly.
 const maxExact = 15
 
+// number reads a number. Small integers are converted directly, all others by recurgent.Number.
 func (d *decoder) number() (any, bool) {
 	start := d.at
 	negative := d.peek() == '-'

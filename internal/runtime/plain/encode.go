@@ -64,6 +64,7 @@ const sampled = 64
 // maxRoom bounds the space reserved for the rest of a list, in bytes.
 const maxRoom = 2 << 20
 
+// list appends a list of any element type by put. It returns false beyond the depth bound.
 func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, T, int) bool) bool {
 	if null {
 		e.out = append(e.out, "null"...)
@@ -90,6 +91,7 @@ func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, 
 	return true
 }
 
+// object appends an object with sorted keys, as encoding/json does.
 func (e *encoder) object(m map[string]any, depth int) bool {
 	if m == nil {
 		e.out = append(e.out, "null"...)

@@ -52,6 +52,7 @@ func billOf(u openai.Usage) Bill {
 // request's body each.
 const templateTokens = 256
 
+// errUnbounded means that the request cannot be charged, because the length of its body is unknown.
 var errUnbounded = errors.New("a request of unknown length")
 
 // charged is the state of the charge of the current request, as seen by the HTTP client.

@@ -31,6 +31,7 @@ type capability struct {
 	next func(q *question, w way, r *refusal) (lesson, bool)
 }
 
+// refuses matches words of refusal. limitText matches the names of the parameters that limit a reply.
 const refuses = `not support|unsupported|n't support|n't allow|not (?:be |yet |currently )?(?:enabled|available|allowed|implemented|permitted|valid|accepted|recognized|defined|set|found)|no endpoints|requires?|invalid|unknown|unrecognized|unexpected|extra|forbidden|must|cannot|can't|only|unable|failed|should|missing|disabled|deprecated|instead|incompatible|none is`
 
 // capabilities are tried in order: those with specific words precede those with common words.
@@ -102,6 +103,7 @@ func guess(w way, r *refusal) (way, bool) {
 
 var wantsStream = lazy.Regexp(`only|must|require|enable|stream=|non-stream|set to|should|instead`)
 
+// nextStream asks without usage figures, or else changes between a stream and a single reply, once per question.
 func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	switch {
 	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") ||
@@ -116,6 +118,7 @@ func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	return lesson{aspect: aspectStream, way: w, lasts: anHour}, true
 }
 
+// nextSystem merges the system's text into the user's message.
 func nextSystem(q *question, w way, _ *refusal) (lesson, bool) {
 	isSystem := func(m Message) bool { return m.Role == "system" }
 	if w.merged || !slices.ContainsFunc(q.messages, isSystem) {
@@ -125,6 +128,7 @@ func nextSystem(q *question, w way, _ *refusal) (lesson, bool) {
 	return lesson{aspect: aspectSystem, way: w, lasts: anHour}, true
 }
 
+// nextFormat asks for plain text instead of JSON by response_format.
 func nextFormat(q *question, w way, _ *refusal) (lesson, bool) {
 	if w.text || len(q.schema) == 0 {
 		return lesson{}, false
@@ -193,6 +197,7 @@ func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 // may be too long.
 const maxHalf = 3
 
+// refusedName matches advice to use the other name of the limit.
 var refusedName = lazy.Regexp("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
 
 // nextField drops the name of the limit that the server refuses.
@@ -244,6 +249,7 @@ func nextLimit(q *question, w way, r *refusal) (lesson, bool) {
 	return l, w.limit >= leastReply
 }
 
+// numbers matches numbers that may be token counts, not parts of versions, addresses or names.
 var numbers = lazy.Regexp(`(?:^|[^\w.:/-])(\d{3,7})(?:[^\w:/-]|$)`)
 
 // stated returns the largest number in the text that can be the limit of a reply, below most, or 0 if there is none.

@@ -43,6 +43,7 @@ func DefaultOpenAIOptions() OpenAIOptions {
 		RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20, MaxCompletion: DefaultMaxCompletion}
 }
 
+// validate returns an error that names the first bad option.
 func (o OpenAIOptions) validate() error {
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)

@@ -98,6 +98,7 @@ var (
 		"external_model_message", "base_resp"}
 )
 
+// collect reads a value to a bounded depth, and at most 20 elements of a list.
 func (c *collector) collect(v any, key string, depth int) {
 	if depth > 6 {
 		return
@@ -114,6 +115,7 @@ func (c *collector) collect(v any, key string, depth int) {
 	}
 }
 
+// object reads the kinds, messages and fields of an object, and the objects within it.
 func (c *collector) object(o map[string]any, depth int) {
 	for _, key := range kindKeys {
 		if kind, ok := o[key].(string); ok && kind != "" && kind != "error" && !isNumber(kind) &&

@@ -104,6 +104,7 @@ const (
 		`"name":{"type":"string"},"type":{"type":"string"},"description":{"type":"string"},"required":{"type":"boolean"}}}},"notes":{"type":"string"}}}`
 )
 
+// submitProgram returns the definition of the tool. With keep, the call may state that the program is kept.
 func submitProgram(short, keep bool) openai.Tool {
 	parameters, description := submitParameters, "Submit the complete Go source of the method."
 	if short {

@@ -39,7 +39,7 @@ type doer struct {
 	limit  int64
 }
 
-var errRefused = errors.New("refused")
+var errRefused = errors.New("refused") // the refusal is in seen
 
 // Do sends the request that go-openai has built, with the body in seen. For a refusal, or an error in place of a reply,
 // it returns errRefused and records the details in seen. It asks the charge before it sends anything.

@@ -38,6 +38,7 @@ const (
 	toolsNone                     // no tool: the program comes as text
 )
 
+// choice returns the request's tool_choice, or nil to omit it.
 func (t toolsWay) choice() any {
 	switch t {
 	case toolsNamed:

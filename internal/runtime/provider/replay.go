@@ -37,8 +37,8 @@ type Line struct {
 }
 
 const (
-	maxRecording     = 256 << 20
-	maxRecordingLine = 8 << 20
+	maxRecording     = 256 << 20 // bytes read of a recording
+	maxRecordingLine = 8 << 20   // bytes of one line
 )
 
 // Replay answers from a recording. It is safe for concurrent use.

@@ -61,6 +61,7 @@ func (a *admission) fits(k lineKey) bool {
 	return a.busy < a.running || !k.background && a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
 }
 
+// take books an admitted program. give is its reverse. The caller holds mu.
 func (a *admission) take(k lineKey) {
 	a.busy++
 	a.byOwner[k.owner]++

@@ -232,6 +232,7 @@ func (x *exchange) perform(ctx context.Context, op string,
 	return nil, denied("the host knows no " + op)
 }
 
+// plain converts an error of the host to a refusal that the program sees.
 func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure) {
 	if err != nil {
 		var f *recurgent.Failure
@@ -244,6 +245,7 @@ func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure)
 	return raw, nil
 }
 
+// call makes a nested call. The program's clock and place are paused meanwhile.
 func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	var q struct {
 		Role, Method string

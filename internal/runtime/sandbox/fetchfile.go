@@ -56,6 +56,7 @@ type download struct {
 	over bool    // the body exceeded room; head is empty
 }
 
+// perform fetches the body. The caller must discard d.to after a refusal.
 func (d *download) perform(params json.RawMessage) (note fetch.Note, refusal *recurgent.Failure) {
 	x := d.x
 	q, refusal := x.mayFetch(params)

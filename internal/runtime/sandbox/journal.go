@@ -143,6 +143,7 @@ func (j *journal) keep(e journalEntry) {
 	j.entries = append(j.entries, e)
 }
 
+// ofSession reports whether the answer to op comes from the session, which can supply it again.
 func ofSession(op string) bool { return op == wire.OpHistory || op == wire.OpContent }
 
 // sameAnswer returns the part of today's answer that has the wanted digest: all of it or, for a history, a prefix of

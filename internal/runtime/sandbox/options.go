@@ -86,6 +86,7 @@ const (
 	IsolationCall    = "call"
 )
 
+// validate returns an error that names the first bad option.
 func (o *Options) validate() error {
 	for _, f := range []struct {
 		name       string

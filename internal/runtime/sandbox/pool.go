@@ -50,6 +50,7 @@ type Pool struct {
 	faults   int64            // guarded by mu; internal engine faults
 }
 
+// errShutdown is the cause with which Close ends runs and starts.
 var errShutdown = errors.New("the daemon is shutting down")
 
 // New starts the spawner and a canary runner, which tries what confinement must prevent. It fails if the observed

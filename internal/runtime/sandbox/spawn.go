@@ -93,6 +93,7 @@ func (s *spawner) start(from *image) (*child, error) {
 	return r.child, r.err
 }
 
+// close ends the thread. On Linux its end kills all processes that it has started.
 func (s *spawner) close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -103,6 +104,8 @@ func (s *spawner) close() {
 	<-s.done
 }
 
+// startNow starts a process from the spawner's thread. Its standard output and error share one pipe. All files are
+// closed after an error.
 func (s *spawner) startNow(from *image) (c *child, err error) {
 	if s.fault != nil {
 		if err := s.fault(); err != nil {

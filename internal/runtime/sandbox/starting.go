@@ -48,6 +48,7 @@ func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*ru
 	return nil, notStarted(last)
 }
 
+// spawnOnce starts and configures a runner in a single attempt.
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
 	r, err := p.start(from)
 	if err != nil {

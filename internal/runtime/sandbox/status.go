@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
+// rank orders levels; unknown ones are the lowest.
 func rank(l Level) int {
 	switch l {
 	case LevelFull:
@@ -93,6 +94,7 @@ func exhausted(err error) bool {
 	return false
 }
 
+// canary starts a process with probes, and returns its report. The process is ended in any case.
 func (p *Pool) canary() (*wire.Ready, error) {
 	r, err := p.start(p.image)
 	if err != nil {

@@ -171,6 +171,7 @@ func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
 	return failing(err)
 }
 
+// createFile creates a file for the program. A replay gives it the recorded id, so that references in values match.
 func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	var q struct {
 		Name      string

@@ -24,6 +24,7 @@ const RunnerFiles = 5
 
 const roomForAll = "on (room for all runners)"
 
+// errMostRunners means that all processes that the system allows are in use. It is transient.
 var errMostRunners = errors.New("no more processes are allowed")
 
 // mostRunners returns how many runners the system has room for in addition to the daemon, and a description for the

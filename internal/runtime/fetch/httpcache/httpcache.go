@@ -176,6 +176,7 @@ func address(r *http.Request) string {
 	return strings.ToLower(r.URL.Scheme+"://"+r.URL.Host) + r.URL.EscapedPath()
 }
 
+// keyOf returns the digest of the partition, the address and the whole header of the request.
 func keyOf(r *http.Request, p Partition) (k key) {
 	h := sha256.New()
 	write := func(parts ...string) {

@@ -114,6 +114,7 @@ func special(x, y, computed complex128) complex128 {
 	return computed
 }
 
+// finite reports whether f is neither NaN nor infinite.
 func finite(f float64) bool { return !math.IsNaN(f - f) }
 
 // unit returns 1 for an infinity and 0 for anything else, with the sign of f.

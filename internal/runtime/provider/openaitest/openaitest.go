@@ -186,6 +186,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
+// next records the request and returns its scripted reply and its number. Answers for the exact role and method precede
+// those for any.
 func (s *Server) next(in Request) (Reply, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,6 +66,8 @@ func (f *finder) programsOfText(t text, name string, depth int) []candidate {
 	return inner.candidates
 }
 
+// programsOfObject searches an object for programs: first the member code, then known wrappers, the member unchanged, a
+// single nested object, and at last any member that is a whole program.
 func (f *finder) programsOfObject(o *object, name string, depth int) []candidate {
 	if code := o.get("code"); code != nil {
 		return append(f.keeps(o, name), f.ofCode(o, code, name, depth)...)

@@ -68,6 +68,7 @@ func declaredParameters(v any) json.RawMessage {
 	}
 }
 
+// declaredParameter normalizes one parameter: a name alone, or an object with its type and required.
 func declaredParameter(v any) any {
 	if t, ok := v.(text); ok { // only its name
 		o := newObject()
@@ -92,6 +93,7 @@ var typeNames = map[string]string{"str": "string", "text": "string", "int": "int
 	"float": "number", "float64": "number", "double": "number",
 	"bool": "boolean", "list": "array", "slice": "array", "dict": "object", "map": "object", "interface{}": "any"}
 
+// declaredType converts the name of a type to that of JSON. It returns unknown names in lower case.
 func declaredType(v any) any {
 	t, ok := v.(text)
 	if !ok {

@@ -80,6 +80,7 @@ func (c *completion) continues(before *completion) bool {
 	return true
 }
 
+// merged returns the larger of each figure in a and b.
 func merged(a, b map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for _, m := range []map[string]int64{a, b} {

@@ -95,6 +95,7 @@ func serverError(v any, o *object) *ServerError {
 	return e
 }
 
+// codeKeys are members that may hold a numeric status.
 var codeKeys = []string{"code", "status", "status_code", "statusCode", "http_code", "http_status", "error_code", "type",
 	"error_type"}
 

@@ -68,6 +68,7 @@ func (p *lenient) skipPast(mark string) {
 	p.i = len(p.s)
 }
 
+// value reads any value. It returns false if there is none, or if a bound is exceeded.
 func (p *lenient) value() (any, bool) {
 	p.space()
 	p.left--
@@ -179,6 +180,7 @@ func (p *lenient) elements(end byte) (any, bool) {
 
 var numeral = lazy.Regexp(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`)
 
+// number reads a number and normalizes it to JSON if it is not.
 func (p *lenient) number() (any, bool) {
 	n := numeral().FindString(p.s[p.i:min(len(p.s), p.i+400)])
 	if n == "" {
@@ -197,6 +199,7 @@ func (p *lenient) number() (any, bool) {
 	return json.Number(n), true
 }
 
+// words are the literals of JSON, Python and JavaScript. Numbers that JSON lacks become nil.
 var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false,
 	"null": nil, "None": nil,
 	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil,

@@ -53,6 +53,7 @@ type inMessage struct {
 	kept  bool // the message states that the program is kept
 }
 
+// readMessage searches the text and the calls of a message. One budget of work covers both.
 func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessage {
 	size := len(said)
 	for _, c := range m.ToolCalls {
@@ -109,6 +110,7 @@ func (a answered) answer(s string) string {
 	return strings.TrimSpace(s[a.start:])
 }
 
+// reason explains to the model why its reply holds no program.
 func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok bool) string {
 	m, finish := choice.Message, choice.FinishReason
 	switch {

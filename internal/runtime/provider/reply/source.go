@@ -63,6 +63,7 @@ func rankOf(source string) rank {
 	return rankBroken
 }
 
+// parseGo parses a Go file. It returns nil if the source does not parse or exceeds the bounds.
 func parseGo(source string) *ast.File {
 	if len(source) > maxSource || nesting(source) > maxBrackets {
 		return nil
@@ -89,6 +90,7 @@ func nesting(source string) int {
 	return most
 }
 
+// rankOfFile returns the rank of a file that parses. Functions of package main do not count as helpers.
 func rankOfFile(file *ast.File) rank {
 	out := rankPart
 	for _, d := range file.Decls {
@@ -213,6 +215,7 @@ func severalFiles(source string) bool {
 
 var declaresMain = lazy.Regexp(`(?m)^func[ \t]+main[ \t]*\(`)
 
+// beginsAsGo reports whether the first line, apart from comments, is Go at package level.
 func beginsAsGo(s string) bool {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {

@@ -23,6 +23,7 @@ type tag struct {
 	n         int // length in bytes
 }
 
+// tagAt parses the opening tag of an argument at the beginning of s.
 func tagAt(s string) (tag, bool) {
 	s = s[:min(len(s), 300)]
 	for i, form := range []*regexp.Regexp{namedTag(), kimiTag(), glmTag(), memberTag()} {

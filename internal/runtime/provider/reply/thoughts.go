@@ -55,6 +55,7 @@ func markAt(s string, at int) (mark, int) {
 var closes = lazy.Regexp(
 	`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
 
+// kindOf classifies a mark. Harmony's channels other than analysis end thoughts.
 func kindOf(m string) mark {
 	switch {
 	case m == "":

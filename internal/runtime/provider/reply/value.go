@@ -36,6 +36,7 @@ func (o *object) get(key string) any {
 	return o.values[key]
 }
 
+// put sets a member. A key that occurs again with another value is recorded in twice; the last value counts.
 func (o *object) put(key string, v any) {
 	old, again := o.values[key]
 	switch {

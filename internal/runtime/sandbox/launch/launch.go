@@ -19,6 +19,7 @@ const maxLaunch = 1 << 20
 // return otherwise.
 func Main() int { return wire.ExitCode(launch()) }
 
+// launch does the work of Main. It returns only if the file was not executed.
 func launch() error {
 	runtime.LockOSThread() // the executed file inherits the confinement of this thread
 	in, out := wire.Pipe()

@@ -127,6 +127,7 @@ func (w *inspector) float(f float64) {
 	}
 }
 
+// behind writes what a pointer or an interface refers to. Interfaces do not count towards the depth.
 func (w *inspector) behind(v reflect.Value, depth int) {
 	switch {
 	case v.IsNil():

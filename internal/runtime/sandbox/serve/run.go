@@ -52,6 +52,7 @@ type input struct {
 	seed    uint64
 }
 
+// decode converts a Run to the program's input. An error means that the daemon sent invalid JSON.
 func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
 	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID,
@@ -73,6 +74,7 @@ func decode(run *wire.Run) (*input, error) {
 	return o, nil
 }
 
+// evaluate runs the program and encodes its result. Every panic ends in an answer.
 func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	defer func() {
 		if v := recover(); v != nil { // a panic in a method of the error that the program returned

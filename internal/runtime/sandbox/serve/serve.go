@@ -136,6 +136,7 @@ func (s *server) load(payload []byte) error {
 	return s.send()
 }
 
+// compile loads the source into the engine. A panic is reported as a fault of the engine.
 func (s *server) compile(source string) (l wire.Loaded) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -171,6 +172,7 @@ func (s *server) text(payload []byte) error {
 	return s.send()
 }
 
+// check checks the source for the compiler. A panic is reported as a fault of the engine.
 func check(source string, by Checker) (c *wire.Checked) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -133,6 +133,7 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	return a, nil
 }
 
+// parseChange parses the changes of the context. A count alone allocates room for at most 1024 entries.
 func (a *Answer) parseChange(p *Parser, l Limits) error {
 	total := 0
 	if n := p.TakeCount(); n > 0 {

@@ -114,6 +114,7 @@ func putFacts(f *Builder, x *report.Facts) {
 	f.PutString(x.Interface)
 }
 
+// takeFacts parses facts. Unknown flags are malformed.
 func takeFacts(p *Parser) *report.Facts {
 	x := &report.Facts{}
 	for _, list := range factLists(x) {

@@ -85,6 +85,7 @@ func ParseChecked(payload []byte) (*Checked, error) {
 	return &Checked{Loaded: *l, Text: text}, nil
 }
 
+// putJSON builds a frame whose payload is JSON. Frames of a start do not use it.
 func putJSON(f *Builder, kind byte, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

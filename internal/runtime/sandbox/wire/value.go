@@ -118,6 +118,7 @@ var unescaped = func() (t [256]bool) {
 	return t
 }()
 
+// str checks a string. Validity of UTF-8 is checked once, at the end.
 func (c *checker) str() error {
 	start := c.i + 1
 	ascii := true

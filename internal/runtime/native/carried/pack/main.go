@@ -54,6 +54,7 @@ func run(args []string) error {
 	return carried.Write(os.Stdout, x, sources)
 }
 
+// goCommand runs the go command, or the one in $GO, and returns its output.
 func goCommand(env []string, args ...string) (string, error) {
 	name := os.Getenv("GO")
 	if name == "" {

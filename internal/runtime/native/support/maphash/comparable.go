@@ -27,6 +27,7 @@ func (h *Hash) addValue(v any) {
 	h.addReflected(reflect.ValueOf(v))
 }
 
+// addReflected adds a value with its type, so that equal bytes of different types have different hashes.
 func (h *Hash) addReflected(v reflect.Value) {
 	if !v.IsValid() {
 		h.addNumber(0)

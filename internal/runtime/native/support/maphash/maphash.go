@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	offset = 14695981039346656037
-	prime  = 1099511628211
+	offset = 14695981039346656037 // FNV-1a offset basis
+	prime  = 1099511628211        // FNV-1a prime
 )
 
 // A Seed selects a hash function. The zero value is invalid; only MakeSeed creates a valid one.
