@@ -52,7 +52,7 @@ func TryDir(dir string) error {
 	if err != nil {
 		return Unusable(dir, err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // only a trial file
+	defer func() { _ = os.Remove(f.Name()) }() // only a probe file
 	if err := errors.Join(f.Chmod(0o500), f.Close()); err != nil {
 		return Unusable(dir, err)
 	}
