@@ -1,5 +1,6 @@
-// Recurgent-launcher confines itself and becomes the executable of a compiled program, or a compiler or linker. recurgentd carries it in its own binary and starts it over three pipes; nobody else does.
-// Where the binary carries none, the daemon executes itself as "recurgentd runner launch" instead.
+// Recurgent-launcher confines itself and then executes a compiled program, or a compiler or linker. recurgentd embeds
+// it and starts it over three pipes; it is of no use otherwise. Without an embedded one, the daemon executes itself as
+// "recurgentd runner launch".
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Recurgent-runner is the confined process in which one program runs. recurgentd carries it in its own binary and starts it over three
-// pipes; nobody else does. Where the binary carries none, the daemon executes itself as "recurgentd runner" instead.
+// Recurgent-runner is the confined process in which one program runs. recurgentd embeds it and starts it over three
+// pipes; it is of no use otherwise. Without an embedded one, the daemon executes itself as "recurgentd runner".
 package main
 
 import (
@@ -10,6 +10,6 @@ import (
 )
 
 func main() {
-	confine.NameThread() // before anything has the Go runtime take another thread
+	confine.NameThread() // before the Go runtime may move main to another thread
 	os.Exit(worker.Main())
 }

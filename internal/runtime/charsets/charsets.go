@@ -1,8 +1,10 @@
-// Package charsets finds out in which character set a text is, and decodes it. Spreadsheets and office programs save text in UTF-8 with and without a
-// byte order mark, in UTF-16, and in the character set of their machine's language; few files say which.
+// Package charsets guesses the character set of a text and decodes it. Spreadsheets and office programs save text in
+// UTF-8 with and without a byte order mark, in UTF-16, and in the character set of their machine's language, and few
+// files declare which.
 //
-// Names are those of the WHATWG Encoding Standard, such as utf-8, utf-16le and windows-1252, and ibm850, which that leaves out. All bytes are hostile: memory does not grow with them, and
-// time is linear in their number.
+// Names are those of the WHATWG Encoding Standard, such as utf-8, utf-16le and windows-1252, and ibm850, which the
+// standard lacks. The package treats all bytes as hostile: memory use does not grow with their number, and time is
+// linear in it.
 package charsets
 
 import (
@@ -21,23 +23,26 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// UTF8 is the name of that character set.
+// UTF8 is the name of UTF-8.
 const UTF8 = "utf-8"
 
-// latin is the name of what programs write that know one character set alone, those of Western Europe and America.
+// latin is the fallback: the character set of programs that know only that of Western Europe and America.
 const latin = "windows-1252"
 
-// dos is the name of what programs of DOS write in Western Europe.
+// dos is the character set of DOS programs in Western Europe.
 const dos = "ibm850"
 
 // sampled bounds the bytes from which a character set is guessed that is neither marked nor Unicode.
 const sampled = 64 << 10
 
+// marks are the byte order marks.
 var marks = []struct{ mark, name string }{{"\xef\xbb\xbf", UTF8}, {"\xfe\xff", "utf-16be"}, {"\xff\xfe", "utf-16le"}}
 
-// Guess reads a file and returns the name of its character set, "" for binary data. A byte order mark wins, then the media type's parameter charset, then
-// UTF-8 if the whole file is that, then what an XML or HTML document says of itself. What is left is guessed from the file's first bytes that are not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek where
-// they can be little else, else windows-1252. The error is that of reading.
+// Guess reads a file and returns the name of its character set, or "" for binary data. A byte order mark has
+// precedence, then the parameter charset of the media type, then UTF-8 if the whole file is valid, then the declaration
+// of an XML or HTML document. Otherwise the name is guessed from the file's beginning, starting at the first byte that
+// is not ASCII: UTF-16, Chinese, Japanese, Korean, Cyrillic or Greek if hardly anything else is possible, else
+// windows-1252. The error is that of reading.
 func Guess(r io.Reader, mediaType string) (string, error) {
 	var s scan
 	if _, err := io.CopyBuffer(&s, struct{ io.Reader }{r}, make([]byte, 32<<10)); err != nil {
@@ -46,7 +51,7 @@ func Guess(r io.Reader, mediaType string) (string, error) {
 	return s.name(mediaType), nil
 }
 
-// GuessFrom is Guess of a whole file, which then stands at its beginning again.
+// GuessFrom calls Guess for the file from its current position, and then seeks to its beginning.
 func GuessFrom(r io.ReadSeeker, mediaType string) (string, error) {
 	name, err := Guess(r, mediaType)
 	if err == nil {
@@ -55,15 +60,15 @@ func GuessFrom(r io.ReadSeeker, mediaType string) (string, error) {
 	return name, err
 }
 
-// A scan takes the bytes of a file, one piece after the other.
+// A scan receives the bytes of a file in pieces.
 type scan struct {
-	first   []byte // of the file, as many as show what kind of file it is
-	sample  []byte // from the first byte on that is not ASCII
-	rest    []byte // a character that the next piece ends
-	invalid bool   // not UTF-8
+	first   []byte // the first kindBytes of the file
+	sample  []byte // the first bytes from the first that is not ASCII on
+	rest    []byte // an incomplete character at the end of the last piece
+	invalid bool   // the bytes are not UTF-8
 }
 
-// kindBytes is how many bytes show what kind a file is of.
+// kindBytes is how many bytes determine the kind of a file.
 const kindBytes = 512
 
 func (s *scan) Write(p []byte) (int, error) {
@@ -83,7 +88,7 @@ func (s *scan) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// check looks for bytes that are not UTF-8.
+// check searches the next piece for bytes that are not UTF-8.
 func (s *scan) check(p []byte) {
 	text := p
 	if len(s.rest) > 0 {
@@ -102,6 +107,7 @@ func (s *scan) check(p []byte) {
 	s.rest = bytes.Clone(text[whole:])
 }
 
+// name returns the character set of the bytes written so far, or "" for binary data. See Guess for the order.
 func (s *scan) name(mediaType string) string {
 	if name, _ := Marked(s.first); name != "" {
 		return name
@@ -110,7 +116,7 @@ func (s *scan) name(mediaType string) string {
 		return name
 	}
 	first := s.first
-	if len(first) < kindBytes { // it is all of the file
+	if len(first) < kindBytes { // first is the whole file
 		first = bytes.TrimSuffix(first, []byte{dosEnd})
 	}
 	if !textual(first) {
@@ -130,10 +136,12 @@ func (s *scan) name(mediaType string) string {
 	return guess(s.sample)
 }
 
-// bad reports whether the text is not UTF-8. One that ends within a character is UTF-8 if another one stands before.
+// bad reports whether the text is not UTF-8. A text that ends within a character is UTF-8 if a complete character that
+// is not ASCII precedes it.
 func (s *scan) bad() bool { return s.invalid || len(s.rest) > 0 && len(s.rest) == len(s.sample) }
 
-// wide is the name of UTF-16 without a byte order mark, "" for other bytes: of text in it most characters have a byte of 0 at the same place of each pair.
+// wide returns the name of UTF-16 without a byte order mark, or "". In such text, most characters have a zero byte at
+// the same place of each pair.
 func wide(first []byte) string {
 	if len(first) < 8 {
 		return ""
@@ -154,15 +162,17 @@ func wide(first []byte) string {
 	return ""
 }
 
-// textual reports whether a file that begins so may be text: it has no bytes of binary data, as the WHATWG MIME Sniffing Standard lists them. What pictures and fonts begin with
-// proves nothing: a table may have its first column named BMI, or begin with OTTO. A document that begins with text and continues in binary data does not count as text.
+// textual reports whether a file with this beginning may be text: it contains no bytes of binary data, as listed by the
+// WHATWG MIME Sniffing Standard. The signatures of images and fonts prove nothing, because a table may begin with a
+// column named BMI or OTTO. A PDF is not text, although it begins as such.
 func textual(first []byte) bool {
 	return !bytes.HasPrefix(first, []byte("%PDF-")) && !bytes.ContainsFunc(first, func(r rune) bool {
 		return r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r)
 	})
 }
 
-// Marked returns the character set that a byte order mark at the beginning of the text names, and the text after it; name is "" without a mark.
+// Marked returns the character set of the byte order mark at the beginning of the text, and the text after it. Without
+// a mark, name is "" and rest is text.
 func Marked(text []byte) (name string, rest []byte) {
 	for _, m := range marks {
 		if rest, ok := bytes.CutPrefix(text, []byte(m.mark)); ok {
@@ -172,7 +182,7 @@ func Marked(text []byte) (name string, rest []byte) {
 	return "", text
 }
 
-// Lookup returns the encoding of a label and its name; nil and "" for an unknown label.
+// Lookup returns the encoding of a label and its name, or nil and "" for an unknown label.
 func Lookup(label string) (encoding.Encoding, string) {
 	switch strings.ToLower(strings.TrimSpace(label)) {
 	case dos, "cp850", "850":
@@ -188,12 +198,14 @@ func Lookup(label string) (encoding.Encoding, string) {
 	}
 }
 
-// foreign are character sets that are not taken for windows-1252, with the least confidence of 100: their texts have a form of their own.
+// foreign maps character sets that cannot be mistaken for windows-1252 to the least confidence, of 100, with which they
+// are accepted. 0 means that most letters must not be ASCII.
 var foreign = map[string]int{"GB18030": 80, "GB-18030": 80, "Big5": 80, "EUC-JP": 80, "EUC-KR": 80, "Shift_JIS": 80,
 	"windows-1251": 0, "KOI8-R": 0, "ISO-8859-5": 0, "ISO-8859-7": 0, "windows-1253": 0}
 
+// guess returns the most likely character set of a sample that is not Unicode, by default latin.
 func guess(sample []byte) string {
-	results, _ := chardet.NewTextDetector().DetectAll(sample) // that it has none is its error
+	results, _ := chardet.NewTextDetector().DetectAll(sample) // no result is its only error
 	others := mostlyForeign(sample)
 	for _, r := range results {
 		least, listed := foreign[r.Charset]
@@ -208,7 +220,8 @@ func guess(sample []byte) string {
 	return latin
 }
 
-// ofDOS reports whether a text of a Latin alphabet is one of DOS: it has ä, ö or ü of it within words, where windows-1252 has quotes and nothing, and no letter of windows-1252.
+// ofDOS reports whether a text in the Latin alphabet is in dos. It has no letters of windows-1252. Within words it has
+// bytes that stand for ä, ö or ü in dos, and for quotation marks or nothing in windows-1252.
 func ofDOS(sample []byte) bool {
 	letter := func(i int) bool { return i >= 0 && i < len(sample) && sample[i]|0x20 >= 'a' && sample[i]|0x20 <= 'z' }
 	var within bool
@@ -219,14 +232,17 @@ func ofDOS(sample []byte) bool {
 			if !letter(i-1) && !letter(i+1) {
 				return false
 			}
-		case b >= 0xc0 && b != 0xe1 && (letter(i-1) || letter(i+1)): // what is no ß; lines of tables stand alone
+		// 0xe1 is ß in dos; lines of DOS tables do not touch letters
+		// 0xe1 is ß in dos; lines of DOS tables do not touch letters.
+		case b >= 0xc0 && b != 0xe1 && (letter(i-1) || letter(i+1)):
 			return false
 		}
 	}
 	return within
 }
 
-// mostlyForeign reports whether most letters are not ASCII, as no language has it that writes the Latin alphabet.
+// mostlyForeign reports whether most letters are not ASCII, which is not the case in any language with the Latin
+// alphabet.
 func mostlyForeign(sample []byte) bool {
 	var high, letters int
 	for _, b := range sample {
@@ -240,8 +256,9 @@ func mostlyForeign(sample []byte) bool {
 	return high > letters
 }
 
-// NewReader decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. Line ends of CR alone become LF, the mark with which DOS ends a file is left out, and an XML document says
-// that it is in UTF-8. It returns an error for an unknown name.
+// NewReader returns a Reader that decodes text to UTF-8 without a byte order mark. Invalid bytes become U+FFFD. Line
+// ends of CR alone become LF, the end mark of DOS files is omitted, and an XML declaration is changed to UTF-8. It
+// returns an error for an unknown name.
 func NewReader(r io.Reader, name string) (*Reader, error) {
 	from, official := Lookup(name)
 	var decoder transform.Transformer

@@ -13,7 +13,7 @@ import (
 
 const rows = "Name;Ort\r\nMüller;Köln\r\n"
 
-// encoded is the text in a character set.
+// encoded returns the text in a character set.
 func encoded(t testing.TB, text, name string) string {
 	t.Helper()
 	enc, _ := charset.Lookup(name)
@@ -24,7 +24,7 @@ func encoded(t testing.TB, text, name string) string {
 	return out
 }
 
-// Texts as spreadsheets save them are read as what they say, whatever the pieces in which they come.
+// Texts as saved by spreadsheets are decoded correctly, in whatever pieces they arrive.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	russian, greek := "Имя;Город\r\nИванов;Москва\r\nПетрова;Санкт-Петербург\r\n",
@@ -119,7 +119,7 @@ func TestOtherKinds(t *testing.T) {
 	}
 }
 
-// Readers of lines find the lines of old Macintoshes, and no mark of DOS at the end. All other texts stay as they are.
+// Readers of lines find the lines of old Macintosh files, and no end mark of DOS. All other texts stay unchanged.
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ bytes, want, kind string }{
@@ -157,7 +157,7 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-// plainLines is the text as NewReader gives it, of all of it at once.
+// plainLines returns what NewReader yields for the text, computed at once.
 func plainLines(text []byte) []byte {
 	text = DeclareUTF8(bytes.TrimSuffix(text, []byte{dosEnd}))
 	if i := bytes.IndexAny(text, "\r\n"); i < 0 || text[i] == '\n' || bytes.HasPrefix(text[i:], []byte("\r\n")) {
@@ -166,7 +166,7 @@ func plainLines(text []byte) []byte {
 	return []byte(strings.NewReplacer("\r\n", "\r\n", "\r", "\n").Replace(string(text)))
 }
 
-// Whatever the bytes are, what is named can be decoded to UTF-8, and UTF-8 stays as it is.
+// Whatever the bytes, a guessed character set can be decoded to UTF-8, and UTF-8 stays unchanged.
 func FuzzGuess(f *testing.F) {
 	f.Add([]byte(rows), "text/csv")
 	f.Add([]byte(encoded(f, rows, "utf-16le")), "")

@@ -7,20 +7,21 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// A Reader reads text that is decoded.
+// A Reader returns decoded text. It must not be used concurrently.
 type Reader struct {
 	io.Reader
 	lines *lineEnds
 }
 
-// LineEnd is how the first line ends in the file: "\n", "\r\n", or "\r"; "" as long as none was read.
+// LineEnd returns the end of the first line in the file: "\n", "\r\n" or "\r". It is "" until one has been read.
 func (r *Reader) LineEnd() string { return r.lines.kind }
 
-// lineEnds replaces CR by LF in a text whose first line ends in CR alone, as old Macintoshes and some devices write: to readers of lines and tables it would
-// be one line. What a CR means in other texts is left to their readers. It leaves out the mark with which DOS ends a file.
+// lineEnds replaces CR by LF in a text whose first line ends in CR alone, as old Macintoshes and some devices write it:
+// readers of lines and tables would see a single line. In other texts a CR is left to their readers. lineEnds also
+// omits the end mark of DOS files.
 type lineEnds struct{ kind string }
 
-// dosEnd is that mark.
+// dosEnd is the end mark of DOS files (Ctrl-Z).
 const dosEnd = 0x1a
 
 // Reset implements transform.Transformer.
@@ -35,7 +36,7 @@ func (l *lineEnds) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err e
 	case src[last] == dosEnd && atEOF:
 		text = src[:last]
 	case !atEOF && (src[last] == dosEnd || src[last] == '\r' && l.kind != "\n" && l.kind != "\r\n"):
-		text, err = src[:last], transform.ErrShortSrc // what follows says what it is
+		text, err = src[:last], transform.ErrShortSrc // the next byte determines its meaning
 	}
 	whole := len(text) <= len(dst)
 	if !whole {
@@ -58,7 +59,7 @@ func (l *lineEnds) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err e
 	return n, n, err
 }
 
-// look finds the first line end of the text before rest.
+// look finds the first line end of text. rest follows text.
 func (l *lineEnds) look(text, rest []byte) {
 	switch i := bytes.IndexAny(text, "\r\n"); {
 	case i < 0:

@@ -13,17 +13,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// smallBody is how much of a body is read before the fetch waits for one of the places of large ones.
+// smallBody is how many bytes of a body are read before the fetch waits for one of the places for large bodies.
 const smallBody = 1 << 20
 
-// A bodyReader reads the bodies of answers: without their content coding, as UTF-8, of bounded length at every stage.
+// A bodyReader reads bodies: it undoes the content coding, converts to UTF-8, and bounds the length at every stage.
 type bodyReader struct {
-	most  int          // bytes, of what is sent and of the text
-	large func() error // called once when the body turns out to be larger than smallBody
+	most  int          // most bytes, as sent and as text
+	large func() error // called once if the body exceeds smallBody
 }
 
-// read returns the body as UTF-8. For binary data that is not valid UTF-8, raw has the bytes that were sent; else it is nil. read replaces the header fields
-// that the text makes wrong.
+// read returns the body as UTF-8. For binary data that is not valid UTF-8, raw has the bytes as sent; otherwise it is
+// nil. read updates the header fields that the conversion invalidates.
 func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	defer answer.Body.Close()
 	sent := &sentBody{src: answer.Body, left: b.most + 1}
@@ -35,7 +35,7 @@ func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	if err != nil {
 		return nil, nil, sent.explain(err)
 	}
-	_, _ = io.CopyN(io.Discard, sent, 1) // brotli ends before its source does
+	_, _ = io.CopyN(io.Discard, sent, 1) // brotli stops before the end of its source
 	text, contentType, err := toText(body, answer.Header.Get("Content-Type"), b.most)
 	if err != nil {
 		return nil, nil, err
@@ -55,6 +55,8 @@ func (b bodyReader) read(answer *http.Response) (text, raw []byte, err error) {
 	return text, raw, nil
 }
 
+// readAll reads to the end. Before it reads more than smallBody, it waits in large, so that few large bodies are in
+// memory at once.
 func (b bodyReader) readAll(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, int64(min(smallBody, b.most)+1)))
 	if err != nil || len(body) <= smallBody && len(body) <= b.most {
@@ -79,11 +81,11 @@ func tooLarge[N int | int64](most N) *Refusal {
 	return &Refusal{KindTooLarge, fmt.Sprintf("the answer has more than %d bytes", most)}
 }
 
-// A sentBody is a body as it was sent, up to a bound: a stream of empty blocks could unpack to nothing without end.
+// A sentBody bounds a body as sent: a stream of empty blocks could unpack to nothing forever.
 type sentBody struct {
 	src  io.Reader
 	left int
-	err  error // of the source, io.EOF apart
+	err  error // error of the source, other than io.EOF
 }
 
 func (s *sentBody) Read(p []byte) (int, error) {
@@ -99,7 +101,7 @@ func (s *sentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain distinguishes a fault of the connection from one of the content coding.
+// explain distinguishes an error of the connection from one of the content coding.
 func (s *sentBody) explain(err error) error {
 	var known *Refusal
 	switch {
@@ -118,12 +120,13 @@ func response(answer *http.Response, body, raw []byte) *recurgent.Response {
 		Body: wire.ValidText(body), Raw: raw}
 }
 
+// boundHeader converts a header to single values of valid UTF-8, and cuts off fields beyond the bounds.
 func boundHeader(h http.Header) map[string]string {
 	names := make([]string, 0, len(h))
 	for name := range h {
 		names = append(names, name)
 	}
-	sort.Strings(names) // what is cut off is the same at every call
+	sort.Strings(names) // the same fields are cut off at every call
 	out := make(map[string]string, len(names))
 	sum := 0
 	for _, name := range names {

@@ -6,7 +6,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch/httpcache"
 )
 
-// exchange sends the request, or answers it from the cache where the program accepts that.
+// exchange sends the request, or answers it from the cache if the program accepts that. A successful write invalidates
+// cached answers for its address.
 func (h *hops) exchange(r *http.Request) (*http.Response, error) {
 	if h.cache && h.method == http.MethodGet {
 		return h.fromCache(r)
@@ -18,8 +19,9 @@ func (h *hops) exchange(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// fromCache answers the request from the cache, or sends it. The request is signed already: an answer that was got with another credential does not
-// match it. Nothing is shared between namespaces, and with a connection only its own role shares what is kept.
+// fromCache answers the request from the cache, or sends it. The request is already signed, so an answer obtained with
+// another credential does not match. Namespaces share nothing. With a connection, only calls of the same role share
+// cached answers.
 func (h *hops) fromCache(r *http.Request) (*http.Response, error) {
 	p := httpcache.Partition{Scope: string(h.who.Owner.Namespace), Outage: outage}
 	if h.connection != nil {
@@ -33,7 +35,7 @@ func (h *hops) fromCache(r *http.Request) (*http.Response, error) {
 	return a.Response, nil
 }
 
-// outage reports whether the error is one of the host or the network.
+// outage reports whether the error is a fault of the host or the network.
 func outage(err error) bool {
 	switch refusalOf(err).Kind {
 	case KindDNS, KindRefused, KindTimeout, KindNetwork:

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// counted answers with how often it was asked, may be kept for a minute.
+// counted returns a server that answers with the number of requests so far. Its answers may be cached for a minute.
 func counted(t *testing.T, encoding string) (*httptest.Server, string) {
 	t.Helper()
 	var asked atomic.Int64
@@ -43,7 +43,7 @@ func counted(t *testing.T, encoding string) (*httptest.Server, string) {
 	return server, strings.TrimPrefix(server.URL, "http://")
 }
 
-// A kept answer is the answer that was kept, and says how old it is and where it came from.
+// A cached answer equals the original, and has its age and source.
 func TestKeptAnswers(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"", "gzip", "br"} {
@@ -93,7 +93,7 @@ func TestKeptAnswers(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read is not kept.
+// An answer that cannot be read is not cached.
 func TestBrokenAnswersAreNotKept(t *testing.T) {
 	t.Parallel()
 	server, host := counted(t, "broken")
@@ -112,7 +112,7 @@ func TestBrokenAnswersAreNotKept(t *testing.T) {
 	}
 }
 
-// roles gives each role a connection with a name of its own.
+// roles gives each role a connection with its own name.
 type roles struct{ *fakeConnection }
 
 func (r roles) Connect(who Caller, method string, at *url.URL) Connection {
@@ -122,7 +122,7 @@ func (r roles) Connect(who Caller, method string, at *url.URL) Connection {
 	return r.fakeConnection
 }
 
-// What was got with a credential is for the same role and the same credential only, and its echoes stay masked.
+// An answer obtained with a credential is only for the same role and the same credential, and its echoes stay masked.
 func TestKeptAnswersOfConnections(t *testing.T) {
 	t.Parallel()
 	server, host := counted(t, "gzip")
@@ -170,7 +170,7 @@ func TestKeptAnswersOfConnections(t *testing.T) {
 	}
 }
 
-// A host that is down is stood in for where it allowed that, also for 503 with retries.
+// A stale answer replaces that of a failing host if the host allowed it, also for 503 with retries.
 func TestStaleAnswersStandIn(t *testing.T) {
 	t.Parallel()
 	down := false

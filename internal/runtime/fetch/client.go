@@ -1,10 +1,12 @@
-// Package fetch performs HTTP requests for programs, under a policy of where they may go, and notes what happened. It keeps no
-// cookies, no connection and no credential of its own; a Connector may put one in. Every byte that comes in is hostile:
-// sizes, headers, redirects and time are bounded, and whatever a host does ends in an answer or in a typed refusal.
+// Package fetch performs HTTP requests for programs, under a policy of where they may go, and records what happened. It
+// keeps no cookies, no open connections and no credentials; a Connector may add a credential to a request. Every
+// received byte is hostile: sizes, headers, redirects and time are bounded, and whatever a host does ends in an answer
+// or in a typed refusal.
 //
-// It knows nothing of programs, of models or of the store.
-// A body is read, decoded, masked and described in a time linear in its size: its shape is found in one pass for each of four levels, and of markup 64
-// elements and 32 classes are named.
+// Reading, decoding, masking and describing a body takes time linear in its size: its shape is found in one pass for
+// each of four levels, and the elements and classes of markup that are counted are bounded.
+//
+// The package knows nothing of programs, models or the store.
 package fetch
 
 import (
@@ -31,24 +33,27 @@ const (
 
 // Options configures a Client. Start from DefaultOptions.
 type Options struct {
-	Timeout   time.Duration // of one request, redirects included; waiting for other fetches does not count
-	Parallel  int           // fetches of one owner at once, and a third more for others; others wait
-	MaxBody   int           // bytes of an answer, unpacked and as UTF-8
-	MaxFile   int64         // bytes of one that becomes a file, as it was sent and unpacked
-	Connector Connector     // where credentials come from; nil: none
+	Timeout time.Duration // of one request with its redirects; waiting for other fetches does not count
+	// Parallel is the most concurrent fetches of one owner. All owners together may have a third more. Further fetches
+	// wait.
+	Parallel  int
+	MaxBody   int       // most bytes of an answer, unpacked and as UTF-8
+	MaxFile   int64     // most bytes of an answer that becomes a file, as sent and unpacked
+	Connector Connector // the source of credentials; nil means none
 
-	Heavy *fair.Heavy[agent.Owner] // for looking through long bodies; nil: nobody waits
+	Heavy *fair.Heavy[agent.Owner] // admission to scanning long bodies; nil means that nobody waits
 
-	CacheBytes int64               // of the answers that are kept for programs which accept kept ones; 0: none are
-	OnResult   func(result string) // of each fetch, one of Results; may be nil
+	CacheBytes int64               // most bytes of cached answers, for programs that accept them; 0 disables the cache
+	OnResult   func(result string) // called with one of Results for each fetch; may be nil
 }
 
-// DefaultOptions are the daemon's.
+// DefaultOptions returns the daemon's defaults.
 func DefaultOptions() Options {
 	return Options{Timeout: 20 * time.Second, Parallel: 16, MaxBody: 16 << 20, MaxFile: 256 << 20, CacheBytes: 32 << 20}
 }
 
-// largeBodies is how many bytes the bodies larger than smallBody of one owner may have together, roughly; a third more for others.
+// largeBodies is roughly how many bytes one owner's bodies larger than smallBody may have together. All owners together
+// may have a third more.
 const largeBodies = 64 << 20
 
 // A Client performs requests for programs. It may be used concurrently.
@@ -56,14 +61,14 @@ type Client struct {
 	opts      Options
 	transport *Transport
 	slots     *places
-	large     *places          // of bodies larger than smallBody
-	cache     *httpcache.Cache // nil for none
+	large     *places          // places for bodies larger than smallBody
+	cache     *httpcache.Cache // nil if there is none
 
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
 }
 
-// New returns a client whose requests go through the transport, which stays the caller's.
+// New returns a Client whose requests go through the transport. The caller closes the transport.
 func New(t *Transport, o Options) (*Client, error) {
 	c := &Client{opts: o, transport: t, slots: fair.NewShare[agent.Owner](int64(o.Parallel)),
 		large: fair.NewShare[agent.Owner](int64(largeBodies / max(1, o.MaxBody))), now: time.Now, sleep: sleep}
@@ -79,36 +84,37 @@ func New(t *Transport, o Options) (*Client, error) {
 // Options returns the client's options.
 func (c *Client) Options() Options { return c.opts }
 
-// Forget forgets the answers that were kept for the namespace.
+// Forget removes the cached answers of the namespace.
 func (c *Client) Forget(namespace agent.Namespace) {
 	if c.cache != nil {
 		c.cache.Forget(string(namespace))
 	}
 }
 
-// An Answer is what came of a request: Response, or Failure, which is what the program gets to see. Note says what happened in both
-// cases. What policy refuses is denied, a body beyond its bound resource_exhausted, anything else fetch_failed; the note
-// has the exact kind.
+// An Answer is the result of a request: either Response, or Failure, which the program sees. Note describes what
+// happened in both cases. Failure is denied if policy refused the request, resource_exhausted if the body exceeded its
+// bound, and fetch_failed otherwise. The note has the exact kind.
 type Answer struct {
 	Response *recurgent.Response
 	Failure  *recurgent.Failure
 	Note     Note
 
-	method string // of the last hop
-	hops   int    // redirects before it
-	keyed  bool   // it carried an idempotency key
+	method string // method of the last hop
+	hops   int    // redirects before the last hop
+	keyed  bool   // the request carried an idempotency key
 	large  *hold
 }
 
-// Release must be called once the response is no longer held in memory: large ones are few at a time. It may be called twice.
+// Release must be called once the response is no longer held in memory, because large responses have a limited number
+// of places. It may be called more than once.
 func (a *Answer) Release() {
 	if a.large != nil {
 		a.large.release()
 	}
 }
 
-// Do performs the request, and performs it again where it was answered 429 or 503 and the program asks for that. A writing one goes
-// through the caller's ledger.
+// Do performs the request, and repeats it after a 429 or 503 if the program asks for that. A writing request goes
+// through the caller's Ledger.
 func (c *Client) Do(ctx context.Context, who Caller, q recurgent.Request) Answer {
 	if len(q.BodyBytes) > 0 {
 		q.Body, q.BodyBytes = string(q.BodyBytes), nil
@@ -130,7 +136,7 @@ func (c *Client) count(a *Answer) {
 	}
 }
 
-// through names the connection that the request begins with, "" for none.
+// through returns the name of the connection with which the request begins, or "".
 func (c *Client) through(who Caller, q *recurgent.Request) string {
 	at, err := url.Parse(q.URL)
 	if err != nil || c.opts.Connector == nil {
@@ -145,7 +151,8 @@ func (c *Client) through(who Caller, q *recurgent.Request) string {
 	return ""
 }
 
-// do performs the request until it need not be sent again. as has for whom it is, the idempotency key of a write, and what takes a file.
+// do performs the request until it need not be repeated. as holds the caller, the idempotency key of a write, and the
+// receiver of a file.
 func (c *Client) do(ctx context.Context, q recurgent.Request, as *hops) Answer {
 	sent := false
 	for retries := 0; ; retries++ {
@@ -160,7 +167,7 @@ func (c *Client) do(ctx context.Context, q recurgent.Request, as *hops) Answer {
 	}
 }
 
-// once performs the request.
+// once performs the request once, with its redirects.
 func (c *Client) once(ctx context.Context, q recurgent.Request, h hops) Answer {
 	a := Answer{Note: Note{Asked: SafeURL(q.URL), Mode: ModeLive}, large: &hold{places: c.large, owner: h.who.Owner}}
 	a.Note.URL = a.Note.Asked
@@ -180,6 +187,8 @@ func (c *Client) once(ctx context.Context, q recurgent.Request, h hops) Answer {
 	return a
 }
 
+// attempt checks the request, waits for a place, and follows redirects under the time limit. It fills in h and the note
+// of a.
 func (c *Client) attempt(ctx context.Context, q recurgent.Request, h *hops, a *Answer) (*recurgent.Response, error) {
 	var err error
 	if h.method, h.header, err = checkRequest(&q); err != nil {

@@ -25,7 +25,7 @@ const (
 	patience = time.Minute
 )
 
-// resolver finds localhost, and no other host. It asks no name server.
+// resolver returns a resolver that finds localhost and no other host, without asking a name server.
 func resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -38,7 +38,7 @@ func resolver() *net.Resolver {
 	}}
 }
 
-// answerName answers one question as a name server does over a stream (RFC 1035, 4.2.2).
+// answerName answers one question like a name server over a stream (RFC 1035, 4.2.2).
 func answerName(conn net.Conn) error {
 	var size uint16
 	if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
@@ -69,7 +69,7 @@ func answerName(conn net.Conn) error {
 	return err
 }
 
-// site is a server on the loopback address with everything that goes wrong.
+// site returns a server on the loopback address with everything that can go wrong.
 func site(t *testing.T) (*httptest.Server, string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -138,7 +138,7 @@ func site(t *testing.T) (*httptest.Server, string) {
 	return s, u.Host
 }
 
-// do performs a request and keeps nothing of its answer.
+// do performs a request and releases its answer.
 func do(ctx context.Context, c *Client, q recurgent.Request) (*recurgent.Response, Note, *recurgent.Failure) {
 	a := c.Do(ctx, Caller{}, q)
 	a.Release()
@@ -166,7 +166,7 @@ func clientWith(t *testing.T, o Options, allow ...string) *Client {
 	return c
 }
 
-// A host with an asterisk, which a name server may answer, would stand for others where hosts are recorded.
+// A host with an asterisk, which a name server may resolve, would stand for others in records of hosts.
 func TestNoHostStandsForOthers(t *testing.T) {
 	transport, err := NewTransport(TransportOptions{Allow: []string{"*.example.org", Public}})
 	if err != nil {
@@ -184,7 +184,8 @@ func TestNoHostStandsForOthers(t *testing.T) {
 	}
 }
 
-// TestFetchPolicy: by default any public https address, no other; the address counts, not the name that leads there.
+// TestFetchPolicy checks that by default any public https address may be fetched, and no other. The address counts, not
+// the name that leads there.
 func TestFetchPolicy(t *testing.T) {
 	s, host := site(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -250,7 +251,7 @@ func TestFetchPolicy(t *testing.T) {
 	}
 }
 
-// Public keeps the public internet beside named hosts, and gives them no more than they have.
+// Public permits the public internet in addition to named hosts, and does not extend what these permit.
 func TestPublicBesideNamedHosts(t *testing.T) {
 	t.Parallel()
 	s, host := site(t)
@@ -332,7 +333,7 @@ func TestHostRules(t *testing.T) {
 	}
 }
 
-// TestFetchBounds: sizes, redirects, time, headers; what goes wrong is named by kind.
+// TestFetchBounds covers sizes, redirects, time and headers. Failures have their kind.
 func TestFetchBounds(t *testing.T) {
 	s, host := site(t)
 	f := testClient(t, host, "127.0.0.1:1", "nowhere.invalid")
@@ -395,8 +396,8 @@ func TestFetchBounds(t *testing.T) {
 	}
 }
 
-// A redirect to another host takes none of the program's headers along, and the final address is what is noted; one to
-// the same host takes them all.
+// A redirect to another host drops the program's headers, and one to the same host keeps them. The note has the final
+// address.
 func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	a, hostA := site(t)
 	b, hostB := site(t)
@@ -414,7 +415,7 @@ func TestFetchRedirectDropsTheProgramsHeaders(t *testing.T) {
 	}
 }
 
-// Addresses of a cloud's inside are not public, in whatever form they come.
+// Addresses inside a cloud are not public, in whatever form they are written.
 func TestCloudAddressesAreNotPublic(t *testing.T) {
 	guard := publicOnly()
 	for _, address := range []string{
@@ -442,7 +443,7 @@ func TestCloudAddressesAreNotPublic(t *testing.T) {
 	}
 }
 
-// No proxy of the environment is used: it would make the check of the address pointless.
+// A proxy of the environment is not used, because it would bypass the address check.
 func TestFetchIgnoresProxies(t *testing.T) {
 	s, host := site(t)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")

@@ -11,16 +11,17 @@ import (
 	"github.com/andybalholm/brotli"
 )
 
-// acceptEncoding names the content codings that decoded undoes.
+// acceptEncoding lists the content codings that decoded undoes.
 const acceptEncoding = "gzip, br"
 
-// maxCodings bounds how many codings lie over each other.
+// maxCodings bounds the number of content codings applied to one body.
 const maxCodings = 2
 
-// registered are the other content codings that IANA lists.
+// registered are the other content codings in IANA's registry.
 var registered = []string{"aes128gcm", "compress", "dcb", "dcz", "deflate", "exi", "pack200-gzip", "x-compress", "zstd"}
 
-// decoded undoes the content codings that the header fields name, the last one first, and reports whether there were any. A body of no bytes has none.
+// decoded undoes the content codings in the header fields, the last one first, and reports whether there were any. An
+// empty body needs no decoding.
 func decoded(body io.Reader, fields []string) (plain io.Reader, coded bool, err error) {
 	buffered := bufio.NewReader(body)
 	if _, err := buffered.Peek(1); err != nil {
@@ -49,7 +50,7 @@ func decoded(body io.Reader, fields []string) (plain io.Reader, coded bool, err 
 			plain = brotli.NewReader(plain)
 		default:
 			if !slices.Contains(registered, name) {
-				name = "of an unknown name" // what a server put there may be a secret that it was sent
+				name = "of an unknown name" // the header may echo a secret that the server received
 			}
 			return nil, false, &Refusal{KindEncoding, "the answer has the content coding " + name +
 				", which nobody asked for"}

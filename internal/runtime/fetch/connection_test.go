@@ -18,7 +18,7 @@ import (
 // fakeConnection signs with a secret that changes when it is renewed.
 type fakeConnection struct {
 	host    string
-	address string // that it is, for requests which name it
+	address string // the credential, if it is an address
 	methods []string
 	secret  atomic.Int64
 	refused error // what Sign returns
@@ -58,7 +58,8 @@ func (f *fakeConnection) Mask(_ context.Context, text []byte) []byte {
 }
 func (f *fakeConnection) IdempotencyHeader() string { return "" }
 
-// connected is a server that wants the credential, a second one, and a client with the connection for the first.
+// connected returns a server that requires the credential, a second server, and a client with a connection for the
+// first.
 func connected(t *testing.T) (*httptest.Server, *httptest.Server, *fakeConnection, *Client) {
 	t.Helper()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +94,7 @@ func connected(t *testing.T) (*httptest.Server, *httptest.Server, *fakeConnectio
 	return api, other, f, clientWith(t, o, f.host, strings.TrimPrefix(other.URL, "http://"))
 }
 
-// The credential goes to its host only, and no echo of it gets back to the program or into the note.
+// The credential goes to its host only, and no echo of it reaches the program or the note.
 func TestConnectionSignsAndMasks(t *testing.T) {
 	t.Parallel()
 	api, other, _, c := connected(t)
@@ -117,7 +118,8 @@ func TestConnectionSignsAndMasks(t *testing.T) {
 	}
 }
 
-// A host that no connection names cannot have the daemon send signed requests: not by a redirect to a host that has one, and not by one back.
+// A host that no connection names cannot make the daemon send signed requests: neither by a redirect to a host that has
+// a connection, nor by a redirect back.
 func TestRedirectsAreNotSigned(t *testing.T) {
 	t.Parallel()
 	api, other, _, c := connected(t)
@@ -131,7 +133,7 @@ func TestRedirectsAreNotSigned(t *testing.T) {
 	}
 }
 
-// everywhere has one connection for all hosts.
+// everywhere is a Connector with one connection for all hosts.
 type everywhere struct{ Connection }
 
 func (e everywhere) Connect(Caller, string, *url.URL) Connection { return e.Connection }
@@ -140,10 +142,11 @@ func (e everywhere) Named(Caller, string, string) (Connection, *url.URL, error) 
 	return nil, nil, deny("no connection is an address")
 }
 
-// A credential that was sent over https is not sent in clear because the host says so, even where the connection and the policy allow plain http.
+// A credential that was sent over https is not sent in clear after a host's redirect, even if the connection and the
+// policy allow plain http.
 func TestNoDowngradeIsSigned(t *testing.T) {
 	t.Parallel()
-	var last atomic.Value // the credential that the last server got
+	var last atomic.Value // the credential that the last server received
 	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter,
 		r *http.Request) {
 		last.Store(r.Header.Get("Authorization"))
@@ -168,7 +171,7 @@ func TestNoDowngradeIsSigned(t *testing.T) {
 	}
 }
 
-// An expired credential is renewed once, whatever the host answers then; what Sign refuses is what the program gets.
+// An expired credential is renewed once, whatever the host answers then. The program gets the error of Sign.
 func TestConnectionRenewsOnce(t *testing.T) {
 	t.Parallel()
 	api, _, f, c := connected(t)
@@ -196,8 +199,8 @@ func TestConnectionRenewsOnce(t *testing.T) {
 	}
 }
 
-// A connection that is an address is named in its place. The request goes there; the program, the note and what a guard is asked for have the
-// name alone, also where the host echoes the address, redirects or cannot be reached.
+// A connection whose credential is an address is named in place of the address. The request goes there. The program,
+// the note and the guard see only the name, even if the host echoes the address, redirects or cannot be reached.
 func TestAddressOfAConnection(t *testing.T) {
 	t.Parallel()
 	api, other, f, c := connected(t)

@@ -14,15 +14,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Begin begins a file of that name and media type: a name that the host gives, which may be anything or "", and a type that can be parsed. What is written to
-// it is the body, in pieces. Where the fetch fails, it is not all of the body. The error, as that of Write, is a *recurgent.Failure where the program is to see it.
+// Begin creates a file and returns its writer, to which the body is written in pieces. name comes from the host and may
+// be anything or "". mediaType can be parsed. If the fetch fails, the file is incomplete. If the program should see an
+// error of Begin or of Write, it is a *recurgent.Failure.
 type Begin func(name, mediaType string) (io.Writer, error)
 
-// downloadPiece is how much of a body is in memory at once.
+// downloadPiece is how many bytes of a body are in memory at once.
 const downloadPiece = 64 << 10
 
-// Download is Do of a body of any length up to MaxFile, which goes to a file: unpacked, without echoes of credentials, and otherwise as it is. The time of a
-// request begins anew whenever something comes. The Response has no body. A status that is not 2xx is a failure: not_found for 404 and 410, else fetch_failed.
+// Download is Do for a body of up to MaxFile bytes, which is written to a file: unpacked and without echoes of
+// credentials, but otherwise unchanged. The request's timeout restarts whenever data arrives. The Response has no body.
+// A status outside 2xx is a Failure: not_found for 404 and 410, otherwise fetch_failed.
 func (c *Client) Download(ctx context.Context, who Caller, q recurgent.Request, into Begin) Answer {
 	a := c.do(ctx, q, &hops{who: who, into: into})
 	c.count(&a)
@@ -67,13 +69,13 @@ func (h *hops) download(ctx context.Context, answer *http.Response) (*recurgent.
 		}
 		return nil, err
 	}
-	_, _ = io.CopyN(io.Discard, sent, 1) // brotli ends before its source does
+	_, _ = io.CopyN(io.Discard, sent, 1) // brotli stops before the end of its source
 	r := h.response(ctx, answer, nil, nil)
 	h.note.describeFile(r, out)
 	return r, nil
 }
 
-// copy copies the body, without echoes of credentials.
+// copy copies the body and removes echoes of credentials.
 func (h *hops) copy(ctx context.Context, out *fileBody, from io.Reader) error {
 	var to io.Writer = out
 	var masks *masker
@@ -102,10 +104,10 @@ func (h *hops) copy(ctx context.Context, out *fileBody, from io.Reader) error {
 	}
 }
 
-// A brokenBody is an error of reading.
+// A brokenBody is an error of reading the body.
 type brokenBody struct{ error }
 
-// masked is text without echoes of credentials, in the owner's share of heavy work.
+// masked returns text without echoes of credentials. The work counts towards the owner's share of heavy work.
 func (h *hops) masked(ctx context.Context, text []byte) ([]byte, error) {
 	if err := h.enter(len(text)); err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (h *hops) masked(ctx context.Context, text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// refused returns err as an unkept refusal if it is a failure of the writer of the file, else err itself.
+// refused wraps err in an unkept error if it is a failure of the file's writer, otherwise it returns err.
 func refused(err error) error {
 	var f *recurgent.Failure
 	if errors.As(err, &f) {
@@ -126,15 +128,15 @@ func refused(err error) error {
 	return err
 }
 
-// maxDescribed is how many bytes of a file its shape is found from.
+// maxDescribed is how many bytes at the beginning of a file determine its shape.
 const maxDescribed = 256 << 10
 
-// A fileBody is a body that goes to a file.
+// A fileBody is a body that is written to a file.
 type fileBody struct {
 	to    io.Writer
 	most  int64
 	bytes int64
-	head  []byte
+	head  []byte // the first maxDescribed bytes
 }
 
 func (b *fileBody) Write(p []byte) (int, error) {
@@ -145,7 +147,8 @@ func (b *fileBody) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// describeFile fills in the properties of a body that is a file. The shape of a long one is that of its beginning, where that has one.
+// describeFile fills in the properties of a body that is a file. The shape of a long file is that of its beginning, if
+// that has one.
 func (n *Note) describeFile(r *recurgent.Response, b *fileBody) {
 	whole := int64(len(b.head)) == b.bytes
 	text, contentType, err := toText(b.head, r.Header["Content-Type"], 4*maxDescribed)
@@ -155,11 +158,12 @@ func (n *Note) describeFile(r *recurgent.Response, b *fileBody) {
 	n.describe(&recurgent.Response{Status: r.Status, Header: map[string]string{"Content-Type": contentType},
 		Body: wire.ValidText(text), FetchedAt: r.FetchedAt})
 	if n.Bytes = int(b.bytes); !whole && n.Shape == "text" {
-		n.Shape = shapeEmpty // a document that does not end where its beginning is cut off may be of any
+		n.Shape = shapeEmpty // a cut-off document could have any shape
 	}
 }
 
-// fileName is what the answer calls its body: by Content-Disposition (RFC 6266), else the last part of the address, unless that is a secret.
+// fileName returns the name of the body: from Content-Disposition (RFC 6266), or else the last part of the address,
+// unless the address is a secret. It may be "".
 func (h *hops) fileName(answer *http.Response) string {
 	name := ""
 	if _, params, err := mime.ParseMediaType(answer.Header.Get("Content-Disposition")); err == nil {
@@ -174,7 +178,8 @@ func (h *hops) fileName(answer *http.Response) string {
 	return name
 }
 
-// mediaTypeOf is the media type of the answer's body, with its parameters, where it can be read.
+// mediaTypeOf returns the media type of the answer's body with its parameters, or application/octet-stream if it cannot
+// be parsed.
 func mediaTypeOf(answer *http.Response) string {
 	const unknown, longest = "application/octet-stream", 127
 	media, params, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))

@@ -15,12 +15,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// taken is a file that a download makes.
+// taken is a file written by a download.
 type taken struct {
 	bytes.Buffer
 	name, media string
 	begun       int
-	most        int // bytes; 0: any number
+	most        int // bytes; 0 means any number
 }
 
 func (f *taken) begin(name, media string) (io.Writer, error) {
@@ -36,7 +36,7 @@ func (f *taken) Write(p []byte) (int, error) {
 	return f.Buffer.Write(p)
 }
 
-// files is a server that answers with files.
+// files returns a server that answers with files.
 func files(t *testing.T) (*httptest.Server, []byte) {
 	t.Helper()
 	binary := make([]byte, 3<<20)
@@ -84,7 +84,7 @@ func files(t *testing.T) (*httptest.Server, []byte) {
 	return s, binary
 }
 
-// A body of any length goes to a file as it is, unpacked, under the name and the type that the host gives it.
+// A body of any length is written to a file unchanged, unpacked, under the name and the type from the host.
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	s, binary := files(t)
@@ -136,7 +136,8 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// The writer of a file may refuse it with its own failure. A body whose announced length exceeds the bound is not begun.
+// The writer of a file may refuse it with its own failure. A body whose announced length exceeds the bound is not
+// started.
 func TestDownloadWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s, _ := files(t)
@@ -179,7 +180,7 @@ func TestDownloadShape(t *testing.T) {
 	}
 }
 
-// No echo of a credential gets into a file, wherever the body is cut; what has none is the same to the byte.
+// No echo of a credential reaches a file, wherever the body is cut. A body without echoes is unchanged to the byte.
 func TestDownloadMasks(t *testing.T) {
 	t.Parallel()
 	const filler = 1_300_003
@@ -211,7 +212,7 @@ func TestDownloadMasks(t *testing.T) {
 	}
 }
 
-// A body is cut only where no echo is; one without such a place is refused.
+// A body is cut only between echoes. A body without such a place is refused.
 func TestMaskerCuts(t *testing.T) {
 	t.Parallel()
 	mask := func(text []byte) ([]byte, error) {

@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// A Guard decides what a run may reach beyond what the daemon's policy says. It is asked before each request of a fetch, redirects included.
+// A Guard restricts what a run may reach, in addition to the daemon's policy. It is asked before each request of a
+// fetch, including redirects.
 type Guard interface {
-	// Permit returns nil, or why the program may not send a request of that method to that host (as agent.HostOf has it), and the request
-	// by which a person can allow it.
+	// Permit returns nil if the program may send a request of that method to that host (in the form of agent.HostOf).
+	// Otherwise it returns the approval that is missing.
 	Permit(method, host string) *Approval
 }
 
-// An Approval is what a person has to allow before a request can be sent.
+// An Approval is what a person must allow before a request can be sent.
 type Approval struct {
-	Message string         // for the program and its caller
-	Request string         // the request by which a person allows it
-	Details map[string]any // of what was asked for; may be nil
+	Message string         // text for the program and its caller
+	Request string         // the API request by which a person allows it
+	Details map[string]any // details of what was asked for; may be nil
 }
 
-// A Reached is one request of a fetch that was answered.
+// A Reached is an answered request of a fetch.
 type Reached struct{ Method, Host string }
 
-// allowed returns a *Refusal for a hop that the run's guard or a missing grant forbids.
+// allowed returns a *Refusal if the run's guard or a missing grant forbids the hop.
 func (h *hops) allowed() error {
 	host := h.host()
 	var missing *Approval
@@ -42,7 +43,7 @@ func (h *hops) allowed() error {
 	return deny("%s", missing.Message)
 }
 
-// ungranted is what a person has to allow for a write to the host.
+// ungranted returns the approval that a write to the host needs.
 func (h *hops) ungranted(host string) *Approval {
 	return &Approval{Request: "PUT /v1/connections/{name}", Details: map[string]any{"host": host, "method": h.method,
 		"role": h.who.Role},
@@ -51,12 +52,12 @@ func (h *hops) ungranted(host string) *Approval {
 			". A person can make one: recurgentd connections set NAME --host " + host + " --method " + h.method}
 }
 
-// traced notes that a writing request has left: from a connection on, the host may have got it.
+// traced returns a trace that records that a write was sent: once there is a connection, the host may have received it.
 func (h *hops) traced() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { h.note.Sent = true }}
 }
 
-// key returns the header that makes the hop's write recognisable, "" where the connection asks for none.
+// idempotencyHeader returns the name of the header for the write's idempotency key, or "" if the connection uses none.
 func (h *hops) idempotencyHeader() string {
 	if h.connection == nil || !Writes(h.method) || h.key == "" {
 		return ""
@@ -64,7 +65,7 @@ func (h *hops) idempotencyHeader() string {
 	return strings.TrimSpace(h.connection.IdempotencyHeader())
 }
 
-// sendOnce signs and sends the request of the hop, and notes that it left and that it was answered.
+// sendOnce signs and sends the request of the hop, and records that it was sent and answered.
 func (h *hops) sendOnce(ctx context.Context) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, h.method, h.at.String(), strings.NewReader(h.body))
 	if err != nil {

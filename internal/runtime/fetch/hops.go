@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// hops is the state of one fetch while it follows redirects.
+// hops is the state of one fetch as it follows redirects.
 type hops struct {
 	client *Client
 	who    Caller
@@ -23,19 +23,20 @@ type hops struct {
 	at           *url.URL
 	hop          int
 	reader       bodyReader
-	enter        func(bytes int) error // waits for a place for the work over a body
-	leave        func(bytes int)       // gives it back
-	goesOn       func()                // the time of the request begins anew: something came
-	into         Begin                 // of a file; nil: the body is read
-	cache        bool                  // kept answers are accepted
-	kept         *httpcache.Answer     // of this hop, where they are; nil otherwise
-	direct       direct                // the connection that the program named in the place of an address
-	connection   Connection            // of this hop; nil for none
-	used         []Connection          // that signed a request: their credentials may be echoed from now on
+	enter        func(bytes int) error // waits for admission to process a body
+	leave        func(bytes int)       // ends the admission
+	goesOn       func()                // restarts the request's timeout, because data arrived
+	into         Begin                 // creates the file for the body; nil means that the body is read into memory
+	cache        bool                  // cached answers are accepted
+	kept         *httpcache.Answer     // this hop's answer from the cache; nil without the cache
+	direct       direct                // the connection that the program named in place of an address
+	connection   Connection            // of this hop; nil if there is none
+	// used lists the connections that signed a request. The host may echo their credentials from then on.
+	used []Connection
 
 	home    *url.URL // the address that the program named
-	asked   string   // the name of its connection; "" for none
-	strayed bool     // a redirect led to another host
+	asked   string   // name of the connection of the first hop; "" if there is none
+	strayed bool     // a redirect led to another host, or from https to http
 }
 
 // follow sends the request and follows redirects.
@@ -62,7 +63,8 @@ func (h *hops) follow(ctx context.Context) (*recurgent.Response, error) {
 	}
 }
 
-// redirected distinguishes what the program was denied from what a host led it to, for which the program is not to blame.
+// redirected distinguishes a denial of the program's own request from one of a redirect, for which the program is not
+// to blame.
 func (h *hops) redirected(err error) error {
 	r := refusalOf(err)
 	if h.hop == 0 || r.Kind != KindDenied {
@@ -71,8 +73,8 @@ func (h *hops) redirected(err error) error {
 	return &Refusal{KindRedirectDenied, "the host redirects to where this daemon may not go: " + r.Message}
 }
 
-// send performs one hop: the policy, the connection, the signature, the request. An answer of 401 is asked for once more where the
-// connection has another credential.
+// send performs one hop: it checks the policy, finds the connection, signs and sends. A 401 is retried once if the
+// connection can renew its credential.
 func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	if err := h.client.transport.Permit(h.at); err != nil {
 		return nil, err
@@ -93,13 +95,13 @@ func (h *hops) send(ctx context.Context) (*http.Response, error) {
 	}
 }
 
-// A direct holds a connection whose credential is an address, and that address. The zero value holds neither.
+// A direct is a connection whose credential is an address, and that address. The zero value holds neither.
 type direct struct {
 	connection Connection
 	at         *url.URL
 }
 
-// named puts the address of a connection in the place of its name, where the program named one.
+// named replaces the name of a connection by its address, if the program named one.
 func (h *hops) named() error {
 	if h.at.Scheme != agent.ConnectionScheme {
 		return nil
@@ -116,16 +118,16 @@ func (h *hops) named() error {
 		return err
 	}
 	h.direct, h.at, h.cache = direct{c, at}, at, false
-	h.used = append(h.used, c) // whatever is said of the address from now on is masked
+	h.used = append(h.used, c) // masks the address in everything from now on
 	return nil
 }
 
-// atAddress reports whether the hop's host is the one of the connection that the program named.
+// atAddress reports whether the hop's host is that of the connection that the program named.
 func (h *hops) atAddress() bool {
 	return h.direct.at != nil && h.at.Scheme == h.direct.at.Scheme && h.at.Host == h.direct.at.Host
 }
 
-// host is the hop's host as Effects have it: a connection that is an address stands for its own.
+// host returns the hop's host in the form of Effects. A connection whose credential is an address stands for its host.
 func (h *hops) host() string {
 	if h.atAddress() {
 		return agent.ConnectionScheme + ":" + h.direct.connection.Name()
@@ -133,7 +135,7 @@ func (h *hops) host() string {
 	return agent.HostOf(h.at)
 }
 
-// connect returns the connection that the hop's address goes through, or nil.
+// connect returns the connection for the hop's address, or nil.
 func (h *hops) connect() Connection {
 	switch c := h.client.opts.Connector; {
 	case h.atAddress():
@@ -144,9 +146,10 @@ func (h *hops) connect() Connection {
 	return nil
 }
 
-// own returns the hop's connection as long as the request is the program's own: on the host that the program named, or where the same connection names both
-// hosts. After a redirect to any other host nothing is signed, there or later: that host could have the daemon send signed requests to addresses that it chooses.
-// Nor is after one from https to http: what the program asked to be sent in secret is not sent in clear.
+// own returns c as long as the request stays on the host that the program named, or the same connection names both
+// hosts. After a redirect to any other host nothing is signed, on that host or later: it could make the daemon send
+// signed requests to addresses of its choice. The same holds after a redirect from https to http, because data that the
+// program sent in secret must not be sent in clear.
 func (h *hops) own(c Connection) Connection {
 	name := ""
 	if c != nil {
@@ -163,8 +166,8 @@ func (h *hops) own(c Connection) Connection {
 	return c
 }
 
-// rejected is the refusal of a host that does not accept the connection's secret. It is not an answer to the program: nothing that a
-// program does would change it.
+// rejected returns the refusal for a host that does not accept the connection's secret. The program does not get the
+// answer, because it cannot change that.
 func (h *hops) rejected() error {
 	return &Refusal{KindConnection, fmt.Sprintf("%s answered 401: it does not accept the secret of the connection %q",
 		h.at.Host, h.connection.Name())}
@@ -181,13 +184,13 @@ func (h *hops) redirect(next *url.URL, status int) error {
 		if h.mask(context.Background(), next.String()) != next.String() {
 			return &Refusal{KindRedirectDenied, "the redirect would carry a connection's credential to another host"}
 		}
-		h.header = ownHeader() // what the program set was meant for the host that it named: any of it may be a secret
+		h.header = ownHeader() // the program's headers may be secrets for the host that it named
 	}
 	h.at = next
 	return nil
 }
 
-// read reads the answer of the last hop, without echoes of credentials.
+// read reads the answer of the last hop and removes echoes of credentials.
 func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Response, error) {
 	body, raw, err := h.reader.read(answer)
 	if err != nil {
@@ -212,7 +215,7 @@ func (h *hops) read(ctx context.Context, answer *http.Response) (*recurgent.Resp
 	return r, nil
 }
 
-// response is the answer with a body and without echoes of credentials in the rest.
+// response returns the answer with the given body, and removes echoes of credentials from the header.
 func (h *hops) response(ctx context.Context, answer *http.Response, body, raw []byte) *recurgent.Response {
 	r := response(answer, body, raw)
 	header := make(map[string]string, len(r.Header))
@@ -230,17 +233,17 @@ func (h *hops) mask(ctx context.Context, s string) string {
 	return s
 }
 
-// maskError masks the texts of errors, which may come of what the host sent.
+// maskError masks the texts of errors, which may contain data from the host.
 func (h *hops) maskError(err error) error {
 	if err == nil || len(h.used) == 0 {
 		return err
 	}
-	mask := func(s string) string { return h.mask(context.Background(), s) } // they are short
+	mask := func(s string) string { return h.mask(context.Background(), s) } // errors are short
 	r := refusalOf(&maskedError{err, mask})
 	return &Refusal{r.Kind, mask(r.Message)}
 }
 
-// A maskedError has its text masked before anybody cuts it, which may leave a part of a secret.
+// A maskedError masks its text before it is cut, because cutting could leave a part of a secret.
 type maskedError struct {
 	error
 	mask func(string) string

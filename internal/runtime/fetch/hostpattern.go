@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// A HostPattern names hosts that a credential is for: host, host:port or *.domain, which is all hosts below the domain. Without a port it is the one of
-// the scheme alone: behind another one may be a server of somebody else.
+// A HostPattern names hosts for which a credential is meant: host, host:port or *.domain, which means all hosts below
+// the domain. Without a port it matches only the default port of the scheme: another port may belong to another server.
 type HostPattern struct{ rule hostRule }
 
-// ParseHost reads a pattern.
+// ParseHost parses a pattern.
 func ParseHost(s string) (HostPattern, error) {
 	r, err := parseHostRule(s)
 	return HostPattern{r}, err
 }
 
-// Matches reports whether the pattern names the host of the address. The port of an address without one is its scheme's.
+// Matches reports whether the pattern names the host of the address. An address without a port has that of its scheme.
 func (p HostPattern) Matches(u *url.URL) bool {
 	host, port := hostAndPort(u)
 	return (p.rule.port != "" || port == schemePorts[u.Scheme]) && p.rule.matches(host, port)
 }
 
-// Domain returns the domain of a *.domain pattern, "" of any other.
+// Domain returns the domain of a *.domain pattern, or "" for any other.
 func (p HostPattern) Domain() string {
 	domain, wide := strings.CutPrefix(p.rule.host, ".")
 	if !wide {
@@ -31,10 +31,11 @@ func (p HostPattern) Domain() string {
 	return domain
 }
 
-// Compare compares two patterns that match the same host. It is positive where p is the more specific one: a host more than a domain, a
-// longer domain more than a shorter one, one with a port more than one without.
+// Compare compares two patterns that match the same host. It is positive if p is more specific: a host is more specific
+// than a domain, a longer domain than a shorter one, and a pattern with a port than one without.
 func (p HostPattern) Compare(q HostPattern) int { return cmp.Compare(p.weight(), q.weight()) }
 
+// weight orders patterns: a host outweighs every domain, then the length counts, then a port.
 func (p HostPattern) weight() int {
 	w := 2 * len(p.rule.host)
 	if p.Domain() == "" {

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// A hostRule names hosts that programs may fetch: "host", "host:port" or "*.domain".
+// A hostRule names hosts: "host", "host:port" or "*.domain".
 type hostRule struct {
-	host string // lower case; of "*.domain" the part ".domain"
-	port string // "" for any
+	host string // lower case; ".domain" for "*.domain"
+	port string // "" means any
 }
 
+// parseHostRule parses a rule. Hosts are compared in ASCII lower case without a trailing dot.
 func parseHostRule(s string) (hostRule, error) {
 	r := hostRule{host: strings.ToLower(strings.TrimSpace(s))}
 	if h, p, err := net.SplitHostPort(r.host); err == nil {
@@ -55,7 +56,7 @@ func isASCII(s string) bool {
 
 var schemePorts = map[string]string{"http": "80", "https": "443"}
 
-// hostAndPort returns the host in the form that rules use, and the port, the scheme's own when none is given.
+// hostAndPort returns the host in the form that rules use, and the port, by default that of the scheme.
 func hostAndPort(u *url.URL) (host, port string) {
 	host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	port = u.Port()

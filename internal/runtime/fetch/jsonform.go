@@ -2,18 +2,19 @@ package fetch
 
 import "strings"
 
-// maxJSONForm bounds what is remembered of the structure of one JSON text, in bytes.
+// maxJSONForm bounds the stored structure of one JSON text, in bytes.
 const maxJSONForm = 2 << 10
 
-// A jsonNode is the structure of a JSON value, read back from the text that jsonShape wrote of it.
+// A jsonNode is the structure of a JSON value, parsed from a text of jsonShape.
 type jsonNode struct {
 	kind byte                 // n, s, b or 0 as in jsonShape, { or [
-	keys map[string]*jsonNode // of an object
-	elem *jsonNode            // of the first element; nil for an empty list
+	keys map[string]*jsonNode // members of an object
+	elem *jsonNode            // the first element of a list; nil if it is empty
 	cut  bool                 // the text ended within it
 }
 
-// readJSONForm reads a text of jsonShape, which may have been cut. It returns nil for one that cannot be read: keys stand in it as they are.
+// readJSONForm parses a text of jsonShape, which may have been cut. It returns nil if the text is ambiguous, because
+// keys are not escaped in it.
 func readJSONForm(text string) *jsonNode {
 	if text == "" {
 		return nil
@@ -25,6 +26,7 @@ func readJSONForm(text string) *jsonNode {
 	return n
 }
 
+// readJSONNode parses one node and returns the rest of the text. A node at which the text ends is marked as cut.
 func readJSONNode(text string) (n *jsonNode, rest string, ok bool) {
 	n, rest = &jsonNode{kind: text[0]}, text[1:]
 	switch n.kind {
@@ -67,7 +69,8 @@ func readJSONList(n *jsonNode, rest string) (*jsonNode, string, bool) {
 	return n, strings.TrimPrefix(rest, "]"), true
 }
 
-// keepsJSON reports whether a text of jsonShape says the same structure as an earlier one: an empty list or null fits any list.
+// keepsJSON reports whether now, a text of jsonShape, describes the same structure as the earlier text was. An empty
+// list or null matches any list.
 func keepsJSON(was, now string) bool {
 	if was == now {
 		return true
@@ -76,8 +79,8 @@ func keepsJSON(was, now string) bool {
 	return w != nil && n != nil && w.keptBy(n, false)
 }
 
-// keptBy reports whether now has the node's structure. replaced says that the object which holds both has keys that were not there: what is
-// missing from it may then stand under another name.
+// keptBy reports whether now has the node's structure. replaced means that the containing object has new keys, so a
+// missing value may have moved to another name.
 func (w *jsonNode) keptBy(now *jsonNode, replaced bool) bool {
 	switch {
 	case w.kind == '0' || now.kind == '0':

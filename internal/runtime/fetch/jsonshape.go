@@ -7,23 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxShapeKeys bounds how many keys of one text the shape looks at: what a body of many keys unpacks to in memory is many times its size.
+// maxShapeKeys bounds how many keys of one text are examined, because a body of many keys takes many times its size in
+// memory.
 const maxShapeKeys = 1 << 18
 
-// jsonShape describes valid JSON text to a depth without decoding it: objects by their keys, arrays by their first element, n for a number, s
-// for a string, b for a boolean, 0 for null.
+// jsonShape describes valid JSON to a depth, without decoding it: objects by their keys, arrays by their first element,
+// n for a number, s for a string, b for a boolean, 0 for null.
 func jsonShape(text string, depth int) string {
 	s := jsonScan{rest: text}
 	return s.shape(depth)
 }
 
-// A jsonScan walks over text that json.Valid has seen.
+// A jsonScan scans text that json.Valid has accepted.
 type jsonScan struct {
 	rest string
-	keys int // so far
+	keys int // keys examined so far
 }
 
-// next skips insignificant space and returns the byte behind it, 0 at the end.
+// next skips insignificant space and returns the next byte, or 0 at the end.
 func (s *jsonScan) next() byte {
 	s.rest = strings.TrimLeft(s.rest, " \t\r\n")
 	if s.rest == "" {
@@ -83,6 +84,7 @@ func (s *jsonScan) object(depth int) string {
 	return b.String()
 }
 
+// array scans the whole array to skip it, and its first element again to describe it.
 func (s *jsonScan) array(depth int) string {
 	whole := jsonScan{rest: s.rest}
 	s.skip()
@@ -101,7 +103,7 @@ func (s *jsonScan) comma() {
 	}
 }
 
-// skip passes over one value and returns its text.
+// skip skips one value and returns its text.
 func (s *jsonScan) skip() string {
 	s.next()
 	end, depth := 0, 0
@@ -142,6 +144,6 @@ func unquoted(key string) string {
 		return key[1 : len(key)-1]
 	}
 	var out string
-	_ = json.Unmarshal([]byte(key), &out) // it is valid
+	_ = json.Unmarshal([]byte(key), &out) // the key is valid
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a source may have today without another shape, and what is another one.
+// TestKeeps covers changes of a source that keep its shape, and changes that do not.
 func TestKeeps(t *testing.T) {
 	t.Parallel()
 	const page = `<html><body><h1 id="top">News</h1><nav><a>x</a><a>y</a></nav><ul id="hits"><li class="hit new"><b>a</b></li><li class="hit"><b>b</b></li></ul><p class="temp">8</p></body></html>`
@@ -77,7 +77,7 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// What an earlier version remembered: a fingerprint, and an outline that may have been cut.
+// An earlier version stored a fingerprint, and an outline that may have been cut.
 func TestKeepsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	words := map[string]bool{"hit": true, "h1": true}
@@ -113,7 +113,7 @@ func TestKeepsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// Whatever lists are emptied, or have more: the shape stays. Whatever key is renamed: it does not.
+// Emptying or extending any list keeps the shape. Renaming any key does not.
 func TestKeepsWhateverIsEmpty(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -129,7 +129,7 @@ func TestKeepsWhateverIsEmpty(t *testing.T) {
 	}
 }
 
-// anyJSON makes an object with lists, the same with some of them empty or null, and one whose keys have other names.
+// anyJSON returns an object with lists, the same with some of them empty or null, and one whose keys are renamed.
 func anyJSON(r *rand.Rand, depth int) (was, empty, renamed string) {
 	var all [3][]string
 	for i := range 1 + r.IntN(3) {
@@ -153,7 +153,7 @@ func anyJSON(r *rand.Rand, depth int) (was, empty, renamed string) {
 		"{" + strings.Join(all[2], ",") + "}"
 }
 
-// Markup of any quality is passed once, and what is quoted or never closed misleads nobody.
+// Markup of any quality is scanned once, and quoted or unclosed parts do not mislead the scan.
 func TestTallyMarkup(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

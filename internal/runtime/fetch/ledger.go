@@ -15,39 +15,41 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// A Ledger sends each writing request of a client's call at most once, whatever programs are repaired, replaced and run again for
-// the call and for the nested calls below it. A write is known by its method, address, body and connection, and by how many equal ones the run
-// made before it: the n-th of a run that is repeated is the n-th of the run before, and has its answer. So two equal writes that a
-// program makes on purpose are two, and those of a second attempt are none.
+// A Ledger sends each write of a client's call at most once, however often programs are repaired, replaced and run
+// again for the call and its nested calls. A write is identified by its method, address, body and connection, and by
+// the number of equal writes before it in the run. If a run is repeated, its n-th equal write is that of the previous
+// run and gets the same answer. So two equal writes that a program makes on purpose are both sent, and those of a
+// second attempt are not sent again.
 //
-// Of a write whose answer was lost the outcome is unknown. It is not sent again either, and an equal one that follows in the same run counts as it:
-// programs try again.
+// If the answer to a write was lost, its outcome is unknown. It is not sent again, and a following equal write in the
+// same run is taken for a retry of it.
 //
-// A ledger belongs to one client's call, whose programs run one after another: it is used by one goroutine at a time.
+// A Ledger belongs to one client's call, whose programs run one after another. It must not be used concurrently.
 type Ledger struct {
-	Call string // what Idempotency-Key headers derive from; the same for a call that its client repeats
+	Call string // input of idempotency keys; the same if the client repeats the call
 
-	made map[string]int    // by digest: how many the run made so far
-	sent map[string]Answer // by digest and number: what the program got for those that left the daemon
+	made map[string]int    // by digest: number of writes in this run so far
+	sent map[string]Answer // by digest and number: answers to writes that left the daemon
 	held int               // bytes of bodies in sent
 }
 
-// maxHeld bounds the bodies that a ledger holds. Beyond it a repeated write gets to know that it was sent, and not what was answered.
+// maxHeld bounds the bytes of bodies that a Ledger holds. Beyond it, a repeated write fails with the reason that it was
+// already sent.
 const maxHeld = 16 << 20
 
-// answeredKinds are those of failures in which the host answered the write, or refused it: its outcome is known.
+// answeredKinds are kinds of failures with a known outcome: the host answered the write or refused it.
 var answeredKinds = []string{KindTooLarge, KindDenied, KindRedirectDenied, KindRedirects, KindConnection}
 
-// A Place is a point of a call's run: how many equal writes were made before it, by digest.
+// A Place is a position in a call's run: the number of writes before it, by digest.
 type Place map[string]int
 
-// Place returns where the run is now.
+// Place returns the current position of the run.
 func (l *Ledger) Place() Place { return maps.Clone(l.made) }
 
-// Return goes back to the place: what was run from there on is run again.
+// Return resets the run to p. What ran after p will run again.
 func (l *Ledger) Return(p Place) { l.made = maps.Clone(p) }
 
-// Writes reports whether requests of the method need a connection that grants it.
+// Writes reports whether method is a writing one, which needs a connection that grants it.
 func Writes(method string) bool {
 	switch strings.ToUpper(method) {
 	case "", http.MethodGet, http.MethodHead:
@@ -56,8 +58,10 @@ func Writes(method string) bool {
 	return true
 }
 
-// do sends the write, with the idempotency key that is its own in every run of the call, unless it was sent before through the same connection: an
-// answer that was got with a credential is not for roles which are not granted it.
+// do sends the write with its idempotency key, which is the same in every run of the call. A write that was already
+// sent through the same connection is not sent again and gets the earlier answer. The connection is part of the
+// identity, because an answer obtained with a credential is not meant for roles without it. A nil Ledger denies every
+// write.
 func (l *Ledger) do(q *recurgent.Request, connection string, send func(key string) Answer) Answer {
 	method := strings.ToUpper(q.Method)
 	if l == nil {
@@ -78,7 +82,7 @@ func (l *Ledger) do(q *recurgent.Request, connection string, send func(key strin
 	a := send(digestOf("recurgent", l.Call, digest, number)[:32])
 	a.Note.Write = true
 	if !a.Note.Sent {
-		return a // nothing left the daemon, so the next one is this one
+		return a // nothing left the daemon, so the number is not used up
 	}
 	if f := a.Failure; f != nil && !slices.Contains(answeredKinds, a.Note.ErrorKind) {
 		a.Failure = &recurgent.Failure{Type: agent.ErrUnknownOutcome,
@@ -89,7 +93,7 @@ func (l *Ledger) do(q *recurgent.Request, connection string, send func(key strin
 	return a
 }
 
-// keep notes what was sent. What it keeps holds no place among the large answers.
+// keep stores the answer to a sent write. The stored copy occupies no place among the large answers.
 func (l *Ledger) keep(digest, number string, a Answer) {
 	if l.sent == nil {
 		l.sent = map[string]Answer{}
@@ -107,7 +111,7 @@ func (l *Ledger) keep(digest, number string, a Answer) {
 	}
 }
 
-// unknown reports whether the host may have carried out the write or not.
+// unknown reports whether it is unknown if the host carried out the write.
 func (a *Answer) unknown() bool { return a.Failure != nil && a.Failure.Type == agent.ErrUnknownOutcome }
 
 func (l *Ledger) count(digest string) {
@@ -117,7 +121,7 @@ func (l *Ledger) count(digest string) {
 	l.made[digest]++
 }
 
-// hostOf names the host of an address in a message.
+// hostOf returns the host of an address for a message.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -130,7 +134,7 @@ func hostOf(address string) string {
 func digestOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p) // lengths keep parts apart
+		fmt.Fprintf(h, "%d:%s", len(p), p) // lengths separate the parts
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

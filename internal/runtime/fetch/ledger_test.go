@@ -16,13 +16,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// errNoAddress is the answer of connectors whose connections all have hosts.
+// errNoAddress is the error of connectors whose connections all have hosts.
 var errNoAddress = deny("no connection is an address")
 
-// grants is a connector whose one connection grants methods on hosts and signs nothing.
+// grants is a Connector whose only connection grants methods on hosts and signs nothing.
 type grants struct {
 	hosts, methods []string
-	header         string // for idempotency keys
+	header         string // the header for idempotency keys
 }
 
 func (*grants) Named(Caller, string, string) (Connection, *url.URL, error) {
@@ -42,14 +42,14 @@ func (g *grants) Renew(context.Context) bool                 { return false }
 func (g *grants) Mask(_ context.Context, text []byte) []byte { return text }
 func (g *grants) IdempotencyHeader() string                  { return g.header }
 
-// An upstream counts what it got.
+// An upstream records what it receives.
 type upstream struct {
 	*httptest.Server
 	host string
 
 	mu   sync.Mutex
-	got  []string // method, path and body of each request; guarded by mu
-	keys []string // Idempotency-Key of each; guarded by mu
+	got  []string // guarded by mu; method, path and body of each request
+	keys []string // guarded by mu; Idempotency-Key of each request
 }
 
 func newUpstream(t *testing.T) *upstream {
@@ -103,7 +103,7 @@ func writer(t *testing.T, c Connector, hosts ...string) func(who Caller, q recur
 	}
 }
 
-// Nothing is written without a grant, nor by a run that may not write; the words say what a person can do.
+// Nothing is written without a grant, nor by a run that may not write. The message explains what a person can do.
 func TestWritesNeedAGrant(t *testing.T) {
 	up, other := newUpstream(t), newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"GET", "POST"}}, up.host, other.host)
@@ -140,8 +140,8 @@ func TestWritesNeedAGrant(t *testing.T) {
 	}
 }
 
-// A program that is run again in its call gets the answers of before. Two equal writes of one run are two, and each has its key, which a
-// call that its client repeats has again.
+// A program that runs again in its call gets the earlier answers. Two equal writes of one run are both sent, and each
+// has its own key, which is the same if the client repeats the call.
 func TestARepeatedRunWritesOnce(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"POST"}, header: "Idempotency-Key"}, up.host)
@@ -180,7 +180,7 @@ func TestARepeatedRunWritesOnce(t *testing.T) {
 	}
 }
 
-// A write whose answer was lost is not sent again; one that never left is.
+// A write whose answer was lost is not sent again. A write that never left is.
 func TestAWriteWithoutAnAnswer(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host, "127.0.0.1:1"}, methods: []string{"POST"}}, up.host,
@@ -212,7 +212,8 @@ func TestAWriteWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A program that tries again in its own loop does not repeat a write whose outcome is unknown either, nor does a later run.
+// A program that retries in its own loop does not repeat a write whose outcome is unknown, and neither does a later
+// run.
 func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"POST"}}, up.host)
@@ -235,7 +236,7 @@ func TestALoopDoesNotRepeatALostWrite(t *testing.T) {
 	}
 }
 
-// A header by which a server takes a GET for a write would go past the grant, and past runs that write nothing.
+// A header that makes a server treat a GET as a write would bypass the grant, and runs that may not write.
 func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 	up := newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"GET"}}, up.host)
@@ -251,7 +252,7 @@ func TestNoHeaderMakesAGetAWrite(t *testing.T) {
 	}
 }
 
-// byRole has a connection for each role that it names.
+// byRole is a Connector with a connection for each role in it.
 type byRole map[string]Connection
 
 func (byRole) Named(Caller, string, string) (Connection, *url.URL, error) {
@@ -260,12 +261,12 @@ func (byRole) Named(Caller, string, string) (Connection, *url.URL, error) {
 
 func (b byRole) Connect(who Caller, _ string, _ *url.URL) Connection { return b[who.Role] }
 
-// named is a connection of another name.
+// named is a connection with another name.
 type named struct{ *grants }
 
 func (named) Name() string { return "named" }
 
-// The answer that a failed nested call got through its connection is not for a role that has none, or another one.
+// The answer that a failed nested call got through its connection is not available to a role without it.
 func TestALostAnswerStaysWithItsConnection(t *testing.T) {
 	up := newUpstream(t)
 	g := &grants{methods: []string{"POST"}}
@@ -278,14 +279,14 @@ func TestALostAnswerStaysWithItsConnection(t *testing.T) {
 		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s got %s, want %s", c.role, got, c.want)
 		}
-		ledger.Return(nil) // as after a nested call that failed
+		ledger.Return(nil) // as after a failed nested call
 	}
 	if got := up.requests(); len(got) != 2 {
 		t.Errorf("the host got %q", got)
 	}
 }
 
-// only permits a host and a method.
+// only is a Guard that permits one host and method.
 type only struct{ host, method string }
 
 func (o only) Permit(method, host string) *Approval {
@@ -295,7 +296,7 @@ func (o only) Permit(method, host string) *Approval {
 	return &Approval{Message: "not " + method + " " + host, Request: "PUT somewhere"}
 }
 
-// The guard is asked before each hop, and what answered is noted hop by hop.
+// The guard is asked before each hop, and answered hops are recorded.
 func TestEveryHopIsGuarded(t *testing.T) {
 	up, other := newUpstream(t), newUpstream(t)
 	send := writer(t, &grants{hosts: []string{up.host}, methods: []string{"POST"}}, up.host, other.host)
@@ -324,7 +325,7 @@ func TestEveryHopIsGuarded(t *testing.T) {
 	}
 }
 
-// However a call's programs fail and are run again, no write of a run is sent twice, and each has the answer that it had.
+// However a call's programs fail and run again, no write of a run is sent twice, and each gets its original answer.
 func TestNoHistoryOfRunsWritesTwice(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 3))
 	for round := range 500 {
@@ -337,7 +338,7 @@ func TestNoHistoryOfRunsWritesTwice(t *testing.T) {
 		answers := map[int]string{}
 		for run := range 1 + random.IntN(5) {
 			l.Return(nil)
-			stop := random.IntN(len(program) + 1) // where this run dies
+			stop := random.IntN(len(program) + 1) // where this run fails
 			number := map[string]int{}
 			for i, body := range program[:stop] {
 				number[body]++

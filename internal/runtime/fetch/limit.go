@@ -9,10 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/fair"
 )
 
-// places are for so many fetches at once.
+// places limits concurrent fetches by owner.
 type places = fair.Share[agent.Owner]
 
-// A hold is one place, or none yet. It is for one goroutine, release excepted.
+// A hold is one place, or none yet. It must not be used concurrently, except for release.
 type hold struct {
 	places *places
 	owner  agent.Owner
@@ -30,14 +30,14 @@ func (h *hold) take(ctx context.Context) error {
 	return err
 }
 
-// release gives the place back. It may be called twice.
+// release returns the place. It may be called more than once.
 func (h *hold) release() {
 	if h.taken {
 		h.once.Do(func() { h.places.Leave(h.owner, 1) })
 	}
 }
 
-// A limit ends a context after some time; while it is paused the time stands still.
+// A limit cancels a context after some time. The time stands still while it is paused.
 type limit struct {
 	timer *time.Timer
 	all   time.Duration
@@ -53,7 +53,7 @@ func withLimit(ctx context.Context, d time.Duration) (context.Context, *limit) {
 	return ctx, l
 }
 
-// pause stops the time for as long as f takes.
+// pause stops the time while f runs.
 func (l *limit) pause(f func() error) error {
 	l.timer.Stop()
 	l.left -= time.Since(l.since)
@@ -63,7 +63,7 @@ func (l *limit) pause(f func() error) error {
 	return err
 }
 
-// renew begins the time anew.
+// renew restarts the time.
 func (l *limit) renew() {
 	l.left, l.since = l.all, time.Now()
 	l.timer.Reset(l.left)

@@ -6,30 +6,32 @@ import (
 	"strings"
 )
 
-// A tally counts a name of a markup text.
+// A tally counts the occurrences of a name in markup.
 type tally struct {
 	count   int
-	repeats bool // it occurs more than once, or within a member of a list
+	repeats bool // the name occurs more than once, or within a list member
 }
 
-// tallies are the names of a markup text: elements ("li"), and the classes and ids of each ("li.hit", "h1#main").
+// tallies maps the names in markup to their counts: elements ("li"), and the classes and ids of each ("li.hit",
+// "h1#main").
 type tallies map[string]tally
 
-// Bounds of what is looked at of one markup text, and of what is remembered of it.
+// Bounds of what is examined of one markup text and of what is stored of it.
 const (
 	maxTallies    = 1024
 	maxElements   = 128
 	maxMarkupForm = 3 << 10
 )
 
-// members are the elements that are members of a list wherever they occur.
+// members are the elements that count as list members wherever they occur.
 var members = []string{"dd", "dt", "entry", "item", "li", "option", "td", "tr"}
 
-// A markupScan walks once over markup of any quality. It keeps no tree: pages are hostile, and fetched by warm calls.
+// A markupScan scans markup of any quality in one pass. It builds no tree, because pages are hostile and warm calls
+// fetch them.
 type markupScan struct {
 	rest   string
 	names  tallies
-	within string // the outermost member of a list that is open; "" for none
+	within string // the outermost open list member; "" if there is none
 }
 
 func tallyMarkup(s string) tallies {
@@ -39,7 +41,7 @@ func tallyMarkup(s string) tallies {
 	return scan.names
 }
 
-// next passes the next tag, and returns false at the end. What is never closed reaches to the end, as browsers have it.
+// next scans the next tag, and returns false at the end. An unclosed construct extends to the end, as in browsers.
 func (s *markupScan) next() bool {
 	i := strings.IndexByte(s.rest, '<')
 	if i < 0 {
@@ -70,13 +72,13 @@ func (s *markupScan) next() bool {
 	return true
 }
 
-// after goes on behind the text, which ends the scan where it is missing.
+// after continues after text, or ends the scan if text is missing.
 func (s *markupScan) after(text string) (found bool) {
 	_, s.rest, found = strings.Cut(s.rest, text)
 	return found
 }
 
-// name passes the name of a tag: "" for what is none.
+// name scans the name of a tag. It returns "" if there is no valid name.
 func (s *markupScan) name() (name string, ends bool) {
 	if ends = strings.HasPrefix(s.rest, "/"); ends {
 		s.rest = s.rest[1:]
@@ -91,7 +93,7 @@ func (s *markupScan) name() (name string, ends bool) {
 	return name, ends
 }
 
-// attributes passes the rest of a start tag, and reports whether it closes the element as well.
+// attributes scans the rest of a start tag, and reports whether the tag also closes the element.
 func (s *markupScan) attributes(element string) (closed bool) {
 	for {
 		s.rest = strings.TrimLeft(s.rest, " \t\r\n\f")
@@ -113,14 +115,14 @@ func (s *markupScan) attributes(element string) (closed bool) {
 		}
 		name := s.rest[:end]
 		if s.rest = s.rest[end:]; end == 0 && s.rest[0] == '=' {
-			s.rest = s.rest[1:] // no name
+			s.rest = s.rest[1:] // "=" without a name
 			continue
 		}
 		s.attribute(element, name, s.value())
 	}
 }
 
-// value passes the value of an attribute, "" where it has none.
+// value scans the value of an attribute, and returns "" if it has none.
 func (s *markupScan) value() (value string) {
 	at := strings.TrimLeft(s.rest, " \t\r\n\f")
 	if !strings.HasPrefix(at, "=") {
@@ -150,20 +152,21 @@ func (s *markupScan) attribute(element, name, value string) {
 	}
 }
 
+// count counts a name. It ignores long names, and new ones beyond maxTallies.
 func (s *markupScan) count(name string) {
 	t, known := s.names[name]
 	if !known {
 		if len(s.names) == maxTallies || len(name) > 128 {
 			return
 		}
-		name = strings.Clone(name) // of a body that the call does not keep
+		name = strings.Clone(name) // do not keep the whole body in memory
 	}
 	t.count++
 	t.repeats = t.count > 1 || s.within != "" || t.repeats
 	s.names[name] = t
 }
 
-// elements lists the names of the elements, sorted.
+// elements returns the sorted names of elements, at most maxElements.
 func (t tallies) elements() (names []string) {
 	for name := range t {
 		if !strings.ContainsAny(name, ".#") {
@@ -174,7 +177,7 @@ func (t tallies) elements() (names []string) {
 	return names[:min(len(names), maxElements)]
 }
 
-// classes lists the names of the classes, sorted.
+// classes returns the sorted names of classes.
 func (t tallies) classes() (names []string) {
 	for name := range t {
 		if _, class, found := strings.Cut(name, "."); found {
@@ -185,7 +188,7 @@ func (t tallies) classes() (names []string) {
 	return slices.Compact(names)
 }
 
-// own splits off the class or id of a name: "li" and "hit" of "li.hit", "li" and "" of "li".
+// own splits the class or id off a name: "li" and "hit" for "li.hit", "li" and "" for "li".
 func own(name string) (element, class string) {
 	if i := strings.IndexAny(name, ".#"); i >= 0 {
 		return name[:i], name[i+1:]
@@ -193,13 +196,14 @@ func own(name string) (element, class string) {
 	return name, ""
 }
 
-// countsFor reports whether a program whose text has those words names it.
+// countsFor reports whether a program whose source contains the words uses the name.
 func countsFor(name string, words map[string]bool) bool {
 	element, class := own(name)
 	return class == "" && words[element] || class != "" && words[class]
 }
 
-// form is what is remembered for a program whose text has those words: all elements, and the classes and ids that it names.
+// form returns what is stored for a program whose source contains the words: all elements, and the classes and ids that
+// it uses.
 func (t tallies) form(words map[string]bool) string {
 	var named []string
 	for name := range t {
@@ -224,7 +228,7 @@ func (t tallies) form(words map[string]bool) string {
 	return b.String()
 }
 
-// readTallies reads a text of form.
+// readTallies parses a text of form.
 func readTallies(text string) tallies {
 	t := tallies{}
 	for name := range strings.FieldsSeq(text) {
@@ -239,7 +243,8 @@ func readTallies(text string) tallies {
 	return t
 }
 
-// earlierTallies reads an outline of what an earlier version remembered: names without counts, of which each has to be there.
+// earlierTallies parses an outline stored by an earlier version: names without counts, all of which must still be
+// there.
 func earlierTallies(outline string) tallies {
 	t := tallies{}
 	elements, classes, _ := strings.Cut(outline, "; classes ")
@@ -257,8 +262,8 @@ func earlierTallies(outline string) tallies {
 	return t
 }
 
-// keptBy reports whether all names that count are still there. Those that only repeat may be absent where their elements are, since a list may be
-// empty; they may not where others stand in their place.
+// keptBy reports whether all names that the program uses are still there. A name that only repeats may be missing if
+// its element is missing as well, because a list may be empty, but not if something else has replaced it.
 func (t tallies) keptBy(now tallies, words map[string]bool) bool {
 	present := map[string]bool{}
 	for name := range now {
@@ -280,15 +285,16 @@ func (t tallies) keptBy(now tallies, words map[string]bool) bool {
 	return true
 }
 
-// replaced reports whether what carried the name is there without it. Of a class or id these are its elements: as many as before, or two more than
-// those that never had it. Of an element, others repeat that were not there.
+// replaced reports whether the carrier of a missing name is still there without it. For a class or id, the carrier is
+// its element: there are as many elements as before, or two more than those that never had the name. For an element,
+// another element that repeats has appeared.
 func (t tallies) replaced(name string, now tallies) bool {
 	if element, class := own(name); class != "" {
 		all, named := t[element].count, t[name].count
 		return all > 0 && now[element].count >= all-named+min(named, 2)
 	}
 	if len(t.elements()) == maxElements {
-		return false // there may have been more
+		return false // the list of elements may be incomplete
 	}
 	for name, n := range now {
 		if _, known := t[name]; !known && n.repeats && !strings.ContainsAny(name, ".#") {

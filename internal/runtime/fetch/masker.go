@@ -5,18 +5,19 @@ import (
 	"io"
 )
 
-// Bounds of what a masker looks through at once, and of an echo that it finds wherever the body is cut.
+// maskWindow is how many bytes a masker scans at once. maskOverlap bounds the length of an echo that it finds across
+// cuts.
 const (
 	maskWindow  = 512 << 10
 	maskOverlap = 64 << 10
 )
 
-// A masker writes a body of any length without echoes of credentials. It looks through a window at a time and cuts the body only where no echo is; a
-// window without such a place ends the fetch.
+// A masker writes a body of any length without echoes of credentials. It scans one window at a time and cuts the body
+// only where there is no echo. If a window has no such place, the fetch fails.
 type masker struct {
 	to   io.Writer
-	mask func(text []byte) ([]byte, error) // may share memory with text
-	buf  []byte                            // not written yet
+	mask func(text []byte) ([]byte, error) // its result may share memory with text
+	buf  []byte                            // not yet written
 }
 
 func (m *masker) Write(p []byte) (int, error) {
@@ -27,7 +28,7 @@ func (m *masker) Write(p []byte) (int, error) {
 	return len(p), m.pass()
 }
 
-// end writes what is left.
+// end writes the rest.
 func (m *masker) end() error {
 	out, err := m.mask(m.buf)
 	if err == nil {
@@ -37,7 +38,7 @@ func (m *masker) end() error {
 	return err
 }
 
-// pass writes what no later byte can make an echo.
+// pass writes the part that no later byte can turn into an echo.
 func (m *masker) pass() error {
 	whole, err := m.mask(m.buf)
 	if err != nil {
@@ -62,7 +63,7 @@ func (m *masker) pass() error {
 	return &Refusal{KindConnection, "the answer repeats a connection's credential over and over"}
 }
 
-// cut writes what stands for the bytes before that place.
+// cut writes out, the masked form of the bytes before at, and removes those from the buffer.
 func (m *masker) cut(at int, out []byte) error {
 	_, err := m.to.Write(out)
 	m.buf = append(m.buf[:0], m.buf[at:]...)

@@ -7,34 +7,34 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// A Note is what is recorded of one request that the daemon performed for a program.
+// A Note records one request that the daemon performed for a program.
 type Note struct {
-	URL       string `json:"url"`                  // final, without user info
-	Status    int    `json:"status"`               // 0 when there was no answer
-	ErrorKind string `json:"error_kind,omitempty"` // one of the kinds; "" when there was an answer
+	URL       string `json:"url"`                  // the final address, without user information
+	Status    int    `json:"status"`               // 0 if there was no answer
+	ErrorKind string `json:"error_kind,omitempty"` // one of the kinds; "" if there was an answer
 	FetchedAt string `json:"fetched_at"`
-	// a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header ...)
+	// Shape is a fingerprint of the body's shape (JSON kinds and keys, HTML, CSV header and others).
 	Shape string `json:"shape,omitempty"`
-	// live, recorded, or where a kept answer came from: cached, revalidated, stale
+	// Mode is live, recorded, or the source of a cached answer: cached, revalidated, stale.
 	Mode       string `json:"mode"`
-	Connection string `json:"connection,omitempty"` // whose credential the last hop carried
-	Retries    int    `json:"retries,omitempty"`    // how often the request was sent again after 429 or 503
+	Connection string `json:"connection,omitempty"` // the connection whose credential the last hop carried
+	Retries    int    `json:"retries,omitempty"`    // how often the request was repeated after 429 or 503
 
-	Asked string `json:"-"` // the URL that the program asked for, where redirects led to another one
+	Asked string `json:"-"` // the address that the program asked for, before redirects
 
-	Reached []Reached `json:"-"` // what answered, hop by hop
+	Reached []Reached `json:"-"` // answered requests, hop by hop
 	Write   bool      `json:"-"` // the program asked for a writing request
-	Sent    bool      `json:"-"` // it left the daemon, of a write only
-	Missing *Approval `json:"-"` // it was denied for want of a person's approval
+	Sent    bool      `json:"-"` // the write left the daemon; set for writes only
+	Missing *Approval `json:"-"` // the approval whose absence denied the request; nil otherwise
 
-	// Evidence for the model, never sent anywhere else.
+	// Evidence for the model. It is not sent anywhere else.
 	Outline     string `json:"-"` // the shape in words
 	ContentType string `json:"-"`
-	Bytes       int    `json:"-"` // of the body
+	Bytes       int    `json:"-"` // length of the body
 	Sample      string `json:"-"` // the body's first 2 KiB, valid UTF-8
 
-	json  string  // the structure of a JSON body, cut at maxJSONForm
-	names tallies // of markup
+	json  string  // structure of a JSON body, cut at maxJSONForm
+	names tallies // names in markup
 }
 
 // Values of Note.Mode.
@@ -43,14 +43,15 @@ const (
 	ModeRecorded = "recorded"
 )
 
-// Results are all that a fetch can come to: where its answer came from (a write that was sent before has a recorded one), or the kind of what went wrong.
+// Results returns all results of a fetch: the source of its answer (recorded for a write that was sent before), or the
+// kind of its failure.
 func Results() []string {
 	return []string{httpcache.Live, httpcache.Cached, httpcache.Revalidated, httpcache.Stale, ModeRecorded, KindDNS,
 		KindRefused, KindTimeout, KindDenied, KindRedirectDenied, KindRedirects,
 		KindTooLarge, KindIncomplete, KindEncoding, KindNetwork, KindConnection}
 }
 
-// maxSample bounds Note.Sample.
+// maxSample bounds Note.Sample in bytes.
 const maxSample = 2 << 10
 
 // describe fills in the properties of the response.
@@ -60,13 +61,14 @@ func (n *Note) describe(r *recurgent.Response) {
 	n.Sample = strings.ToValidUTF8(r.Body[:min(len(r.Body), maxSample)], "")
 }
 
-// Denied is the note of a request that was not sent.
+// Denied returns the note of a request that was not sent.
 func Denied(q recurgent.Request) Note {
 	at := SafeURL(q.URL)
 	return Note{URL: at, Asked: at, ErrorKind: KindDenied, Mode: ModeLive}
 }
 
-// Recorded is the note of a request whose recorded answer is served: its response, or nil and the type of its failure.
+// Recorded returns the note of a request that is served with a recorded answer: its response, or nil and the type of
+// its failure.
 func Recorded(q recurgent.Request, r *recurgent.Response, failureType string) Note {
 	at := SafeURL(q.URL)
 	n := Note{URL: at, Asked: at, Mode: ModeRecorded}

@@ -15,39 +15,39 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Kinds of a Note without a good answer.
+// Values of Note.ErrorKind and Refusal.Kind.
 const (
 	KindDNS            = "dns"
-	KindRefused        = "refused" // the connection
+	KindRefused        = "refused" // the host refused the connection
 	KindTimeout        = "timeout"
-	KindDenied         = "denied"          // by policy
+	KindDenied         = "denied"          // policy denies the request
 	KindRedirectDenied = "redirect_denied" // a host redirected to what policy denies
-	KindRedirects      = "redirects"       // too many, or in a circle
+	KindRedirects      = "redirects"       // too many redirects
 	KindTooLarge       = "too_large"
 	KindIncomplete     = "incomplete" // the body was cut off
 	KindEncoding       = "encoding"   // the body cannot be unpacked or decoded
 	KindNetwork        = "network"
-	KindConnection     = "connection" // its secret cannot be had, or was not accepted
+	KindConnection     = "connection" // a connection's secret is unavailable or was not accepted
 )
 
-// A Refusal is a fetch without an answer.
+// A Refusal is the error of a fetch without an answer.
 type Refusal struct {
-	Kind    string // one of the kinds of a Note
+	Kind    string // one of the kinds
 	Message string // for the program
 }
 
-// An unkept refusal carries the failure that the writer of a file returned, unchanged.
+// unkept carries the failure that the writer of a file returned, unchanged.
 type unkept struct{ *recurgent.Failure }
 
 func (e *Refusal) Error() string { return e.Message }
 
-// deny returns the refusal of what policy does not allow.
+// deny returns a refusal by policy.
 func deny(format string, args ...any) *Refusal {
 	return &Refusal{KindDenied, fmt.Sprintf(format, args...)}
 }
 
-// failure is what the program gets: what policy refused is denied, a body beyond its bound is resource_exhausted, anything else
-// fetch_failed.
+// failure returns what the program sees: denied for a refusal by policy, resource_exhausted for a body beyond its
+// bound, otherwise fetch_failed.
 func (e *Refusal) failure() *recurgent.Failure {
 	f := &recurgent.Failure{Type: "fetch_failed", Message: "fetch: " + e.Message}
 	switch e.Kind {
@@ -59,7 +59,7 @@ func (e *Refusal) failure() *recurgent.Failure {
 	return f
 }
 
-// kindOf returns the kind that a failure of the type most likely had.
+// kindOf returns the most likely kind of a failure of the type.
 func kindOf(failureType string) string {
 	switch failureType {
 	case agent.ErrDenied:
@@ -70,7 +70,7 @@ func kindOf(failureType string) string {
 	return KindNetwork
 }
 
-// refusalOf names what went wrong without revealing more of the network than a program may know.
+// refusalOf converts err to a Refusal that reveals no more of the network than a program may know.
 func refusalOf(err error) *Refusal {
 	var known *Refusal
 	var unkept *unkept

@@ -10,19 +10,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// ownHeader are the headers that are sent in any case.
+// ownHeader returns the headers that are always sent.
 func ownHeader() http.Header {
 	return http.Header{"User-Agent": {"recurgentd"}, "Accept": {"*/*"}, "Accept-Encoding": {acceptEncoding}}
 }
 
+// errForbiddenHeader lists headers that programs must not set, in canonical form.
 var errForbiddenHeader = map[string]bool{"Host": true, "Connection": true, "Content-Length": true,
 	"Transfer-Encoding": true, "Te": true, "Trailer": true,
 	"Upgrade": true, "Keep-Alive": true, "Expect": true, "Accept-Encoding": true, "Proxy-Authorization": true,
 	"Proxy-Connection": true,
-	// Servers take the method from these: a GET that nothing guards would be a write.
+	// Some servers take the method from these, which would turn an unguarded GET into a write.
 	"X-Http-Method": true, "X-Http-Method-Override": true, "X-Method-Override": true}
 
-// checkRequest bounds what a program may send.
+// checkRequest checks what a program wants to send, and returns the method in upper case and the header.
 func checkRequest(q *recurgent.Request) (method string, header http.Header, err error) {
 	method = strings.ToUpper(q.Method)
 	switch method {
@@ -38,7 +39,7 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 	header = ownHeader()
 	sum := 0
 	for name, value := range q.Header {
-		// many servers do not distinguish the two
+		// Many servers do not distinguish underscores from hyphens.
 		canonical := textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 		sum += len(name) + len(value)
 		switch {
@@ -47,11 +48,12 @@ func checkRequest(q *recurgent.Request) (method string, header http.Header, err 
 		case len(q.Header) > maxFetchHeaders || sum > maxFetchHeaderSum:
 			return "", nil, deny("the request has too many headers")
 		}
-		header.Set(name, value) // net/http refuses what is no header
+		header.Set(name, value) // net/http rejects invalid headers
 	}
 	return method, header, nil
 }
 
+// redirectTarget returns the absolute target of a redirect, or false if the answer is not one that can be followed.
 func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
 	switch answer.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
@@ -67,7 +69,7 @@ func redirectTarget(at *url.URL, answer *http.Response) (*url.URL, bool) {
 	return next, err == nil
 }
 
-// SafeURL is the address without user info and of bounded length, for notes and logs.
+// SafeURL returns the address without user information and fragment, with bounded length, for notes and logs.
 func SafeURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 // Bounds of retries.
 const (
 	maxRetries   = 10
-	maxRetryWait = time.Minute            // a host that names more is not waited for
-	leastRetry   = 100 * time.Millisecond // also where a host names less
-	firstBackoff = time.Second            // where a host names nothing; doubled each time
+	maxRetryWait = time.Minute            // a longer wait is not begun
+	leastRetry   = 100 * time.Millisecond // the shortest wait, even if the host asks for less
+	firstBackoff = time.Second            // used if the host names no time; doubled each time
 )
 
-// retry reports whether to send the request again, and how long to wait before. A wait that is too long is not begun: the program gets the
-// answer now.
+// retry reports whether to repeat the request, and how long to wait before. If the wait would be too long, the program
+// gets the answer now.
 func (c *Client) retry(a *Answer, who Caller, q recurgent.Request, retries int) (time.Duration, bool) {
 	if a.Response == nil || retries >= min(q.Retry, maxRetries) || !repeatable(a.method, a.keyed, a.Response.Status) {
 		return 0, false
 	}
 	if Writes(q.Method) && a.hops > 0 {
-		// the host did the write, and led to the answer by a redirect: sending it again would be another one
+		// The host did the write and redirected to the answer. Repeating the request would be another write.
 		return 0, false
 	}
 	wait, named := retryAfter(a.Response.Header["Retry-After"], c.now())
@@ -36,9 +36,10 @@ func (c *Client) retry(a *Answer, who Caller, q recurgent.Request, retries int) 
 	return wait, wait <= maxRetryWait && (who.End.IsZero() || c.now().Add(wait).Before(who.End))
 }
 
-// repeatable reports whether a request that was answered with the status may be sent again. Idempotent methods (RFC 9110, section 9.2.2)
-// may after both. Another write may after 429, by which the host refused it (RFC 6585, section 4); 503 may come of a proxy whose
-// server has done the work, so that the host must have a key by which it knows the request again.
+// repeatable reports whether a request that was answered with the status may be repeated. Idempotent methods (RFC 9110,
+// section 9.2.2) may be repeated after both statuses. Other writes may be repeated after 429, by which the host refused
+// them (RFC 6585, section 4). A 503 may come from a proxy whose server has done the work, so those need a key by which
+// the host recognizes the request.
 func repeatable(method string, keyed bool, status int) bool {
 	switch status {
 	case http.StatusTooManyRequests:
@@ -49,7 +50,8 @@ func repeatable(method string, keyed bool, status int) bool {
 	return false
 }
 
-// retryAfter reads a Retry-After field, seconds or a date (RFC 9110, section 10.2.3). A number too large to read is a very long time.
+// retryAfter parses a Retry-After field, seconds or a date (RFC 9110, section 10.2.3). A number too large to parse
+// counts as a very long time.
 func retryAfter(field string, now time.Time) (time.Duration, bool) {
 	field = strings.TrimSpace(field)
 	if field == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// flaky answers with the status until it was asked so often, then 200.
+// flaky answers with the status a number of times, and then with 200.
 type flaky struct {
 	status, times int
 	after         string
@@ -32,7 +32,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(f.status)
 }
 
-// clocked has the client's waits pass at once on a clock of its own, and returns them.
+// clocked makes the client's waits pass at once on a clock of its own, and returns them.
 func clocked(c *Client) *[]time.Duration {
 	now, waits := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), &[]time.Duration{}
 	c.now = func() time.Time { return now }
@@ -43,7 +43,7 @@ func clocked(c *Client) *[]time.Duration {
 	return waits
 }
 
-// The daemon waits as long as the host asks it to, and sends again what may be sent again.
+// The daemon waits as long as the host asks, and repeats requests that may be repeated.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -51,7 +51,7 @@ func TestRetry(t *testing.T) {
 		f      *flaky
 		method string
 		retry  int
-		end    time.Duration // of the call, 0 for none
+		end    time.Duration // end of the call; 0 means none
 		status int
 		waits  []time.Duration
 	}{
@@ -109,7 +109,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// With a key by which the host knows the request again a POST may follow on 503, and a call that ends while it waits gets the last answer.
+// With an idempotency key a POST may be repeated after 503. A call that would end during the wait gets the last answer.
 func TestRetryOfKeyedWritesAndEndedCalls(t *testing.T) {
 	t.Parallel()
 	if !repeatable("POST", true, 503) || repeatable("PATCH", false, 503) || repeatable("GET", true, 500) {
@@ -135,7 +135,8 @@ func TestRetryOfKeyedWritesAndEndedCalls(t *testing.T) {
 	}
 }
 
-// A write that the host answered with a redirect is done: where what the redirect leads to asks for patience, the write is not sent again.
+// A write that was answered with a redirect is done. If the redirect's target asks to retry, the write is not sent
+// again.
 func TestRetryDoesNotRepeatAWriteBehindARedirect(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{429, 503} {

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// maxOutline bounds an outline, in bytes.
+// maxOutline bounds an outline in bytes.
 const maxOutline = 400
 
-// describeShape fills in the shape of a body: a fingerprint, an outline of it that a model can read, and what programs' sources are compared by. The
-// fingerprint stays the same while only the content changes: of JSON it has the keys and kinds to a depth of four (an array is its first
-// element), of HTML and XML the element names, of CSV the first line. The outline has JSON as keys with kinds (n number, s string, b
-// boolean, 0 null), HTML and XML as element and class names, CSV as its first line.
+// describeShape fills in the shape of a body: a fingerprint, an outline for a model, and the structure with which
+// programs' sources are compared. The fingerprint stays the same while only the content changes. For JSON it covers the
+// keys and kinds to a depth of four (an array is its first element), for HTML and XML the element names, for CSV the
+// first line. The outline shows JSON as keys with kinds (n number, s string, b boolean, 0 null), HTML and XML as
+// element and class names, and CSV as its first line.
 func (n *Note) describeShape(body string) {
 	trimmed, contentType := strings.TrimSpace(body), strings.ToLower(n.ContentType)
 	outline := ""
@@ -44,15 +45,16 @@ func (n *Note) describeShape(body string) {
 	n.Outline = cut(outline, maxOutline)
 }
 
-// cut returns the beginning of a text in memory of its own, valid UTF-8.
+// cut returns the beginning of a text as valid UTF-8, in its own memory.
 func cut(s string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(s[:min(len(s), most)]), "")
 }
 
-// shapeEmpty is the shape of an empty body, which says nothing of a source.
+// shapeEmpty is the shape of an empty body, which is compatible with every other.
 const shapeEmpty = "empty"
 
-// Form is what is remembered of the body for a program whose text has those words: the structure of JSON, the names of markup, or the shape.
+// Form returns what is stored of the body for a program whose source contains the words: the structure of JSON, the
+// names in markup, or the shape.
 func (n *Note) Form(words map[string]bool) string {
 	kind, _, _ := strings.Cut(n.Shape, ":")
 	switch {
@@ -64,8 +66,8 @@ func (n *Note) Form(words map[string]bool) string {
 	return n.Shape
 }
 
-// Keeps reports whether the body has the shape that was remembered as that form of an earlier one, for a program whose text has those words. A form
-// of an earlier version is a fingerprint, and the outline says more of it.
+// Keeps reports whether the body still has the shape that was stored as form for an earlier body and a program whose
+// source contains the words. A form of an earlier version is only a fingerprint; then outline has more detail.
 func (n *Note) Keeps(form, outline string, words map[string]bool) bool {
 	kind, _, _ := strings.Cut(n.Shape, ":")
 	was, rest, remembered := strings.Cut(form, " ")

@@ -53,7 +53,7 @@ func FuzzShape(f *testing.F) {
 	})
 }
 
-// The shape of JSON is what it was when bodies were decoded to find it: stored shapes must stay equal.
+// The shape of JSON equals the one found by decoding, because stored shapes must stay valid.
 func FuzzJSONShape(f *testing.F) {
 	f.Add(`{"a":[{"b":"x\u00e9","b":1}],"c":{"d":{"e":{"f":{"g":1}}}}}`)
 	f.Add(`[[[[[[1]]]]],{}]`)
@@ -64,7 +64,7 @@ func FuzzJSONShape(f *testing.F) {
 		d.UseNumber()
 		var v any
 		if !json.Valid([]byte(text)) || d.Decode(&v) != nil {
-			return // what is no JSON has no shape to compare
+			return // text that is not JSON has no shape to compare
 		}
 		if got, want := jsonShape(text, 4), decodedShape(v, 4); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
@@ -72,7 +72,7 @@ func FuzzJSONShape(f *testing.F) {
 	})
 }
 
-// decodedShape is the shape by its definition.
+// decodedShape returns the shape by its definition.
 func decodedShape(v any, depth int) string {
 	switch v := v.(type) {
 	case map[string]any:

@@ -17,9 +17,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// toText returns the body as UTF-8, of at most so many bytes, and the Content-Type that is true of it then. A byte order mark
-// wins over what the header says, that over what an HTML or XML document says of itself; text of which nothing is said is
-// UTF-8 if it can be, else windows-1252. In what is no text only the bytes are replaced that UTF-8 does not have.
+// toText returns the body as UTF-8, bounded to most bytes, and the Content-Type that then applies. A byte order mark
+// has precedence over the header, and the header over the declaration of an HTML or XML document. Text without any
+// declaration is UTF-8 if it is valid, otherwise windows-1252. In non-text only bytes that are invalid in UTF-8 are
+// replaced.
 func toText(body []byte, contentType string, most int) ([]byte, string, error) {
 	media := mediaType(contentType)
 	_, params, _ := mime.ParseMediaType(contentType)
@@ -67,6 +68,7 @@ func inUTF8(from encoding.Encoding, body []byte, most int) ([]byte, error) {
 	return text, nil
 }
 
+// textual reports whether a body is text by its media type or, without one, by its beginning.
 func textual(media string, body []byte) bool {
 	if media == "" {
 		return strings.HasPrefix(http.DetectContentType(body), "text/")
@@ -85,8 +87,8 @@ func textual(media string, body []byte) bool {
 	return false
 }
 
-// encodingOf finds the body's encoding and its name, and the body behind a byte order mark. The encoding is nil when a name is given
-// that nobody knows and the text is not UTF-8 either.
+// encodingOf returns the body's encoding and its name, and the body after a byte order mark. The encoding is nil if the
+// declared name is unknown and the text is not UTF-8 either.
 func encodingOf(body []byte, media, label string) (from encoding.Encoding, name string, rest []byte) {
 	if name, rest := charsets.Marked(body); name != "" {
 		from, name = charsets.Lookup(name)
@@ -100,7 +102,8 @@ func encodingOf(body []byte, media, label string) (from encoding.Encoding, name 
 		label = charsets.OfXML(body)
 	}
 	if label == "" && strings.Contains(media, "html") {
-		// It looks at the first bytes only, and falls back to windows-1252: text that is valid as a whole is no accident.
+		// DetermineEncoding examines only the first bytes and falls back to windows-1252. A whole text that is valid
+		// UTF-8 is not a coincidence.
 		if _, name, _ := charset.DetermineEncoding(body, media); name != "windows-1252" || !valid {
 			label = name
 		}

@@ -32,13 +32,13 @@ func brotlied(text string) string {
 	return b.String()
 }
 
-// served is a body as a server sends it.
+// served is a body and its header, as sent by a server.
 type served struct {
 	encoding, contentType, body string
-	length                      int // Content-Length when it is not the body's
+	length                      int // Content-Length, if it differs from the body's length
 }
 
-// serve answers every request with it.
+// serve returns a server that answers every request with s.
 func (s served) serve(t testing.TB) (*httptest.Server, string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.encoding != "" {
@@ -52,7 +52,8 @@ func (s served) serve(t testing.TB) (*httptest.Server, string) {
 	return server, strings.TrimPrefix(server.URL, "http://")
 }
 
-// A body comes unpacked and as UTF-8, and the header says what is true of it then. What cannot be had is a failure with a kind.
+// A body is unpacked and converted to UTF-8, and the header describes the result. A body that cannot be converted is a
+// failure with a kind.
 func TestBodiesAreUnpackedAndDecoded(t *testing.T) {
 	t.Parallel()
 	const umlauts, latin = "Größe", "Gr\xf6\xdfe"
@@ -178,7 +179,7 @@ func TestHeadHasNoBodyToUnpack(t *testing.T) {
 	}
 }
 
-// Large bodies wait for each other, and what waits keeps its time.
+// Large bodies wait for each other, and the time of a waiting request stands still.
 func TestLargeBodiesAreFewAtATime(t *testing.T) {
 	t.Parallel()
 	server, host := served{"", "text/plain", strings.Repeat("x", testMax), 0}.serve(t)

@@ -14,31 +14,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Public stands among TransportOptions.Allow for any public https address. A host of that name is written with its port.
+// Public is an entry of TransportOptions.Allow that permits any public https address. A host of that name must be
+// written with its port.
 const Public = "public"
 
 // TransportOptions configures a Transport.
 type TransportOptions struct {
-	// hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public; none: Public alone
+	// Allow lists the hosts that may be reached: host, host:port or *.domain, which may be private or http, and Public.
+	// An empty list means Public alone.
 	Allow   []string
-	Timeout time.Duration // until the headers of an answer
+	Timeout time.Duration // until the headers of an answer have arrived
 
-	Resolver *net.Resolver // nil: the machine's
+	Resolver *net.Resolver // nil means the machine's resolver
 }
 
-// A Transport sends single requests to where the policy allows: no proxy, no connection kept. Where a connection goes is
-// checked on the address that the dialer is about to use, after resolution: a name cannot say one thing to the check and another
-// to the connection. It may be used concurrently.
+// A Transport sends single requests to where the policy allows, without a proxy and without keeping connections. The
+// destination is checked by the address that the dialer is about to use, after resolution, so a name cannot resolve to
+// one address for the check and to another for the connection. It may be used concurrently.
 type Transport struct {
 	rules  []hostRule
-	public bool // any public https address may be reached, beside those of the rules
+	public bool // any public https address may be reached, in addition to those of the rules
 	base   *http.Transport
 }
 
-// dialTo is the context key under which the dialer finds whether the host is a named one.
+// dialTo is the context key under which the dialer finds whether a rule names the host.
 type dialTo struct{}
 
-// NewTransport returns a transport under the policy, or an error that names the rule which cannot be read.
+// NewTransport returns a Transport for the policy, or an error that names the invalid rule.
 func NewTransport(o TransportOptions) (*Transport, error) {
 	t := &Transport{public: len(o.Allow) == 0}
 	for _, h := range o.Allow {
@@ -61,20 +63,21 @@ func NewTransport(o TransportOptions) (*Transport, error) {
 			return guard.Safe(network, address, c)
 		}}
 	t.base = &http.Transport{
-		Proxy:                  nil, // the environment's proxy would make the address check pointless
+		Proxy:                  nil, // a proxy of the environment would bypass the address check
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  o.Timeout,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableKeepAlives:      true,
-		DisableCompression:     true, // bodies are unpacked by package fetch, within their bounds
+		DisableCompression:     true, // package fetch unpacks bodies, within bounds
 		ForceAttemptHTTP2:      false,
 	}
 	return t, nil
 }
 
-// RoundTrip implements http.RoundTripper. It follows no redirect. An address that the policy does not allow is a *Refusal.
+// RoundTrip implements http.RoundTripper. It follows no redirect. If the policy does not allow the address, the error
+// is a *Refusal.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	named, err := t.permit(r.URL)
 	if err != nil {
@@ -83,14 +86,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r.WithContext(context.WithValue(r.Context(), dialTo{}, named)))
 }
 
-// Permit returns a *Refusal when the policy does not allow the address.
+// Permit returns a *Refusal if the policy does not allow the address, otherwise nil.
 func (t *Transport) Permit(u *url.URL) error {
 	_, err := t.permit(u)
 	return err
 }
 
-// Scheme returns how addresses of the host begin, a pattern of connections: https://, http:// or, where either may be, http(s)://. Of a host that only
-// this machine or its network knows, with a port, it is http://: certificates are rare there.
+// Scheme returns the scheme of addresses of the host, a pattern of connections: https://, http:// or, if both are
+// allowed, http(s)://. For a local host with a port it returns http:// if that is allowed, because local servers rarely
+// have certificates.
 func (t *Transport) Scheme(host string) string {
 	p, err := ParseHost(host)
 	if err != nil {
@@ -116,10 +120,10 @@ func localHost(host string) bool {
 	return err == nil && (ip.IsLoopback() || ip.IsPrivate()) || err != nil && !strings.Contains(host, ".")
 }
 
-// Close drops what the transport keeps.
+// Close closes idle connections.
 func (t *Transport) Close() { t.base.CloseIdleConnections() }
 
-// permit says whether the policy lets programs fetch the address, and whether its host is a named one.
+// permit returns a *Refusal if the policy does not allow the address, and reports whether a rule names its host.
 func (t *Transport) permit(u *url.URL) (named bool, err error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return false, deny("only http and https addresses can be fetched")
@@ -132,7 +136,7 @@ func (t *Transport) permit(u *url.URL) (named bool, err error) {
 		return false, deny("an address must not hold a user or a password: set a header")
 	case !isASCII(host):
 		return false, deny("write the host in ASCII (punycode)")
-	case strings.Contains(host, "*"): // in an effects manifest it would stand for all hosts of the domain
+	case strings.Contains(host, "*"): // in an effects manifest it would mean all hosts of the domain
 		return false, deny("the address has an asterisk in its host")
 	}
 	for _, r := range t.rules {

@@ -17,8 +17,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// BenchmarkColdStart is the start of an executable's process until it has its program and a first call is answered, as a daemon has it that carries the programs of runners and
-// launchers. Beside the time it reports what Timing calls Spawn, and the processor time of the processes and of the daemon, in microseconds.
+// BenchmarkColdStart measures the start of an executable's process until it has its program and has answered a first
+// call, in a daemon with embedded runners and launchers. In addition to the time it reports Timing.Spawn, and the
+// processor time of the processes and of the daemon, in microseconds.
 func BenchmarkColdStart(b *testing.B) {
 	dir := b.TempDir()
 	tools := exec.Command("go", "build", "-ldflags",
@@ -59,7 +60,7 @@ func BenchmarkColdStart(b *testing.B) {
 	b.ReportMetric(float64(spawn.Microseconds())/float64(b.N), "spawn-us/op")
 }
 
-// kept finds what a builder keeps, as a daemon does.
+// kept makes a builder's Find available to a pool, as a daemon does.
 type kept struct{ *native.Builder }
 
 func (kept) Engine() string { return report.EngineGo }
@@ -76,7 +77,7 @@ func (kept) Compile(context.Context, sandbox.Compilation) (*sandbox.Executable, 
 	return nil, errors.New("it is not kept")
 }
 
-// usedBy is the processor time of this process, or of all that it has started and that are gone.
+// usedBy returns the processor time of this process, or of all its ended children.
 func usedBy(who int) time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(who, &used)

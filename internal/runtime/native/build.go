@@ -16,22 +16,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Bounds of a build beside Options.
+// Bounds of a build in addition to Options.
 const (
-	buildCPU  = 60       // seconds of processor time that each tool may use
-	buildFile = 64 << 20 // bytes of a file that it writes
+	buildCPU  = 60       // seconds of processor time per tool
+	buildFile = 64 << 20 // bytes of a file that a tool writes
 	stepTools = "compile and link"
-	maxAbout  = 1 << 20 // bytes of what is known about a program
-	maxWords  = 4 << 10 // bytes of what a tool wrote
+	maxAbout  = 1 << 20 // bytes of what the cache stores about a program
+	maxWords  = 4 << 10 // bytes of a tool's output
 )
 
-// A BuildError is a build that failed.
+// A BuildError reports a failed build.
 type BuildError struct {
 	Step string // toolchain, unpack, packages, or compile and link
-	Text string // what the tool wrote, at most 4 KiB
+	Text string // output of the tool, at most 4 KiB
 	Err  error
 
-	// Refusal is what the compiler has against the program, at most 4 KiB: its words, or which bound of a build the program exceeds. "" where the failure says nothing about the program.
+	// Refusal is the compiler's complaint about the program, at most 4 KiB: its output, or the bound of a build that
+	// the program exceeds. It is empty if the failure is not evidence against the program.
 	Refusal string
 }
 
@@ -44,13 +45,14 @@ func (e *BuildError) Error() string {
 
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// buildError bounds what a tool wrote.
+// buildError returns a BuildError with the tool's output, cut to maxWords.
 func buildError(step string, said []byte, err error) *BuildError {
 	return &BuildError{Step: step, Text: strings.ToValidUTF8(string(said[:min(len(said), maxWords)]), "?"), Err: err}
 }
 
-// refusal returns what the failure of the tools says against the program. The compiler's words do where they have a place in the program's text, or are of its package variables, which are
-// too large. A missing archive does not count against a program, whose imports the gate has seen.
+// refusal returns the complaint about the program in a tool's failure, or "" if there is none. The compiler's output
+// counts if it names a place in the program's text, or a package variable that is too large. A missing archive does not
+// count, because the gate has approved the program's imports.
 func refusal(said string, err error) string {
 	if bound, is := errors.AsType[*wire.ToolLimit](err); is {
 		return bound.Error()
@@ -66,7 +68,8 @@ func refusal(said string, err error) string {
 	return ""
 }
 
-// mainText is package main of an executable with the programs: one, but for tests that build many at once.
+// mainText returns package main of an executable with the programs. There is one, except in tests that build many at
+// once.
 func mainText(texts ...string) string {
 	var imports, list strings.Builder
 	for i, text := range texts {
@@ -77,7 +80,7 @@ func mainText(texts ...string) string {
 		")\n\nfunc main() { support.Main(" + list.String()[2:] + ") }\n"
 }
 
-// variable returns the name of the variable that the last line of a text declares (rewrite.Text).
+// variable returns the name of the variable that the last line of a text declares (see rewrite.Text).
 func variable(text string) string {
 	line := text[strings.LastIndex(text, "\nvar ")+1:]
 	name, _, _ := strings.Cut(strings.TrimPrefix(line, "var "), " ")
@@ -87,7 +90,7 @@ func variable(text string) string {
 	return name
 }
 
-// packagePath is the path of a program's package: "tool", and "tool1" and so on for those behind the first.
+// packagePath returns the import path of the i-th program: "tool", "tool1" and so on.
 func packagePath(i int) string {
 	if i == 0 {
 		return "tool"
@@ -95,7 +98,7 @@ func packagePath(i int) string {
 	return fmt.Sprintf("tool%d", i)
 }
 
-// build compiles and links the texts and moves the executable to its place in the cache, with what is known about its program.
+// build compiles and links the texts and moves the executable into the cache, with about, the data about its program.
 func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest string, about []byte) error {
 	dir, err := os.MkdirTemp(b.dir(b.work), "build-")
 	if err != nil {
@@ -116,16 +119,17 @@ func (b *Builder) build(ctx context.Context, p *packages, texts []string, digest
 		fault.Refusal = refusal(fault.Text, err)
 		return fault
 	}
-	if err := b.checkToolchain(); err != nil { // replaced meanwhile, perhaps between two steps
+	if err := b.checkToolchain(); err != nil { // the toolchain may have been replaced during the build
 		return err
 	}
-	if !p.unchanged(b.at) { // the tools opened them by their names
+	if !p.unchanged(b.at) { // the tools opened the packages by name
 		return &BuildError{Step: "packages", Err: errors.New("the compiled packages were changed while they were used")}
 	}
 	return b.adopt(filepath.Join(dir, "program"), digest, about)
 }
 
-// BuildMany builds one executable of many programs, by their texts, under a name in the place of a digest, and returns where it is. It is for tests and measurements.
+// BuildMany builds one executable of many texts, stores it under name instead of a digest, and returns its path. It is
+// for tests and measurements.
 func (b *Builder) BuildMany(ctx context.Context, name string, texts []string) (path string, err error) {
 	p, err := b.shared(ctx)
 	if err != nil {
@@ -134,6 +138,7 @@ func (b *Builder) BuildMany(ctx context.Context, name string, texts []string) (p
 	return b.at.Path(exeName(name)), b.build(ctx, p, texts, name, nil)
 }
 
+// checkToolchain returns a BuildError if the installed toolchain has changed.
 func (b *Builder) checkToolchain() error {
 	if err := b.opts.Toolchain.unchanged(); err != nil {
 		return &BuildError{Step: "toolchain", Err: err}
@@ -141,7 +146,7 @@ func (b *Builder) checkToolchain() error {
 	return nil
 }
 
-// tool is the absolute path of the tool.
+// tool returns the absolute path of the tool.
 func (b *Builder) tool(name string) string {
 	if b.opts.Toolchain.Carried() {
 		return filepath.Join(b.dir(b.packagesDir()), name)
@@ -149,7 +154,8 @@ func (b *Builder) tool(name string) string {
 	return b.opts.Toolchain.tool(name)
 }
 
-// steps writes what the tools read and returns how they are called: the compiler for each program and for package main, then the linker.
+// steps writes the input files of the tools into dir and returns their invocations: the compiler for each program and
+// for package main, then the linker.
 func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolStep, error) {
 	packages := p.config(filepath.Join("..", "..", "..", b.packagesDir()))
 	files := map[string]string{"host.cfg": carried.ImportMap() + packages}
@@ -183,7 +189,8 @@ func (b *Builder) steps(dir string, p *packages, texts []string) ([]wire.ToolSte
 	return out, nil
 }
 
-// linkFlags are those of the linker. macOS executes no file without a UUID; it follows from the programs here, so that the same ones give the same bytes.
+// linkFlags returns the flags of the linker. macOS does not execute a file without a UUID. It is derived from the
+// texts, so equal texts give equal bytes.
 func linkFlags(system string, texts []string) []string {
 	flags := []string{"-s", "-w", "-buildmode=exe", "-linkmode=internal", "-buildid="}
 	if system == "darwin" {

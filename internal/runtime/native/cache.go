@@ -17,9 +17,10 @@ import (
 	"time"
 )
 
-// An executable is exe/<digest>, and the digest is of all that it was made of. Behind what the linker has made stands what is known about the program, the length of
-// that, and the seal of all before under this digest: the system does not look there. Where the compiler has refused the program its words take the place of what the linker makes, under a
-// seal of another kind.
+// A cached executable is the file exe/<digest>, where the digest covers everything that it is made of. The linker's
+// output is followed by the data about the program, the length of that data, and the seal of all bytes before, which is
+// bound to the digest. The system ignores what follows the linker's output. For a program that the compiler refused,
+// the refusal takes the place of the linker's output, under a seal of another kind.
 const (
 	exeDir     = "exe"
 	exeKind    = "executable"
@@ -30,8 +31,8 @@ const (
 
 func exeName(digest string) string { return path.Join(exeDir, digest) }
 
-// cached returns the executable from the cache, and marks it as used; nil where there is none. The error of a program that the compiler has refused is a *BuildError with the same Refusal.
-// What has the name, and no seal, is removed.
+// cached returns the executable from the cache and marks it as used, or nil if there is none. For a program that the
+// compiler refused, the error is a *BuildError with the same Refusal. A file without a valid seal is removed.
 func (b *Builder) cached(digest string) (*Executable, error) {
 	name := exeName(digest)
 	x, err := b.verified(name, digest)
@@ -47,7 +48,8 @@ func (b *Builder) cached(digest string) (*Executable, error) {
 	return nil, b.at.RemoveAll(name)
 }
 
-// adopt keeps what a build has made. The directory is the tools' own: nothing there is what its name says before it was looked at.
+// adopt stores the output of a build. The tools own the directory, so nothing in it is trusted before it has been
+// checked.
 func (b *Builder) adopt(from, digest string, about []byte) error {
 	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -60,14 +62,15 @@ func (b *Builder) adopt(from, digest string, about []byte) error {
 	return b.keep(exeKind, io.LimitReader(in, buildFile), digest, about)
 }
 
-// refuse keeps what the compiler has against a program.
+// refuse stores the compiler's refusal of a program.
 func (b *Builder) refuse(fault *BuildError, digest string, about []byte) error {
 	return b.keep(refuseKind, strings.NewReader(fault.Refusal), digest, about)
 }
 
-// keep copies what was made of a program to its place, where only whole files stand, with what is known about it and the seal.
+// keep stores made, the output for a program, with the data about it and the seal. It renames a complete file into
+// place, so the cache holds only whole files.
 func (b *Builder) keep(kind string, made io.Reader, digest string, about []byte) error {
-	fresh := path.Join(b.work, "new-"+digest) // of one build at a time
+	fresh := path.Join(b.work, "new-"+digest) // one build of a digest at a time uses this name
 	out, err := b.at.Open(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -87,8 +90,9 @@ func (b *Builder) keep(kind string, made io.Reader, digest string, about []byte)
 	return nil
 }
 
-// prune removes the least recently used executables where all together take more than MaxBytes, until they take a tenth less, and never the one to keep. So most builds look
-// at no other executable.
+// prune removes the least recently used executables if together they exceed MaxBytes, until they take a tenth less than
+// that, so most builds need not look at others. It never removes keep. An empty keep makes it measure the cache in any
+// case.
 func (b *Builder) prune(keep string) error {
 	b.pruning.Lock()
 	defer b.pruning.Unlock()
@@ -120,14 +124,14 @@ func (b *Builder) prune(keep string) error {
 	return nil
 }
 
-// An exeFile is a file among the executables.
+// An exeFile is a file of the cache.
 type exeFile struct {
 	name string
 	size int64
 	used time.Time
 }
 
-// executables lists the cache.
+// executables lists the cache, with the sum of the sizes in bytes.
 func (b *Builder) executables() (files []exeFile, total int64, err error) {
 	names, err := b.at.List(exeDir)
 	if err != nil {
@@ -137,15 +141,17 @@ func (b *Builder) executables() (files []exeFile, total int64, err error) {
 		name = path.Join(exeDir, name)
 		info, err := b.at.Stat(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone meanwhile
+			continue // removed meanwhile
 		}
-		files = append(files, exeFile{name, info.Size, info.ModTime}) // anything but a file goes first
+		// Anything but a file has no time and is removed first.
+		files = append(files, exeFile{name, info.Size, info.ModTime})
 		total += info.Size
 	}
 	return files, total, nil
 }
 
-// Drop removes the executables whose Compile had what matches about them, once the builds that are under way have ended.
+// Drop removes the executables for whose about argument match returns true, once the builds in progress have ended. It
+// also removes files that cannot be read.
 func (b *Builder) Drop(ctx context.Context, match func(about []byte) bool) error {
 	if err := b.settle(ctx); err != nil {
 		return err
@@ -158,7 +164,7 @@ func (b *Builder) Drop(ctx context.Context, match func(about []byte) bool) error
 	}
 	for _, file := range files {
 		about, err := b.about(file)
-		if err != nil || match(about) { // what cannot be read is of nobody
+		if err != nil || match(about) { // an unreadable file belongs to nobody
 			if err := b.at.RemoveAll(file.name); err != nil {
 				return err
 			}
@@ -169,7 +175,7 @@ func (b *Builder) Drop(ctx context.Context, match func(about []byte) bool) error
 	return nil
 }
 
-// about reads what is known about the program of an executable, whose seal is not checked.
+// about reads the data about the program of an executable. It does not check the seal.
 func (b *Builder) about(file exeFile) ([]byte, error) {
 	f, err := b.at.Open(file.name, os.O_RDONLY, 0)
 	if err != nil {
@@ -179,7 +185,7 @@ func (b *Builder) about(file exeFile) ([]byte, error) {
 	return readAbout(f, file.size-sealOf)
 }
 
-// settle waits for the builds that are under way.
+// settle waits for the builds in progress.
 func (b *Builder) settle(ctx context.Context) error {
 	b.mu.Lock()
 	under := slices.Collect(maps.Values(b.making))

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// cacheIn is a builder that only keeps executables.
+// cacheIn returns a builder that only stores executables.
 func cacheIn(t *testing.T, dir string) *Builder {
 	t.Helper()
 	at, err := beneath.Open(dir)
@@ -36,7 +36,7 @@ func cacheIn(t *testing.T, dir string) *Builder {
 	return b
 }
 
-// The least recently used executables go first, and never the one that was just built.
+// The least recently used executables are removed first, and never the one that was just built.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	b := cacheIn(t, t.TempDir())
@@ -61,7 +61,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// kept has an executable kept under the digest, and returns where it is.
+// kept stores an executable under the digest and returns its path.
 func kept(t *testing.T, b *Builder, digest, about string) (path string) {
 	t.Helper()
 	if err := b.keep(exeKind, strings.NewReader("compiled"), digest, []byte(about)); err != nil {
@@ -70,7 +70,7 @@ func kept(t *testing.T, b *Builder, digest, about string) (path string) {
 	return b.dir(exeName(digest))
 }
 
-// found is what stands in an executable from the cache, "" where there is none.
+// found returns the content of an executable from the cache, or "" if there is none.
 func found(t *testing.T, b *Builder, digest string) string {
 	t.Helper()
 	x, err := b.cached(digest)
@@ -88,13 +88,14 @@ func found(t *testing.T, b *Builder, digest string) string {
 	return string(data[:len(data)-sealOf-lengthOf-len(x.About)]) + " " + string(x.About)
 }
 
-// An executable is found again by this installation under its own digest, with its own bytes, and as the daemon's own file. Whatever else has its name is removed.
+// An executable is found again by this installation under its own digest, with its own bytes, and as the daemon's own
+// file. Anything else of that name is removed.
 func TestCachedIsSealed(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	b := cacheIn(t, top)
 	kept(t, b, "one", "facts")
-	for range 2 { // the second time its seal was checked before
+	for range 2 { // the second time its seal has already been checked
 		if got := found(t, b, "one"); got != "compiled facts" {
 			t.Fatalf("got %q", got)
 		}
@@ -140,7 +141,7 @@ func TestCachedIsSealed(t *testing.T) {
 		if err := change(path); err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range []*Builder{made, cacheIn(t, top)} { // one has seen it before
+		for _, b := range []*Builder{made, cacheIn(t, top)} { // the first has already seen it
 			if got := found(t, b, "one"); name != "of another installation" && got != "" {
 				t.Errorf("%s: got %q", name, got)
 			}
@@ -154,7 +155,7 @@ func TestCachedIsSealed(t *testing.T) {
 	}
 }
 
-// What was refused stays refused, in the same words, also for a later process, and as long as its seal fits.
+// A refusal stays, in the same words, also for a later process, while its seal is valid.
 func TestRefusalsAreKept(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -185,7 +186,7 @@ func TestRefusalsAreKept(t *testing.T) {
 	}
 }
 
-// Drop removes the executables that match, and the room that they took is counted as free.
+// Drop removes the executables that match, and their bytes no longer count.
 func TestDrop(t *testing.T) {
 	t.Parallel()
 	b := cacheIn(t, t.TempDir())
@@ -206,7 +207,8 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// Packages that an earlier process has compiled count as it left them. With another file, another byte or another seal they are none.
+// Packages that an earlier process compiled count only unchanged. With another file, another byte or another seal they
+// are not used.
 func TestPackagesAreSealed(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -261,7 +263,7 @@ func TestPackagesAreSealed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(name, "list") && p.unchanged(b.at) { // the list was read
+		if !strings.Contains(name, "list") && p.unchanged(b.at) { // the list has been read
 			t.Errorf("%s: it passes for unchanged", name)
 		}
 		if _, err := b.readPackages(b.packagesDir()); err == nil && name != "the same bytes" && name != "another list" {

@@ -21,7 +21,8 @@ const (
 	nowPath   = "github.com/recurgentd/recurgentd/internal/runtime/sandbox/narrow/now"
 )
 
-// probing is a text whose package, of the name, makes the canary's probes as it is initialised: code that no gate has seen.
+// probing is a text whose package, with the given name, makes the canary's probes during initialization: code that no
+// gate has seen.
 const probing = `package %s
 
 import %q
@@ -29,13 +30,13 @@ import %q
 var Seen = probe.Launched(probe.Bounds{Parent: %d, Data: %d, Mapped: %d})
 `
 
-// telling is the rest of a program that returns what was seen.
+// telling is the rest of a program that returns what the probes saw.
 const telling = `
 var RecurgentNativeProgram = support.Program{Source: "probes", Reset: func() {}, Run: func(*recurgent.Call) (any, error) { return %s, nil }}
 `
 
-// An executable is confined from its first instruction on: what the canary must not do, an init cannot do either. Neither one of the program, nor one that comes before all others and takes
-// the place of what narrows the process.
+// An executable is confined from its first instruction on. What the canary must not do, initialization cannot do
+// either: neither a program's own, nor that of a package initialized before all others which replaces the narrowing.
 func TestExecutableIsConfined(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -87,7 +88,7 @@ func TestExecutableIsConfined(t *testing.T) {
 	}
 }
 
-// ownBuilder is a builder whose packages a test may spoil.
+// ownBuilder returns a builder whose packages a test may spoil.
 func ownBuilder(t *testing.T) *native.Builder {
 	t.Helper()
 	_, p := builder(t)
@@ -108,7 +109,7 @@ func ownBuilder(t *testing.T) *native.Builder {
 	return b
 }
 
-// wantDenied runs the executable, whose value is what its probes saw, and returns that.
+// wantDenied runs the executable, whose value is the outcome of its probes, and returns that.
 func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes map[string]string) {
 	t.Helper()
 	shared.made.Add(agent.Checksum(path), path, nil)
@@ -125,7 +126,7 @@ func wantDenied(t *testing.T, p *sandbox.Pool, path, source string) (outcomes ma
 		}
 	}
 	for name := range p.Status().Probes {
-		// made before the last layer is on
+		// The canary makes these before the last layer is on.
 		if _, ok := outcomes[name]; !ok && !strings.HasPrefix(name, "netns: ") &&
 			!strings.HasPrefix(name, "landlock: ") {
 			t.Errorf("%s was not tried", name)

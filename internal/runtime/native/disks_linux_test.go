@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownMounts is the variable that names the case to a process of the test that has mounts of its own.
+// ownMounts is the environment variable that names the case to a test process with mounts of its own.
 const ownMounts = "RECURGENTD_TEST_MOUNTS"
 
-// On a full disk, one that cannot be written, and one from which nothing is executed, the fault says so and what to do, and is over when that was done. The disks are real: file systems in memory, in a
-// mount namespace of a process.
+// On a full disk, a read-only one, and one mounted noexec, the error names the cause and the remedy, and disappears
+// after the remedy. The disks are real: file systems in memory, in a process's mount namespace.
 func TestDisks(t *testing.T) {
 	if name := os.Getenv(ownMounts); name != "" {
 		onDisk(t, name)

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// ends are bodies of programs that end in no value, whose first line is the 12th, the ends, and a part of what is said.
+// ends maps names to bodies of programs that do not return a value, whose first line is line 12, with the type of the
+// end and a part of its text.
 var ends = map[string]struct{ body, end, said string }{
 	"recursion": {"var f func(n int) int\n\tf = func(n int) int { return f(n+1) + 1 }\n\treturn f(0), nil",
 		"resource_exhausted/stack", "stack"},
@@ -38,7 +39,7 @@ var ends = map[string]struct{ body, end, said string }{
 	"fetched":    {"var before = call.Depth\n\tcall.Fetch(\"http://127.0.0.1/\")\n\treturn before, recurgent.Fail(\"x\", \"y\")", "authored x", "y"},
 }
 
-// However a program ends, the end has its type, and a panic its text and its line.
+// However a program ends, the end has its type, and a panic has its text and its line.
 func TestEndsNatively(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -55,7 +56,7 @@ func TestEndsNatively(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, source := range sources {
-		// longer than any that ends takes on a busy machine
+		// The timeout is longer than any terminating program takes on a busy machine.
 		req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)},
 			Owner: agent.Owner{Name: "o"}, Role: "tester", Method: "run", CallID: "c", Now: time.Unix(1790000000, 0),
 			Timeout: 5 * time.Minute}
@@ -70,7 +71,7 @@ func TestEndsNatively(t *testing.T) {
 	}
 }
 
-// endOf says how a run ended, and in which words.
+// endOf returns how a run ended, and its text.
 func endOf(r sandbox.Result) (end, said string) {
 	switch {
 	case r.Authored != nil && r.Authored.Retriable:

@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
-// ShareGoCache has the builder compile the packages in a cache that outlives it.
+// ShareGoCache makes the builder compile the packages in a cache that outlives it.
 func ShareGoCache(b *Builder, dir string) { b.GoCache = dir }
 
-// SharePackages has the builder use the packages that the other has compiled.
+// SharePackages makes the builder use the packages that the other has compiled.
 func SharePackages(ctx context.Context, b, from *Builder) error {
 	if _, err := from.shared(ctx); err != nil {
 		return err
@@ -30,8 +30,8 @@ func SharePackages(ctx context.Context, b, from *Builder) error {
 	return b.sealPackages(to, from.packages.list)
 }
 
-// AddPackages compiles more packages, of the module in the directory, for texts to import, or others in the place of those that are there. Where overlay is not "" it is the go command's
-// file of that name.
+// AddPackages compiles more packages of the module in the directory, for texts to import, or replacements for existing
+// ones. If overlay is not "", it is the go command's overlay file.
 func AddPackages(ctx context.Context, b *Builder, module, overlay string, paths ...string) error {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()

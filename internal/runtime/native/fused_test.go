@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
-// sums has products and quotients of all kinds of numbers in sums, where compilers for arm64 fuse them.
+// sums is a program with products and quotients of all kinds of numbers in sums, which compilers for arm64 fuse.
 const sums = `package tool
 
 import (
@@ -78,7 +78,8 @@ func Run(call *recurgent.Call) (any, error) {
 }
 `
 
-// A compiler for arm64, which fuses multiplications with additions, fuses none of a program's, also without the flags that packages are compiled with.
+// A compiler for arm64 fuses multiplications with additions, but none of a program's, even without the flags with which
+// packages are compiled.
 func TestNothingIsFused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles packages for arm64")
@@ -128,7 +129,7 @@ func TestNothingIsFused(t *testing.T) {
 
 var fused = regexp.MustCompile(`\bFN?M(ADD|SUB)[SD]\b`)
 
-// codeFor returns what the texts are for a processor, as an assembler would write it.
+// codeFor returns the machine code of the texts for a processor, disassembled.
 func codeFor(t *testing.T, processor string, texts []string) (code []string) {
 	t.Helper()
 	dir := t.TempDir()

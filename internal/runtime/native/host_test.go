@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// host answers questions with what hardly matters.
+// host answers questions with arbitrary data.
 type host struct{}
 
 func (host) Call(_ context.Context, role, method string, args []json.RawMessage, _ json.RawMessage) agent.Outcome {
@@ -49,10 +49,10 @@ func (host) CreateFile(context.Context, string, string, string) (sandbox.NewFile
 	return nil, &sandbox.AuthoredError{Type: agent.ErrFileNotFound, Message: "no files"}
 }
 
-// manyAsOne finds the paths of programs that are not alone in their executable.
+// manyAsOne matches the paths of programs that are not alone in their executable.
 var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
 
-// run runs a program once, on the executable that has it.
+// run runs a program once, in the executable that contains it.
 func run(t *testing.T, p *sandbox.Pool, source, path, args string) sandbox.Result {
 	t.Helper()
 	req := sandbox.Request{Program: sandbox.Program{Source: source, Checksum: agent.Checksum(source)},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// hostileTexts are what a compiler could be asked to do beside compiling. None of them can come out of package rewrite, which prints a checked syntax tree
-// without comments.
+// hostileTexts are texts that ask a compiler for more than compilation. Package rewrite cannot write any of them,
+// because it prints a checked syntax tree without comments.
 var hostileTexts = map[string]string{
 	"embed":    "package tool\n\nimport _ \"embed\"\n\n//go:embed program.go\nvar s string\n",
 	"cgo":      "package tool\n\n// #include \"/etc/passwd\"\nimport \"C\"\n",
@@ -20,7 +20,7 @@ var hostileTexts = map[string]string{
 	"const":    "package tool\n\nconst a = 1 << 1000000\nconst b = a * a\n",
 }
 
-// Hostile texts do not compile, and what the compiler says of them holds nothing but themselves.
+// Hostile texts do not compile, and the compiler's output contains nothing but parts of them.
 func TestHostileTexts(t *testing.T) {
 	b, _ := builder(t)
 	for name, text := range hostileTexts {

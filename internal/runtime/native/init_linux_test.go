@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/probe"
 )
 
-// initText is a package that can probe at its start.
+// initText is a package that can make probes at its start.
 const initText = `package %s
 
 import (
@@ -28,7 +28,8 @@ func probes() map[string]string { return probe.Launched(probe.Bounds{Parent: %d,
 var RecurgentNativeProgram = support.Program{Source: %q, Reset: func() {}, Run: func(*recurgent.Call) (any, error) { return %s, nil }}
 `
 
-// inits are ways by which code could run before the first call, and what has the outcomes. No program that the gate has seen has any of them.
+// inits maps names to ways in which code could run before the first call, with the variable that holds the outcomes. No
+// program that has passed the gate contains any of them.
 var inits = map[string]struct{ code, seen string }{
 	"a variable":                {"var seen = probes()", "seen"},
 	"a generic function":        {"func of[T any](f func() T) T { return f() }\n\nvar seen = of(probes)", "seen"},
@@ -41,7 +42,7 @@ var inits = map[string]struct{ code, seen string }{
 	"a goroutine of a variable": {"var later = func() chan map[string]string { c := make(chan map[string]string); go func() { c <- probes() }(); return c }()", "<-later"},
 }
 
-// Whatever runs as an executable starts reaches nothing.
+// Code that runs while an executable starts reaches nothing.
 func TestInitsReachNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -83,7 +84,7 @@ func TestInitsReachNothing(t *testing.T) {
 	}
 }
 
-// proberBuilder is a builder whose texts may import package probe.
+// proberBuilder returns a builder whose texts may import package probe.
 func proberBuilder(t *testing.T) (*native.Builder, *sandbox.Pool) {
 	t.Helper()
 	_, p := builder(t)

@@ -1,10 +1,13 @@
-// Package native builds checked programs with the Go compiler that the binary carries (package carried), or with an installed Go toolchain. An executable holds one program and speaks the runner's side of
-// package wire, so that the sandbox can run it in the place of a runner.
+// Package native builds checked programs with the Go compiler that the binary embeds (package carried), or with an
+// installed Go toolchain. An executable holds one program and speaks the runner's side of package wire, so the sandbox
+// can run it in place of a runner.
 //
-// What is compiled is not the program's own text but the text that a runner made of it (package rewrite): clock, randomness and the order of map
-// ranges come from the call. This package parses no program. It keeps the executables in a directory, by their content, and knows nothing of when
-// to build or whether to use what was built. What it finds there counts only with a seal of this installation (package seal) that fits its bytes: anything else is
-// built anew.
+// It does not compile the program's own text but the text that a runner derived from it (package rewrite), in which the
+// clock, randomness and the order of map ranges come from the call. It keeps the executables in a directory, by a
+// digest of what they are made of. A file there counts only with a seal of this installation (package seal) that fits
+// its bytes. Anything else is built again.
+//
+// The package parses no program. It does not decide when to build or whether to use an executable.
 package native
 
 import (
@@ -31,50 +34,55 @@ import (
 // Options configures a Builder. Start from DefaultOptions.
 type Options struct {
 	Toolchain Toolchain
-	Dir       string    // of the cache; it is created, and belongs to one Builder at a time
-	Key       *seal.Key // of the installation
-	// internal/runtime: the packages that are linked into every executable with its program, and those that write the text of a program
+	Dir       string    // the cache directory, created if it is missing; one Builder at a time may use it
+	Key       *seal.Key // the installation's key
+	// Sources is the tree of internal/runtime. It holds the packages that are linked into every executable, and those
+	// that write the text of a program.
 	Sources  fs.FS
-	MaxBytes int64         // that the executables in Dir may take together; the least recently used go first
-	Timeout  time.Duration // of one build
-	Memory   int64         // bytes of data that each process of a build may have
-	// Run runs tools confined, and returns what the one that failed wrote (sandbox.Pool.RunTools).
+	MaxBytes int64         // most bytes of all executables in Dir; the least recently used are removed first
+	Timeout  time.Duration // bounds one build
+	Memory   int64         // bytes of data per process of a build
+	// Run runs tools in confinement and returns the output of the one that failed (sandbox.Pool.RunTools).
 	Run func(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// DefaultOptions has all but Toolchain, Dir, Key, Sources and Run.
+// DefaultOptions returns defaults for all options except Toolchain, Dir, Key, Sources and Run, which the caller must
+// set.
 func DefaultOptions() Options {
 	return Options{MaxBytes: 512 << 20, Timeout: time.Minute, Memory: 1 << 30}
 }
 
 // An Executable is a built program.
 type Executable struct {
-	File  *os.File // open, and verified; whoever got the Executable closes it
-	About []byte   // what is known about the program: Compile's argument
+	File  *os.File // open and verified; the receiver must close it
+	About []byte   // the about argument of Compile
 }
 
 // A Builder builds executables. Its methods may be called concurrently.
 type Builder struct {
 	opts    Options
-	version string // of everything in an executable beside the program
-	texts   string // version of what writes the texts of programs, and of the bounds of a build
-	GoCache string // of the go command, where tests share one; "": one that is removed when it has done its work
+	version string // version of everything in an executable except the program
+	texts   string // version of the packages that write program texts, and of the bounds of a build
+	GoCache string // GOCACHE for the go command, shared by tests; "" means one that is removed after use
 
-	at    *beneath.Dir // the cache
-	work  string       // directory in it of this builder's builds under way
-	alive *os.File     // that directory, locked as long as the process lives
+	at    *beneath.Dir // the cache directory
+	work  string       // directory in it for this Builder's builds in progress
+	alive *os.File     // that directory, locked while the process lives
 
 	mu     sync.Mutex
-	making map[string]*making  // by digest; guarded by mu
-	seen   map[string]sighting // executables, by digest; guarded by mu
+	making map[string]*making  // guarded by mu; builds in progress, by digest
+	seen   map[string]sighting // guarded by mu; verified executables, by digest
 
-	bytes     atomic.Int64 // of the executables in the cache
+	bytes     atomic.Int64 // bytes of the executables in the cache
 	pruning   sync.Mutex   // held while the cache is pruned
-	preparing sync.Mutex   // held while what executables share is made
-	packages  *packages    // what executables share, verified; nil before the first build; guarded by preparing
+	preparing sync.Mutex   // held while packages is prepared
+	// packages is guarded by preparing. It holds the verified packages that all executables share, and is nil before
+	// the first build.
+	packages *packages
 }
 
-// New returns a Builder and removes what an earlier one left unfinished in Dir. It builds nothing yet.
+// New returns a Builder and removes what an earlier one left unfinished in Dir. It does not build anything yet. It
+// returns a *DirError if Dir cannot be used.
 func New(o Options) (*Builder, error) {
 	if o.Toolchain.Version == "" || o.Dir == "" || o.Key == nil || o.Sources == nil || o.Run == nil ||
 		o.MaxBytes <= 0 || o.Timeout <= 0 || o.Memory <= 0 {
@@ -105,11 +113,11 @@ func New(o Options) (*Builder, error) {
 	return b, Unusable(dir, err)
 }
 
-// layOut makes the directories. The user of the tools goes through them from one to another, and can list none.
+// layOut creates the directories. The user of the tools can traverse them but not list them.
 func (b *Builder) layOut() error {
 	for _, name := range []string{".", "tmp", "exe"} {
 		d, err := b.at.OpenDir(name)
-		if err != nil { // it is missing, or is not a directory
+		if err != nil { // missing, or not a directory
 			if err := errors.Join(b.at.RemoveAll(name), b.at.Mkdir(name, 0o711)); err != nil {
 				return err
 			}
@@ -124,7 +132,7 @@ func (b *Builder) layOut() error {
 	return b.openWork()
 }
 
-// openWork makes the directory of builds under way, and removes those of processes that are gone.
+// openWork creates and locks the directory for builds in progress, and removes those of processes that have ended.
 func (b *Builder) openWork() error {
 	names, err := b.at.List("tmp")
 	if err != nil {
@@ -135,16 +143,16 @@ func (b *Builder) openWork() error {
 		d, err := b.at.OpenDir(name)
 		if err == nil {
 			err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-			_ = d.Close() // it was only looked at
+			_ = d.Close() // it was only read
 		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			continue // its process lives
+			continue // locked: its process lives
 		}
 		if err := b.at.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	for range 10 { // another process may find the directory before it is locked
+	for range 10 { // another process may remove the directory before it is locked
 		dir, err := os.MkdirTemp(b.dir("tmp"), "of-")
 		if err != nil {
 			return err
@@ -167,12 +175,14 @@ func (b *Builder) openWork() error {
 
 func (b *Builder) dir(name string) string { return filepath.Join(b.opts.Dir, name) }
 
-// Find returns the executable that Compile has made under the key, nil where there is none. The error of a program that the compiler has refused is Compile's. It may be called concurrently.
+// Find returns the executable that Compile has stored under the key, or nil if there is none. For a program that the
+// compiler refused, it returns the error of Compile. It may be called concurrently.
 func (b *Builder) Find(key string) (*Executable, error) { return b.cached(b.digest(key)) }
 
-// Compile returns the executable of a text, and keeps it under the key with what is known about the program, at most a megabyte. The key stands for the text. It waits for the same build
-// where that is under way, which goes on where ctx ends before. The error is a *BuildError, a *DirError or that of ctx. What says something against the program is kept as an executable is.
-// It may be called concurrently.
+// Compile returns the executable of a text and stores it under the key, with about, at most a megabyte of data about
+// the program. The key must identify the text. If the same build is in progress, Compile waits for it; a build
+// continues if ctx ends. The error is a *BuildError, a *DirError or that of ctx. A refusal of the program is stored
+// like an executable. It may be called concurrently.
 func (b *Builder) Compile(ctx context.Context, key, text string, about []byte) (*Executable, error) {
 	if len(about) > maxAbout {
 		return nil, fmt.Errorf("native: %d bytes about a program", len(about))
@@ -188,19 +198,20 @@ func (b *Builder) Compile(ctx context.Context, key, text string, about []byte) (
 	return x, err
 }
 
-// digest names an executable by all that it is made of.
+// digest returns the name of an executable, a digest of everything that it is made of.
 func (b *Builder) digest(key string) string {
 	sum := sha256.Sum256([]byte(b.version + "\x00" + b.texts + "\x00" + key))
 	return hex.EncodeToString(sum[:])
 }
 
-// A making is a build under way.
+// A making is a build in progress.
 type making struct {
-	done chan struct{} // closed when the rest is set
+	done chan struct{} // closed once err is set
 	err  error
 }
 
-// make has the executable with the digest made where there is none. Who asks for one that is being built waits for it.
+// make builds the executable with the digest if it does not exist. Concurrent calls for the same digest share one
+// build.
 func (b *Builder) make(ctx context.Context, digest, text string, about []byte) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -221,7 +232,7 @@ func (b *Builder) make(ctx context.Context, digest, text string, about []byte) e
 	}
 }
 
-// finish does what a making says.
+// finish runs the build of m and publishes the result.
 func (b *Builder) finish(ctx context.Context, m *making, digest, text string, about []byte) {
 	ctx, cancel := context.WithTimeout(ctx, b.opts.Timeout)
 	defer cancel()
@@ -232,6 +243,7 @@ func (b *Builder) finish(ctx context.Context, m *making, digest, text string, ab
 	close(m.done)
 }
 
+// makeNow builds and stores the executable with the digest unless it is cached.
 func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte) error {
 	if x, err := b.cached(digest); x != nil {
 		return x.File.Close()
@@ -255,7 +267,7 @@ func (b *Builder) makeNow(ctx context.Context, digest, text string, about []byte
 	return b.prune(exeName(digest))
 }
 
-// shared returns what all executables share, prepared.
+// shared returns the verified packages that all executables share, and prepares them if necessary.
 func (b *Builder) shared(ctx context.Context) (*packages, error) {
 	b.preparing.Lock()
 	defer b.preparing.Unlock()
@@ -263,5 +275,5 @@ func (b *Builder) shared(ctx context.Context) (*packages, error) {
 	return b.packages, err
 }
 
-// Bytes returns how many bytes the executables in the cache take.
+// Bytes returns the size of all executables in the cache, in bytes.
 func (b *Builder) Bytes() int64 { return b.bytes.Load() }

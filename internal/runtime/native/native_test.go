@@ -26,7 +26,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// The test binary is its own runner, and what runs the tools.
+// The test binary is its own runner, and the process that runs the tools.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
 		os.Exit(worker.Main())
@@ -38,17 +38,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared has what all tests build with: the packages are compiled once.
+// shared is used by all tests, so the packages are compiled once.
 var shared struct {
 	once    sync.Once
 	dir     string
 	pool    *sandbox.Pool
-	made    runtimetest.Executables // what the pool runs: programs are added
+	made    runtimetest.Executables // executables that the pool runs; tests add programs
 	builder *native.Builder
 	err     error
 }
 
-// keyIn is the key of an installation in the directory.
+// keyIn returns the installation key kept in the directory.
 func keyIn(dir string) (*seal.Key, error) {
 	at, err := beneath.Open(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 			return
 		}
 		bo := native.DefaultOptions()
-		bo.Timeout = time.Hour // builds give way to all else that runs
+		bo.Timeout = time.Hour // builds yield to everything else that runs
 		if bo.Toolchain, shared.err = native.Find(""); shared.err != nil {
 			return
 		}
@@ -90,7 +90,7 @@ func builder(t testing.TB) (*native.Builder, *sandbox.Pool) {
 	return shared.builder, shared.pool
 }
 
-// textOf is the text that is compiled of a program.
+// textOf returns the text that is compiled for a program.
 func textOf(t testing.TB, source string) string {
 	t.Helper()
 	g, err := gate.New(gate.Options{Deadline: time.Minute})
@@ -108,7 +108,7 @@ func textOf(t testing.TB, source string) string {
 	return text
 }
 
-// built is an executable, by where it is and what it is.
+// built is an executable with its path and its name.
 type built struct {
 	path  string
 	bytes []byte
@@ -129,7 +129,7 @@ func build(t testing.TB, b *native.Builder, source string) (built, error) {
 	return built{x.File.Name(), data}, nil
 }
 
-// goCache returns the go command's.
+// goCache returns the go command's cache directory.
 func goCache(t testing.TB) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -164,7 +164,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// What was put in the place of compiled packages and executables while no builder had the cache is built anew, and none of it is linked or returned.
+// Compiled packages and executables that were replaced while no builder used the cache are built again. None of the
+// replacements is linked or returned.
 func TestPlanted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -217,7 +218,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// Builds that end in an error leave nothing behind but what is held against the program, and say at which step.
+// Failed builds leave nothing behind except refusals of programs, and the error names the step.
 func TestBuildFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -239,7 +240,8 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// Where the toolchain goes or another takes its place, builds fail and say so, what was built stays, and builds go on when it is back.
+// If the toolchain disappears or is replaced, builds fail with that reason, existing executables remain, and builds
+// work again once it is back.
 func TestToolchainChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -249,7 +251,7 @@ func TestToolchainChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := os.MkdirTemp("", "toolchain") // which every user reaches
+	top, err := os.MkdirTemp("", "toolchain") // accessible to every user
 	if err != nil {
 		t.Fatal(err)
 	}

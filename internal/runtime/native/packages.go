@@ -17,17 +17,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// packages are the compiled packages that executables are linked of, and the carried tools, as they were when their digests were checked.
+// packages describes the compiled packages that executables are linked with, and the embedded tools, as of when their
+// digests were verified.
 type packages struct {
-	dir    string // below the cache
+	dir    string // in the cache
 	list   []carried.File
-	places map[string]seal.Place // of the files, and of the directory under "."
+	places map[string]seal.Place // by file name; the directory itself is "."
 }
 
-// sealedPackages is the file that lists the packages.
+// sealedPackages is the content of the file that lists the packages.
 type sealedPackages struct {
 	Packages json.RawMessage `json:"packages"`
-	Seal     string          `json:"seal"` // of the list, and so of each file
+	Seal     string          `json:"seal"` // of the list, which contains the digest of each file
 }
 
 const (
@@ -35,9 +36,9 @@ const (
 	packagesKind = "packages"
 )
 
-// keepPackages copies the archives out of the go command's cache, given a line "path=archive" for each.
+// keepPackages copies archives from the go command's cache into dir. list has a line "path=archive" for each.
 func keepPackages(list, dir string) (kept []carried.File, err error) {
-	// The user of the tools reads them, whatever the umask is.
+	// The user of the tools must be able to read them, even under a restrictive umask.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func keepPackages(list, dir string) (kept []carried.File, err error) {
 	return kept, nil
 }
 
-// sealPackages writes the list.
+// sealPackages writes the sealed list of packages into dir.
 func (b *Builder) sealPackages(dir string, kept []carried.File) error {
 	list, err := json.Marshal(kept)
 	if err != nil {
@@ -74,7 +75,8 @@ func (b *Builder) sealPackages(dir string, kept []carried.File) error {
 	return os.WriteFile(filepath.Join(dir, packagesFile), text, 0o644)
 }
 
-// readPackages returns the packages in a directory of the cache. Each of them is what the pack says, or the sealed list.
+// readPackages returns the packages in a directory of the cache. Each file must match the pack or the sealed list,
+// otherwise the error is errSeal.
 func (b *Builder) readPackages(dir string) (p *packages, err error) {
 	p = &packages{dir: dir}
 	if pack := b.opts.Toolchain.pack; pack != nil {
@@ -96,7 +98,7 @@ func (b *Builder) readPackages(dir string) (p *packages, err error) {
 	return p, nil
 }
 
-// sealedList returns the packages that the go command has compiled into the directory.
+// sealedList reads the sealed list of the packages that the go command compiled into the directory.
 func (b *Builder) sealedList(dir string) (list []carried.File, err error) {
 	text, err := b.at.ReadFile(path.Join(dir, packagesFile))
 	if err != nil {
@@ -112,7 +114,7 @@ func (b *Builder) sealedList(dir string) (list []carried.File, err error) {
 	return list, json.Unmarshal(sealed.Packages, &list)
 }
 
-// verifyFile sums up the file.
+// verifyFile returns errSeal if the file does not have the size and digest of x.
 func verifyFile(at *beneath.Dir, dir string, x carried.File) error {
 	f, err := at.Open(path.Join(dir, x.File), os.O_RDONLY, 0)
 	if err != nil {
@@ -128,7 +130,7 @@ func verifyFile(at *beneath.Dir, dir string, x carried.File) error {
 
 func sumText(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:]) }
 
-// now returns where the files and their directory are now.
+// now returns the current places of the files and of their directory.
 func (p *packages) now(at *beneath.Dir) (map[string]seal.Place, error) {
 	dir, err := at.OpenDir(p.dir)
 	if err != nil {
@@ -147,7 +149,7 @@ func (p *packages) now(at *beneath.Dir) (map[string]seal.Place, error) {
 	return places, nil
 }
 
-// unchanged reports whether every file is the one that was verified, and has not been changed since.
+// unchanged reports whether every file is still the one that was verified, without modification.
 func (p *packages) unchanged(at *beneath.Dir) bool {
 	now, err := p.now(at)
 	if err != nil {
@@ -161,7 +163,7 @@ func (p *packages) unchanged(at *beneath.Dir) bool {
 	return true
 }
 
-// config lists the packages as the compiler and the linker read it; dir is the directory as they name it.
+// config returns the packages in the format of the compiler and the linker. dir is the directory as these name it.
 func (p *packages) config(dir string) string {
 	var out bytes.Buffer
 	for _, x := range p.list {
@@ -173,7 +175,7 @@ func (p *packages) config(dir string) string {
 	return out.String()
 }
 
-// dropPackages removes those of other versions, and what stands in the place of ours.
+// dropPackages removes the packages of all versions, including anything at the place of the current ones.
 func (b *Builder) dropPackages() error {
 	names, err := b.at.List(".")
 	for _, name := range names {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A DirError reports that nothing can be compiled in the directory, with what to do.
+// A DirError means that nothing can be compiled in the directory Dir. Fix is advice for the operator.
 type DirError struct {
 	Dir string
 	Fix string
@@ -24,9 +24,10 @@ func (e *DirError) Error() string {
 
 func (e *DirError) Unwrap() error { return e.Err }
 
-var errNoExec = errors.New("no file there can be executed")
+var errNoExec = errors.New("no file there can be executed") // the file system is mounted noexec
 
-// Unusable returns the error of a directory that cannot be used, with what to do about it. Other errors, and nil, it returns as they are.
+// Unusable wraps err in a *DirError if it means that the directory cannot be used. It returns other errors, and nil,
+// unchanged.
 func Unusable(dir string, err error) error {
 	if _, is := errors.AsType[*DirError](err); is || err == nil {
 		return err
@@ -45,20 +46,21 @@ func Unusable(dir string, err error) error {
 	return &DirError{dir, fix, err}
 }
 
-// TryDir returns the error of a directory from which no file could be executed; nil where one could.
+// TryDir returns an error if files in the directory cannot be created or executed, otherwise nil.
 func TryDir(dir string) error {
 	f, err := os.CreateTemp(dir, ".execute-*")
 	if err != nil {
 		return Unusable(dir, err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it was only tried
+	defer func() { _ = os.Remove(f.Name()) }() // only a probe file
 	if err := errors.Join(f.Chmod(0o500), f.Close()); err != nil {
 		return Unusable(dir, err)
 	}
 	return Unusable(dir, executable(f.Name()))
 }
 
-// executable returns an error where the file, which everybody may execute, lies on a file system from which nothing is executed.
+// executable returns an error if the file, which has execute permission for everybody, is on a file system mounted
+// noexec.
 func executable(path string) error {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return fmt.Errorf("%w: %w", errNoExec, err)
@@ -66,13 +68,15 @@ func executable(path string) error {
 	return nil
 }
 
-// Prepare makes ready what all executables share, which the first build does otherwise. The errors are those of Compile. It may be called concurrently.
+// Prepare prepares the packages that all executables share; otherwise the first build does. The errors are those of
+// Compile. It may be called concurrently.
 func (b *Builder) Prepare(ctx context.Context) error {
 	_, err := b.shared(ctx)
 	return err
 }
 
-// alone waits until no other process replaces what is ready, and keeps them from it until the returned function is called. Where the file system has no locks it does neither.
+// alone locks the cache directory, so that no other process replaces the packages until the returned function is
+// called. On a file system without locks it has no effect.
 func (b *Builder) alone() (end func()) {
 	dir, err := b.at.OpenDir(".")
 	if err != nil {
@@ -80,5 +84,5 @@ func (b *Builder) alone() (end func()) {
 	}
 	for unix.Flock(int(dir.Fd()), unix.LOCK_EX) == unix.EINTR {
 	}
-	return func() { _ = dir.Close() } // which unlocks it
+	return func() { _ = dir.Close() } // Close releases the lock
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// packOf is the text of a pack with tools and one package, which hold the words.
+// packOf returns the text of a pack with tools and one package that contain the words.
 func packOf(t *testing.T, words string) string {
 	t.Helper()
 	var list []carried.Source
@@ -40,7 +40,7 @@ func packOf(t *testing.T, words string) string {
 	return text.String()
 }
 
-// carrying is a Builder in the directory whose binary carries the pack.
+// carrying returns a Builder in the directory whose binary embeds the pack.
 func carrying(t *testing.T, dir, pack string) *Builder {
 	t.Helper()
 	b, err := carryingIn(dir, pack)
@@ -62,7 +62,7 @@ func carryingIn(dir, pack string) (*Builder, error) {
 	return New(o)
 }
 
-// ready returns the files that the Builder has made ready, by name, and fails the test where something else than these is there.
+// ready returns the files that the Builder has prepared, by name. It fails the test if there are any others.
 func ready(t *testing.T, b *Builder) map[string]fs.FileInfo {
 	t.Helper()
 	if err := b.Prepare(t.Context()); err != nil {
@@ -97,7 +97,8 @@ func sameFiles(a, b map[string]fs.FileInfo) bool {
 	return true
 }
 
-// The carried compiler is unpacked once for each version, tools and packages stand where they are looked for, and those of an earlier version go.
+// The embedded compiler is unpacked once for each version, its tools and packages are at the expected paths, and those
+// of an earlier version are removed.
 func TestCarriedIsUnpackedOnce(t *testing.T) {
 	t.Parallel()
 	dir, pack := t.TempDir(), packOf(t, " of the first")
@@ -122,7 +123,7 @@ func TestCarriedIsUnpackedOnce(t *testing.T) {
 	}
 }
 
-// Whatever is not as the binary says is unpacked anew, whether a daemon finds it at its start or while it runs.
+// Files that differ from the pack are unpacked again, whether a daemon notices at its start or while it runs.
 func TestCarriedIsVerified(t *testing.T) {
 	t.Parallel()
 	pack := packOf(t, " here")
@@ -170,7 +171,8 @@ func TestCarriedIsVerified(t *testing.T) {
 	}
 }
 
-// Processes that unpack at the same time end with one whole set, and what one that was killed left is gone at the next start.
+// Concurrent unpacking by several processes results in one complete set, and the remains of a killed process are
+// removed at the next start.
 func TestCarriedTogether(t *testing.T) {
 	t.Parallel()
 	dir, pack := t.TempDir(), packOf(t, " together")
@@ -182,7 +184,7 @@ func TestCarriedTogether(t *testing.T) {
 		os.WriteFile(all[0].dir("tmp/packages-1/ready/compile"), []byte("comp"), 0o555)); err != nil {
 		t.Fatal(err)
 	}
-	all = append(all, carrying(t, dir, pack)) // which starts after the one that was killed
+	all = append(all, carrying(t, dir, pack)) // starts after the killed process
 	var together sync.WaitGroup
 	for _, b := range all {
 		together.Go(func() {
@@ -195,7 +197,7 @@ func TestCarriedTogether(t *testing.T) {
 	ready(t, all[0])
 }
 
-// Only a pack of the daemon's own release and platform is used, and one that is carried comes before what is installed.
+// Only a pack of the daemon's own release and platform is used, and an embedded one precedes an installed toolchain.
 func TestFindCarried(t *testing.T) {
 	if platform(runtime.GOOS, runtime.GOARCH) != nil {
 		t.Skip("nothing is compiled here")

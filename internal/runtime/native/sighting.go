@@ -13,15 +13,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
+// errSeal means that a file was not made by this installation, or was changed since.
 var errSeal = errors.New("it has no seal of this installation")
 
-// A sighting is a file whose seal was checked, and where it stood then: as long as it stands there it has the same bytes.
+// A sighting records the kind of a file whose seal was verified, and its place at that time. While the place is
+// unchanged, the bytes are, too.
 type sighting struct {
 	place seal.Place
 	kind  string
 }
 
-// verified opens an executable, checks the seal of one that this Builder has not seen as it is now, and marks it as used.
+// verified opens an executable and marks it as used. It checks the seal unless this Builder has already checked the
+// unchanged file.
 func (b *Builder) verified(name, digest string) (*Executable, error) {
 	f, err := b.at.Open(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -35,7 +38,7 @@ func (b *Builder) verified(name, digest string) (*Executable, error) {
 	return x, nil
 }
 
-// verify is verified for the open file.
+// verify does the work of verified for an open file.
 func (b *Builder) verify(f *os.File, digest string) (*Executable, error) {
 	place, err := seal.PlaceOf(f)
 	if err != nil {
@@ -77,7 +80,7 @@ func (b *Builder) verify(f *os.File, digest string) (*Executable, error) {
 	return &Executable{f, about}, nil
 }
 
-// refused reads the words of a refusal, which end at size.
+// refused returns the stored refusal, whose text ends at size, as a *BuildError.
 func refused(f io.ReaderAt, size int64) error {
 	words := make([]byte, min(size, maxWords))
 	if _, err := f.ReadAt(words, 0); err != nil {
@@ -86,7 +89,7 @@ func refused(f io.ReaderAt, size int64) error {
 	return &BuildError{Step: stepTools, Refusal: string(words), Err: errors.New("refused before")}
 }
 
-// checkSeal compares the seal that begins at size with the one of all before it, and returns of which kind it is.
+// checkSeal verifies the seal at offset size, which covers everything before it, and returns its kind.
 func (b *Builder) checkSeal(f *os.File, digest string, size int64) (kind string, err error) {
 	_, sum, err := seal.SumOf(f, size)
 	if err != nil {
@@ -104,7 +107,7 @@ func (b *Builder) checkSeal(f *os.File, digest string, size int64) (kind string,
 	return "", errSeal
 }
 
-// readAbout reads what stands behind an executable, whose seal begins at size.
+// readAbout reads the data about the program. The seal begins at size.
 func readAbout(f io.ReaderAt, size int64) ([]byte, error) {
 	var length [lengthOf]byte
 	if _, err := f.ReadAt(length[:], size-lengthOf); err != nil {
@@ -119,7 +122,7 @@ func readAbout(f io.ReaderAt, size int64) ([]byte, error) {
 	return about, err
 }
 
-// withAbout returns what stands behind an executable.
+// withAbout returns the data about the program, followed by its length.
 func withAbout(about []byte) []byte {
 	return binary.LittleEndian.AppendUint64(bytes.Clone(about), uint64(len(about)))
 }

@@ -25,7 +25,8 @@ const (
 	sourcesPath = modulePath + "/internal/runtime"
 )
 
-// supportVersion names what an executable holds beside its program: our packages, those of the toolchain, the way of building.
+// supportVersion returns a version of everything in an executable except its program: the packages of this module and
+// the toolchain, and the way of building.
 func (b *Builder) supportVersion() (string, error) {
 	h := sha256.New()
 	fmt.Fprint(h, b.opts.Toolchain.Version, "\n", carried.Settings, "\n", mainText(""))
@@ -37,7 +38,8 @@ func (b *Builder) supportVersion() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], err
 }
 
-// textVersion names what writes the text of a program, and finds out what is kept with its executable, and the bounds of a build: what was made of the same program by others is not found.
+// textVersion returns a version of the packages that check a program and write its text, and of the bounds of a build.
+// Executables of other versions are not found.
 func (b *Builder) textVersion() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, buildCPU, buildFile, b.opts.Memory)
@@ -45,7 +47,7 @@ func (b *Builder) textVersion() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], err
 }
 
-// sum adds the files of packages to a sum.
+// sum adds the source files of packages to h.
 func (b *Builder) sum(h io.Writer, dirs []string) error {
 	return b.eachSource(dirs, func(name string, data []byte) error {
 		_, err := fmt.Fprintf(h, "%s %d\n%s", name, len(data), data)
@@ -53,7 +55,8 @@ func (b *Builder) sum(h io.Writer, dirs []string) error {
 	})
 }
 
-// sourceDirs are our packages in an executable, below internal/runtime. They use the standard library alone.
+// sourceDirs are the packages of this module in an executable, below internal/runtime. They import only each other and
+// the standard library.
 var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/support/maphash", "plain", "recurgent",
 	"recurgent/html", "recurgent/html/internal/cascadia", "recurgent/html/internal/html",
 	"recurgent/html/internal/html/atom", "sandbox/narrow", "sandbox/narrow/now", "sandbox/serve", "sandbox/threads",
@@ -63,7 +66,7 @@ var sourceDirs = []string{"gate/report", "gate/rt", "native/support", "native/su
 var textDirs = []string{"gate", "gate/allow", "gate/inputs", "gate/outside", "gate/report", "gate/residue",
 	"gate/rewrite"}
 
-// eachSource visits the packages' files in a fixed order, tests left out.
+// eachSource calls visit for each source file of the packages, without tests, in a fixed order.
 func (b *Builder) eachSource(dirs []string, visit func(name string, data []byte) error) error {
 	for _, dir := range dirs {
 		names, err := fs.Glob(b.opts.Sources, dir+"/*.go")
@@ -91,8 +94,9 @@ func (b *Builder) eachSource(dirs []string, visit func(name string, data []byte)
 
 func (b *Builder) packagesDir() string { return "packages-" + b.version }
 
-// makeReady makes ready what all executables share, once for each version: the tools and packages that the binary carries, or, with an installed toolchain, our packages and those of the
-// toolchain that programs may import, compiled. No program is involved. What an earlier process has made ready is taken if its digests fit.
+// makeReady prepares the packages that all executables share, once for each version: the embedded tools and packages
+// or, with an installed toolchain, the compiled packages of this module and of the standard library. No program is
+// involved. The result of an earlier process is reused if its digests match. The caller holds preparing.
 func (b *Builder) makeReady(ctx context.Context) error {
 	if b.packages != nil && b.packages.unchanged(b.at) {
 		return nil
@@ -111,7 +115,7 @@ func (b *Builder) makeReady(ctx context.Context) error {
 	return err
 }
 
-// renew makes them anew and puts them in the place of what is there.
+// renew prepares the packages again and replaces those in the cache.
 func (b *Builder) renew(ctx context.Context) (*packages, error) {
 	work, err := os.MkdirTemp(b.dir(b.work), "packages-")
 	if err != nil {
@@ -140,7 +144,7 @@ func (b *Builder) renew(ctx context.Context) (*packages, error) {
 	return b.readPackages(b.packagesDir())
 }
 
-// compilePackages has the go command compile the packages, into a new directory.
+// compilePackages compiles the packages with the go command, into the new directory ready.
 func (b *Builder) compilePackages(ctx context.Context, work, ready string) error {
 	if err := b.writeSources(work); err != nil {
 		return err
@@ -159,6 +163,7 @@ func (b *Builder) compilePackages(ctx context.Context, work, ready string) error
 	return b.checkToolchain()
 }
 
+// writeSources writes a module of the source packages into work.
 func (b *Builder) writeSources(work string) error {
 	write := func(name string, data []byte) error {
 		to := filepath.Join(work, "module", filepath.FromSlash(name))
@@ -198,7 +203,7 @@ func (b *Builder) listPackages(ctx context.Context, work string) (string, error)
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Start()
 	if err == nil {
-		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, 19) // calls come first
+		_ = syscall.Setpriority(syscall.PRIO_PGRP, cmd.Process.Pid, 19) // calls have precedence
 		err = cmd.Wait()
 	}
 	if err != nil {

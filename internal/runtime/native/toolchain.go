@@ -12,15 +12,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/carried"
 )
 
-// A Toolchain compiles and links: an installed Go toolchain of the Go release that the daemon was built with, or what the binary carries of one.
+// A Toolchain compiles and links programs. It is an installed Go toolchain of the release that the daemon was built
+// with, or the one that the binary embeds.
 type Toolchain struct {
-	Root    string // GOROOT, absolute; "" for the carried one
-	Version string // of Go: go1.26.8
+	Root    string // absolute GOROOT; "" for the embedded one
+	Version string // Go version, such as go1.26.8
 
-	pack *carried.Pack // nil for an installed one
+	pack *carried.Pack // nil for an installed toolchain
 }
 
-// From says where it is from: carried or installed.
+// From returns the origin of the toolchain: "carried" or "installed".
 func (t Toolchain) From() string {
 	if t.Carried() {
 		return "carried"
@@ -28,11 +29,11 @@ func (t Toolchain) From() string {
 	return "installed"
 }
 
-// Carried reports whether the binary carries it.
+// Carried reports whether the binary embeds the toolchain.
 func (t Toolchain) Carried() bool { return t.pack != nil }
 
-// Find returns the toolchain that the binary carries as that pack; where it carries none, "", the one that PATH leads to. The error is the reason why there is none that fits. It
-// runs nothing.
+// Find returns the toolchain embedded as pack or, if pack is empty, the one on PATH. The error explains why there is no
+// suitable one. Find does not run anything.
 func Find(pack string) (Toolchain, error) {
 	if pack != "" {
 		return toolchainIn(pack)
@@ -44,7 +45,7 @@ func Find(pack string) (Toolchain, error) {
 	return toolchainAt(root)
 }
 
-// toolchainIn opens the carried toolchain. It is the one that the daemon itself was built with.
+// toolchainIn opens the embedded toolchain, which must be of the release that built the daemon.
 func toolchainIn(pack string) (Toolchain, error) {
 	if err := platform(runtime.GOOS, runtime.GOARCH); err != nil {
 		return Toolchain{}, err
@@ -61,7 +62,7 @@ func toolchainIn(pack string) (Toolchain, error) {
 	return Toolchain{Version: p.Go, pack: p}, nil
 }
 
-// rootOnPath returns the GOROOT of the go command on PATH: bin/go stands in it.
+// rootOnPath returns the GOROOT of the go command on PATH, the directory that contains bin/go.
 func rootOnPath() (string, error) {
 	name, err := exec.LookPath("go")
 	if err != nil {
@@ -73,8 +74,8 @@ func rootOnPath() (string, error) {
 	return filepath.Dir(filepath.Dir(name)), nil
 }
 
-// toolchainAt checks that the toolchain is complete and that its programs compute what the engine's do: the same release of Go, for the
-// daemon's own platform.
+// toolchainAt returns the toolchain in root. It must be complete, and of the same release of Go as the daemon for the
+// same platform, so that programs compute what the engine's do.
 func toolchainAt(root string) (Toolchain, error) {
 	if err := platform(runtime.GOOS, runtime.GOARCH); err != nil {
 		return Toolchain{}, err
@@ -101,7 +102,7 @@ func toolchainAt(root string) (Toolchain, error) {
 	return t, nil
 }
 
-// platform returns an error where programs are not compiled.
+// platform returns an error if programs cannot be compiled on the platform.
 func platform(system, processor string) error {
 	if system != "linux" && system != "darwin" || processor != "amd64" && processor != "arm64" {
 		return fmt.Errorf("programs are compiled for linux and darwin on amd64 and arm64, not for %s on %s", system,
@@ -110,10 +111,11 @@ func platform(system, processor string) error {
 	return nil
 }
 
-// unchanged returns an error where the directory of an installed toolchain no longer holds the toolchain that Find returned. Packages and executables of two toolchains must not be mixed.
+// unchanged returns an error if the directory of an installed toolchain no longer holds the version that Find returned.
+// Packages and executables of two toolchains must not be mixed.
 func (t Toolchain) unchanged() error {
 	if t.Carried() {
-		return nil // its files are checked with the packages
+		return nil // its files are verified with the packages
 	}
 	now, err := toolchainAt(t.Root)
 	if err == nil && now.Version != t.Version {
@@ -130,7 +132,7 @@ func (t Toolchain) tool(name string) string {
 	return filepath.Join(t.Root, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH, name)
 }
 
-// release returns a version without its patch release: go1.26 of go1.26.8.
+// release returns a version without its patch number: go1.26 for go1.26.8.
 func release(version string) string {
 	version, _, _ = strings.Cut(version, " ")
 	major, rest, _ := strings.Cut(version, ".")

@@ -26,7 +26,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A toolchain of another release has other packages than the engine, which a program could notice.
+// A toolchain of another release is rejected: its packages differ from the engine's, which a program could notice.
 func TestFindOtherRelease(t *testing.T) {
 	t.Parallel()
 	for version, fits := range map[string]bool{runtime.Version(): true, release(runtime.Version()) + ".99": true,
@@ -52,7 +52,7 @@ func TestFindOtherRelease(t *testing.T) {
 	}
 }
 
-// On other systems and processors nothing is compiled, with words.
+// On other systems and processors nothing is compiled, and the error explains that.
 func TestPlatform(t *testing.T) {
 	for p, want := range map[string]string{"linux/amd64": "<nil>", "linux/arm64": "<nil>", "darwin/amd64": "<nil>",
 		"darwin/arm64":  "<nil>",

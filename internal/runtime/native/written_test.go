@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// written are programs that need a text of their own, with the values that the Go toolchain gives them.
+// written maps names to programs that need a text of their own, with the values that the Go toolchain gives.
 var written = map[string]struct{ source, want string }{
 	"a select of calls": {`
 var said []string
@@ -156,7 +156,7 @@ func Run(call *recurgent.Call) (any, error) {
 }`, `[[0,1,1,2],2,3,[3,4,8],4,5,5,6,true,[7,7,6],[[7,8],[8,9]],[true,false,false],10,11,11]`},
 }
 
-// Programs that need a text of their own give the values that they would give anywhere, at each run anew.
+// Programs that need a text of their own return the same values as elsewhere, again in each run.
 func TestWrittenPrograms(t *testing.T) {
 	b, p := builder(t)
 	var names, texts, sources []string

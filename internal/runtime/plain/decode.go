@@ -2,8 +2,8 @@ package plain
 
 import "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 
-// Decode returns what recurgent.Unmarshal stores in an empty interface, and its error. Strings share one copy of the text, so that each of them
-// keeps all of it in memory.
+// Decode returns what recurgent.Unmarshal stores in an empty interface, and its error. All strings share one copy of
+// the text, so each keeps the whole text in memory.
 func Decode(data []byte) (any, error) {
 	d := decoder{text: string(data)}
 	d.space()
@@ -17,13 +17,13 @@ func Decode(data []byte) (any, error) {
 	return v, err
 }
 
-// A decoder reads text from index at. Its methods return false for what encoding/json has to decide.
+// A decoder reads text from index at. Its methods return false for input that is left to encoding/json.
 type decoder struct {
 	text string
 	at   int
 }
 
-// peek returns the next character, 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (d *decoder) peek() byte {
 	if d.at < len(d.text) {
 		return d.text[d.at]
@@ -69,7 +69,8 @@ func (d *decoder) word(w string) bool {
 	return true
 }
 
-// next skips whitespace and then the separator or the end of a list. It reports which of them it was, and whether it was one.
+// next skips whitespace and the following separator or end of a list. It reports whether that was the end, and whether
+// it was either.
 func (d *decoder) next(end byte) (last, ok bool) {
 	d.space()
 	c := d.peek()
@@ -78,7 +79,7 @@ func (d *decoder) next(end byte) (last, ok bool) {
 }
 
 func (d *decoder) array(depth int) (any, bool) {
-	list := []any{} // grown as encoding/json does: programs can see the capacity
+	list := []any{} // grown as by encoding/json, because programs can see the capacity
 	d.at++
 	d.space()
 	if d.peek() == ']' {
@@ -131,9 +132,10 @@ func (d *decoder) object(depth int) (any, bool) {
 	return nil, false
 }
 
-// maxExact is the number of digits up to which every integer is a float64.
+// maxExact is the number of digits up to which float64 represents every integer exactly.
 const maxExact = 15
 
+// number reads a number. Small integers are converted directly, all others by recurgent.Number.
 func (d *decoder) number() (any, bool) {
 	start := d.at
 	negative := d.peek() == '-'
@@ -142,7 +144,7 @@ func (d *decoder) number() (any, bool) {
 	}
 	first, n := d.at, int64(0)
 	for d.peek()-'0' <= 9 {
-		n = n*10 + int64(d.peek()-'0') // what overflows is not used
+		n = n*10 + int64(d.peek()-'0') // an overflowed value is not used
 		d.at++
 	}
 	digits := d.at - first
@@ -152,7 +154,7 @@ func (d *decoder) number() (any, bool) {
 	if c := d.peek(); c != '.' && c != 'e' && c != 'E' && digits <= maxExact {
 		f := float64(n)
 		if negative {
-			f = -f // also of zero
+			f = -f // also for zero
 		}
 		return f, true
 	}
@@ -162,7 +164,7 @@ func (d *decoder) number() (any, bool) {
 	return recurgent.Number(d.text[start:d.at])
 }
 
-// fraction skips what may follow the integer part of a number.
+// fraction skips the fraction and the exponent of a number. It returns false if they are malformed.
 func (d *decoder) fraction() bool {
 	if d.peek() == '.' {
 		d.at++

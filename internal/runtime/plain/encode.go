@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns the JSON that a json.Encoder writes that does not escape HTML, without its newline. It returns false, and has run no method
-// of any value, where the value is not plain or has no JSON form: encoding/json then has to encode it.
+// Encode returns the output of a json.Encoder without HTML escapes, without its newline. It returns false if the value
+// is not plain or cannot be encoded; the caller must then use encoding/json. It never calls a method of a value.
 func Encode(v any) ([]byte, bool) {
 	e := encoder{}
 	ok := e.value(v, maxDepth)
@@ -18,7 +18,7 @@ func Encode(v any) ([]byte, bool) {
 
 type encoder struct {
 	out     []byte
-	members []member // of the objects under way
+	members []member // members of all open objects
 }
 
 type member struct {
@@ -26,7 +26,8 @@ type member struct {
 	value any
 }
 
-// value appends a value of the types listed, and of no type that is only made of them: that may have methods.
+// value appends a value of one of the listed types. It rejects types that are merely based on them, because those may
+// have methods.
 func (e *encoder) value(v any, depth int) bool {
 	switch v := v.(type) {
 	case nil:
@@ -57,12 +58,13 @@ func (e *encoder) value(v any, depth int) bool {
 	return true
 }
 
-// sampled is the number of elements whose length says that of a list's text.
+// sampled is the number of elements from whose length the length of a list's text is estimated.
 const sampled = 64
 
-// maxRoom bounds the room that is made for what may follow, in bytes.
+// maxRoom bounds the space reserved for the rest of a list, in bytes.
 const maxRoom = 2 << 20
 
+// list appends a list of any element type by put. It returns false beyond the depth bound.
 func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, T, int) bool) bool {
 	if null {
 		e.out = append(e.out, "null"...)
@@ -77,7 +79,8 @@ func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, 
 		if i > 0 {
 			e.out = append(e.out, ',')
 		}
-		if i == sampled { // room for the rest, if it is a little longer: each growth would copy what is there
+		// Reserve space for the rest and a little more, because each growth copies the output so far.
+		if i == sampled {
 			e.out = slices.Grow(e.out, min((len(e.out)-from)/sampled*5/4*(len(list)-sampled), maxRoom))
 		}
 		if !put(e, list[i], depth-1) {
@@ -88,6 +91,7 @@ func list[T any](e *encoder, list []T, null bool, depth int, put func(*encoder, 
 	return true
 }
 
+// object appends an object with sorted keys, as encoding/json does.
 func (e *encoder) object(m map[string]any, depth int) bool {
 	if m == nil {
 		e.out = append(e.out, "null"...)
@@ -100,7 +104,7 @@ func (e *encoder) object(m map[string]any, depth int) bool {
 	for k, v := range m {
 		e.members = append(e.members, member{k, v})
 	}
-	own := e.members[from:] // inner objects append behind it
+	own := e.members[from:] // inner objects append after it
 	slices.SortFunc(own, func(a, b member) int { return strings.Compare(a.key, b.key) })
 	e.out = append(e.out, '{')
 	for i := range own {
@@ -120,7 +124,7 @@ func (e *encoder) object(m map[string]any, depth int) bool {
 	return true
 }
 
-// copied holds the characters that stand in a string as they are. U+2028 and U+2029, which are escaped, begin with 0xE2.
+// copied marks the bytes that need no escape in a string. U+2028 and U+2029, which are escaped, begin with 0xE2.
 var copied = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != '"' && c != '\\' && c != 0xE2
@@ -128,7 +132,7 @@ var copied = func() (t [256]bool) {
 	return t
 }()
 
-// text appends a string. One that is not UTF-8 it leaves to encoding/json.
+// text appends a string. It returns false if the string is not UTF-8.
 func (e *encoder) text(s string) bool {
 	e.out = append(e.out, '"')
 	start := 0
@@ -159,18 +163,19 @@ func (e *encoder) text(s string) bool {
 
 const hex = "0123456789abcdef"
 
-// short holds the letters of control characters that have one.
+// short maps control characters to the letters of their short escapes.
 var short = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// separator reports whether s begins with U+2028 or U+2029, which JavaScript takes for the end of a line.
+// separator reports whether s begins with U+2028 or U+2029, which JavaScript treats as line ends.
 func separator(s string) bool {
 	return len(s) >= 3 && s[1] == 0x80 && s[2]&^1 == 0xA8
 }
 
-// maxInteger bounds the integers that a float64 holds exactly. Their shortest form is that of the integer.
+// maxInteger bounds the integers that float64 represents exactly. Their shortest form is that of the integer.
 const maxInteger = 1 << 53
 
-// float appends a number as encoding/json does, like JavaScript. It has none for NaN and infinities.
+// float appends a number in the format of encoding/json, which is that of JavaScript. It returns false for NaN and
+// infinities.
 func (e *encoder) float(f float64) bool {
 	size := math.Abs(f)
 	switch n := int64(f); {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// texts are documents of every kind: plain, odd, and wrong.
+// texts are documents of every kind: plain, odd, and invalid.
 var texts = []string{
 	``, ` `, `null`, ` null `, `true`, `false`, `nul`, `truee`, `nullx`, "\x00", `0`, `-0`, `-`, `00`, `01`, `-01`, `1`,
 	`-1`, `1.`, `.1`, `1.5`, `1.5e`, `1e+`, `1e5`, `1E-5`,
@@ -32,7 +32,8 @@ var texts = []string{
 	`'a'`, `[1,2,"x",{"y":null}] x`,
 }
 
-// same reports whether two trees are equal, numbers by their bits and lists with their capacities: programs can see both.
+// same returns an error unless two trees are equal, including the bits of numbers and the capacities of lists, because
+// programs can see both.
 func same(a, b any) error {
 	switch a := a.(type) {
 	case float64:
@@ -69,7 +70,7 @@ func same(a, b any) error {
 	return nil
 }
 
-// decodeDigits is json.Unmarshal, with a json.Number for each whole number that would be encoded with other digits.
+// decodeDigits is json.Unmarshal with a json.Number for each whole number that would be encoded with other digits.
 func decodeDigits(text []byte) (v any, err error) {
 	if err := json.Unmarshal(text, &v); err != nil {
 		return v, err
@@ -122,7 +123,7 @@ func checkDecode(t *testing.T, text []byte) {
 	if err == nil {
 		checkEncode(t, got)
 	}
-	for i := range text { // the result holds nothing of what it was given
+	for i := range text { // the result must not share memory with its input
 		text[i] = 'x'
 	}
 	if differs := same(got, want); differs != nil {
@@ -130,7 +131,7 @@ func checkDecode(t *testing.T, text []byte) {
 	}
 }
 
-// checkEncode holds Encode against encoding/json and reports whether it took the value.
+// checkEncode compares Encode with encoding/json and reports whether it accepted the value.
 func checkEncode(t *testing.T, v any) bool {
 	t.Helper()
 	got, ok := Encode(v)
@@ -158,7 +159,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// Every document that is one character away from the ones above.
+// Every document that differs by one byte from those above.
 func TestDecodeNeighbours(t *testing.T) {
 	t.Parallel()
 	for _, text := range texts {
@@ -174,7 +175,7 @@ func TestDecodeNeighbours(t *testing.T) {
 	}
 }
 
-// Around the depth from which encoding/json takes over, and around its own bounds.
+// Depths around the bound beyond which encoding/json takes over, and around that package's own bound.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []int{1, maxDepth - 2, maxDepth - 1, maxDepth, maxDepth + 1, maxDepth + 2, 1001, 9999, 10_000,
@@ -245,13 +246,13 @@ type (
 	silent  struct{ t *testing.T }
 )
 
-// MarshalJSON must not run: encoding/json would run it again.
+// MarshalJSON must not be called: encoding/json would call it again.
 func (s silent) MarshalJSON() ([]byte, error) {
 	s.t.Error("Encode ran a method of the value")
 	return []byte("1"), nil
 }
 
-// Types that are taken, and those that are not.
+// Types that are accepted, and types that are not.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	taken := []any{nil, true, false, "x", 1.5, 7, int64(-7), math.MinInt64, []any(nil), []any{}, []any{1, "a", nil},
@@ -273,7 +274,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// tree makes a random tree of what programs return.
+// tree returns a random tree like those that programs return.
 func tree(r *rand.Rand, depth int) any {
 	words := []string{"", "id", "name", "a \"b\" \\ <c> & d", "ü \u2028", "\x01\n", "\U0001F600",
 		strings.Repeat("long ", 30), "\xff"}
@@ -323,7 +324,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// rows is a megabyte as a client sends it.
+// rows returns a megabyte of JSON as a client sends it.
 func rows() []byte {
 	var out []string
 	for i := range 14_000 {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// str reads a string. One with escapes is copied.
+// str reads a string. It copies only strings with escapes.
 func (d *decoder) str() (string, bool) {
 	start := d.at + 1
 	ascii := true
@@ -26,7 +26,7 @@ func (d *decoder) str() (string, bool) {
 	return "", false
 }
 
-// escaped reads a string that begins at start and has its first escape at i.
+// escaped reads the string that begins at start and whose first escape is at i.
 func (d *decoder) escaped(start, i int) (string, bool) {
 	b := []byte(d.text[start:i])
 	for i < len(d.text) {
@@ -73,8 +73,8 @@ func (d *decoder) escaped(start, i int) (string, bool) {
 	return "", false
 }
 
-// codePoint decodes what follows \u: four hexadecimal digits, or two surrogates that belong together. It returns the number of bytes, 0
-// for what is neither.
+// codePoint decodes the text after \u: four hexadecimal digits, or a pair of surrogates. It returns the number of bytes
+// read, or 0 if the text is neither.
 func codePoint(s string) (rune, int) {
 	r, ok := hex4(s)
 	if !ok {

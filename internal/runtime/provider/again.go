@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxQuoted bounds how much of a reply that could not be read is shown to the model again, in bytes.
+// maxQuoted bounds how many bytes of an unreadable reply are quoted to the model.
 const maxQuoted = 16 << 10
 
-// Again returns the conversation that asks once more after the error, if that is of a reply that could not be read. It quotes the reply, as far
-// as it is known, and what was wrong with it: the same bytes would only be paid for again. It returns false for every other error, which
-// no other wording cures.
+// Again returns a conversation that asks once more, if err is an unreadable reply. It quotes the reply, if it is known,
+// and what was wrong with it: sending the same conversation would only pay for the same reply. It returns false for
+// every other error, which another wording cannot cure.
 func Again(messages []Message, err error) ([]Message, bool) {
 	var failed *Error
 	if !errors.As(err, &failed) || !failed.Unread || len(messages) == 0 {
@@ -25,14 +25,14 @@ func Again(messages []Message, err error) ([]Message, bool) {
 		}
 		return append(slices.Clip(messages), Message{"assistant", said}, Message{"user", note}), true
 	}
-	// Roles have to alternate: what cannot be quoted goes into the last message.
+	// Roles must alternate, so without a quotation the note is appended to the last message.
 	again := slices.Clone(messages)
 	last := &again[len(again)-1]
 	last.Content += "\n\n" + note
 	return again, true
 }
 
-// TooLong reports whether the error says that the prompt does not fit into the model's context.
+// TooLong reports whether err means that the prompt does not fit the model's context.
 func TooLong(err error) bool {
 	var failed *Error
 	return errors.As(err, &failed) && failed.step == stepContext

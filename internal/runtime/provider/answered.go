@@ -7,8 +7,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Answered names how a request to the model ended ("ok", the reason of an *Error, "not_sent", or "canceled"), for metrics and traces,
-// and returns what it cost: usage, or the error's own. A request that was sent counts, answered or not.
+// Answered returns how a request to the model ended and what it cost, for metrics and traces. The outcome is "ok", the
+// reason of an *Error, "not_sent" or "canceled". The cost is usage, or that of the error. A request that was sent
+// counts even without an answer.
 func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	var failed *Error
 	var refused *ChargeError
@@ -23,7 +24,7 @@ func Answered(err error, usage agent.Usage) (outcome string, cost agent.Usage) {
 	return "canceled", usage
 }
 
-// FormOf returns the form in which a question's reply held its program, for metrics; "" if no reply of a model came.
+// FormOf returns the form in which a reply held its program, for metrics. It is "" if no reply of a model arrived.
 func FormOf(r Reply, err error) reply.Form {
 	var failed *Error
 	if errors.As(err, &failed) && (failed.Reason == ReasonInvalidPayload || failed.Reason == ReasonCutOff) {

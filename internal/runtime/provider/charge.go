@@ -10,30 +10,33 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// A Charge is asked before each request that a Provider sends, retries and fallbacks included, with an upper estimate of
-// what it may cost. On an error the request is not sent, and the Provider returns that error. Otherwise settle is called
-// exactly once, with what is known after the request. A nil Charge is not asked.
+// A Charge gives permission for a request. A Provider calls it before each request that it sends, including retries and
+// fallbacks, with an upper estimate of the cost. If it returns an error, the request is not sent and the Provider
+// returns that error. Otherwise settle is called exactly once after the request, with what is known of its cost. A nil
+// Charge permits every request.
 type Charge func(ctx context.Context, most Estimate) (settle func(Bill), err error)
 
-// Estimate is an upper estimate of one request, in tokens. Of a request that costs nothing it is zero.
+// Estimate is an upper estimate of one request, in tokens. It is zero for a request that costs nothing.
 type Estimate struct{ Prompt, Completion int64 }
 
-// Bill is what is known of the cost of one request after it. Of its three forms the zero value is the most expensive one.
+// Bill is what is known of the cost of one request afterwards. The zero value means that it may have cost the whole
+// estimate.
 type Bill struct {
-	Free bool // no model worked on the request: it was surely not sent, or the server refused it
-	// the server reported the figures below; without that, and if not Free, the request may have cost all of its estimate
+	Free bool // no model worked on the request: it was certainly not sent, or the server refused it
+	// Reported means that the server reported the figures below. If neither Reported nor Free is set, the request may
+	// have cost its whole estimate.
 	Reported bool
 
-	Prompt, Cached, Completion int64 // tokens; Cached are those of Prompt that the server had cached
+	Prompt, Cached, Completion int64 // tokens; Cached is the part of Prompt that the server had cached
 }
 
-// maxReported bounds a reported figure, so that sums of them do not overflow.
+// maxReported bounds a reported figure, so that sums do not overflow.
 const maxReported = 1 << 40
 
-// reported is a figure of a server within its bounds.
+// reported returns a server's figure, forced into its bounds.
 func reported(tokens int) int { return int(min(max(int64(tokens), 0), maxReported)) }
 
-// billOf reads what a server reported. A reply without a plausible number of prompt tokens reports nothing.
+// billOf returns the Bill of a server's report. A report without a plausible number of prompt tokens counts as none.
 func billOf(u openai.Usage) Bill {
 	if u.PromptTokens <= 0 || u.CompletionTokens < 0 {
 		return Bill{}
@@ -45,15 +48,17 @@ func billOf(u openai.Usage) Bill {
 	return b
 }
 
-// templateTokens bounds what a server adds to a conversation: a token is at least one byte of the request's body, but for these.
+// templateTokens bounds the tokens that a server adds to a conversation. All other tokens take at least one byte of the
+// request's body each.
 const templateTokens = 256
 
+// errUnbounded means that the request cannot be charged, because the length of its body is unknown.
 var errUnbounded = errors.New("a request of unknown length")
 
-// charged is the charge of the request in hand, seen by the HTTP client.
+// charged is the state of the charge of the current request, as seen by the HTTP client.
 type charged struct {
 	charge     Charge
-	completion int64
+	completion int64 // most tokens of the reply
 
 	settle func(Bill)
 	unpaid error // why the charge refused the request
@@ -61,7 +66,8 @@ type charged struct {
 	dialed, connected atomic.Bool
 }
 
-// reserve asks the charge, when the body's length is known. The returned request notes whether it found a connection.
+// reserve asks the charge. The body's length must be known, because it bounds the prompt. The returned request records
+// whether it got a connection.
 func (c *charged) reserve(r *http.Request) (*http.Request, error) {
 	if c.charge == nil {
 		return r, nil
@@ -82,10 +88,10 @@ func (c *charged) reserve(r *http.Request) (*http.Request, error) {
 	return r.WithContext(httptrace.WithClientTrace(r.Context(), trace)), nil
 }
 
-// unsent reports whether the request surely did not leave: no connection for it was found.
+// unsent reports whether the request certainly did not leave: it got no connection.
 func (c *charged) unsent() bool { return c.dialed.Load() && !c.connected.Load() }
 
-// bill settles the charge after a request; free says that the server refused it before a model worked on it.
+// bill settles the charge after a request. free means that the server refused it before a model worked on it.
 func (c *charged) bill(usage openai.Usage, err error, free bool) {
 	switch {
 	case c.settle == nil:

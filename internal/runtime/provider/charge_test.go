@@ -14,9 +14,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
-// purse records what a provider asks for and how it settles. It is for one request at a time.
+// purse records what a provider asks for and how it settles. It serves one request at a time.
 type purse struct {
-	refuse error // from request number refuseAt on
+	refuse error // returned from request number refuseAt on
 	at     int
 	asked  []provider.Estimate
 	bills  []provider.Bill
@@ -30,7 +30,8 @@ func (p *purse) charge(_ context.Context, e provider.Estimate) (func(provider.Bi
 	return func(b provider.Bill) { p.bills = append(p.bills, b) }, nil
 }
 
-// Each request is charged before it is sent, with a bound of what it may cost, and settled once with what is known after.
+// Each request is charged before it is sent, with an upper bound of its cost, and settled once with what is known
+// afterwards.
 func TestCharge(t *testing.T) {
 	t.Parallel()
 	body := func(usage string) openaitest.Reply {
@@ -104,7 +105,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// A charge that refuses has nothing sent, not even a retry.
+// If a charge refuses, nothing is sent, not even a retry.
 func TestChargeRefuses(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, nil)
@@ -124,7 +125,8 @@ func TestChargeRefuses(t *testing.T) {
 	}
 }
 
-// A request that never found a connection costs nothing; one that was canceled or timed out under way may have cost all.
+// A request that never got a connection costs nothing. One that was canceled or timed out in flight may have cost
+// everything.
 func TestChargeOfUnanswered(t *testing.T) {
 	t.Parallel()
 	var paid purse
@@ -166,7 +168,7 @@ func number(v any) float64 {
 	return n
 }
 
-// A replayed answer is charged as one that costs nothing.
+// A replayed answer is charged with zero cost.
 func TestChargeOfReplay(t *testing.T) {
 	t.Parallel()
 	p, err := provider.NewReplay(strings.NewReader(`{"role":"r","method":"m","kind":"forge","code":"package tool"}`),

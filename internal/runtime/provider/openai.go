@@ -16,7 +16,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Reasons of an Error.
+// Values of Error.Reason.
 const (
 	ReasonRateLimited    = "rate_limited"
 	ReasonServerError    = "server_error"
@@ -25,25 +25,26 @@ const (
 	ReasonRejected       = "rejected"
 	ReasonNoAnswer       = "no_answer"
 	ReasonInvalidPayload = "invalid_payload"
-	ReasonCutOff         = "cut_off" // a limit of tokens ended the reply before its answer was complete
+	ReasonCutOff         = "cut_off" // a token limit ended the reply before its answer was complete
 
-	ReasonNotSent = "not_sent" // of a *ChargeError
+	ReasonNotSent = "not_sent" // stands for a *ChargeError
 )
 
-// OpenAI speaks to an OpenAI-compatible server. It is safe for concurrent use.
+// OpenAI is a Provider that asks an OpenAI-compatible server. It learns from refusals how the server wants to be asked.
+// It is safe for concurrent use.
 type OpenAI struct {
 	opts    OpenAIOptions
 	client  *openai.Client
 	doer    *doer
-	secrets []string
-	asked   atomic.Bool
+	secrets []string    // texts that must not be disclosed
+	asked   atomic.Bool // a question was asked
 
 	mu       sync.Mutex
-	profiles map[string]profile // what was learned, by model; guarded by mu
+	profiles map[string]profile // guarded by mu; what was learned, by model
 	health   health             // guarded by mu
 }
 
-// NewOpenAI returns a provider, or an error that names the bad option. Nothing is sent yet.
+// NewOpenAI returns a provider, or an error that names the bad option. It sends nothing.
 func NewOpenAI(o OpenAIOptions) (*OpenAI, error) {
 	o.Key = strings.TrimSpace(o.Key)
 	if err := o.validate(); err != nil {
@@ -56,7 +57,8 @@ func NewOpenAI(o OpenAIOptions) (*OpenAI, error) {
 		config.BaseURL = b.url
 	}
 	if b.azure && o.Key != "" {
-		config.APIType = openai.APITypeCloudflareAzure // the key goes into api-key, and the address stays as it is
+		// This type sends the key as api-key and leaves the address unchanged.
+		config.APIType = openai.APITypeCloudflareAzure
 	}
 	p.doer = &doer{client: httpClient(o.HTTPClient), base: b, header: o.Header, limit: o.MaxReply}
 	config.HTTPClient = p.doer
@@ -64,7 +66,8 @@ func NewOpenAI(o OpenAIOptions) (*OpenAI, error) {
 	return p, nil
 }
 
-// httpClient returns the client, or one of our own for nil. It follows no redirect: a request for a completion would become one for a page.
+// httpClient returns a copy of the client, or a default one for nil. It follows no redirects, because following one
+// would turn the POST of a completion into a GET of a page.
 func httpClient(given *http.Client) *http.Client {
 	client := &http.Client{}
 	if given != nil {
@@ -82,7 +85,7 @@ func httpClient(given *http.Client) *http.Client {
 // Name implements Provider.
 func (p *OpenAI) Name() string { return "openai" }
 
-// Program implements Provider. The model is made to call submit_program, as far as the server lets it; see Profile.
+// Program implements Provider. The model must call submit_program, if the server can require that; see Profile.
 func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 	response, usage, err := p.ask(ctx, question{operation: "program", model: r.Model, trace: r.TraceParent,
 		charge: r.Charge, messages: r.Messages, tool: true, keep: r.MayKeep})
@@ -105,7 +108,8 @@ func (p *OpenAI) Program(ctx context.Context, r Request) (Reply, error) {
 		Declaration: found.Declaration, Form: found.Form, Usage: usage, Model: cmp.Or(response.Model, r.Model)}, nil
 }
 
-// heard is the reply that the model gave, where the server could not read it and said so. That does not say that there is no answer in it.
+// heard returns the model's text as a response if the server refused it as unreadable but repeated it: it may still
+// contain an answer. Otherwise it returns response and nil.
 func heard(response openai.ChatCompletionResponse, err error) (openai.ChatCompletionResponse, *Error) {
 	var failed *Error
 	if !errors.As(err, &failed) || failed.said == "" {
@@ -133,6 +137,7 @@ func (p *OpenAI) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	return ChatReply{Content: content, Model: cmp.Or(response.Model, r.Model), Usage: usage}, nil
 }
 
+// observe reports a request to opts.Observe.
 func (p *OpenAI) observe(operation string, err error, took time.Duration) {
 	if p.opts.Observe == nil {
 		return

@@ -43,7 +43,7 @@ func request() provider.Request {
 			{Role: "user", Content: "<role>r</role><method>m</method>"}}, TraceParent: "00-aa-bb-01"}
 }
 
-// What real servers do, and what becomes of it.
+// TestProgram covers replies of real servers and what results from them.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	content := func(c string) []openaitest.Reply { return []openaitest.Reply{{Content: c}} }
@@ -215,7 +215,7 @@ func (f hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// Whoever cancels learns its own cause.
+// A canceled request returns the cause of its context.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, nil)
@@ -266,7 +266,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f(r), nil
 }
 
-// Retry-After is kept to the second, and no wait goes beyond the budget.
+// Retry-After is obeyed to the second, and no wait exceeds the budget.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -12,37 +12,37 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// asking is a question under way: how it is put now, and what it has cost.
+// asking is a question in progress: how it is asked now, and what it has cost so far.
 type asking struct {
 	p       *OpenAI
 	q       *question
 	way     way
-	lessons []lesson // of refusals, to be kept once the way is accepted
-	changes int      // of the way
-	guessed bool     // the way is a guess that teaches nothing
+	lessons []lesson // of refusals; learned once the way is accepted
+	changes int      // number of changes of the way
+	guessed bool     // the way is a guess, from which nothing is learned
 
 	began time.Time
-	tries int
-	pause *backoff.ExponentialBackOff
+	tries int                         // failed attempts so far
+	pause *backoff.ExponentialBackOff // next pause between attempts
 	usage agent.Usage
 }
 
 const (
-	// maxChanges bounds how often a question is put in another way.
+	// maxChanges bounds how often a question is asked in another way.
 	maxChanges = 16
-	// loadingPause is the time between two questions to a server that loads its model.
+	// loadingPause is the pause before the next request to a server that is loading its model.
 	loadingPause = 2 * time.Second
 )
 
-// ask puts a question until there is an answer, within the budget. The error is an *Error with the usage of all
-// tries, a *ChargeError, or the cause of ctx.
+// ask sends requests for a question until it is answered, within the retry budget. The error is an *Error with the
+// usage of all attempts, a *ChargeError, or the cause of ctx.
 func (p *OpenAI) ask(ctx context.Context, q question) (openai.ChatCompletionResponse, agent.Usage, error) {
 	p.asked.Store(true)
 	a := &asking{p: p, q: &q, began: time.Now(), pause: backoff.NewExponentialBackOff()}
 	a.way, _ = p.known(q.model)
 	a.pause.InitialInterval, a.pause.Multiplier, a.pause.MaxInterval = p.opts.RetryInterval, 2, 16*p.opts.RetryInterval
 	response, err := backoff.Retry(ctx, func() (openai.ChatCompletionResponse, error) {
-		if ctx.Err() != nil { // nothing is sent any more
+		if ctx.Err() != nil { // send nothing more
 			return openai.ChatCompletionResponse{}, backoff.Permanent(context.Cause(ctx))
 		}
 		response, err := a.accepted(ctx)
@@ -55,7 +55,7 @@ func (p *OpenAI) ask(ctx context.Context, q question) (openai.ChatCompletionResp
 	return response, a.usage, err
 }
 
-// failure is what the caller gets for the error in which a question ended.
+// failure converts the last error of a question into the error for the caller.
 func (a *asking) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -76,7 +76,8 @@ func (a *asking) failure(ctx context.Context, err error) error {
 	return &last
 }
 
-// again decides whether the same may be sent once more: it returns nil for no error, a *laterError for a pause, or a permanent error.
+// again decides whether the same request may be sent again. It returns nil if err is nil, a *laterError to retry after
+// a pause, or a permanent error.
 func (a *asking) again(err error) error {
 	var failed *Error
 	if err == nil {
@@ -108,7 +109,7 @@ func (a *asking) again(err error) error {
 	return &laterError{failed, &backoff.RetryAfterError{Duration: pause}}
 }
 
-// laterError is a failure after which the same may be sent again, and when.
+// laterError is a failure after which the same request may be sent again, after a pause.
 type laterError struct {
 	failed *Error
 	later  *backoff.RetryAfterError
@@ -118,7 +119,7 @@ func (e *laterError) Error() string { return e.failed.Error() }
 
 func (e *laterError) Unwrap() []error { return []error{e.failed, e.later} }
 
-// accepted makes a request, and another in the way that is left while the server refuses this one for what it lacks.
+// accepted sends a request. While the server refuses it for something that it lacks, accepted asks in another way.
 func (a *asking) accepted(ctx context.Context) (openai.ChatCompletionResponse, error) {
 	for {
 		response, err := a.request(ctx)
@@ -137,7 +138,7 @@ func (a *asking) accepted(ctx context.Context) (openai.ChatCompletionResponse, e
 	}
 }
 
-// change puts the question in another way, if the refusal says in which.
+// change changes the way after a refusal, if there is another way left to try.
 func (a *asking) change(r *refusal) bool {
 	l, left := learnFrom(a.q, a.way, r)
 	if l.sure {
@@ -159,7 +160,7 @@ func (a *asking) change(r *refusal) bool {
 	return ok
 }
 
-// request makes one request and counts it.
+// request sends one request, and counts and reports it.
 func (a *asking) request(ctx context.Context) (openai.ChatCompletionResponse, error) {
 	started := time.Now()
 	response, err := a.p.send(ctx, a.q, a.way)
@@ -174,14 +175,15 @@ func (a *asking) request(ctx context.Context) (openai.ChatCompletionResponse, er
 	return response, err
 }
 
-// send makes one request, if its charge lets it pass.
+// send sends one request if its charge permits it, and settles the charge.
 func (p *OpenAI) send(ctx context.Context, q *question, w way) (openai.ChatCompletionResponse, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Timeout, errRequestTimeout)
 	defer cancel()
 	body, most := q.body(w)
 	seen := &seen{model: q.model, trace: q.trace, body: body, stream: w.stream,
 		charged: charged{charge: q.charge, completion: int64(most)}}
-	// The request that go-openai is given is empty: it would refuse what it believes of some models. The transport sends ours.
+	// The request for go-openai is empty, because it would reject some parameters for some models. The transport sends
+	// our body.
 	response, err := p.client.CreateChatCompletion(context.WithValue(limited, seenKey{}, seen),
 		openai.ChatCompletionRequest{})
 	var failed *Error

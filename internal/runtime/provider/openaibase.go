@@ -8,17 +8,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// chatPath is what requests add to the base URL.
+// chatPath is the path of requests below the base URL.
 const chatPath = "/chat/completions"
 
-// A base is where a model's server is, as its base URL says it.
+// A base is a parsed base URL.
 type base struct {
 	url   string // without query and trailing slash
-	query string // goes with every request
-	azure bool   // the key goes into the header api-key
+	query string // sent with every request
+	azure bool   // the key is sent in the header api-key
 }
 
-// parseBase reads a base URL. One that ends as requests do is taken for what stands before that.
+// parseBase parses a base URL. It removes chatPath from the end, if a user included it.
 func parseBase(text string) base {
 	u, err := url.Parse(text)
 	if text == "" || err != nil {
@@ -31,13 +31,13 @@ func parseBase(text string) base {
 	return b
 }
 
-// WholeURL reports whether the base URL ends as requests do, which is more than it should have.
+// WholeURL reports whether the base URL wrongly ends in the path of requests.
 func WholeURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), chatPath)
 }
 
-// MaskURL returns the URL as it may be shown: without a password, and without the values of its query.
+// MaskURL returns the URL without its password and the values of its query, for display.
 func MaskURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func MaskURL(text string) string {
 		for pair := range strings.SplitSeq(u.RawQuery, "&") {
 			name, _, named := strings.Cut(pair, "=")
 			if !named {
-				name = "***" // it may be the value
+				name = "***" // without "=", the name may be the value
 			} else {
 				name += "=***"
 			}
@@ -61,13 +61,13 @@ func MaskURL(text string) string {
 
 var versionPath = lazy.Regexp(`/v\d`)
 
-// versioned reports whether the base URL names a version, or a deployment of Azure, which has none.
+// versioned reports whether the base URL contains a version or a deployment of Azure, which needs none.
 func versioned(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (versionPath().MatchString(u.Path) || strings.Contains(u.Path, "/openai"))
 }
 
-// withVersion is the base URL with the version that most servers want.
+// withVersion returns the base URL with /v1, which most servers require.
 func withVersion(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -77,10 +77,10 @@ func withVersion(text string) string {
 	return u.String()
 }
 
-// leastSecret is how long a value is at least that is taken out of texts: shorter ones stand in words.
+// leastSecret is the length from which a value counts as a secret. Shorter values occur in ordinary words.
 const leastSecret = 6
 
-// secretsOf lists what must not be disclosed.
+// secretsOf returns the texts that must not be disclosed.
 func secretsOf(o OpenAIOptions) (out []string) {
 	add := func(s string) {
 		if len(s) >= leastSecret && !slices.Contains(out, s) {
@@ -92,7 +92,7 @@ func secretsOf(o OpenAIOptions) (out []string) {
 	}
 	for _, s := range o.Secrets {
 		add(s)
-		if _, credentials, ok := strings.Cut(s, " "); ok { // after the scheme
+		if _, credentials, ok := strings.Cut(s, " "); ok { // credentials follow the scheme
 			add(credentials)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
-// What gateways need: a query, headers, Azure's key, an address that ends as requests do.
+// Gateways need a query, headers, Azure's key header, or an address that ends in the request path.
 func TestGateways(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -11,18 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// Results of a Step.
+// Values of Step.Result.
 const (
 	StepOK      = "ok"
-	StepWarn    = "warn" // it works, and there is something to know
+	StepWarn    = "warn" // works, with a reservation
 	StepFailed  = "failed"
-	StepUnknown = "unknown" // nothing came of it: an earlier step failed
+	StepUnknown = "unknown" // not determined, because an earlier step failed
 )
 
-// A Step is one thing that a check of the model looked at.
+// A Step is one aspect of the model's server that a check examined.
 type Step struct{ Name, Result, Detail string }
 
-// Names of steps, in their order.
+// Values of Step.Name, in order.
 const (
 	StepReached  = "reached"
 	StepKey      = "key"
@@ -34,17 +34,17 @@ const (
 	StepCompiles = "compiles"
 )
 
-// A Check is what became of one program that the model was asked for as calls ask.
+// A Check is the result of asking the model for one program as calls do.
 type Check struct {
-	OK    bool
+	OK    bool // the program arrived and may run
 	Steps []Step
 	Usage agent.Usage
 	Took  time.Duration
-	Err   error // of the request, nil where a program came
+	Err   error // error of the request; nil if a program arrived
 }
 
-// Check has the model write the program that the request asks for, by the way that calls use, and reports each step. compile says whether
-// the program may run, in a few words; its error is shown.
+// Check asks the model for the program of r in the way that calls do, and reports each step. compile checks whether the
+// program may run. It returns a short description, or an error that is reported.
 func (p *OpenAI) Check(ctx context.Context, r Request, compile func(ctx context.Context, code string) (string,
 	error)) Check {
 	began := time.Now()
@@ -92,7 +92,7 @@ func resultOf(ok bool, yes, no string) string {
 	return no
 }
 
-// answered reports whether the server let the model answer.
+// answered reports whether the model answered, even with an invalid payload.
 func answered(err error) bool { return err == nil || errors.Is(err, ErrInvalidPayload) }
 
 func (p *OpenAI) detail(err error) string {
@@ -102,7 +102,7 @@ func (p *OpenAI) detail(err error) string {
 	return p.scrub(err.Error())
 }
 
-// reachedSteps say whether the server was reached, took the key and knows the model: what comes before a step that failed is right.
+// reachedSteps returns the steps reached, key and model. All steps before a failed one are right.
 func (p *OpenAI) reachedSteps(err error) []Step {
 	steps := []Step{{StepReached, StepOK, p.BaseURL()}, {StepKey, StepOK, "accepted"},
 		{StepModel, StepOK, fmt.Sprintf("%q is known", p.opts.Model)}}
@@ -113,7 +113,7 @@ func (p *OpenAI) reachedSteps(err error) []Step {
 	if answered(err) || errors.As(err, &failed) && failed.step >= stepLimit {
 		return steps
 	}
-	right, wrong := 0, len(steps) // so many are right, this one is wrong, the others are not known
+	right, wrong := 0, len(steps) // steps before right are right, step wrong is wrong, the others are unknown
 	switch {
 	case failed == nil:
 	case failed.step > stepNone:
@@ -131,7 +131,7 @@ func (p *OpenAI) reachedSteps(err error) []Step {
 	return steps
 }
 
-// profileSteps say how the model is asked.
+// profileSteps returns the steps tools, limit and context: how the model is asked.
 func (p *OpenAI) profileSteps(err error) []Step {
 	profile := p.Profile(p.opts.Model)
 	tools := Step{StepTools, StepOK, profile.Tools.Value}
@@ -170,10 +170,10 @@ func (p *OpenAI) profileSteps(err error) []Step {
 	return steps
 }
 
-// smallContext is how many tokens prompts with their replies may need.
+// smallContext is how many tokens requests with their replies may need.
 const smallContext = 8192
 
-// isOllama guesses by the address, which names its port or its name.
+// isOllama guesses from the port or name in the address.
 func (p *OpenAI) isOllama() bool {
 	return strings.Contains(p.opts.BaseURL, ":11434") || strings.Contains(p.opts.BaseURL, "ollama")
 }

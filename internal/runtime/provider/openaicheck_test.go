@@ -22,8 +22,9 @@ func steps(c provider.Check) string {
 	return strings.Join(out, ", ")
 }
 
-// doctor has a daemon that knows nothing of the server yet check its model. The check must succeed, or name the one step that failed, with want in
-// what it says of it; what comes before that step is right, but for what could not be seen, and what comes after is not known.
+// doctor checks the model with a daemon that has learned nothing of the server yet. The check must succeed, or name the
+// one step that failed, with want in its detail. Steps before it must be right, except those that could not be
+// determined, and steps after it unknown.
 func doctor(t *testing.T, s *openaitest.Server, change func(*provider.OpenAIOptions), ok bool, want string) {
 	t.Helper()
 	o := provider.DefaultOpenAIOptions()
@@ -62,7 +63,7 @@ func examine(t *testing.T, p *provider.OpenAI, ok bool, want string) {
 	}
 }
 
-// A check reports the result of each step: what comes before the one that failed is right, and what comes after is not known.
+// A check reports the result of each step: steps before the failed one are right, and steps after it are unknown.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -70,7 +71,7 @@ func TestCheck(t *testing.T) {
 		base   string // "" is the server's
 		reply  openaitest.Reply
 		want   string
-		detail string // somewhere
+		detail string // in any step
 	}{
 		{"all right", "", openaitest.Code(source),
 			"reached ok, key ok, model ok, tools ok, limit ok, context ok, program ok, compiles ok", "3 lines of Go"},
@@ -120,7 +121,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A look at the server's list costs nothing and shows a wrong key, address or model; a server without a list shows nothing.
+// A look at the server's list costs nothing and reveals a wrong key, address or model. A server without a list reveals
+// nothing.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -157,7 +159,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// The first failure is reported, another one where the server's words change, and the end of it. What a client's model lacks is not the daemon's.
+// The first failure is reported, another one if the server's words change, and the recovery. A fault of a model that a
+// client named is not the daemon's.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -178,7 +181,7 @@ func TestStatus(t *testing.T) {
 		s.Answer("r", "m", r)
 		q := request()
 		q.Model = model
-		_, _ = p.Program(t.Context(), q) // Status says it
+		_, _ = p.Program(t.Context(), q) // Status has the outcome
 	}
 	if p.Asked() {
 		t.Error("nothing was asked yet")

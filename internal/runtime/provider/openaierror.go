@@ -13,7 +13,7 @@ import (
 
 var errRequestTimeout = errors.New("the model did not answer in time")
 
-// classify turns what a request ended in into an *Error.
+// classify converts the error of a request into an *Error.
 func (p *OpenAI) classify(err error, seen *seen) *Error {
 	e := &Error{Type: agent.ErrProvider, status: seen.status}
 	switch {
@@ -31,22 +31,22 @@ func (p *OpenAI) classify(err error, seen *seen) *Error {
 			r.after = seen.retryAfter
 		}
 		p.judge(e, &r, seen)
-		if seen.partial { // it was paid, and the same may end the same way
+		if seen.partial { // part of the reply arrived: it was paid, and the same request may end the same way
 			e.free, e.transient, e.loading, e.Unread = false, false, false, true
 		}
 	default:
-		// The server said 200, but what followed broke off or was no chat completion. It was paid all the same.
+		// The server sent 200, but what followed broke off or was not a chat completion. It was paid all the same.
 		e.Reason, e.Message, e.Unread = ReasonNetwork,
 			p.scrub("the model's server sent a reply that cannot be read: "+err.Error()), true
 	}
 	return e
 }
 
-// unreached is a request without a reply.
+// unreached fills in e for a request without a reply.
 func (p *OpenAI) unreached(e *Error, err error) {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // without the URL, which may hold a password
+		err = wrapped.Err // without the URL, which may contain a password
 	}
 	text := err.Error()
 	e.Reason, e.step, e.transient = ReasonNetwork, stepReached, true
@@ -64,7 +64,7 @@ func (p *OpenAI) unreached(e *Error, err error) {
 	e.Message = p.scrub(fmt.Sprintf("the model's server cannot be reached: %s (%s)", text, advice))
 }
 
-// judge classifies a refusal and decides whether another try can cure it.
+// judge classifies a refusal in e and decides whether a retry may succeed.
 func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	j := judgementOf(r)
 	if j.outcome != final && seen.header.Get("X-Should-Retry") == "false" {
@@ -106,7 +106,7 @@ func (p *OpenAI) judge(e *Error, r *refusal, seen *seen) {
 	}
 }
 
-// addressAdvice names the likely fault of the base URL.
+// addressAdvice returns advice about the likely fault of the base URL.
 func (p *OpenAI) addressAdvice() string {
 	if p.opts.BaseURL == "" || versioned(p.opts.BaseURL) {
 		return "is OPENAI_BASE_URL the address of an OpenAI-compatible interface?"
@@ -114,7 +114,7 @@ func (p *OpenAI) addressAdvice() string {
 	return "most servers want OPENAI_BASE_URL to end in /v1: try " + MaskURL(withVersion(p.opts.BaseURL))
 }
 
-// scrub removes what must not be disclosed and shortens the rest.
+// scrub removes secrets from text, and cuts it to 400 bytes.
 func (p *OpenAI) scrub(text string) string {
 	for _, s := range p.secrets {
 		text = strings.ReplaceAll(text, s, "[secret]")

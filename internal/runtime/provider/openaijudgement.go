@@ -8,16 +8,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// An outcome of a judgement says whether the same request may be sent again.
+// An outcome states whether the same request may be sent again.
 type outcome int
 
 const (
-	final     outcome = iota // no repetition cures it
-	transient                // after a pause
-	loading                  // the server makes itself ready: for as long as the budget lasts
+	final     outcome = iota // no repetition helps
+	transient                // may succeed after a pause
+	loading                  // the server is loading its model: repeat while the budget lasts
 )
 
-// A step is what a refusal shows to be wrong, in the order in which a check names them.
+// A step is the aspect that a refusal shows to be wrong, in the order of a check.
 type step int
 
 const (
@@ -29,16 +29,16 @@ const (
 	stepContext
 )
 
-// A judgement says what refusals with one of these statuses (nil: any) and these words mean.
+// A judgement gives the meaning of refusals that have one of the statuses and match the words.
 type judgement struct {
-	statuses []int
-	words    func() *regexp.Regexp // in lower case; nil: any
+	statuses []int                 // nil means any
+	words    func() *regexp.Regexp // matched in lower case; nil means any
 	outcome  outcome
-	free     bool // no model worked on it, in spite of a status from 500 on
+	free     bool // no model worked on it, even if the status is 500 or higher
 	reason   string
 	step     step
 	says     string // what happened
-	advice   string // what to do
+	advice   string // what the operator can do
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 	nameModel    = "--model must name one that it has, in its own words; %q was asked for (Ollama: ollama pull NAME)"
 )
 
-// judgements are looked through in order: what is said in words comes before what the status alone says.
+// judgements are tried in order. Words come before entries that depend on the status alone.
 var judgements = []judgement{
 	{nil, lazy.Regexp(`requires more system memory|out of memory|insufficient (memory|system resources)`), final, true,
 		ReasonServerError, stepNone,
@@ -106,7 +106,7 @@ var judgements = []judgement{
 	{[]int{501, 505}, nil, final, true, ReasonServerError, stepNone, "the model's server cannot do what was asked", ""},
 }
 
-// judgementOf finds the judgement of a refusal.
+// judgementOf returns the judgement of a refusal.
 func judgementOf(r *refusal) judgement {
 	for _, j := range judgements {
 		byParam := j.step == stepModel && r.param == "model"

@@ -22,7 +22,7 @@ func response(status int, text string) *http.Response {
 		Body: io.NopCloser(strings.NewReader(text))}
 }
 
-// What no repetition can cure is sent once, and the error says what to do about it.
+// A failure that no repetition can cure is sent once, and the error names the remedy.
 func TestFinal(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -196,14 +196,15 @@ func TestFinal(t *testing.T) {
 	}
 }
 
-// A server that loads its model is waited for, a full one within the tries, and both within the budget.
+// The daemon waits for a server that loads its model, repeats requests to a full one up to MaxTries, and keeps both
+// within the budget.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		status   int
 		body     string
-		ready    time.Duration // when the server answers; 0: never
+		ready    time.Duration // when the server answers; 0 means never
 		requests int           // at least
 		ok       bool
 		waited   time.Duration // at most
@@ -272,7 +273,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// What the server could not read as a call is read here; where it holds no program, the question stays as it is, tools included.
+// A model's output that the server could not read as a call is read here. If it contains no program, the question stays
+// unchanged, including its tools.
 func TestFailedCall(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]string{
@@ -317,7 +319,7 @@ func TestFailedCall(t *testing.T) {
 	}
 }
 
-// A redirect is named with what to set, and not followed.
+// A redirect is reported with the setting that it requires, and not followed.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, nil)
@@ -331,7 +333,7 @@ func TestRedirect(t *testing.T) {
 	doctor(t, s, nil, false, "set OPENAI_BASE_URL to https://models.example/v1")
 }
 
-// An address without a version is named.
+// An address without a version is reported.
 func TestAddressWithoutVersion(t *testing.T) {
 	t.Parallel()
 	for _, r := range []openaitest.Reply{{Status: 404, Body: "404 page not found"},

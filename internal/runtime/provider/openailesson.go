@@ -11,29 +11,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A lesson is what a refusal taught: an aspect of the way in which to ask instead.
+// A lesson is what a refusal teaches: an aspect of the way to ask instead.
 type lesson struct {
 	aspect aspect
 	way    way
-	from   string // the server's words
-	lasts  time.Duration
-	sure   bool // it holds whatever becomes of the question
+	from   string        // the server's words
+	lasts  time.Duration // how long the lesson is remembered
+	sure   bool          // true regardless of the outcome of the question
 }
 
-// A capability is something that a server may lack, and how refusals speak of it: they name a parameter, or there is a word about it and one
-// that refuses. A refusal that speaks of none teaches nothing.
+// A capability is a feature that a server may lack, and how refusals describe that: they name a parameter, or they
+// contain a word about it and a word of refusal. A refusal about no known capability teaches nothing.
 type capability struct {
 	aspect aspect
 	params func() *regexp.Regexp
-	about  func() *regexp.Regexp // in lower case, as says
+	about  func() *regexp.Regexp // matched in lower case, like says
 	says   func() *regexp.Regexp
-	// next returns the way to ask instead, false where there is none. It may teach another aspect.
+	// next returns the way to ask instead, or false if there is none. It may teach another aspect.
 	next func(q *question, w way, r *refusal) (lesson, bool)
 }
 
+// refuses matches words of refusal. limitText matches the names of the parameters that limit a reply.
 const refuses = `not support|unsupported|n't support|n't allow|not (?:be |yet |currently )?(?:enabled|available|allowed|implemented|permitted|valid|accepted|recognized|defined|set|found)|no endpoints|requires?|invalid|unknown|unrecognized|unexpected|extra|forbidden|must|cannot|can't|only|unable|failed|should|missing|disabled|deprecated|instead|incompatible|none is`
 
-// capabilities in the order in which they are looked for: the exact before those whose words are common.
+// capabilities are tried in order: those with specific words precede those with common words.
 var capabilities = []capability{
 	{aspectStream, lazy.Regexp(`^stream(_options.*)?$`), lazy.Regexp(`\bstream(ing|ed)?\b|stream_options|stream=`),
 		lazy.Regexp(refuses), nextStream},
@@ -61,12 +62,14 @@ var (
 	limitWord = lazy.Regexp(limitText)
 )
 
-// teaches are the statuses of refusals that may speak of a capability. Servers whose templates refuse something answer 500.
+// teaches lists the statuses of refusals that may describe a capability. Servers whose chat templates reject something
+// answer 500.
 var teaches = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed,
 	http.StatusRequestEntityTooLarge, http.StatusRequestedRangeNotSatisfiable, http.StatusUnprocessableEntity,
 	http.StatusInternalServerError, http.StatusNotImplemented}
 
-// learnFrom returns what the refusal of a question teaches, and whether there is a way left. What is not sure teaches nothing without one.
+// learnFrom returns what the refusal of a question teaches, and whether there is another way left. Without another way,
+// only sure lessons count.
 func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
 	if r.unlucky || r.page || !slices.Contains(teaches, r.status) {
 		return lesson{}, false
@@ -87,10 +90,10 @@ func learnFrom(q *question, w way, r *refusal) (lesson, bool) {
 	return lesson{}, false
 }
 
-// vague are the words of refusals that name no reason.
+// vague matches refusals that give no reason.
 var vague = lazy.Regexp(`^(\W|\d|http|error|bad[_ ]?request|invalid[_ ](request|argument|parameter)|unprocessable entity|validation|_|internal|server)*$|contains an invalid argument|chat template|jinja|template error|raise_exception`)
 
-// guess is the way to ask once more after a refusal that names no reason, or a template's: the plainest. It teaches nothing.
+// guess returns the plainest way, for a refusal that gives no reason or that of a template. Nothing is learned from it.
 func guess(w way, r *refusal) (way, bool) {
 	next := w.plainest()
 	clientFault := r.status == http.StatusBadRequest || r.status == http.StatusUnprocessableEntity
@@ -100,6 +103,7 @@ func guess(w way, r *refusal) (way, bool) {
 
 var wantsStream = lazy.Regexp(`only|must|require|enable|stream=|non-stream|set to|should|instead`)
 
+// nextStream asks without usage figures, or else changes between a stream and a single reply, once per question.
 func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	switch {
 	case w.stream && !w.uncounted && (strings.Contains(r.words, "stream_options") ||
@@ -114,6 +118,7 @@ func nextStream(_ *question, w way, r *refusal) (lesson, bool) {
 	return lesson{aspect: aspectStream, way: w, lasts: anHour}, true
 }
 
+// nextSystem merges the system's text into the user's message.
 func nextSystem(q *question, w way, _ *refusal) (lesson, bool) {
 	isSystem := func(m Message) bool { return m.Role == "system" }
 	if w.merged || !slices.ContainsFunc(q.messages, isSystem) {
@@ -123,6 +128,7 @@ func nextSystem(q *question, w way, _ *refusal) (lesson, bool) {
 	return lesson{aspect: aspectSystem, way: w, lasts: anHour}, true
 }
 
+// nextFormat asks for plain text instead of JSON by response_format.
 func nextFormat(q *question, w way, _ *refusal) (lesson, bool) {
 	if w.text || len(q.schema) == 0 {
 		return lesson{}, false
@@ -138,7 +144,8 @@ var (
 	inTool   = lazy.Regexp(`^(tools?|functions?)[.\[]`)
 )
 
-// nextTools asks less of the tool step by step: another form of the choice, the choice left to the model, a shorter schema, no tool.
+// nextTools demands less of the tool step by step: another form of the choice, the choice left to the model, a shorter
+// schema, no tool.
 func nextTools(q *question, w way, r *refusal) (lesson, bool) {
 	choice := r.param == "tool_choice" || ofChoice().MatchString(r.words) && !inTool().MatchString(r.param)
 	switch {
@@ -160,11 +167,11 @@ func nextTools(q *question, w way, r *refusal) (lesson, bool) {
 	return lesson{aspect: aspectTools, way: w, lasts: anHour}, true
 }
 
-// nextContext leaves the reply what the prompt does not take of the context.
+// nextContext limits the reply to what the prompt leaves of the context.
 func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 	most := w.room(q)
 	if r.context == 0 && (r.stated(most) > 0 || strings.Contains(r.words, "extra input")) {
-		return lesson{}, false // it speaks of the limit, by its size or by its name
+		return lesson{}, false // it is about the limit of the reply, by its size or name
 	}
 	was := w
 	if n := firstNumber(saysRequested, r.words) - most; n > 0 && n < r.context {
@@ -181,17 +188,19 @@ func nextContext(q *question, w way, r *refusal) (lesson, bool) {
 		w.half++
 	}
 	l.way = w
-	tooLarge := r.status == http.StatusRequestEntityTooLarge // whatever the reply's limit is
+	tooLarge := r.status == http.StatusRequestEntityTooLarge // independent of the reply's limit
 	fits := !tooLarge && (w.context == 0 || w.prompt == 0 || w.context-w.prompt >= leastReply)
 	return l, w != was && fits && w.half <= maxHalf && w.room(q) >= leastReply
 }
 
-// maxHalf bounds how often the reply's part of a context is halved where figures are not stated: the prompt alone may be too long.
+// maxHalf bounds how often the reply's part of the context is halved if the server states no figures. The prompt alone
+// may be too long.
 const maxHalf = 3
 
+// refusedName matches advice to use the other name of the limit.
 var refusedName = lazy.Regexp("(?:use|try|instead of|replace with|in favou?r of) ['\"`]?(max_(?:completion_)?tokens)")
 
-// nextField leaves out the name of the limit that the server refuses.
+// nextField drops the name of the limit that the server refuses.
 func nextField(_ *question, w way, r *refusal) (lesson, bool) {
 	refused := ""
 	both := regexp.MustCompile(`same time|both|simultaneous|only one|mutually|together`).MatchString(r.words)
@@ -227,7 +236,7 @@ func nextField(_ *question, w way, r *refusal) (lesson, bool) {
 	return lesson{aspect: aspectField, way: w, lasts: anHour}, true
 }
 
-// nextLimit lowers the limit to what the server states, else to a half.
+// nextLimit lowers the limit to what the server states, or else to half.
 func nextLimit(q *question, w way, r *refusal) (lesson, bool) {
 	most := w.room(q)
 	l := lesson{aspect: aspectLimit, lasts: anHour}
@@ -240,9 +249,10 @@ func nextLimit(q *question, w way, r *refusal) (lesson, bool) {
 	return l, w.limit >= leastReply
 }
 
+// numbers matches numbers that may be token counts, not parts of versions, addresses or names.
 var numbers = lazy.Regexp(`(?:^|[^\w.:/-])(\d{3,7})(?:[^\w:/-]|$)`)
 
-// stated is the largest number of the text that can be the limit of a reply, below most; 0: there is none.
+// stated returns the largest number in the text that can be the limit of a reply, below most, or 0 if there is none.
 func (r *refusal) stated(most int) (best int) {
 	for rest := r.words; ; {
 		i := numbers().FindStringSubmatchIndex(rest)
@@ -252,6 +262,6 @@ func (r *refusal) stated(most int) (best int) {
 		if n, err := strconv.Atoi(rest[i[2]:i[3]]); err == nil && n < most && n >= leastReply && n != r.status {
 			best = max(best, n)
 		}
-		rest = rest[i[3]:] // the end of one may begin the next
+		rest = rest[i[3]:] // the end of one match may begin the next
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
-// errorBody is an error as most servers write it.
+// errorBody returns an error in the format of most servers.
 func errorBody(message string, more ...string) string {
 	object := map[string]any{"message": message, "type": "invalid_request_error"}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -27,7 +27,7 @@ func errorBody(message string, more ...string) string {
 	return string(text)
 }
 
-// asked is a request as a test looks at it: tool, system, limit's names, limit, stream.
+// asked summarizes a request for a test: tool, system, names of the limit, limit, stream.
 func asked(body map[string]any) string {
 	tools := "none"
 	if body["tools"] != nil {
@@ -58,7 +58,7 @@ func asked(body map[string]any) string {
 	return out
 }
 
-// serve refuses requests by the first rule whose condition holds, and answers the others.
+// A rule refuses requests for which its condition holds, with a status and a body. The first rule that holds counts.
 type rule struct {
 	when   func(b map[string]any) bool
 	status int
@@ -112,16 +112,17 @@ func schemaHas(text string) func(map[string]any) bool {
 
 const bothLimits = " max_completion=16384 max=16384"
 
-// Servers refuse what they lack in words of their own. The question is put in the way that is left, and from then on at once.
+// Servers refuse what they lack in words of their own. The question is then asked in another way, and from then on
+// directly.
 func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
 		model    string
 		rules    []rule
-		want     string // of the request that was accepted
-		requests int    // of the first question
-		again    int    // of the next
+		want     string // the accepted request
+		requests int    // for the first question
+		again    int    // for the next question
 	}{
 		{"all", "m", nil, "named system" + bothLimits, 1, 1},
 		// Tools.
@@ -419,7 +420,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// A server that streams only is read as any other, and its stream is asked for with the usage.
+// A server that only streams is read like any other, and the stream is requested with usage.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, nil)
@@ -449,7 +450,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// The library that sends requests knows models of OpenAI and refuses what it believes of them; nobody asks it.
+// The client library rejects parameters that it believes some models of OpenAI lack. It is bypassed.
 func TestLibraryDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"o1", "o3-mini", "o4-mini", "gpt-5", "gpt-6-sol", "gpt-6-luna", "gpt-6-astra",
@@ -513,7 +514,7 @@ func TestSchemaOfTool(t *testing.T) {
 	}
 }
 
-// What was learned is shown with the server's words, holds for its time, and is then tried again.
+// A lesson is shown with the server's words, holds for its time, and is then tried again.
 func TestProfileExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -578,7 +579,7 @@ func transport(answer func(body map[string]any) (status int, text string)) http.
 	})
 }
 
-// Models are named by clients: however many there are, what is known of them stays bounded, and is learned again.
+// Clients choose the names of models. However many there are, profiles stay bounded and are learned again.
 func TestProfilesAreBounded(t *testing.T) {
 	t.Parallel()
 	requests := 0
@@ -607,7 +608,7 @@ func TestProfilesAreBounded(t *testing.T) {
 	}
 }
 
-// A context that the operator states is kept to from the first request.
+// A context that the operator sets is respected from the first request.
 func TestContextGiven(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, func(o *provider.OpenAIOptions) { o.Context = 4096 })
@@ -623,7 +624,8 @@ func TestContextGiven(t *testing.T) {
 	}
 }
 
-// A server that counts the prompt only until it does not fit states no figure of it: what is left is estimated, not lowered token by token.
+// A server that stops counting once the prompt does not fit states no size of it. The rest is estimated, not lowered
+// token by token.
 func TestContextAtLeast(t *testing.T) {
 	t.Parallel()
 	const context, prompt = 20000, 5000
@@ -671,7 +673,7 @@ func TestContextTooSmall(t *testing.T) {
 	}
 }
 
-// What a service takes of a request is kept to as a context is, and the prompt is short from then on.
+// A service's limit of request size is respected like a context, and the prompt is short from then on.
 func TestRequestTooLarge(t *testing.T) {
 	t.Parallel()
 	p, s := start(t, nil)

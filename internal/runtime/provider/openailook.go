@@ -13,15 +13,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// lookTime bounds a look at the server's list of models.
+// lookTime bounds Look.
 const lookTime = 10 * time.Second
 
-// maxList bounds how much of a list of models is read.
+// maxList bounds how many bytes of a list of models are read.
 const maxList = 4 << 20
 
-// Look asks the server for its list of models, which costs nothing, and notes what it shows: that it cannot be reached, refuses the key, is
-// no such server, or has no such model. It returns the *Error of that. Not every server has a list: nil means that nothing wrong was seen,
-// and listed whether the model was.
+// Look asks the server for its list of models, which costs nothing. It returns and records an *Error if the server
+// cannot be reached, refuses the key, is not an OpenAI-compatible server, or does not have the model. Not every server
+// has a list, so nil only means that nothing wrong was found. listed reports whether the model is in the list.
 func (p *OpenAI) Look(ctx context.Context) (listed bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, min(lookTime, p.opts.Timeout))
 	defer cancel()
@@ -43,8 +43,8 @@ func (p *OpenAI) Look(ctx context.Context) (listed bool, err error) {
 	return false, failed
 }
 
-// isModel reports whether the name in a server's list is that of the model. Ollama leaves out a tag, Google puts a folder before it,
-// OpenRouter takes variants after a colon that it does not list.
+// isModel reports whether the name in a server's list is that of the model. Ollama allows the tag to be omitted, Google
+// prefixes a folder, and OpenRouter accepts variants after a colon that it does not list.
 func (p *OpenAI) isModel(name string) bool {
 	base, _, _ := strings.Cut(p.opts.Model, ":")
 	name = strings.TrimPrefix(name, "models/")
@@ -52,7 +52,7 @@ func (p *OpenAI) isModel(name string) bool {
 		strings.EqualFold(name, base)
 }
 
-// some names a few models.
+// some returns the first names as a text.
 func some(names []string) string {
 	const most = 8
 	list := strings.Join(names[:min(len(names), most)], ", ")
@@ -62,7 +62,7 @@ func some(names []string) string {
 	return list
 }
 
-// list returns the names of the server's models; none where it has no list.
+// list returns the names of the server's models, or none if it has no list.
 func (p *OpenAI) list(ctx context.Context) ([]string, *Error) {
 	b := parseBase(p.opts.BaseURL)
 	if b.url == "" {
@@ -83,7 +83,7 @@ func (p *OpenAI) list(ctx context.Context) ([]string, *Error) {
 		return nil, p.classify(err, &seen{})
 	}
 	defer response.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxList)) // what came of it
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxList)) // a partial body is used as it is
 	s := &seen{model: p.opts.Model, status: response.StatusCode, header: response.Header,
 		location: strings.TrimSuffix(locationOf(response), "/models"), refused: body}
 	switch names := modelNames(body); {
@@ -99,12 +99,13 @@ func (p *OpenAI) list(ctx context.Context) ([]string, *Error) {
 			return nil, nil // it has no list
 		}
 	case response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests:
-		return nil, nil // it may be better when it is needed
+		return nil, nil // the server may recover before it is needed
 	}
 	return nil, p.classify(errRefused, s)
 }
 
-// unlisted is a reply without a list: an error in the place of one, as LM Studio sends it where the address lacks its version.
+// unlisted handles a success reply without a list. It may contain an error instead, as LM Studio's does if the address
+// lacks the version.
 func (p *OpenAI) unlisted(body []byte) ([]string, *Error) {
 	r := readRefusal(http.StatusOK, body)
 	if j := judgementOf(&r); j.step == stepReached || j.step == stepKey {
@@ -115,7 +116,7 @@ func (p *OpenAI) unlisted(body []byte) ([]string, *Error) {
 	return nil, nil
 }
 
-// modelNames reads a list of models in the forms of OpenAI, Ollama and Google.
+// modelNames parses a list of models in the formats of OpenAI, Ollama and Google.
 func modelNames(body []byte) (names []string) {
 	type model struct{ ID, Name string }
 	var list []model

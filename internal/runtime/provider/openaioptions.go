@@ -8,26 +8,29 @@ import (
 	"time"
 )
 
-// OpenAIOptions configure an OpenAI provider. Start from DefaultOpenAIOptions.
+// OpenAIOptions configures an OpenAI provider. Start from DefaultOpenAIOptions.
 type OpenAIOptions struct {
-	Key           string        // sent as the bearer token; "" sends none
-	BaseURL       string        // up to and with /v1; a query goes with every request; "" is OpenAI's own
-	Header        http.Header   // sent with every request, in place of what would be sent otherwise
-	Secrets       []string      // values of Header, and others, that are never disclosed
-	Timeout       time.Duration // of one request; a request that takes longer is not sent again
-	MaxTries      int           // requests made for one question, the first included
-	RetryBudget   time.Duration // no retry starts later than this after the first request
-	RetryInterval time.Duration // the first pause; it doubles, with jitter, unless the server says Retry-After
-	MaxReply      int64         // bytes read of a reply
-	MaxCompletion int           // tokens of a reply, at most; lowered for models whose server refuses it
-	Context       int           // tokens that the model holds, prompt and reply together; 0: learned from refusals
-	HTTPClient    *http.Client  // nil for one of our own
-	Model         string        // the daemon's own, whose state Status reports; requests may name others
-	// Changed, if set, is called when requests begin to fail, for the first of them and whenever the server's words change, and with nil when
-	// they succeed again. It is called concurrently.
+	Key         string        // sent as the bearer token; "" sends none
+	BaseURL     string        // up to and including /v1; a query is sent with every request; "" is OpenAI's own
+	Header      http.Header   // sent with every request, replacing default headers
+	Secrets     []string      // values, of Header and others, that are never disclosed
+	Timeout     time.Duration // of one request; a request that times out is not sent again
+	MaxTries    int           // most requests for one question, including the first
+	RetryBudget time.Duration // no retry starts later than this after the first request
+	// RetryInterval is the first pause. It doubles, with jitter, unless the server sends Retry-After.
+	RetryInterval time.Duration
+	MaxReply      int64 // most bytes of a reply
+	MaxCompletion int   // most tokens of a reply; lowered for models whose server refuses it
+	// Context is the size of the model's context in tokens, prompt and reply together. Zero means that it is learned
+	// from refusals.
+	Context    int
+	HTTPClient *http.Client // nil means a default one
+	Model      string       // the daemon's own model, whose state Status reports; requests may name others
+	// Changed, if set, is called with the first failure when requests begin to fail, whenever the server's words
+	// change, and with nil when requests succeed again. It may be called concurrently.
 	Changed func(*Failure)
-	// Observe, if set, is called for every request: operation (program or chat), outcome (ok, or a reason of Error) and how
-	// long it took. It is called concurrently.
+	// Observe, if set, is called for every request with the operation (program or chat), the outcome (ok, canceled, or
+	// a reason of Error) and the duration. It may be called concurrently.
 	Observe func(operation, outcome string, took time.Duration)
 }
 
@@ -40,6 +43,7 @@ func DefaultOpenAIOptions() OpenAIOptions {
 		RetryInterval: 500 * time.Millisecond, MaxReply: 8 << 20, MaxCompletion: DefaultMaxCompletion}
 }
 
+// validate returns an error that names the first bad option.
 func (o OpenAIOptions) validate() error {
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)

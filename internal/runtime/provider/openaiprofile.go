@@ -4,30 +4,30 @@ import (
 	"time"
 )
 
-// How long something is believed. A server may be started with other settings, so that refusals are tried again within the hour; what
-// it states of its model in figures lasts longer.
+// anHour and aDay are how long lessons are remembered. A server may be restarted with other settings, so what it
+// refused is tried again after an hour. Figures that it states for its model last longer.
 const (
 	anHour = time.Hour
 	aDay   = 24 * time.Hour
 )
 
-// An aspect is one capability of a server or a model.
+// An aspect is one feature of a server or a model that can be learned.
 type aspect int
 
 const (
 	aspectTools aspect = iota
-	aspectShort        // of the tool's schema
+	aspectShort        // the short schema of the tool
 	aspectSystem
 	aspectField
 	aspectLimit
 	aspectContext
 	aspectStream
-	aspectUncounted // of streams
-	aspectText      // of replies that have a schema
+	aspectUncounted // streams without usage
+	aspectText      // replies without response_format
 	aspects
 )
 
-// A Fact is one member of a Profile. LearnedFrom is empty where nothing was learned, so that Value is what is tried first.
+// A Fact is one member of a Profile. If LearnedFrom is empty, nothing was learned and Value is what is tried first.
 type Fact[T any] struct {
 	Value       T          `json:"value"`
 	LearnedFrom string     `json:"learned_from,omitempty"` // the server's words
@@ -35,34 +35,34 @@ type Fact[T any] struct {
 	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
 }
 
-// A Profile is what is known of how a model at its server wants to be asked.
+// A Profile describes how a model at its server must be asked, as far as that is known.
 type Profile struct {
 	Tools      Fact[string] `json:"tools"`       // forced, auto or none
 	System     Fact[string] `json:"system"`      // role or merged
 	LimitField Fact[string] `json:"limit_field"` // max_completion_tokens, max_tokens, both or none
 	Limit      Fact[int]    `json:"limit"`       // tokens of a reply
-	Context    Fact[int]    `json:"context"`     // tokens of prompt and reply; 0: unknown
+	Context    Fact[int]    `json:"context"`     // tokens of prompt and reply; 0 means unknown
 	StreamOnly Fact[bool]   `json:"stream_only"`
 }
 
-// profile is what was learned of a model. A fact whose time is over counts no more.
+// profile is what was learned of a model. Expired facts are ignored.
 type profile struct {
 	way   way
 	facts [aspects]fact
 }
 
 type fact struct {
-	from      string // "": nothing was learned
+	from      string // the server's words; "" means that nothing was learned
 	at, until time.Time
 }
 
-// put takes an aspect of the way.
+// put copies an aspect of the way from.
 func (p *profile) put(a aspect, from way, f fact) {
 	p.way.take(a, from)
 	p.facts[a] = f
 }
 
-// take copies one aspect of another way.
+// take copies one aspect from another way.
 func (w *way) take(a aspect, from way) {
 	switch a {
 	case aspectTools:
@@ -86,7 +86,7 @@ func (w *way) take(a aspect, from way) {
 	}
 }
 
-// known returns the way that was learned for the model, and the aspects that were learned.
+// known returns the way learned for the model, and the facts of the learned aspects.
 func (p *OpenAI) known(model string) (way, [aspects]fact) {
 	w, now := p.firstWay(model), time.Now()
 	p.mu.Lock()
@@ -102,29 +102,29 @@ func (p *OpenAI) known(model string) (way, [aspects]fact) {
 	return w, learned.facts
 }
 
-// maxProfiles bounds how many models something is known of: clients name them.
+// maxProfiles bounds the number of models with a profile, because clients choose the names.
 const maxProfiles = 1000
 
-// learn keeps an aspect of the way for the model.
+// learn stores an aspect of the way for the model.
 func (p *OpenAI) learn(model string, l lesson) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.profiles[model]; !ok && len(p.profiles) >= maxProfiles {
-		clear(p.profiles) // all of it is learned again where it is needed
+		clear(p.profiles) // they are learned again when needed
 	}
 	learned := p.profiles[model]
 	learned.put(l.aspect, l.way, fact{p.scrub(l.from), now, now.Add(l.lasts)})
 	p.profiles[model] = learned
 }
 
-// Context is how many tokens the model holds, prompt and reply together; 0: unknown.
+// Context returns the size of the model's context in tokens, prompt and reply together, or 0 if it is unknown.
 func (p *OpenAI) Context(model string) int {
 	w, _ := p.known(model)
 	return w.context
 }
 
-// Profile returns what is known of the model.
+// Profile returns how the model is asked.
 func (p *OpenAI) Profile(model string) Profile {
 	w, facts := p.known(model)
 	system := "role"

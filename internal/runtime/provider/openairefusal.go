@@ -13,31 +13,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A refusal is what a server said in the place of a reply. Servers write it in many forms; none is required.
+// A refusal is a server's error reply. Servers write it in many formats, and none is required.
 type refusal struct {
 	status   int
 	text     string        // for people: codes and messages
-	words    string        // for tables: the text and the kinds of the error in lower case
+	words    string        // for matching: the text and the kinds of the error in lower case
 	param    string        // the field of the request that it names, in lower case
-	unlucky  bool          // the server could not read what the model said: another sample may be right
-	said     string        // what the model said then, if the server repeats it
-	after    time.Duration // when to ask again; 0: it does not say
+	unlucky  bool          // the server could not read the model's output: another sample may be readable
+	said     string        // the model's unreadable output, if the server repeats it
+	after    time.Duration // when to retry; 0 if it does not say
 	estimate time.Duration // how long the model takes to load
-	context  int           // tokens that the model holds
-	prompt   int           // tokens of the prompt
+	context  int           // size of the model's context in tokens; 0 if unknown
+	prompt   int           // tokens of the prompt; 0 if unknown
 	page     bool          // it is a web page
 }
 
-// unluckyKinds are the codes of replies that a server could not read (Groq).
+// unluckyKinds are error codes that mean that the server could not read the model's output (Groq).
 var unluckyKinds = []string{"tool_use_failed", "json_validate_failed", "output_parse_failed"}
 
-// maxRefusal bounds how much of a refusal is read, and the texts that are taken from it.
+// maxRefusal bounds how many bytes of a refusal are read, and maxTexts each text that is taken from it.
 const (
 	maxRefusal = 256 << 10
 	maxTexts   = 4 << 10
 )
 
-// readRefusal reads a refusal's body.
+// readRefusal parses the body of a refusal.
 func readRefusal(status int, body []byte) refusal {
 	r := refusal{status: status}
 	body = bytes.TrimSpace(body)
@@ -83,13 +83,13 @@ func titleOf(body []byte) string {
 	return ""
 }
 
-// A collector finds the parts of a refusal wherever they stand in a document.
+// A collector finds the parts of a refusal anywhere in a document.
 type collector struct {
 	r            *refusal
 	kinds, texts []string // codes and types; messages
 }
 
-// Keys under which servers put messages, kinds, names of fields, and further objects with these.
+// Keys under which servers put messages, kinds, and further objects with these.
 var (
 	textKeys = []string{"message", "Message", "msg", "error", "detail", "error_message", "errorMessage", "error_msg",
 		"status_msg", "error_description", "description", "title", "raw", "reason"}
@@ -98,6 +98,7 @@ var (
 		"external_model_message", "base_resp"}
 )
 
+// collect reads a value to a bounded depth, and at most 20 elements of a list.
 func (c *collector) collect(v any, key string, depth int) {
 	if depth > 6 {
 		return
@@ -114,6 +115,7 @@ func (c *collector) collect(v any, key string, depth int) {
 	}
 }
 
+// object reads the kinds, messages and fields of an object, and the objects within it.
 func (c *collector) object(o map[string]any, depth int) {
 	for _, key := range kindKeys {
 		if kind, ok := o[key].(string); ok && kind != "" && kind != "error" && !isNumber(kind) &&
@@ -134,7 +136,8 @@ func (c *collector) object(o map[string]any, depth int) {
 	}
 }
 
-// text takes a message. One that is a document again, as gateways pass on those of others, is read as such.
+// text adds a message. If it contains a JSON document, as gateways embed the errors of others, the document is read
+// instead.
 func (c *collector) text(s string, depth int) {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexAny(s, "{["); i >= 0 && depth < 6 {
@@ -152,7 +155,7 @@ func (c *collector) text(s string, depth int) {
 	}
 }
 
-// fields takes what is not text.
+// fields reads the members of an object that are not messages.
 func (c *collector) fields(o map[string]any) {
 	if s, ok := o["param"].(string); ok && s != "" && c.r.param == "" {
 		c.r.param = strings.ToLower(s)
@@ -192,7 +195,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// What texts say, in lower case, of times, of the context and of the prompt. The first that matches counts.
+// Patterns for times, context sizes and prompt sizes, matched in lower case. The first match counts.
 var (
 	saysAgain   = lazy.Regexp(`(?:again|retry) (?:in|after) ((?:\d+h)?(?:\d+m)?(?:[\d.]+m?s)?)`)
 	saysWait    = lazy.Regexp(`(?:again|retry|wait)(?: in| after| for)? (\d{1,6}) (second|minute|hour)`)
@@ -210,13 +213,13 @@ var (
 		`(\d{1,8})(?: tokens)? (?:(?:in|from) the (?:input )?messages|in your prompt|of text input|input tokens|prompt tokens|\x60?inputs?\x60? tokens)`,
 		`(?:keep the first|is too long|contains|passed|current length is|token count|request|given:?|n_keep|(?:prompt|input) length)[:=\s]*\(?(\d{2,8})\b`,
 	)
-	// This is a lower bound, not the prompt's size: vLLM counts only until the prompt does not fit.
+	// A lower bound, not the size of the prompt: vLLM stops counting once the prompt does not fit.
 	atLeast       = lazy.Regexp(`at least \d+`)
 	saysRequested = patterns(`requested (?:about |up to )?(\d{2,8}) tokens`, `requested tokens \((\d{2,8})\)`,
 		`requested (\d{2,8})\b`)
-	// A server could not read what the model said, and does not repeat it: llama.cpp.
+	// A server could not read the model's output and does not repeat it (llama.cpp).
 	saysUnlucky = lazy.Regexp(`failed to parse tool call arguments|produced output that does not match`)
-	// What a model said and its server could not read as a call: Ollama, llama.cpp.
+	// A model's output that its server could not read as a call (Ollama, llama.cpp).
 	saysRaw = lazy.Regexp(`(?si)error parsing tool call: raw='(.*)', err=|failed to parse input at pos \d+: (.*)$`)
 )
 
@@ -227,7 +230,7 @@ func patterns(texts ...string) (out []*regexp.Regexp) {
 	return out
 }
 
-// readText takes from the text what no member says.
+// readText fills in from the text what no member states.
 func (r *refusal) readText() {
 	if m := saysAgain().FindStringSubmatch(r.words); m != nil && r.after == 0 {
 		if d, err := time.ParseDuration(m[1]); err == nil {
@@ -235,7 +238,7 @@ func (r *refusal) readText() {
 		}
 	}
 	if m := saysWait().FindStringSubmatch(r.words); m != nil && r.after == 0 {
-		n, _ := strconv.Atoi(m[1]) // it is digits
+		n, _ := strconv.Atoi(m[1]) // m[1] consists of digits
 		r.after = time.Duration(n) * map[string]time.Duration{"second": time.Second, "minute": time.Minute,
 			"hour": time.Hour}[m[2]]
 	}
@@ -251,6 +254,7 @@ func (r *refusal) readText() {
 	}
 }
 
+// firstNumber returns the number in the first match of the patterns, or 0.
 func firstNumber(of []*regexp.Regexp, text string) int {
 	for _, e := range of {
 		if m := e.FindStringSubmatch(text); m != nil {

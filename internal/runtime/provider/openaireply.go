@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// readReply makes the body of a reply a chat completion. An error that stands in its place becomes the response's status
-// and body, as if the server had refused the request.
+// readReply converts the body of a reply to a single chat completion. If it contains an error instead, the error
+// becomes the response's status and body, as if the server had refused the request.
 func readReply(response *http.Response, s *seen) (*http.Response, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
@@ -31,8 +31,8 @@ func readReply(response *http.Response, s *seen) (*http.Response, error) {
 	return response, nil
 }
 
-// unusable is the error of a reply that came and holds no program. The program is not at fault when a limit cut it off: the same limit would cut off
-// its repair.
+// unusable returns the error for a reply that holds no program. If a token limit cut it off, the model's program is not
+// to blame: the same limit would cut off its repair.
 func (p *OpenAI) unusable(err error, usage agent.Usage) *Error {
 	e := &Error{Type: agent.ErrInvalidCode, Reason: ReasonInvalidPayload, Message: p.scrub(err.Error()), Usage: usage}
 	var why *reply.Unusable

@@ -10,18 +10,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// A question is what one operation asks of a model. A way says how it is put.
+// A question is what one operation asks of a model. A way determines how it is asked.
 type question struct {
 	operation, model, trace string
 	charge                  Charge
 	messages                []Message
-	tool                    bool            // the answer is to be a call of submit_program
-	keep                    bool            // which may say that the program is kept
-	schema                  json.RawMessage // the answer is to be JSON of it; nil: it is text
+	tool                    bool            // the answer must be a call of submit_program
+	keep                    bool            // the call may state that the program is kept
+	schema                  json.RawMessage // the answer must be JSON of this schema; nil means text
 }
 
-// body is the request's body, and how many tokens its reply has at most. It is what the server gets to the byte: the client library,
-// which knows some models and refuses what it thinks that they lack, has no part in it.
+// body returns the body of the request, and the most tokens that its reply may have. The server receives exactly these
+// bytes. The client library is bypassed, because it rejects parameters that it believes some models lack.
 func (q *question) body(w way) (body []byte, most int) {
 	r := openai.ChatCompletionRequest{Model: q.model, Messages: messages(q.messages, w.merged)}
 	most = w.room(q)
@@ -48,12 +48,12 @@ func (q *question) body(w way) (body []byte, most int) {
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
-		panic("provider: " + err.Error()) // texts, numbers, and a schema that was decoded before
+		panic("provider: " + err.Error()) // strings, numbers, and a schema that was decoded before
 	}
 	return body, most
 }
 
-// tokens is about how many tokens the conversation has, rather too many: a token of Go and English has three bytes or more.
+// tokens returns a high estimate of the conversation's tokens: a token of Go and English has three bytes or more.
 func (q *question) tokens() int {
 	n := 0
 	for _, m := range q.messages {
@@ -65,7 +65,7 @@ func (q *question) tokens() int {
 	return n/3 + 16
 }
 
-// messages are the conversation as the server takes it: merged, the system's text stands before the user's.
+// messages converts the conversation. If merged, the system's text is prepended to the first message of the user.
 func messages(in []Message, merged bool) []openai.ChatCompletionMessage {
 	if i := slices.IndexFunc(in, func(m Message) bool { return m.Role == "user" }); merged && i >= 0 {
 		var texts []string
@@ -89,8 +89,8 @@ func messages(in []Message, merged bool) []openai.ChatCompletionMessage {
 	return out
 }
 
-// The arguments of submit_program. Every node has one type that is spelt out: servers refuse what is free. The short form is for those that
-// refuse objects without members, too.
+// The schemas of submit_program's arguments. Every node has one explicit type, because servers refuse untyped nodes.
+// The short schema is for servers that also refuse objects without members.
 const (
 	submitParameters = `{"type":"object","required":["code"],"properties":{` +
 		`"code":{"type":"string"},"summary":{"type":"string"},` +
@@ -104,6 +104,7 @@ const (
 		`"name":{"type":"string"},"type":{"type":"string"},"description":{"type":"string"},"required":{"type":"boolean"}}}},"notes":{"type":"string"}}}`
 )
 
+// submitProgram returns the definition of the tool. With keep, the call may state that the program is kept.
 func submitProgram(short, keep bool) openai.Tool {
 	parameters, description := submitParameters, "Submit the complete Go source of the method."
 	if short {

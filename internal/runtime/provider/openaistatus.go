@@ -8,45 +8,46 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A Failure is a request to the model that failed.
+// A Failure describes a failed request to the model.
 type Failure struct {
 	At      time.Time
-	Status  int    // of the HTTP reply; 0: there was none
+	Status  int    // HTTP status of the reply; 0 without a reply
 	Message string // without secrets
 }
 
-// Status is how the model's server did of late.
+// Status is the recent state of the model's server.
 type Status struct {
-	Model, BaseURL string // the address as it may be shown
+	Model, BaseURL string // BaseURL is masked for display
 	Profile        Profile
-	LastError      *Failure // nil: there was none
-	LastOK         time.Time
+	LastError      *Failure  // nil if there was none
+	LastOK         time.Time // zero if no request has succeeded
 }
 
-// A health is what is known of the server by what it last said to the daemon's own model, and of what concerns all models: its address and the key.
+// A health is the state of the server as of its last reply to the daemon's own model, and of faults that concern all
+// models: the address and the key.
 type health struct {
 	failure *Failure
-	step    step   // what the failure shows to be wrong, where it lasts
-	words   string // of the failure, without what differs from one to the next; "": the last request succeeded
+	step    step   // what the failure shows to be wrong
+	words   string // the failure's message without variable parts; "" if the last request succeeded
 	ok      time.Time
 }
 
-// differs matches what differs between two messages that say the same: figures, ids, times.
+// differs matches the variable parts of a message: figures, ids, times.
 var differs = lazy.Regexp(`\S*\d\S*`)
 
-// note keeps how a question ended, and reports when that changes.
+// note records how a question ended, and reports a change.
 func (p *OpenAI) note(ctx context.Context, model string, err error) {
 	var failed *Error
 	switch {
 	case err == nil:
 		p.recovered(model)
-	// that one is the model's fault alone
+	// An invalid payload is the model's fault, not the server's.
 	case ctx.Err() == nil && errors.As(err, &failed) && !errors.Is(err, ErrInvalidPayload):
 		p.failing(model, failed)
 	}
 }
 
-// recovered notes that the model answered. Another model than the daemon's own says only that address and key are right.
+// recovered records that the model answered. An answer of another model only shows that address and key are right.
 func (p *OpenAI) recovered(model string) {
 	p.mu.Lock()
 	h := &p.health
@@ -62,6 +63,7 @@ func (p *OpenAI) recovered(model string) {
 	}
 }
 
+// failing records a failure of the daemon's own model, or one that concerns all models.
 func (p *OpenAI) failing(model string, failed *Error) {
 	if model != p.opts.Model && failed.step != stepReached && failed.step != stepKey {
 		return // clients name models, too
@@ -78,7 +80,7 @@ func (p *OpenAI) failing(model string, failed *Error) {
 	}
 }
 
-// Status returns how the server did of late.
+// Status returns the recent state of the server.
 func (p *OpenAI) Status() Status {
 	s := Status{Model: p.opts.Model, BaseURL: p.BaseURL(), Profile: p.Profile(p.opts.Model)}
 	p.mu.Lock()
@@ -87,10 +89,10 @@ func (p *OpenAI) Status() Status {
 	return s
 }
 
-// Asked reports whether a model was asked already; what comes of that says more than a look.
+// Asked reports whether a question has been asked. Its outcome is more significant than a Look.
 func (p *OpenAI) Asked() bool { return p.asked.Load() }
 
-// BaseURL is the address of the server as it may be shown.
+// BaseURL returns the address of the server, masked for display.
 func (p *OpenAI) BaseURL() string {
 	if p.opts.BaseURL == "" {
 		return "https://api.openai.com/v1"
@@ -98,7 +100,7 @@ func (p *OpenAI) BaseURL() string {
 	return MaskURL(p.opts.BaseURL)
 }
 
-// ServerOf returns the model's server that the provider asks; nil: it asks none.
+// ServerOf returns the OpenAI provider in p, unwrapping a Record, or nil if there is none.
 func ServerOf(p Provider) *OpenAI {
 	switch p := p.(type) {
 	case *OpenAI:

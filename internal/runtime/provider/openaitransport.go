@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// seen is what a request's transport is given, and what it noticed, by way of the context.
+// seen carries data between send and the transport of its request, in the context: what to send, and what the transport
+// observed.
 type seen struct {
 	model, trace string
-	body         []byte // what is sent
-	stream       bool   // the reply comes in events
+	body         []byte // the body to send
+	stream       bool   // the reply is a stream of events
 
 	status     int
 	header     http.Header
 	retryAfter time.Duration
-	location   string // of a redirect
-	refused    []byte // the body of a status from 300 on
-	head       []byte // the beginning of a body with a status of success
-	tooLarge   bool
-	partial    bool // part of a reply came before the error
+	location   string // target of a redirect
+	refused    []byte // body of a reply with a status from 300 on
+	head       []byte // beginning of a success reply
+	tooLarge   bool   // the reply exceeded MaxReply
+	partial    bool   // part of a reply arrived before the error
 
 	charged
 }
 
 type seenKey struct{}
 
-// doer is the HTTP client that go-openai is given: it sends the body that was decided on, bounds replies, and notes what a refusal said.
+// doer is the HTTP client for go-openai. It sends the body in seen, bounds replies, and records refusals.
 type doer struct {
 	client *http.Client
 	base   base
@@ -38,8 +39,10 @@ type doer struct {
 	limit  int64
 }
 
-var errRefused = errors.New("refused")
+var errRefused = errors.New("refused") // the refusal is in seen
 
+// Do sends the request that go-openai has built, with the body in seen. For a refusal, or an error in place of a reply,
+// it returns errRefused and records the details in seen. It asks the charge before it sends anything.
 func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	s, _ := r.Context().Value(seenKey{}).(*seen)
 	if s == nil {
@@ -67,11 +70,11 @@ func (d *doer) Do(r *http.Request) (*http.Response, error) {
 	}
 	defer response.Body.Close()
 	s.location = locationOf(response)
-	s.refused, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // what came of it
+	s.refused, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a partial body is used as it is
 	return nil, errRefused
 }
 
-// dress puts what was decided into the request.
+// dress sets the body, query and headers of the request.
 func (d *doer) dress(r *http.Request, s *seen) {
 	if s.body != nil {
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.body)), nil }
@@ -88,7 +91,7 @@ func (d *doer) dress(r *http.Request, s *seen) {
 	maps.Copy(r.Header, d.header)
 }
 
-// locationOf is where a redirect leads, absolute.
+// locationOf returns the absolute target of a redirect, or "".
 func locationOf(r *http.Response) string {
 	if u, err := r.Location(); err == nil {
 		return u.String()
@@ -96,7 +99,7 @@ func locationOf(r *http.Response) string {
 	return ""
 }
 
-// retryAfter reads Retry-After (seconds or a date) and OpenAI's retry-after-ms; 0 when there is none.
+// retryAfter parses Retry-After (seconds or a date) and OpenAI's retry-after-ms. It returns 0 if there is neither.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -111,6 +114,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
+// A boundedBody reads at most left bytes, and fails with errTooLarge if more follow. It records the beginning in
+// seen.head.
 type boundedBody struct {
 	io.ReadCloser
 	left int64
@@ -119,12 +124,12 @@ type boundedBody struct {
 
 var errTooLarge = errors.New("reply too large")
 
-// maxHead is how much of a reply is kept, to see what came when it cannot be read.
+// maxHead is how many bytes of a reply are kept, to recognize one that cannot be read.
 const maxHead = 512
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		// Only a reply that goes on is too large.
+		// A reply of exactly the limit is not too large.
 		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
 			return 0, err
 		}

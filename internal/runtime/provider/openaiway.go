@@ -9,35 +9,36 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// A way is how a question is put to a server: with what the server is taken to have.
+// A way determines how a question is put to a server: which features the request uses.
 type way struct {
 	tools  toolsWay
-	plain  bool // the tool in its short form
-	merged bool // the system's text in the user's message
+	plain  bool // use the tool's short schema
+	merged bool // put the system's text into the user's message
 
 	field   fieldWay
 	tried   bool // the other name was refused, too
-	limit   int  // tokens of a reply, at most
-	context int  // tokens that the model holds, prompt and reply together; 0: unknown
-	prompt  int  // tokens of this question's prompt as the server counted them; 0: unknown
-	half    int  // times that the reply's part of the context was halved for this question
+	limit   int  // most tokens of a reply
+	context int  // tokens of the model's context, prompt and reply together; 0 means unknown
+	prompt  int  // tokens of this question's prompt as counted by the server; 0 means unknown
+	half    int  // how often the reply's part of the context was halved for this question
 
-	stream    bool // asks for a stream, which is joined
-	flipped   bool // a stream was refused, or demanded, within this question
-	uncounted bool // a stream without its usage
-	text      bool // does not ask for JSON by response_format
+	stream    bool // ask for a stream, which is joined
+	flipped   bool // a stream was refused or demanded for this question
+	uncounted bool // ask for a stream without usage
+	text      bool // do not ask for JSON by response_format
 }
 
-// toolsWay is how the model is made to call the tool.
+// toolsWay determines how the model is made to call the tool.
 type toolsWay int
 
 const (
-	toolsNamed    toolsWay = iota // by its name
-	toolsRequired                 // by the word, which means the same where there is one tool
+	toolsNamed    toolsWay = iota // require it by name
+	toolsRequired                 // require any tool, which means the same with a single tool
 	toolsAuto                     // the model decides
-	toolsNone                     // there is none: the program comes as text
+	toolsNone                     // no tool: the program comes as text
 )
 
+// choice returns the request's tool_choice, or nil to omit it.
 func (t toolsWay) choice() any {
 	switch t {
 	case toolsNamed:
@@ -45,15 +46,15 @@ func (t toolsWay) choice() any {
 	case toolsRequired:
 		return "required"
 	}
-	return nil // auto, to every server; some refuse the word
+	return nil // servers default to auto, and some refuse the word
 }
 
 func (t toolsWay) String() string {
 	return [...]string{"forced", "forced", "auto", "none"}[t]
 }
 
-// fieldWay is what bounds a reply. OpenAI and newer servers read max_completion_tokens; many others read only max_tokens and ignore the
-// first name, so that they get both, until one refuses that.
+// fieldWay selects the parameters that limit a reply. OpenAI and newer servers read max_completion_tokens. Many others
+// read only max_tokens and ignore the first, so both are sent until a server refuses that.
 type fieldWay int
 
 const (
@@ -63,7 +64,7 @@ const (
 	fieldNone
 )
 
-// Names of the field.
+// Names of the parameters that limit a reply.
 const (
 	newField = "max_completion_tokens"
 	oldField = "max_tokens"
@@ -73,10 +74,10 @@ func (f fieldWay) String() string {
 	return [...]string{"both", newField, oldField, "none"}[f]
 }
 
-// leastReply is where a limit is not lowered any further: a shorter reply holds no program.
+// leastReply is the lowest limit of a reply, in tokens. A shorter reply cannot hold a program.
 const leastReply = 256
 
-// room is how many tokens the reply may have: the limit, and no more than the prompt leaves of the context.
+// room returns how many tokens the reply may have: the limit, but not more than the prompt leaves of the context.
 func (w way) room(q *question) int {
 	most := w.limit
 	if w.context > 0 {
@@ -89,7 +90,7 @@ func (w way) room(q *question) int {
 	return max(most>>w.half, 1)
 }
 
-// plainest is the way that needs the least of a server.
+// plainest returns the way that demands the least of a server.
 func (w way) plainest() way {
 	w.tools, w.merged, w.text = toolsNone, true, true
 	if w.field == fieldBoth {
@@ -98,7 +99,7 @@ func (w way) plainest() way {
 	return w
 }
 
-// firstWay is how a model is asked before anything was learned of it.
+// firstWay returns the way in which a model is asked before anything is learned of it.
 func (p *OpenAI) firstWay(model string) way {
 	w := way{limit: p.opts.MaxCompletion, context: p.opts.Context}
 	if newNameOnly(p.opts.BaseURL, model) {
@@ -107,7 +108,7 @@ func (p *OpenAI) firstWay(model string) way {
 	return w
 }
 
-// newNameOnly reports whether the server or the model is known to refuse max_tokens together with the newer name.
+// newNameOnly reports whether the server or the model is known to refuse max_tokens in addition to the newer name.
 func newNameOnly(baseURL, model string) bool {
 	u, err := url.Parse(baseURL)
 	if baseURL == "" || err == nil && (strings.HasSuffix(u.Hostname(), "openai.com") ||

@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// Options of New.
+// Options configures New.
 type Options struct {
 	Kind          string        // openai, replay or record
-	OpenAI        OpenAIOptions // of openai and of what record wraps
-	Recording     string        // path: what replay reads, what record adds to
-	Embedded      []byte        // the recording that replay reads when Recording is ""
+	OpenAI        OpenAIOptions // for openai, and for the provider that record wraps
+	Recording     string        // path that replay reads and record appends to
+	Embedded      []byte        // the recording that replay reads if Recording is ""
 	OnRecordError func(error)   // see RecordOptions.OnError
 }
 
-// New makes the provider of a kind. What it returns may be an io.Closer.
+// New returns the provider of a kind. If it is an io.Closer, the caller must close it.
 func New(o Options) (Provider, error) {
 	switch o.Kind {
 	case "openai":

@@ -1,9 +1,10 @@
-// Package provider is the access to the model. A Provider turns a prompt into a program's text, or a conversation into a
+// Package provider gives access to the model. A Provider turns a prompt into a program's text, or a conversation into a
 // reply: openai speaks to any OpenAI-compatible server, replay answers from a recording, and record wraps another
-// Provider and writes a recording. Retries, backoff and time limits are handled here; whether a request may be sent is
-// the caller's decision (Charge).
+// Provider and writes a recording. The package handles retries, backoff and time limits. The caller decides whether a
+// request may be sent (Charge).
 //
-// A model's reply is untrusted text, and the package checks only its outer shape. It knows nothing of runners or stores.
+// The package treats a model's reply as untrusted text and checks only its outer shape. It knows nothing of runners or
+// stores.
 package provider
 
 import (
@@ -16,105 +17,109 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Kinds of a program request.
+// Values of Request.Kind.
 const (
 	KindForge  = "forge"
 	KindRepair = "repair"
 )
 
-// Message is one message of a conversation: Role is system, user or assistant.
+// Message is one message of a conversation. Role is system, user or assistant.
 type Message struct{ Role, Content string }
 
 // Request asks for a program.
 type Request struct {
 	Kind         string // KindForge or KindRepair
-	Role, Method string // whose program; recordings are keyed on them
-	MayKeep      bool   // the answer may be that the program which the messages show is kept
+	Role, Method string // the method that the program implements; recordings are keyed by them
+	MayKeep      bool   // the model may answer that the program shown in Messages is kept
 	Model        string
 	Messages     []Message
-	TraceParent  string      // W3C traceparent to hand on, or ""
-	Owner        agent.Owner // whose share of the requests at once it takes; not sent
-	Charge       Charge      // asked before each request that is sent; nil: nobody is
+	TraceParent  string      // W3C traceparent to forward; "" means none
+	Owner        agent.Owner // whose share of concurrent requests it uses; not sent
+	Charge       Charge      // asked before each request is sent; nil means that requests need no permission
 }
 
-// Reply is a program as the model gave it. Code is never blank, but where Unchanged says that the program is kept: only where that was asked.
+// Reply is a program as the model gave it. Code is not blank unless Unchanged is set, which means that the program is
+// kept. Unchanged is set only if Request.MayKeep was.
 type Reply struct {
 	Code        string
 	Unchanged   bool `json:",omitempty"`
 	Notes       string
-	SolverShape json.RawMessage `json:",omitempty"` // an object or nil; a null of JSON would come back as one
+	SolverShape json.RawMessage `json:",omitempty"` // an object or nil, never a JSON null
 	Declaration agent.Declaration
-	Form        reply.Form // in which the program was found; "" of a recording
-	Model       string     // that answered
+	Form        reply.Form // how the reply held the program; "" from a recording
+	Model       string     // the model that answered
 	Usage       agent.Usage
 }
 
-// ChatRequest asks for plain text (seed 002). Schema, when set, asks for structured output where the server has it.
+// ChatRequest asks for plain text (seed 002). If Schema is set, it asks for structured output if the server supports
+// that.
 type ChatRequest struct {
 	Model       string
 	Messages    []Message
 	Schema      json.RawMessage
 	TraceParent string
-	Owner       agent.Owner // as that of Request
-	Charge      Charge
+	Owner       agent.Owner // as in Request
+	Charge      Charge      // as in Request
 }
 
-// ChatReply is the text of the answer.
+// ChatReply is a model's reply to a ChatRequest.
 type ChatReply struct {
 	Content string
 	Model   string
 	Usage   agent.Usage
 }
 
-// Provider is safe for concurrent use. It asks the request's Charge before each request that it sends. Errors are *Error,
-// *ChargeError, or the context's cause: then the reply holds the usage of what was sent.
+// Provider asks a model. It is safe for concurrent use. It calls the request's Charge before each request that it
+// sends. An error is an *Error, a *ChargeError, or the cause of ctx. In the last case the reply holds the usage of what
+// was sent.
 type Provider interface {
 	Program(ctx context.Context, r Request) (Reply, error)
 	Chat(ctx context.Context, r ChatRequest) (ChatReply, error)
-	// Name is openai, replay or record, for logs and metrics.
+	// Name returns openai, replay or record, for logs and metrics.
 	Name() string
 }
 
-// ErrInvalidPayload matches an *Error whose server answered, but with nothing that could be a program: nil, blank or
-// unparsable payloads.
+// ErrInvalidPayload matches an *Error whose server answered without anything that could be a program: the payload was
+// nil, blank or unparsable.
 var ErrInvalidPayload = errors.New("invalid payload")
 
-// An Error says how a request to the model failed after all retries.
+// An Error is a request to the model that failed after all retries.
 type Error struct {
 	Type string // agent.ErrProvider or agent.ErrInvalidCode
-	// closed set for metrics: rate_limited, server_error, network, timeout, rejected, no_answer, invalid_payload, cut_off
+	// Reason is one of a closed set, for metrics: rate_limited, server_error, network, timeout, rejected, no_answer,
+	// invalid_payload, cut_off.
 	Reason  string
 	Message string      // without secrets
-	Usage   agent.Usage // what the failed requests cost; ModelRequests counts every try
-	Unread  bool        // a reply came that cannot be read; see Again
+	Usage   agent.Usage // the cost of the failed requests; ModelRequests counts every attempt
+	Unread  bool        // a reply arrived but could not be read; see Again
 
-	status int  // of the HTTP reply, 0 without one
-	step   step // what it shows to be wrong
-	// no later request succeeds before a person has changed something: the key, the credit, an address
+	status int  // HTTP status of the reply; 0 without a reply
+	step   step // the step of a check that it shows to be wrong
+	// final means that no request succeeds until a person changes something: the key, the credit, an address.
 	final      bool
-	transient  bool          // the same request may succeed in a moment
-	loading    bool          // ... when the server has loaded its model
-	retryAfter time.Duration // as the server said; 0: it did not
-	free       bool          // no model worked on the request
-	refusal    *refusal      // what the server said in place of a reply; nil: nothing
-	said       string        // what that reply said, as far as it is known
+	transient  bool          // the same request may succeed soon
+	loading    bool          // the same request may succeed once the server has loaded its model
+	retryAfter time.Duration // when the server asked to retry; 0 if it did not
+	free       bool          // no model worked on the request, so it cost nothing
+	refusal    *refusal      // the parsed refusal; nil if there is none
+	said       string        // the model's unreadable text, if it is known
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Final reports whether the same request fails until a person has changed something: the key, the credit, the model, an address.
+// Final reports whether requests fail until a person changes something: the key, the credit, the model, an address.
 func (e *Error) Final() bool { return e.final }
 
-// FinallyFailed reports whether err says so of a request to the model.
+// FinallyFailed reports whether err is an *Error that is Final.
 func FinallyFailed(err error) bool {
 	var failed *Error
 	return errors.As(err, &failed) && failed.Final()
 }
 
-// A ChargeError says that a request was not sent because its Charge returned Err.
+// A ChargeError means that a request was not sent because its Charge returned Err.
 type ChargeError struct {
 	Err   error
-	Usage agent.Usage // of the requests before it
+	Usage agent.Usage // the cost of earlier requests of the question
 }
 
 func (e *ChargeError) Error() string { return e.Err.Error() }

@@ -11,16 +11,16 @@ import (
 	"sync"
 )
 
-// RecordOptions configure a Record. Inner and Path are required.
+// RecordOptions configures a Record. Inner and Path are required.
 type RecordOptions struct {
 	Inner   Provider
-	Path    string      // the file that lines are added to; made when it is not there
-	Secrets []string    // replaced wherever they appear
-	OnError func(error) // called when a line could not be written; the call goes on
+	Path    string      // the file to append to; created if it is missing
+	Secrets []string    // texts replaced wherever they occur
+	OnError func(error) // called if a line cannot be written; the request still succeeds
 }
 
-// Record passes questions to another provider and writes the answers to a recording file that Replay reads. It is safe
-// for concurrent use. Close it.
+// Record passes requests to another provider and writes the answers to a recording file that Replay reads. It is safe
+// for concurrent use. The caller must close it.
 type Record struct {
 	opts RecordOptions
 
@@ -28,7 +28,7 @@ type Record struct {
 	file *os.File // guarded by mu
 }
 
-// NewRecord opens the recording file for adding to it.
+// NewRecord opens the recording file to append to it.
 func NewRecord(o RecordOptions) (*Record, error) {
 	if o.Inner == nil || o.Path == "" {
 		return nil, errors.New("provider: Inner and Path are required")
@@ -66,7 +66,7 @@ func (p *Record) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	return reply, err
 }
 
-// Close closes the file. It may be called twice.
+// Close closes the file, but not the inner provider. It may be called more than once.
 func (p *Record) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Record) Close() error {
 	return err
 }
 
-// add writes a line with one write, so that a crash tears none and two daemons do not mix theirs.
+// add writes a line in a single write, so a crash cannot tear it and lines of two daemons do not mix.
 func (p *Record) add(l Line) {
 	text, err := json.Marshal(l)
 	if err == nil {
@@ -96,7 +96,7 @@ func (p *Record) add(l Line) {
 	}
 }
 
-// Scrub replaces the secrets, and whatever looks like a key of a model's server, in text.
+// Scrub replaces, in text, the secrets and everything that looks like a key of a model's server.
 func Scrub(text string, secrets []string) string {
 	for _, s := range secrets {
 		if s != "" {

@@ -15,29 +15,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// KindChat marks the recording of a Chat; it is keyed on the digest of its messages.
+// KindChat is the kind of a recorded Chat, which is keyed by the digest of its messages.
 const KindChat = "chat"
 
-// Line is one line of a recording file. Lines of the same (role, method, kind) answer in order; the last one repeats.
+// Line is one line of a recording file. Lines of the same role, method and kind answer in order; the last one repeats.
 type Line struct {
-	Role        string          `json:"role,omitempty"`
-	Method      string          `json:"method,omitempty"`
-	Kind        string          `json:"kind"` // forge, repair or chat
-	Code        string          `json:"code,omitempty"`
-	Unchanged   bool            `json:"unchanged,omitempty"` // in the place of code: the program that was shown is kept
+	Role   string `json:"role,omitempty"`
+	Method string `json:"method,omitempty"`
+	Kind   string `json:"kind"` // forge, repair or chat
+	Code   string `json:"code,omitempty"`
+	// Unchanged replaces code: the program that was shown is kept.
+	Unchanged   bool            `json:"unchanged,omitempty"`
 	Notes       string          `json:"notes,omitempty"`
 	SolverShape json.RawMessage `json:"solver_shape,omitempty"`
 	Model       string          `json:"model,omitempty"`
-	Origin      string          `json:"origin,omitempty"`  // "written" where no model wrote the code
+	Origin      string          `json:"origin,omitempty"`  // "written" if no model wrote the code
 	Prompt      string          `json:"prompt,omitempty"`  // digest of a chat's messages
-	Content     string          `json:"content,omitempty"` // of a chat
-	Usage       *agent.Usage    `json:"usage,omitempty"`   // what the reply cost when it was recorded
+	Content     string          `json:"content,omitempty"` // answer of a chat
+	Usage       *agent.Usage    `json:"usage,omitempty"`   // cost of the reply when it was recorded
 	agent.Declaration
 }
 
 const (
-	maxRecording     = 256 << 20
-	maxRecordingLine = 8 << 20
+	maxRecording     = 256 << 20 // bytes read of a recording
+	maxRecordingLine = 8 << 20   // bytes of one line
 )
 
 // Replay answers from a recording. It is safe for concurrent use.
@@ -45,11 +46,11 @@ type Replay struct {
 	source string
 
 	mu    sync.Mutex
-	lines map[[3]string][]Line
-	next  map[[3]string]int // guarded by mu
+	lines map[[3]string][]Line // by key; immutable
+	next  map[[3]string]int    // guarded by mu
 }
 
-// NewReplay reads a recording. source names it in errors.
+// NewReplay reads a recording. Errors name it by source.
 func NewReplay(r io.Reader, source string) (*Replay, error) {
 	p := &Replay{source: source, lines: map[[3]string][]Line{}, next: map[[3]string]int{}}
 	s := bufio.NewScanner(io.LimitReader(r, maxRecording))
@@ -74,7 +75,7 @@ func NewReplay(r io.Reader, source string) (*Replay, error) {
 	return p, nil
 }
 
-// OpenReplay reads the recording file of that path.
+// OpenReplay reads the recording file at path.
 func OpenReplay(path string) (*Replay, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -84,6 +85,7 @@ func OpenReplay(path string) (*Replay, error) {
 	return NewReplay(f, path)
 }
 
+// invalid returns what is wrong with the line, or "".
 func (l Line) invalid() string {
 	if u := l.used(); min(u.ModelRequests, u.PromptTokens, u.CompletionTokens) < 0 {
 		return "usage must not be negative"
@@ -156,7 +158,8 @@ func (p *Replay) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) {
 	return ChatReply{Content: l.Content, Model: r.Model, Usage: l.used()}, nil
 }
 
-// used is what the reply is reported to have cost: what it cost when it was recorded, where the line says so. No cap is charged with it.
+// used returns the recorded cost of the reply, or one request without tokens if none was recorded. It is reported only;
+// the Charge is settled with zero cost.
 func (l Line) used() agent.Usage {
 	if l.Usage == nil {
 		return agent.Usage{ModelRequests: 1}
@@ -164,7 +167,7 @@ func (l Line) used() agent.Usage {
 	return *l.Usage
 }
 
-// free has a request counted that costs nothing.
+// free asks the charge for a request that costs nothing, and settles it.
 func free(ctx context.Context, charge Charge) error {
 	if charge == nil {
 		return nil
@@ -177,6 +180,7 @@ func free(ctx context.Context, charge Charge) error {
 	return nil
 }
 
+// take returns the next line of the key, or false if there is none.
 func (p *Replay) take(key [3]string) (Line, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func TestReplayRefusesBadLines(t *testing.T) {
 	}
 }
 
-// What was recorded is replayed, and no key is in the file.
+// A recording is replayed, and the file contains no key.
 func TestRecordThenReplay(t *testing.T) {
 	t.Parallel()
 	s := openaitest.New()
@@ -117,7 +117,8 @@ func TestRecordThenReplay(t *testing.T) {
 	}
 }
 
-// A recorded word that the program is kept is replayed where it may be, and is an unusable reply elsewhere. Beside code it does not count.
+// A recorded unchanged is replayed if it is allowed, and is an unusable reply otherwise. It does not count if there is
+// code.
 func TestRecordedUnchanged(t *testing.T) {
 	t.Parallel()
 	server := openaitest.New()

@@ -7,11 +7,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/fair"
 )
 
-// MaxRequests is how many requests of one owner the model is asked at once; a third more for others.
+// MaxRequests is the most concurrent requests of one owner. All owners together may have a third more.
 const MaxRequests = 64
 
-// Shared returns p with its requests divided among owners: at most so many of one owner are sent at once, those of others find
-// room beside them, and the rest wait. See fair.Share.
+// Shared returns p with concurrent requests divided among owners. most bounds the requests of one owner; others have
+// room left (see fair.Share). Further requests wait.
 func Shared(p Provider, most int) Provider {
 	return &shared{p, fair.NewShare[agent.Owner](int64(most))}
 }

@@ -12,7 +12,7 @@ import (
 // slowModel answers when the test lets it.
 type slowModel struct {
 	mu    sync.Mutex
-	asked map[string]int // by owner; guarded by mu
+	asked map[string]int // guarded by mu; by owner
 	reply chan struct{}
 }
 
@@ -38,7 +38,8 @@ func (m *slowModel) Chat(ctx context.Context, r ChatRequest) (ChatReply, error) 
 
 func (m *slowModel) Name() string { return "slow" }
 
-// A storm of one owner's requests against a slow model sends as many as one owner may have; another owner's is sent at once.
+// Of one owner's many requests to a slow model, only as many as one owner may have are sent. Another owner's request is
+// sent at once.
 func TestSharedModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &slowModel{asked: map[string]int{}, reply: make(chan struct{})}

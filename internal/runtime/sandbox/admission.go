@@ -9,25 +9,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/fair"
 )
 
-// admission decides which calls may run now. A place is taken by a program that runs, not by one that waits for
-// another program or for the network: so programs that wait for each other cannot block one another, although nested calls and programs that
-// go on wait for a place, too. These come before their owner's new calls, so that what has begun ends. Owners take turns, and an owner of whom nothing
-// runs gets a place beyond the usual number, so that nobody's spinning programs keep another waiting. Work in the background comes behind all
-// others. Client calls under way, those that wait for something included, are divided as fair.Share divides.
+// admission decides which calls may run now.
+//
+// Running programs hold places. A program that waits for another program or the network gives its place back, so
+// programs that wait for each other cannot deadlock. Nested calls and resuming programs wait for a place, too. They
+// precede new calls of their owner, so work in progress finishes first.
+//
+// Owners take turns. An owner without a running program may get a place beyond the usual number, so other owners'
+// spinning programs cannot keep it waiting. Background work comes last. fair.Share divides the client calls in flight,
+// which include waiting ones, among the owners.
 type admission struct {
-	running int // places for programs that run
-	chains  int // client calls under way at once, of all owners
+	running int // places for running programs
+	chains  int // client calls in flight at once, of all owners
 
 	mu      sync.Mutex
-	busy    int                   // guarded by mu
-	under   int                   // client calls under way; guarded by mu
-	byOwner map[agent.Owner]int   // programs running; guarded by mu
-	underOf map[agent.Owner]int   // client calls under way; guarded by mu
-	queues  map[lineKey][]*waiter // none is empty; guarded by mu
-	last    uint64                // number of the latest waiter; guarded by mu
+	busy    int                   // guarded by mu; programs running
+	under   int                   // guarded by mu; client calls in flight
+	byOwner map[agent.Owner]int   // guarded by mu; programs running
+	underOf map[agent.Owner]int   // guarded by mu; client calls in flight
+	queues  map[lineKey][]*waiter // guarded by mu; contains no empty queue
+	last    uint64                // guarded by mu; number of the latest waiter
 }
 
-// A lineKey names those who wait in order: calls of an owner, or what is part of those under way: nested calls, programs that go on, checks. Work in the background has lines of its own.
+// A lineKey identifies a queue of waiters. Each owner has one for new calls and one for parts of calls in flight:
+// nested calls, resuming programs and checks. Background work has separate queues.
 type lineKey struct {
 	owner      agent.Owner
 	part       bool
@@ -39,16 +44,16 @@ type waiter struct {
 	ready  chan struct{} // closed when admitted
 }
 
-// allChains is how many client calls of all owners may be under way where those of one may be so many.
+// allChains returns how many client calls of all owners may be in flight if one owner may have waiting of them.
 func allChains(waiting int) int { return waiting + (waiting+2)/3 }
 
-// newAdmission returns places for so many programs that run, and for so many client calls of one owner under way.
+// newAdmission returns an admission with running places for programs, and waiting client calls in flight per owner.
 func newAdmission(running, waiting int) *admission {
 	return &admission{running: running, chains: allChains(waiting), byOwner: map[agent.Owner]int{},
 		underOf: map[agent.Owner]int{}, queues: map[lineKey][]*waiter{}}
 }
 
-// fits reports whether a client's call of the owner may start, or a part of one go on. The caller holds mu.
+// fits reports whether a waiter of the line may be admitted now. The caller holds mu.
 func (a *admission) fits(k lineKey) bool {
 	if !k.part && !fair.Fits(int64(a.chains), int64(a.under), int64(a.underOf[k.owner]), 1) {
 		return false
@@ -56,6 +61,7 @@ func (a *admission) fits(k lineKey) bool {
 	return a.busy < a.running || !k.background && a.byOwner[k.owner] == 0 && len(a.byOwner) < 2*a.running
 }
 
+// take books an admitted program. give is its reverse. The caller holds mu.
 func (a *admission) take(k lineKey) {
 	a.busy++
 	a.byOwner[k.owner]++
@@ -84,7 +90,7 @@ func less(counts map[agent.Owner]int, owner agent.Owner) {
 
 func lineOf(r *Request) lineKey { return lineKey{owner: r.Owner, part: r.Depth > 0} }
 
-// enter waits for a place. It returns ctx's error when that comes first.
+// enter waits for a place, which leave returns. It returns ctx's error if ctx ends first; then no place is held.
 func (a *admission) enter(ctx context.Context, r *Request) error {
 	k := lineOf(r)
 	k.background = InBackground(ctx)
@@ -126,8 +132,8 @@ func (a *admission) setQueue(k lineKey, q []*waiter) {
 	a.queues[k] = q
 }
 
-// wake admits who fits: work in the background last, the owner with the least running first, then parts of calls under way, then who came first. It looks at the first of each
-// line only. The caller holds mu.
+// wake admits all waiters that fit, in the order of before. It considers only the first of each line. The caller holds
+// mu.
 func (a *admission) wake() {
 	for {
 		var best *waiter
@@ -146,7 +152,9 @@ func (a *admission) wake() {
 	}
 }
 
-// before reports whether the first waiter of the line k comes before that of another one.
+// before reports whether w, the first waiter of line k, is admitted before than, the first of the other line.
+// Foreground work precedes background work, then the owner with the fewest running programs, then parts of calls in
+// flight, then the earlier waiter.
 func (a *admission) before(k lineKey, w *waiter, other lineKey, than *waiter) bool {
 	if k.background != other.background {
 		return other.background
@@ -167,7 +175,7 @@ func (a *admission) leave(r *Request) {
 	a.mu.Unlock()
 }
 
-// pause frees the place of a program that begins to wait; resume waits for one again. Who is given up meanwhile gets one at once, to end.
+// pause releases the place of a program that begins to wait.
 func (a *admission) pause(r *Request) {
 	a.mu.Lock()
 	a.give(lineKey{owner: r.Owner, part: true})
@@ -175,6 +183,7 @@ func (a *admission) pause(r *Request) {
 	a.mu.Unlock()
 }
 
+// resume waits for a place again. If ctx ends first it takes one beyond the limit, so that the call can end.
 func (a *admission) resume(ctx context.Context, r *Request) {
 	k := lineKey{owner: r.Owner, part: true, background: InBackground(ctx)}
 	if a.await(ctx, k) != nil {
@@ -184,7 +193,7 @@ func (a *admission) resume(ctx context.Context, r *Request) {
 	}
 }
 
-// counts returns programs running and calls waiting for a place.
+// counts returns the number of running programs and the number of waiters.
 func (a *admission) counts() (busy, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

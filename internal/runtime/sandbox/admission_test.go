@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// TestAdmission: places are for programs that run; owners take turns; one of whom nothing runs gets in.
+// TestAdmission checks that only running programs hold places, that owners take turns, and that an owner without a
+// running program is admitted.
 func TestAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 6)
@@ -88,7 +89,7 @@ func TestAdmission(t *testing.T) {
 		}
 		a.pause(of("a"))
 		want("the rest", "a")
-		a.resume(ctx, of("a")) // nobody waits for it: it goes on, to end
+		a.resume(ctx, of("a")) // canceled: it continues without a place, to end
 		if busy, queued := a.counts(); busy != 3 || queued != 0 {
 			t.Errorf("with one that is given up %d run, %d wait", busy, queued)
 		}
@@ -124,7 +125,8 @@ func TestAdmissionBoundsChains(t *testing.T) {
 	})
 }
 
-// TestAdmissionOfChecks: a check that waits takes a place of those that run, beside calls that wait for others and within no chain.
+// TestAdmissionOfChecks checks that a waiting check takes a place of running programs, in addition to calls that wait
+// for others, and is not part of a chain.
 func TestAdmissionOfChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 2)
@@ -167,8 +169,9 @@ func TestAdmissionOfChecks(t *testing.T) {
 	})
 }
 
-// Whatever one owner's calls do, thousands that wait, as many as may be under way that wait for others, or all of these going on at
-// once: another owner's call begins at once, and that owner's second one before the flood's next.
+// Whatever one owner's calls do (thousands waiting for a place, as many as allowed waiting for others, or all of these
+// resuming at once), another owner's call begins at once, and that owner's second call before the next one of the
+// flood.
 func TestAdmissionDuringAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 16)
@@ -184,7 +187,7 @@ func TestAdmissionDuringAFlood(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		for range 15 { // they wait for a slow host, one after the other, and the next ones begin
+		for range 15 { // they wait for a slow host one after the other, and the next ones begin
 			a.pause(flood)
 			synctest.Wait()
 		}
@@ -225,13 +228,13 @@ func TestAdmissionDuringAFlood(t *testing.T) {
 	})
 }
 
-// Chains of calls that nest keep to the places, whether they go down or come back, and all of them end.
+// Nested chains of calls keep to the limit of places, both going down and coming back, and all of them end.
 func TestAdmissionOfChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(2, 16)
 		var most atomic.Int64
 		var all sync.WaitGroup
-		run := func() { // a moment in which others are at it
+		run := func() { // a moment in which others run
 			busy, _ := a.counts()
 			for n := most.Load(); int64(busy) > n && !most.CompareAndSwap(n, int64(busy)); n = most.Load() {
 			}
@@ -266,7 +269,8 @@ func TestAdmissionOfChains(t *testing.T) {
 	})
 }
 
-// Work that no caller waits for comes behind all that callers wait for, of whatever owner and whenever they came; a place beyond the usual number is not for it.
+// Background work comes after everything that callers wait for, regardless of owner and order of arrival. It never gets
+// a place beyond the usual number.
 func TestBackgroundComesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, 4)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A pipe that ends before anybody waits for it is an end too: the poller reports changes only, and a runner that died
-// at once was waited for without end.
+// A pipe that ends before the wait begins counts as an end, too. The poller reports changes only, so the wait for a
+// runner that died at once never ended.
 func TestAwaitReadableSeesWhatHappenedBefore(t *testing.T) {
 	for name, before := range map[string]func(w *os.File){
 		"closed":  func(*os.File) {},

@@ -55,7 +55,7 @@ func BenchmarkSpawn(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is what the pipe itself costs: one frame there, one back, between two Go processes.
+// BenchmarkFloor measures the pipe alone: one frame there and one back, between two Go processes.
 func BenchmarkFloor(b *testing.B) {
 	p := scriptPool(b, "run.pong", nil)
 	r, f := p.spawn(context.Background(), p.image)
@@ -78,7 +78,7 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// BenchmarkWarmProgram is a warm call of a real program.
+// BenchmarkWarmProgram measures a warm call of a real program.
 func BenchmarkWarmProgram(b *testing.B) {
 	p := compilePool(b, nil)
 	req := request(program("a, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"), 2, 3)
@@ -91,7 +91,7 @@ func BenchmarkWarmProgram(b *testing.B) {
 	}
 }
 
-// BenchmarkDiscard is a call whose runner dies of a panic: gate, compile, run, and a new runner.
+// BenchmarkDiscard measures a call whose runner dies of a panic: gate, compilation, run, and a new runner.
 func BenchmarkDiscard(b *testing.B) {
 	p := compilePool(b, nil)
 	req, h, ctx := request(program("panic(\"x\")")), &fakeHost{}, context.Background()

@@ -8,8 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// BenchmarkColdStages is a cold call without the daemon around it: start, confinement, gate and compilation, first run. Beside the time it reports
-// the processor time that the runner used for each stage, in microseconds.
+// BenchmarkColdStages measures a cold call without the daemon around it: start, confinement, gate and compilation,
+// first run. In addition to the time it reports the runner's processor time for each stage, in microseconds.
 func BenchmarkColdStages(b *testing.B) {
 	for _, source := range []string{"plain", "sorting"} {
 		for from, h := range map[string]hooks{"carried": {program: buildRunner(b, "one"), build: "one"},

@@ -15,23 +15,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// building has what all tests compile with: packages are compiled once, and each program once.
+// building is shared by all tests, so packages are compiled once, and each program once.
 var building struct {
 	once    sync.Once
 	pool    *Pool // runs the tools
 	builder *native.Builder
-	off     string // why nothing is compiled here
+	off     string // why nothing can be compiled here
 	err     error
 }
 
-// closeBuilding ends it.
+// closeBuilding closes building.
 func closeBuilding() {
 	if building.pool != nil {
 		_ = building.pool.Close() // the tests are over
 	}
 }
 
-// builder returns the builder of all tests. A test is skipped where nothing can be launched.
+// builder returns the shared builder. It skips the test if nothing can be launched.
 func builder(t testing.TB) *native.Builder {
 	t.Helper()
 	building.once.Do(func() {
@@ -53,7 +53,7 @@ func builder(t testing.TB) *native.Builder {
 	return building.builder
 }
 
-// A named executable is known by its path.
+// A named executable is an executable with its path.
 type named struct {
 	path  string
 	facts *report.Facts
@@ -64,7 +64,8 @@ func (n named) open(args ...string) (*Executable, error) {
 	return &Executable{File: f, Args: args, Facts: n.facts}, err
 }
 
-// A programCompiler is a pool's compiler. Tests name programs as they like, so it knows them by the checksums of its pool, and the builder by their texts.
+// A programCompiler is the compiler of a pool. Tests choose the checksums of programs freely, so it maps those of its
+// pool to texts, by which the builder knows programs.
 type programCompiler struct {
 	builder *native.Builder
 
@@ -101,7 +102,7 @@ func (c *programCompiler) Compile(ctx context.Context, what Compilation) (*Execu
 	return &Executable{File: made.File, Facts: what.Facts}, nil
 }
 
-// compilePool is a pool that compiles programs as a daemon does.
+// compilePool returns a pool that compiles programs as a daemon does.
 func compilePool(t testing.TB, change func(*Options)) *Pool {
 	t.Helper()
 	return compilePoolWith(t, change, hooks{args: []string{wire.RunnerArg}})
@@ -120,10 +121,10 @@ func compilePoolWith(t testing.TB, change func(*Options), h hooks) *Pool {
 	return p
 }
 
-// forYaegi has runners run plain programs by yaegi.
+// forYaegi makes runners run plain programs by yaegi.
 func forYaegi(o *Options) { o.Engine = report.EngineYaegi }
 
-// yaegiPool is a pool without a compiler.
+// yaegiPool returns a pool without a compiler.
 func yaegiPool(t testing.TB, change func(*Options)) *Pool {
 	t.Helper()
 	return testPool(t, func(o *Options) {

@@ -10,26 +10,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A Compiler makes executables of checked programs, and keeps them. Its methods may be called concurrently.
+// A Compiler compiles checked programs to executables and keeps them. Its methods may be called concurrently.
 type Compiler interface {
-	// Find returns the executable that was made of the program, nil where there is none. The error of a program that was refused is a *CompileError.
+	// Find returns the executable of the program, or nil if there is none. If the compiler rejected the program before,
+	// the error is a *CompileError.
 	Find(checksum string) (*Executable, error)
-	// Compile makes the executable of the program from the text that a runner wrote, and waits for its turn among the owner's and others'. An error that is a *CompileError is
-	// the program's.
+	// Compile compiles the text that a runner wrote for the program. It waits for its turn, which is shared fairly
+	// among owners. A *CompileError is the program's fault, any other error is not.
 	Compile(ctx context.Context, c Compilation) (*Executable, error)
 	// Engine names the compiler: "go" and its version.
 	Engine() string
 }
 
-// A Compilation is what is compiled.
+// A Compilation describes a program to compile.
 type Compilation struct {
 	Owner    agent.Owner
-	Checksum string // of the program
-	Text     string
+	Checksum string // of the program's source
+	Text     string // the Go text that a runner wrote
 	Facts    *report.Facts
 }
 
-// A CompileError is what the compiler has against a program that the gate let pass: its own words, or which bound of a build the program exceeds.
+// A CompileError means that the compiler rejected a program that the gate let pass. Text is the compiler's output, or
+// the bound of a build that the program exceeds.
 type CompileError struct{ Text string }
 
 func (e *CompileError) Error() string { return e.Text }
@@ -40,10 +42,10 @@ func (e *CompileError) failure() *Failure {
 		Hint:    "The Go compiler refuses the program. Write it in a plainer way; let large tables be computed by a loop."}
 }
 
-// UseCompiler has all programs compiled. It is called once, before the first of them.
+// UseCompiler makes p compile all programs with c. It must be called at most once, before the first program.
 func (p *Pool) UseCompiler(c Compiler) { p.compiler = c }
 
-// tier is what runs programs.
+// tier returns the tier that runs programs: TierNative with a compiler, otherwise TierEngine.
 func (p *Pool) tier() string {
 	if p.compiler != nil {
 		return TierNative
@@ -51,19 +53,20 @@ func (p *Pool) tier() string {
 	return TierEngine
 }
 
-// A making is the way of one program to a process that runs it.
+// A making turns one program into a process that runs it.
 type making struct {
 	pool    *Pool
 	program Program
 	owner   agent.Owner
-	// a blank one, or one that has fixed the program, to check it in; nil: one is taken where it is needed
+	// by is the runner that checks the program: a blank one, or the one that fixed it. Nil means that one is taken when
+	// needed.
 	by      *runner
-	against *report.Refusal // what is to be said of a program that compiles; nil: nothing
-	host    Host            // hears of a wait for the compiler, where it is one that wants to
+	against *report.Refusal // refusal to return once the program passes the check; nil means none
+	host    Host            // notified of a wait for the compiler if it has a method Building; may be nil
 	timing  Timing
 }
 
-// process returns a process of the program's executable that is ready to run.
+// process returns a process of the program's executable, ready to run.
 func (m *making) process(ctx context.Context) (*runner, *Failure) {
 	defer m.dismiss()
 	x, failure := m.executable(ctx)
@@ -76,7 +79,7 @@ func (m *making) process(ctx context.Context) (*runner, *Failure) {
 	return r, failure
 }
 
-// dismiss ends the runner that checks: it serves one source.
+// dismiss ends the checking runner, which serves one source only.
 func (m *making) dismiss() {
 	if m.by != nil {
 		m.by.kill("checked")
@@ -84,7 +87,7 @@ func (m *making) dismiss() {
 	}
 }
 
-// executable returns what was made of the program, or a new one.
+// executable returns the existing executable of the program, or compiles a new one.
 func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 	p := m.pool
 	if m.against == nil {
@@ -123,7 +126,7 @@ func (m *making) executable(ctx context.Context) (*Executable, *Failure) {
 	return nil, notCompiled(err)
 }
 
-// checked has a runner check the program and write the text to compile.
+// checked gates the program in a runner, which also writes the text to compile.
 func (m *making) checked(ctx context.Context) (c *wire.Checked, failure *Failure) {
 	began := time.Now()
 	if m.by == nil {
@@ -146,7 +149,7 @@ func (m *making) checked(ctx context.Context) (c *wire.Checked, failure *Failure
 	return c, failure
 }
 
-// notCompiled is the failure of the daemon to compile a program, which says nothing about it.
+// notCompiled returns the Failure for a fault of the daemon's compiler, which is not evidence against the program.
 func notCompiled(err error) *Failure {
 	kind := agent.ErrRunnerCrash
 	if exhausted(err) {
@@ -157,7 +160,7 @@ func notCompiled(err error) *Failure {
 		Hint:    "This is no fault of the program. `recurgentd doctor` says what the compiler lacks."}
 }
 
-// begin starts a process of the executable and has it take the program.
+// begin starts a process of the executable and loads the program in it. It closes x.File.
 func (p *Pool) begin(ctx context.Context, x *Executable, prog Program, owner agent.Owner) (*runner, *Failure) {
 	defer x.File.Close()
 	r, failure := p.tryStart(ctx, func() (*runner, error) { return p.startExecutable(x.File, x.Args) })
@@ -172,7 +175,7 @@ func (p *Pool) begin(ctx context.Context, x *Executable, prog Program, owner age
 	return r, nil
 }
 
-// notStarted is the failure to start a process.
+// notStarted returns the Failure for a process that could not be started.
 func notStarted(err error) *Failure {
 	kind := agent.ErrRunnerCrash
 	if exhausted(err) {

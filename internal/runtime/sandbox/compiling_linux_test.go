@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A testCompiler makes the executable of every program from the same file, as its mode says.
+// A testCompiler returns the same executable for every program. Its behavior depends on the mode.
 type testCompiler struct {
 	t        *testing.T
 	mode     string // of the executable
@@ -25,7 +25,7 @@ type testCompiler struct {
 	made     map[string]launched
 	refused  error // of Find
 	compiled []Compilation
-	at       chan struct{} // where it is not nil, each Compile receives from it before it goes on
+	at       chan struct{} // if not nil, each Compile receives from it before it continues
 }
 
 func (c *testCompiler) Engine() string { return report.EngineGo + " test" }
@@ -54,7 +54,7 @@ func (c *testCompiler) Compile(_ context.Context, what Compilation) (*Executable
 	return x, err
 }
 
-// compilingPool is a pool with the compiler.
+// compilingPool returns a pool with the compiler.
 func compilingPool(t *testing.T, c *testCompiler) *Pool {
 	t.Helper()
 	return compilingPoolWith(t, c, nil)
@@ -84,7 +84,8 @@ func compileRequest(source string) Request {
 	return r
 }
 
-// A program is checked and compiled once, whoever loads it; from then on its process answers. What the gate found stands in the facts.
+// A program is checked and compiled once, whoever loads it. From then on its process answers. The facts hold what the
+// gate found.
 func TestProgramsAreCompiled(t *testing.T) {
 	t.Parallel()
 	c := &testCompiler{}
@@ -109,7 +110,7 @@ func TestProgramsAreCompiled(t *testing.T) {
 	}
 }
 
-// What the compiler refused before is refused again without a check and a compilation.
+// What the compiler refused before is refused again without another check and compilation.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	c := &testCompiler{refused: &CompileError{"the program is too large to compile"}}
@@ -142,7 +143,7 @@ func TestProgramsThatAreNotCompiled(t *testing.T) {
 	}
 }
 
-// However a compiled program ends, its end is typed and held against it, and nothing else runs it again.
+// However a compiled program ends, the end is typed and counts against it, and no other engine runs it again.
 func TestEndsOfCompiledPrograms(t *testing.T) {
 	t.Parallel()
 	c := &testCompiler{}
@@ -174,7 +175,7 @@ func TestEndsOfCompiledPrograms(t *testing.T) {
 	}
 }
 
-// A process that is killed from outside in the middle of a call ends the call, and the next call gets another one.
+// A call ends if its process is killed from outside, and the next call gets another process.
 func TestProcessIsKilled(t *testing.T) {
 	c := &testCompiler{mode: "loop"}
 	p := compilingPool(t, c)
@@ -199,7 +200,8 @@ func TestProcessIsKilled(t *testing.T) {
 	}
 }
 
-// While a program is compiled, builds wait; those that callers wait for come before those in the background, whichever came first.
+// While a program is compiled, other builds wait. Builds that callers wait for precede those in the background,
+// whichever came first.
 func TestBuildsForCallersComeFirst(t *testing.T) {
 	c := &testCompiler{at: make(chan struct{})}
 	p := compilingPoolWith(t, c, func(o *Options) { o.Runners, o.Waiting = 1, 1 })
@@ -235,7 +237,8 @@ func TestBuildsForCallersComeFirst(t *testing.T) {
 	}
 }
 
-// spins reports whether the process is a compiled program that has computed for 0.3 s, which its start does not take: it is in the middle of a call that does nothing else.
+// spins reports whether the process is a compiled program that has computed for 0.3 s. Its start takes less, so it is
+// in the middle of a call that only computes.
 func spins(pid int) bool {
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil || string(args) != "recurgent-native\x00loop\x00" {

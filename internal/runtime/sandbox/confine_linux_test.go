@@ -13,8 +13,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
-// TestMaskedLayers takes one layer away at a time, as an older kernel or a hardened host would, and compares what the
-// daemon states with what it must be: a statement is what was observed, never what was configured.
+// TestMaskedLayers removes one layer at a time, as an older kernel or a hardened host would, and compares the status
+// with the expected one: the status is observed, never configured.
 func TestMaskedLayers(t *testing.T) {
 	native := func(extra ...string) []string { return append([]string{wire.RunnerArg, "native"}, extra...) }
 	for _, c := range []struct {
@@ -80,8 +80,8 @@ func TestMaskedLayers(t *testing.T) {
 	}
 }
 
-// wantNothingOut runs Go functions with all rights of a Go program: the confinement alone must hold them
-// (the independence test; P1).
+// wantNothingOut runs Go functions with all rights of a Go program. The confinement alone must hold them (the
+// independence test; P1).
 func wantNothingOut(t *testing.T, p *Pool) {
 	t.Helper()
 	marker := t.TempDir() + "/marker"
@@ -111,13 +111,14 @@ func wantNothingOut(t *testing.T, p *Pool) {
 	}
 }
 
-// TestAsNobody runs the tests of confinement as a user without rights: user namespaces take the place of root's.
+// TestAsNobody runs the tests of confinement as a user without rights, with user namespaces instead of root's.
 func TestAsNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
-		return // they run so already
+		return // the tests already run that way
 	}
 	programs := filepath.Dir(testProgram(t, "hostileprogram"))
-	// Apart: a pool without user namespaces closes the daemon's memory, and then there can be none in that process.
+	// In separate processes: a pool without user namespaces makes the daemon non-dumpable, and then that process cannot
+	// create user namespaces.
 	for _, tests := range sampled.Of([]string{"^(TestStatus|TestRun|TestKilledFromOutside)$", "^TestMaskedLayers$",
 		"^TestInitIsConfined$"}, 2) {
 		cmd := exec.Command("/proc/self/exe", "-test.run", tests, "-test.v")
@@ -136,7 +137,8 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
-// TestInheritedDescriptors: what the daemon inherited or opened without close-on-exec does not reach a runner.
+// TestInheritedDescriptors checks that descriptors inherited by the daemon, or opened without close-on-exec, do not
+// reach a runner.
 func TestInheritedDescriptors(t *testing.T) {
 	secret, err := os.CreateTemp(t.TempDir(), "secret")
 	if err != nil {
@@ -154,7 +156,7 @@ func TestInheritedDescriptors(t *testing.T) {
 	defer r.kill("test")
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.proc.Pid))
 	if err != nil {
-		return // not ours to look at without root
+		return // not readable without root
 	}
 	for _, e := range entries {
 		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", r.proc.Pid, e.Name()))

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// control uses what hostile programs like to poison.
+// control uses what hostile programs tend to poison.
 const control = `package tool
 
 import (
@@ -40,7 +40,7 @@ func Run(call *recurgent.Call) (any, error) {
 
 const controlValue = `value [["a","b","c"],"{\"raw\":\"aGVsbG8=\"}",null,"aGVsbG8=",true,"EOF",1,1970,true,true,1]`
 
-// end is a Result in the words of the corpus.
+// end describes a Result in the terms of the corpus.
 func end(r Result) (string, string) {
 	switch {
 	case r.Failure != nil:
@@ -51,11 +51,11 @@ func end(r Result) (string, string) {
 	return "value", string(r.Value)
 }
 
-// noDeadline is longer than any program that ends takes on a busy machine.
+// noDeadline is longer than any terminating program takes on a busy machine.
 const noDeadline = 5 * time.Minute
 
-// corpusTimeout returns the deadline of a program. What may not end by its deadline must end of itself, however long that takes: a deadline that a busy
-// machine could miss would judge the machine.
+// corpusTimeout returns the deadline of a program. A program that must not time out gets noDeadline, because a deadline
+// that a busy machine could miss would test the machine.
 func corpusTimeout(prog hostile.Program) time.Duration {
 	if prog.Permits("timeout", "") {
 		return time.Second
@@ -63,8 +63,8 @@ func corpusTimeout(prog hostile.Program) time.Duration {
 	return noDeadline
 }
 
-// TestCorpus runs every hostile program, and a control program right after it; then every program once more in the
-// runner that it may have poisoned.
+// TestCorpus runs every hostile program and then a control program, and then every program once more in the runner that
+// it may have poisoned.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: hostile programs, most of which end by their deadline")
@@ -76,7 +76,7 @@ func TestCorpus(t *testing.T) {
 	runCorpus(t, compilePool(t, nil))
 }
 
-// TestCorpusUnderKill runs it with every forbidden system call killing the runner: nothing that is allowed may
+// TestCorpusUnderKill runs the corpus with every forbidden system call killing the runner: no permitted program may
 // depend on one.
 func TestCorpusUnderKill(t *testing.T) {
 	if wire.RaceBuild || testing.Short() {
@@ -124,7 +124,7 @@ func runCorpus(t *testing.T, p *Pool) {
 						t.Errorf("%s: %+v", prog.Name, r.Failure)
 					}
 					if r.Failure != nil {
-						break // refused or dead: the second time would be the first
+						break // refused or dead: the second run would be the same
 					}
 				}
 				after := request(control, 1)

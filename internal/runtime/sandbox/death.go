@@ -8,9 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// classifyDeath returns the failure of a run whose process died. The daemon's own reason comes first, then what the Go runtime wrote
-// before it gave up (lastWords), then the signal. What was written is hostile: it chooses among our words and is never quoted,
-// except for the first line of a panic or a fatal error.
+// classifyDeath returns the Failure of a run whose process died. The daemon's own reason comes first, then the last
+// words of the Go runtime (lastWords), then the signal. The output is hostile. It only selects one of our messages and
+// is never quoted, except for the first line of a panic or a fatal error.
 func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhausted bool, cpuLimit int64) *Failure {
 	if reason != nil && *reason == "shutdown" {
 		return &Failure{Type: agent.ErrCanceled, Detail: "canceled",
@@ -46,16 +46,17 @@ func classifyDeath(state *os.ProcessState, reason *string, stderr []byte, exhaus
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: "exit", Message: "the runner ended in the middle of a call"}
 }
 
-// DetailEngine is the Detail of the failure of a run, or of a program's preparation, that an internal fault of the engine has ended.
+// DetailEngine is the Detail of a Failure of a run, or of a program's preparation, caused by an internal fault of the
+// engine.
 const DetailEngine = "engine"
 
-// engineFault is how a program ends that the engine has failed. It says nothing about the program.
+// engineFault returns the Failure for an internal fault of the engine, which is not evidence against the program.
 func engineFault(why string) *Failure {
 	return &Failure{Type: agent.ErrRunnerCrash, Detail: DetailEngine, Message: "the engine failed: " + why, Ours: true,
 		Hint: "This is a fault of the daemon, not of the program. Please report it with the program's source."}
 }
 
-// notLoaded is why a runner could not load a program, nil when it could.
+// notLoaded returns why a runner could not load a program, or nil if it could.
 func notLoaded(l *wire.Loaded) *Failure {
 	switch {
 	case l.Refusal != nil:
@@ -69,7 +70,7 @@ func notLoaded(l *wire.Loaded) *Failure {
 	return nil
 }
 
-// refused turns the gate's refusal into a Failure.
+// refused converts the gate's refusal into a Failure.
 func refused(r *report.Refusal) *Failure {
 	f := &Failure{Type: agent.ErrInvalidCode, Message: wire.BoundText([]byte(r.Message), wire.MaxMessage),
 		Detail: "gate", Hint: wire.BoundText([]byte(r.Hint), wire.MaxMessage)}
@@ -77,9 +78,9 @@ func refused(r *report.Refusal) *Failure {
 	case agent.ErrToolRegistry, agent.ErrDependencyPolicy:
 		f.Type = r.Type
 	case agent.ErrUnsupportedCapability:
-		f.Type, f.Ours = r.Type, true // no other text of the program would help
+		f.Type, f.Ours = r.Type, true // no other program text would help
 	}
-	for i, line := range r.Errors[min(len(r.Errors), 1):] { // the first is the message
+	for i, line := range r.Errors[min(len(r.Errors), 1):] { // the first error is the message itself
 		if i == maxFaults {
 			break
 		}
@@ -88,7 +89,7 @@ func refused(r *report.Refusal) *Failure {
 	return f
 }
 
-// Bounds of what a failure says of a refusal: faults beside the first, and bytes of each.
+// maxFaults is how many errors a Failure lists after the first, and maxFault how many bytes of each.
 const (
 	maxFaults = 20
 	maxFault  = 720

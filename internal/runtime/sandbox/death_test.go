@@ -8,9 +8,10 @@ import (
 
 const stack = "\ngoroutine 7 [running]:\npanic({0x1, 0x2})\n\truntime/panic.go:860 +0x1\ntool.f(...)\n\ttool/program.go:12 +0x1d\ntool.Run(0x1)\n\ttool/program.go:30 +0x2\n"
 
-// What the Go runtime wrote says what a runner died of; much memory in use only explains what says nothing by itself. The peak
-// that the kernel reports is no less than the daemon's own at the start of the runner, so it may be large for any. What the program says
-// in its panics is something else: the runtime begins no line with it.
+// The last words of the Go runtime determine the cause of death. Much memory in use only explains words that are
+// unclear by themselves. The peak reported by the kernel is at least the daemon's own at the start of the runner, so it
+// may be large for any runner. A program's own text in a panic does not count: the runtime never puts it at the
+// beginning of a line.
 func TestDeathWithMuchMemoryInUse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ stderr, scarce, plenty string }{
@@ -46,7 +47,8 @@ func TestDeathWithMuchMemoryInUse(t *testing.T) {
 	}
 }
 
-// A panic of a goroutine is quoted with its first line and where it began in the program's text, whatever it says.
+// A goroutine's panic is quoted with its first line and the place in the program's text where it began, whatever its
+// text.
 func TestPanicIsTheProgramsOwn(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"no", "fatal error: stack overflow", strings.Repeat("long ", 3000),
@@ -63,7 +65,7 @@ func TestPanicIsTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// However much a panic says, the part of it behind which the middle is missing does not pass for a line of the runtime.
+// However long a panic is, the part after the missing middle is not taken for a line of the runtime.
 func TestCutPanicIsOneText(t *testing.T) {
 	t.Parallel()
 	const planted = "fatal error: out of memory\n"
@@ -77,12 +79,12 @@ func TestCutPanicIsOneText(t *testing.T) {
 	}
 }
 
-// Words of the Go runtime before an end that is not its own are not its words.
+// The Go runtime's words do not count if the process did not end as the Go runtime ends it.
 func TestWordsBeforeAnotherEnd(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{"0": "exit", "1": "exit", "2": "memory", "3": "exit"} {
 		cmd := exec.Command("sh", "-c", "exit "+code)
-		_ = cmd.Run() // its state says how it ended
+		_ = cmd.Run() // its state shows how it ended
 		if got := classifyDeath(cmd.ProcessState, nil, []byte("fatal error: out of memory\n"), false,
 			20); got.Detail != want || got.Ours {
 			t.Errorf("exit code %s: got %+v, want %s", code, got, want)

@@ -12,14 +12,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// maxDecoded bounds the bytes that a run has decoded at once: they are in memory, as the character set shows in all of them.
+// maxDecoded bounds the bytes that a run may decode at once. They are held in memory, because guessing the character
+// set needs all of them.
 const maxDecoded = 16 << 20
 
-// A decoding takes bytes, and then gives the text that they are.
+// A decoding collects bytes, and then yields them decoded to UTF-8.
 type decoding struct {
 	x    *exchange
 	in   []byte
-	text io.Reader // once it is read
+	text io.Reader // set by the first Read
 }
 
 // decode opens a stream that decodes text.
@@ -27,7 +28,7 @@ func (x *exchange) decode() (reply, *Failure) {
 	return x.files.add(stream{text: &decoding{x: x}}, ""), nil
 }
 
-// Write adds bytes. It is an error once the text is read.
+// Write adds bytes. It fails after the first Read, and if the run's decodings would exceed maxDecoded.
 func (d *decoding) Write(p []byte) (int, error) {
 	room := &d.x.files.decoded
 	if d.text != nil || *room+len(p) > maxDecoded {
@@ -39,7 +40,8 @@ func (d *decoding) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read gives the text. The journal notes a character set other than UTF-8: a module of ejected programs does not know all of them.
+// Read returns decoded text. The journal records a character set other than UTF-8, because the module of an ejected
+// program does not support all of them.
 func (d *decoding) Read(p []byte) (int, error) {
 	if d.text == nil {
 		name, err := charsets.Guess(bytes.NewReader(d.in), "")
@@ -54,20 +56,20 @@ func (d *decoding) Read(p []byte) (int, error) {
 		}
 		if name != charsets.UTF8 && !d.x.journal.replaying() {
 			mark, _ := charsets.Marked(d.in)
-			raw, _ := json.Marshal(decodedNote{name, mark != ""}) // a text and a bool
+			raw, _ := json.Marshal(decodedNote{name, mark != ""}) // a string and a bool always encode
 			d.x.journal.add(wire.OpDecode, json.RawMessage("{}"), raw, nil)
 		}
 	}
 	return d.text.Read(p)
 }
 
-// decodedNote is how a journal notes a text that was decoded.
+// decodedNote is the journal entry of a decoded text.
 type decodedNote struct {
 	Charset string `json:"charset"`
-	Marked  bool   `json:"marked,omitempty"` // by a byte order mark
+	Marked  bool   `json:"marked,omitempty"` // the text has a byte order mark
 }
 
-// Close gives the memory back.
+// Close releases the memory. Later reads return io.EOF.
 func (d *decoding) Close() error {
 	d.x.files.decoded -= len(d.in)
 	d.in, d.text = nil, bytes.NewReader(nil)

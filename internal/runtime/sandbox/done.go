@@ -9,22 +9,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Done is one thing that a program asked of its host, as a journal records it.
+// Done is one host call of a program, as its journal records it.
 type Done struct {
 	Kind string `json:"kind"` // fetch, call, predict, history ...
-	// of a fetch the method and the address without user information; of a call role and method
+	// Target is method and address, without user information, for a fetch, and role and method for a call.
 	Target string `json:"target,omitempty"`
-	Status int    `json:"status,omitempty"` // of a fetch
+	Status int    `json:"status,omitempty"` // HTTP status of a fetch; 0 if there is none
 	Error  string `json:"error_type,omitempty"`
-	Again  bool   `json:"again,omitempty"` // asked before within the run, and answered the same
+	Again  bool   `json:"again,omitempty"` // asked before in the run, with the same answer
 }
 
-// Calls reports whether it was a nested call that began.
+// Calls reports whether d is a nested call or delegation that was not refused.
 func (d *Done) Calls() bool {
 	return (d.Kind == wire.OpCall || d.Kind == wire.OpDelegate) && d.Error == ""
 }
 
-// DoneIn reads a journal, in order. Reads and writes of an open file are left out, and so is what cannot be read.
+// DoneIn lists the host calls of a journal in order. It omits reads and writes of open files. The list is empty, not
+// nil, if the journal is empty or unreadable.
 func DoneIn(journal json.RawMessage) []Done {
 	var form journalForm
 	list := []Done{}
@@ -33,7 +34,7 @@ func DoneIn(journal json.RawMessage) []Done {
 	}
 	for i := range form.Asks {
 		e := &form.Asks[i]
-		if e.Op == wire.OpRead || e.Op == wire.OpWrite || e.Op == wire.OpClose { // parts of an open file
+		if e.Op == wire.OpRead || e.Op == wire.OpWrite || e.Op == wire.OpClose {
 			continue
 		}
 		d := Done{Kind: e.Op, Again: e.Same}

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
-// program is a forged program with the body and the imports.
+// program returns a forged program with the body and the imports.
 func program(body string, imports ...string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n\nimport (\n")
@@ -23,7 +23,7 @@ func program(body string, imports ...string) string {
 	return b.String()
 }
 
-// What a call does to its context comes back by top-level key, and nothing else does.
+// A call's changes of its context are returned by top-level key, and nothing else is.
 func TestContextChanges(t *testing.T) {
 	p := nativePool(t, nil)
 	req := request("setcontext")
@@ -37,7 +37,7 @@ func TestContextChanges(t *testing.T) {
 		string(got.Context.Set["changed"]) != `["b"]` || !slices.Equal(got.Context.Delete, []string{"gone"}) {
 		t.Errorf("%+v", got.Context)
 	}
-	// What a program only reads is never rewritten, not even a number that its float64 cannot hold.
+	// A value that a program only reads is never rewritten, not even a number that float64 cannot represent.
 	req = request("context")
 	req.Context = map[string]json.RawMessage{"exact": json_(`9007199254740993`), "order": json_(`{"b":1,"a":2}`)}
 	if got := p.Run(t.Context(), req, &fakeHost{}); got.Failure != nil || got.Context != nil {
@@ -73,7 +73,7 @@ func TestHostCalls(t *testing.T) {
 	}
 }
 
-// One runner serves one program and one owner, and another only after a death.
+// One runner serves one program and one owner. Another runner serves them only after its death.
 func TestRunnersAreNotShared(t *testing.T) {
 	p := nativePool(t, nil)
 	run := func(source, owner string) Result {
@@ -82,7 +82,7 @@ func TestRunnersAreNotShared(t *testing.T) {
 		req.Owner = agent.Owner{Namespace: agent.Namespace(namespace), Name: name}
 		return p.Run(t.Context(), req, &fakeHost{})
 	}
-	// The native engine does not reset state: a count above 1 is the same process.
+	// The native engine does not reset state, so a count above 1 shows the same process.
 	for _, c := range []struct{ source, owner, want string }{
 		{"count", "x/a", "value 1"}, {"count", "x/a", "value 2"}, {"count", "x/b", "value 1"},
 		{"count other", "x/a", "value 1"}, {"count", "x/a", "value 3"}, {"count", "x/b", "value 2"},
@@ -106,7 +106,7 @@ func TestRunnersAreNotShared(t *testing.T) {
 	}
 }
 
-// After any doubt a runner is not used again.
+// After any doubt a runner is not reused.
 func TestRunnersAreDiscarded(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.RunnerCalls = 3 })
 	for _, source := range []string{"panic", "exit", "leak", "nan"} {
@@ -125,13 +125,13 @@ func TestRunnersAreDiscarded(t *testing.T) {
 	for _, source := range []string{"echo", "fail", "plain", "history"} {
 		p.Run(t.Context(), request(source), &fakeHost{})
 	}
-	// An error that the program returned is an honest answer: its runner is kept.
+	// An error that the program returned is a proper answer, so its runner is kept.
 	if got := p.Stats().Warm; got != 5 {
 		t.Errorf("%d warm runners, want 5", got)
 	}
 }
 
-// Randomness starts anew with each run in a warm runner, also where a run has used a part of a number.
+// Randomness restarts with each run in a warm runner, even if a run has used part of a number.
 func TestRandomnessIsOfOneRun(t *testing.T) {
 	p := compilePool(t, nil)
 	for _, path := range []string{"math/rand", "crypto/rand"} {
@@ -164,7 +164,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// replayed are programs that take from outside in every way there is.
+// replayed returns programs that take from outside in every possible way.
 func replayed() map[string]string {
 	return map[string]string{
 		"pure":    program(`return []any{call.Args, call.Kwargs, call.Role, call.CallID}, nil`),
@@ -188,8 +188,8 @@ func replayed() map[string]string {
 	}
 }
 
-// TestReplay: every recorded call ends in the same bytes when it is run again in another daemon, with nothing real
-// outside and another clock.
+// TestReplay checks that every recorded call ends in the same bytes when it is replayed in another daemon, without real
+// effects and with another clock.
 func TestReplay(t *testing.T) {
 	first, second := compilePool(t, nil), compilePool(t, nil)
 	for name, source := range sampled.Map(replayed(), 3) {
@@ -213,7 +213,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A replay that cannot be true says so.
+// A replay that cannot be faithful reports that.
 func TestReplayDiverges(t *testing.T) {
 	p := compilePool(t, nil)
 	req := request(program("return len(call.History()), nil"))
@@ -223,7 +223,7 @@ func TestReplayDiverges(t *testing.T) {
 		&refusingHost{history: `[]`}); err != nil || cmp.Equal || cmp.Diverged == "" {
 		t.Errorf("another history: %+v %v", cmp, err)
 	}
-	// Records that came later do not matter.
+	// Later records do not matter.
 	longer := strings.TrimSuffix(bigHistory(), "]") + `,{"call_id":"later"}]`
 	if cmp, err := Replay(t.Context(), p, rec, &refusingHost{history: longer}); err != nil || !cmp.Equal {
 		t.Errorf("a longer history: %+v %v", cmp, err)
@@ -243,7 +243,8 @@ func TestReplayDiverges(t *testing.T) {
 	}
 }
 
-// A journal has a bound; what does not fit makes a call unreplayable and nothing worse. One without effects is nil.
+// A journal is bounded. A call that exceeds it cannot be replayed, without other consequences. The journal of a call
+// without effects is nil.
 func TestJournalBounds(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.MaxJournal = 1000; o.MaxAsks = 100 })
 	if got := p.Run(t.Context(), request("echo", 1), &fakeHost{}); got.Effects.Journal != nil || got.Effects.Truncated {
@@ -262,7 +263,8 @@ func bigHistory() string {
 	return `[` + strings.Repeat(`{"call_id":"c","role":"r","args":[1,2,3],"kwargs":{}},`, 200) + `{"call_id":"last"}]`
 }
 
-// refusingHost gives the session's history and refuses all else: a replay has no outside.
+// refusingHost serves the session's history and refuses everything else, because a replay has no access to real
+// sources.
 type refusingHost struct {
 	fakeHost
 	history string

@@ -8,10 +8,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
-// lies is what a hostile program says in its panics: the words of a Go runtime that gives up.
+// lies is the text of hostile panics: the words with which a Go runtime aborts.
 const lies = `fatal error: stack overflow\n\nruntime: out of memory\ngoroutine 1 [running]:\ntool.Run()\n\t/x/program.go:99 +0x1\n`
 
-// Whatever the text of a panic does, the failure is the program's, with the words and the line of its own.
+// Whatever the text of a panic, the failure is the program's, with its own words and line.
 func TestPanicsThatAreHostile(t *testing.T) {
 	p := compilePool(t, nil)
 	for _, c := range sampled.Of([]struct{ method, text, end, message string }{
@@ -41,7 +41,7 @@ func TestPanicsThatAreHostile(t *testing.T) {
 	}
 }
 
-// A program has no way to the runtime's last words: what it prints goes nowhere, and it ends as it would otherwise.
+// A program cannot fake the runtime's last words: its output is discarded, and it ends as it would otherwise.
 func TestProgramsThatPrintLastWords(t *testing.T) {
 	p := compilePool(t, nil)
 	for end, body := range map[string]string{

@@ -7,7 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A fault of the engine is a failure of ours, whatever the program does about it; the runner ends with it, and it is counted.
+// An engine fault is the daemon's failure, whatever the program does about it. The runner ends, and the fault is
+// counted.
 func TestEngineFailure(t *testing.T) {
 	p := nativePool(t, nil)
 	for i, c := range []struct{ source, want string }{
@@ -35,10 +36,10 @@ func TestEngineFailure(t *testing.T) {
 	}
 }
 
-// A program that exceeds a limit of the compiler is at fault itself, and the model gets the message.
+// A program that exceeds a limit of the compiler is itself at fault, and the model gets the message.
 func TestLimitIsNoEngineFailure(t *testing.T) {
 	p := compilePool(t, nil)
-	// larger than the address space, and than what an executable may have
+	// Larger than the address space, and than what an executable may have.
 	for _, size := range []string{"1 << 50", "1 << 40"} {
 		_, f := p.Load(t.Context(),
 			request(toolSource("var big ["+size+"]byte", "big[1] = 2\n\treturn big[3], nil")).Program,

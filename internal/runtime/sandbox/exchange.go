@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// An exchange is one run as the host side of it sees it: the questions that were asked, what they took from outside.
+// An exchange is the host side of one run. It answers the program's questions and records their effects.
 type exchange struct {
 	pool    *Pool
 	req     Request
@@ -20,49 +20,50 @@ type exchange struct {
 	journal journal
 
 	asks    int
-	free    int   // of these, those that are not counted: time.Sleep, call.Log, and pieces of files
-	bytes   int64 // of questions and answers
-	strange int   // frames of unknown kinds
+	free    int   // asks that do not count: time.Sleep, call.Log, and pieces of files
+	bytes   int64 // bytes of questions and answers
+	strange int   // number of frames of unknown kinds
 	nested  int
 	fetches []Fetch
-	records json.RawMessage // of the session, in the program's context; nil where it does not look
-	held    func()          // lets go of what the last answer holds in memory; nil for nothing
+	// records holds the session's records, in the program's context. It is nil if the program does not read them.
+	records json.RawMessage
+	held    func() // releases the memory of the last answer; nil if there is none
 	slept   time.Duration
 	notes   []string
-	host    time.Duration // waited for others; what the daemon itself does is the program's time
-	until   time.Time     // when the program's time is over
+	host    time.Duration // time spent waiting for others; the daemon's own work counts as the program's time
+	until   time.Time     // when the program's time ends
 	files   streams
-	given   map[string]given // by digest of op and parameters, as the parameters may be long
+	given   map[string]given // by digest of op and parameters, because parameters may be long
 }
 
-// A reply answers a question: with a body, with the word that it is the one of Question.Have, or with a refusal that the
-// program gets to see.
+// A reply answers a question: with a body, with same if the answer is still that of Question.Have, or with a refusal
+// that the program sees.
 type reply struct {
 	body    json.RawMessage
 	same    bool
 	refusal *recurgent.Failure
 }
 
-// given is the last answer to a question that can be asked again.
+// given records the last answer to a question that can be asked again.
 type given struct {
 	id       uint64
-	revision int64         // of what it is made of
-	entry    *journalEntry // on recorded effects: where it came from
+	revision int64         // revision of the data behind the answer
+	entry    *journalEntry // in a replay: the journal entry that answered
 }
 
-// answer performs one question, or ends the call.
+// answer answers one question. A non-nil Failure ends the call.
 func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	x.asks++
-	if q.Op == wire.OpSleep { // has bounds of its own
+	if q.Op == wire.OpSleep { // sleeps have bounds of their own
 		x.free++
 		return x.sleep(ctx, q.Params)
 	}
-	if q.Op == wire.OpLog { // replays do not need it
+	if q.Op == wire.OpLog { // replays do not need notes
 		x.free++
 		x.note(q.Params)
 		return reply{body: json.RawMessage("null")}, nil
 	}
-	if wire.OnStream(q.Op) { // has bounds of its own, too
+	if wire.OnStream(q.Op) { // streams have bounds of their own
 		x.free++
 		return x.stream(ctx, q)
 	}
@@ -95,14 +96,15 @@ func (x *exchange) answer(ctx context.Context, q *wire.Question) (reply, *Failur
 	return r, fatal
 }
 
-// live asks the host, unless the runner has the answer and nothing has changed since.
+// live asks the host, unless the runner already has the answer and the revision is unchanged.
 func (x *exchange) live(ctx context.Context, q *wire.Question) reply {
 	if !wire.Repeatable(q.Op) {
 		raw, refusal := x.perform(ctx, q.Op, q.Params)
 		x.journal.add(q.Op, q.Params, raw, refusal)
 		return reply{body: raw, refusal: refusal}
 	}
-	revision := x.h.Revision(ctx, q.Op) // before the answer: one that is newer than its revision is asked for again
+	// Read the revision before the answer. If the answer is newer, the next question asks the host again.
+	revision := x.h.Revision(ctx, q.Op)
 	if g, ok := x.given[digest([]byte(q.Key()))]; ok && g.id == q.Have && g.revision == revision && revision >= 0 {
 		x.journal.repeat(q.Op, q.Params)
 		return reply{same: true}
@@ -122,7 +124,8 @@ func (x *exchange) give(q *wire.Question, g given) {
 	x.given[digest([]byte(q.Key()))] = g
 }
 
-// recorded answers from the journal of the earlier call.
+// recorded answers a question from the journal of the earlier call. A question that the journal does not hold ends the
+// run.
 func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	e, failure := x.lookUp(q.Op, q.Params)
 	if failure != nil {
@@ -154,7 +157,7 @@ func (x *exchange) recorded(ctx context.Context, q *wire.Question) (reply, *Fail
 	return reply{body: raw}, nil
 }
 
-// lookUp takes the entry of the journal that answers the question.
+// lookUp takes the journal entry that answers the question.
 func (x *exchange) lookUp(op string, params json.RawMessage) (*journalEntry, *Failure) {
 	e := x.journal.find(op, params)
 	if e == nil {
@@ -170,14 +173,15 @@ func diverged(message string) *Failure {
 	return &Failure{Type: agent.ErrExecution, Detail: DetailDiverged, Message: "replay: " + message}
 }
 
-// DetailDiverged is the Detail of the failure of a run on recorded effects which asked for others.
+// DetailDiverged is the Detail of a failure in which a replayed program asked for something that its journal does not
+// hold.
 const DetailDiverged = "replay_diverged"
 
 func denied(message string) *recurgent.Failure {
 	return &recurgent.Failure{Type: agent.ErrDenied, Message: message}
 }
 
-// perform asks the host, or fetches. What the daemon does itself ends with the program's time.
+// perform asks the host, or fetches. The daemon's own work is bounded by the program's deadline.
 func (x *exchange) perform(ctx context.Context, op string,
 	params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	switch op {
@@ -228,6 +232,7 @@ func (x *exchange) perform(ctx context.Context, op string,
 	return nil, denied("the host knows no " + op)
 }
 
+// plain converts an error of the host to a refusal that the program sees.
 func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure) {
 	if err != nil {
 		var f *recurgent.Failure
@@ -240,6 +245,7 @@ func plain(raw json.RawMessage, err error) (json.RawMessage, *recurgent.Failure)
 	return raw, nil
 }
 
+// call makes a nested call. The program's clock and place are paused meanwhile.
 func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	var q struct {
 		Role, Method string
@@ -260,7 +266,7 @@ func (x *exchange) call(ctx context.Context, params json.RawMessage) (json.RawMe
 	return plain(json.Marshal(outcome))
 }
 
-// result makes the Result of an answer.
+// result converts an answer into a Result.
 func (x *exchange) result(a *wire.Answer) Result {
 	x.journal.clock, x.journal.randomness = a.Clock, a.Randomness
 	var r Result
@@ -283,7 +289,7 @@ func (x *exchange) result(a *wire.Answer) Result {
 	return r
 }
 
-// authoredType returns the type that a program gave its error, when it is one.
+// authoredType returns t if it is a valid error type, otherwise tool_error.
 func authoredType(t string) string {
 	if !agent.IsErrorType(t) {
 		return agent.ErrTool
@@ -291,7 +297,7 @@ func authoredType(t string) string {
 	return t
 }
 
-// effects sums up what the run took from outside.
+// effects returns the recorded effects of the run.
 func (x *exchange) effects(req *Request) Effects {
 	raw, truncated := x.journal.encode(req)
 	return Effects{Journal: raw, Truncated: truncated, Fetches: x.fetches, Nested: x.nested, Asks: x.asks,

@@ -6,22 +6,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Tiers: what runs a program.
+// Values of Result.Tier.
 const (
-	TierEngine = "engine" // an engine of package gate in a runner
-	TierNative = "native" // the program itself, compiled to a binary
+	TierEngine = "engine" // the program is interpreted in a runner, by an engine of package gate
+	TierNative = "native" // the program is compiled to a binary
 )
 
-// An Executable is a program compiled to a static binary that speaks the runner's wire. A launcher confines it before its first instruction.
+// An Executable is a program compiled to a static binary that speaks the runner's wire protocol. A launcher confines it
+// before its first instruction.
 type Executable struct {
-	// open, for one process, and verified: what is run is this file, so a change of the directory has no effect; the pool closes it
+	// File is open and verified, for one process. Exactly this file is executed, so later changes of the directory have
+	// no effect. The pool closes it.
 	File *os.File
-	Args []string // of its command line
-	// of the program, as the gate found them: those of each run; they are shared and must not be changed
+	Args []string // of the command line, after the name
+	// Facts of the program, as the gate found them. All runs share them, so they must not be changed.
 	Facts *report.Facts
 }
 
-// startExecutable starts a process of the executable, and returns it when it is about to begin, confined.
+// startExecutable launches a process of the executable and sends its configuration. The returned process is confined
+// and about to start.
 func (p *Pool) startExecutable(program *os.File, args []string) (*runner, error) {
 	r, err := p.launch(p.programLaunch(append([]string{"recurgent-native"}, args...)), []*os.File{program}, "")
 	if err != nil {

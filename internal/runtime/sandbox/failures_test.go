@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Runners name failures as the daemon does.
+// Runners and the daemon use the same names for failures.
 func TestFailureNames(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{wire.ErrExecution: agent.ErrExecution,

@@ -22,7 +22,8 @@ func scriptPool(t testing.TB, script string, change func(*Options)) *Pool {
 	return testPool(t, change, hooks{args: []string{wire.RunnerArg, "script=" + script}})
 }
 
-// TestMisbehavingRunner: whatever a runner says, the call ends in a typed failure and never in a wrong value.
+// TestMisbehavingRunner checks that whatever a runner sends, the call ends in a typed failure and never in a wrong
+// value.
 func TestMisbehavingRunner(t *testing.T) {
 	short := func(o *Options) { o.Blank = 0 }
 	for _, c := range []struct{ script, want string }{
@@ -78,18 +79,18 @@ func TestMisbehavingRunner(t *testing.T) {
 	}
 }
 
-// A second answer that comes after the first was taken costs the next call nothing: the runner is found out before
-// it gets one.
+// A second answer after the first was taken does not affect the next call: the runner is detected before it gets one.
 func TestLateSecondAnswer(t *testing.T) {
 	p := scriptPool(t, "run.late", nil)
 	if got := said(p.Run(t.Context(), request("x"), &fakeHost{})); got != "value 1" {
 		t.Fatal(got)
 	}
 	r := p.warmKeys()[0]
-	if err := r.proc.Signal(syscall.SIGUSR1); err != nil { // now the runner may give its second answer
+	if err := r.proc.Signal(syscall.SIGUSR1); err != nil { // now the runner may send its second answer
 		t.Fatal(err)
 	}
-	if err := r.out.SetReadDeadline(time.Time{}); err != nil { // that of the first answer, which counts milliseconds
+	// remove the deadline of the first answer, which is milliseconds away
+	if err := r.out.SetReadDeadline(time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if !awaitReadable(r.out) {
@@ -107,14 +108,15 @@ func (p *Pool) warmKeys() []*runner {
 	return slices.Collect(p.warm.all())
 }
 
-// TestSpawnFaults: a runner that cannot be started, or does not get ready, is the daemon's fault and is said so.
+// TestSpawnFaults checks that a runner that cannot be started, or does not become ready, counts as the daemon's fault.
 func TestSpawnFaults(t *testing.T) {
 	for _, script := range []string{"start.mute", "start.exit", "start.garbage", "start.hugeframe", "start.half",
 		"start.unconfined"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			p := scriptPool(t, script, func(o *Options) { o.Blank = 0 })
-			p.readyTimeout = 300 * time.Millisecond // for runners that never get ready; the canary had the whole time
+			// for runners that never become ready; the canary had the full time
+			p.readyTimeout = 300 * time.Millisecond
 			got := p.Run(t.Context(), request("x"), &fakeHost{})
 			if said(got) != "failure runner_crash/spawn" || !got.Failure.Ours {
 				t.Errorf("%s %+v", said(got), got.Failure)
@@ -146,7 +148,7 @@ func TestSpawnFaults(t *testing.T) {
 	}
 }
 
-// A canary that could not be started for the moment is tried again in the same way, not with fewer layers.
+// A canary that could not be started for a transient reason is retried in the same way, not with fewer layers.
 func TestCanaryRetries(t *testing.T) {
 	want := nativePool(t, nil).Status().Level
 	failures := 2
@@ -161,7 +163,7 @@ func TestCanaryRetries(t *testing.T) {
 		t.Errorf("level %s, want %s", got, want)
 	}
 	dir := t.TempDir()
-	for _, open := range []string{filepath.Dir(dir), dir} { // the runner is somebody else
+	for _, open := range []string{filepath.Dir(dir), dir} { // the runner has another user
 		if err := os.Chmod(open, 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +175,7 @@ func TestCanaryRetries(t *testing.T) {
 	}
 }
 
-// One failed start is made good by the next attempt, unseen by the call.
+// One failed start is made up for by the next attempt, without an effect on the call.
 func TestSpawnRetries(t *testing.T) {
 	var failures atomic.Int32
 	p := testPool(t, func(o *Options) { o.Blank = 0 }, hooks{args: []string{wire.RunnerArg, "native"},
@@ -189,17 +191,17 @@ func TestSpawnRetries(t *testing.T) {
 	}
 }
 
-// TestKilledFromOutside: a runner that is killed or stopped at any stage.
+// TestKilledFromOutside kills or stops a runner at every stage.
 func TestKilledFromOutside(t *testing.T) {
 	p := nativePool(t, nil)
 	signalRunner := func(sig syscall.Signal) *fakeHost {
-		return &fakeHost{onHistory: func(context.Context) { // the program has asked, so it runs
+		return &fakeHost{onHistory: func(context.Context) { // the program has asked, so it is running
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			for r := range p.live {
 				if r.program != "" {
 					r.proc.Signal(sig)
-					// or the program may have its answer, and give its own, before the signal arrives
+					// Otherwise the program may get its answer, and send its own, before the signal arrives.
 					awaitSignal(t, r.proc.Pid)
 				}
 			}
@@ -217,7 +219,7 @@ func TestKilledFromOutside(t *testing.T) {
 	if got := said(p.Run(t.Context(), req, &fakeHost{})); got != "value 1" {
 		t.Error("control:", got)
 	}
-	// Idle runners that die are replaced before anybody needs them.
+	// Idle runners that die are replaced before they are needed.
 	for _, r := range p.warmKeys() {
 		r.proc.Signal(syscall.SIGKILL)
 		<-r.gone
@@ -244,7 +246,7 @@ func TestDeadlines(t *testing.T) {
 	req := request("nested")
 	req.Timeout = 3 * time.Second
 	slow := &fakeHost{onCall: func(ctx context.Context, role, method string, args []json_, kwargs json_) agent.Outcome {
-		time.Sleep(req.Timeout + 100*time.Millisecond) // a nested call that takes its time
+		time.Sleep(req.Timeout + 100*time.Millisecond) // a slow nested call
 		return agent.Outcome{Status: agent.StatusOK, Value: json_(`3`)}
 	}}
 	if got := p.Run(t.Context(), req, slow); got.Failure != nil {
@@ -276,7 +278,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// Programs that all wait for nested calls do not block each other.
+// Programs that all wait for nested calls do not deadlock.
 func TestNestedCallsDoNotDeadlock(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Runners = 1; o.Waiting = 4 })
 	var nest func(depth int) *fakeHost
@@ -307,7 +309,7 @@ func TestNestedCallsDoNotDeadlock(t *testing.T) {
 	wg.Wait()
 }
 
-// Opening and closing again and again leaves no goroutine, descriptor or process.
+// Repeated opening and closing leaves no goroutine, descriptor or process.
 func TestCloseLeavesNothing(t *testing.T) {
 	descriptors := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -327,14 +329,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if len(p.live) != 0 {
 			t.Errorf("%d processes are left", len(p.live))
 		}
-		if i == 1 { // the first time the runtime itself takes what it keeps
+		if i == 1 { // the first round allocates what the runtime keeps
 			goroutines, files = goruntime.NumGoroutine(), descriptors()
 		}
 	}
 	g, f := goruntime.NumGoroutine(), descriptors()
 	for end := time.Now().Add(time.Minute); (g > goroutines || f > files) &&
 		time.Now().Before(end); g, f = goruntime.NumGoroutine(), descriptors() {
-		goruntime.Gosched() // a goroutine that has said that it is done may still be ending
+		goruntime.Gosched() // a goroutine that has reported its end may still be ending
 	}
 	if g > goroutines || f > files {
 		t.Errorf("goroutines %d, then %d; descriptors %d, then %d", goroutines, g, files, f)

@@ -12,19 +12,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// fetchedFile is how a journal notes a file that was fetched: as one that was made, with what a run on it needs of the answer.
+// fetchedFile is the journal entry of a fetched file: the note of a made file, and the parts of the answer that a
+// replay needs.
 type fetchedFile struct {
 	fileNote
 	Name      string `json:"name,omitempty"`
 	MediaType string `json:"media_type"`
 	Status    int    `json:"status"`
 	Body      string `json:"body,omitempty"`
-	Raw       []byte `json:"raw,omitempty"` // instead of Body, where that is not UTF-8
-	// there is no room for the bytes: a second run has them as long as the file is stored
+	Raw       []byte `json:"raw,omitempty"` // replaces Body if the bytes are not UTF-8
+	// LeftOut means that the bytes did not fit the journal. A replay needs the stored file then.
 	LeftOut bool `json:"left_out,omitempty"`
 }
 
-// fetchFile has the body of an answer written to a file of the run.
+// fetchFile writes the body of an answer to a file of the run.
 func (x *exchange) fetchFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	if x.journal.replaying() {
 		return x.fetchedAgain(params)
@@ -38,23 +39,24 @@ func (x *exchange) fetchFile(ctx context.Context, params json.RawMessage) (reply
 		x.journal.add(wire.OpFetchFile, params, nil, refusal)
 		return refuse(refusal)
 	}
-	_ = d.to.Close() // which writes nothing
+	_ = d.to.Close() // Close writes nothing
 	f := d.to.End()
 	x.files.made = append(x.files.made, &madeFile{NewFile: d.to})
 	x.journal.add(wire.OpFetchFile, params, d.note(&f, note.Status), nil)
 	return reply{body: agent.FileRef(f.ID)}, nil
 }
 
-// A download takes the body of an answer.
+// A download receives the body of an answer and writes it to a file of the run.
 type download struct {
 	x    *exchange
 	ctx  context.Context
 	to   NewFile // nil until the body begins
-	head []byte  // for the journal
-	room int     // bytes of head: half of what the journal has left
-	over bool    // head is not all of it
+	head []byte  // the body so far, for the journal
+	room int     // most bytes of head: half of what the journal has left
+	over bool    // the body exceeded room; head is empty
 }
 
+// perform fetches the body. The caller must discard d.to after a refusal.
 func (d *download) perform(params json.RawMessage) (note fetch.Note, refusal *recurgent.Failure) {
 	x := d.x
 	q, refusal := x.mayFetch(params)
@@ -68,7 +70,7 @@ func (d *download) perform(params json.RawMessage) (note fetch.Note, refusal *re
 	return a.Note, a.Failure
 }
 
-// begin begins the file.
+// begin creates the file when the body begins.
 func (d *download) begin(name, mediaType string) (io.Writer, error) {
 	to, refused := d.x.h.CreateFile(d.ctx, wire.OpFetch, name, mediaType)
 	if refused != nil {
@@ -87,7 +89,7 @@ func (d *download) Write(p []byte) (int, error) {
 	return d.to.Write(p)
 }
 
-// note is the file in the journal, with its bytes where they fit.
+// note returns the journal entry of the file, with its bytes if they fit.
 func (d *download) note(f *agent.File, status int) json.RawMessage {
 	n := fetchedFile{fileNote: fileNote{f.ID, f.SHA256, f.Bytes}, Name: f.Name, MediaType: f.MediaType, Status: status,
 		LeftOut: d.over}
@@ -101,11 +103,11 @@ func (d *download) note(f *agent.File, status int) json.RawMessage {
 		return raw
 	}
 	n.Body, n.Raw, n.LeftOut = "", nil, true
-	raw, _ = encode(n, 0) // texts and numbers
+	raw, _ = encode(n, 0) // strings and numbers always encode
 	return raw
 }
 
-// fetchedAgain fetches a file for a run on recorded effects.
+// fetchedAgain serves a fetched file in a replay.
 func (x *exchange) fetchedAgain(params json.RawMessage) (reply, *Failure) {
 	e, failure := x.lookUp(wire.OpFetchFile, params)
 	if failure != nil {
@@ -130,10 +132,10 @@ func (x *exchange) fetchedAgain(params json.RawMessage) (reply, *Failure) {
 	return reply{body: agent.FileRef(f.File)}, nil
 }
 
-// recordedDownload is the note of a fetched file that was served from a journal.
+// recordedDownload returns the note of a fetched file that was served from a journal.
 func recordedDownload(params json.RawMessage, e *journalEntry, f *fetchedFile) Fetch {
 	var q recurgent.Request
-	_ = json.Unmarshal(params, &q) // what cannot be read has no address
+	_ = json.Unmarshal(params, &q) // unreadable parameters leave the address empty
 	if e.Error != nil {
 		return fetch.Recorded(q, nil, e.Error.Type)
 	}

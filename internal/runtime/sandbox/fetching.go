@@ -26,7 +26,7 @@ func (x *exchange) fetch(ctx context.Context, params json.RawMessage) (json.RawM
 	return plain(encode(a.Response, len(a.Response.Body)+len(a.Response.Raw)*4/3))
 }
 
-// mayFetch reads the request, and refuses one that the run may not make.
+// mayFetch decodes the request, and refuses one that the run may not make.
 func (x *exchange) mayFetch(params json.RawMessage) (q recurgent.Request, refusal *recurgent.Failure) {
 	if json.Unmarshal(params, &q) != nil {
 		return q, denied("fetch: bad parameters")
@@ -42,13 +42,14 @@ func (x *exchange) mayFetch(params json.RawMessage) (q recurgent.Request, refusa
 	return q, nil
 }
 
-// caller is for whom requests are made.
+// caller describes on whose behalf requests are made.
 func (x *exchange) caller() fetch.Caller {
 	return fetch.Caller{Owner: x.req.Owner, Role: x.req.Role, Method: x.req.Method, CallID: x.req.CallID,
 		End: x.req.End, Guard: x.req.Guard, Writes: x.req.Writes}
 }
 
-// encode is json.Marshal without escapes for HTML, which make pages much larger, of a value of roughly that size.
+// encode is json.Marshal without HTML escapes, which make pages much larger. size is the expected length of the output
+// in bytes.
 func encode(v any, size int) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(size + size/16 + 1<<10) // growing by doubling would hold three times the size
@@ -60,7 +61,7 @@ func encode(v any, size int) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// release lets go of what the daemon held for the last question.
+// release releases the memory held for the last answer.
 func (x *exchange) release() {
 	if x.held != nil {
 		x.held()
@@ -68,11 +69,11 @@ func (x *exchange) release() {
 	}
 }
 
-// recordedFetch is the note of a fetch that was served from a journal.
+// recordedFetch returns the note of a fetch that was served from a journal.
 func recordedFetch(params json.RawMessage, e *journalEntry) Fetch {
 	var q recurgent.Request
 	var r recurgent.Response
-	_ = json.Unmarshal(params, &q) // what cannot be read has no address
+	_ = json.Unmarshal(params, &q) // unreadable parameters leave the address empty
 	if e.Error != nil {
 		return fetch.Recorded(q, nil, e.Error.Type)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/fetch"
 )
 
-// fetchClient fetches from these hosts only.
+// fetchClient returns a client that fetches from these hosts only.
 func fetchClient(t testing.TB, allow ...string) *fetch.Client {
 	t.Helper()
 	transport, err := fetch.NewTransport(fetch.TransportOptions{Allow: allow})
@@ -29,7 +29,7 @@ func fetchClient(t testing.TB, allow ...string) *fetch.Client {
 	return c
 }
 
-// A fetch from a program: the answer, the note, and the journal that serves it again.
+// A program's fetch yields the answer, the note, and a journal that serves it again.
 func TestFetchFromProgram(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") })
@@ -61,7 +61,7 @@ func TestFetchFromProgram(t *testing.T) {
 	}
 }
 
-// The largest body that may be fetched reaches the program whole, whatever it is made of, and the daemon keeps none of it.
+// The largest permitted body reaches the program whole, whatever it contains, and the daemon keeps none of it.
 func TestLargestBodyReachesTheProgram(t *testing.T) {
 	const most = 16 << 20
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestLargestBodyReachesTheProgram(t *testing.T) {
 	}
 }
 
-// A program has the daemon send a request again; and a program that does not is served by the journals of before.
+// A program can ask the daemon to repeat a request. A program that does not is served by old journals.
 func TestRetryFromProgram(t *testing.T) {
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +108,7 @@ func TestRetryFromProgram(t *testing.T) {
 	}
 }
 
-// A program that accepts kept answers gets one, which its journal holds like any other.
+// A program that accepts cached answers gets one, and its journal holds it like any other.
 func TestKeptAnswerReachesTheProgram(t *testing.T) {
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func TestKeptAnswerReachesTheProgram(t *testing.T) {
 	}
 }
 
-// The journal of a page has its size: escapes for HTML would make it too large to keep.
+// The journal of a page is as large as the page: HTML escapes would make it too large to keep.
 func TestJournalOfPageHasItsSize(t *testing.T) {
 	page := strings.Repeat("<td>&</td>", 170_000)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, page) }))

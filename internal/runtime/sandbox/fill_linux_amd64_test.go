@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// fill makes threads, past the Go runtime, until the kernel refuses, and holds them while the daemon answers a question.
+// fill creates threads without the Go runtime until the kernel refuses, and holds them while the daemon answers a
+// question.
 func fill(c *recurgent.Call) (any, error) {
 	const flags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 	var stacks [][]uintptr
@@ -18,7 +19,8 @@ func fill(c *recurgent.Call) (any, error) {
 	for {
 		stack := make([]uintptr, 2048)
 		stacks = append(stacks, stack)
-		stack[2000] = reflect.ValueOf(forever).Pointer() // where the new thread returns to from the system call
+		// the return address of the new thread after the system call
+		stack[2000] = reflect.ValueOf(forever).Pointer()
 		_, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, flags, uintptr(unsafe.Pointer(&stack[2000])), 0, 0, 0, 0)
 		if errno != 0 {
 			c.History()

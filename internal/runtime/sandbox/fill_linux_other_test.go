@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// fill asks for threads that it could not run: how a new thread finds its stack is written down for amd64 only.
+// fill creates threads that could not run: the stack of a new thread is set up for amd64 only.
 func fill(c *recurgent.Call) (any, error) {
 	_, _, errno := syscall.RawSyscall(unix.SYS_CLONE, unix.CLONE_THREAD, 0, 0)
 	c.History()

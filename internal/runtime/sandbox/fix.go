@@ -9,15 +9,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Fix has a runner repair the program, gate and compile what came of it, and keeps what runs it warm as Load does.
+// Fix repairs source in a runner, gates and compiles the result, and keeps the process that runs it warm, as Load does.
 func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
 	owner agent.Owner) (fixed Program, facts *report.Facts, took Timing, failure *Failure) {
 	prog := Program{Source: source, Checksum: agent.Checksum(source)}
 	if len(source) > p.opts.MaxSource {
-		facts, failure = p.Load(ctx, prog, owner) // which says so
+		facts, failure = p.Load(ctx, prog, owner) // Load refuses it with the reason
 		return prog, facts, took, failure
 	}
-	req := &Request{Owner: owner, Depth: 1} // as Load
+	req := &Request{Owner: owner, Depth: 1} // admitted like Load
 	if err := p.admission.enter(ctx, req); err != nil {
 		return prog, nil, took, interrupted(ctx)
 	}
@@ -43,7 +43,7 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
 	if r, failure = way.loadFixed(ctx, deadline); failure != nil {
 		return prog, nil, way.timing, failure
 	}
-	own := *r.facts // those of the executable are shared
+	own := *r.facts // a copy: the facts of an executable are shared
 	for _, one := range m.Fixes {
 		own.Fixes = append(own.Fixes, one.String())
 	}
@@ -53,7 +53,8 @@ func (p *Pool) Fix(ctx context.Context, source string, t report.Terms,
 	return prog, &own, way.timing, nil
 }
 
-// loadFixed returns a process that has loaded the program which the runner has fixed, unless there is something against it.
+// loadFixed returns a process that has loaded the fixed program, or the refusal in m.against once the program is known
+// to compile.
 func (m *making) loadFixed(ctx context.Context, deadline time.Time) (*runner, *Failure) {
 	if m.pool.compiler != nil {
 		return m.process(ctx)
@@ -66,7 +67,7 @@ func (m *making) loadFixed(ctx context.Context, deadline time.Time) (*runner, *F
 	return m.by, failure
 }
 
-// fix has the runner fix the source.
+// fix sends the source to the runner and returns the repaired text.
 func (r *runner) fix(ctx context.Context, source string, t report.Terms, deadline time.Time) (wire.Fixed, *Failure) {
 	r.arm(ctx, deadline)
 	if err := (&wire.Fix{Source: source, Terms: t}).Put(&r.wr); err != nil {

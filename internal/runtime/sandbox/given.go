@@ -8,14 +8,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Given is what a journal records about its run, apart from the answers that a replay serves from it.
+// Given holds what a journal records in addition to the answers that a replay serves.
 type Given struct {
-	Context      map[string]json.RawMessage // of the session; nil when the program did not look at it
-	InputHistory json.RawMessage            // nil when the call brought none
-	Fetched      []string                   // the addresses that were asked for, without user information
+	Context      map[string]json.RawMessage // context of the session; nil if the program did not read it
+	InputHistory json.RawMessage            // nil if the call had none
+	Fetched      []string                   // requested addresses, without user information
 }
 
-// Journalled reads a journal. What cannot be read is left out: running on it fails and says why.
+// Journalled reads a journal. It returns the zero Given for one that cannot be read; replaying such a journal fails
+// with the reason.
 func Journalled(journal json.RawMessage) Given {
 	var form journalForm
 	if len(journal) == 0 || json.Unmarshal(journal, &form) != nil {

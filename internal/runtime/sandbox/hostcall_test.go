@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// The daemon answers the same question once for as long as nothing has changed, and the program gets its own copy each time.
+// The daemon answers the same question once while nothing has changed, and the program gets its own copy each time.
 func TestRepeatedQuestionIsAnsweredOnce(t *testing.T) {
 	p := nativePool(t, nil)
 	h := &fakeHost{history: `[{"call_id":"c1","role":"r","kwargs":{"k":"v"},"args":["` + strings.Repeat("x", 20_000) +
@@ -27,10 +27,10 @@ func TestRepeatedQuestionIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// After a change the question is answered anew, and on recorded effects everything is as it was.
+// After a change the question is answered again, and a replay repeats everything as it was.
 func TestChangedAnswerIsGivenAnew(t *testing.T) {
 	p := nativePool(t, nil)
-	for _, large := range []bool{false, true} { // a large answer stands in the journal by its digest
+	for _, large := range []bool{false, true} { // the journal holds a large answer by its digest
 		record := `{"call_id":"c"}`
 		if large {
 			record = fmt.Sprintf(`{"call_id":%q}`, strings.Repeat("c", inlineAnswer))
@@ -52,7 +52,7 @@ func TestChangedAnswerIsGivenAnew(t *testing.T) {
 	}
 }
 
-// A journal of before, which holds the same question twice with its answer, is served as it is.
+// An old journal, which holds the same question twice with its answer, is served as it is.
 func TestJournalWithRepeatedAnswersIsServed(t *testing.T) {
 	p := nativePool(t, nil)
 	ask := `{"op":"history","params":{},"result":[{"call_id":"c"}]}`
@@ -67,7 +67,7 @@ func TestJournalWithRepeatedAnswersIsServed(t *testing.T) {
 	}
 }
 
-// A contentHost looks at the memory of the daemon while a program asks for content, first and last.
+// A contentHost measures the daemon's memory when a program asks for content first and last.
 type contentHost struct {
 	fakeHost
 	before, after uint64
@@ -84,7 +84,7 @@ func (h *contentHost) Content(_ context.Context, ref string) (json.RawMessage, e
 	return nil, nil
 }
 
-// Long questions are not kept: otherwise the daemon would hold up to 128 MiB, the limit of a program's host calls.
+// Long questions are not kept. Otherwise the daemon would hold up to 128 MiB, the limit of a program's host calls.
 func TestLongQuestionsAreNotKept(t *testing.T) {
 	p := compilePool(t, nil)
 	h := &contentHost{}
@@ -118,11 +118,11 @@ func TestFetchNotesAreBounded(t *testing.T) {
 	}
 }
 
-// What host calls carry is bounded for each call, whatever is asked for.
+// The bytes of host calls are bounded for each call, whatever they ask for.
 func TestHostCallsHaveABudgetOfBytes(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.MaxHostBytes = 1 << 20 })
 	h := &fakeHost{history: `[{"role":"r","kwargs":{"k":"v"},"call_id":"` + strings.Repeat("c", 300_000) + `"}]`}
-	h.onHistory = func(context.Context) { h.revision++ } // it changes all the time
+	h.onHistory = func(context.Context) { h.revision++ } // changes at every question
 	got := p.Run(t.Context(), request("flood"), h)
 	if said(got) != "failure resource_exhausted/host_bytes" || len(h.calls) > 4 {
 		t.Errorf("got %s after %d answers of 300 kB, want an end after 1 MiB", said(got), len(h.calls))
@@ -132,7 +132,8 @@ func TestHostCallsHaveABudgetOfBytes(t *testing.T) {
 	}
 }
 
-// The daemon's work for a program is the program's time, and ends with it; waiting for another program is not.
+// The daemon's work for a program counts as the program's time and ends with it. Waiting for another program does not
+// count.
 func TestDaemonsWorkCountsAsRunTime(t *testing.T) {
 	p := nativePool(t, nil)
 	h := &fakeHost{onHistory: func(ctx context.Context) {

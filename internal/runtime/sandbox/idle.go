@@ -34,7 +34,7 @@ func (p *Pool) takeBlank(ctx context.Context) (*runner, *Failure) {
 	}
 }
 
-// takeWarm returns an idle runner of the key, or nil.
+// takeWarm returns a warm runner of the key, or nil if there is none.
 func (p *Pool) takeWarm(key warmKey) *runner {
 	for {
 		p.mu.Lock()
@@ -59,7 +59,8 @@ func (p *Pool) Forget(namespace agent.Namespace) {
 	}
 }
 
-// putBack keeps the runner warm after a run. It ends the runner instead if the run ended badly, or the runner is old, large or used up.
+// putBack keeps the runner warm after a successful run. It ends the runner instead if it is old, large, used up or
+// already killed.
 func (p *Pool) putBack(r *runner, now time.Time, took time.Duration) {
 	if p.opts.Isolation == IsolationCall {
 		r.kill("spent")
@@ -84,21 +85,23 @@ func (p *Pool) putBack(r *runner, now time.Time, took time.Duration) {
 	p.keep(r, now, own)
 }
 
-// The memory of a runner is measured after its first runs, after every run that had time to take much, and after every measureEvery-th of the
-// others: reading it costs a twentieth of the daemon's share of a warm call. tidyOnce measures all.
+// A runner's memory is measured after its first runs, after every run of shortRun or longer, and after every
+// measureEvery-th of the others. Reading it costs a twentieth of the daemon's share of a warm call. tidyOnce measures
+// all idle runners.
 const (
 	shortRun     = 2 * time.Millisecond
 	measureEvery = 16
 )
 
-// bloated reports whether a runner holds more memory than an idle one may. Runners look for leftovers of their programs themselves; this check
-// covers a program that has broken out of its interpreter.
+// bloated reports whether a runner holds more memory than an idle one may. Runners check for leftovers of their
+// programs themselves. This check covers a program that has broken out of its interpreter.
 func (p *Pool) bloated(r *runner) bool {
 	all, _, ok := r.resident()
 	return !ok || all > p.opts.IdleMemory()
 }
 
-// keep adds a runner that holds that many bytes to the warm ones, and ends others while all idle runners together hold more than RunnerMemory.
+// keep adds a runner holding held bytes to the warm set. It evicts others while all idle runners together hold more
+// than RunnerMemory.
 func (p *Pool) keep(r *runner, now time.Time, held int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +124,7 @@ func (p *Pool) blankBytes() (n int64) {
 	return n
 }
 
-// drop removes the runner from the idle ones, and reports whether it was idle. The caller holds mu.
+// drop removes the runner from the idle ones and reports whether it was idle. The caller holds mu.
 func (p *Pool) drop(r *runner) bool {
 	if i := slices.Index(p.blank, r); i >= 0 {
 		p.blank = slices.Delete(p.blank, i, i+1)
@@ -130,8 +133,8 @@ func (p *Pool) drop(r *runner) bool {
 	return p.warm.remove(r)
 }
 
-// spare returns how many blank runners to keep ready: opts.Blank, and more if many were taken recently and idle runners hold at most half of
-// RunnerMemory. The caller holds mu.
+// spare returns how many blank runners to keep ready: opts.Blank, and more if many were taken recently and idle runners
+// hold at most half of RunnerMemory. The caller holds mu.
 func (p *Pool) spare() int {
 	extra := min(max(p.taken, p.rate)/takenPerSpare, mostSpare)
 	if p.warm.bytes+p.blankBytes() > p.opts.RunnerMemory/2 {
@@ -140,7 +143,7 @@ func (p *Pool) spare() int {
 	return p.opts.Blank + extra
 }
 
-// tidy looks at the idle runners every tidyEvery until the pool stops: see tidyOnce.
+// tidy calls tidyOnce every tidyEvery until the pool stops.
 func (p *Pool) tidy() {
 	defer p.work.Done()
 	tick := time.NewTicker(tidyEvery)
@@ -157,14 +160,16 @@ func (p *Pool) tidy() {
 
 const (
 	tidyEvery = 2 * time.Second
-	// takenPerSpare runners in tidyEvery are one in 125 ms, about the time of a start on a busy machine: each such rate needs one spare.
+	// takenPerSpare runners in tidyEvery are one in 125 ms, about the time of a start on a busy machine: each such rate
+	// needs one spare.
 	takenPerSpare = 16
 	mostSpare     = 16
 	// idleWork is the processor time that an idle Go process may use in tidyEvery to collect its garbage.
 	idleWork = 250 * time.Millisecond
 )
 
-// tidyOnce ends runners that have been idle for too long, work although they are idle, have used much processor time, or hold too much memory.
+// tidyOnce ends idle runners that have been idle too long, use processor time while idle, have used much of their
+// processor time, or hold too much memory.
 func (p *Pool) tidyOnce(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,24 +11,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// An image is an executable that runners or launchers are started from, and its command line.
+// An image is an executable from which runners or launchers are started, with its command line.
 type image struct {
 	path   string
-	args   []string   // the first is the process's name
-	build  string     // wire.Build of the runner in it; "" is not checked
-	file   *os.File   // what path leads to; nil where path is a file of the system's
-	memory bool       // it lies in no directory
-	extra  []*os.File // open in its processes in addition to their pipes, from descriptor 4 on
-	user   int        // whose a compiler or linker is that it launches; 0 for the runners'
-	under  *spawner   // that starts them under landlock; nil where they put it on themselves
+	args   []string   // args[0] is the name of the process
+	build  string     // expected wire.Build of its runner; "" means unchecked
+	file   *os.File   // the open file that path leads to; nil if path is an ordinary file
+	memory bool       // the file is in memory only
+	extra  []*os.File // open in its processes after their pipes, from descriptor 4 on
+	user   int        // user of the tool that it launches; 0 means that of the runners
+	under  *spawner   // spawner that starts its processes under landlock; nil if they confine themselves
 }
 
-// errOtherBuild says that the runner in the binary does not belong to the daemon in it.
+// errOtherBuild means that the embedded runner was not built with this daemon.
 var errOtherBuild = errors.New(
 	"the runner in this binary was built from other source than the daemon (build both by make build, or neither)")
 
-// images returns the images that runners can be started from, the preferred one first: the program that the binary carries, and the binary
-// itself.
+// images returns the images that runners can be started from, preferred first: those of the embedded program, then the
+// daemon's own binary.
 func images(h hooks, o *Options) ([]*image, error) {
 	self, err := selfImage(h)
 	if err != nil {
@@ -62,7 +62,7 @@ func images(h hooks, o *Options) ([]*image, error) {
 	return append(all, self), nil
 }
 
-// launchers returns the images that launchers can be started from, in the same way.
+// launchers returns the images that launchers can be started from, preferred first, like images.
 func launchers(h hooks, o *Options) ([]*image, error) {
 	self, err := selfImage(h)
 	if err != nil {
@@ -83,7 +83,7 @@ func launchers(h hooks, o *Options) ([]*image, error) {
 	return append(all, self), err
 }
 
-// selfImage is the daemon's own binary as a runner.
+// selfImage returns the daemon's own binary as a runner.
 func selfImage(h hooks) (*image, error) {
 	exe, err := selfExe()
 	if err != nil {
@@ -95,13 +95,15 @@ func selfImage(h hooks) (*image, error) {
 	return &image{path: exe, args: []string{"recurgentd", wire.RunnerArg}}, nil
 }
 
-// A carried program is one that the binary carries, or, in tests of a whole daemon, one that stands in a file.
+// A carried program is embedded in the binary or, in tests of a whole daemon, stored in a file.
 type carried struct{ name, program, file string }
 
+// is reports whether the program is available.
 func (c carried) is() bool { return c.program != "" || c.file != "" }
 
-// images returns the program's images: a file on the disk, whose pages are mapped many at a time, so that a start takes a quarter less, and one in memory. Where a system allows no executable
-// file without a name there is none.
+// images returns the program's images, preferred first: an unnamed file on disk, whose pages are mapped many at a time,
+// which makes a start a quarter faster, and a file in memory. It returns no image if the system cannot execute unnamed
+// files.
 func (c carried) images(o *Options) (all []*image, err error) {
 	if c.file != "" {
 		f, err := os.Open(c.file)
@@ -123,7 +125,7 @@ func (c carried) images(o *Options) (all []*image, err error) {
 	return append(all, inMemory), nil
 }
 
-// fileImage is the image of an open file, which it takes.
+// fileImage returns the image of an open file. It takes ownership of f.
 func fileImage(name string, f *os.File) (*image, error) {
 	f, err := aside(f)
 	if err != nil {
@@ -132,12 +134,13 @@ func fileImage(name string, f *os.File) (*image, error) {
 	return &image{path: executablePath(f), args: []string{name}, file: f}, nil
 }
 
-// noteFallback logs why runners are not started from the program that the binary carries.
+// noteFallback logs why runners are not started from the embedded program.
 func noteFallback(log zerolog.Logger, why error) {
 	log.Warn().Err(why).Msg("runners are started from the daemon's own binary, which is slower")
 }
 
-// close closes the image's file, after the last start. Processes that were started from it go on.
+// close closes the image's file and its spawner. No process may be started afterwards; processes started earlier
+// continue.
 func (i *image) close() {
 	if i.under != nil {
 		i.under.close()

@@ -17,7 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// buildRunner returns the program of a runner that says to be of that build.
+// buildRunner returns the program of a runner that reports this build.
 func buildRunner(t testing.TB, build string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "recurgent-runner")
@@ -35,7 +35,8 @@ func buildRunner(t testing.TB, build string) string {
 	return string(program)
 }
 
-// A daemon that carries a runner starts that, as confined as it would be itself, from a file that nobody can change.
+// A daemon with an embedded runner starts it from a file that nobody can change, as confined as its own binary would
+// be.
 func TestCarriedRunner(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
@@ -65,7 +66,8 @@ func TestCarriedRunner(t *testing.T) {
 	})
 }
 
-// checkCarried checks that the pool's runners are confined as those of own are, answer, and execute a file whose path begins so.
+// checkCarried checks that the pool's runners are confined as those of own, answer, and execute a file whose path
+// begins with exe.
 func checkCarried(t *testing.T, p, own *Pool, exe string) {
 	t.Helper()
 	if got, want := fmt.Sprint(p.Status().summary()), own.Status().summary(); got != want {
@@ -81,7 +83,7 @@ func checkCarried(t *testing.T, p, own *Pool, exe string) {
 			t.Errorf("a runner executes %s", got)
 		}
 		for file, want := range map[string]string{"cmdline": "recurgent-runner\x00", "comm": "recurgent-runne\n"} {
-			// One that has just begun to execute its program names itself only then.
+			// A process sets its name only after it has begun to execute its program.
 			for tries := 0; ; tries++ {
 				got, err := os.ReadFile(dir + file)
 				if err == nil && string(got) == want {
@@ -96,7 +98,8 @@ func checkCarried(t *testing.T, p, own *Pool, exe string) {
 	}
 }
 
-// A runner of other source than the daemon ends the start, and so does a daemon that was not given what its runner was made of.
+// A runner built from other source than the daemon makes the start fail. So does a daemon without a recorded build of
+// its runner.
 func TestCarriedRunnerOfAnotherBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: builds the program of the runners")
@@ -113,7 +116,7 @@ func TestCarriedRunnerOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// Where the carried program cannot be executed, the daemon executes itself, and says so.
+// If the embedded program cannot be executed, the daemon executes itself and logs that.
 func TestCarriedRunnerCannotStart(t *testing.T) {
 	var log bytes.Buffer
 	p := testPool(t, func(o *Options) { o.Log = zerolog.New(&log) }, hooks{program: "no program", build: "one"})
@@ -126,7 +129,8 @@ func TestCarriedRunnerCannotStart(t *testing.T) {
 	}
 }
 
-// A process is given descriptors from 0 on before the system looks up what it executes: an image has a number above all of them.
+// A process gets descriptors from 0 on before the kernel resolves the path that it executes, so an image has a higher
+// number than all of them.
 func TestImagesAreOutOfTheWay(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(os.DevNull)

@@ -14,36 +14,38 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A journal collects what a run takes from outside, or hands out what an earlier run took. Clock and randomness are
-// functions of the time and the seed that came with the request, so the two stand for all their readings.
+// A journal records what a run takes from outside, or serves what an earlier run took. Readings of clock and randomness
+// are functions of the request's time and seed, so the two are recorded instead of the readings.
 type journal struct {
 	limit     int
 	entries   []journalEntry
 	size      int
 	truncated bool
 
-	clock, randomness uint64 // readings, as the runner counted them
-	reads             bool   // whether the program uses its context
+	clock, randomness uint64 // readings, as counted by the runner
+	reads             bool   // the program uses its context
 	now               time.Time
 	seed              uint64
 
-	served *journalForm // what to serve; nil when effects are real
-	used   []bool
+	served *journalForm // the effects to serve; nil if effects are real
+	used   []bool       // entries of served that were used, by index
 
-	forms []json.RawMessage // of the params of the served asks, once they are needed: canonical
+	forms []json.RawMessage // canonical params of the served asks; built when first needed
 }
 
-// journalForm is the stored form of a journal. It is opaque to others and its version is V.
+// journalForm is the stored form of a journal. Other packages treat it as opaque. V is its version.
 type journalForm struct {
 	V   int        `json:"v"`
-	Now *time.Time `json:"now,omitempty"` // when the clock was read
-	// when randomness was used; base64 would not survive a float, a number neither
+	Now *time.Time `json:"now,omitempty"` // set if the clock was read
+	// Seed is set if randomness was used. It is base64 of 8 little-endian bytes, because a JSON number would lose
+	// digits as a float64.
 	Seed       string         `json:"seed,omitempty"`
 	Clock      uint64         `json:"clock,omitempty"`
 	Randomness uint64         `json:"chance,omitempty"`
 	Asks       []journalEntry `json:"asks,omitempty"`
 
-	// What the session gave to the call and no log entry records: Replay puts it into the request, Run does not look.
+	// Context and InputHistory are inputs from the session that no log entry records. Replay copies them into the
+	// request; Run ignores them.
 	Context      map[string]json.RawMessage `json:"context,omitempty"`
 	InputHistory json.RawMessage            `json:"input_history,omitempty"`
 }
@@ -52,9 +54,11 @@ type journalEntry struct {
 	Op     string          `json:"op"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result,omitempty"`
-	Digest string          `json:"digest,omitempty"` // instead of a large Result that the session can give again
-	Error  *journalError   `json:"error,omitempty"`
-	Same   bool            `json:"same,omitempty"` // as the entry before it with the same Op and Params
+	// Digest replaces a large Result that the session can supply again.
+	Digest string        `json:"digest,omitempty"`
+	Error  *journalError `json:"error,omitempty"`
+	// Same means that the answer is that of the previous entry with the same Op and Params.
+	Same bool `json:"same,omitempty"`
 }
 
 type journalError struct {
@@ -62,18 +66,19 @@ type journalError struct {
 	Message string `json:"message"`
 }
 
-// journalVersion is that of journalForm.
+// journalVersion is the current version of journalForm.
 const journalVersion = 1
 
 const (
-	// inlineAnswer is the largest answer about the session itself (history, content) that a journal holds in full; of a
-	// larger one it keeps the digest, and a replay asks the session again.
+	// inlineAnswer is the largest answer about the session itself (history, content), in bytes, that a journal holds in
+	// full. It keeps the digest of a larger one, and a replay asks the session again.
 	inlineAnswer = 4 << 10
-	// inlineContext is the largest context that a journal holds: it is written with every call that uses it.
+	// inlineContext is the largest context, in bytes, that a journal holds. A context is stored with every call that
+	// uses it.
 	inlineContext = 64 << 10
 )
 
-// open prepares the journal for a request: empty, or with the recorded effects to serve.
+// open prepares the journal for a request: empty, or with recorded effects to serve.
 func (j *journal) open(recorded json.RawMessage, limit int) error {
 	j.limit = limit
 	if recorded == nil {
@@ -107,7 +112,7 @@ func (j *journal) start(r *Request) (time.Time, uint64) {
 	return j.now, j.seed
 }
 
-// add notes one question and its answer.
+// add records a question and its answer, or its refusal.
 func (j *journal) add(op string, params, result json.RawMessage, refusal *recurgent.Failure) {
 	if j.truncated {
 		return
@@ -121,13 +126,14 @@ func (j *journal) add(op string, params, result json.RawMessage, refusal *recurg
 	j.keep(e)
 }
 
-// repeat notes a question whose answer was the one before.
+// repeat records a question whose answer equals the previous one to it.
 func (j *journal) repeat(op string, params json.RawMessage) {
 	if !j.truncated {
 		j.keep(journalEntry{Op: op, Params: params, Same: true})
 	}
 }
 
+// keep adds an entry. Once the size exceeds the limit, the journal is truncated and drops all entries.
 func (j *journal) keep(e journalEntry) {
 	j.size += len(e.Params) + len(e.Result) + 64
 	if j.size > j.limit {
@@ -137,10 +143,11 @@ func (j *journal) keep(e journalEntry) {
 	j.entries = append(j.entries, e)
 }
 
+// ofSession reports whether the answer to op comes from the session, which can supply it again.
 func ofSession(op string) bool { return op == wire.OpHistory || op == wire.OpContent }
 
-// sameAnswer finds in the session's answer of today the one that the digest stands for: the same bytes or, of a
-// history, its beginning, since records may have been added behind it.
+// sameAnswer returns the part of today's answer that has the wanted digest: all of it or, for a history, a prefix of
+// its records, because records may have been appended since.
 func sameAnswer(op string, today json.RawMessage, want string) (json.RawMessage, bool) {
 	if digest(today) == want {
 		return today, true
@@ -176,7 +183,7 @@ func digest(b []byte) string {
 	return base64.RawStdEncoding.EncodeToString(s[:])
 }
 
-// has reports whether the recorded run asked the question.
+// has reports whether the recorded run asked the same question.
 func (j *journal) has(op string, params json.RawMessage) bool {
 	return slices.ContainsFunc(j.served.Asks, func(e journalEntry) bool {
 		return e.Op == op &&
@@ -184,8 +191,9 @@ func (j *journal) has(op string, params json.RawMessage) bool {
 	})
 }
 
-// find takes the first unused entry that answers the question: the same one, or a fetch of the same address with
-// other headers. For one that says "as before" it returns the entry before.
+// find marks the first unused entry that answers the question as used and returns it. The entry holds the same
+// question, or a fetch that differs only in its headers. For a Same entry, find returns the entry that it repeats. It
+// returns nil if there is none.
 func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 	var before *journalEntry
 	for i := range j.served.Asks {
@@ -214,7 +222,8 @@ func (j *journal) find(op string, params json.RawMessage) *journalEntry {
 	return nil
 }
 
-// findCanonical is find in the canonical form: with the mask in the place of a secret, the program may write it otherwise.
+// findCanonical compares canonical forms: a program may spell a request differently if its secrets are masked. It
+// returns nil without a canonical function.
 func (j *journal) findCanonical(op string, params json.RawMessage,
 	canonical func(json.RawMessage) json.RawMessage) *journalEntry {
 	if canonical == nil {
@@ -238,6 +247,7 @@ func (j *journal) findCanonical(op string, params json.RawMessage,
 	return nil
 }
 
+// fetchKey returns the parts of a fetch that identify it; headers are ignored.
 func fetchKey(params json.RawMessage) string {
 	var q recurgent.Request
 	if json.Unmarshal(params, &q) != nil {
@@ -246,7 +256,8 @@ func fetchKey(params json.RawMessage) string {
 	return q.Method + " " + q.URL + "\n" + q.Body
 }
 
-// encode returns the stored form, nil when the run took nothing from outside. A run on recorded effects has theirs.
+// encode returns the stored form, or nil if the run took nothing from outside. It reports true if the journal is
+// truncated. A replay returns the journal that it was served.
 func (j *journal) encode(r *Request) (json.RawMessage, bool) {
 	if j.served != nil {
 		return r.Recorded, false

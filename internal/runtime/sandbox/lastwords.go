@@ -9,30 +9,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// goExit is the exit code of a process whose Go runtime gives up.
+// goExit is the exit code of a process whose Go runtime aborts it.
 const goExit = 2
 
-// exitedAsGo reports whether the process may have ended by its Go runtime: after its last words, or by a signal among them. One that exits otherwise wrote them itself.
+// exitedAsGo reports whether the Go runtime may have ended the process: by exit code 2 after its last words, or by a
+// signal. A process that exits with another code wrote its last words itself.
 func exitedAsGo(state *os.ProcessState) bool {
 	return state == nil || !state.Exited() || state.ExitCode() == goExit
 }
 
-// lastWords are the lines in which the Go runtime says why it gives up, those before the first stack. It puts a tab before each further line of a text of the
-// program's, so none of these can pass for a line of its own.
+// lastWords holds the lines before the first stack, in which the Go runtime explains why it aborts. The runtime indents
+// continuation lines of a program's text by a tab, so the program cannot fake a line of the runtime.
 type lastWords struct {
-	own   string   // of the program's: a panic in a goroutine, up to its first line break; "" for none
+	own   string   // first line of a panic in a goroutine of the program; "" if there is none
 	words []string // the runtime's own lines
-	fatal bool     // one of these is a fatal error
-	line  int      // of the program's text, of the innermost of its functions in the first stack; 0: not known
+	fatal bool     // words contains a fatal error
+	line  int      // line in the program's source of its innermost function in the first stack; 0 if unknown
 }
 
-// Beginnings of lines whose rest may be of the program.
+// Prefixes of lines that may contain text of the program.
 const (
-	wordPanic    = "panic: "
-	wordPrinting = "fatal error: panic while printing panic value" // its text panics, too
+	wordPanic = "panic: "
+	// The String or Error method of the panic value panicked as well.
+	wordPrinting = "fatal error: panic while printing panic value"
 	wordFatal    = "fatal error: "
 )
 
+// readWords parses the standard error of a dead process.
 func readWords(stderr []byte) (w lastWords) {
 	lines := strings.Split(string(stderr), "\n")
 	for i, line := range lines {
@@ -53,7 +56,8 @@ func readWords(stderr []byte) (w lastWords) {
 	return w
 }
 
-// programLine returns the first line of the program's text in a stack: after the line with a function comes, behind a tab, where it is.
+// programLine returns the innermost line of the program's source in a stack, or 0. Each function in a stack is followed
+// by a tab and its position.
 func programLine(stack []string) int {
 	for _, line := range stack {
 		if line == "" {
@@ -62,14 +66,15 @@ func programLine(stack []string) int {
 		at, _, _ := strings.Cut(line, " ")
 		if file, number, ok := strings.Cut(at, ".go:"); ok && strings.HasPrefix(line, "\t") &&
 			strings.HasSuffix(file, "program") {
-			n, _ := strconv.Atoi(number) // 0 where it is not one
+			n, _ := strconv.Atoi(number) // 0 if it is not a number
 			return n
 		}
 	}
 	return 0
 }
 
-// failure returns what the words say, nil where they say nothing. A process near its memory's limit also dies of its runtime's own allocations.
+// failure returns the Failure that the words describe, or nil if they describe none. exhausted means that the process
+// was near its memory limit, where the runtime's own allocations fail as well.
 func (w lastWords) failure(exhausted bool) *Failure {
 	if w.own != "" && !w.fatal {
 		f := &Failure{Type: agent.ErrExecution, Detail: "goroutine_panic",
@@ -98,14 +103,14 @@ func (w lastWords) failure(exhausted bool) *Failure {
 	return nil
 }
 
-// quoted bounds a line that is quoted.
+// quoted returns line, cut for quoting in a message.
 func quoted(line string) string { return strings.TrimSpace(wire.BoundText([]byte(line), 200)) }
 
-// deaths are the ways in which the Go runtime gives up, the most specific first.
+// deaths maps the runtime's words to failures, the most specific first.
 var deaths = []struct {
 	mark    string
 	quote   bool
-	unclear bool // near its memory's limit it also dies so, as its own allocations fail first
+	unclear bool // near the memory limit, the cause is the runtime's own failed allocation
 	failure Failure
 }{
 	{"goroutine stack exceeds", false, false, Failure{Type: agent.ErrResourceExhausted, Detail: "stack",

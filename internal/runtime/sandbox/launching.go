@@ -15,19 +15,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Layers that are no process's own: whether executables and tools can be launched, and what the daemon does to each process.
+// Layers that a process cannot report of itself: whether executables and tools can be launched, and the score that the
+// daemon sets on each process.
 const (
 	layerLaunch = "launch"
 	layerOOM    = "oom_score_adj"
 )
 
-// Reasons under which processes count that end by themselves.
+// Reasons under which Stats counts processes that end by themselves.
 const (
 	reasonTools  = "tools"
 	reasonCanary = "canary"
 )
 
-// NativeOff returns why no executable is run and no tool, "" where they are.
+// NativeOff returns why executables and tools cannot be run, or "" if they can.
 func (s Status) NativeOff() string {
 	state, observed := s.Layers[layerLaunch]
 	switch {
@@ -39,8 +40,9 @@ func (s Status) NativeOff() string {
 	return state
 }
 
-// launch starts a launcher that becomes the first of the files, and waits until it has confined itself as the canary was. What it becomes has the others only where the launch keeps
-// them. A process that ends by itself is counted under the reason, where there is one.
+// launch starts a launcher that executes files[0], and waits until it has confined itself with the layers of the
+// canary. The executed file inherits only descriptors below l.Keep. A process that ends by itself is counted under
+// reason, unless reason is empty.
 func (p *Pool) launch(l wire.Launch, files []*os.File, reason string) (*runner, error) {
 	if p.launcher == nil {
 		return nil, fmt.Errorf("nothing can be launched: %s", p.status.NativeOff())
@@ -63,8 +65,10 @@ func (p *Pool) launch(l wire.Launch, files []*os.File, reason string) (*runner, 
 	return r, p.confirmed(r, from.build)
 }
 
-// observeLaunch has a launcher become the runners' program, which makes the canary's probes in an init: so an executable is confined from its first instruction on. Where that cannot
-// be observed none is run. Where runners are confined by processes alone, so are executables.
+// observeLaunch tests whether a launcher can run executables. The launcher executes the runners' program, which makes
+// the canary's probes in an init function, so the test covers the executable's first instructions. If no launcher
+// passes, executables are not run. If the level is LevelProcess, executables are confined no better than runners and
+// the probes are skipped.
 func (p *Pool) observeLaunch() {
 	var faults []error
 	for _, p.launcher = range p.launchers {
@@ -80,7 +84,7 @@ func (p *Pool) observeLaunch() {
 	p.status.Layers[layerLaunch] = "off (" + strings.ReplaceAll(wire.BoundText([]byte(why), 1000), "\n", "; ") + ")"
 }
 
-// launched returns the layer's state where a launcher works.
+// launched returns the layer's state if the current launcher works.
 func (p *Pool) launched() (state string, err error) {
 	if rank(p.status.Level) >= rank(LevelReduced) {
 		return p.launchedCanary()
@@ -88,7 +92,7 @@ func (p *Pool) launched() (state string, err error) {
 	return "on (as runners are)", p.launchedRunner()
 }
 
-// launchedRunner has a launcher become a runner, which reports that it is ready.
+// launchedRunner launches a runner and waits until it reports that it is ready.
 func (p *Pool) launchedRunner() error {
 	program, err := p.ownProgram()
 	if program == nil {
@@ -106,7 +110,7 @@ func (p *Pool) launchedRunner() error {
 	return p.confirmed(r, p.image.build)
 }
 
-// launchedCanary returns the layer's state where a launcher works and its executable can do nothing of what it must not.
+// launchedCanary returns the layer's state if the launched canary was denied everything that it probed.
 func (p *Pool) launchedCanary() (state string, err error) {
 	program, err := p.ownProgram()
 	if err != nil {
@@ -143,12 +147,13 @@ func (p *Pool) launchedCanary() (state string, err error) {
 	return fmt.Sprintf("on (%d probes of an init denied)", len(ready.Probes)), nil
 }
 
-// programLaunch is how the executable of a program is launched, with that command line.
+// programLaunch returns how the executable of a program is launched with the command line args.
 func (p *Pool) programLaunch(args []string) wire.Launch {
 	return wire.Launch{Confine: *p.program, Args: args, Env: []string{runnerProcs}, Keep: wire.ExecutableFD}
 }
 
-// ownProgram opens the program of the runners; nil where that is the daemon's own binary and needs the C library's files to start.
+// ownProgram opens the runners' program. It returns nil if that is the daemon's own binary and needs files of the C
+// library to start.
 func (p *Pool) ownProgram() (*os.File, error) {
 	if p.image.file == nil && linkedWithC {
 		return nil, nil
@@ -156,7 +161,8 @@ func (p *Pool) ownProgram() (*os.File, error) {
 	return os.Open(p.image.path)
 }
 
-// makePrograms prepares what executables are launched with.
+// makePrograms prepares the confinement and the launchers of executables. Without support of the system it leaves them
+// empty and returns nil.
 func (p *Pool) makePrograms(h hooks) (err error) {
 	if p.program, err = policy.Program(p.opts.Memory, p.cpuSeconds()); err == nil {
 		p.launchers, err = launchers(h, &p.opts)

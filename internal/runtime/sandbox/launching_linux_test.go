@@ -12,12 +12,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// An executable is confined from its first instruction on: one in which nothing is ours probes in an init, and nothing gets through, at every level at which executables run.
+// An executable is confined from its first instruction on. One without trusted code makes its probes during
+// initialization, and none gets through, at every level at which executables run.
 func TestInitIsConfined(t *testing.T) {
 	root := os.Geteuid() == 0
 	for _, c := range []struct {
 		name  string
-		plans []plan // nil: all
+		plans []plan // nil means all
 		mask  string
 		level Level
 	}{
@@ -57,7 +58,8 @@ func TestInitIsConfined(t *testing.T) {
 
 func bound(p *Pool, resource int) string { return strconv.FormatUint(p.program.Limit(resource), 10) }
 
-// After its first act an executable has no more than a runner: what the launcher's filter allowed for its start is refused.
+// After narrowing, an executable has no more rights than a runner: what the launcher's filter allowed for its start is
+// denied.
 func TestNarrowed(t *testing.T) {
 	p := executablePool(t, nativeRunner, compiled(t, "again"))
 	got := p.Run(t.Context(), request("anything"), &fakeHost{})
@@ -91,7 +93,8 @@ func TestLaunchWithoutALayer(t *testing.T) {
 	}
 }
 
-// A file that somebody has open for writing cannot be executed. Processes that the daemon is about to start have what it is writing open for a moment: a launcher waits for that.
+// A file that is open for writing cannot be executed. Processes that the daemon is starting briefly have the file open
+// that it is writing, so a launcher waits for that.
 func TestLaunchWaitsForWriters(t *testing.T) {
 	x := compiled(t, "")
 	x.path = copied(t, x.path)
@@ -114,7 +117,8 @@ func TestLaunchWaitsForWriters(t *testing.T) {
 	}
 }
 
-// Where processes alone confine programs, which the operator has asked for, executables run as confined as runners.
+// If programs are confined by processes alone, which the operator has asked for, executables are confined as runners
+// are.
 func TestLaunchedAtLevelProcess(t *testing.T) {
 	p := testPool(t, func(o *Options) { forNative(o); o.Require = string(LevelProcess) },
 		hooks{args: []string{wire.RunnerArg, "native", "mask=seccomp"}})

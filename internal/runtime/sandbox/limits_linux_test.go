@@ -23,10 +23,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// limitPrograms take what a runner has only so much of, beside the language.
+// limitPrograms returns programs that exhaust a runner's limits by means beyond the language.
 func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 	return map[string]func(*recurgent.Call) (any, error){
-		// hold keeps N MiB that the Go runtime knows nothing of.
+		// hold keeps N MiB that the Go runtime does not know of.
 		"hold": func(c *recurgent.Call) (any, error) {
 			b, err := unix.Mmap(-1, 0, int(c.Args[0].(float64))<<20, unix.PROT_READ|unix.PROT_WRITE,
 				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -36,7 +36,7 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 			return "held", err
 		},
 		"fill": fill,
-		// deepen touches N MiB below where the first thread's stack begins.
+		// deepen touches N MiB below the beginning of the main thread's stack.
 		"deepen": func(c *recurgent.Call) (any, error) {
 			debug.SetPanicOnFault(true)
 			top := unsafe.Pointer(unsafe.StringData(os.Args[0])) // the kernel puts the arguments there
@@ -45,7 +45,7 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 			}
 			return "touched", nil
 		},
-		// threads makes N threads at once by way of the Go runtime.
+		// threads creates N threads at once through the Go runtime.
 		"threads": func(c *recurgent.Call) (any, error) {
 			threads.Reserve(int(c.Args[0].(float64)))
 			return "made", nil
@@ -53,7 +53,7 @@ func limitPrograms() map[string]func(*recurgent.Call) (any, error) {
 	}
 }
 
-// A runner that holds much memory between calls is not kept, whatever it was allocated with (P4).
+// A runner that holds much memory between calls is not kept, however the memory was allocated (P4).
 func TestBloatedRunnerIsNotKept(t *testing.T) {
 	if wire.RaceBuild {
 		return // no data limit
@@ -97,7 +97,8 @@ func TestGarbageIsNoMemory(t *testing.T) {
 	all.Wait()
 }
 
-// The stack of the first thread grows by itself and does not count as data. It has its own limit, independent of the daemon's.
+// The main thread's stack grows by itself and does not count as data. It has its own limit, independent of the
+// daemon's.
 func TestStackIsBounded(t *testing.T) {
 	var was unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &was); err != nil {
@@ -120,7 +121,7 @@ func TestStackIsBounded(t *testing.T) {
 	}
 }
 
-// What grows while a runner is idle is found out, too.
+// Growth of an idle runner is detected, too.
 func TestBloatedIdleRunnerIsEnded(t *testing.T) {
 	if wire.RaceBuild {
 		return
@@ -138,7 +139,7 @@ func TestBloatedIdleRunnerIsEnded(t *testing.T) {
 	}
 }
 
-// Memory that counts against no limit cannot be had; the hard limits hold for what can.
+// Memory that counts against no limit cannot be allocated, and hard limits bound all other memory.
 func TestUncountedMemory(t *testing.T) {
 	p := nativePool(t, nil)
 	for _, probe := range []string{"mem: shared mapping", "mem: validated shared mapping", "mem: mapping that grows",
@@ -156,7 +157,7 @@ func TestUncountedMemory(t *testing.T) {
 	}
 }
 
-// When memory runs out the kernel takes a runner before the daemon.
+// When memory runs out, the kernel kills a runner before the daemon.
 func TestRunnersAreOfferedToOOM(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
 	p.Run(t.Context(), request("echo"), &fakeHost{})
@@ -177,7 +178,7 @@ func TestRunnersAreOfferedToOOM(t *testing.T) {
 	}
 }
 
-// A runner has the threads that it will ever have before it reads a program.
+// A runner has all its threads before it reads a program.
 func TestThreadsAreBounded(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank = 0 })
 	if got := said(p.Run(t.Context(), request("threads", threads.Runner-2), &fakeHost{})); got != `value "made"` {
@@ -192,7 +193,7 @@ func TestThreadsAreBounded(t *testing.T) {
 	}
 }
 
-// countTasks returns the threads of a process.
+// countTasks returns the number of threads of a process.
 func countTasks(t testing.TB, pid int) int {
 	t.Helper()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -202,7 +203,7 @@ func countTasks(t testing.TB, pid int) int {
 	return len(threads)
 }
 
-// RunnerTasks is what a runner takes of the system's allowance: a warm one has no more threads.
+// A warm runner has no more than RunnerTasks threads.
 func TestRunnerTasks(t *testing.T) {
 	p := compilePool(t, func(o *Options) { o.Blank = 0 })
 	for range 50 {
@@ -216,8 +217,8 @@ func TestRunnerTasks(t *testing.T) {
 	}
 }
 
-// Where the system has room for few processes, clients' calls wait for theirs, warm runners make way, and a nested call that finds none is
-// refused as something that passes.
+// If the system allows few processes, clients' calls wait for theirs, warm runners make way, and a nested call that
+// finds none is refused with a transient failure.
 func TestFewProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
@@ -273,7 +274,7 @@ func TestFewProcesses(t *testing.T) {
 	}
 }
 
-// A daemon that has no room for two runners says what limits it.
+// A daemon without room for two runners reports what limits it.
 func TestTooFewProcesses(t *testing.T) {
 	o := DefaultOptions()
 	room := func() (int, string) { return 40, "pids.max is 100, of which 60 are taken" }
@@ -287,7 +288,7 @@ func TestTooFewProcesses(t *testing.T) {
 	}
 }
 
-// The status names a limit only where it leaves less than the pool can use, and stays the same from start to start where it does not.
+// The status names a limit only if it leaves less than the pool can use. Otherwise it is the same at every start.
 func TestRoomInStatus(t *testing.T) {
 	for _, c := range []struct {
 		left int

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// linkedWithC reports that this binary needs files of the C library to start.
+// linkedWithC reports whether this binary needs files of the C library to start.
 const linkedWithC = false

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// prepare returns a runner that has compiled the program, and how long starting and gating took. The host, which may be nil, hears of a wait for the compiler.
+// prepare returns a runner that has compiled the program, and the time that starting and gating took. The host, if not
+// nil, is notified of a wait for the compiler.
 func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *limit,
 	h Host) (*runner, Timing, *Failure) {
 	var t Timing
@@ -42,7 +43,7 @@ func (p *Pool) prepare(ctx context.Context, prog Program, owner agent.Owner, l *
 	return r, t, nil
 }
 
-// load has the runner gate and compile the program, or ends it.
+// load gates and compiles the program in the runner. If that fails it kills the runner.
 func (p *Pool) load(ctx context.Context, r *runner, prog Program, owner agent.Owner, deadline time.Time) *Failure {
 	stop := context.AfterFunc(ctx, r.interrupt)
 	failure := r.load(ctx, prog, owner, deadline)
@@ -50,19 +51,21 @@ func (p *Pool) load(ctx context.Context, r *runner, prog Program, owner agent.Ow
 		failure = keptWaiting(ctx)
 	}
 	if failure != nil {
-		r.kill("refused") // counts only when nothing else has killed it
+		r.kill("refused") // ignored if the runner was killed before
 		p.noteFault(failure, prog.Checksum)
 	}
 	return failure
 }
 
-// loadTimeout bounds gate and compilation where no run bounds them.
+// loadTimeout bounds gate and compilation outside a run.
 const loadTimeout = 15 * time.Second
 
-// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
+// Load gates and compiles the program in a runner and keeps it warm for the owner. The facts are nil if it fails. It
+// may be called concurrently.
 func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*report.Facts, *Failure) {
-	// Part of a call, which runs no program meanwhile, or of an operator's request. Many programs that come of a model at once
-	// would otherwise be compiled at once, and whoever calls a warm one waited for the processor.
+	// Depth 1 admits it as part of a call, which runs no program meanwhile, or of an operator's request. Without
+	// admission, programs that arrive from a model together would be compiled together, and calls of warm programs
+	// would wait for the processor.
 	req := &Request{Owner: owner, Depth: 1}
 	if err := p.admission.enter(ctx, req); err != nil {
 		return nil, keptWaiting(ctx)
@@ -73,6 +76,6 @@ func (p *Pool) Load(ctx context.Context, prog Program, owner agent.Owner) (*repo
 		return nil, failure
 	}
 	_, held, _ := r.resident()
-	p.keep(r, time.Now(), held) // in isolation "call" too: it has run nothing yet
+	p.keep(r, time.Now(), held) // also in isolation "call": it has not run anything yet
 	return r.facts, nil
 }

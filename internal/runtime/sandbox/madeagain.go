@@ -11,20 +11,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// maxAgain bounds the bytes of files that a run on recorded effects makes and may read.
+// maxAgain bounds the bytes that a replay keeps of the files that it makes, so that it can read them.
 const maxAgain = 16 << 20
 
-// madeAgain is a file that a run on recorded effects makes or fetches. Of it the digest is kept, and as long as they are few its bytes, until the run ends.
+// madeAgain is a file that a replay makes or fetches. It implements NewFile. Its digest is kept until the run ends, and
+// its bytes as well while all files fit maxAgain.
 type madeAgain struct {
-	file agent.File // its sum apart
+	file agent.File // without SHA256
 	sum  hash.Hash
 	data []byte
-	lost bool   // data is not all of it
-	was  string // the digest of a fetched one whose bytes nobody has recorded
+	lost bool   // the bytes did not fit; data is empty
+	was  string // the recorded digest of a fetched file whose bytes the journal lacks
 	of   *streams
 }
 
-// makeAgain begins a file.
+// makeAgain creates a file of a replay.
 func (s *streams) makeAgain(f agent.File) *madeAgain {
 	if s.again == nil {
 		s.room = maxAgain
@@ -58,7 +59,7 @@ func (m *madeAgain) End() agent.File {
 	return f
 }
 
-// makes reports whether the run makes the file.
+// makes reports whether the run has made the file.
 func (s *streams) makes(id string) bool {
 	for _, m := range s.made {
 		if m.ID() == id {
@@ -68,7 +69,8 @@ func (s *streams) makes(id string) bool {
 	return false
 }
 
-// reread opens a file that the run has made or fetched on recorded effects; nil for any other. The failure says that its bytes are not at hand.
+// reread opens a file that a replay has made or fetched. It returns nil for any other file, and a Failure if the bytes
+// are no longer available.
 func (x *exchange) reread(ctx context.Context, id string) (*OpenFile, *Failure) {
 	for _, m := range x.files.again {
 		switch {
@@ -84,7 +86,7 @@ func (x *exchange) reread(ctx context.Context, id string) (*OpenFile, *Failure) 
 	return nil, nil
 }
 
-// inMemory is a file whose bytes are at hand.
+// inMemory gives bytes in memory a Close method.
 type inMemory struct{ io.ReadSeeker }
 
 func (inMemory) Close() error { return nil }

@@ -22,9 +22,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// The test binary is its own runner: real processes, real confinement. Behind "runner" stands the engine that the
-// test asks for: the default one, or "native", whose programs are Go functions of this binary with nothing between
-// them and the operating system.
+// The test binary is its own runner, with real processes and real confinement. The argument after "runner" selects the
+// engine: the default one, or "native", whose programs are Go functions of this binary with nothing between them and
+// the operating system.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == wire.RunnerArg {
 		os.Exit(testRunner(os.Args[2:]))
@@ -62,7 +62,7 @@ func testRunner(args []string) int {
 	return worker.Main()
 }
 
-// nativeEngine runs functions of this binary; a "source" is the name of one, or "name argument".
+// nativeEngine runs functions of this binary. A "source" is the name of one, or "name argument".
 type nativeEngine struct {
 	program func(*recurgent.Call) (any, error)
 	counter struct{ clock, randomness int }
@@ -125,7 +125,7 @@ type fakeHost struct {
 	history   string
 	onHistory func(ctx context.Context)
 	revision  int64
-	files     map[string]string // that can be opened
+	files     map[string]string // files that can be opened
 	made      []*fakeFile
 }
 
@@ -158,7 +158,7 @@ func (h *fakeHost) Call(ctx context.Context, role, method string, args []json.Ra
 
 func (h *fakeHost) Refuse(_ context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
 	reason string) agent.Outcome {
-	all, _ := json.Marshal(args) // came as JSON
+	all, _ := json.Marshal(args) // they came as JSON
 	h.note("refuse " + role + "." + method + string(all) + string(kwargs))
 	return agent.Failed(agent.ErrNonSerializable, reason)
 }
@@ -193,7 +193,7 @@ func (h *fakeHost) Content(ctx context.Context, ref string) (json.RawMessage, er
 	return json.RawMessage(`"content of ` + ref + `"`), nil
 }
 
-// native is a pool whose programs are Go functions of this binary.
+// nativePool returns a pool whose programs are Go functions of this binary.
 func nativePool(t testing.TB, change func(*Options), extra ...string) *Pool {
 	t.Helper()
 	return testPool(t, change, hooks{args: append([]string{wire.RunnerArg, "native"}, extra...)})
@@ -217,7 +217,7 @@ func testPool(t testing.TB, change func(*Options), h hooks) *Pool {
 func request(source string, args ...any) Request {
 	r := Request{Program: Program{Source: source, Checksum: "sha256:" + source}, Owner: agent.Owner{Name: "local"},
 		Role: "tester", Method: "run", CallID: "call-1",
-		// longer than any program that ends takes on a busy machine
+		// The timeout is longer than any terminating program takes on a busy machine.
 		Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Seed: 7, Fetches: 200, Timeout: time.Minute}
 	for _, a := range args {
 		raw, err := json.Marshal(a)
@@ -229,7 +229,7 @@ func request(source string, args ...any) Request {
 	return r
 }
 
-// said is a Result in one line.
+// said returns a Result in one line.
 func said(r Result) string {
 	switch {
 	case r.Failure != nil:

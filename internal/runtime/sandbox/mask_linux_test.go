@@ -11,6 +11,6 @@ func maskSyscall(name string) {
 		Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow,
 			Syscalls: []seccomp.SyscallGroup{{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
 				Names: []string{name}}}}})
-	// a second start after landlock may find seccomp itself masked by the first; a mask that is missing fails the test
+	// A second start after landlock may find seccomp itself masked by the first. A missing mask fails the test.
 	_ = err
 }

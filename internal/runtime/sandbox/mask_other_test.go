@@ -2,5 +2,5 @@
 
 package sandbox
 
-// maskSyscall has nothing to mask here.
+// maskSyscall does nothing here.
 func maskSyscall(string) {}

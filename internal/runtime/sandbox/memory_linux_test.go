@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// proportional reads the memory of a process in KiB, what it shares divided among those who share it.
+// proportional returns the proportional set size of a process in KiB.
 func proportional(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -24,8 +24,8 @@ func proportional(pid int) int {
 	return 0
 }
 
-// TestRunnerMemory (P4): what an idle and a warm runner take. The binary of the tests is larger than the real one; the bound
-// is for runaway growth, the figures are in the log.
+// TestRunnerMemory measures an idle and a warm runner (P4). The tests' binary is larger than the real one. The bound
+// only catches runaway growth; the log has the figures.
 func TestRunnerMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")

@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// outPrograms try to leave the runner with everything that Go has. Arguments: a path, a port of the daemon's, its process number.
+// outPrograms returns programs that try to leave the runner by everything that Go has. Their arguments are a path, a
+// port of the daemon, and its process id.
 func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 	path := func(c *recurgent.Call) string { return c.Args[0].(string) }
 	address := func(c *recurgent.Call) string { return fmt.Sprintf("127.0.0.1:%d", int(c.Args[1].(float64))) }
@@ -56,7 +57,7 @@ func outPrograms() map[string]func(*recurgent.Call) (any, error) {
 		"outptrace": func(c *recurgent.Call) (any, error) { return 1, unix.PtraceSeize(pid(c)) },
 		"outmemfd":  func(c *recurgent.Call) (any, error) { _, err := unix.MemfdCreate("x", 0); return 1, err },
 		"outthread": func(c *recurgent.Call) (any, error) {
-			// which makes no sense
+			// Senseless flags.
 			_, _, errno := syscall.RawSyscall(unix.SYS_CLONE,
 				unix.CLONE_VM|unix.CLONE_SIGHAND|unix.CLONE_THREAD|unix.CLONE_FS|unix.CLONE_NEWNS, 0, 0)
 			return 1, fault(errno)
@@ -84,7 +85,7 @@ func fault(errno syscall.Errno) error {
 	return errors.New(errno.Error())
 }
 
-// awaitSignal waits until a signal has stopped or ended the child. Its end is left for the pool to take.
+// awaitSignal waits until a signal has stopped or ended the child, and leaves its end to be reaped by the pool.
 func awaitSignal(t testing.TB, pid int) {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)

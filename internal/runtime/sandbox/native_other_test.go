@@ -10,5 +10,5 @@ import (
 
 func outPrograms() map[string]func(*recurgent.Call) (any, error) { return nil }
 
-// awaitSignal: a runner counts as ended when its own reader says so; there is no waitid here to ask earlier.
+// awaitSignal does nothing: without waitid, a runner counts as ended when its own reader notices.
 func awaitSignal(testing.TB, int) {}

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// nativePrograms are programs with all the rights of a Go program.
+// nativePrograms returns programs with all the rights of a Go program.
 func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, error) {
 	count := 0
 	return map[string]func(*recurgent.Call) (any, error){
@@ -47,7 +47,7 @@ func nativePrograms(e *nativeEngine) map[string]func(*recurgent.Call) (any, erro
 		},
 		"huge": func(c *recurgent.Call) (any, error) { return len(make([]byte, 1<<40+len(c.Args))), nil },
 		"maprace": func(c *recurgent.Call) (any, error) {
-			runtime.GOMAXPROCS(2) // a runner has one, and goroutines that take turns meet seldom
+			runtime.GOMAXPROCS(2) // a runner has one, and goroutines that take turns rarely collide
 			m := map[int]int{}
 			for g := range 4 {
 				go func() {
@@ -152,7 +152,7 @@ func historyFlood(c *recurgent.Call) (any, error) {
 	return []int{records, changed}, nil
 }
 
-// historyBetween looks, looks again, has something happen, and looks again.
+// historyBetween asks for the history twice, lets something happen, and asks again.
 func historyBetween(c *recurgent.Call) (any, error) {
 	seen := []any{len(c.History()), len(c.History())}
 	c.Tool("other").Call("do")

@@ -17,7 +17,7 @@ type fileQuery struct {
 	Text bool // decoded
 }
 
-// openFile opens a file for the program.
+// openFile opens a file for reading by the program.
 func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	var q fileQuery
 	if json.Unmarshal(params, &q) != nil {
@@ -30,7 +30,7 @@ func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply,
 		return x.openAgain(ctx, q, params)
 	}
 	f, refused := x.h.OpenFile(ctx, q.File)
-	own := x.files.makes(q.File) // of which a second run has the bytes
+	own := x.files.makes(q.File) // a replay makes these bytes itself, so they are not journaled
 	if refused != nil {
 		refusal := &recurgent.Failure{Type: refused.Type, Message: refused.Message}
 		if !own {
@@ -52,7 +52,8 @@ func (x *exchange) openFile(ctx context.Context, params json.RawMessage) (reply,
 	return x.files.add(stream{from: from}, f.ID), nil
 }
 
-// openAgain opens a file for a run on recorded effects: one with the same bytes, or one that the run has made.
+// openAgain opens a file in a replay: a file that the replay made itself, or a stored one that still has the recorded
+// digest.
 func (x *exchange) openAgain(ctx context.Context, q fileQuery, params json.RawMessage) (reply, *Failure) {
 	f, failure := x.reread(ctx, q.File)
 	if f == nil && failure == nil {
@@ -78,7 +79,7 @@ func (x *exchange) openAgain(ctx context.Context, q fileQuery, params json.RawMe
 	return x.files.add(stream{from: from}, f.ID), nil
 }
 
-// sameFile opens a stored file that still has the bytes of that digest.
+// sameFile opens the stored file id. The run diverges if its SHA-256 is no longer sum.
 func (x *exchange) sameFile(ctx context.Context, id, sum string) (*OpenFile, *Failure) {
 	f, refused := x.h.OpenFile(ctx, id)
 	if refused == nil && f.SHA256 == sum {
@@ -90,7 +91,8 @@ func (x *exchange) sameFile(ctx context.Context, id, sum string) (*OpenFile, *Fa
 	return nil, diverged("the file " + id + " of the recorded call is gone")
 }
 
-// as is what the program reads: the bytes as they are, or text in UTF-8. It closes the file where it returns a refusal.
+// as returns what the program reads: the bytes as they are, or the text decoded to UTF-8. It closes f if it returns a
+// refusal.
 func (f *OpenFile) as(text bool) (io.ReadCloser, *recurgent.Failure) {
 	if !text {
 		return f, nil
@@ -102,7 +104,7 @@ func (f *OpenFile) as(text bool) (io.ReadCloser, *recurgent.Failure) {
 	}
 	var decoded io.Reader
 	if err == nil {
-		// a decoder asks for little at a time
+		// Decoders read in small pieces.
 		decoded, err = charsets.NewReader(bufio.NewReaderSize(f, storedPiece), name)
 	}
 	if err != nil {
@@ -116,10 +118,10 @@ func (f *OpenFile) as(text bool) (io.ReadCloser, *recurgent.Failure) {
 	}{decoded, f}, nil
 }
 
-// storedPiece is how much of a stored text is read at once.
+// storedPiece is how many bytes of a stored text are read at once.
 const storedPiece = 256 << 10
 
-// info describes a file, and closes it.
+// info describes the file and closes it.
 func (f *OpenFile) info() (recurgent.FileInfo, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	name, err := charsets.GuessFrom(f, f.MediaType)
@@ -139,7 +141,7 @@ func (x *exchange) fileInfo(ctx context.Context, ask *wire.Question) (reply, *Fa
 		if f, failure := x.reread(ctx, q.File); f != nil && failure == nil {
 			return described(f)
 		}
-		return x.recorded(ctx, ask) // of a file that is gone, too
+		return x.recorded(ctx, ask) // works for deleted files as well
 	}
 	f, refused := x.h.OpenFile(ctx, q.File)
 	r := reply{}
@@ -152,7 +154,7 @@ func (x *exchange) fileInfo(ctx context.Context, ask *wire.Question) (reply, *Fa
 	return r, nil
 }
 
-// described is the reply of a description.
+// described returns the reply to a file query. It closes f.
 func described(f *OpenFile) (reply, *Failure) {
 	info, err := f.info()
 	if err != nil {
@@ -162,7 +164,7 @@ func described(f *OpenFile) (reply, *Failure) {
 	return reply{body: body, refusal: refusal}, nil
 }
 
-// unclosed refuses to read a file that the program still writes: some of it may be missing.
+// unclosed returns a refusal if the program is still writing the file, because part of it may be missing.
 func (s *streams) unclosed(id string) *recurgent.Failure {
 	for _, x := range s.open {
 		if x.to != nil && x.to.ID() == id {

@@ -16,43 +16,48 @@ import (
 
 // Options configures a Pool. Start from DefaultOptions.
 type Options struct {
-	Runners   int    // programs running at once; those that wait for a host call do not count
-	Waiting   int    // client calls in runners at once, those that wait for a host call included; at least Runners
-	Blank     int    // runners kept ready for programs that have none
+	Runners int // programs running at once, without those waiting for a host call
+	// Waiting is the most client calls in runners at once, including those waiting for a host call. It is at least
+	// Runners.
+	Waiting   int
+	Blank     int    // blank runners kept ready
 	Isolation string // "program": a runner serves one program and one owner; "call": a runner serves one call
-	// the level below which New fails: "auto" (reduced on Linux, process elsewhere), "full", "reduced", "process"
+	// Require is the lowest level that New accepts: "full", "reduced", "process" or "auto", which is reduced on Linux
+	// and process elsewhere.
 	Require string
-	// what runners do: with report.EngineGo they check programs for a compiler, with any other setting of report.Engines yaegi runs what it can
+	// Engine is one of report.Engines. With report.EngineGo, runners only check programs and a compiler builds them.
+	// With any other value yaegi runs what it can.
 	Engine string
 
 	MaxValue   int // bytes of a result
 	MaxContext int // bytes of what a call may change in its context
 	MaxDepth   int // levels of arrays and objects in a result
-	MaxJournal int // bytes of a call's effect journal; a call with more cannot be replayed
+	MaxJournal int // bytes of a call's effect journal; a call that exceeds it cannot be replayed
 	MaxAsks    int // host calls that one call may make
 	MaxSource  int // bytes of a program
 
-	MaxHostBytes int64 // bytes that the host calls of one call may carry, parameters and answers together
+	MaxHostBytes int64 // bytes of all host calls of one call, parameters and answers together
 
-	// bytes that a runner may use (RLIMIT_DATA, less the data that every process has and never touches); the heap is kept at two thirds of it; IdleMemory is how much a warm one may hold
+	// Memory is how many bytes a runner may use: RLIMIT_DATA, less the data that every process has and never touches.
+	// The heap limit is two thirds of it. IdleMemory derives the bound of a warm runner.
 	Memory       int64
 	RunnerMemory int64         // bytes that all idle runners, warm and blank, may hold together
 	RunnerCalls  int           // calls after which a runner is replaced
 	RunnerAge    time.Duration // age at which a runner is replaced
-	// processor time a runner may use in its life; a longer call is bounded by its own deadline
+	// RunnerCPU is the processor time that a runner may use in its life. A longer call is bounded by its own deadline.
 	RunnerCPU time.Duration
 	Idle      time.Duration // idle time after which a warm runner is ended
 
-	Dir string // where the runners' program may be put, in a file without a name; "" for memory only
+	Dir string // directory for the runner executable, as an unnamed file; "" keeps it in memory only
 
-	Native bool // executables and tools are to be run: New observes how they are confined, too
+	Native bool // New also checks the confinement of executables and tools
 
-	Fetch *fetch.Client // performs the fetches of programs, and stays the caller's; nil denies them
+	Fetch *fetch.Client // performs programs' fetches; the caller closes it; nil denies fetches
 
-	Log zerolog.Logger // of runners' deaths and of confinement
+	Log zerolog.Logger // receives runners' deaths and the observed confinement
 }
 
-// DefaultOptions are the daemon's.
+// DefaultOptions returns the daemon's defaults.
 func DefaultOptions() Options {
 	n := runtime.NumCPU()
 	return Options{
@@ -65,13 +70,14 @@ func DefaultOptions() Options {
 	}
 }
 
-// IdleMemory is how much a runner may hold resident between calls: what the heap may keep, and what an empty runner takes.
+// IdleMemory returns how many resident bytes a runner may hold between calls: a quarter of Memory for the heap, and the
+// footprint of an empty runner.
 func (o Options) IdleMemory() int64 { return o.Memory/4 + 32<<20 }
 
-// leastHeld is roughly the least memory of an idle runner, in bytes. It bounds how many there can be.
+// leastHeld is roughly the least memory of an idle runner, in bytes. It bounds the number of idle runners.
 const leastHeld = 4 << 20
 
-// mostWarm is the largest number of runners that fit RunnerMemory.
+// mostWarm returns the largest number of runners that fit RunnerMemory.
 func (o Options) mostWarm() int { return int(o.RunnerMemory / leastHeld) }
 
 // Values of Options.Isolation.
@@ -80,6 +86,7 @@ const (
 	IsolationCall    = "call"
 )
 
+// validate returns an error that names the first bad option.
 func (o *Options) validate() error {
 	for _, f := range []struct {
 		name       string
@@ -111,7 +118,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// required is the level that Require stands for on this system.
+// required resolves Require to a level for this system.
 func (o *Options) required() Level {
 	if o.Require == "auto" {
 		if strings.HasPrefix(runtime.GOOS, "linux") {
@@ -122,10 +129,10 @@ func (o *Options) required() Level {
 	return Level(o.Require)
 }
 
-// limits are the bounds of an answer.
+// limits returns the bounds of a runner's answer.
 func (o *Options) limits() wire.Limits {
 	return wire.Limits{MaxValue: o.MaxValue, MaxContext: o.MaxContext, MaxDepth: o.MaxDepth}
 }
 
-// frameBound is the longest answer that a runner may give.
+// frameBound returns the largest answer frame accepted from a runner, in bytes.
 func (o *Options) frameBound() int { return o.MaxValue + o.MaxContext + wire.MaxFacts }

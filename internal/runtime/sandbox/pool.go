@@ -12,24 +12,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Pool is the Sandbox: blank runners that wait for a program, and warm ones that have compiled theirs.
+// Pool implements Sandbox. It keeps blank runners, which wait for a program, and warm ones, which have compiled theirs.
+// Its methods may be called concurrently.
 type Pool struct {
 	opts         Options
 	spawner      *spawner
-	images       []*image // what runners can be started from, the preferred one first
-	image        *image   // of these the one that they are started from; set once by the canary
-	launchers    []*image // what launchers can be started from
-	launcher     *image   // of these the one that they are started from; nil where nothing can be launched
+	images       []*image // candidate runner images, preferred first
+	image        *image   // the image in use; set once by the canary
+	launchers    []*image // candidate launcher images
+	launcher     *image   // the launcher image in use; nil if launching is unavailable
 	admission    *admission
 	status       Status
 	readyTimeout time.Duration
-	layers       []string          // what the canary had and every process must have
-	confinement  *wire.Confinement // of runners
-	probed       *wire.Confinement // of the canary, which must outlive what it tries
-	program      *wire.Confinement // of executables
-	compiler     Compiler          // of all programs; nil where an engine runs them; set once by UseCompiler
-	most         int               // processes at once
-	tasks        string            // the same in words, for the status
+	layers       []string          // layers that held for the canary; every process must have them
+	confinement  *wire.Confinement // confinement of runners
+	probed       *wire.Confinement // confinement of the canary, which must survive its own probes
+	program      *wire.Confinement // confinement of executables
+	compiler     Compiler          // compiles all programs; nil if an engine runs them; set once by UseCompiler
+	most         int               // most processes at once
+	tasks        string            // describes most, for the status
 
 	stop context.Context // ends with Close
 	end  context.CancelCauseFunc
@@ -38,7 +39,7 @@ type Pool struct {
 	mu       sync.Mutex
 	closed   bool             // guarded by mu
 	blank    []*runner        // guarded by mu
-	spawning int              // guarded by mu; blank ones under way
+	spawning int              // guarded by mu; blank runners being started
 	starting int              // guarded by mu; processes being started
 	taken    int              // guarded by mu; blank runners taken since the last tick of tidy
 	rate     int              // guarded by mu; blank runners taken in the tick before
@@ -46,28 +47,29 @@ type Pool struct {
 	live     map[*runner]bool // guarded by mu; every process not yet reaped
 	spawned  int64            // guarded by mu
 	killed   map[string]int64 // guarded by mu
-	faults   int64            // of the engine; guarded by mu
+	faults   int64            // guarded by mu; internal engine faults
 }
 
+// errShutdown is the cause with which Close ends runs and starts.
 var errShutdown = errors.New("the daemon is shutting down")
 
-// New starts the spawner and a canary runner, which tries what must be impossible, and fails when the confinement
-// observed is below Options.Require. Close ends every runner.
+// New starts the spawner and a canary runner, which tries what confinement must prevent. It fails if the observed
+// confinement is below Options.Require. The caller must call Close, which ends every runner.
 func New(o Options) (*Pool, error) {
 	return newPool(o, hooks{})
 }
 
-// hooks are what tests replace.
+// hooks holds replacements for tests. Zero values keep the defaults.
 type hooks struct {
-	// of the runner's command line, instead of "runner", and no other program than this binary
+	// args replaces "runner" on the command line. With it, this binary is the only runner image.
 	args           []string
-	program, build string                          // instead of the program that the binary carries, and of wire.Build
-	launcher       string                          // instead of the launcher that the binary carries
-	start          func() error                    // a fault at the start of a process
-	ready          time.Duration                   // instead of readyTimeout
-	plans          []plan                          // instead of the system's
-	kill           bool                            // forbidden system calls end the runner
-	room           func() (room int, limit string) // instead of taskRoom
+	program, build string                          // replace the runner that the binary carries, and wire.Build
+	launcher       string                          // replaces the launcher that the binary carries
+	start          func() error                    // injects a fault at the start of each process
+	ready          time.Duration                   // replaces readyTimeout
+	plans          []plan                          // replaces the plans of the system
+	kill           bool                            // forbidden system calls kill the runner
+	room           func() (room int, limit string) // replaces taskRoom
 }
 
 func newPool(o Options, h hooks) (*Pool, error) {
@@ -80,7 +82,7 @@ func newPool(o Options, h hooks) (*Pool, error) {
 		return nil, err
 	}
 	threads.Reserve(daemonThreads())
-	// Where the system allows few processes, half of them are for nested calls.
+	// If the system allows few processes, half of them are left for nested calls.
 	waiting := max(1, min(o.Waiting, most*3/8))
 	p := &Pool{opts: o, admission: newAdmission(min(o.Runners, waiting), waiting), most: most, tasks: tasks,
 		live: map[*runner]bool{}, killed: map[string]int64{}, warm: newWarmSet()}
@@ -123,10 +125,10 @@ func newPool(o Options, h hooks) (*Pool, error) {
 	return p, nil
 }
 
-// defaultTimeout is a program's run time when a request names none.
+// defaultTimeout is a program's run time if a request sets none.
 const defaultTimeout = 30 * time.Second
 
-// Run runs the program. It may be called from many goroutines.
+// Run implements Sandbox.Run. It may be called concurrently.
 func (p *Pool) Run(ctx context.Context, given Request, h Host) Result {
 	began := time.Now()
 	if ctx.Err() != nil {
@@ -164,7 +166,7 @@ func (p *Pool) run(ctx context.Context, x *exchange) Result {
 	return res
 }
 
-// use has the runner run its program for the request, and keeps the runner or ends it.
+// use runs the request in the runner, and then keeps or ends the runner.
 func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Time) Result {
 	running := time.Now()
 	x.until = deadline
@@ -181,7 +183,7 @@ func (p *Pool) use(ctx context.Context, r *runner, x *exchange, deadline time.Ti
 	res.Timing.Host = x.host
 	res.Timing.Run = ended.Sub(running) - x.host
 	if res.Failure != nil {
-		// A panic is the program's own, yet what it left half done is not known.
+		// Any failure ends the runner: even after a program's own panic its state is unknown.
 		r.kill("failed")
 		p.noteFault(res.Failure, x.req.Program.Checksum)
 		p.opts.Log.Debug().Str("type", res.Failure.Type).Str("detail", res.Failure.Detail).Msg("a run failed")
@@ -202,10 +204,10 @@ func (p *Pool) noteFault(f *Failure, checksum string) {
 	p.opts.Log.Error().Str("checksum", checksum).Str("error", f.Message).Msg("the engine failed")
 }
 
-// Status states the confinement as the canary observed it.
+// Status returns the confinement that the canary observed.
 func (p *Pool) Status() Status { return p.status }
 
-// Stats are figures for metrics.
+// Stats returns current figures for metrics.
 func (p *Pool) Stats() Stats {
 	busy, _ := p.admission.counts()
 	p.mu.Lock()
@@ -218,7 +220,8 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Close ends every runner, those in the middle of a call too, and waits until all are gone. It may be called twice.
+// Close ends every runner, including those running a call, and waits until all are reaped. It may be called more than
+// once and always returns nil.
 func (p *Pool) Close() error {
 	p.end(errShutdown)
 	p.mu.Lock()

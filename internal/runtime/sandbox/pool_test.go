@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 		{"compilepanic", `failure runner_crash/engine`, nil},
 	} {
 		if wire.RaceBuild && strings.HasSuffix(c.want, "/memory") {
-			continue // a race build has no limit of its data
+			continue // a race build has no data limit
 		}
 		got := p.Run(t.Context(), request(c.source, c.args...), &fakeHost{})
 		if said(got) != c.want {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// killProcess ends the process and its group, a stopped one too.
+// killProcess sends SIGKILL to the process, and to its group if runners can have children. It also ends a stopped
+// process.
 func killProcess(p *os.Process) {
 	if !forkForbidden {
 		syscall.Kill(-p.Pid, syscall.SIGKILL)
@@ -15,7 +16,7 @@ func killProcess(p *os.Process) {
 	p.Kill()
 }
 
-// pipeSilent reports whether nothing can be read from the pipe and its other end is open.
+// pipeSilent reports whether the pipe is empty and its other end is open. It may consume a byte if it returns false.
 func pipeSilent(f *os.File) bool {
 	rc, err := f.SyscallConn()
 	if err != nil {
@@ -30,7 +31,7 @@ func pipeSilent(f *os.File) bool {
 	return err == nil && silent
 }
 
-// peakMemory returns the most memory that the process had resident, in bytes, 0 when unknown.
+// peakMemory returns the peak resident memory of the ended process in bytes, or 0 if it is unknown.
 func peakMemory(s *os.ProcessState) int64 {
 	if s == nil {
 		return 0
@@ -42,7 +43,7 @@ func peakMemory(s *os.ProcessState) int64 {
 	return int64(usage.Maxrss) * rssUnit
 }
 
-// ownPeak returns the most memory that this process has had resident, in bytes.
+// ownPeak returns the peak resident memory of this process in bytes, or 0 if it is unknown.
 func ownPeak() int64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
@@ -51,7 +52,8 @@ func ownPeak() int64 {
 	return int64(usage.Maxrss) * rssUnit
 }
 
-// deathSignal names the signal that ended the process: cpu, killed, sys, another one's name, or "" for an exit.
+// deathSignal classifies the signal that ended the process: "cpu", "killed", "sys" or the name of another signal, and
+// "" for an exit. SIGKILL counts as "cpu" if the process used up cpuLimit seconds.
 func deathSignal(s *os.ProcessState, cpuLimit int64) string {
 	if s == nil {
 		return ""

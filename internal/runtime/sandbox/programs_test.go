@@ -13,17 +13,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// forNative has a pool run executables and tools.
+// forNative makes a pool run executables and tools.
 func forNative(o *Options) { o.Blank, o.Native = 0, true }
 
-// testPrograms has the static programs of testdata, which are built once.
+// testPrograms holds the static programs of testdata, which are built once.
 var testPrograms struct {
 	sync.Mutex
 	dir   string
 	built map[string]string
 }
 
-// programsDir is the variable that names the directory of programs that are built already.
+// programsDir is the environment variable with the directory of programs that are already built.
 const programsDir = "SANDBOX_PROGRAMS"
 
 // testProgram returns the path of a program of testdata, which every user may execute.
@@ -38,7 +38,7 @@ func testProgram(t testing.TB, name string) string {
 		return path
 	}
 	if testPrograms.dir == "" {
-		dir, err := os.MkdirTemp("", "sandbox") // which every user reaches
+		dir, err := os.MkdirTemp("", "sandbox") // accessible to every user
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,13 +57,13 @@ func testProgram(t testing.TB, name string) string {
 	return path
 }
 
-// A launched executable is a program of testdata, or a copy of one, as the daemon would find it.
+// A launched executable is a program of testdata, or a copy of one, in the form in which the daemon finds it.
 type launched struct {
 	path string
 	args []string
 }
 
-// compiled is an executable that does what the mode says.
+// compiled returns an executable with the behavior mode.
 func compiled(t *testing.T, mode string) launched {
 	t.Helper()
 	return launched{testProgram(t, "compiled"), []string{mode}}
@@ -73,7 +73,7 @@ func (l launched) open() (*Executable, error) {
 	return named{l.path, &report.Facts{Imports: []string{"of the gate"}}}.open(l.args...)
 }
 
-// found is a compiler of a pool that has made one executable for all programs.
+// found is a compiler that has built one executable for all programs.
 type found struct{ launched }
 
 func (f found) Engine() string { return report.EngineGo + " test" }
@@ -84,7 +84,7 @@ func (f found) Compile(context.Context, Compilation) (*Executable, error) {
 	return nil, errors.New("there is no other")
 }
 
-// executablePool is a pool whose programs are all the executable.
+// executablePool returns a pool in which all programs are the executable.
 func executablePool(t *testing.T, h hooks, x launched) *Pool {
 	t.Helper()
 	p := testPool(t, forNative, h)
@@ -97,7 +97,7 @@ func executablePool(t *testing.T, h hooks, x launched) *Pool {
 
 var nativeRunner = hooks{args: []string{wire.RunnerArg, "native"}}
 
-// copied is a copy of an executable with one byte more, which ELF does not mind.
+// copied returns a copy of an executable with an additional byte, which ELF ignores.
 func copied(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

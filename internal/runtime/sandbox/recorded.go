@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// EmptyJournal is the effect journal of a call that took nothing from outside: a Request with it as Recorded gets
-// nothing real either.
+// EmptyJournal returns the effect journal of a call that took nothing from outside. A Request that has it as Recorded
+// gets no real effects.
 func EmptyJournal() json.RawMessage {
 	return json.RawMessage(`{"v":` + strconv.Itoa(journalVersion) + `}`)
 }

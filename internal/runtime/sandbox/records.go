@@ -11,21 +11,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// recordsParams are those of the question for the records in the context. A program cannot ask it: its own questions have other parameters.
+// recordsParams are the parameters of the question for the records in the context. A program cannot ask it, because its
+// own questions have other parameters.
 var recordsParams = json.RawMessage(`{"context":true}`)
 
-// noRecords is the history of a session whose records cannot be read.
+// noRecords stands for records that cannot be read.
 var noRecords = json.RawMessage("[]")
 
-// bringRecords asks for the session's records where the program may come upon them in its context. The journal has them as the answer to a question,
-// so that a second run finds what the first one did. It fails for a program that may not run with the input.
+// bringRecords loads the session's records if the program may read them from its context. The journal records them as a
+// question and its answer, so a replay sees the same records. It returns a Failure if the program cannot run correctly
+// on the input (see takenForZero).
 func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failure {
 	if f := x.takenForZero(facts); f != nil {
 		return f
 	}
 	if !facts.FindsRecords() || x.journal.replaying() && !x.journal.has(wire.OpHistory, recordsParams) &&
 		!facts.NamesHistory() {
-		// a computed key, in a run of before the records were a question, or beside one of a program that did not look
+		// The program may compute the key at run time, but the journal has no such question: it is older than the
+		// question, or that run did not need the records.
 		return nil
 	}
 	q := &wire.Question{Op: wire.OpHistory, Params: recordsParams}
@@ -45,7 +48,7 @@ func (x *exchange) bringRecords(ctx context.Context, facts *report.Facts) *Failu
 	return nil
 }
 
-// takenForZero refuses to run a program that would take a whole number of its input for 0.
+// takenForZero returns a Failure if the program would take a whole number of its input for 0, otherwise nil.
 func (x *exchange) takenForZero(facts *report.Facts) *Failure {
 	if !facts.TakesForZero || !x.inexact(len(facts.ContextReads) > 0) {
 		return nil
@@ -55,7 +58,8 @@ func (x *exchange) takenForZero(facts *report.Facts) *Failure {
 		Hint:    "Look at the ok of .(float64), and handle json.Number (its digits as text), or have Bind fill an int64 or a json.RawMessage."}
 }
 
-// inexact reports whether the input has a whole number that float64 does not hold.
+// inexact reports whether the input, with the context if withContext is set, contains a whole number that float64
+// cannot represent.
 func (x *exchange) inexact(withContext bool) bool {
 	if recurgent.Inexact(x.req.Kwargs) || recurgent.Inexact(x.req.InputHistory) {
 		return true
@@ -73,7 +77,8 @@ func (x *exchange) inexact(withContext bool) bool {
 	return false
 }
 
-// memory is the context that the program sees. What a client stored under the key of the records is no one's to find.
+// memory returns the context that the program sees. The key of the records holds the session's records or nothing,
+// never what a client stored there.
 func (x *exchange) memory() map[string]json.RawMessage {
 	_, stored := x.req.Context[report.ContextHistory]
 	if x.records == nil && !stored {

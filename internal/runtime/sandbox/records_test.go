@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
-// A program finds the session's records in its context, whichever way it reads it. One that cannot come upon them costs no reading.
+// A program finds the session's records in its context, in whichever way it reads it. A program that cannot read them
+// causes no query.
 func TestRecordsInContext(t *testing.T) {
 	p := compilePool(t, nil)
 	const key = `"conversation_history"`
@@ -64,7 +65,8 @@ func TestRecordsInContext(t *testing.T) {
 	}
 }
 
-// A run of before the records were a question is run again as it was; a program that names them is not compared with one that did not look.
+// A recorded run that is older than the records question replays as it was. A program that names the records is not
+// compared with one that did not read them.
 func TestRecordsOfOldJournals(t *testing.T) {
 	p := compilePool(t, nil)
 	old := Recording{Request: request(program(

@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/sampled"
 )
 
-// toolSource is a program with declarations and a body of Run; the gate adds what it imports.
+// toolSource returns a program with declarations and a body of Run. The gate adds the imports.
 func toolSource(decls, body string) string {
 	return "package tool\n\n" + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n\t" + body + "\n}\n"
 }
 
-// Libraries that recurse without end natively, too, take their process's stack with them. The program's failure says so: neither the engine nor the
-// confinement is blamed, and the next program runs.
+// Libraries that recurse without end in native code also exhaust their process's stack. The failure is the program's:
+// neither the engine nor the confinement is blamed, and the next program runs.
 func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 	p := compilePool(t, nil)
 	for name, source := range sampled.Map(map[string]string{
@@ -55,7 +55,7 @@ func TestRecursionOfLibrariesEndsTheProgram(t *testing.T) {
 	}
 }
 
-// stuckEngine is of no use after a check that overran its deadline, as the gate is then.
+// stuckEngine is unusable after a check that overran its deadline, as the gate is.
 type stuckEngine struct {
 	nativeEngine
 	stuck bool
@@ -68,7 +68,7 @@ func (e *stuckEngine) Load(source string) (*report.Facts, *report.Refusal, error
 	return e.nativeEngine.Load(source)
 }
 
-// A runner whose gate has not come to an end is not kept: what comes after is checked by another.
+// A runner whose gate overran is not kept. Another runner makes the next check.
 func TestGateThatOverranIsNotKept(t *testing.T) {
 	p := testPool(t, nil, hooks{args: []string{wire.RunnerArg, "stuck"}})
 	slow := request("echo overruns")

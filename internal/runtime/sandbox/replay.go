@@ -6,27 +6,29 @@ import (
 	"fmt"
 )
 
-// A Recording is a call that has ended, as the log and its effect journal record it.
+// A Recording is an ended call, as the log and its effect journal record it.
 type Recording struct {
-	// Program, Owner, names, Args, Kwargs, Depth, Timeout; what the journal holds comes from there
+	// Request needs Program, Owner, names, Args, Kwargs, Depth and Timeout. The journal supplies the rest.
 	Request
-	Journal     json.RawMessage // the call's Effects.Journal; nil when it took nothing from outside
-	Value       json.RawMessage // how it ended: a value,
-	Authored    *AuthoredError  // the program's own error,
-	FailureType string          // or the type of a failure
+	Journal     json.RawMessage // the call's Effects.Journal; nil if it took nothing from outside
+	Value       json.RawMessage // set if the call ended in a value
+	Authored    *AuthoredError  // set if it ended in the program's own error
+	FailureType string          // set if it ended in a failure
 }
 
-// A Comparison is a recording beside its second run.
+// A Comparison compares a recording with its replay.
 type Comparison struct {
-	Equal    bool   // byte for byte
-	Recorded string // how the call ended, in one line
-	Replayed string // how its second run ended
-	Diverged string // not "": the second run asked for what the journal does not have; the two cannot be compared
+	Equal    bool   // both ended alike: values and errors byte for byte, failures by type
+	Recorded string // end of the recorded call, in one line
+	Replayed string // end of the replay, in one line
+	// Diverged is why the two cannot be compared: the replay asked for something that the journal lacks. It is "" if
+	// they can.
+	Diverged string
 }
 
-// Replay runs the program again on the same input and the same effects, with nothing real outside, and says whether
-// it ends in the same bytes. The host is asked only for what the journal holds as a digest: the session's history and
-// contents, as they were at the call.
+// Replay runs the program again on the same input and the recorded effects, without access to anything real, and
+// compares the ends. The host is asked only for answers that the journal holds as a digest: the session's history and
+// contents as of the recorded call. The error means that the replay could not be made.
 func Replay(ctx context.Context, s Sandbox, rec Recording, h Host) (Comparison, error) {
 	req := rec.Request
 	req.Recorded = rec.Journal
@@ -63,7 +65,8 @@ func Replay(ctx context.Context, s Sandbox, rec Recording, h Host) (Comparison, 
 	return c, nil
 }
 
-// ending is the end of a call in one line. Of a failure the type alone counts: its message may name an address.
+// ending describes the end of a call in one line. Only the type of a failure counts, because its message may name an
+// address.
 func ending(value json.RawMessage, authored *AuthoredError, failure string) string {
 	switch {
 	case failure != "":

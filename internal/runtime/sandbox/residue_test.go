@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A spoiler changes state of a package in one of the ways that the policy does not refuse.
+// A spoiler changes a package's state in one of the ways that the policy permits.
 type spoiler struct {
 	name, imports, decls string
-	probe                string // an expression that shows the state
+	probe                string // an expression that reveals the state
 	change               string // statements
 }
 
@@ -143,7 +143,7 @@ func (s spoiler) source() string {
 		"before := probe()\n"+s.change+"\nreturn []any{before, probe()}, nil")
 }
 
-// manyImports is a forged program with the imports, separated by blanks, the declarations and the body.
+// manyImports returns a forged program with the imports, separated by spaces, the declarations and the body.
 func manyImports(imports, decls, body string) string {
 	text := "package tool\n\nimport \"recurgent\"\n"
 	for _, i := range strings.Fields(imports) {
@@ -152,7 +152,7 @@ func manyImports(imports, decls, body string) string {
 	return text + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
-// checked is what a runner says of the source.
+// checked returns a runner's report on the source.
 func checked(t *testing.T, p *Pool, source string) *wire.Checked {
 	t.Helper()
 	r, failure := p.takeBlank(t.Context())
@@ -167,7 +167,7 @@ func checked(t *testing.T, p *Pool, source string) *wire.Checked {
 	return c
 }
 
-// A change that a run makes in packages is gone in the next one: the process of such a program serves one call.
+// A run's changes of packages do not reach the next run: the process of such a program serves one call.
 func TestNothingPassesToTheNextRun(t *testing.T) {
 	p := compilePool(t, nil)
 	for i, s := range spoilers {
@@ -176,7 +176,7 @@ func TestNothingPassesToTheNextRun(t *testing.T) {
 				t.Errorf("a process of the compiled program would run more than once: %+v", c)
 			}
 			if testing.Short() && i%12 != 0 {
-				return // it is compiled as others are
+				return // it is compiled like others
 			}
 			req := request(s.source())
 			req.Program.Checksum = s.name
@@ -185,7 +185,7 @@ func TestNothingPassesToTheNextRun(t *testing.T) {
 			if err := json.Unmarshal(first.Value, &seen); err != nil {
 				t.Fatalf("%s: %v", said(first), err)
 			}
-			if seen[0] == seen[1] && !wire.RaceBuild { // whose pools drop some of what they are given
+			if seen[0] == seen[1] && !wire.RaceBuild { // pools of race builds drop some of their items
 				t.Errorf("nothing was changed: %s", said(first))
 			}
 			if said(first) != said(second) {
@@ -195,7 +195,7 @@ func TestNothingPassesToTheNextRun(t *testing.T) {
 	}
 }
 
-// The forms in which programs use variables of packages as a rule change nothing: their runners stay warm.
+// The usual ways to use package variables change nothing, so their runners stay warm.
 func TestReadersStayWarm(t *testing.T) {
 	p := compilePool(t, nil)
 	for i, body := range []string{

@@ -17,8 +17,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A runner is the daemon's side of one runner process. Apart from kill and died it belongs to whoever took it out of
-// the pool, one goroutine at a time.
+// A runner is the daemon's side of one runner process. Whoever took it out of the pool owns it, one goroutine at a
+// time. Only kill may be called concurrently.
 type runner struct {
 	opts  *Options
 	proc  *os.Process
@@ -26,36 +26,37 @@ type runner struct {
 	out   *os.File // from the process
 	rd    *wire.Reader
 	wr    wire.Builder
-	ask   wire.Builder // replies to questions
+	ask   wire.Builder // builds replies to questions
 	born  time.Time
 	calls int
 
-	program   string        // what it has compiled; "" while blank
-	owner     agent.Owner   // for whom
-	facts     *report.Facts // of that program
+	program   string        // checksum of the compiled program; "" while blank
+	owner     agent.Owner   // the owner that it serves
+	facts     *report.Facts // facts of the program
 	idleSince time.Time
-	place     *list.Element // in its owner's holding; nil while it is not warm
-	held      int64         // bytes of private memory when it went idle
-	idleCPU   time.Duration // used when it went idle
+	place     *list.Element // in its owner's holding; nil unless warm
+	held      int64         // bytes of private memory when it became idle
+	idleCPU   time.Duration // processor time used when it was last seen idle; 0 means not measured
 
-	usage   *os.File // its figures at the kernel; nil when they cannot be read
+	usage   *os.File // the kernel's figures of the process; nil if they cannot be read
 	figures [128]byte
-	oom     string // what came of offerToOOM
+	oom     string // result of offerToOOM, for the layers
 
 	diary stderrDiary
 
-	unwatch func() bool // ends the watch over a run's context; nil while there is none
+	unwatch func() bool // ends the watch over a run's context; nil if there is none
 
 	killOnce sync.Once
-	reason   atomic.Pointer[string] // why the daemon killed it; nil when it did not
-	gone     chan struct{}          // closed when it has been reaped
-	state    *os.ProcessState       // after gone
+	reason   atomic.Pointer[string] // why the daemon killed it; nil if it did not
+	gone     chan struct{}          // closed once the process has been reaped
+	state    *os.ProcessState       // valid once gone is closed
 }
 
-// readyTimeout bounds the time from start to ready. It is generous, because a loaded machine is not a program's fault.
+// readyTimeout bounds the time from start to ready. It is generous, because a slow start on a loaded machine is not the
+// program's fault.
 const readyTimeout = 15 * time.Second
 
-// adopt makes a runner of a started process and begins to watch it.
+// adopt returns a runner for a started process and begins to read its standard error.
 func adopt(o *Options, c *child) *runner {
 	r := &runner{opts: o, proc: c.proc, in: c.in, out: c.out, born: time.Now(), rd: wire.NewReader(c.out),
 		gone:  make(chan struct{}),
@@ -65,13 +66,14 @@ func adopt(o *Options, c *child) *runner {
 	return r
 }
 
-// key is what it serves.
+// key returns the program and owner that the runner serves.
 func (r *runner) key() warmKey { return warmKey{r.program, r.owner} }
 
-// reap waits for the end of the process, reads the last of what it wrote, and reports to forget and then to whoever waits.
+// reap waits for the end of the process, collects its last output, calls forget and then closes gone.
 func (r *runner) reap(forget func(*runner)) {
-	// A dying process closes its standard error; to wait for the process itself would hold a thread of the daemon for each runner. One
-	// that lives on without standard error is up to nothing good. Where it is dying this changes nothing: its status stands.
+	// A dying process closes its standard error. Waiting for the process itself would occupy an OS thread per runner. A
+	// process that lives on without standard error is not trusted and is killed. The kill does not change the status of
+	// a process that is already dying.
 	<-r.diary.done
 	killProcess(r.proc)
 	r.state, _ = r.proc.Wait()
@@ -79,7 +81,7 @@ func (r *runner) reap(forget func(*runner)) {
 	close(r.gone)
 }
 
-// kill ends the process at once and for good; only the first reason counts. It does not wait.
+// kill sends SIGKILL and does not wait. Only the first reason counts. It may be called concurrently.
 func (r *runner) kill(reason string) {
 	r.killOnce.Do(func() {
 		r.reason.Store(&reason)
@@ -87,7 +89,7 @@ func (r *runner) kill(reason string) {
 	})
 }
 
-// endsItself has the end of a process that ends by itself counted under the reason.
+// endsItself records the reason for a process that ends by itself.
 func (r *runner) endsItself(reason string) { r.reason.Store(&reason) }
 
 // bury kills the process and waits for its end.
@@ -96,7 +98,8 @@ func (r *runner) bury(reason string) {
 	<-r.gone
 }
 
-// confirm sends the frame that has been built, which says how the process is confined, and waits for the word that it is.
+// confirm sends the frame built in wr, which describes the confinement, and waits until the process reports that it is
+// confined.
 func (r *runner) confirm(timeout time.Duration) (*wire.Ready, error) {
 	r.setDeadline(time.Now().Add(timeout))
 	if _, err := r.in.Write(r.wr.Finish()); err != nil {
@@ -109,7 +112,7 @@ func (r *runner) confirm(timeout time.Duration) (*wire.Ready, error) {
 	return ready, err
 }
 
-// report returns the process's next frame, which must be a report.
+// report reads the process's next frame, which must be a report.
 func (r *runner) report() (*wire.Ready, error) {
 	kind, body, err := r.rd.Next(wire.MaxReady)
 	if err != nil {
@@ -127,7 +130,7 @@ func (r *runner) setDeadline(t time.Time) {
 	r.out.SetReadDeadline(t)
 }
 
-// quiet reports whether the process lives and has said nothing since its last answer.
+// quiet reports whether the daemon has not killed the process and nothing has arrived since its last answer.
 func (r *runner) quiet() bool {
 	if r.rd.Buffered() || r.reason.Load() != nil {
 		return false
@@ -135,7 +138,7 @@ func (r *runner) quiet() bool {
 	return pipeSilent(r.out)
 }
 
-// load has the runner gate and compile the source.
+// load gates and compiles the source in the runner.
 func (r *runner) load(ctx context.Context, p Program, owner agent.Owner, deadline time.Time) *Failure {
 	r.program, r.owner = p.Checksum, owner
 	r.arm(ctx, deadline)
@@ -159,7 +162,7 @@ func (r *runner) load(ctx context.Context, p Program, owner agent.Owner, deadlin
 	return notLoaded(l)
 }
 
-// runOnce has the runner run its program once and serves its questions meanwhile.
+// runOnce runs the program once and serves its questions meanwhile.
 func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, x *exchange) Result {
 	r.calls++
 	nonce := rand.Uint64()
@@ -200,7 +203,7 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 			wire.KindRun, wire.KindReply:
 			return Result{Failure: r.fault(ctx, errors.New("a frame out of turn"), "")}
 		default:
-			// A kind that this version does not know, from a runner of another: it asks nothing of us.
+			// A runner of another version may send an unknown kind. Such a frame needs no reply.
 			if x.strange++; x.strange > 16 {
 				return Result{Failure: r.fault(ctx, errors.New("frames of no known kind"), "")}
 			}
@@ -208,8 +211,8 @@ func (r *runner) runOnce(ctx context.Context, req *Request, deadline time.Time, 
 	}
 }
 
-// serve answers one question of the program. The run clock goes on while the daemon works for it; it stands still while
-// it waits for others, except for processor time that the runner used although it had nothing to do.
+// serve answers one question of the program. The run clock continues while the daemon works for the program and stops
+// while it waits for others. Processor time that the runner uses during the wait still counts.
 func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadline *time.Time, x *exchange) *Failure {
 	q, err := wire.ParseQuestion(payload, nonce, 2*r.opts.MaxDepth)
 	if err == nil && (q.ID != uint64(x.asks+1) || r.rd.Buffered()) {
@@ -229,7 +232,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	}
 	if ctx.Err() != nil {
 		f := r.fault(ctx, os.ErrDeadlineExceeded, "")
-		f.Waiting = q.Op != wire.OpSleep // and whether what it waited for would end by itself, the host knows
+		f.Waiting = q.Op != wire.OpSleep // the host knows whether the wait would have ended by itself
 		return f
 	}
 	r.watch(ctx)
@@ -249,7 +252,7 @@ func (r *runner) serve(ctx context.Context, payload []byte, nonce uint64, deadli
 	return nil
 }
 
-// fault ends the runner and says what err, which came up while talking to it, means for the call.
+// fault ends the runner and classifies err, an error of the exchange with it, as a failure of the call.
 func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 	timedOut := errors.Is(err, os.ErrDeadlineExceeded)
 	switch {
@@ -273,7 +276,7 @@ func (r *runner) fault(ctx context.Context, err error, reason string) *Failure {
 		Message: "the runner broke the protocol: " + err.Error()}
 }
 
-// interrupted says what the end of ctx means: the whole call's deadline, or that nobody waits any more.
+// interrupted classifies the end of ctx: the deadline of the whole call, or cancellation.
 func interrupted(ctx context.Context) *Failure {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return &Failure{Type: agent.ErrTimeout, Detail: "deadline", Message: "the call's time was over", Ours: true}
@@ -282,21 +285,21 @@ func interrupted(ctx context.Context) *Failure {
 		Message: "the call was given up: " + context.Cause(ctx).Error(), Ours: true}
 }
 
-// keptWaiting is interrupted for a call whose program does not run.
+// keptWaiting returns interrupted's failure for a call whose program was not running.
 func keptWaiting(ctx context.Context) *Failure {
 	f := interrupted(ctx)
 	f.Waiting = true
 	return f
 }
 
-// autopsy waits for the process, whose pipe has closed, and finds out from its exit status what killed it.
+// autopsy waits for the process, whose pipe has closed, and derives the cause of death from its exit status and output.
 func (r *runner) autopsy() *Failure {
 	t := time.NewTimer(time.Second)
 	defer t.Stop()
 	select {
 	case <-r.gone:
 	case <-t.C:
-		// It closed its pipe and lives on: nothing good.
+		// The process closed its pipe but lives on: it is not trusted.
 		r.kill("protocol")
 		<-r.gone
 	}

@@ -1,12 +1,13 @@
-// Package sandbox is the daemon's side of running forged programs in confined processes, the runners. It starts runners,
-// keeps them warm, enforces their limits, answers the host calls of programs and kills runners. It judges
-// from a canary's probes how well runners are confined. A runner is a re-exec of the binary with an empty environment (package worker is its
-// code), confined before it reads any source. It runs one program for one owner and is discarded on any doubt. Whatever
-// a program or its process does, the run ends in a typed Result, within the deadline plus a second, and leaves the
-// daemon unharmed: it reaches no file, socket or process outside, and no state passes from one call to another.
+// Package sandbox runs forged programs in confined processes, called runners. It starts runners, keeps them warm,
+// enforces their limits, answers the host calls of programs and kills runners. A canary runner probes its own
+// confinement at start, and Status reports the level observed. A runner is a re-exec of the binary with an empty
+// environment, whose code is package worker, and it is confined before it reads any source. It runs one program for one
+// owner and is discarded on any doubt. Whatever a program or its process does, the run ends in a typed Result within
+// the deadline plus a second. The daemon is unharmed: a program reaches no file, socket or process outside its runner,
+// and no state passes from one call to another.
 //
-// Every byte from a runner is treated as hostile (package wire). This package never parses a program, and knows nothing
-// of models, of contracts or of the store.
+// The package treats every byte from a runner as hostile (see package wire). It never parses a program, and knows
+// nothing of models, contracts or the store.
 package sandbox
 
 import (
@@ -20,161 +21,174 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Program is a program as it is stored.
+// Program is a stored program.
 type Program struct {
 	Source   string // the model's own text
-	Checksum string // agent.Checksum(Source): what binds a runner to the program
+	Checksum string // agent.Checksum(Source); a runner is bound to it
 }
 
 // Request is one run of a program.
 type Request struct {
 	Program Program
-	Owner   agent.Owner // whose call it is: runners are never shared between owners
+	Owner   agent.Owner // runners are never shared between owners
 
 	Role, Method, CallID, TraceID string
 
 	Depth        int
 	Args         []json.RawMessage
-	Kwargs       json.RawMessage            // an object or nothing
+	Kwargs       json.RawMessage            // a JSON object; empty means none
 	Context      map[string]json.RawMessage // by top-level key
-	InputHistory json.RawMessage            // {"messages": [...]} or nothing
+	InputHistory json.RawMessage            // {"messages": [...]}; empty means none
 	Now          time.Time                  // the program's clock at its start
-	Seed         uint64                     // of the program's randomness
-	// of the program's own run time, what the daemon does for it included; the clock stops while it waits for other programs or the network
+	Seed         uint64                     // seeds the program's randomness
+	// Timeout bounds the program's own run time. It includes the daemon's work for the program. The clock stops while
+	// the program waits for other programs or the network. Zero means 30 seconds.
 	Timeout time.Duration
-	NoFetch bool          // fetches are denied
-	Fetches int           // that the run may make
-	Guard   fetch.Guard   // what else the run may not reach; nil: nothing else
-	Writes  *fetch.Ledger // of the client's call; nil: the run may not write
-	// how long time.Sleep may wait in sum; 0: it moves the clock and waits for nothing
+	NoFetch bool          // NoFetch denies fetches.
+	Fetches int           // the most fetches that the run may make
+	Guard   fetch.Guard   // further restrictions on what the run may reach; nil means none
+	Writes  *fetch.Ledger // the ledger of the client's call; nil forbids writes
+	// Sleep bounds the sum of all time.Sleep waits. Zero means that time.Sleep only moves the clock.
 	Sleep time.Duration
-	// of the whole call: a sleep beyond it ends the run at once; zero for none
+	// End is the deadline of the whole call. A sleep that would pass it ends the run at once. Zero means no deadline.
 	End time.Time
-	// effects of an earlier call to serve instead of real ones (replay, proof); nil for real ones
+	// Recorded holds the effects of an earlier call. The run is served from them instead of the real sources (replay,
+	// proof). Nil means the real sources.
 	Recorded json.RawMessage
-	// the form in which what is asked for is compared with Recorded, where it is not the same; nil for none
+	// Canonical normalizes the parameters of a host call before they are compared with Recorded, if they do not match
+	// literally. Nil means no normalization.
 	Canonical func(json.RawMessage) json.RawMessage
 }
 
-// Result is how a run ended: exactly one of Value, Authored and Failure is set.
+// Result reports how a run ended. Exactly one of Value, Authored and Failure is set.
 type Result struct {
 	Value    json.RawMessage // compact JSON, bounded
 	Authored *AuthoredError
 	Failure  *Failure
 
-	Context *agent.ContextChange // what the program did to its context; meaningful with a Value only
-	Facts   *report.Facts        // nil when the gate refused
+	Context *agent.ContextChange // the program's changes to its context; set only with a Value
+	Facts   *report.Facts        // nil if the program was never loaded
 	Effects Effects
 	Timing  Timing
 
-	Tier string // what ran the program: TierEngine or TierNative
+	Tier string // TierEngine or TierNative
 }
 
-// AuthoredError is the error that a program returned.
+// AuthoredError is an error that the program itself returned.
 type AuthoredError struct {
 	Type, Message string
-	Retriable     bool // the program says that the same call may succeed later
-	Plain         bool // it has no type of its own: Type is tool_error
+	Retriable     bool // the program marked the error as retriable
+	Plain         bool // the error has no type of its own, so Type is tool_error
 }
 
-// Failure is an end that the program did not author. Type is one of invalid_code, tool_registry_violation,
+// Failure is an end of a run that the program did not author. Type is one of invalid_code, tool_registry_violation,
 // dependency_policy_violation, execution, timeout, resource_exhausted, runner_crash, non_serializable_result, canceled.
 type Failure struct {
 	Type    string
 	Message string // bounded, one paragraph; compile errors carry the model's own lines
-	// class of a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed ...; "" otherwise
+	// Detail classifies a death or panic: stack, memory, map_race, goroutine_panic, deadline, cpu, protocol, killed and
+	// others. It is empty if no class applies.
 	Detail string
 	Hint   string // a correction that a model can follow
-	// the daemon's doing (shutdown, spawn failure, client gone, a fault of the engine): says nothing about the program
+	// Ours marks a failure that the daemon caused (shutdown, spawn failure, client gone, engine fault). It is not
+	// evidence against the program.
 	Ours    bool
-	Waiting bool // of a timeout: the time was spent waiting for an external source, or for a runner
+	Waiting bool // set on a timeout spent waiting for an external source or a runner
 
-	// of a timeout: what the program would have slept in sum, where that does not fit the call's time; 0 for any other
+	// Sleeps is the sum of the program's sleeps if a timeout was reported because they exceed the call's time.
+	// Otherwise it is 0.
 	Sleeps time.Duration
 }
 
-// Effects is what a run took from outside, in order, so that it can be run again on the same.
+// Effects lists what a run obtained from outside, in order. A later run can be replayed against it.
 type Effects struct {
-	Journal   json.RawMessage // opaque, bounded; nil when there were none
-	Truncated bool            // too much for the journal: the call cannot be replayed
+	Journal   json.RawMessage // opaque, bounded; nil if there were no effects
+	Truncated bool            // the journal exceeded its limit, so the call cannot be replayed
 	Fetches   []Fetch
-	Nested    int           // nested calls
-	Asks      int           // host calls of all kinds
-	Slept     time.Duration // waited for in time.Sleep
-	Made      []agent.File  // what was made, kept or not
-	Notes     []string      // of call.Log, bounded
+	Nested    int           // number of nested calls
+	Asks      int           // number of host calls of all kinds
+	Slept     time.Duration // real time spent in time.Sleep
+	Made      []agent.File  // files that the run made, kept or not
+	Notes     []string      // texts passed to call.Log, bounded
 }
 
 // Fetch is one request that the daemon performed for the program.
 type Fetch = fetch.Note
 
-// Timing has the duration of each stage of a run. Build is the wait for the compiler.
+// Timing holds the duration of each stage of a run. Build is the time spent waiting for the compiler.
 type Timing struct{ Queue, Spawn, Gate, Build, Run, Host time.Duration }
 
-// Host is what the daemon does for a running program. Its methods are called from the goroutine of Run, one at a time,
-// and must end soon after ctx does.
+// Host performs the host calls of a running program. Run calls the methods from its own goroutine, one at a time. Each
+// must return soon after ctx ends.
 type Host interface {
 	Call(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage) agent.Outcome
-	// Refuse notes a call that cannot be made, for arguments without a JSON form; a text stands in the place of each.
+	// Refuse records a call that cannot be made, because some arguments cannot be encoded as JSON. Each of those is
+	// replaced by a text.
 	Refuse(ctx context.Context, role, method string, args []json.RawMessage, kwargs json.RawMessage,
 		reason string) agent.Outcome
-	// Delegate registers the role with the contract, or makes the registered one stricter; the program gets the error.
+	// Delegate registers the role with the contract, or tightens the registered contract. A returned error goes to the
+	// program.
 	Delegate(ctx context.Context, role string, contract json.RawMessage) *AuthoredError
-	// Predict asks the model for the outputs of a signature; the program gets the error.
+	// Predict asks the model for the outputs of a signature. A returned error goes to the program.
 	Predict(ctx context.Context, signature, inputs json.RawMessage) (json.RawMessage, *AuthoredError)
+	// Tools returns the tools that the program can see, as JSON.
 	Tools(ctx context.Context) (json.RawMessage, error)
-	// History answers recurgent.Call's three history methods: an array of records, oldest first.
+	// History serves the three history methods of recurgent.Call. It returns an array of records, oldest first.
 	History(ctx context.Context, all, page bool, after, limit int) (json.RawMessage, error)
-	Content(ctx context.Context, ref string) (json.RawMessage, error) // nil when missing
-	// OpenFile opens a file for reading, also one of CreateFile that is closed; CreateFile begins one, for the operation op. The program gets the error.
+	// Content returns the stored content of ref, or nil if there is none.
+	Content(ctx context.Context, ref string) (json.RawMessage, error)
+	// OpenFile opens a file for reading, including a closed file of CreateFile. A returned error goes to the program.
 	OpenFile(ctx context.Context, id string) (*OpenFile, *AuthoredError)
+	// CreateFile creates a file for the operation op. A returned error goes to the program.
 	CreateFile(ctx context.Context, op, name, mediaType string) (NewFile, *AuthoredError)
-	// Revision is that of what answers to op (history, tools, content) are made of: as long as it is the same, the same question
-	// has the same answer. It costs next to nothing; negative when nothing is known.
+	// Revision returns the revision of the data behind op (history, tools, content). While it is unchanged, the same
+	// question has the same answer. It is cheap, and negative if the revision is unknown.
 	Revision(ctx context.Context, op string) int64
 }
 
-// Level is what confinement was observed at start.
+// Level is a degree of confinement, as observed at start.
 type Level string
 
 const (
 	LevelFull    Level = "full"    // every layer holds
 	LevelReduced Level = "reduced" // seccomp holds, another layer is missing
-	LevelProcess Level = "process" // a separate process with limits, no more
+	LevelProcess Level = "process" // only a separate process with resource limits
 )
 
-// RunnerArg is the first argument of a runner's command line: package main gives such a process to package worker.
+// RunnerArg is the first argument of a runner's command line. Package main hands a process started with it to package
+// worker.
 const RunnerArg = wire.RunnerArg
 
 // Sandbox runs programs. Pool implements it.
 type Sandbox interface {
-	// Load has a runner gate and compile the program and keeps that runner warm for it and the owner.
+	// Load gates and compiles the program in a runner, which stays warm for it and the owner.
 	Load(ctx context.Context, p Program, owner agent.Owner) (*report.Facts, *Failure)
-	// Fix is Load of a program as a model wrote it: the runner repairs what has one reading first. The program returned is what was loaded, or
-	// refused, and is to be kept; its facts say what was repaired.
+	// Fix loads a program as a model wrote it. The runner first repairs faults that have only one reading. The returned
+	// Program is the text that was loaded or refused, and should be stored instead of source. Its facts list the
+	// repairs.
 	Fix(ctx context.Context, source string, t report.Terms, owner agent.Owner) (Program, *report.Facts, Timing,
 		*Failure)
 	// Run runs the program. Concurrent calls are admitted up to Options.Runners at a time; nested ones (depth 1 and
 	// more) use extra runners, so that programs waiting for each other cannot block one another.
 	Run(ctx context.Context, r Request, h Host) Result
-	// Level and Facts of the confinement as observed at start.
+	// Status returns the confinement observed at start.
 	Status() Status
-	Stats() Stats
-	Close() error
+	Stats() Stats // Stats returns current figures for metrics.
+	Close() error // Close ends every runner and waits until all are reaped.
 }
 
-// Status states the confinement as the canary runner observed it, for the log, /v1/version and doctor.
+// Status describes the confinement that the canary runner observed. The log, /v1/version and doctor report it.
 type Status struct {
 	Level  Level             `json:"level"`
-	Layers map[string]string `json:"layers"` // layer → on, off (why), detail
-	Probes map[string]string `json:"probes"` // probe → denied or ALLOWED
+	Layers map[string]string `json:"layers"` // by layer: on, off (with the reason), or a detail
+	Probes map[string]string `json:"probes"` // by probe: denied or ALLOWED
 }
 
-// Stats are figures for metrics.
+// Stats holds figures for metrics.
 type Stats struct {
 	Busy, Idle, Warm int64            // gauges
-	WarmBytes        int64            // gauge: memory of the warm ones
+	WarmBytes        int64            // gauge: bytes held by warm runners
 	Spawned          int64            // since the start
-	EngineFailures   int64            // since the start: internal faults of the engine
-	Killed           map[string]int64 // by reason
+	EngineFailures   int64            // since the start: internal engine faults
+	Killed           map[string]int64 // since the start, by reason
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// runScript is a runner that keeps to the protocol up to a point and then misbehaves: "stage.fault". It is
-// confined like any other.
+// runScript is a runner that follows the protocol up to a point and then misbehaves: "stage.fault". It is confined like
+// any other.
 func runScript(name string) int {
 	stage, fault, _ := strings.Cut(name, ".")
 	s := &script{fault: fault}
 	s.in, s.out = worker.Open()
 	if stage == "start" {
-		// A probe must pass, or there is no pool to test: only later runners misbehave at the start.
+		// The canary must pass, or there is no pool to test. Only later runners misbehave at the start.
 		if s.peekProbe() {
 			_, _, err := worker.Confine(s.in, s.out, noEngine)
 			return exitCode(err)
@@ -82,7 +82,7 @@ type script struct {
 	nonce uint64
 }
 
-// peekProbe reads the configuration and puts it back.
+// peekProbe reads the configuration without consuming it.
 func (s *script) peekProbe() bool {
 	kind, payload, err := s.in.Next(wire.MaxReady)
 	if err != nil || kind != wire.KindConfig {
@@ -119,14 +119,14 @@ func (s *script) ask(nonce, id uint64, op, params string) {
 	s.send()
 }
 
-// misbehave returns an exit code, or -1 to go on.
+// misbehave returns an exit code, or -1 to continue.
 func (s *script) misbehave() int {
 	switch s.fault {
 	case "mute":
 		time.Sleep(time.Hour)
 	case "exit":
 		return 0
-	case "unconfined": // it says that it is ready, and nothing of a layer
+	case "unconfined": // reports that it is ready, but no layer
 		s.in.Next(wire.MaxReady)
 		(&wire.Ready{Layers: map[string]string{"seccomp": "off (for a test)"}}).Put(&s.wr)
 		s.send()
@@ -154,7 +154,7 @@ func (s *script) misbehave() int {
 		for {
 			s.raw(bytes.Repeat([]byte{1, 0, 0, 0, 'z'}, 1000))
 		}
-	case "unknown": // a message of another version, then the answer: tolerated
+	case "unknown": // a message of another version, then the answer, which is tolerated
 		s.raw([]byte{3, 0, 0, 0, 'z', 1, 2})
 		s.answer(`"tolerated"`)
 		return -1
@@ -167,7 +167,7 @@ func (s *script) misbehave() int {
 		one := bytes.Clone(s.wr.Finish())
 		s.raw(append(one, one...))
 		return -1
-	case "late": // a second answer, when the test says that the first has been taken
+	case "late": // a second answer, once the test signals that the first was taken
 		taken := make(chan os.Signal, 1)
 		signal.Notify(taken, syscall.SIGUSR1)
 		s.answer(`1`)
@@ -226,7 +226,7 @@ func (s *script) misbehave() int {
 	case "closepipe":
 		syscall.Close(wire.AnswerFD)
 		time.Sleep(time.Hour)
-	case "pong": // benchmarks: the least that a runner can do
+	case "pong": // for benchmarks: the least that a runner can do
 		s.answer("1")
 		return -1
 	}

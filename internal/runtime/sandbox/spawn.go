@@ -11,19 +11,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A child is a process that has just been started, with the daemon's ends of its pipes.
+// A child is a freshly started process with the daemon's ends of its pipes.
 type child struct {
 	proc            *os.Process
 	in, out, stderr *os.File
 }
 
-// A spawner starts runners from one operating-system thread that it keeps until close: the parent-death signal is
-// sent when the thread that started a process ends, not when the daemon does.
+// A spawner starts runners from one OS thread, which it keeps until close. The kernel sends the parent-death signal
+// when the thread that started a process ends, not when the daemon does.
 type spawner struct {
-	fault  func() error // a test's fault, before each start
-	before func() error // done on the thread before the first start; nil for nothing
+	fault  func() error // injects a test's fault before each start
+	before func() error // runs on the thread before the first start; nil means nothing
 	plan   plan         // set once by the canary, before the second start
-	given  uintptr      // namespaces that the thread has for all runners
+	given  uintptr      // namespace flags that the thread already has on behalf of all runners
 
 	asks chan ask
 	done chan struct{}
@@ -32,7 +32,7 @@ type spawner struct {
 	closed bool // guarded by mu
 }
 
-// An ask has the spawner start a process of the image.
+// An ask requests a process of the image.
 type ask struct {
 	image *image
 	reply chan spawned
@@ -43,7 +43,8 @@ type spawned struct {
 	err   error
 }
 
-// startSpawner starts a spawner, whose thread does before first. Where that fails, there is none.
+// startSpawner starts a spawner, whose thread calls before first. If before fails, the thread ends and the error is
+// returned.
 func startSpawner(fault, before func() error) (*spawner, error) {
 	s := &spawner{fault: fault, before: before, asks: make(chan ask), done: make(chan struct{})}
 	locked := make(chan error)
@@ -51,11 +52,12 @@ func startSpawner(fault, before func() error) (*spawner, error) {
 	return s, <-locked
 }
 
-// serve starts processes until close. Once it has a thread it says so to locked, or why it ends instead.
+// serve starts processes until close. It sends nil to locked once it has its thread, or the reason why it ends.
 func (s *spawner) serve(locked chan error) {
-	runtime.LockOSThread() // and never unlock: the thread ends with this goroutine
+	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	if onMainThread() {
-		// What is changed for runners alone would be seen at the whole process: another thread takes its place, while this one is held.
+		// Changes to the main thread would be visible as changes of the whole process. Another thread takes its place,
+		// and this goroutine holds the main thread until that one is locked.
 		ready := make(chan error)
 		go s.serve(ready)
 		locked <- <-ready
@@ -77,7 +79,7 @@ func (s *spawner) serve(locked chan error) {
 	}
 }
 
-// start starts a process of the image. It may be called from many goroutines.
+// start starts a process of the image. It may be called concurrently.
 func (s *spawner) start(from *image) (*child, error) {
 	reply := make(chan spawned, 1)
 	s.mu.Lock()
@@ -91,6 +93,7 @@ func (s *spawner) start(from *image) (*child, error) {
 	return r.child, r.err
 }
 
+// close ends the thread. On Linux its end kills all processes that it has started.
 func (s *spawner) close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -101,6 +104,8 @@ func (s *spawner) close() {
 	<-s.done
 }
 
+// startNow starts a process from the spawner's thread. Its standard output and error share one pipe. All files are
+// closed after an error.
 func (s *spawner) startNow(from *image) (c *child, err error) {
 	if s.fault != nil {
 		if err := s.fault(); err != nil {
@@ -145,8 +150,9 @@ func (s *spawner) startNow(from *image) (c *child, err error) {
 
 const runnerProcs = "GOMAXPROCS=1"
 
-// runnerEnv is the environment of runners: nothing of the daemon's, whose keys stand there. The Go runtime is set to use one processor from the start
-// (worker sets it in any case), and the race detector not to wait a second at exit.
+// runnerEnv returns the environment of runners. It contains nothing of the daemon's environment, which holds keys. The
+// Go runtime uses one processor from the start (worker sets that in any case), and the race detector does not wait a
+// second at exit.
 func runnerEnv() []string {
 	env := []string{runnerProcs}
 	if wire.RaceBuild {
@@ -163,8 +169,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// awaitReadable waits, without a buffer, until f can be read. The poller reports changes only: a pipe that was closed
-// before the wait began would never be reported, so each look asks the kernel.
+// awaitReadable waits until f can be read, and consumes nothing. It returns false if f was closed. The poller reports
+// changes only and would miss a pipe closed before the wait began, so each look asks the kernel.
 func awaitReadable(f *os.File) bool {
 	rc, err := f.SyscallConn()
 	if err != nil {

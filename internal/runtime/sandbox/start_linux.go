@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// forkForbidden says that a runner cannot have children, so that its process is all there is to kill.
+// forkForbidden reports whether a runner cannot have children, so killing its process is enough.
 const forkForbidden = true
 
 // rssUnit is the unit of Rusage.Maxrss in bytes.
@@ -22,7 +22,7 @@ const rssUnit = 1024
 
 func selfExe() (string, error) { return "/proc/self/exe", nil }
 
-// openMemory makes an image of the program in memory: a file without a directory, which nobody can change any more.
+// openMemory returns an image of the program in memory: a sealed memfd, which nobody can change.
 func openMemory(name, program string) (*image, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if err == unix.EINVAL { // the kernel is older than MFD_EXEC
@@ -44,7 +44,8 @@ func openMemory(name, program string) (*image, error) {
 	return fileImage(name, f)
 }
 
-// openUnlinked makes an image of the program on the disk of the directory: a file that never has a name, and that nobody has open for writing.
+// openUnlinked returns an image of the program on the disk of dir: a file that never has a name and that nobody has
+// open for writing.
 func openUnlinked(dir, name, program string) (*image, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -65,20 +66,22 @@ func openUnlinked(dir, name, program string) (*image, error) {
 	return fileImage(name, r)
 }
 
-// onMainThread reports whether the calling thread is the one that stands for the process in /proc.
+// onMainThread reports whether the calling thread is the main thread, which represents the process in /proc.
 func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
 
-// restrictSpawner gives up, for the calling thread and all that it starts, what an execution could gain. Runners would do so themselves, and must
-// do so on each of their threads. It also lets their timers be late: the Go runtime looks after its threads every 20 µs while anything runs, which is
-// a tenth of what a cold call costs.
+// restrictSpawner sets no_new_privs for the calling thread and all processes that it starts. Otherwise runners would
+// have to set it on each of their threads. It also gives them a large timer slack: the Go runtime wakes every 20 µs to
+// look after its threads while anything runs, which is a tenth of the cost of a cold call.
 func restrictSpawner() {
-	unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) // where it fails, runners say so
+	unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) // runners report whether it holds
 	unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0)
 }
 
-// underLandlock returns an image of the same file whose processes are under landlock from their start, from a thread that can do nothing else: they may
-// read and execute this file as far as landlock is concerned, which seccomp forbids them. To put it on themselves they would stop each of their threads; and
-// the Go runtime would read what it finds in /proc first. Kernels before 6.15 would not let the thread signal the others of the daemon.
+// underLandlock returns an image of the same file whose processes are under landlock from their start. A spawner with a
+// restricted thread starts them. Landlock lets them read and execute only this file, and seccomp forbids that as well.
+// If runners restricted themselves, they would have to stop all their threads first, and the Go runtime would already
+// have read files in /proc. It needs landlock ABI 7 (Linux 6.15): before, a restricted thread cannot signal the
+// daemon's other threads.
 func underLandlock(of *image, fault func() error) (*image, error) {
 	c := policy.OneFile(int(of.file.Fd()))
 	if c.Landlock == nil || c.Landlock.ABI < 7 {
@@ -96,13 +99,15 @@ func underLandlock(of *image, fault func() error) (*image, error) {
 	return &image{path: of.path, args: of.args, build: of.build, file: of.file, under: by}, nil
 }
 
-// underLandlock reports whether a thread under landlock can start processes in this way: for a user namespace it would have to write to files.
+// underLandlock reports whether a thread under landlock can start processes by this plan. A user namespace would
+// require it to write files.
 func (p plan) underLandlock() bool { return !p.userns }
 
-// timerSlack is how late the kernel may be with a timer of a runner.
+// timerSlack is how late the kernel may fire a runner's timers.
 const timerSlack = time.Millisecond
 
-// sealInherited keeps what the daemon has inherited, or opens without care, from its children.
+// sealInherited sets close-on-exec on all descriptors above 2, so that children do not get files that the daemon has
+// inherited or opened without the flag.
 func sealInherited() {
 	if unix.CloseRange(3, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -116,14 +121,14 @@ func sealInherited() {
 	}
 }
 
-// A plan is how runners are started: what only the parent can do for their confinement.
+// A plan is a way to start runners. It covers the confinement that only the parent process can set up.
 type plan struct {
-	namespaces uintptr
-	userns     bool
-	uid        bool
+	namespaces uintptr // clone flags
+	userns     bool    // namespaces includes a user namespace
+	uid        bool    // runners get a user of their own
 }
 
-// plans lists the ways to start a runner, the best first. The canary takes the first that works.
+// plans returns the ways to start a runner, the strongest first. The canary takes the first that works.
 func plans() []plan {
 	const all = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if os.Geteuid() == 0 {
@@ -144,12 +149,13 @@ func (p plan) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// shared are namespaces in which no runner can change anything, whatever it may call, since it has no capability. To make one of each for every
-// runner takes as much processor time as the start of a process. In the network namespace nothing is up, the
-// loopback interface neither, and no runner may make a socket.
+// shared lists namespaces in which no runner can change anything, because it has no capabilities. Creating them for
+// every runner would take as much processor time as starting its process. No interface of the network namespace is up,
+// not even loopback, and runners cannot create sockets.
 var shared = []uintptr{unix.CLONE_NEWNET, unix.CLONE_NEWNS, unix.CLONE_NEWUTS, unix.CLONE_NEWCGROUP}
 
-// attributes are the plan's. Where the thread may have namespaces of the shared kinds, it takes one of each that all runners have in common.
+// attributes returns the attributes of the plan. With a plan that allows it, the spawner's thread first unshares each
+// of the shared namespaces once, for all runners in common.
 func (s *spawner) attributes() *syscall.SysProcAttr {
 	a := s.plan.attributes()
 	if !s.plan.userns && s.plan.uid {
@@ -163,14 +169,16 @@ func (s *spawner) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// protectDaemon closes the daemon's memory and environment to runners of the same user, where nothing else does.
+// protectDaemon denies runners of the same user access to the daemon's memory and environment, if the plan does not do
+// so already.
 func protectDaemon(p plan) {
-	if !p.userns { // a user namespace cannot be set up for a process that is not dumpable
+	if !p.userns { // a user namespace cannot be set up for a non-dumpable process
 		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
 }
 
-// giveAway makes the directory one that tools can go through, and in it the file that they write, as their user.
+// giveAway lets tools traverse the directory and creates the file that they write, owned by their user. The caller
+// closes it.
 func (p plan) giveAway(dir *os.File, name string, user int) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
 		0o644)
@@ -188,8 +196,8 @@ func (p plan) giveAway(dir *os.File, name string, user int) (*os.File, error) {
 	return out, nil
 }
 
-// toolTasks is how many threads a tool may have: some ten are what it needs. Where it has no user of its own, the kernel would count those of others, and
-// sets no bound.
+// toolTasks returns how many threads a tool may have; it needs about ten. Without a user of its own there is no bound
+// (0), because the kernel would count threads of other processes, too.
 func (p plan) toolTasks() int64 {
 	if !p.uid && !p.userns {
 		return 0
@@ -197,7 +205,7 @@ func (p plan) toolTasks() int64 {
 	return 64
 }
 
-// toolUser returns a user for the tools of one build, as they see it.
+// toolUser returns the user for the tools of one build, as seen inside their namespace.
 func (p plan) toolUser() int {
 	if p.uid {
 		return toolUsers().any()
@@ -205,21 +213,21 @@ func (p plan) toolUser() int {
 	return wire.Nobody
 }
 
-// beTool has the process that is about to be started be a tool's.
+// beTool sets the tool's user on a process about to be started, if the plan changes users.
 func (p plan) beTool(a *syscall.SysProcAttr, user int) {
 	if a.Credential != nil {
 		a.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
 	}
 }
 
-// launchPath is "": a launcher executes the open file.
+// launchPath returns "": a launcher executes the open file.
 func launchPath(*os.File) string { return "" }
 
-// leastAside is above every descriptor that a process is given as it starts. They are put in their places before the system looks up the path of its program: one that had a lower number
-// would lead to something else then.
+// leastAside is greater than every descriptor that a new process is given. Those are put in place before the kernel
+// resolves the program's path, and would replace the file behind a lower number.
 const leastAside = 64
 
-// aside returns the open file under a number of leastAside or more, in the place of the one that it had.
+// aside moves the open file to a descriptor of leastAside or more, and closes f.
 func aside(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, leastAside)
@@ -229,5 +237,5 @@ func aside(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// executablePath is how a process that is being started names a file that the daemon has open.
+// executablePath returns the path by which a process being started can name a file that the daemon has open.
 func executablePath(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }

@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// forkForbidden says that a runner cannot have children. Here nothing forbids it.
+// forkForbidden reports whether a runner cannot have children. Nothing forbids that here.
 const forkForbidden = false
 
 // rssUnit is the unit of Rusage.Maxrss in bytes.
@@ -20,13 +20,13 @@ const rssUnit = 1
 
 func selfExe() (string, error) { return os.Executable() }
 
-// openMemory fails: here a file must have a name to be executed.
+// openMemory fails: this system executes only files that have a name.
 func openMemory(string, string) (*image, error) { return nil, errors.ErrUnsupported }
 
-// openUnlinked fails in the same way.
+// openUnlinked fails for the same reason.
 func openUnlinked(string, string, string) (*image, error) { return nil, errors.ErrUnsupported }
 
-// underLandlock fails: there is none here.
+// underLandlock fails: this system has no landlock.
 func underLandlock(*image, func() error) (*image, error) { return nil, errors.ErrUnsupported }
 
 func (plan) underLandlock() bool { return false }
@@ -37,7 +37,7 @@ func onMainThread() bool { return false }
 
 func sealInherited() {}
 
-// A plan is how runners are started. There is one here.
+// A plan is a way to start runners. This system has only one.
 type plan struct{}
 
 func plans() []plan { return []plan{{}} }
@@ -48,24 +48,24 @@ func (s *spawner) attributes() *syscall.SysProcAttr { return s.plan.attributes()
 
 func protectDaemon(plan) {}
 
-// cpuTime is not known here: time that a program burns while it waits is not charged.
+// cpuTime returns 0: it is not known here. Processor time that a program uses while it waits is not charged.
 func (r *runner) cpuTime() time.Duration { return 0 }
 
-// openUsage has nothing to open: what a runner holds is not known here.
+// openUsage returns nil: a runner's memory is not known here.
 func openUsage(int) *os.File { return nil }
 
-// resident takes a runner for small.
+// resident returns a small constant, because the memory of a runner is not known here.
 func (r *runner) resident() (all, own int64, ok bool) { return 2 * leastHeld, 2 * leastHeld, true }
 
 func offerToOOM(int) string { return "off (not on this system)" }
 
-// fileLimit returns no limit.
+// fileLimit reports no limit.
 func fileLimit() (n int, ok bool) { return 0, false }
 
-// taskRoom knows of no limit.
+// taskRoom reports no limit.
 func taskRoom() (room int, limit string) { return 0, "" }
 
-// giveAway makes the file in the directory that tools write. They have the daemon's user.
+// giveAway creates the file that tools write. Tools run as the daemon's user here.
 func (p plan) giveAway(dir *os.File, name string, _ int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir.Name(), name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
 	if err != nil {
@@ -80,11 +80,11 @@ func (p plan) toolUser() int { return wire.Nobody }
 
 func (p plan) beTool(*syscall.SysProcAttr, int) {}
 
-// launchPath is the file's path: no open file can be executed here.
+// launchPath returns the file's path: this system cannot execute an open file.
 func launchPath(f *os.File) string { return f.Name() }
 
-// aside returns the file: processes are started by paths.
+// aside returns f: processes are started by path here.
 func aside(f *os.File) (*os.File, error) { return f, nil }
 
-// executablePath is how a process that is being started names a file that the daemon has open.
+// executablePath returns the path by which a process being started can name f.
 func executablePath(f *os.File) string { return f.Name() }

@@ -11,17 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// spawn starts a runner of the image and waits until it is confined. A failure is ours, never the program's.
+// spawn starts a runner from the image and waits until it is confined. A returned Failure is the daemon's, never the
+// program's.
 func (p *Pool) spawn(ctx context.Context, from *image) (*runner, *Failure) {
 	return p.tryStart(ctx, func() (*runner, error) { return p.spawnOnce(from) })
 }
 
-// tryStart starts a process, up to three times where it fails.
+// tryStart starts a process, in up to three attempts.
 func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*runner, *Failure) {
 	var last error
 	for try := range 3 {
 		if try > 0 {
-			// EAGAIN and EMFILE pass; waiting a little is all that helps.
+			// EAGAIN and EMFILE are transient.
 			t := time.NewTimer(time.Duration(try) * 50 * time.Millisecond)
 			select {
 			case <-t.C:
@@ -38,7 +39,8 @@ func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*ru
 			return r, nil
 		}
 		last = err
-		if errors.Is(err, errShutdown) || p.stop.Err() != nil { // what Close ended half-way is no fault
+		// A start that Close interrupted is not a fault.
+		if errors.Is(err, errShutdown) || p.stop.Err() != nil {
 			return nil, interrupted(p.stop)
 		}
 		p.opts.Log.Error().Err(err).Msg("a runner could not be started")
@@ -46,6 +48,7 @@ func (p *Pool) tryStart(ctx context.Context, start func() (*runner, error)) (*ru
 	return nil, notStarted(last)
 }
 
+// spawnOnce starts and configures a runner in a single attempt.
 func (p *Pool) spawnOnce(from *image) (*runner, error) {
 	r, err := p.start(from)
 	if err != nil {
@@ -56,7 +59,8 @@ func (p *Pool) spawnOnce(from *image) (*runner, error) {
 	return r, p.confirmed(r, from.build)
 }
 
-// confirmed sends the frame that has been built and waits until the process, of that build, is confined as the canary was. Where it is not, it is ended.
+// confirmed sends the frame built in wr and waits until the process reports the expected build and the layers of the
+// canary. Otherwise it ends the process and returns an error. An empty build accepts any.
 func (p *Pool) confirmed(r *runner, build string) error {
 	ready, err := r.confirm(p.readyTimeout)
 	switch {
@@ -77,13 +81,14 @@ func (p *Pool) confirmed(r *runner, build string) error {
 	return fmt.Errorf("%w %s", err, wire.BoundText(text, 500))
 }
 
-// lacksThreads reports whether a process wrote that it could make no thread: with and without cgo.
+// lacksThreads reports whether a process wrote that it could not create a thread. The first text is the Go runtime's,
+// the second is cgo's.
 func lacksThreads(said []byte) bool {
 	return bytes.Contains(said, []byte("failed to create new OS thread")) ||
 		bytes.Contains(said, []byte("pthread_create failed"))
 }
 
-// start starts a process of the image and registers it until its end.
+// start starts a process from the image and registers it until it has been reaped.
 func (p *Pool) start(from *image) (*runner, error) {
 	if err := p.reserve(); err != nil {
 		return nil, err
@@ -106,7 +111,7 @@ func (p *Pool) start(from *image) (*runner, error) {
 	p.starting--
 	p.live[r] = true
 	p.spawned++
-	go r.reap(p.forget) // only now: it may be dead already
+	go r.reap(p.forget) // after registration: the process may already be dead
 	if p.closed {
 		r.kill("shutdown")
 		return nil, errShutdown
@@ -114,7 +119,8 @@ func (p *Pool) start(from *image) (*runner, error) {
 	return r, nil
 }
 
-// reserve takes a place among the processes that the system allows, that of the least recently used idle runner where all are taken.
+// reserve takes one of the processes that the system allows. If all are taken, it evicts the least recently used idle
+// runner, and fails with errMostRunners if there is none.
 func (p *Pool) reserve() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +141,7 @@ func (p *Pool) reserve() error {
 	return nil
 }
 
-// forget runs when a process has been reaped. Whoever holds the runner notices at its next read.
+// forget unregisters a reaped process. Whoever holds the runner notices at its next read.
 func (p *Pool) forget(r *runner) {
 	p.mu.Lock()
 	delete(p.live, r)
@@ -156,8 +162,8 @@ func (p *Pool) forget(r *runner) {
 	p.work.Done()
 }
 
-// refill starts what is missing of the blank runners. The caller holds mu. A runner that cannot be started is not tried again until
-// somebody needs one: a machine without processes is not helped by more attempts.
+// refill starts the missing blank runners in the background. The caller holds mu. It does not retry a failed start: the
+// next taker of a runner tries again, and more attempts do not help a machine that is out of processes.
 func (p *Pool) refill() {
 	for !p.closed && len(p.blank)+p.spawning < p.spare() && len(p.live)+p.spawning < p.most {
 		p.spawning++

@@ -17,6 +17,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
+// rank orders levels; unknown ones are the lowest.
 func rank(l Level) int {
 	switch l {
 	case LevelFull:
@@ -27,8 +28,9 @@ func rank(l Level) int {
 	return 0
 }
 
-// observe starts a canary runner, which confines itself like any other and then tries what must be impossible, and
-// derives the level from what it saw. Later runners are started in the way that worked here: the best plan, and for that the first image.
+// observe starts a canary runner, which confines itself like any other and then tries what confinement must prevent.
+// The report determines the level. Later runners are started in the way that worked here: by the best plan that works,
+// from the first image that works with it.
 func (p *Pool) observe(plans []plan) error {
 	var faults []error
 	for _, plan := range plans {
@@ -63,7 +65,7 @@ func (p *Pool) observe(plans []plan) error {
 	return fmt.Errorf("sandbox: %w: %w", errNoPlan, errors.Join(faults...))
 }
 
-// patientCanary is canary, and tries again while the machine lacks something.
+// patientCanary calls canary, and retries up to three times if the fault may be transient.
 func (p *Pool) patientCanary() (*wire.Ready, error) {
 	ready, err := p.canary()
 	for try := 1; try < 4 && passing(err); try++ {
@@ -73,13 +75,13 @@ func (p *Pool) patientCanary() (*wire.Ready, error) {
 	return ready, err
 }
 
-// passing reports whether the machine lacks something for the moment, or the process ended without a word, as one does that the
-// system killed: no reason to confine runners less for good.
+// passing reports whether err may be transient: the machine lacks some resource, or the process ended without output,
+// as it does if the system killed it. Neither is a reason to confine runners less for good.
 func passing(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || exhausted(err)
 }
 
-// exhausted reports whether the machine, or what it allows the daemon, is used up.
+// exhausted reports whether err means that the machine's resources, or the daemon's share of them, are used up.
 func exhausted(err error) bool {
 	if errors.Is(err, errMostRunners) {
 		return true
@@ -92,6 +94,7 @@ func exhausted(err error) bool {
 	return false
 }
 
+// canary starts a process with probes, and returns its report. The process is ended in any case.
 func (p *Pool) canary() (*wire.Ready, error) {
 	r, err := p.start(p.image)
 	if err != nil {
@@ -112,7 +115,8 @@ func (p *Pool) canary() (*wire.Ready, error) {
 	return ready, nil
 }
 
-// makeConfinement prepares what runners put on themselves. Tests have forbidden system calls kill.
+// makeConfinement prepares the confinement of runners and of the canary. With kill, which tests set, forbidden system
+// calls kill the runner.
 func (p *Pool) makeConfinement(kill bool) (err error) {
 	if p.confinement, err = policy.Runner(p.opts.Memory, p.cpuSeconds(), kill); err != nil {
 		return err
@@ -125,7 +129,7 @@ func (p *Pool) makeConfinement(kill bool) (err error) {
 
 func (p *Pool) cpuSeconds() int64 { return int64(p.opts.RunnerCPU.Seconds()) }
 
-// childConfig is what a process of the image is sent.
+// childConfig returns the configuration for a process of the image. probe asks it for the canary's probes.
 func (p *Pool) childConfig(from *image, probe bool) wire.Config {
 	confinement := p.confinement
 	if probe {
@@ -141,13 +145,13 @@ func (p *Pool) childConfig(from *image, probe bool) wire.Config {
 	return cfg
 }
 
-// programConfig is what an executable is sent, which a launcher has confined.
+// programConfig returns the configuration for an executable, which a launcher has already confined.
 func (p *Pool) programConfig() wire.Config {
 	return wire.Config{Memory: p.opts.Memory, MaxValue: p.opts.MaxValue, MaxContext: p.opts.MaxContext,
 		MaxDepth: p.opts.MaxDepth, Engine: p.opts.Engine, Parent: os.Getpid()}
 }
 
-// adoptStatus derives status and required layers from the canary's report.
+// adoptStatus derives the status and the required layers from the canary's report.
 func (p *Pool) adoptStatus(ready *wire.Ready) {
 	s := Status{Layers: ready.Layers, Probes: ready.Probes}
 	if s.Probes == nil {
@@ -185,10 +189,10 @@ func (p *Pool) adoptStatus(ready *wire.Ready) {
 		}
 	}
 	slices.Sort(p.layers)
-	s.Layers["tasks"] = p.tasks // the daemon's, not each runner's
+	s.Layers["tasks"] = p.tasks // added last: a layer of the daemon, not of each runner
 }
 
-// missingLayer reports a layer that the canary had and this process has not: it may not run anything then.
+// missingLayer returns an error if the process lacks a layer that the canary had. Such a process must not run anything.
 func missingLayer(want []string, ready *wire.Ready) error {
 	if l := confine.Missing(ready.Layers, want); l != "" {
 		return fmt.Errorf("layer %s is %s, and was on at the start", l, wire.BoundText([]byte(ready.Layers[l]), 200))
@@ -196,7 +200,7 @@ func missingLayer(want []string, ready *wire.Ready) error {
 	return nil
 }
 
-// summary is the status in one line: "level=full landlock=on (abi 7) ... probes=60/60 denied".
+// summary returns the status in one line: "level=full landlock=on (abi 7) ... probes=60/60 denied".
 func (s Status) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "level=%s", s.Level)
@@ -220,10 +224,10 @@ func (s Status) summary() string {
 	return b.String()
 }
 
-// String is the statement for the log and for people.
+// String returns the status in one line, for logs and people.
 func (s Status) String() string { return "sandbox " + s.summary() }
 
-// listenLocal opens a listener on the loopback address for the canary to knock at.
+// listenLocal opens a loopback listener for the canary to try to reach. The port is 0 if that fails.
 func listenLocal() (port int, stop func()) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -6,24 +6,25 @@ import (
 	"sync"
 )
 
-// stderrDiary keeps the beginning and the end of what a process wrote to its standard output and error. Only the Go
-// runtime writes there, when it dies; a program has no way to it unless it broke out of its language.
+// stderrDiary keeps the beginning and the end of a process's standard output and error. Only a dying Go runtime writes
+// there; a program cannot, unless it has broken out of its language.
 type stderrDiary struct {
 	mu   sync.Mutex
 	head []byte
 	tail []byte
-	seen int
+	seen int           // bytes written in total
 	done chan struct{} // closed at the end of the pipe
 }
 
 const (
-	diaryHead = 8 << 10
-	diaryTail = 8 << 10
-	// from here on it is a flood: stacks of a goroutine bomb have been seen to take 40 MB and 15 s
+	diaryHead = 8 << 10 // bytes kept of the beginning
+	diaryTail = 8 << 10 // bytes kept of the end
+	// More output than diaryFlood ends the runner. Stacks of a goroutine bomb have taken 40 MB and 15 s.
 	diaryFlood = 256 << 10
 )
 
-// text returns what is kept. Where the middle is missing, the end may begin within a line, and is written as one that goes on.
+// text returns the kept output. If the middle is missing, the end may begin within a line. It is then indented as a
+// continuation line, so readWords does not take it for a line of the runtime.
 func (d *stderrDiary) text() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,6 +35,7 @@ func (d *stderrDiary) text() []byte {
 	return append(all, d.tail...)
 }
 
+// add appends output and reports whether the total exceeds diaryFlood.
 func (d *stderrDiary) add(p []byte) (flood bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,14 +51,15 @@ func (d *stderrDiary) add(p []byte) (flood bool) {
 	return d.seen > diaryFlood
 }
 
-// watchStderr reads to the end. A flood ends the runner; what it died of stands at the beginning.
+// watchStderr reads f to its end and closes it. A flood ends the runner; the cause of death is at the beginning of the
+// output.
 func (r *runner) watchStderr(f *os.File) {
 	defer close(r.diary.done)
 	defer f.Close()
 	var buf []byte
 	for {
 		if buf == nil {
-			// Waiting needs no buffer: almost no runner ever says anything.
+			// Allocate the buffer late: almost no runner ever writes anything.
 			if !awaitReadable(f) {
 				return
 			}

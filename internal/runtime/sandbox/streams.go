@@ -13,17 +13,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// maxStreams is how many files a program may have open at once, those that it makes included.
+// maxStreams is how many streams a program may have open at once: files that it reads or makes, and texts being
+// decoded.
 const maxStreams = 16
 
-// OpenFile is a file that a program reads. An error of Read is a *recurgent.Failure where the program is to see more than that it failed.
+// OpenFile is a file that a program reads. If the program should see the cause of a Read error, the error is a
+// *recurgent.Failure.
 type OpenFile struct {
 	agent.File
 	io.ReadSeekCloser
 }
 
-// NewFile is a file that a program makes. An error of Write is a *recurgent.Failure where the program is to see more than that it failed.
-// End gives what was made of it; what becomes of it is the host's business, unless it is discarded. Close ends writing.
+// NewFile is a file that a program makes. If the program should see the cause of a Write error, the error is a
+// *recurgent.Failure. Close ends writing. End returns the finished file, which the host then keeps or drops. Discard
+// abandons it.
 type NewFile interface {
 	io.WriteCloser
 	ID() string
@@ -31,20 +34,20 @@ type NewFile interface {
 	Discard()
 }
 
-// streams are the files that a run has open or has made.
+// streams holds the files that a run has open or has made.
 type streams struct {
-	last  int
-	open  map[int]stream
+	last  int            // number of the latest stream
+	open  map[int]stream // by number
 	made  []*madeFile
-	ended []agent.File // those of made that a live run has ended with
-	again []*madeAgain // those of a run on recorded effects
-	room  int          // what its files may still take in memory
-	buf   []byte
+	ended []agent.File // in a live run: the files of made, finished by endFiles
+	again []*madeAgain // in a replay: files that it makes or fetches
+	room  int          // in a replay: bytes that again may still hold
+	buf   []byte       // of read, reused; a reply is sent before the next read
 
-	decoded int // bytes of texts that are being decoded
+	decoded int // bytes of texts being decoded
 }
 
-// A stream is a file that is open, for reading or for writing, or a text that is decoded.
+// A stream is an open file or a text being decoded. Exactly one field is set.
 type stream struct {
 	from io.ReadCloser
 	to   *madeFile
@@ -53,11 +56,11 @@ type stream struct {
 
 type madeFile struct {
 	NewFile
-	params json.RawMessage // of its creation; nil for one that was fetched
-	was    *fileNote       // of a run on recorded effects: what it was then
+	params json.RawMessage // of its creation; nil for a fetched file
+	was    *fileNote       // in a replay: the recorded file; nil if none matches
 }
 
-// fileNote is how a journal notes a file: a run on it needs the same bytes, or makes them again.
+// fileNote is the journal entry of a file. A replay needs a file with the same digest, or makes it again.
 type fileNote struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
@@ -65,18 +68,18 @@ type fileNote struct {
 }
 
 func noteOf(f *agent.File) json.RawMessage {
-	raw, _ := json.Marshal(fileNote{f.ID, f.SHA256, f.Bytes}) // two texts and a number
+	raw, _ := json.Marshal(fileNote{f.ID, f.SHA256, f.Bytes}) // strings and a number always encode
 	return raw
 }
 
-// add gives a stream its number, and the reply with it.
+// add registers a stream and returns the reply with its number and file id.
 func (s *streams) add(x stream, id string) reply {
 	s.last++
 	s.open[s.last] = x
 	raw, _ := json.Marshal(struct {
 		Stream int
 		File   string
-	}{s.last, id}) // a number and a text
+	}{s.last, id}) // a number and a string always encode
 	return reply{body: raw}
 }
 
@@ -86,22 +89,22 @@ func (s *streams) close(n int) {
 		_ = x.from.Close() // it was only read
 	}
 	if x.to != nil {
-		_ = x.to.Close() // which writes nothing
+		_ = x.to.Close() // Close writes nothing
 	}
 	if x.text != nil {
-		_ = x.text.Close() // it is in memory
+		_ = x.text.Close() // in memory
 	}
 	delete(s.open, n)
 }
 
-// closeAll closes what the program has left open.
+// closeAll closes the streams that the program left open.
 func (s *streams) closeAll() {
 	for n := range s.open {
 		s.close(n)
 	}
 }
 
-// stream answers an operation on files. The bytes are outside of the bounds of host calls.
+// stream performs an operation on files. Their bytes do not count towards MaxHostBytes.
 func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failure) {
 	if x.files.open == nil {
 		x.files.open = map[int]stream{}
@@ -142,7 +145,7 @@ func (x *exchange) stream(ctx context.Context, q *wire.Question) (reply, *Failur
 
 func refuse(f *recurgent.Failure) (reply, *Failure) { return reply{refusal: f}, nil }
 
-// failing is the reply to a reading or writing that went wrong, or an empty one.
+// failing returns the reply to a read or write: empty if err is nil, otherwise a refusal.
 func failing(err error) (reply, *Failure) {
 	if err == nil {
 		return reply{}, nil
@@ -151,7 +154,8 @@ func failing(err error) (reply, *Failure) {
 	return refuse(refusal)
 }
 
-// read replies with the next bytes; none at the end of the file, which closes it.
+// read replies with the next bytes. At the end of the file, or on an error, it closes the stream; the reply to the end
+// is empty.
 func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
 	if x.files.buf == nil {
 		x.files.buf = make([]byte, wire.MaxPiece)
@@ -167,6 +171,7 @@ func (x *exchange) read(p wire.StreamParams, from io.Reader) (reply, *Failure) {
 	return failing(err)
 }
 
+// createFile creates a file for the program. A replay gives it the recorded id, so that references in values match.
 func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	var q struct {
 		Name      string
@@ -198,8 +203,8 @@ func (x *exchange) createFile(ctx context.Context, params json.RawMessage) (repl
 	return x.files.add(stream{to: m}, m.ID()), nil
 }
 
-// endFiles notes what was made. In a run on recorded effects it returns the value with another reference in the place of that to a file
-// whose bytes are not those of the recorded call, so that the two values differ.
+// endFiles finishes the files of the run and records them. In a replay, it returns value with changed references to
+// files whose bytes differ from the recorded ones, so that the two values differ as well.
 func (x *exchange) endFiles(value json.RawMessage) json.RawMessage {
 	for _, m := range x.files.made {
 		f := m.End()

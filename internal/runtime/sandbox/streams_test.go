@@ -45,7 +45,7 @@ func fileOf(id, text string) agent.File {
 		SHA256: hex.EncodeToString(sum[:])}
 }
 
-// closed counts a reader that was closed.
+// closed counts its Close.
 type closed struct {
 	io.ReadSeeker
 	h *fakeHost
@@ -213,7 +213,7 @@ const writeRows = `
 	w.Flush()
 	return map[string]any{"report": f.Ref()}, nil`
 
-// Programs make files in pieces; what they do not close is whole all the same.
+// Programs make files in pieces. A file that is not closed is whole, too.
 func TestProgramsMakeFiles(t *testing.T) {
 	p := compilePool(t, nil)
 	h := &fakeHost{}
@@ -242,7 +242,7 @@ func TestProgramsMakeFiles(t *testing.T) {
 	}
 }
 
-// A run on recorded effects reads the same bytes, or has nothing to show. What it makes is compared by its bytes, and kept nowhere.
+// A replay reads the same bytes, or cannot be compared. Files that it makes are compared by their bytes and not kept.
 func TestReplayOfFiles(t *testing.T) {
 	p := compilePool(t, nil)
 	live := &fakeHost{files: map[string]string{"file_a": "region,units\nnorth,1\n"}}
@@ -251,7 +251,7 @@ func TestReplayOfFiles(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		req      Request
-		source   string // of the second run; "" for the first one's
+		source   string // of the replay; "" means that of the first run
 		files    map[string]string
 		equal    bool
 		diverged string
@@ -344,7 +344,8 @@ const readOwn = `
 	info, _ := call.FileInfo(f)
 	return []any{string(text), info.Encoding, info.Bytes, f}, err`
 
-// A program fetches a file and reads it; a second run has its bytes from the journal or, where they are many, from the stored file.
+// A program fetches a file and reads it. A replay has its bytes from the journal or, if they are many, from the stored
+// file.
 func TestFetchFileFromProgram(t *testing.T) {
 	rows := map[string]string{"/small": manyRows(1000), "/large": manyRows(400_000), "/binary": "\x00\xff\xfe\x01\n"}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -392,7 +393,7 @@ func TestFetchFileFromProgram(t *testing.T) {
 	}
 }
 
-// A program reads a file that it has made, once it is closed, also on recorded effects.
+// A program reads a file that it has made and closed, also in a replay.
 func TestProgramsReadWhatTheyMake(t *testing.T) {
 	p := compilePool(t, nil)
 	req := request(program(readOwn, "fmt", "io"))
@@ -410,7 +411,7 @@ func TestProgramsReadWhatTheyMake(t *testing.T) {
 	}
 }
 
-// decodes answers with the text of bytes that it makes itself, packs and unpacks.
+// decodes is the body of a program that returns the text of bytes that it makes itself, packs and unpacks.
 const decodes = `
 	var out []any
 	for _, given := range call.Args {
@@ -438,10 +439,11 @@ const decodes = `
 	}
 	return out, nil`
 
-// A program decodes bytes that it has as a file of them is decoded. A replay decodes them again; the journal notes character sets other than UTF-8 alone.
+// A program decodes bytes as a file of them is decoded. A replay decodes them again. The journal records only character
+// sets other than UTF-8.
 func TestProgramsDecodeText(t *testing.T) {
 	p := compilePool(t, nil)
-	large := strings.Repeat("M\xfcller;1\r\n", 20_000) // of many pieces
+	large := strings.Repeat("M\xfcller;1\r\n", 20_000) // many pieces
 	req := request(program(decodes, "bytes", "compress/gzip", "encoding/base64", "io"), []byte("M\xfcller;K\xf6ln"),
 		[]byte("\xff\xfea\x00\xe4\x00"), []byte("\xef\xbb\xbfä\rb"), []byte("M\x81ller;Stra\xe1e\r\nK\x94ln;\r\n"),
 		[]byte{0, 1, 2}, []byte{}, []byte(large))

@@ -16,11 +16,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 )
 
-// taskLimit is the variable under which the test's own process is a daemon that may have so many tasks more.
+// taskLimit is the environment variable that turns the test's process into a daemon that may have that many more tasks.
 const taskLimit = "SANDBOX_TASK_LIMIT"
 
-// TestTaskLimit has a daemon with a real limit of its tasks meet programs that make threads by raw system calls until the kernel refuses,
-// and hold them: the daemon lives, and answers others meanwhile. It is apart, as a user of its own, so that the limit is of nobody else.
+// TestTaskLimit runs a daemon with a real task limit and programs that create threads by raw system calls until the
+// kernel refuses, and hold them. The daemon survives and answers others meanwhile. It runs in a separate process with
+// its own user, so the limit affects nobody else.
 func TestTaskLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
@@ -49,7 +50,7 @@ func TestTaskLimit(t *testing.T) {
 	}
 }
 
-// limitedGroup makes a control group of at most so many tasks. ok is false where that cannot be done.
+// limitedGroup creates a control group of at most that many tasks. ok is false if that is not possible.
 func limitedGroup(t *testing.T, most int) (dir string, ok bool) {
 	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
 		dir = fmt.Sprintf("%s/recurgentd-test-%d", root, os.Getpid())
@@ -103,7 +104,7 @@ func TestDaemonAtTaskLimit(t *testing.T) {
 	}
 	<-full
 	<-full
-	threads.Reserve(daemonThreads() / 2) // so many things that block a thread does the daemon do at once
+	threads.Reserve(daemonThreads() / 2) // as many things block a thread in the daemon at once
 	var others sync.WaitGroup
 	for i := range 12 {
 		others.Go(func() {

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// taskRoom returns how many more tasks, which are threads and processes, the daemon and its runners may have, and what limits them: the
-// control group that leaves least, or the limit of the runners' user. limit is "" where nothing does.
+// taskRoom returns how many more tasks (threads and processes) the daemon and its runners may have, and what limits
+// them: the tightest control group, or the limit of the runners' user. limit is "" if there is none.
 func taskRoom() (room int, limit string) {
 	take := func(name string, max, now int) {
 		if left := max - now; limit == "" || left < room {
@@ -32,7 +32,7 @@ func taskRoom() (room int, limit string) {
 	}
 	uid := os.Geteuid()
 	if uid == 0 {
-		uid = wire.Nobody // root is exempt
+		uid = wire.Nobody // root is exempt from the limit; its runners are not
 	}
 	var nproc unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &nproc) == nil && nproc.Cur < 1<<31 {
@@ -41,7 +41,8 @@ func taskRoom() (room int, limit string) {
 	return room, limit
 }
 
-// fileLimit returns how many files the daemon may have open. The Go runtime raises the soft limit to the hard one at start.
+// fileLimit returns how many files the daemon may have open; ok is false if there is no limit or it is unknown. The Go
+// runtime raises the soft limit to the hard one at start.
 func fileLimit() (n int, ok bool) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Cur > 1<<31 {
@@ -50,8 +51,8 @@ func fileLimit() (n int, ok bool) {
 	return int(limit.Cur), true
 }
 
-// taskGroups returns the directories that may limit the tasks of a process: its own control group and those around it. A container
-// sees its own at the root.
+// taskGroups returns the cgroup directories that may limit the tasks of a process: its own group and all ancestors. In
+// a container the own group appears at the root.
 func taskGroups(groups string) []string {
 	var dirs []string
 	for line := range strings.Lines(groups) {
@@ -78,7 +79,7 @@ func taskGroups(groups string) []string {
 	return dirs
 }
 
-// readCount reads a file that holds a number. ok is false when it does not, or says "max".
+// readCount reads a file that holds a number. ok is false if it does not, as for "max".
 func readCount(name string) (n int, ok bool) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -88,7 +89,7 @@ func readCount(name string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// tasksOf counts the threads of a user's processes, as far as they can be seen.
+// tasksOf counts the threads of a user's processes that are visible in /proc.
 func tasksOf(uid uint32) int {
 	total := 0
 	dirs, _ := os.ReadDir("/proc")
@@ -105,7 +106,7 @@ func tasksOf(uid uint32) int {
 		if err != nil {
 			continue
 		}
-		// before it stands the name, which may hold anything
+		// The process name precedes the last ')' and may itself contain spaces and parentheses.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		if len(fields) > 17 {
 			n, _ := strconv.Atoi(string(fields[17]))

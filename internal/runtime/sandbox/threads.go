@@ -7,25 +7,29 @@ import (
 	"runtime"
 )
 
-// RunnerTasks is how many tasks, which are threads and processes, the daemon reckons with for a runner where the system limits them.
+// RunnerTasks is the number of tasks (threads and processes) budgeted for a runner where the system limits them.
 const RunnerTasks = 16
 
-// DaemonTasks is how many tasks the daemon leaves to itself: 48 and two for each CPU.
+// DaemonTasks returns the number of tasks reserved for the daemon: 48 and two for each CPU.
 func DaemonTasks() int { return 2 * daemonThreads() }
 
-// daemonThreads are what the daemon keeps in reserve, too: where the system lets it make no more, the Go runtime would end it. Beside the
-// processors that run Go, these are for what blocks a thread, which is the disk above all.
+// daemonThreads returns how many threads the daemon keeps in reserve. The Go runtime would abort the daemon if the
+// system refused it a thread. Apart from the threads that run Go, this covers threads blocked in system calls, mostly
+// on the disk.
 func daemonThreads() int { return 24 + runtime.GOMAXPROCS(0) }
 
-// RunnerFiles is how many descriptors the daemon holds for a runner: three pipes, its statistics in /proc, and the process.
+// RunnerFiles is the number of descriptors that the daemon holds per runner: three pipes, its statistics in /proc, and
+// the process.
 const RunnerFiles = 5
 
 const roomForAll = "on (room for all runners)"
 
+// errMostRunners means that all processes that the system allows are in use. It is transient.
 var errMostRunners = errors.New("no more processes are allowed")
 
-// mostRunners returns how many runners the system has room for beside the daemon, and whether that is enough in words: enough is what the pool
-// can use. It is a figure of the start: what others of the same user or group take later shows as a process that cannot be started.
+// mostRunners returns how many runners the system has room for in addition to the daemon, and a description for the
+// status. enough is the most that the pool can use. The figure holds at start only: if others of the same user or group
+// use up tasks later, starting a process fails.
 func mostRunners(enough int, room func() (int, string)) (most int, words string, err error) {
 	if room == nil {
 		room = taskRoom
@@ -44,7 +48,7 @@ func mostRunners(enough int, room func() (int, string)) (most int, words string,
 	if files, ok := fileLimit(); ok && files/2/RunnerFiles < most {
 		most, limit = max(files/2/RunnerFiles, 2), fmt.Sprintf("the limit of open files (RLIMIT_NOFILE) is %d", files)
 	}
-	if most >= enough { // and then the figure, which differs at each start, says nothing
+	if most >= enough { // the exact figure differs at each start and does not matter then
 		return most, roomForAll, nil
 	}
 	return most, fmt.Sprintf("on (at most %d runners: %s)", most, limit), nil

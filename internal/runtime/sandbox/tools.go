@@ -14,7 +14,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// check has a blank runner, or one that has fixed a program, gate the source and write the text to compile.
+// check gates the source in a runner that is blank or has fixed it, and returns the text to compile.
 func (r *runner) check(ctx context.Context, source string, deadline time.Time) (*wire.Checked, *Failure) {
 	stop := context.AfterFunc(ctx, r.interrupt)
 	defer stop()
@@ -31,8 +31,9 @@ func (r *runner) check(ctx context.Context, source string, deadline time.Time) (
 	return c, nil
 }
 
-// RunTools runs the steps, each in a process that is confined to the directories, without network, and returns what the one that
-// failed wrote. Each writes one file, which RunTools makes, and no other. The daemon must own the directories. The error of one that needs more than t allows is a *wire.ToolLimit.
+// RunTools runs the steps of t in order, each in a process without network that is confined to the directories of t. It
+// returns the output of the step that failed. Each step writes a single file, which RunTools creates. The daemon must
+// own the directories. If a step exceeds a bound of t, the error is a *wire.ToolLimit.
 func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 	confinement, err := policy.Tool(&t, p.spawner.plan.toolTasks())
 	if err != nil {
@@ -49,7 +50,7 @@ func (p *Pool) RunTools(ctx context.Context, t wire.Tools) ([]byte, error) {
 	return nil, nil
 }
 
-// runTool runs one step, until its process ends by itself.
+// runTool runs one step and waits until its process has been reaped.
 func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wire.Tools,
 	step wire.ToolStep) ([]byte, error) {
 	files, err := p.toolFiles(t, step, confinement.User)
@@ -78,8 +79,9 @@ func (p *Pool) runTool(ctx context.Context, confinement *wire.Confinement, t *wi
 	return said, fmt.Errorf("%s: %w", step.Tool, toolEnd(r.state, said, t, filepath.Base(step.Tool), floor))
 }
 
-// toolEnd says how a tool ended: by a bound of t, or otherwise. Where one has run out of memory and is not known to have had more than floor, a third of its bound, the machine may
-// lack memory. What the kernel says that it had is no less than the daemon's own peak at its start.
+// toolEnd returns the error of a failed tool: a *wire.ToolLimit if it hit a bound of t. A tool that ran out of memory
+// hit its bound only if its peak exceeded floor. Otherwise the machine may lack memory. floor is a third of the bound,
+// but at least the daemon's own peak, because the kernel's figure for a child includes the daemon's peak at the start.
 func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string, floor int64) error {
 	full := peakMemory(state) > floor
 	died := readWords(said).failure(full)
@@ -96,7 +98,8 @@ func toolEnd(state *os.ProcessState, said []byte, t *wire.Tools, tool string, fl
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// toolFiles opens the files that a launcher of tools has in addition to its pipes, in the order of package wire.
+// toolFiles opens the files that a launcher of tools gets after its pipes, in the order that package wire defines. The
+// caller closes the files, also after an error.
 func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep, user int) (files []*os.File, err error) {
 	open := func(name string, flag int) {
 		if err != nil {
@@ -124,10 +127,10 @@ func (p *Pool) toolFiles(t *wire.Tools, step wire.ToolStep, user int) (files []*
 	return files, err
 }
 
-// toolsTimeout bounds tools where ctx does not end before.
+// toolsTimeout bounds all steps of RunTools together, if ctx does not end before.
 const toolsTimeout = 5 * time.Minute
 
-// exchange sends the frame that has been built and returns the payload of the one frame that answers it.
+// exchange sends the frame built in wr and returns the payload of the reply, which must be a single frame of the kind.
 func (r *runner) exchange(kind byte, limit int) ([]byte, error) {
 	if _, err := r.in.Write(r.wr.Finish()); err != nil {
 		return nil, err

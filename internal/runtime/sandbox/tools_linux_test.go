@@ -14,10 +14,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// hostileTool returns the path of a tool that does what its arguments say.
+// hostileTool returns the path of a tool whose arguments determine what it does.
 func hostileTool(t *testing.T) string { return testProgram(t, "hostiletool") }
 
-// toolRun has the tool run in a directory with one file to read, and returns what is in the directory afterwards.
+// toolRun runs the tool in a directory with one readable file, and returns what the directory contains afterwards.
 func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string,
 	args ...string) (files []string, said string, err error) {
 	t.Helper()
@@ -40,7 +40,7 @@ func toolRun(t *testing.T, ctx context.Context, p *Pool, tool string,
 	return files, string(text), err
 }
 
-// A compiler that a text has taken over can write one file of a bounded size, and make no other process.
+// A compiler that its input has taken over can write one file of bounded size and create no process.
 func TestToolIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
@@ -64,13 +64,13 @@ func TestToolIsBounded(t *testing.T) {
 	if _, said, err := toolRun(t, t.Context(), p, tool, "copy"); err != nil {
 		t.Errorf("after them: %v: %s", err, said)
 	}
-	// the stacks of a thousand threads are ended for their length, or end before
+	// The output of a thousand stacks is cut off as a flood, or ends before.
 	if got := p.Stats().Killed; got["died"] != 0 || got["tools"] < 2 || got["tools"]+got["flood"] != 3 {
 		t.Errorf("processes that ended: %v, want three as tools, one of them maybe for a flood of words, and none that died", got)
 	}
 }
 
-// A tool that exceeds a bound of its own ends in an error that says which; one that the machine ends does not.
+// The error of a tool that exceeds a bound names the bound. The error of a tool that the machine ended does not.
 func TestToolLimits(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
 	for does, want := range map[string]string{"spin": wire.BoundCPU, "hoard": wire.BoundMemory, "write": wire.BoundFile,
@@ -91,7 +91,8 @@ func TestToolLimits(t *testing.T) {
 	}
 }
 
-// Without landlock a tool can read what every user can, and write where every user can; its own directory, its processes and the network stay closed.
+// Without landlock a tool can read and write what every user can. Its own directory, its processes and the network stay
+// closed.
 func TestToolWithoutLandlock(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg, "mask=landlock_create_ruleset"}}),
 		hostileTool(t)
@@ -106,7 +107,8 @@ func TestToolWithoutLandlock(t *testing.T) {
 	}
 }
 
-// waits reports whether the tool has begun, and has that many threads: a process that is to become it has another command line.
+// waits reports whether the tool has begun and has that many threads. A launcher about to become the tool has another
+// command line.
 func waits(p *Pool, threads int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +122,7 @@ func waits(p *Pool, threads int) bool {
 	return false
 }
 
-// The threads of one build are not missing in another.
+// The threads of one build do not reduce those of another.
 func TestThreadsOfBuildsCountApart(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
 	if p.spawner.plan.toolTasks() == 0 {
@@ -149,7 +151,7 @@ func TestThreadsOfBuildsCountApart(t *testing.T) {
 	<-first
 }
 
-// A tool that does not end is killed with its context, and leaves no process.
+// A tool that does not end is killed with its context and leaves no process.
 func TestToolIsKilled(t *testing.T) {
 	p, tool := testPool(t, forNative, hooks{args: []string{wire.RunnerArg}}), hostileTool(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

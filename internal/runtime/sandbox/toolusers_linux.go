@@ -8,17 +8,18 @@ import (
 	"sync"
 )
 
-// A userRange is a range of user numbers, which are group numbers, too.
+// A userRange is a range of n user ids from first, which are group ids as well.
 type userRange struct{ first, n int }
 
-// Ranges that neither systemd nor Linux distributions give to anybody (https://systemd.io/UIDS-GIDS). The small one is for containers that have 65,536 users.
+// Ranges that neither systemd nor Linux distributions assign (https://systemd.io/UIDS-GIDS). The small one is for
+// containers that have 65,536 users.
 var (
 	manyUsers = userRange{1879048192, 1 << 24}
 	fewUsers  = userRange{60706, 478}
 )
 
-// toolUsers are the users of builds where the daemon is root. Each build takes any of them: the kernel counts the threads of a user, and those of one build, or of another daemon's,
-// would be missing in the next.
+// toolUsers returns the user ids of builds if the daemon is root. Each build uses a random one: the kernel counts
+// threads by user, so builds sharing a user, even with another daemon's, would share one limit.
 var toolUsers = sync.OnceValue(func() userRange {
 	for _, kind := range []string{"uid", "gid"} {
 		if text, err := os.ReadFile("/proc/self/" + kind + "_map"); err != nil || !manyUsers.mapped(string(text)) {
@@ -28,9 +29,10 @@ var toolUsers = sync.OnceValue(func() userRange {
 	return manyUsers
 })
 
+// any returns a random id of the range.
 func (r userRange) any() int { return r.first + rand.IntN(r.n) }
 
-// mapped reports whether a line of the map has all of them (user_namespaces(7)).
+// mapped reports whether one line of the id map covers the whole range (user_namespaces(7)).
 func (r userRange) mapped(text string) bool {
 	for line := range strings.Lines(text) {
 		var inside, outside, n int

@@ -11,26 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the processor time that the runner has used, 0 when it is gone.
+// cpuTime returns the processor time that the process has used, or 0 if it is gone.
 func (r *runner) cpuTime() time.Duration {
 	var ts unix.Timespec
+	// The process's CPU clock: clock_getcpuclockid(3) computes the id in the same way.
 	if unix.ClockGettime(int32(^r.proc.Pid<<3|2), &ts) != nil {
 		return 0
 	}
 	return time.Duration(ts.Nano())
 }
 
-// openUsage opens what resident reads. It stays open: a warm call reads it once, and opening costs more than reading.
+// openUsage opens the file that resident reads, or returns nil. It stays open, because a warm call reads it once and
+// opening costs more than reading.
 func openUsage(pid int) *os.File {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
-		return nil // and resident says that it does not know
+		return nil
 	}
 	return f
 }
 
-// resident returns the resident memory of the runner in bytes, and the private part of it: the rest are pages of the binary, which all
-// runners share. ok is false if that cannot be read.
+// resident returns the resident memory of the runner in bytes, and its private part. The rest are pages of the binary,
+// which all runners share. ok is false if the memory cannot be read.
 func (r *runner) resident() (all, own int64, ok bool) {
 	if r.usage == nil {
 		return 0, 0, false
@@ -51,10 +53,11 @@ func number(digits []byte) (n int64) {
 	return n
 }
 
-// oomBonus is how much likelier than the daemon a runner is to be ended when memory runs out, in thousandths of the machine's memory.
+// oomBonus is added to the daemon's oom_score_adj for runners, in thousandths of the machine's memory, so that the
+// kernel ends runners first.
 const oomBonus = 500
 
-// offerToOOM has the kernel prefer the runner to the daemon when it ends a process for its memory, and says what came of it.
+// offerToOOM raises the OOM score of the process above the daemon's, and returns the state of that layer.
 func offerToOOM(pid int) string {
 	score, err := ownOOMScore()
 	if err != nil {
@@ -67,7 +70,7 @@ func offerToOOM(pid int) string {
 	return fmt.Sprintf("on (%d)", score)
 }
 
-// ownOOMScore is the daemon's own, which whoever starts it sets.
+// ownOOMScore returns the daemon's oom_score_adj, which is inherited from whoever started it.
 var ownOOMScore = sync.OnceValues(func() (int, error) {
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// wait waits for another program, for the network or for the model, and then for a place among the running ones again. Meanwhile the program's
-// clock stands still and its place is free for others.
+// wait calls outside, which waits for another program, the network or the model, and then waits for a place to run
+// again. Meanwhile the program's clock stands still and others may use its place.
 func (x *exchange) wait(ctx context.Context, outside func()) {
 	began := time.Now()
 	x.pool.admission.pause(&x.req)
@@ -21,7 +21,7 @@ func (x *exchange) wait(ctx context.Context, outside func()) {
 	x.host += time.Since(began)
 }
 
-// predict has the host ask the model.
+// predict asks the model through the host.
 func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.RawMessage, *recurgent.Failure) {
 	var q struct{ Signature, Inputs json.RawMessage }
 	if json.Unmarshal(params, &q) != nil {
@@ -37,13 +37,13 @@ func (x *exchange) predict(ctx context.Context, params json.RawMessage) (json.Ra
 	return outputs, nil
 }
 
-// Bounds of what a program notes in a call.
+// Bounds of call.Log in one call.
 const (
 	maxNotes = 100
 	maxNote  = 1 << 10 // bytes
 )
 
-// note keeps a line of call.Log.
+// note keeps a text of call.Log, cut to maxNote. It ignores texts beyond maxNotes.
 func (x *exchange) note(params json.RawMessage) {
 	var q struct{ Text string }
 	if json.Unmarshal(params, &q) == nil && len(x.notes) < maxNotes {
@@ -51,8 +51,8 @@ func (x *exchange) note(params json.RawMessage) {
 	}
 }
 
-// sleep waits for a program's time.Sleep, in live runs. It is no effect: a run on recorded ones has the same clock without
-// waiting. A sleep that cannot end in time ends the run now.
+// sleep performs a program's time.Sleep in live runs. A sleep is not an effect: a replay moves the clock without
+// waiting. A sleep that cannot end in time ends the run at once.
 func (x *exchange) sleep(ctx context.Context, params json.RawMessage) (reply, *Failure) {
 	var q struct{ Nanoseconds time.Duration }
 	if json.Unmarshal(params, &q) != nil || q.Nanoseconds <= 0 {

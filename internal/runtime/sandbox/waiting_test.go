@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A live sleep waits, outside the places of running programs; a replay and a run that is not to sleep do not wait; one that
-// cannot end within the call's time or its sum of sleeps ends the run at once.
+// A live sleep waits without a place. A replay and a run without sleeps do not wait. A sleep that cannot end within the
+// call's time or its sum of sleeps ends the run at once.
 func TestSleep(t *testing.T) {
 	const limit = 30 * time.Second
 	for name, c := range map[string]struct {

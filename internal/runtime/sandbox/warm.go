@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// A warmSet holds the warm runners, which are idle and have compiled a program, and counts their memory. Pool.mu guards it.
+// A warmSet holds the warm runners, which are idle and have compiled a program, and sums their memory. Pool.mu guards
+// it.
 type warmSet struct {
 	byKey   map[warmKey][]*runner // most recently used last
 	byOwner map[agent.Owner]*holding
@@ -47,7 +48,7 @@ func (w *warmSet) add(r *runner) {
 	w.count++
 }
 
-// take removes and returns the most recently used runner of the key, nil if there is none.
+// take removes and returns the most recently used runner of the key, or nil if there is none.
 func (w *warmSet) take(key warmKey) *runner {
 	list := w.byKey[key]
 	if len(list) == 0 {
@@ -74,8 +75,8 @@ func (w *warmSet) remove(r *runner) bool {
 	return true
 }
 
-// evict removes and returns the least recently used runner among those of owners who hold at least the mean, so that one owner's many
-// programs do not displace another owner's few. It returns nil if the set is empty.
+// evict removes and returns the least recently used runner among those of owners who hold at least the mean, so that
+// one owner's many programs do not displace another owner's few. It returns nil if the set is empty.
 func (w *warmSet) evict() *runner {
 	if w.count == 0 {
 		return nil
@@ -85,7 +86,7 @@ func (w *warmSet) evict() *runner {
 	var oldest *runner
 	for _, own := range w.byOwner {
 		r := own.runners.Front().Value.(*runner)
-		// at least one owner holds the mean or more
+		// At least one owner holds the mean or more, so oldest is never nil.
 		if own.bytes >= share && (oldest == nil || r.idleSince.Before(oldest.idleSince)) {
 			oldest = r
 		}
@@ -94,14 +95,14 @@ func (w *warmSet) evict() *runner {
 	return oldest
 }
 
-// sweep removes map entries of programs and owners without a runner. remove leaves these behind, because the next call usually needs them
-// again.
+// sweep removes map entries of programs and owners without a runner. remove leaves these behind, because the next call
+// usually needs them again.
 func (w *warmSet) sweep() {
 	maps.DeleteFunc(w.byKey, func(_ warmKey, list []*runner) bool { return len(list) == 0 })
 	maps.DeleteFunc(w.byOwner, func(_ agent.Owner, own *holding) bool { return own.runners.Len() == 0 })
 }
 
-// all yields the runners. The loop may remove them.
+// all yields the runners. The loop body may remove the current one.
 func (w *warmSet) all() iter.Seq[*runner] {
 	return func(yield func(*runner) bool) {
 		for _, list := range w.byKey {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// idle makes a runner without a process.
+// idle returns a runner without a process.
 func idle(program, owner string, since int, held int64) *runner {
 	return &runner{program: program, owner: agent.Owner{Name: owner}, idleSince: time.Unix(int64(since), 0), held: held}
 }
@@ -49,7 +49,8 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-// After any sequence of additions and removals, the set has the right sums and finds runners by key, the most recently used first.
+// After any sequence of additions and removals, the set has the right sums and finds runners by key, the most recently
+// used first.
 func TestWarmSetCounts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	w, model := newWarmSet(), map[*runner]bool{}
@@ -97,7 +98,7 @@ func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
 		t.Skip("rests on the load of the machine: its tasks, memory and processor")
 	}
 	if wire.RaceBuild {
-		return // a process of the race detector holds much, in unsteady amounts
+		return // a process with the race detector holds much memory, in varying amounts
 	}
 	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 16<<20 })
 	call := func(owner string, i int) Timing {
@@ -124,8 +125,9 @@ func TestWarmRunnersKeepToTheirMemory(t *testing.T) {
 	}
 }
 
-// With enough RunnerMemory hundreds of programs stay warm, and so does one program for each of many owners. A warm call has nothing to compile. How many
-// processes have been started says less: blank runners are started at any time, for calls to come.
+// With enough RunnerMemory hundreds of programs stay warm, and so does one program for each of many owners. A warm call
+// has nothing to compile. The number of started processes is less significant, because blank runners are started at any
+// time.
 func TestManyWarmPrograms(t *testing.T) {
 	p := nativePool(t, func(o *Options) { o.Blank, o.RunnerMemory = 0, 2<<30 })
 	const programs = 24
@@ -144,7 +146,8 @@ func TestManyWarmPrograms(t *testing.T) {
 	}
 }
 
-// More blank runners are kept ready if many are taken, unless the idle ones already hold more than half of RunnerMemory.
+// More blank runners are kept ready if many are taken, unless the idle ones already hold more than half of
+// RunnerMemory.
 func TestSpareRunners(t *testing.T) {
 	p := &Pool{opts: Options{Blank: 2, RunnerMemory: 1000}, warm: newWarmSet()}
 	for _, c := range []struct {

@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	// patience is how long a run waits for its answer before the end of its context is watched for: to watch costs six allocations, and most
-	// runs are over by then. What ends a call is so noticed a little later.
+	// patience is how long a run waits for its answer before it watches ctx. Watching costs six allocations, and most
+	// runs end before. Cancellation is noticed up to patience late.
 	patience = 5 * time.Millisecond
-	// surelyRoom is what an empty pipe takes at once, however small the system makes it.
+	// surelyRoom is how many bytes an empty pipe accepts at once, even at the smallest capacity that the system may
+	// give it.
 	surelyRoom = 4 << 10
 )
 
-// interrupt makes a pending read or write return. It may be called from any goroutine.
+// interrupt makes pending and later reads and writes fail. It may be called concurrently.
 func (r *runner) interrupt() {
 	past := time.Unix(1, 0)
 	r.in.SetWriteDeadline(past)
 	r.out.SetReadDeadline(past)
 }
 
-// arm sets the deadline, unless ctx has ended already: then pending and coming reads fail at once. The order
-// matters: interrupt may have run before.
+// arm sets the deadline. If ctx has ended, pending and later reads fail at once. It sets the deadline first, because
+// interrupt may have run before.
 func (r *runner) arm(ctx context.Context, t time.Time) {
 	r.setDeadline(t)
 	if ctx.Err() != nil {
@@ -31,23 +32,24 @@ func (r *runner) arm(ctx context.Context, t time.Time) {
 	}
 }
 
-// watch has the end of ctx interrupt the runner, until unwatched.
+// watch makes the end of ctx interrupt the runner, until unwatched is called.
 func (r *runner) watch(ctx context.Context) {
 	if r.unwatch == nil {
 		r.unwatch = context.AfterFunc(ctx, r.interrupt)
 	}
 }
 
-// unwatched ends the watch, and kills the runner where ctx ended before.
+// unwatched ends the watch, and kills the runner if ctx has ended.
 func (r *runner) unwatched() {
 	stop := r.unwatch
 	r.unwatch = nil
 	if stop != nil && !stop() {
-		r.kill("canceled") // interrupt may be running still
+		r.kill("canceled") // interrupt may still be running
 	}
 }
 
-// send writes the frame of a run, and sets the time to wait for what comes back: patience at first, where the write cannot block.
+// send writes the frame of a run and sets the read deadline for its answer. If the write cannot block, the deadline is
+// patience at first, and ctx is not watched yet.
 func (r *runner) send(ctx context.Context, frame []byte, deadline time.Time) error {
 	if len(frame) > surelyRoom {
 		r.watch(ctx)
@@ -60,7 +62,7 @@ func (r *runner) send(ctx context.Context, frame []byte, deadline time.Time) err
 	return err
 }
 
-// next reads a frame. It waits until the deadline, and watches for the end of ctx after patience.
+// next reads a frame, until the deadline. After patience it begins to watch ctx.
 func (r *runner) next(ctx context.Context, deadline time.Time) (kind byte, payload []byte, err error) {
 	kind, payload, err = r.rd.Next(r.opts.frameBound())
 	if r.unwatch != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -71,13 +73,14 @@ func (r *runner) next(ctx context.Context, deadline time.Time) (kind byte, paylo
 	return r.rd.Next(r.opts.frameBound())
 }
 
-// A limit is the time of gate, compilation and run together. It begins when it is first asked for: the start of a process is not the program's.
+// A limit bounds gate, compilation and run together. The clock starts with the first call of start, because starting a
+// process does not count as the program's time.
 type limit struct {
 	length   time.Duration
 	deadline time.Time
 }
 
-// start returns the deadline.
+// start returns the deadline, and starts the clock if it is the first call.
 func (l *limit) start() time.Time {
 	if l.deadline.IsZero() {
 		l.deadline = time.Now().Add(l.length)

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// plainPrograms are those that yaegi runs, each with its end.
+// plainPrograms maps names to programs that yaegi runs, each with its result.
 var plainPrograms = map[string]struct{ source, want string }{
 	"sum":  {program("a, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil"), "value 5"},
 	"loop": {program("n := 0\n\tfor i := 0; i < 10; i++ {\n\t\tn += i\n\t}\n\treturn n, nil"), "value 45"},
@@ -21,7 +21,7 @@ var plainPrograms = map[string]struct{ source, want string }{
 	"refused": {program("return undefined, nil"), "failure invalid_code/gate"},
 }
 
-// Where no compiler is, yaegi runs plain programs in the runner that has checked them, and what they do and take is the same.
+// Without a compiler, yaegi runs plain programs in the runner that has checked them, with the same results and effects.
 func TestPlainProgramsRunByYaegi(t *testing.T) {
 	p := yaegiPool(t, nil)
 	for name, c := range plainPrograms {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// directives are those of Cache-Control fields (RFC 9111, section 5.2), by lower-case name, with all their arguments.
+// directives maps the lower-case names of Cache-Control directives (RFC 9111, section 5.2) to all their arguments.
 type directives map[string][]string
 
 func directivesOf(h http.Header) directives {
@@ -21,7 +21,7 @@ func directivesOf(h http.Header) directives {
 	return d
 }
 
-// split cuts a list at its commas, those in quoted strings apart.
+// split splits a list at its commas, except those in quoted strings.
 func split(list string) (parts []string) {
 	quoted, from := false, 0
 	for i := 0; i < len(list); i++ {
@@ -37,7 +37,7 @@ func split(list string) (parts []string) {
 	return append(parts, list[from:])
 }
 
-// unquoted accepts the quoted form of an argument beside the token form.
+// unquoted removes the quotes of an argument in quoted form.
 func unquoted(s string) string {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		return s[1 : len(s)-1]
@@ -47,8 +47,8 @@ func unquoted(s string) string {
 
 func (d directives) has(name string) bool { return len(d[name]) > 0 }
 
-// seconds returns the argument of the directive, and whether there is one. What is no number, or several different ones, is zero: the answer
-// counts as stale.
+// seconds returns the argument of the directive, and whether the directive is present. An invalid argument, or several
+// different ones, count as zero, which makes the answer stale.
 func (d directives) seconds(name string) (time.Duration, bool) {
 	values := d[name]
 	if len(values) == 0 {
@@ -63,10 +63,10 @@ func (d directives) seconds(name string) (time.Duration, bool) {
 	return n, true
 }
 
-// longest is what any longer time counts as (RFC 9111, section 1.2.2). Sums of a few such times still fit a time.Duration.
+// longest replaces any longer time (RFC 9111, section 1.2.2). Sums of a few such times still fit a time.Duration.
 const longest = (1 << 31) * time.Second
 
-// deltaSeconds reads a number of seconds (RFC 9111, section 1.2.2).
+// deltaSeconds parses a number of seconds (RFC 9111, section 1.2.2).
 func deltaSeconds(s string) (time.Duration, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -78,7 +78,7 @@ func deltaSeconds(s string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// fields returns the members of a list of tokens, in lower case.
+// fields returns the elements of a list of tokens, in lower case.
 func fields(lines []string) (out []string) {
 	for _, s := range strings.Split(strings.Join(lines, ","), ",") {
 		if s = strings.ToLower(strings.TrimSpace(s)); s != "" {

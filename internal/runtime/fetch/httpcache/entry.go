@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// times are when a request was sent and when its answer came.
+// times holds the times at which a request was sent and its answer received.
 type times struct{ asked, received time.Time }
 
-// A place is an address in a scope.
+// A place is an address within a scope.
 type place struct{ scope, address string }
 
-// An entry is a kept answer. It is not changed.
+// An entry is a cached answer. It is immutable once it is in the cache.
 type entry struct {
 	place
 	status int
@@ -26,10 +26,11 @@ type entry struct {
 
 	private  bool
 	at       times
-	age      time.Duration // at the time that it came: RFC 9111's corrected_initial_age
+	age      time.Duration // age when it was received: RFC 9111's corrected_initial_age
 	lifetime time.Duration
 }
 
+// size returns roughly how many bytes the entry takes.
 func (e *entry) size() int {
 	n := perEntry + len(e.address) + len(e.body)
 	for name, values := range e.header {
@@ -40,7 +41,8 @@ func (e *entry) size() int {
 	return n
 }
 
-// storable returns the entry for an answer, without its body, nil when it must not be kept (RFC 9111, section 3) or no later request could use it.
+// storable returns the entry for an answer, without its body, or nil if the answer must not be stored (RFC 9111,
+// section 3) or no later request could use it.
 func storable(r *http.Request, answer *http.Response, p Partition, at times) *entry {
 	private := p.Private
 	d := directivesOf(answer.Header)
@@ -71,7 +73,7 @@ func newEntry(of place, status int, header http.Header, private bool, at times) 
 	return e
 }
 
-// kept drops the fields that are about one connection only (RFC 9111, section 3.1).
+// kept returns the header without fields that concern a single connection (RFC 9111, section 3.1).
 func kept(h http.Header) http.Header {
 	h = h.Clone()
 	for _, name := range append(fields(h["Connection"]), "connection", "keep-alive", "proxy-connection",
@@ -82,7 +84,8 @@ func kept(h http.Header) http.Header {
 	return h
 }
 
-// lifetime is how long an answer is fresh (RFC 9111, section 4.2.1). Without a word of the host, and where its words contradict each other, it is zero.
+// lifetime returns how long an answer is fresh (RFC 9111, section 4.2.1). It is zero if the host does not specify it or
+// contradicts itself.
 func lifetime(h http.Header, private bool, received time.Time) time.Duration {
 	d := directivesOf(h)
 	if seconds, ok := d.seconds("s-maxage"); ok && !private {
@@ -97,12 +100,12 @@ func lifetime(h http.Header, private bool, received time.Time) time.Duration {
 	}
 	end, err := http.ParseTime(expires[0])
 	if err != nil {
-		return 0 // section 5.3: such as "0", which is in the past
+		return 0 // section 5.3: an invalid date such as "0" is in the past
 	}
 	return min(end.Sub(dateOf(h, received)), longest)
 }
 
-// initialAge is the age of an answer when it came (RFC 9111, section 4.2.3).
+// initialAge returns the age of an answer when it was received (RFC 9111, section 4.2.3).
 func initialAge(h http.Header, at times) time.Duration {
 	apparent := max(0, at.received.Sub(dateOf(h, at.received)))
 	said := time.Duration(0)
@@ -127,8 +130,8 @@ func (e *entry) fresh(now time.Time) bool {
 	return !directivesOf(e.header).has("no-cache") && e.currentAge(now) < e.lifetime
 }
 
-// standsIn reports whether the answer may be used although it is stale and could not be validated: the host allowed that for a time (RFC 5861,
-// section 4), and did not forbid it (RFC 9111, section 4.2.4).
+// standsIn reports whether the answer may be used although it is stale and could not be validated: the host allowed
+// that for some time (RFC 5861, section 4) and did not forbid it (RFC 9111, section 4.2.4).
 func (e *entry) standsIn(now time.Time) bool {
 	d := directivesOf(e.header)
 	if d.has("no-cache") || d.has("must-revalidate") || !e.private && (d.has("proxy-revalidate") || d.has("s-maxage")) {
@@ -138,7 +141,7 @@ func (e *entry) standsIn(now time.Time) bool {
 	return ok && e.currentAge(now)-max(0, e.lifetime) <= more
 }
 
-// conditions asks the host whether the answer has changed (RFC 9111, section 4.3.1).
+// conditions adds headers that ask the host whether the answer has changed (RFC 9111, section 4.3.1).
 func (e *entry) conditions(h http.Header) {
 	if tag := e.header.Get("Etag"); tag != "" {
 		h.Set("If-None-Match", tag)
@@ -148,7 +151,8 @@ func (e *entry) conditions(h http.Header) {
 	}
 }
 
-// freshened is the entry with what an answer of 304 says (RFC 9111, sections 3.2 and 4.3.4), nil when that answer is about another one.
+// freshened returns the entry updated by a 304 (RFC 9111, sections 3.2 and 4.3.4), or nil if the 304 is about another
+// answer.
 func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
 	if tag := h.Get("Etag"); tag != "" && strings.TrimPrefix(tag, "W/") != strings.TrimPrefix(e.header.Get("Etag"),
 		"W/") {
@@ -167,7 +171,7 @@ func (e *entry) freshened(h http.Header, asked, received time.Time) *entry {
 	return updated
 }
 
-// response is the entry as an answer to the request, with its age (RFC 9111, section 5.1).
+// response returns the entry as an answer to the request, with its current age (RFC 9111, section 5.1).
 func (e *entry) response(r *http.Request, now time.Time) *http.Response {
 	header := e.header.Clone()
 	header.Set("Age", strconv.FormatInt(int64(e.currentAge(now)/time.Second), 10))

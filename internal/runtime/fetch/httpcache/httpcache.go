@@ -1,9 +1,10 @@
-// Package httpcache keeps answers to GET requests in memory for as long as RFC 9111 allows, within a bound of bytes. An answer is kept for
-// requests that are the same in every byte of address and header, the credential included, and for callers that share the request's
-// partition: no two credentials share an answer, and no header that a host forgot in Vary selects the wrong one.
+// Package httpcache caches answers to GET requests in memory for as long as RFC 9111 allows, within a bound of bytes. A
+// cached answer serves only requests that equal the original in every byte of address and header, including the
+// credential, and that have the same partition. So two credentials never share an answer, and a header that a host
+// omitted from Vary cannot select the wrong one.
 //
-// It knows no heuristic freshness: an answer whose host says nothing of its age is validated before each use. It is lost when
-// the process ends.
+// There is no heuristic freshness: an answer whose host does not specify its lifetime is validated before each use. The
+// cache is lost when the process ends.
 package httpcache
 
 import (
@@ -19,28 +20,28 @@ import (
 	"github.com/recurgentd/recurgentd/internal/cache"
 )
 
-// Where an answer came from.
+// Values of Answer.Source.
 const (
-	Live        = "live"        // the host
-	Cached      = "cached"      // the cache, fresh
-	Revalidated = "revalidated" // the cache, after the host said that it has not changed
-	Stale       = "stale"       // the cache, because the host failed and had allowed it for that case
+	Live        = "live"        // from the host
+	Cached      = "cached"      // from the cache, fresh
+	Revalidated = "revalidated" // from the cache, after the host confirmed that it has not changed
+	Stale       = "stale"       // from the cache, because the host failed and had allowed that
 )
 
-// A Cache keeps answers. It may be used concurrently.
+// A Cache caches answers. It may be used concurrently.
 type Cache struct {
-	most    int64
+	most    int64 // bound in bytes
 	entries cache.Cache[key, *entry]
 	now     func() time.Time
 }
 
-// key is a digest: the cache holds no header of a request.
+// key is a digest, so the cache does not hold request headers.
 type key [sha256.Size]byte
 
-// perEntry is roughly what an entry takes beside its body and header, in bytes.
+// perEntry is roughly how many bytes an entry takes in addition to its body and header.
 const perEntry = 512
 
-// New returns a cache of at most so many bytes. No answer takes more than an eighth of them.
+// New returns a cache bounded to most bytes. A single answer takes at most an eighth of them.
 func New(most int64, now func() time.Time) (*Cache, error) {
 	entries, err := cache.NewWeighed(uint64(max(0, most)), func(_ key, e *entry) uint32 { return uint32(e.size()) })
 	if err != nil {
@@ -49,32 +50,35 @@ func New(most int64, now func() time.Time) (*Cache, error) {
 	return &Cache{most: most, entries: entries, now: now}, nil
 }
 
-// A Partition is who shares answers.
+// A Partition separates callers that must not share answers.
 type Partition struct {
-	Scope   string // a write of one scope leaves the answers of another as they are
-	Name    string // within the scope
-	Private bool   // all its callers are one user to the host: what only a shared cache must not keep may be kept
-	// Outage reports whether an error of the transport is one of the host or the network, for which a stale answer may stand in.
+	Scope   string // a write in one scope does not invalidate the answers of another
+	Name    string // separates partitions within the scope
+	Private bool   // all callers are one user to the host, so answers forbidden to shared caches may be stored
+	// Outage reports whether an error of the transport is a fault of the host or the network, for which a stale answer
+	// may be used. Nil means never.
 	Outage func(error) bool
 }
 
-// An Answer is a response and where it came from.
+// An Answer is a response and its source.
 type Answer struct {
 	*http.Response
-	Source string
-	At     time.Time // when the host gave it, or last said that it has not changed
+	Source string    // Live, Cached, Revalidated or Stale
+	At     time.Time // when the host sent it, or last confirmed that it has not changed
 
 	keep func()
 }
 
-// Keep has the cache keep the answer, whose body was read to its end and is good. Without it nothing is kept.
+// Keep stores the answer in the cache. The caller must have read the body to its end and found it good. Without Keep,
+// nothing is stored.
 func (a *Answer) Keep() {
 	if a.keep != nil {
 		a.keep()
 	}
 }
 
-// RoundTrip answers the request from the cache or through the transport. The request's own conditions and ranges go past the cache.
+// RoundTrip answers the request from the cache or through the transport. Requests with their own conditions or ranges
+// bypass the cache. The caller must close the response's body.
 func (c *Cache) RoundTrip(r *http.Request, p Partition, t http.RoundTripper) (*Answer, error) {
 	if r.Method != http.MethodGet || conditional(r.Header) {
 		answer, err := t.RoundTrip(r)
@@ -105,7 +109,7 @@ func (c *Cache) RoundTrip(r *http.Request, p Partition, t http.RoundTripper) (*A
 	case have != nil && answer.StatusCode == http.StatusNotModified:
 		answer.Body.Close()
 		updated := have.freshened(answer.Header, now, received)
-		if updated == nil { // it validates another one
+		if updated == nil { // the 304 is about another answer
 			c.entries.Invalidate(k)
 			return c.RoundTrip(r, p, t)
 		}
@@ -115,13 +119,13 @@ func (c *Cache) RoundTrip(r *http.Request, p Partition, t http.RoundTripper) (*A
 	return c.live(r, p, answer, times{now, received}), nil
 }
 
-// live returns an answer of the host, which is kept if it may and Keep is called.
+// live returns an answer of the host. Keep stores it if that is allowed.
 func (c *Cache) live(r *http.Request, p Partition, answer *http.Response, at times) *Answer {
 	a := &Answer{Response: answer, Source: Live, At: at.received}
 	e := storable(r, answer, p, at)
 	k := keyOf(r, p)
 	if e == nil {
-		// RFC 9111, section 4: an answer that is not kept makes one that was kept before no better.
+		// An answer that is not stored still replaces an earlier one (RFC 9111, section 4).
 		if answer.StatusCode < 500 {
 			c.entries.Invalidate(k)
 		}
@@ -144,7 +148,8 @@ func (c *Cache) put(k key, e *entry) {
 	}
 }
 
-// Invalidate forgets all answers of the scope for the address of a request that the host did and that may have changed it (RFC 9111, section 4.4).
+// Invalidate removes all answers of the scope for the address of a successful request that may have changed it (RFC
+// 9111, section 4.4).
 func (c *Cache) Invalidate(r *http.Request, scope string) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return
@@ -157,7 +162,7 @@ func (c *Cache) Invalidate(r *http.Request, scope string) {
 	}
 }
 
-// Forget forgets all answers of the scope.
+// Forget removes all answers of the scope.
 func (c *Cache) Forget(scope string) {
 	for k, e := range c.entries.All() {
 		if e.scope == scope {
@@ -166,16 +171,17 @@ func (c *Cache) Forget(scope string) {
 	}
 }
 
-// address is the request's address without its query: a credential may stand there.
+// address returns the request's address without its query, which may contain a credential.
 func address(r *http.Request) string {
 	return strings.ToLower(r.URL.Scheme+"://"+r.URL.Host) + r.URL.EscapedPath()
 }
 
+// keyOf returns the digest of the partition, the address and the whole header of the request.
 func keyOf(r *http.Request, p Partition) (k key) {
 	h := sha256.New()
 	write := func(parts ...string) {
 		for _, s := range parts {
-			_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s) // lengths keep the parts apart
+			_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s) // lengths separate the parts
 		}
 	}
 	write(p.Scope, p.Name, strconv.FormatBool(p.Private), address(r), r.URL.RawQuery, r.Host)
@@ -192,7 +198,7 @@ func keyOf(r *http.Request, p Partition) (k key) {
 	return k
 }
 
-// conditional reports whether the request asks for more than the cache understands.
+// conditional reports whether the request has conditions or ranges, which the cache does not support.
 func conditional(h http.Header) bool {
 	for _, name := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
 		"Range", "Cache-Control", "Pragma"} {
@@ -203,7 +209,7 @@ func conditional(h http.Header) bool {
 	return false
 }
 
-// outage reports the statuses for which RFC 5861, section 4, lets a stale answer stand in.
+// outage reports whether RFC 5861, section 4, allows a stale answer in place of the status.
 func outage(status int) bool {
 	switch status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -217,7 +223,7 @@ func outage(status int) bool {
 type tee struct {
 	io.ReadCloser
 	b     bytes.Buffer
-	left  int // below zero: too much
+	left  int // negative if the bound was exceeded
 	ended bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// origin is a host whose answers a test sets; it counts and keeps the requests that it gets.
+// origin is a host whose answers a test sets. It counts and records requests.
 type origin struct {
 	t      *testing.T
 	url    string
@@ -21,7 +21,7 @@ type origin struct {
 	header http.Header
 	body   string
 	got    []*http.Request
-	down   error // what the transport returns instead
+	down   error // returned by the transport instead of an answer
 }
 
 func newOrigin(t *testing.T, header ...string) *origin {
@@ -56,7 +56,7 @@ func newOrigin(t *testing.T, header ...string) *origin {
 	return o
 }
 
-// says sets the header of the next answers: "Name: value" ...
+// says sets the header of the next answers, in lines "Name: value".
 func (o *origin) says(lines ...string) {
 	o.header = http.Header{}
 	for _, l := range lines {
@@ -74,7 +74,7 @@ func (o *origin) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var errDown = errors.New("the host is down")
 
-// get asks for the path with the header lines and returns the body, where it came from and the age that it says.
+// get requests the path with the header lines and returns the body, the source and the reported age.
 func (o *origin) get(p Partition, path string, lines ...string) (body, source, age string) {
 	o.t.Helper()
 	r, err := http.NewRequest("GET", o.url+path, nil)
@@ -100,7 +100,8 @@ func (o *origin) get(p Partition, path string, lines ...string) (body, source, a
 	return string(b), a.Source, a.Header.Get("Age")
 }
 
-// What the second request gets for the header of the first answer, some time later, when the host would give something newer.
+// TestFreshness checks what a second request gets after some time, by the header of the first answer, when the host has
+// something newer.
 func TestFreshness(t *testing.T) {
 	t.Parallel()
 	const date = "Sun, 22 Nov 2026 12:00:00 GMT"
@@ -200,7 +201,7 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// What may be kept depends on the status, on the credential, and on who shares it (RFC 9111, sections 3 and 3.5).
+// What may be cached depends on the status, on the credential, and on the partition (RFC 9111, sections 3 and 3.5).
 func TestStorable(t *testing.T) {
 	t.Parallel()
 	alone := Partition{Name: "one user", Private: true}
@@ -279,14 +280,15 @@ func TestNothingIsShared(t *testing.T) {
 	}
 }
 
-// A host that fails is stood in for only if it said so (RFC 5861, section 4; RFC 9111, section 4.2.4).
+// A stale answer replaces that of a failing host only if the host allowed it (RFC 5861, section 4; RFC 9111, section
+// 4.2.4).
 func TestStaleIfError(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	for name, c := range map[string]struct {
 		says   string
 		later  time.Duration
-		status int // 0: the host is down
+		status int // 0 means that the host is down
 		in     Partition
 		want   string
 	}{
@@ -329,7 +331,8 @@ func TestStaleIfError(t *testing.T) {
 	}
 }
 
-// A validated answer takes over what the host says of it now; one that it does not validate is asked for again (RFC 9111, sections 3.2, 4.3.4).
+// A validated answer takes over the host's new header fields. An answer that is not validated is requested again (RFC
+// 9111, sections 3.2, 4.3.4).
 func TestValidation(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "Cache-Control: max-age=10", `Etag: "1"`, "X-Kept: old", "Content-Type: text/csv")
@@ -350,7 +353,7 @@ func TestValidation(t *testing.T) {
 			t.Errorf("the entry is %v %q", e.header, e.body)
 		}
 	}
-	// The host validates something else: what is kept is of no use.
+	// The host validates another answer, so the cached one is of no use.
 	o.now = o.now.Add(time.Hour)
 	o.body, o.status = "two", http.StatusNotModified
 	o.says(`Etag: "2"`)
@@ -359,7 +362,7 @@ func TestValidation(t *testing.T) {
 	if n := len(o.got) - before; n != 2 || o.got[len(o.got)-1].Header.Get("If-None-Match") != "" {
 		t.Errorf("%d requests, the last with %v; want a second one without a condition", n, o.got[len(o.got)-1].Header)
 	}
-	// An answer that may not be kept takes away the one that was.
+	// An answer that may not be cached removes the cached one.
 	o = newOrigin(t, "Cache-Control: max-age=10", `Etag: "1"`)
 	o.get(Partition{}, "/")
 	o.now, o.body = o.now.Add(time.Minute), "two"
@@ -370,7 +373,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// What changes an address forgets its answers, whoever has them (RFC 9111, section 4.4).
+// A request that changes an address removes its answers, for all callers of the scope (RFC 9111, section 4.4).
 func TestInvalidation(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "Cache-Control: max-age=60")
@@ -396,7 +399,7 @@ func TestInvalidation(t *testing.T) {
 	}
 }
 
-// What is forgotten of one scope is kept of another.
+// Forgetting one scope does not affect another.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "Cache-Control: max-age=60")
@@ -412,7 +415,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// The cache stays within its bytes, and keeps nothing that was not read to its end or found good.
+// The cache stays within its bytes, and stores nothing that was not read to its end or not found good.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t, "Cache-Control: max-age=60")

@@ -1,7 +1,8 @@
-// Package carried reads and writes packs: the compiler and the linker of a Go release for one platform, with the compiled packages that they need for programs, in one text that a
-// binary carries. The text begins with an index that names each file and its digest.
+// Package carried reads and writes packs. A pack is a text, embedded in a binary, with the compiler and the linker of a
+// Go release for one platform and the compiled packages that programs need. It begins with an index that names each
+// file and its digest.
 //
-// It trusts the text, which is part of the binary, and knows nothing of where files are kept or of what is compiled.
+// The package trusts the text, which is part of the binary. It does not know where files are kept or what is compiled.
 package carried
 
 import (
@@ -23,29 +24,31 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Settings are environment variables of everything that compiles programs or what they are linked with: archives of other settings do not fit, and a later GOAMD64 has multiplications fused
-// with additions.
+// Settings are the environment variables for compiling programs and the packages that they are linked with. Archives of
+// other settings do not fit. A higher GOAMD64 would fuse multiplications with additions.
 var Settings = []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0"}
 
-// Flags are those of the compiler that what programs are linked with, and programs, must be compiled with for the processor. With Settings, no package computes other numbers than for
-// another processor. A program's own text does not depend on them (package rewrite), but what the compiler puts into it of other packages does.
+// Flags returns the compiler flags for programs and the packages that they are linked with. With Settings, they make
+// all packages compute the same numbers on every processor. A program's own text does not depend on them (package
+// rewrite), but code that the compiler inlines from other packages does.
 func Flags(processor string) []string {
 	if processor == "arm64" {
-		return []string{"-d=fmahash=qn"} // fuse nothing
+		return []string{"-d=fmahash=qn"} // fuses nothing
 	}
 	return nil
 }
 
-// Support is the import path of the package that is linked into each executable with its program.
+// Support is the import path of the package that is linked into each executable.
 const Support = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
-// Maphash is the import path of the package that programs get in the place of hash/maphash.
+// Maphash is the import path of the package that replaces hash/maphash in programs.
 const Maphash = Support + "/maphash"
 
-// ImportMap maps what programs import to what they get, as the compiler reads it: a line for each.
+// ImportMap returns the import map for the compiler, one line for each replaced import.
 func ImportMap() string { return allow.ImportMap() + "importmap hash/maphash=" + Maphash + "\n" }
 
-// Packages lists the paths of the packages that executables are linked of, without those that these import.
+// Packages returns the import paths of the packages that executables are linked with, without the packages that these
+// import.
 func Packages() []string {
 	list := []string{Support, Maphash}
 	for _, p := range allow.Packages() {
@@ -60,31 +63,31 @@ const (
 	Link    = "link"
 )
 
-// A File is one of a pack, or of another directory with compiled packages.
+// A File is a file of a pack, or of another directory of compiled packages.
 type File struct {
-	Path   string `json:"path,omitempty"` // of the package, as programs import it; "" for a tool
-	File   string `json:"file"`           // its name
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"` // hexadecimal
+	Path   string `json:"path,omitempty"` // import path of the package as programs write it; "" for a tool
+	File   string `json:"file"`           // name of the file
+	Size   int64  `json:"size"`           // bytes
+	SHA256 string `json:"sha256"`         // hexadecimal
 }
 
-// An Index lists what a pack holds, and what it was made for.
+// An Index lists the files of a pack and the platform that it was made for.
 type Index struct {
-	Go        string `json:"go"` // the release: go1.26.8
-	System    string `json:"system"`
-	Processor string `json:"processor"`
-	Files     []File `json:"files"` // in the order of the text
+	Go        string `json:"go"`        // the release, such as go1.26.8
+	System    string `json:"system"`    // GOOS
+	Processor string `json:"processor"` // GOARCH
+	Files     []File `json:"files"`     // in the order of the text
 }
 
-// A Pack is one that was opened. It is safe for concurrent use.
+// A Pack is an opened pack. It is safe for concurrent use.
 type Pack struct {
 	Index
-	Digest string // of everything in it: hexadecimal
+	Digest string // of the whole content, hexadecimal
 
-	files string // compressed, one after another
+	files string // compressed, concatenated
 }
 
-// Open reads the index of a pack.
+// Open reads the index of a pack. It does not check the files.
 func Open(text string) (*Pack, error) {
 	head, files, _ := strings.Cut(text, "\n")
 	p := &Pack{files: files}
@@ -96,9 +99,10 @@ func Open(text string) (*Pack, error) {
 	return p, nil
 }
 
-// Unpack writes the files into a new directory, for every user to read and execute. The caller compares them with the index: a disk may lose what was written.
+// Unpack writes the files into a new directory, readable and executable for every user. The caller must verify them
+// against the index, because a disk may lose data.
 func (p *Pack) Unpack(ctx context.Context, dir string) error {
-	// Whatever the umask is.
+	// Chmod as well, because the umask may be restrictive.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir,
 		0o755)); err != nil { //nolint:gosec // the user of the tools goes through it
 		return err
@@ -133,18 +137,18 @@ func (f *File) write(dir string, in io.Reader) error {
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }
 
-// A Source is a file to pack.
+// A Source is a file to pack: From is its path, File its name in the pack, and Path the import path, empty for a tool.
 type Source struct{ Path, File, From string }
 
-// Archive returns the source of a package that was compiled into the file.
+// Archive returns the Source of a compiled package in the file from.
 func Archive(path, from string) Source {
 	return Source{Path: path, File: ArchiveName(path), From: from}
 }
 
-// ArchiveName is the name of the file of a compiled package.
+// ArchiveName returns the file name of a compiled package.
 func ArchiveName(path string) string { return strings.ReplaceAll(path, "/", "_") + ".a" }
 
-// Write writes a pack of the sources, which take the place of the index's files. The same sources give the same text.
+// Write writes a pack of the sources, which replace x.Files. Equal sources give equal bytes.
 func Write(w io.Writer, x Index, sources []Source) error {
 	var all bytes.Buffer
 	out, err := zstd.NewWriter(&all, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(window))
@@ -175,5 +179,5 @@ func Write(w io.Writer, x Index, sources []Source) error {
 	return errors.Join(err, to.Flush())
 }
 
-// window is how far back the compression looks, in bytes: unpacking takes this much memory.
+// window is the compression window in bytes. Unpacking needs as much memory.
 const window = 8 << 20

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// sources writes the files and returns them as tools, and as packages where their names have a dot.
+// sources writes the files and returns them as tools, or as packages if their names contain a dot.
 func sources(t *testing.T, files map[string]string) (list []Source) {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,8 @@ func text(t *testing.T, files map[string]string) string {
 var some = map[string]string{Compile: strings.Repeat("compiles ", 1<<16), Link: "links", "net/url.a": "!<arch>\n",
 	"fmt.a": ""}
 
-// Unpack restores the packed files: tools to execute, packages to read, for every user whatever the umask is. The same files give the same text, wherever they lie.
+// Unpack restores the packed files for every user, whatever the umask: tools to execute, packages to read. Equal files
+// give equal packs, wherever they are.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	was := text(t, some)
@@ -88,7 +89,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A text that ends too early, a place that is taken, and a daemon that stops end the unpacking in an error.
+// Unpacking fails if the text is truncated, a path is taken, or the daemon stops.
 func TestUnpackFails(t *testing.T) {
 	t.Parallel()
 	whole := text(t, some)

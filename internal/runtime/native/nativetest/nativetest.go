@@ -1,4 +1,5 @@
-// Package nativetest has the builder of tests that compile real programs. What it makes is kept for tests of other packages and later runs.
+// Package nativetest provides a native.Builder for tests that compile real programs. Its results are kept for tests of
+// other packages and for later runs.
 package nativetest
 
 import (
@@ -20,14 +21,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/seal"
 )
 
-// A Pool runs tools. sandbox.Pool is one.
+// A Pool runs tools. sandbox.Pool implements it.
 type Pool interface {
 	RunTools(ctx context.Context, t wire.Tools) ([]byte, error)
 }
 
-// Shared returns the directory in which all tests of this copy of the module keep what they compile, and the go command's cache. Tests of later runs find there what
-// does not change: executables are kept by all that they are made of. It is below the temporary directory, where users of the sandbox may go through it. Another copy has another one, since
-// a builder removes the packages of other versions.
+// Shared returns the directory in which all tests of this copy of the module keep what they compile, and the go
+// command's cache. Later runs reuse unchanged executables, which are stored by a digest of what they are made of. The
+// directory is below the temporary directory, where the users of the sandbox can traverse it. Each copy of the module
+// has a directory of its own, because a Builder removes the packages of other versions.
 var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	own := filepath.Join(os.TempDir(), fmt.Sprintf("recurgentd-tests-%d", os.Getuid()))
 	if err := os.Mkdir(own, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
@@ -54,16 +56,16 @@ var Shared = sync.OnceValues(func() (dirs [2]string, err error) {
 	return [2]string{dir, cache}, err
 })
 
-// moduleFile has the path of the go.mod of the copy whose directory it is in.
+// moduleFile is the name of the file that holds the path of the copy's go.mod.
 const moduleFile = "module"
 
-// dropOrphans removes the directories of copies that are gone.
+// dropOrphans removes the directories of copies that no longer exist.
 func dropOrphans(own string) error {
 	names, err := filepath.Glob(filepath.Join(own, "compiled*"))
 	errs := []error{err}
 	for _, name := range names {
 		module, err := os.ReadFile(filepath.Join(name, moduleFile))
-		if err != nil { // it is just being made
+		if err != nil { // it is being created
 			continue
 		}
 		if _, err := os.Stat(string(module)); errors.Is(err, os.ErrNotExist) {
@@ -79,10 +81,10 @@ func goEnv(name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// Open returns a builder in the directory of all tests, with the toolchain on PATH. The pool must live as long as the builder is used.
+// Open returns a Builder in the shared directory, with the toolchain on PATH. The pool must outlive the Builder.
 func Open(p Pool) (*native.Builder, error) {
 	o := native.DefaultOptions()
-	o.Timeout, o.MaxBytes = time.Hour, 2<<30 // a busy machine is not a program's fault
+	o.Timeout, o.MaxBytes = time.Hour, 2<<30 // a busy machine must not fail a test
 	shared, err := Shared()
 	if err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func Open(p Pool) (*native.Builder, error) {
 	return b, nil
 }
 
-// keyIn is the key of an installation in the directory.
+// keyIn returns the installation key kept in the directory.
 func keyIn(dir string) (*seal.Key, error) {
 	at, err := beneath.Open(dir)
 	if err != nil {

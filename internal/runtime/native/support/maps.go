@@ -2,9 +2,10 @@ package support
 
 import "iter"
 
-// What a program gets in the place of those functions of package maps whose results or calls depend on the order of a range.
+// The functions below replace those of package maps whose results or callbacks depend on the order of a range. They
+// visit the keys in the order of Range.
 
-// MapsAll is maps.All.
+// MapsAll replaces maps.All.
 func MapsAll[Map ~map[K]V, K comparable, V any](m Map) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for r := Over(m); r.Next(); {
@@ -15,7 +16,7 @@ func MapsAll[Map ~map[K]V, K comparable, V any](m Map) iter.Seq2[K, V] {
 	}
 }
 
-// MapsKeys is maps.Keys.
+// MapsKeys replaces maps.Keys.
 func MapsKeys[Map ~map[K]V, K comparable, V any](m Map) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for r := Over(m); r.Next(); {
@@ -26,7 +27,7 @@ func MapsKeys[Map ~map[K]V, K comparable, V any](m Map) iter.Seq[K] {
 	}
 }
 
-// MapsValues is maps.Values.
+// MapsValues replaces maps.Values.
 func MapsValues[Map ~map[K]V, K comparable, V any](m Map) iter.Seq[V] {
 	return func(yield func(V) bool) {
 		for r := Over(m); r.Next(); {
@@ -37,12 +38,12 @@ func MapsValues[Map ~map[K]V, K comparable, V any](m Map) iter.Seq[V] {
 	}
 }
 
-// MapsEqual is maps.Equal.
+// MapsEqual replaces maps.Equal.
 func MapsEqual[M1, M2 ~map[K]V, K, V comparable](m1 M1, m2 M2) bool {
 	return MapsEqualFunc(m1, m2, func(a, b V) bool { return a == b })
 }
 
-// MapsEqualFunc is maps.EqualFunc.
+// MapsEqualFunc replaces maps.EqualFunc.
 func MapsEqualFunc[M1 ~map[K]V1, M2 ~map[K]V2, K comparable, V1, V2 any](m1 M1, m2 M2, eq func(V1, V2) bool) bool {
 	if len(m1) != len(m2) {
 		return false
@@ -55,7 +56,7 @@ func MapsEqualFunc[M1 ~map[K]V1, M2 ~map[K]V2, K comparable, V1, V2 any](m1 M1, 
 	return true
 }
 
-// MapsDeleteFunc is maps.DeleteFunc.
+// MapsDeleteFunc replaces maps.DeleteFunc.
 func MapsDeleteFunc[M ~map[K]V, K comparable, V any](m M, del func(K, V) bool) {
 	for r := Over(m); r.Next(); {
 		if del(r.Key(), r.Value()) {

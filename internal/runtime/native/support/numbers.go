@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Products and quotients of numbers with fractions, each rounded by itself: without the conversions a compiler may compute one together with the sum that it is part of, and round once.
+// The functions below compute products and quotients of floating-point and complex numbers, each rounded separately.
+// Without the explicit conversions, a compiler may fuse a product with a sum and round only once.
 
 type complexNumber interface{ ~complex64 | ~complex128 }
 
@@ -14,7 +15,7 @@ type number interface {
 	integer | ~float32 | ~float64 | complexNumber
 }
 
-// Rounded returns a product or a quotient that is not complex.
+// Rounded returns v, a product or quotient that is not complex, rounded to its type.
 func Rounded[T number](v T) T { return T(v) }
 
 // Product returns x*y.
@@ -23,7 +24,7 @@ func Product[T complexNumber](x, y T) T { return T(product(complex128(x), comple
 // Quotient returns x/y.
 func Quotient[T complexNumber](x, y T) T { return T(quotient(complex128(x), complex128(y))) }
 
-// ProductOf returns x*y of numbers that may be complex.
+// ProductOf returns x*y of numbers of any type.
 func ProductOf[T number](x, y T) T {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Complex64:
@@ -36,7 +37,7 @@ func ProductOf[T number](x, y T) T {
 	return T(x * y)
 }
 
-// QuotientOf returns x/y of numbers that may be complex.
+// QuotientOf returns x/y of numbers of any type.
 func QuotientOf[T number](x, y T) T {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Complex64:
@@ -49,34 +50,35 @@ func QuotientOf[T number](x, y T) T {
 	return T(x / y)
 }
 
-// in returns the same memory as a To, which is the underlying type of From or the other way round.
+// in reinterprets the memory of p as a To. One type must be the underlying type of the other.
 func in[To, From any](p *From) *To { return (*To)(unsafe.Pointer(p)) }
 
-// Multiply is *p *= y.
+// Multiply sets *p to *p * y.
 func Multiply[T number](p *T, y T) { *p = ProductOf(*p, y) }
 
-// Divide is *p /= y.
+// Divide sets *p to *p / y.
 func Divide[T number](p *T, y T) { *p = QuotientOf(*p, y) }
 
-// Elements are those of a map, which have no addresses.
+// Elements gives access to the elements of a map, which are not addressable.
 type Elements[K comparable, V number] map[K]V
 
-// In returns the elements of a map.
+// In returns the Elements of m.
 func In[M ~map[K]V, K comparable, V number](m M) Elements[K, V] { return Elements[K, V](m) }
 
-// Multiply is m[k] *= y.
+// Multiply sets m[k] to m[k] * y.
 func (m Elements[K, V]) Multiply(k K, y V) { m[k] = ProductOf(m[k], y) }
 
-// Divide is m[k] /= y.
+// Divide sets m[k] to m[k] / y.
 func (m Elements[K, V]) Divide(k K, y V) { m[k] = QuotientOf(m[k], y) }
 
-// product returns x*y as compilers for amd64 compute it.
+// product returns x*y as the compiler for amd64 computes it.
 func product(x, y complex128) complex128 {
 	a, b, c, d := real(x), imag(x), real(y), imag(y)
 	return complex(float64(a*c)-float64(b*d), float64(a*d)+float64(b*c))
 }
 
-// quotient returns x/y as package runtime computes it (complex128div): by R. L. Smith's algorithm (Communications of the ACM 5(8), 1962), and where that gives no number as C99 has it (annex G.5.1).
+// quotient returns x/y as package runtime computes it (complex128div): by R. L. Smith's algorithm (Communications of
+// the ACM 5(8), 1962), and by the rules of C99 (annex G.5.1) if the result is NaN.
 func quotient(x, y complex128) complex128 {
 	a, b, c, d := real(x), imag(x), real(y), imag(y)
 	var e, f float64
@@ -95,7 +97,7 @@ func quotient(x, y complex128) complex128 {
 	return complex(e, f)
 }
 
-// special returns x/y where a part is infinite or y is zero; otherwise what was computed.
+// special returns x/y if a part is infinite or y is zero, otherwise computed.
 func special(x, y, computed complex128) complex128 {
 	a, b, c, d := real(x), imag(x), real(y), imag(y)
 	switch {
@@ -112,9 +114,10 @@ func special(x, y, computed complex128) complex128 {
 	return computed
 }
 
+// finite reports whether f is neither NaN nor infinite.
 func finite(f float64) bool { return !math.IsNaN(f - f) }
 
-// unit returns 1 for an infinity and 0 for others, with the sign.
+// unit returns 1 for an infinity and 0 for anything else, with the sign of f.
 func unit(f float64) float64 {
 	if math.IsInf(f, 0) {
 		return math.Copysign(1, f)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// samples are numbers that operations treat each in its own way, and some more.
+// samples returns numbers that operations treat specially, and some ordinary ones.
 func samples() []complex128 {
 	parts := []float64{0, math.Copysign(0, -1), 1, -1, 0.1, 3, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
 		math.SmallestNonzeroFloat64, 1 << 53}
@@ -34,7 +34,8 @@ type (
 	narrow complex64
 )
 
-// On a processor for which the compiler fuses nothing, the functions return what its own operations do, for complex numbers of all types.
+// On a processor for which the compiler fuses nothing, the functions return what its own operations return, for complex
+// numbers of all types.
 func TestComplexIsTheCompilers(t *testing.T) {
 	t.Parallel()
 	if x, y, z := opaque(0.1), opaque(10), opaque(-1); x*y+z != 0 {

@@ -8,17 +8,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rt"
 )
 
-// A Range visits the keys that a map had at its start, in the order of rt.CompareKeys, but for those deleted meanwhile.
+// A Range visits the keys that a map had at its start, in the order of rt.CompareKeys, and skips those deleted
+// meanwhile.
 type Range[K comparable, V any] struct {
-	m     map[K]V
-	keys  []K
-	odd   map[int]V // elements of keys that are not equal to themselves, by index: no lookup finds them
-	at    int       // of the next key
+	m    map[K]V
+	keys []K
+	// odd holds the elements of keys that do not equal themselves (NaN), by index, because no lookup finds them.
+	odd   map[int]V
+	at    int // index of the next key
 	key   K
 	value V
 }
 
-// Over begins a range over a map.
+// Over begins a range over m. Call Next before Key and Value.
 func Over[M ~map[K]V, K comparable, V any](m M) Range[K, V] {
 	r := Range[K, V]{m: m}
 	if len(m) == 0 {
@@ -43,7 +45,7 @@ func Over[M ~map[K]V, K comparable, V any](m M) Range[K, V] {
 	return r
 }
 
-// sortOdd sorts the keys with their elements, some of which no lookup finds.
+// sortOdd sorts the keys, and records the elements of those that no lookup finds.
 func (r *Range[K, V]) sortOdd(elements []V) {
 	keys := make([]K, len(r.keys))
 	r.odd = map[int]V{}
@@ -56,7 +58,7 @@ func (r *Range[K, V]) sortOdd(elements []V) {
 	r.keys = keys
 }
 
-// Next goes on to the next key that the map still has, and reports whether there is one.
+// Next advances to the next key that the map still has, and reports whether there is one.
 func (r *Range[K, V]) Next() bool {
 	for r.at < len(r.keys) {
 		r.key = r.keys[r.at]
@@ -73,13 +75,14 @@ func (r *Range[K, V]) Next() bool {
 	return false
 }
 
-// Key returns the key.
+// Key returns the current key.
 func (r *Range[K, V]) Key() K { return r.key }
 
-// Value returns the element that the map had for the key when Next came to it.
+// Value returns the element of the current key as of the last call of Next.
 func (r *Range[K, V]) Value() V { return r.value }
 
-// sortKeys sorts a slice of keys that are all equal to themselves. It has no type parameters, as little here has: what has them is compiled anew with each program.
+// sortKeys sorts a slice of keys that all equal themselves. It has no type parameters, because generic code is compiled
+// again with each program.
 func sortKeys(slice any) {
 	keys := reflect.ValueOf(slice)
 	switch keys.Type().Elem().Kind() {
@@ -97,7 +100,8 @@ func sortKeys(slice any) {
 		slices.Sort(as[uint64](keys))
 	case reflect.Float64:
 		slices.Sort(as[float64](keys))
-	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer: // the map's own order: they have no other
+	// Left in the order of the map: addresses have no reproducible order.
+	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer:
 	default:
 		all := reflect.MakeSlice(keys.Type(), keys.Len(), keys.Len())
 		reflect.Copy(all, keys)
@@ -118,7 +122,7 @@ func keyOrder(slice any) []int {
 	return order
 }
 
-// as returns the memory of a slice as one of T, which is the underlying type of its elements.
+// as reinterprets the memory of a slice as a []T. T must be the underlying type of its elements.
 func as[T any](keys reflect.Value) []T {
 	return unsafe.Slice((*T)(keys.UnsafePointer()), keys.Len())
 }

@@ -1,7 +1,9 @@
-// Package support is what every native executable holds beside its program: package main calls Main, and the program's text calls the rest in the
-// place of what would not follow from the call (package rewrite puts it there). It uses the standard library alone.
+// Package support is linked into every native executable in addition to its program. Package main calls Main. The
+// program's text calls the other functions in place of those whose results would not be determined by the call (package
+// rewrite inserts them). It imports only the standard library and packages of this module that do the same.
 //
-// A launcher has confined the process (package launch), and this package narrows that before anything of the program runs (package now). The text has no initialisers of package variables: Reset has them.
+// A launcher has confined the process (package launch), and this package narrows that confinement before anything of
+// the program runs (package now). The text has no initializers of package variables; Program.Reset contains them.
 package support
 
 import (
@@ -20,36 +22,38 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
-// A Program is the program of an executable.
+// A Program is a program in an executable.
 type Program struct {
-	Source string // the text that was checked
-	Once   bool   // a run may leave something in the state of other packages: the process runs nothing afterwards
+	Source string // the text that the gate checked
+	Once   bool   // a run may change the state of other packages, so the process must not run the program again
 	Reset  func() // initialises the package variables
 	Run    func(*recurgent.Call) (any, error)
 }
 
-// Main is the whole of an executable's process: it serves the daemon until the pipe closes. Tests build executables of many programs; a process runs the one that it is asked to load.
+// Main is the main function of an executable. It serves the daemon until the pipe closes. Tests build executables of
+// several programs; a process runs the one that it is asked to load.
 func Main(all ...Program) { os.Exit(serve.Launched(&engine{all: all})) }
 
-// An engine is the serve.Engine of programs that are there already.
+// An engine is a serve.Engine whose programs are compiled in.
 type engine struct {
 	all     []Program
 	program *Program
 }
 
-// Load takes the program with that source.
+// Load selects the program with that source. It returns an error if the executable holds another one.
 func (e *engine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	i := slices.IndexFunc(e.all, func(p Program) bool { return p.Source == source })
 	if i < 0 {
 		return nil, nil, errors.New("this executable holds another program")
 	}
 	e.program = &e.all[i]
-	return &report.Facts{}, nil, nil // the daemon knows them
+	return &report.Facts{}, nil, nil // the daemon has the facts
 }
 
-// Residue reports whether the run may have left something in the state of packages.
+// Residue reports whether the run may have changed the state of packages.
 func (e *engine) Residue() bool { return e.program.Once }
 
+// Run runs the program with freshly initialized package variables. A panic is recovered and returned.
 func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic) {
 	env.Begin(now, seed)
 	returned := false
@@ -66,7 +70,8 @@ func (e *engine) Run(call *recurgent.Call, now time.Time, seed uint64) (value an
 	return value, err, nil
 }
 
-// panicLine returns where in the program's text the panic under way began. It must be called by the deferred function that recovers.
+// panicLine returns the line of the program's text at which the current panic began, or 0. The deferred function that
+// recovers must call it.
 func panicLine() int {
 	var pcs [256]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
@@ -85,7 +90,7 @@ func panicLine() int {
 	}
 }
 
-// OnSleep sets what a program of the runs to come waits in when it sleeps.
+// OnSleep sets the function that performs the sleeps of later runs.
 func (e *engine) OnSleep(wait func(time.Duration)) { env.OnSleep(wait) }
 
 func (e *engine) Reads() (int, int) {
@@ -101,12 +106,13 @@ func Zero[T any](p *T) {
 	*p = zero
 }
 
-// Value returns v. A call keeps its place among other calls; an expression that only reads does not.
+// Value returns v. It is a call, which keeps its place in the order of evaluation; an expression that only reads does
+// not.
 //
 //go:noinline
 func Value[T any](v T) T { return v }
 
-// ZeroOf is the zero value of another one's type.
+// ZeroOf returns the zero value of the argument's type.
 func ZeroOf[T any](T) (zero T) { return zero }
 
 var _ serve.Engine = (*engine)(nil)

@@ -1,6 +1,6 @@
 package support
 
-// The types of the language, for programs that declare their names anew.
+// Aliases of predeclared types, for programs that redeclare their names.
 type (
 	Any        = any
 	Bool       = bool

@@ -1,5 +1,5 @@
 // Package openaitest is a scripted OpenAI-compatible server for tests. It reads role and method from the last user
-// message, as recordings do, and answers from a list by (role, method); the last answer of a list repeats. It can also
+// message, as recordings do, and answers from a list by role and method; the last answer of a list repeats. It can also
 // refuse, break off, send garbage, or hang. It records every request.
 package openaitest
 
@@ -16,41 +16,41 @@ import (
 	"sync"
 )
 
-// Reply is one scripted answer. The first field that is set decides; Wait comes before all others.
+// Reply is one scripted answer. The first field that is set determines it, after Wait.
 type Reply struct {
-	Wait    <-chan struct{} // hold the answer until this is closed, or the client or server is gone
+	Wait    <-chan struct{} // the answer waits until this is closed, or the client or server is gone
 	Hang    bool            // never answer
 	Abort   bool            // close the connection without an answer
-	Status  int             // with Body, or an error object when that is empty
-	Body    string          // with Status 0: a 200 with exactly this body
-	Message map[string]any  // the assistant's message, as it is
+	Status  int             // sent with Body, or with an error object if Body is empty
+	Body    string          // without Status: a 200 with exactly this body
+	Message map[string]any  // the assistant's message, verbatim
 	Content string          // text, without a tool call
-	Code    string          // a program, by submit_program where tools were offered, else as a JSON object
+	Code    string          // a program, by submit_program if tools were offered, otherwise as a JSON object
 
 	Declared map[string]any // with Code: summary, parameters, returns
 
-	Prompt, Completion int // tokens that are reported; both 0: 10 and 5
+	Prompt, Completion int // reported tokens; 10 and 5 if both are 0
 
-	Header map[string]string // more headers
-	Finish string            // finish_reason; "stop" when empty
+	Header map[string]string // further headers
+	Finish string            // finish_reason; "" means "stop"
 }
 
-// Code is a Reply with a program.
+// Code returns a Reply with a program.
 func Code(source string) Reply { return Reply{Code: source} }
 
-// Request is one that the server received.
+// Request is a request that the server received.
 type Request struct {
 	Path, Query  string
 	Header       http.Header
 	Body         map[string]any
-	Text         string // of all messages
-	Role, Method string // of the last elements of that name in Text
-	Repair       bool   // Text has a failed_code element
+	Text         string // all messages, joined
+	Role, Method string // contents of the last elements of these names in Text
+	Repair       bool   // Text contains a failed_code element
 }
 
 // Server is a running server. Its methods may be called concurrently.
 type Server struct {
-	URL string // for OPENAI_BASE_URL: ends in /v1
+	URL string // for OPENAI_BASE_URL; ends in /v1
 
 	http *httptest.Server
 	done chan struct{}
@@ -61,12 +61,12 @@ type Server struct {
 	fallback func(Request) Reply
 	used     map[[2]string]int
 	requests []Request
-	models   []string      // that it lists; nil: it has no list
-	looks    int           // at the list
+	models   []string      // listed models; nil means that there is no list
+	looks    int           // requests for the list
 	arrived  chan struct{} // closed and replaced at each request
 }
 
-// New starts a server on 127.0.0.1. Close it.
+// New starts a server on 127.0.0.1. The caller must close it.
 func New() *Server {
 	s := &Server{done: make(chan struct{}), answers: map[[2]string][]Reply{}, used: map[[2]string]int{},
 		arrived: make(chan struct{})}
@@ -75,7 +75,7 @@ func New() *Server {
 	return s
 }
 
-// Close ends the server and whatever hangs on it.
+// Close stops the server and all hanging requests.
 func (s *Server) Close() {
 	s.once.Do(func() {
 		close(s.done)
@@ -84,7 +84,8 @@ func (s *Server) Close() {
 	})
 }
 
-// Answer scripts the answers of a role's method; an empty role or method stands for any. It replaces earlier ones.
+// Answer scripts the answers for a role and method; an empty one matches any. It replaces earlier answers for the same
+// pair.
 func (s *Server) Answer(role, method string, replies ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,21 +93,21 @@ func (s *Server) Answer(role, method string, replies ...Reply) {
 	delete(s.used, [2]string{role, method})
 }
 
-// Default scripts what is answered to requests that no Answer fits. Without it they get a 500.
+// Default scripts the answers to requests that no Answer matches. Without it they get a 500.
 func (s *Server) Default(f func(Request) Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fallback = f
 }
 
-// Requests returns what has come in so far, in order.
+// Requests returns the requests received so far, in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Count counts the requests for a role's method; an empty role or method stands for any.
+// Count returns the number of requests for a role and method; an empty one matches any.
 func (s *Server) Count(role, method string) int {
 	n := 0
 	for _, r := range s.Requests() {
@@ -117,7 +118,7 @@ func (s *Server) Count(role, method string) int {
 	return n
 }
 
-// Arrived waits until n requests have come in.
+// Arrived waits until n requests have been received, or the server is closed.
 func (s *Server) Arrived(n int) {
 	for {
 		s.mu.Lock()
@@ -155,14 +156,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, in, reply, n)
 }
 
-// List has the server list models. Until then it has no list.
+// List makes the server list the models. Before, it has no list.
 func (s *Server) List(models ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.models = models
 }
 
-// Looks counts the requests for the list, which Requests leaves out.
+// Looks returns the number of requests for the list, which Requests omits.
 func (s *Server) Looks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,6 +186,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": data})
 }
 
+// next records the request and returns its scripted reply and its number. Answers for the exact role and method precede
+// those for any.
 func (s *Server) next(in Request) (Reply, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,20 +275,20 @@ func completion(reply Reply, in Request, n int) map[string]any {
 			"total_tokens": prompt + completion}}
 }
 
-// program is the arguments of submit_program.
+// program returns the arguments of submit_program.
 func (r Reply) program() map[string]any {
 	out := map[string]any{"code": r.Code}
 	maps.Copy(out, r.Declared)
 	return out
 }
 
-// ToolCall is an element of a message's tool_calls.
+// ToolCall returns an element of a message's tool_calls.
 func ToolCall(name, arguments string) map[string]any {
 	return map[string]any{"id": "t0", "type": "function", "function": map[string]any{"name": name,
 		"arguments": arguments}}
 }
 
-// Tag returns the content of the last element of that name in text, unescaped and trimmed, or "".
+// Tag returns the content of the last element name in text, unescaped and trimmed, or "".
 func Tag(text, name string) string {
 	all := regexp.MustCompile(`(?s)<`+name+`>(.*?)</`+name+`>`).FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {

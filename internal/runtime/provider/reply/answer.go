@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// Text returns the answer of a completion that is a text, without thoughts and without the marks that models put around it. The error is an
-// *Unusable.
+// Text returns the answer of a completion as a text, without thoughts and without the marks that models put around it.
+// The error is an *Unusable.
 func Text(r openai.ChatCompletionResponse) (string, error) {
 	if len(r.Choices) == 0 {
 		return "", &Unusable{Message: "the model's reply has no choices"}
@@ -40,7 +40,7 @@ var (
 	enclosed    = lazy.Regexp(`(?s)^<(answer|response|output|final|final_answer)>\s*(.*?)\s*</(\w+)>$`)
 )
 
-// stripped takes the marks of models away that stand around an answer.
+// stripped removes the marks of models around an answer.
 func stripped(s string) string {
 	s = marksBehind().ReplaceAllString(marksBefore().ReplaceAllString(strings.TrimSpace(s), ""), "")
 	if m := enclosed().FindStringSubmatch(s); m != nil && m[1] == m[3] {
@@ -49,11 +49,12 @@ func stripped(s string) string {
 	return s
 }
 
-// inner are the members under which an answer may stand once more.
+// inner lists members that may contain the answer once more.
 var inner = append([]string{"outputs", "output", "result", "response"}, wrappers...)
 
-// Objects returns the JSON objects of an answer in order, bare, in fences, in the marks of a call, or within prose, read as leniently as a
-// program's arguments. What a call or a wrapper holds follows on it.
+// Objects returns the JSON objects of an answer in order, whether bare, in fences, in the marks of a call, or within
+// prose. It reads them as leniently as a program's arguments. Each object is followed by the objects that it contains
+// as a call or a wrapper.
 func Objects(answer string) []map[string]json.RawMessage {
 	var out []map[string]json.RawMessage
 	eachObject(answer, func(o *object, _ int) {
@@ -72,7 +73,7 @@ func Objects(answer string) []map[string]json.RawMessage {
 	return out
 }
 
-// eachObject calls f for each object that is whole, with where it ends.
+// eachObject calls f for each complete object, with its end.
 func eachObject(answer string, f func(o *object, end int)) {
 	work, found := 16*len(answer)+1<<16, 0
 	for i := 0; i < len(answer) && work > 0 && found < maxCandidates; {
@@ -94,7 +95,7 @@ func eachObject(answer string, f func(o *object, end int)) {
 	}
 }
 
-// endsWithObject reports whether an answer is complete although its end was cut off: an object is, once it is closed.
+// endsWithObject reports whether a cut-off answer is complete, because it ends with a closed object.
 func endsWithObject(answer string) bool {
 	last := -1
 	eachObject(answer, func(_ *object, end int) { last = end })
@@ -111,7 +112,8 @@ func (o *object) raw() map[string]json.RawMessage {
 	return out
 }
 
-// Value reads one value of JSON, as leniently as a program's arguments. ok says that the text holds nothing else.
+// Value parses one JSON value, as leniently as a program's arguments. ok reports whether the text contains nothing
+// else.
 func Value(s string) (raw json.RawMessage, ok bool) {
 	s = strings.TrimSpace(s)
 	v, end, closed, ok := parse(s)
@@ -121,7 +123,7 @@ func Value(s string) (raw json.RawMessage, ok bool) {
 	return encode(v), true
 }
 
-// Fenced returns what stands in the last fenced block of an answer, or the answer itself where there is none.
+// Fenced returns the content of the last fenced block of an answer, or the answer itself if there is none.
 func Fenced(answer string) string {
 	out := answer
 	for i := 0; i < len(answer); i++ {

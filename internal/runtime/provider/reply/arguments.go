@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// Members of objects that hold the arguments of a call, and those that name the tool.
+// wrappers are members of objects that hold the arguments of a call, and nameKeys members that name the tool.
 var (
 	wrappers = []string{"arguments", "parameters", "args", "input", "kwargs", "params", "tool_input", "action_input",
 		"payload", "function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "function_calls"}
@@ -16,12 +16,13 @@ var (
 	namedSame = lazy.Regexp(`submitprogram\d{0,3}(?:commentary|json|final)?$`)
 )
 
-// isSubmit reports whether a tool's name means submit_program: with a namespace before it, with its place behind it, or misspelt.
+// isSubmit reports whether a tool's name means submit_program, possibly with a namespace before it, an index after it,
+// or misspelled.
 func isSubmit(name string) bool {
 	return namedSame().MatchString(notWord().ReplaceAllString(strings.ToLower(name), ""))
 }
 
-// programs returns the programs of a call's arguments, whatever is wrapped around them.
+// programs returns the programs in a call's arguments, whatever they are wrapped in.
 func (f *finder) programs(v any, name string, depth int) []candidate {
 	if depth > maxNesting || f.work <= 0 {
 		return nil
@@ -44,7 +45,7 @@ func (f *finder) programs(v any, name string, depth int) []candidate {
 	return nil
 }
 
-// programsOfText reads arguments that are a text: encoded once more, or the program itself.
+// programsOfText reads arguments that are a string: encoded JSON, or the program itself.
 func (f *finder) programsOfText(t text, name string, depth int) []candidate {
 	s := strings.TrimSpace(t.value)
 	if s == "" {
@@ -65,6 +66,8 @@ func (f *finder) programsOfText(t text, name string, depth int) []candidate {
 	return inner.candidates
 }
 
+// programsOfObject searches an object for programs: first the member code, then known wrappers, the member unchanged, a
+// single nested object, and at last any member that is a whole program.
 func (f *finder) programsOfObject(o *object, name string, depth int) []candidate {
 	if code := o.get("code"); code != nil {
 		return append(f.keeps(o, name), f.ofCode(o, code, name, depth)...)
@@ -90,7 +93,7 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 			return f.programs(o.values[o.keys[0]], o.keys[0], depth+1)
 		}
 	}
-	for _, key := range o.keys { // under another name, it must be a program beyond doubt
+	for _, key := range o.keys { // under an unknown name, only a whole program counts
 		t, _ := o.values[key].(text)
 		if !looksLikeGo().MatchString(t.value) && !strings.Contains(t.value, `\n`) {
 			continue
@@ -102,7 +105,7 @@ func (f *finder) programsOfObject(o *object, name string, depth int) []candidate
 	return nil
 }
 
-// keeps reads the member unchanged of a call.
+// keeps reads the member unchanged of a call. It returns a candidate if the member is true and that is allowed.
 func (f *finder) keeps(o *object, name string) []candidate {
 	v := decoded(o.get("unchanged"))
 	if t, isText := v.(text); isText {
@@ -118,12 +121,12 @@ func (f *finder) keeps(o *object, name string) []candidate {
 	return []candidate{{rank: rankKeeps, args: o, name: name}}
 }
 
-// ofCode reads the member code: a text, its lines, or files by name.
+// ofCode reads the member code: a string, a list of its lines, or files by name.
 func (f *finder) ofCode(o *object, code any, name string, depth int) []candidate {
 	c := candidate{args: o, name: name, twice: o.twice["code"]}
 	switch v := code.(type) {
 	case text:
-		if strings.HasPrefix(strings.TrimSpace(v.value), "{") { // the arguments once more
+		if strings.HasPrefix(strings.TrimSpace(v.value), "{") { // the arguments, encoded once more
 			if inner := f.programsOfText(v, name, depth+1); len(inner) > 0 && inner[len(inner)-1].rank == rankWhole {
 				return inner
 			}
@@ -151,7 +154,7 @@ func (f *finder) ofCode(o *object, code any, name string, depth int) []candidate
 	return []candidate{c}
 }
 
-// lines joins a text that is given as the list of its lines.
+// lines joins a text that is given as a list of lines. It reports whether the text looks like Go.
 func lines(list []any) (string, bool) {
 	var b strings.Builder
 	for _, e := range list {

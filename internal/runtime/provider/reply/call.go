@@ -2,7 +2,7 @@ package reply
 
 import "github.com/recurgentd/recurgentd/internal/lazy"
 
-// json reads an object in the text. What holds no program is passed over as a whole.
+// json reads an object in the text. An object without a program is skipped as a whole.
 func (r *reader) json(i int) (piece, bool) {
 	p := &lenient{s: r.s[i:], left: maxValues}
 	v, ok := p.value()
@@ -15,10 +15,10 @@ func (r *reader) json(i int) (piece, bool) {
 	return out, true
 }
 
-// add takes the programs of a call's arguments.
+// add adds the programs in a call's arguments to the piece.
 func (r *reader) add(out *piece, v any, at int, open bool) {
 	depth := r.depth + 1
-	if open { // who knows what else stands in there
+	if open { // the arguments may contain anything else
 		depth = maxNesting
 	}
 	for _, c := range r.programs(v, "", depth) {
@@ -33,7 +33,7 @@ var (
 	codeEnd    = lazy.Regexp(`"\s*(?:,\s*"\w+"\s*:|\}|$)`)
 )
 
-// broken reads an object whose code has quotes that are not escaped, or that ends within its code.
+// broken reads an object whose code contains unescaped quotes, or that ends within its code.
 func (r *reader) broken(i int) (piece, bool) {
 	m := codeMember().FindStringIndex(r.s[i:])
 	if m == nil {
@@ -59,7 +59,8 @@ func (r *reader) broken(i int) (piece, bool) {
 	return piece{end: len(r.s), candidates: []candidate{c}}, true
 }
 
-// literally reads what stands between the quotes of a string that is not quite JSON, if it is a whole program.
+// literally decodes the content of an invalid JSON string in several ways, and returns the first result that is a whole
+// program.
 func (r *reader) literally(raw string) (string, bool) {
 	for _, code := range []string{unescape(raw, jsonEscapes), unescape(raw, quoteEscapes), raw} {
 		if r.rank(code) == rankWhole {
@@ -69,7 +70,7 @@ func (r *reader) literally(raw string) (string, bool) {
 	return "", false
 }
 
-// closedAt is the call of a program whose string ends at a place, with the members that stand behind it.
+// closedAt returns the call of a program whose string ends at end, with the members that follow it.
 func (r *reader) closedAt(i, end int, code string) piece {
 	args := newObject()
 	p := &lenient{s: r.s[end+1:], left: maxValues}
@@ -86,7 +87,7 @@ func (r *reader) closedAt(i, end int, code string) piece {
 
 var pythonCall = lazy.Regexp(`^(?i:submit_?program)\s*\(`)
 
-// call reads a call as Python writes it.
+// call reads a call in Python syntax.
 func (r *reader) call(i int) (piece, bool) {
 	m := pythonCall().FindString(r.s[i:min(len(r.s), i+40)])
 	if m == "" || i > 0 && isWord(r.s[i-1]) {
@@ -110,7 +111,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// arguments reads name=value, ... up to the closing parenthesis. What has no name is the code, or all arguments.
+// arguments reads name=value, ... up to the closing parenthesis. A positional argument is the code or, if it is an
+// object, all arguments.
 func (p *lenient) arguments() (*object, bool) {
 	o := newObject()
 	for {

@@ -9,28 +9,28 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// A completion is what is gathered of a reply: of one document, or of the parts of a stream.
+// A completion collects a reply, from one document or from the parts of a stream.
 type completion struct {
 	id, model, finish          string
 	content, thoughts, refusal strings.Builder
 	calls                      []*toolCall
 	usage                      map[string]int64
-	seen                       bool // something of a reply was recognised
-	whole                      int  // messages that came as a whole, not in parts
+	seen                       bool // part of a reply was recognized
+	whole                      int  // number of messages that came whole, not in parts
 }
 
-// A toolCall is gathered by its place in the message, or by its id.
+// A toolCall collects the parts of a call, which are matched by index or id.
 type toolCall struct {
 	index, id, name string
 	arguments       strings.Builder
 }
 
-// has reports whether something came of the reply itself.
+// has reports whether any content of the reply has arrived.
 func (c *completion) has() bool {
 	return c.content.Len() > 0 || c.thoughts.Len() > 0 || len(c.calls) > 0
 }
 
-// marshal writes the completion as OpenAI does.
+// marshal encodes the completion in OpenAI's format.
 func (c *completion) marshal() ([]byte, error) {
 	m := openai.ChatCompletionMessage{Role: "assistant", Content: c.content.String(),
 		ReasoningContent: c.thoughts.String(), Refusal: c.refusal.String()}
@@ -45,7 +45,7 @@ func (c *completion) marshal() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// Names of what usage counts.
+// Keys of completion.usage.
 const (
 	usedPrompt     = "prompt"
 	usedCompletion = "completion"
@@ -53,7 +53,7 @@ const (
 	usedThoughts   = "thoughts"
 )
 
-// counted are the paths of what servers count.
+// counted maps usage keys to the paths under which servers report them.
 var counted = map[string][]string{
 	usedPrompt: {"prompt_tokens", "input_tokens", "promptTokenCount", "prompt_eval_count", "promptTokens",
 		"tokens.input_tokens", "inputTokens"},
@@ -65,7 +65,7 @@ var counted = map[string][]string{
 		"thoughtsTokenCount"},
 }
 
-// count takes the figures of a usage object. A stream may report them in several parts.
+// count adds the figures of a usage object. A stream may report them in several parts; the largest count.
 func (c *completion) count(v any) {
 	o, ok := v.(*object)
 	if !ok {
@@ -84,13 +84,13 @@ func (c *completion) count(v any) {
 			}
 		}
 	}
-	if n, ok := tokens(o.get("thoughtsTokenCount")); ok { // Gemini counts them in addition to the answer
+	if n, ok := tokens(o.get("thoughtsTokenCount")); ok { // Gemini counts thoughts in addition to the answer
 		answer, _ := tokens(o.get("candidatesTokenCount"))
 		c.usage[usedCompletion] = max(c.usage[usedCompletion], answer+n)
 	}
 }
 
-// at follows a path of keys.
+// at returns the value at a dotted path, or nil.
 func at(o *object, path string) any {
 	for {
 		key, rest, more := strings.Cut(path, ".")
@@ -103,10 +103,11 @@ func at(o *object, path string) any {
 	}
 }
 
-// maxTokens bounds a figure.
+// maxTokens bounds a reported figure.
 const maxTokens = 1 << 40
 
-// tokens reads a count: a number or a text that is one. One that makes no sense stays one that makes none.
+// tokens parses a count from a number or a numeric string. A negative count becomes -1, which the caller rejects as
+// implausible.
 func tokens(v any) (int64, bool) {
 	var s string
 	switch v := v.(type) {
@@ -134,7 +135,7 @@ func (c *completion) reported() openai.Usage {
 	return u
 }
 
-// finished takes why the reply ended, in the words of OpenAI where they are others' for the same.
+// finished records why the reply ended, converted to OpenAI's terms if it has other words for the same.
 func (c *completion) finished(v any) {
 	if o, ok := v.(*object); ok {
 		v = o.get("type")
@@ -159,7 +160,8 @@ func (c *completion) finished(v any) {
 	c.finish = lower
 }
 
-// call returns the call that a part belongs to: by its place, else by its id; what has neither goes on with the last one, unless it names a tool.
+// call returns the call to which a part belongs, by index or else by id. A part with neither continues the last call,
+// unless it names a tool.
 func (c *completion) call(index, id, name string) *toolCall {
 	for _, have := range c.calls {
 		sameIndex := index != "" && have.index == index
@@ -178,7 +180,7 @@ func (c *completion) call(index, id, name string) *toolCall {
 	return call
 }
 
-// add takes a part of a call.
+// add adds a part of a call.
 func (t *toolCall) add(id, name string, arguments any) {
 	if t.id == "" {
 		t.id = id
@@ -196,7 +198,7 @@ func (t *toolCall) add(id, name string, arguments any) {
 	}
 }
 
-// scalar is a text, or a number as one.
+// scalar returns a string, or a number as a string, and "" for anything else.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case text:

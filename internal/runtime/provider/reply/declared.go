@@ -7,7 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/agent"
 )
 
-// found makes the program of a candidate, with the other arguments of its call. That is decoration: of another type, it is left out.
+// found returns the program of a candidate with the other arguments of its call. These are optional, so one of a wrong
+// type is dropped.
 func (c *candidate) found() Found {
 	f := Found{Form: c.form, Code: c.code, Unchanged: c.rank == rankKeeps}
 	if c.args == nil {
@@ -27,7 +28,7 @@ func (c *candidate) found() Found {
 	return f
 }
 
-// decoded is a value, or the one that a text holds as JSON.
+// decoded returns v or, if v is a string that contains JSON, the decoded value.
 func decoded(v any) any {
 	s := strings.TrimSpace(textOf(v))
 	if s == "" || !strings.ContainsRune(`{["`, rune(s[0])) {
@@ -49,7 +50,8 @@ func declaredSummary(v any) json.RawMessage {
 	return encode(v)
 }
 
-// declaredParameters are the parameters as a list. They may come as a JSON Schema, or as an object of types by name.
+// declaredParameters returns the parameters as a list. They may come as a list, a JSON Schema, or an object of types by
+// name.
 func declaredParameters(v any) json.RawMessage {
 	switch v := decoded(v).(type) {
 	case nil:
@@ -66,8 +68,9 @@ func declaredParameters(v any) json.RawMessage {
 	}
 }
 
+// declaredParameter normalizes one parameter: a name alone, or an object with its type and required.
 func declaredParameter(v any) any {
-	if t, ok := v.(text); ok { // its name only
+	if t, ok := v.(text); ok { // only its name
 		o := newObject()
 		o.put("name", t)
 		return o
@@ -85,11 +88,12 @@ func declaredParameter(v any) any {
 	return o
 }
 
-// typeNames are the types of JSON under the names that other languages have for them.
+// typeNames maps the names of types in other languages to those of JSON.
 var typeNames = map[string]string{"str": "string", "text": "string", "int": "integer", "int64": "integer",
 	"float": "number", "float64": "number", "double": "number",
 	"bool": "boolean", "list": "array", "slice": "array", "dict": "object", "map": "object", "interface{}": "any"}
 
+// declaredType converts the name of a type to that of JSON. It returns unknown names in lower case.
 func declaredType(v any) any {
 	t, ok := v.(text)
 	if !ok {
@@ -107,7 +111,7 @@ func declaredType(v any) any {
 	return text{raw: name, value: name, style: styleRaw}
 }
 
-// parameterList makes a list of an object: its members, or those of the JSON Schema that it is.
+// parameterList converts an object to a list of parameters: its members or, if it is a JSON Schema, its properties.
 func parameterList(o *object) []any {
 	list := []any{}
 	members, isSchema := o.get("properties").(*object)
@@ -131,7 +135,7 @@ func parameterList(o *object) []any {
 	return list
 }
 
-// parameterOf makes a parameter of a member: its type, or its schema.
+// parameterOf converts a member to a parameter. v is its type or its schema.
 func parameterOf(name string, v any) *object {
 	p := newObject()
 	p.put("name", text{raw: name, value: name, style: styleRaw})
@@ -153,7 +157,8 @@ func parameterOf(name string, v any) *object {
 			p.put("schema", v)
 		}
 		declaredParameter(p)
-		if _, isList := p.get("required").([]any); isList { // of the members of an object
+		// The list belongs to a schema of an object, not to the parameter.
+		if _, isList := p.get("required").([]any); isList {
 			delete(p.values, "required")
 			p.keys = p.keys[:0]
 			for _, key := range []string{"name", "type", "description", "default", "schema", "variadic"} {
@@ -166,7 +171,7 @@ func parameterOf(name string, v any) *object {
 	return p
 }
 
-// declaredReturns is a JSON Schema, or the name of a type.
+// declaredReturns returns a JSON Schema, or nil if v is neither a schema nor the name of a type.
 func declaredReturns(v any) json.RawMessage {
 	switch v := decoded(v).(type) {
 	case *object:

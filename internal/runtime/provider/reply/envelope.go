@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical makes a chat completion of what a server sent with a status of success: JSON in any shape in which servers send replies, or a stream
-// that nobody asked for. What is not needed is left out, so that its type does not matter. The error is a *ServerError where the body is one,
-// else it says why the body cannot be read.
+// Canonical converts the body of a success reply to a single chat completion. The body may be JSON in any format in
+// which servers send replies, or an unrequested stream. It drops members that are not needed, so their types do not
+// matter. If the body is an error, Canonical returns a *ServerError, otherwise an error that explains why the body
+// cannot be read.
 func Canonical(body []byte) ([]byte, error) {
 	s := strings.TrimPrefix(string(body), "\ufeff")
 	switch {
@@ -29,7 +30,7 @@ func Canonical(body []byte) ([]byte, error) {
 	return c.marshal()
 }
 
-// gather joins the documents of a reply. Several that are each a whole reply have one reading only where each goes on with the one before.
+// gather joins the documents of a reply. Several whole replies are unambiguous only if each continues the one before.
 func gather(docs []*object) (*completion, error) {
 	all, whole := &completion{}, (*completion)(nil)
 	known := 0
@@ -66,7 +67,7 @@ func gather(docs []*object) (*completion, error) {
 	return all, nil
 }
 
-// continues reports whether a reply begins with all of another one.
+// continues reports whether c begins with all of before.
 func (c *completion) continues(before *completion) bool {
 	if len(c.calls) < len(before.calls) || !strings.HasPrefix(c.content.String(), before.content.String()) {
 		return false
@@ -79,6 +80,7 @@ func (c *completion) continues(before *completion) bool {
 	return true
 }
 
+// merged returns the larger of each figure in a and b.
 func merged(a, b map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for _, m := range []map[string]int64{a, b} {
@@ -99,10 +101,10 @@ func unknownShape(docs []*object) error {
 	return fmt.Errorf("it holds no reply of a model: %s", raw[:min(len(raw), 300)])
 }
 
-// documents splits a body: one JSON value, several, or events.
+// documents splits a body, which is one JSON value, several, or a stream of events.
 func documents(s string) ([]*object, error) {
 	var docs []*object
-	var pending strings.Builder // of an event with several lines of data
+	var pending strings.Builder // an event with several lines of data
 	for {
 		s = strings.TrimLeft(s, " \t\r\n")
 		if s == "" {
@@ -135,7 +137,7 @@ func documents(s string) ([]*object, error) {
 	return docs, nil
 }
 
-// eventLine reads a line of a stream of events.
+// eventLine reads one line of a stream of events.
 func eventLine(line string, docs *[]*object, pending *strings.Builder) error {
 	field, value, _ := strings.Cut(line, ":")
 	switch field = strings.TrimSpace(field); {
@@ -162,10 +164,11 @@ func eventLine(line string, docs *[]*object, pending *strings.Builder) error {
 	return fmt.Errorf("it is not JSON: %s", line[:min(len(line), 200)])
 }
 
-// maxDocuments bounds the parts of a stream.
+// maxDocuments bounds the number of parts of a stream.
 const maxDocuments = 200_000
 
-// appendObjects adds the objects of a value. An object that has a name twice, with two values, has no single reading.
+// appendObjects appends the objects of a value. An object that has a name twice with different values is ambiguous,
+// which is an error.
 func appendObjects(docs []*object, v any) ([]*object, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -187,7 +190,7 @@ func appendObjects(docs []*object, v any) ([]*object, error) {
 	return docs, nil
 }
 
-// twice returns a name that an object in a document has twice.
+// twice returns a name that some object within v has twice with different values, or "".
 func twice(v any) string {
 	switch v := v.(type) {
 	case []any:

@@ -40,7 +40,7 @@ func chunk(delta, finish string) string {
 
 const callArgs = `{\"code\":\"x\"}`
 
-// Whatever shape a server sends a reply in, it is read.
+// A reply is read in whatever format a server sends it.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	choice := func(message string) string {
@@ -200,7 +200,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// An error in the place of a reply is one, with its own words and status.
+// An error in place of a reply is an error, with its own words and status.
 func TestErrorsInsideReplies(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -261,7 +261,7 @@ func TestErrorsInsideReplies(t *testing.T) {
 	}
 }
 
-// What has no single reading, or is made to do harm, ends in an error.
+// An ambiguous or malicious reply ends in an error.
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat(`{"a":`, 1<<16) + "1" + strings.Repeat("}", 1<<16)
@@ -294,7 +294,8 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// FuzzCanonical gives strangers' bodies to the reader: an error, or what go-openai reads, and the same again.
+// FuzzCanonical reads arbitrary bodies: the result is an error, or a completion that go-openai can read, and that reads
+// the same again.
 func FuzzCanonical(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":"x","tool_calls":[{"function":{"name":"n","arguments":{}}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`))
 	f.Add([]byte(events(chunk(`{"content":"a"}`, "null"),

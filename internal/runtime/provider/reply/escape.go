@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 )
 
+// decode returns the value of the string by its style.
 func (t text) decode() string {
 	switch t.style {
 	case styleRaw:
@@ -16,7 +17,8 @@ func (t text) decode() string {
 	return unescape(t.raw, jsonEscapes)
 }
 
-// Escapes by the character behind the backslash. Others are kept as they are: JSON has none, and of what was meant the program decides.
+// Escapes by the character after the backslash. Unknown escapes are kept: they are invalid JSON, and whether the result
+// is a program decides what was meant.
 var (
 	jsonEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", '"': `"`, '\\': `\`,
 		'/': "/", '\'': "'", '`': "`"}
@@ -26,7 +28,7 @@ var (
 	quoteEscapes = map[byte]string{'"': `"`}
 )
 
-// unescape replaces the escapes of a string.
+// unescape replaces the escapes of a string and keeps unknown ones.
 func unescape(raw string, escapes map[byte]string) string {
 	if !strings.Contains(raw, `\`) {
 		return raw
@@ -53,7 +55,7 @@ func unescape(raw string, escapes map[byte]string) string {
 	return b.String()
 }
 
-// unicodeEscape reads uXXXX, with its second half where there is one, and returns how long it is.
+// unicodeEscape parses uXXXX, with the second half of a surrogate pair if there is one, and returns its length, or 0.
 func unicodeEscape(s string) (rune, int) {
 	high, ok := hex4(s)
 	if !ok {

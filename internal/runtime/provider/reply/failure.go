@@ -9,10 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// maxError bounds the body of a ServerError.
+// maxError bounds the body of a ServerError in bytes.
 const maxError = 64 << 10
 
-// isPage reports whether a body is a page for people.
+// isPage reports whether a body is a web page.
 func isPage(s string) bool {
 	start := strings.ToLower(strings.TrimSpace(s[:min(len(s), 512)]))
 	return strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") ||
@@ -20,7 +20,7 @@ func isPage(s string) bool {
 		strings.HasPrefix(start, "<?xml") || strings.HasPrefix(start, "<!--") || strings.HasPrefix(start, "<body")
 }
 
-// failureOf returns the error that a document is, or that stands in its reply; nil if there is none.
+// failureOf returns the error that a document is or contains, or nil if there is none.
 func failureOf(o *object, c *completion, recognised bool) *ServerError {
 	for _, v := range []any{o.get("error"), o.get("errors"), inChoice(o), at(o, "response.error")} {
 		if saysError(v) {
@@ -48,7 +48,7 @@ func failureOf(o *object, c *completion, recognised bool) *ServerError {
 	return nil
 }
 
-// inChoice is an error that stands in a choice, as OpenRouter has it.
+// inChoice returns an error within a choice, as OpenRouter sends it, or nil.
 func inChoice(o *object) any {
 	list, _ := o.get("choices").([]any)
 	for _, e := range list {
@@ -62,7 +62,7 @@ func inChoice(o *object) any {
 	return nil
 }
 
-// saysError reports whether the value of a member such as error says that there is one.
+// saysError reports whether the value of a member such as error indicates an error.
 func saysError(v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -77,7 +77,7 @@ func saysError(v any) bool {
 	return false
 }
 
-// serverError makes an error of what a document says of one.
+// serverError returns a ServerError for v, the error part of a document.
 func serverError(v any, o *object) *ServerError {
 	if v == true {
 		v = o
@@ -95,10 +95,12 @@ func serverError(v any, o *object) *ServerError {
 	return e
 }
 
+// codeKeys are members that may hold a numeric status.
 var codeKeys = []string{"code", "status", "status_code", "statusCode", "http_code", "http_status", "error_code", "type",
 	"error_type"}
 
-// statusOf reads the status of HTTP that an error means: its code as a number, a code in words, or what its text says.
+// statusOf returns the HTTP status that corresponds to an error: from a numeric code, or from words. It is 502 if
+// neither is known.
 func statusOf(v any, o *object) int {
 	objects := []*object{o}
 	if inner, ok := v.(*object); ok {
@@ -120,7 +122,7 @@ func statusOf(v any, o *object) int {
 	return 502
 }
 
-// statusWords are what errors without a status say.
+// statusWords maps words of errors without a status to one. The first match counts.
 var statusWords = []struct {
 	words  func() *regexp.Regexp
 	status int

@@ -6,7 +6,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// maxTries bounds how many ends are tried for a piece that may hold its own end mark.
+// maxTries bounds how many ends are tried for a piece that may contain its own end mark.
 const maxTries = 50
 
 var (
@@ -17,13 +17,13 @@ var (
 	codeInInfo = lazy.Regexp(`^(?:go|golang)?[ \t]*(package[ \t]+\w+)`)
 )
 
-// A fenceMark is the line that begins a fenced block.
+// A fenceMark is the opening line of a fenced block.
 type fenceMark struct {
 	mark, info   string
-	indent, body int // of the line; where the block begins
+	indent, body int // of the line; offset at which the block's content begins
 }
 
-// fenceAt reads the mark of a block: in a line of its own, in a list, or at the end of a line.
+// fenceAt parses the opening mark of a block: on its own line, in a list, or at the end of a line.
 func fenceAt(s string, i int) (fenceMark, bool) {
 	open := fenceLine().FindStringSubmatch(s[i:])
 	if open == nil || i > 0 && s[i-1] == s[i] || open[1][0] == '`' && strings.Contains(open[2], "`") {
@@ -45,8 +45,8 @@ func fenceAt(s string, i int) (fenceMark, bool) {
 	return f, n >= 0
 }
 
-// fence reads a fenced block: up to its first end mark, or to a later one if the program has the others in its texts. One that is never closed
-// reaches to the end.
+// fence reads a fenced block. It ends at its first end mark, or at a later one if the program contains the earlier
+// marks in its strings. A block that is never closed extends to the end.
 func (r *reader) fence(i int) (piece, bool) {
 	f, ok := fenceAt(r.s, i)
 	if !ok {
@@ -84,7 +84,7 @@ func (r *reader) fence(i int) (piece, bool) {
 	return piece{end: len(r.s), candidates: []candidate{c}}, c.rank.parses()
 }
 
-// closed reports whether a block without a program is surely a block, rather than the text between two others.
+// closed reports whether a block without a program is certainly a block, and not the text between two others.
 func (r *reader) closed(f fenceMark, end int) bool {
 	body := r.s[f.body : end-len(f.mark)]
 	kind := markNone
@@ -102,7 +102,7 @@ func lineEnd(s string, at int) int {
 	return len(s)
 }
 
-// closesFence returns where in a line the mark stands that ends a block, -1 if there is none, and whether it stands alone.
+// closesFence returns the position of a block's end mark in a line, or -1, and whether nothing else is on the line.
 func closesFence(line, mark string) (at int, alone bool) {
 	line = strings.TrimRight(line, " \t\r\n")
 	rest := strings.TrimRight(line, mark[:1])
@@ -115,7 +115,7 @@ func closesFence(line, mark string) (at int, alone bool) {
 	return len(rest), false
 }
 
-// block reads what stands in a fence: a program, or a call.
+// block reads the content of a fence: a program, or a call.
 func (r *reader) block(i int, f fenceMark, to int) piece {
 	code := outdent(r.s[f.body:to], f.indent)
 	c := candidate{form: FormFence, code: code, rank: r.rank(code)}
@@ -133,7 +133,7 @@ func (r *reader) block(i int, f fenceMark, to int) piece {
 	return piece{candidates: []candidate{c}}
 }
 
-// outdent takes the fence's own indentation from each line.
+// outdent removes the fence's own indentation from each line.
 func outdent(code string, indent int) string {
 	if indent == 0 {
 		return code
@@ -149,7 +149,7 @@ func outdent(code string, indent int) string {
 	return b.String()
 }
 
-// balanced reports whether each fence of a text is closed.
+// balanced reports whether all fences of a text are closed.
 func balanced(s string) bool {
 	open := ""
 	for line := range strings.Lines(s) {

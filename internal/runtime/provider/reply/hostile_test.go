@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// Replies that were made to be looked through again and again cost about what others of their length cost: these took minutes.
+// Replies crafted to be searched over and over cost about as much as others of their length. These took minutes before.
 func TestHostileReplies(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
@@ -25,7 +25,8 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// Of a program that is too long for being parsed no part is taken for another program: what stands before it may change what it means.
+// A program that is too long to be parsed is left whole: no part of it is taken for another program, because what
+// precedes a part may change its meaning.
 func TestLongProgramIsLeftWhole(t *testing.T) {
 	t.Parallel()
 	long := "package tool\n\nimport \"recurgent\"\n\nfunc len(any) int { return 7 }\n" +

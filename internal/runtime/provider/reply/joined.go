@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// joined adds to a program the other blocks of the reply that declare what it uses: models write helpers in a block of their own. The gate
-// makes one file of them.
+// joined adds to a program the other blocks of the reply that declare names it uses: models write helpers in blocks of
+// their own. The gate makes one file of them.
 func joined(c candidate, all []candidate) candidate {
 	if c.form != FormFence || c.rank != rankWhole {
 		return c
@@ -58,7 +58,7 @@ func fileOf(code string) *ast.File {
 	return parseGo("package tool;" + code)
 }
 
-// declared returns the names that a file declares outside of functions; none if it does not parse.
+// declared returns the names that a file declares at package level, or none if it does not parse.
 func declared(code string) map[string]bool {
 	out := map[string]bool{}
 	file := fileOf(code)
@@ -88,7 +88,7 @@ func declared(code string) map[string]bool {
 	return out
 }
 
-// used returns the names that a file uses, but for those behind a dot.
+// used returns the names that a file uses, without selectors.
 func used(code string) map[string]bool {
 	out := map[string]bool{}
 	file := fileOf(code)

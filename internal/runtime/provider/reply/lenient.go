@@ -8,25 +8,25 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// Bounds of what is read as one value.
+// Bounds of one value: its depth, and the number of values in it.
 const (
 	maxDepth  = 64
 	maxValues = 500_000
 )
 
-// A lenient parser reads JSON as models and servers write it: raw line breaks in strings, other quotes, bare keys, the literals of Python
-// and JavaScript, comments, commas too many or too few. What is JSON is read as JSON.
+// A lenient parser reads JSON as models and servers write it: with raw line breaks in strings, other quotes, bare keys,
+// literals of Python and JavaScript, comments, and extra or missing commas. It reads valid JSON as JSON.
 type lenient struct {
 	s      string
 	i      int
-	python bool // strings in double quotes have Python's escapes, too
+	python bool // double-quoted strings have Python's escapes as well
 	depth  int
-	left   int  // values
+	left   int  // values that may still be read
 	open   bool // the text ended within a container
-	loose  bool // something was not JSON
+	loose  bool // something was not valid JSON
 }
 
-// parse reads a value at the beginning of s and returns where it ends. closed says that it ends before s does, or with it.
+// parse reads a value at the beginning of s and returns its end. closed reports whether all its containers are closed.
 func parse(s string) (v any, end int, closed, ok bool) {
 	p := &lenient{s: s, left: maxValues}
 	v, ok = p.value()
@@ -68,6 +68,7 @@ func (p *lenient) skipPast(mark string) {
 	p.i = len(p.s)
 }
 
+// value reads any value. It returns false if there is none, or if a bound is exceeded.
 func (p *lenient) value() (any, bool) {
 	p.space()
 	p.left--
@@ -95,7 +96,7 @@ func (p *lenient) value() (any, bool) {
 	return p.word()
 }
 
-// members reads an object up to its end: "key": value, key = value.
+// members reads an object up to its end: "key": value or key = value.
 func (p *lenient) members(end byte) (any, bool) {
 	o := newObject()
 	for {
@@ -179,6 +180,7 @@ func (p *lenient) elements(end byte) (any, bool) {
 
 var numeral = lazy.Regexp(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`)
 
+// number reads a number and normalizes it to JSON if it is not.
 func (p *lenient) number() (any, bool) {
 	n := numeral().FindString(p.s[p.i:min(len(p.s), p.i+400)])
 	if n == "" {
@@ -197,6 +199,7 @@ func (p *lenient) number() (any, bool) {
 	return json.Number(n), true
 }
 
+// words are the literals of JSON, Python and JavaScript. Numbers that JSON lacks become nil.
 var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": false, "False": false, "FALSE": false,
 	"null": nil, "None": nil,
 	"nil": nil, "undefined": nil, "NULL": nil, "NaN": nil, "Infinity": nil, "-Infinity": nil, "-inf": nil, "inf": nil,
@@ -204,6 +207,7 @@ var words = map[string]any{"true": true, "True": true, "TRUE": true, "false": fa
 
 var wordAhead = lazy.Regexp(`^-?[A-Za-z]+`)
 
+// word reads a literal such as true, None or NaN.
 func (p *lenient) word() (any, bool) {
 	w := wordAhead().FindString(p.s[p.i:min(len(p.s), p.i+20)])
 	v, ok := words[w]
@@ -212,12 +216,12 @@ func (p *lenient) word() (any, bool) {
 	return v, ok
 }
 
-// gemmaQuote is how Gemma quotes strings in its calls.
+// gemmaQuote is Gemma's quotation mark for strings in its calls.
 const gemmaQuote = `<|"|>`
 
 var stringStart = lazy.Regexp("^(?:[rRbBuUfF]{0,2}(?:\"\"\"|'''|\"|')|`)")
 
-// stringAhead returns the length of the prefix and the quotes of a string that begins here, 0 if none does.
+// stringAhead returns the length of the prefix and the opening quotes of a string that begins here, or 0 if none does.
 func (p *lenient) stringAhead() int {
 	if strings.HasPrefix(p.rest(), gemmaQuote) {
 		return len(gemmaQuote)
@@ -225,7 +229,7 @@ func (p *lenient) stringAhead() int {
 	return len(stringStart().FindString(p.s[p.i:min(len(p.s), p.i+5)]))
 }
 
-// strings reads a string, and those that follow it as parts of the same one: "a" "b", "a" + "b".
+// strings reads a string and joins those that follow as parts of it: "a" "b", "a" + "b".
 func (p *lenient) strings() (any, bool) {
 	t, ok := p.string()
 	values, raws := []string{t.value}, []string{t.raw}

@@ -2,11 +2,11 @@ package reply
 
 import "strings"
 
-// Keys under which servers put thoughts.
+// thoughtKeys are keys under which servers put thoughts.
 var thoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "thought", "thoughts", "reasoning_text",
 	"reasoning_details"}
 
-// message takes a message, or a part of one.
+// message adds a message, or a part of one.
 func (c *completion) message(v any) {
 	o, ok := v.(*object)
 	if !ok {
@@ -21,7 +21,7 @@ func (c *completion) message(v any) {
 	for _, key := range thoughtKeys {
 		before := c.thoughts.Len()
 		if c.parts(o.get(key), true); c.thoughts.Len() > before {
-			break // they may come under two names
+			break // the same thoughts may come under two names
 		}
 	}
 	c.refusal.WriteString(textOf(o.get("refusal")))
@@ -31,7 +31,7 @@ func (c *completion) message(v any) {
 	}
 }
 
-// parts takes contents: a text, a list of parts, or one part.
+// parts adds a content: a string, a list of parts, or one part.
 func (c *completion) parts(v any, thought bool) {
 	switch v := v.(type) {
 	case text:
@@ -57,7 +57,7 @@ func (c *completion) write(s string, thought bool) {
 	c.content.WriteString(s)
 }
 
-// part takes one part of a content.
+// part adds one part of a content.
 func (c *completion) part(o *object, thought bool) {
 	kind := strings.ToLower(textOf(o.get("type")))
 	if o.get("thought") == true || strings.Contains(kind, "thinking") || strings.Contains(kind, "reasoning") ||
@@ -84,12 +84,12 @@ func (c *completion) part(o *object, thought bool) {
 			return
 		}
 	}
-	if kind == "" && !thought && len(o.keys) > 0 { // the answer is an object, decoded
+	if kind == "" && !thought && len(o.keys) > 0 { // the answer itself is an object
 		c.write(string(encode(o)), false)
 	}
 }
 
-// toolCalls takes calls: a list, one, some by their places, or all that as a text.
+// toolCalls adds calls: a list, one call, calls by index, or any of these encoded as a string.
 func (c *completion) toolCalls(v any) {
 	switch v := decoded(v).(type) {
 	case []any:
@@ -112,7 +112,7 @@ func (c *completion) toolCalls(v any) {
 	}
 }
 
-// callOf takes a call, or a part of one.
+// callOf adds a call, or a part of one.
 func (c *completion) callOf(v any) {
 	o, ok := v.(*object)
 	if !ok {

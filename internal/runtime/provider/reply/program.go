@@ -8,14 +8,16 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// Program finds the program in a completion. The error is an *Unusable.
+// Program returns the program in a completion. The error is an *Unusable.
 //
-// Of the calls of the tool the last that holds a whole program counts, then the last that holds code. Where there is none, the text is searched:
-// all up to the last mark that ends thoughts is no answer, and of what follows the last whole program counts, else the last that is most of one.
-// Where there is no text at all, the answer may be stranded in the thoughts.
+// Calls of the tool come first: the last call with a whole program counts, or else the last with code. If there is
+// none, the text is searched after the last mark that ends thoughts: the last whole program counts, or else the last of
+// those that are most nearly one. If there is no text at all, the server may have taken the answer for thoughts, which
+// are searched then.
 func Program(r openai.ChatCompletionResponse) (Found, error) { return found(r, false) }
 
-// Recheck is Program where the answer may also be unchanged: true. That counts where there is nothing that could be a program.
+// Recheck is Program for a request that also allows the answer unchanged: true, which counts if nothing could be a
+// program.
 func Recheck(r openai.ChatCompletionResponse) (Found, error) { return found(r, true) }
 
 func found(r openai.ChatCompletionResponse, keep bool) (Found, error) {
@@ -44,13 +46,14 @@ func found(r openai.ChatCompletionResponse, keep bool) (Found, error) {
 	return Found{}, &Unusable{Message: reason(r.Choices[0], read, c, ok), Said: read.answer(said)}
 }
 
-// found is what a message holds: what its calls hold, and what its text does.
+// An inMessage is the result of reading a message: the candidates in its text and in its calls.
 type inMessage struct {
 	answered
 	calls []candidate
-	kept  bool // it says that the program is kept
+	kept  bool // the message states that the program is kept
 }
 
+// readMessage searches the text and the calls of a message. One budget of work covers both.
 func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessage {
 	size := len(said)
 	for _, c := range m.ToolCalls {
@@ -59,7 +62,9 @@ func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessa
 	f := newFinder(size)
 	f.keep = keep
 	out := inMessage{answered: f.read(said, 0)}
-	for _, exact := range []bool{true, false} { // a misspelt name does not justify paying for a second reply
+	// Calls of other tools count if there is none of submit_program: a wrong name does not justify paying for a second
+	// reply.
+	for _, exact := range []bool{true, false} {
 		for _, c := range m.ToolCalls {
 			if isSubmit(c.Function.Name) == exact && len(out.calls) < maxCandidates {
 				for _, p := range f.programsOfText(text{raw: c.Function.Arguments, value: c.Function.Arguments,
@@ -77,7 +82,7 @@ func readMessage(m openai.ChatCompletionMessage, said string, keep bool) inMessa
 	return out
 }
 
-// chosen is the program that counts.
+// chosen returns the candidate that counts.
 func chosen(m inMessage, cut bool) (candidate, bool) {
 	if c, ok := best(m.calls); ok {
 		return c, true
@@ -86,18 +91,18 @@ func chosen(m inMessage, cut bool) (candidate, bool) {
 		return candidate{}, false
 	}
 	c, ok := best(m.candidates)
-	if !ok || cut && m.begun > c.at { // the next version of the program had begun
+	if !ok || cut && m.begun > c.at { // a later version of the program had begun
 		return candidate{}, false
 	}
 	return joined(c, m.candidates), true
 }
 
-// lost reports whether a call ends within its code.
+// lost reports whether a call breaks off within its code.
 func (c *candidate) lost() bool { return c.open && c.form != FormFence }
 
 func isCut(r openai.FinishReason) bool { return r == openai.FinishReasonLength }
 
-// answer is the text behind the thoughts.
+// answer returns the text after the thoughts.
 func (a answered) answer(s string) string {
 	if a.thoughts.now {
 		return ""
@@ -105,6 +110,7 @@ func (a answered) answer(s string) string {
 	return strings.TrimSpace(s[a.start:])
 }
 
+// reason explains to the model why its reply holds no program.
 func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok bool) string {
 	m, finish := choice.Message, choice.FinishReason
 	switch {
@@ -130,7 +136,7 @@ func reason(choice openai.ChatCompletionChoice, read inMessage, c candidate, ok 
 	return "the model's reply holds no program: it must call submit_program, or send a JSON object with code, or a fenced block of Go"
 }
 
-// cutMessage names the limit that cut a reply off, if it is known, and the settings that raise it.
+// cutMessage describes the limit that cut a reply off, if it is known, and the settings that raise it.
 func cutMessage(r openai.ChatCompletionResponse, read inMessage) string {
 	what := "before the program was complete"
 	if m := r.Choices[0].Message; read.thoughts.now || m.ReasoningContent != "" && contentOf(m) == "" &&
@@ -149,7 +155,7 @@ func cutMessage(r openai.ChatCompletionResponse, read inMessage) string {
 	return fmt.Sprintf("the model's reply was cut off at %s, %s: %s", limit, what, advice)
 }
 
-// isContext reports whether a number of tokens is, but for a few, the size of a context as servers have it.
+// isContext reports whether a number of tokens is within 2 of a power of two, as the contexts of servers are.
 func isContext(tokens int) bool {
 	if tokens < 1000 || tokens > 1<<20 {
 		return false

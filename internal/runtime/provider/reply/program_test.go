@@ -10,7 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// good is a program with all that forms of calls trip over: quotes, backslashes, line breaks, fences, marks and tags within its texts.
+// good is a program with everything that call formats stumble over: quotes, backslashes, line breaks, fences, marks and
+// tags in its strings.
 const good = "package tool\n\nimport (\n\t\"strings\"\n\n\t\"recurgent\"\n)\n\n// Run says </think> and\n// ```go\n// so.\n// ```\nfunc Run(call *recurgent.Call) (any, error) {\n\ts, _ := call.Arg(0, \"s\").(string)\n\tif s == \"</think>\\n\\t\\\"<parameter=code>\" || 1 < 2 && s != `\\d+ [/THINK]` {\n\t\ts = strings.ReplaceAll(s, \"</parameter>\", '\\''+\"é😀\")\n\t}\n\treturn map[string]any{\"s\": s}, nil\n}\n"
 
 // plain is a program without any of that.
@@ -31,7 +32,7 @@ type writer struct {
 	name  string
 	form  reply.Form
 	write func(code string) string
-	exact bool // it can write any program
+	exact bool // it can represent any program
 }
 
 func fence(tag string) func(string) string {
@@ -192,12 +193,12 @@ func toolCall(name, arguments string) openai.ChatCompletionResponse {
 	return r
 }
 
-// sameProgram allows what bare source loses: white space at its end.
+// sameProgram ignores the trailing space that bare source loses.
 func sameProgram(got, want string) bool {
 	return got == want || strings.TrimSuffix(want, "\n") == got
 }
 
-// Whatever a model writes a program in, it is found as it was.
+// A program is found unchanged in whatever form a model writes it.
 func TestEachForm(t *testing.T) {
 	t.Parallel()
 	for _, w := range writers {
@@ -217,8 +218,8 @@ func TestEachForm(t *testing.T) {
 	}
 }
 
-// Servers take a whole answer for thoughts where the model began without thinking, or called the tool within them. It counts where it has one
-// reading, and is asked for again otherwise.
+// Servers take a whole answer for thoughts if the model began without thinking, or called the tool within its thoughts.
+// The answer counts if it is unambiguous, and is requested again otherwise.
 func TestStranded(t *testing.T) {
 	t.Parallel()
 	glm := func(code string) string {
@@ -269,7 +270,7 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// Ends of thoughts, and how they begin, if they do.
+// thoughts lists the marks of thoughts; the opening mark may be missing.
 var thoughts = []struct{ name, open, end string }{
 	{"no beginning", "", "</think>\n\n"},
 	{"think", "<think>", "</think>"},
@@ -302,7 +303,7 @@ var thoughts = []struct{ name, open, end string }{
 	{"quoted", "<think>I end it by `</think>` and \"</think>\" later.", "</think>"},
 }
 
-// unfinished is how drafts in thoughts break off.
+// unfinished lists ways in which drafts in thoughts break off.
 var unfinished = []struct {
 	name  string
 	write func(string) string
@@ -322,7 +323,7 @@ var unfinished = []struct {
 	{"a comment without an end", func(code string) string { return "```go\n" + code + "\n/* and\n" }},
 }
 
-// A draft that thoughts reject is never the program, however both are written.
+// A draft that thoughts reject is never taken for the program, however both are written.
 func TestThoughtsHoldNoProgram(t *testing.T) {
 	t.Parallel()
 	for k, th := range thoughts {
@@ -362,7 +363,7 @@ func TestThoughtsHoldNoProgram(t *testing.T) {
 	}
 }
 
-// The arguments of a call hold the program in whatever way they are written.
+// A program is found in a call's arguments, however they are written.
 func TestArgumentsOfCalls(t *testing.T) {
 	t.Parallel()
 	quoted := func(v any) string {

@@ -6,36 +6,36 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// Bounds of what is searched.
+// Bounds of the search in a reply.
 const (
-	maxText       = 4 << 20
-	maxNesting    = 8 // of texts in texts
+	maxText       = 4 << 20 // bytes of text
+	maxNesting    = 8       // levels of texts within texts
 	maxCandidates = 200
 )
 
-// A candidate is what a reply may mean as its program.
+// A candidate is a part of a reply that may be its program.
 type candidate struct {
 	form    Form
 	code    string
 	rank    rank
-	args    *object // the arguments of the call, code included; nil without a call
-	name    string  // of the tool; "" if that is unknown
-	at, end int     // where it stands
-	marked  bool    // a mark of calls stands before it
-	open    bool    // the text ends within it
-	twice   bool    // the call gives its code twice, and differently
+	args    *object // arguments of the call, including code; nil without a call
+	name    string  // name of the tool; "" if unknown
+	at, end int     // position in the text
+	marked  bool    // preceded by a mark of calls
+	open    bool    // the text breaks off within it
+	twice   bool    // the call gives its code twice, with different values
 }
 
-// answered is what was read of a text.
+// answered is the result of reading a text.
 type answered struct {
 	candidates []candidate
-	start      int // where the answer begins
+	start      int // where the answer begins, after thoughts
 	thoughts   thinking
 	implied    bool // a call ended the thoughts
-	begun      int  // where a program begins that never ends; -1 if none does
+	begun      int  // start of a program that never ends; -1 if there is none
 }
 
-// A reader looks for candidates and for the end of thoughts in one pass.
+// A reader searches for candidates and for the end of thoughts in one pass.
 type reader struct {
 	*finder
 	s     string
@@ -43,14 +43,14 @@ type reader struct {
 	answered
 }
 
-// A piece is a part of the text that is read as a whole. literal says that marks within it are texts of its own.
+// A piece is a part of the text that is read as a unit. If literal is set, marks within it are part of its strings.
 type piece struct {
 	end        int
 	candidates []candidate
 	literal    bool
 }
 
-// owns reports whether all marks of the piece's text belong to its program.
+// owns reports whether all marks in the piece's text belong to its program.
 func (p *piece) owns(s string) bool {
 	all := countMarks(s)
 	if all == 0 {
@@ -77,7 +77,7 @@ func (f *finder) read(s string, depth int) answered {
 	return r.answered
 }
 
-// step reads what begins at a place, and returns where to go on.
+// step reads the piece that begins at i, and returns where to continue.
 func (r *reader) step(i int) int {
 	switch c := r.s[i]; c {
 	case '`', '~':
@@ -88,7 +88,7 @@ func (r *reader) step(i int) int {
 		return r.take(i, r.call)
 	case 'p', 'i', 'f':
 		return r.take(i, r.lines)
-	case '<', '[', 't', 0xe2: // the first byte of ◁
+	case '<', '[', 't', 0xe2: // 0xe2 is the first byte of ◁
 		if kind, n := markAt(r.s, i); kind != markNone {
 			r.mark(i, n, kind)
 			return i + n
@@ -100,7 +100,8 @@ func (r *reader) step(i int) int {
 	return i + 1
 }
 
-// take reads a piece. One that holds a mark in vain is none: whoever thinks leaves things unfinished.
+// take reads a piece. If the piece contains a mark that does not belong to its program, it is ignored, because thoughts
+// contain unfinished drafts.
 func (r *reader) take(i int, read func(int) (piece, bool)) int {
 	if r.work <= 0 {
 		return i + 1
@@ -126,8 +127,8 @@ var (
 	callMark  = lazy.Regexp(`(?:<[^<>\s]{0,20}(?:tool|function|invoke|call|python_tag|ACTION|action)[^<>]{0,80}>|\[TOOL_CALLS?\]|functools|commentary)[^{}\n]{0,100}\s*$`)
 )
 
-// finish settles thoughts that never ended. A call with the model's own marks, behind which nothing comes, ends them; otherwise there is no
-// answer after them, and one before them only where a sentence speaks of the mark.
+// finish handles thoughts that never ended. A call in the model's own marks with nothing after it ends them. Otherwise
+// there is no answer after them, and one before them counts only if the mark was mentioned within a sentence.
 func (r *reader) finish() {
 	r.addBare()
 	if !r.thoughts.now {
@@ -147,7 +148,7 @@ func (r *reader) finish() {
 	r.thoughts.now = false
 }
 
-// addBare looks for a program without any mark where there is none with one.
+// addBare searches for a program without any mark, if none was found with one.
 func (r *reader) addBare() {
 	for _, c := range r.candidates {
 		if c.rank == rankWhole {
@@ -162,7 +163,7 @@ func (r *reader) addBare() {
 	r.candidates = append(r.candidates, b)
 }
 
-// lines reads a program that begins here without any mark.
+// lines reads a program that begins at i without any mark.
 func (r *reader) lines(i int) (piece, bool) {
 	if i > r.start && !strings.ContainsRune("\n>]", rune(r.s[i-1])) ||
 		!goLine().MatchString(r.s[i:min(len(r.s), i+100)]) {
@@ -177,12 +178,12 @@ func (r *reader) lines(i int) (piece, bool) {
 	return piece{end: c.end, candidates: []candidate{c}}, true
 }
 
-// isMarked reports whether a mark of calls stands before a place.
+// isMarked reports whether a mark of calls precedes a position.
 func (r *reader) isMarked(at int) bool {
 	return callMark().MatchString(r.s[max(0, at-160):at])
 }
 
-// best returns the candidate that counts: the last of those that are most of a program.
+// best returns the last of the candidates with the highest rank.
 func best(list []candidate) (out candidate, ok bool) {
 	for _, c := range list {
 		if !ok || c.rank >= out.rank {

@@ -7,8 +7,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/reply"
 )
 
-// unchanged: true keeps the program, in every form in which a model calls the tool, where that was asked and nothing could be a program. Elsewhere it is
-// a reply without a program, and the message says so.
+// Unchanged keeps the program, in every form in which a model calls the tool, if that was allowed and nothing could be
+// a program. Otherwise the reply has no program, and the message explains that.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{`{"unchanged": true}`, `{"unchanged": "true"}`, `{"unchanged": true, "code": ""}`,
@@ -40,7 +40,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// A whole program counts beside unchanged, wherever it stands in the reply; what is not true keeps nothing.
+// A whole program has precedence over unchanged, wherever it is in the reply. Other values than true keep nothing.
 func TestNotUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, read := range []string{`{"unchanged": true, "code": ` + quote(plain) + `}`,

@@ -2,7 +2,7 @@ package reply
 
 import "strings"
 
-// document takes one document of a reply, in whatever shape a server sends it, and reports whether it was recognised.
+// document adds one document of a reply in any known format, and reports whether it was recognized.
 func (c *completion) document(o *object, depth int) bool {
 	if c.id == "" {
 		c.id = scalar(o.get("id"))
@@ -26,7 +26,7 @@ func (c *completion) document(o *object, depth int) bool {
 	if depth > 2 {
 		return false
 	}
-	// gateways wrap what they pass on
+	// Gateways wrap the documents that they forward.
 	for _, key := range []string{"data", "result", "response", "body", "completion", "output"} {
 		if inner, ok := o.get(key).(*object); ok && c.document(inner, depth+1) {
 			return true
@@ -35,7 +35,7 @@ func (c *completion) document(o *object, depth int) bool {
 	return false
 }
 
-// choices takes OpenAI's shape: of several choices the first.
+// choices adds a document in OpenAI's format. Only the first choice counts.
 func (c *completion) choices(o *object) bool {
 	v, there := o.values["choices"]
 	list, ok := v.([]any)
@@ -65,7 +65,8 @@ func (c *completion) choices(o *object) bool {
 	return true
 }
 
-// ollama takes the shape of Ollama's own interface, and of others that have the message at the top. In its streams each part has one.
+// ollama adds a document in Ollama's own format, or in others with the message at the top. In its streams each part has
+// one.
 func (c *completion) ollama(o *object) bool {
 	m, ok := o.get("message").(*object)
 	switch {
@@ -83,7 +84,7 @@ func (c *completion) ollama(o *object) bool {
 	return true
 }
 
-// items takes OpenAI's responses: a list of items.
+// items adds a document of OpenAI's responses API: a list of items.
 func (c *completion) items(o *object) bool {
 	list, ok := o.get("output").([]any)
 	if !ok {
@@ -98,7 +99,7 @@ func (c *completion) items(o *object) bool {
 	return true
 }
 
-// anthropic takes the shape of Anthropic's messages, and others with content at the top.
+// anthropic adds a document in Anthropic's format, or in others with content at the top.
 func (c *completion) anthropic(o *object) bool {
 	switch v := o.get("content").(type) {
 	case []any:
@@ -119,7 +120,7 @@ func (c *completion) anthropic(o *object) bool {
 	return true
 }
 
-// gemini takes the shape of Gemini's own interface.
+// gemini adds a document in Gemini's own format.
 func (c *completion) gemini(o *object) bool {
 	list, ok := o.get("candidates").([]any)
 	if !ok {
@@ -140,7 +141,7 @@ func (c *completion) gemini(o *object) bool {
 	return true
 }
 
-// plain takes shapes that have the text alone, or calls in its place (Cloudflare).
+// plain adds a document that has only a text, or only calls (Cloudflare).
 func (c *completion) plain(o *object) bool {
 	before := len(c.calls)
 	if o.get("code") == nil && o.get("status") == nil {
@@ -156,13 +157,13 @@ func (c *completion) plain(o *object) bool {
 	return len(c.calls) > before
 }
 
-// event takes the events of streams that are not OpenAI's chat: its responses, and Anthropic's messages.
+// event adds an event of a stream that is not OpenAI's chat format: of its responses API, or Anthropic's.
 func (c *completion) event(o *object) bool {
 	kind := textOf(o.get("type"))
 	switch {
 	case kind == "response.completed", kind == "response.incomplete", kind == "response.failed":
 		if r, ok := o.get("response").(*object); ok {
-			*c = completion{id: c.id, model: c.model, usage: c.usage} // all of it comes again
+			*c = completion{id: c.id, model: c.model, usage: c.usage} // the event repeats the whole reply
 			return c.document(r, 1)
 		}
 	case strings.HasPrefix(kind, "response."):
@@ -196,7 +197,7 @@ func (c *completion) event(o *object) bool {
 	return true
 }
 
-// responsePart takes an event of OpenAI's responses.
+// responsePart adds an event of OpenAI's responses API.
 func (c *completion) responsePart(kind string, o *object) {
 	index := scalar(o.get("output_index"))
 	delta := o.get("delta")

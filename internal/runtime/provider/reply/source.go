@@ -12,22 +12,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A rank says how much of a program a text is.
+// A rank measures how much of a program a text is.
 type rank int
 
 const (
-	rankNone   rank = iota // no Go
-	rankPart               // something of Go
-	rankHelper             // Go that parses, with functions, but without Run
-	rankKeeps              // no Go, but the word that the program is kept
-	rankBroken             // it has Run, and does not parse
-	rankWhole              // it parses, and has Run
+	rankNone   rank = iota // not Go
+	rankPart               // a part of Go source
+	rankHelper             // parses and has functions, but no Run
+	rankKeeps              // not Go, but the statement that the program is kept
+	rankBroken             // has Run but does not parse
+	rankWhole              // parses and has Run
 )
 
 func (r rank) parses() bool { return r == rankWhole || r == rankHelper }
 
-// Bounds of a text that is parsed as Go: its bytes, and the brackets that are open at once. Longer programs are refused elsewhere. Within them the
-// parser's stack takes at most 64 MB, of a hostile text.
+// Bounds of a text that is parsed as Go: its bytes, and the brackets that are open at once. Within them the parser's
+// stack takes at most 64 MB, even for a hostile text. Longer programs are refused elsewhere.
 const (
 	maxSource   = 256 << 10
 	maxBrackets = 1000
@@ -39,7 +39,7 @@ var (
 	hasPackage  = lazy.Regexp(`(?m)^[ \t]*package[ \t]+\w+`)
 )
 
-// rankOf judges a text. A file without its package clause counts as one with it: the gate adds that.
+// rankOf returns the rank of a text. A missing package clause does not matter, because the gate adds it.
 func rankOf(source string) rank {
 	if !looksLikeGo().MatchString(source) {
 		return rankNone
@@ -58,11 +58,12 @@ func rankOf(source string) rank {
 	case !declaresRun().MatchString(source):
 		return rankPart
 	case len(source) > maxSource && beginsAsGo(source):
-		return rankWhole // it is refused for its length; a part of it would be another program
+		return rankWhole // it will be refused for its length; a part of it would be another program
 	}
 	return rankBroken
 }
 
+// parseGo parses a Go file. It returns nil if the source does not parse or exceeds the bounds.
 func parseGo(source string) *ast.File {
 	if len(source) > maxSource || nesting(source) > maxBrackets {
 		return nil
@@ -74,7 +75,7 @@ func parseGo(source string) *ast.File {
 	return file
 }
 
-// nesting returns how many brackets are open at once, those in texts and comments included.
+// nesting returns how many brackets are open at once, including those in strings and comments.
 func nesting(source string) int {
 	open, most := 0, 0
 	for i := range len(source) {
@@ -89,6 +90,7 @@ func nesting(source string) int {
 	return most
 }
 
+// rankOfFile returns the rank of a file that parses. Functions of package main do not count as helpers.
 func rankOfFile(file *ast.File) rank {
 	out := rankPart
 	for _, d := range file.Decls {
@@ -104,14 +106,14 @@ func rankOfFile(file *ast.File) rank {
 	return out
 }
 
-// A finder looks for programs in texts, and in the texts within them, for as long as its work lasts.
+// A finder searches texts, and the texts within them, for programs, until its budget of work is spent.
 type finder struct {
-	work int  // what may still be done, in bytes that are looked at
+	work int  // remaining budget, in bytes examined
 	keep bool // the answer may be that the program is kept
-	kept bool // it is, whether it may be or not
+	kept bool // the answer stated that, whether or not it is allowed
 }
 
-// parsing is what it takes to parse a byte as Go, compared with looking at one.
+// parsing is the cost of parsing a byte as Go, relative to examining it.
 const parsing = 8
 
 func newFinder(size int) *finder { return &finder{work: 64*size + 4<<20} }
@@ -124,7 +126,7 @@ func (f *finder) rank(source string) rank {
 	return rankOf(source)
 }
 
-// source reads the program that a string means: as it stands, in a fence, escaped once or twice more than it should be, or less.
+// source returns the program that a string means: as it is, within a fence, or with a wrong number of escapes.
 func (f *finder) source(t text, depth int) (code string, r rank) {
 	code, r = f.unwrapped(t.value, depth)
 	for _, alternative := range []func(text) string{
@@ -142,14 +144,14 @@ func (f *finder) source(t text, depth int) (code string, r rank) {
 	return code, r
 }
 
-// keepQuotes decodes a string whose \' is Go's.
+// keepQuotes decodes a string in which \' belongs to the Go source.
 func (t text) keepQuotes() string {
 	return t.with(strings.ReplaceAll(t.raw, `\'`, `\\'`)).decode()
 }
 
 func (t text) with(raw string) text { return text{raw: raw, style: t.style} }
 
-// unwrapped reads a string as a program, or the one that it wraps.
+// unwrapped returns the program that a string is or wraps.
 func (f *finder) unwrapped(s string, depth int) (code string, r rank) {
 	code, r = s, f.rank(s)
 	for range 3 {
@@ -171,7 +173,7 @@ func (f *finder) unwrapped(s string, depth int) (code string, r rank) {
 	return code, r
 }
 
-// within finds the program in a string that is more than a program.
+// within returns the program in a string that contains more than a program.
 func (f *finder) within(s string, depth int) (candidate, bool) {
 	if depth > maxNesting || f.work <= 0 {
 		return candidate{}, false
@@ -179,13 +181,14 @@ func (f *finder) within(s string, depth int) (candidate, bool) {
 	return best(f.read(s, depth).candidates)
 }
 
-// goLine is how a line of a Go file begins that stands outside of functions.
+// goLine matches the beginning of a line at package level of a Go file.
 var goLine = lazy.Regexp(
 	`(?m)^(?:package[ \t]+\w+|import[ \t]*[("]|func[ \t]+[\w(]|type[ \t]+\w+|var[ \t]+[\w(]|const[ \t]+[\w(])`)
 
 var packageClause = lazy.Regexp(`(?m)^package[ \t]+\w+[ \t\r]*$`)
 
-// severalFiles reports whether a text is a program in several files, which the gate joins: each parses, one has Run, the others helpers.
+// severalFiles reports whether a text is a program in several files, which the gate joins: all of them parse, exactly
+// one has Run, and the others have helpers.
 func severalFiles(source string) bool {
 	clauses := packageClause().FindAllStringIndex(source, 9)
 	if len(clauses) < 2 || len(clauses) > 8 {
@@ -212,6 +215,7 @@ func severalFiles(source string) bool {
 
 var declaresMain = lazy.Regexp(`(?m)^func[ \t]+main[ \t]*\(`)
 
+// beginsAsGo reports whether the first line, apart from comments, is Go at package level.
 func beginsAsGo(s string) bool {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
@@ -221,7 +225,7 @@ func beginsAsGo(s string) bool {
 	return false
 }
 
-// bare finds a program that stands in a text without any mark: from its first line that is Go to the last that makes it whole.
+// bare returns a program in a text without any mark: from the first line of Go to the last that makes it whole.
 func (f *finder) bare(s string) (candidate, bool) {
 	first := goLine().FindStringIndex(s)
 	if p := hasPackage().FindStringIndex(s); p != nil {
@@ -247,7 +251,8 @@ func (f *finder) bare(s string) (candidate, bool) {
 	return out, out.rank > rankNone
 }
 
-// needs reports whether a program calls functions that are declared in what was cut off: it is broken there, and no program without it.
+// needs reports whether a program calls functions that are declared only in rest, the text that was cut off. Such a
+// program is incomplete.
 func needs(code, rest string) bool {
 	names := namedFunctions().FindAllStringSubmatch(rest, 100)
 	if len(names) == 0 {
@@ -259,7 +264,7 @@ func needs(code, rest string) bool {
 
 var namedFunctions = lazy.Regexp(`(?m)^func[ \t]+(\w+)[ \t]*[(\[]`)
 
-// firstError returns where a text stops being Go.
+// firstError returns the offset at which a text stops being Go.
 func (f *finder) firstError(s string) int {
 	f.work -= parsing * len(s)
 	if f.work <= 0 || len(s) > maxSource {
@@ -277,7 +282,7 @@ func (f *finder) firstError(s string) int {
 	return min(max(list[0].Pos.Offset-len(before), 0), len(s))
 }
 
-// commentsBefore returns where the comment lines begin that stand before a place.
+// commentsBefore returns the start of the comment lines directly before at.
 func commentsBefore(s string, at int) int {
 	for at > 0 {
 		begin := strings.LastIndexByte(s[:at-1], '\n') + 1

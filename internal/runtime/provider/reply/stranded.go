@@ -6,9 +6,10 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// stranded finds the program of a reply whose whole answer a server took for thoughts: the model began without thinking, or called the tool before it
-// ended its thoughts (SGLang, vLLM, LM Studio). What thoughts hold is a draft until it is submitted, so that only two forms have one reading: a
-// call of the tool as their last part, and a program with nothing around it. There must be no other trace of a program or of a mark in them.
+// stranded returns the program of a reply whose whole answer the server took for thoughts: the model began without
+// thinking, or called the tool before it ended its thoughts (SGLang, vLLM, LM Studio). A program in thoughts is a draft
+// until it is submitted, so only two forms are unambiguous: a call of the tool as their last part, and a program with
+// nothing around it. The thoughts must not contain any other trace of a program or of a mark.
 func stranded(choice openai.ChatCompletionChoice) (candidate, bool) {
 	m := choice.Message
 	thoughts := m.ReasoningContent
@@ -22,7 +23,7 @@ func stranded(choice openai.ChatCompletionChoice) (candidate, bool) {
 	}
 	c := a.candidates[0]
 	if c.name != "" && !isSubmit(c.name) {
-		return candidate{}, false // of another tool
+		return candidate{}, false // a call of another tool
 	}
 	submitted := c.args != nil && (c.name != "" || c.marked)
 	alone := strings.TrimSpace(thoughts[:c.at]) == ""

@@ -7,8 +7,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// An argument in tags, in the formats of Qwen3-Coder and Seed (parameter=code), Anthropic, MiniMax, DeepSeek and Step (parameter name="code"),
-// Kimi (<|open|>argument key="code"), GLM (<arg_key>code</arg_key>), and with the argument's own name as the tag.
+// Patterns of an argument in tags, in the formats of Qwen3-Coder and Seed (parameter=code), Anthropic, MiniMax,
+// DeepSeek and Step (parameter name="code"), Kimi (<|open|>argument key="code"), GLM (<arg_key>code</arg_key>), and
+// with the argument's own name as the tag.
 var (
 	namedTag  = lazy.Regexp(`^<((?:[^<>\s=]{1,24}[:｜|])?(?:parameter|param|argument|arg))(?:=|\s+(?:name|key)\s*=\s*)["']?([\w.-]{1,60})["']?[^<>\n]{0,120}>`)
 	kimiTag   = lazy.Regexp(`^<\|open\|>(argument)\s+(?:name|key)="([\w.-]{1,60})"[^<>\n]{0,120}<\|sep\|>`)
@@ -16,12 +17,13 @@ var (
 	memberTag = lazy.Regexp(`^<((code|summary|parameters|returns|notes|solver_shape|unchanged))>`)
 )
 
-// A tag is the beginning of an argument.
+// A tag is the opening tag of an argument.
 type tag struct {
 	name, end string
-	n         int // bytes of it
+	n         int // length in bytes
 }
 
+// tagAt parses the opening tag of an argument at the beginning of s.
 func tagAt(s string) (tag, bool) {
 	s = s[:min(len(s), 300)]
 	for i, form := range []*regexp.Regexp{namedTag(), kimiTag(), glmTag(), memberTag()} {
@@ -41,14 +43,14 @@ func tagAt(s string) (tag, bool) {
 	return tag{}, false
 }
 
-// endOfCall is what ends an argument whose own end mark is missing.
+// endOfCall matches what ends an argument whose own end tag is missing.
 var endOfCall = lazy.Regexp(
 	`</(?:[^<>\s]{1,24}[:｜|])?(?:function|invoke|tool_call|function_calls|tool_calls|submit_program)>|<parameter=|<arg_key>`)
 
-// minimaxMark stands before each tag of MiniMax.
+// minimaxMark precedes each tag of MiniMax.
 const minimaxMark = "]<]minimax[>["
 
-// tags reads the arguments of a call that stand in tags one after the other.
+// tags reads consecutive arguments of a call in tags.
 func (r *reader) tags(i int) (piece, bool) {
 	args, source := newObject(), text{style: styleRaw}
 	at, open := i, false
@@ -85,7 +87,7 @@ func (r *reader) tags(i int) (piece, bool) {
 	out := piece{end: at}
 	r.add(&out, args, i, open)
 	c, ok := best(out.candidates)
-	// <code> in a sentence
+	// A sentence may mention <code>.
 	if ok && c.rank != rankWhole && memberTag().MatchString(r.s[i:min(len(r.s), i+40)]) && !r.isMarked(i) {
 		return piece{}, false
 	}
@@ -97,7 +99,8 @@ func tagAhead(s string) bool {
 	return ok
 }
 
-// valueEnd finds where the value ends, and where its end mark does: the first one, or of code the first that makes it whole.
+// valueEnd returns the end of the value and of its end tag. It takes the first end tag or, for code, the first that
+// makes the program whole.
 func (r *reader) valueEnd(from int, t tag) (end, after int) {
 	if t.name == "code" {
 		if end, after, ok := r.wholeEnd(from, t); ok {
@@ -113,7 +116,8 @@ func (r *reader) valueEnd(from int, t tag) (end, after int) {
 	return len(r.s), len(r.s)
 }
 
-// wholeEnd finds the end mark of the value, or of the call, before which it is a whole program: the program may have such marks in its texts.
+// wholeEnd returns the end tag of the value, or of the call, before which the value is a whole program. The program's
+// strings may contain such tags.
 func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
 	ends := regexp.MustCompile(regexp.QuoteMeta(t.end) + `|` + endOfCall().String())
 	for at, tries := from, 0; tries < maxTries && r.work > 0; tries++ {
@@ -134,7 +138,7 @@ func (r *reader) wholeEnd(from int, t tag) (end, after int, ok bool) {
 	return from + c.end, from + c.end, found && c.rank == rankWhole
 }
 
-// tagText is a value without what the format puts around it: a line break before and behind.
+// tagText returns a value without what the format adds around it: CDATA, and a line break on each side.
 func tagText(s string) string {
 	s = strings.TrimSuffix(s, minimaxMark)
 	if inner := strings.TrimSpace(s); strings.HasPrefix(inner, "<![CDATA[") {
@@ -144,7 +148,7 @@ func tagText(s string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
 }
 
-// tagValue decodes a value other than code: JSON if it is JSON, else a text.
+// tagValue decodes a value other than code: as JSON if it is JSON, otherwise as a string.
 func tagValue(s string) any {
 	v, end, closed, ok := parse(strings.TrimSpace(s))
 	if ok && closed && end == len(strings.TrimSpace(s)) {

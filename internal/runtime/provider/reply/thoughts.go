@@ -8,18 +8,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A mark is what models write around their thoughts.
+// A mark is a token that models write around their thoughts.
 type mark int
 
 const (
 	markNone  mark = iota
 	markOpen       // thoughts begin
-	markClose      // all before it was thought
+	markClose      // everything before it was thought
 )
 
 const thought = `(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|cot|analysis)`
 
-// marks are those of models and servers that are known, and of their kind. A server may leave the first one in its prompt.
+// marks matches the known marks of models and servers, and similar ones. A server may swallow the opening mark with its
+// prompt.
 var marks = lazy.Regexp(strings.Join([]string{
 	// DeepSeek, Qwen, GLM, MiniMax, Seed, LongCat, EXAONE
 	`(?i:</?(?:[\w-]{1,20}[:_])?` + thought + `(?:\s[^<>\n]{0,80})?>)`,
@@ -42,10 +43,10 @@ var marks = lazy.Regexp(strings.Join([]string{
 
 var marksHere = lazy.Regexp(`^(?:` + marks().String() + `)`)
 
-// maxMark bounds a mark in bytes.
+// maxMark bounds the length of a mark in bytes.
 const maxMark = 200
 
-// markAt returns the mark that begins at a place, and its length.
+// markAt returns the mark that begins at a position, and its length.
 func markAt(s string, at int) (mark, int) {
 	m := marksHere().FindString(s[at:min(len(s), at+maxMark)])
 	return kindOf(m), len(m)
@@ -54,6 +55,7 @@ func markAt(s string, at int) (mark, int) {
 var closes = lazy.Regexp(
 	`(?i)^[<\[◁][|｜]?/|[|｜]/|^<[|｜](?:end|close)|end[|｜]>|inner_suffix|BEGIN FINAL|unused95|unused17|^<channel\|>`)
 
+// kindOf classifies a mark. Harmony's channels other than analysis end thoughts.
 func kindOf(m string) mark {
 	switch {
 	case m == "":
@@ -70,12 +72,12 @@ func kindOf(m string) mark {
 	return markOpen
 }
 
-// holdsMark reports whether a text has a mark in it.
+// holdsMark reports whether a text contains a mark.
 func holdsMark(s string) bool { return marks().MatchString(s) }
 
 func countMarks(s string) int { return len(marks().FindAllStringIndex(s, -1)) }
 
-// quotedMark reports whether somebody speaks of a mark, in quotes or in the code of a line.
+// quotedMark reports whether a mark is only mentioned: in quotes, or in inline code.
 func quotedMark(s string, at, end int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:at])
 	after, _ := utf8.DecodeRuneInString(s[end:])
@@ -89,25 +91,26 @@ func quotedMark(s string, at, end int) bool {
 		!strings.HasPrefix(strings.TrimSpace(line), "```")
 }
 
-// maxLine is how much of a line is looked at, on each side of a mark, in bytes: a line may hold many marks.
+// maxLine is how many bytes of a line are examined on each side of a mark. A line may contain many marks.
 const maxLine = 1000
 
-// lineBefore returns the line before a place, or its end where it is long.
+// lineBefore returns the line before a position, or the end of a long line.
 func lineBefore(s string, at int) string {
 	line := s[max(0, at-maxLine):at]
 	return line[strings.LastIndexByte(line, '\n')+1:]
 }
 
-// A heading is how a text begins that is thought without marks, and what ends that.
+// A heading describes thoughts without marks: how the text begins, and what ends the thoughts.
 type heading struct{ begins, ends func() *regexp.Regexp }
 
 var headings = []heading{
-	{lazy.Regexp(`^\s*analysis\S`), lazy.Regexp(`assistant(?:final|commentary)`)}, // harmony without its marks
+	// Harmony without its marks.
+	{lazy.Regexp(`^\s*analysis\S`), lazy.Regexp(`assistant(?:final|commentary)`)},
 	{lazy.Regexp(`(?i)^\W*here(?:'s| is) my thought process:`), lazy.Regexp(`(?i)here(?:'s| is) my response:`)},
 	{lazy.Regexp(`^\s*Thinking\.\.\.`), lazy.Regexp(`\.\.\.done thinking\.`)},
 }
 
-// afterHeading returns where the answer begins in a text whose thoughts have headings.
+// afterHeading returns where the answer begins in a text that begins with a heading, or 0.
 func afterHeading(s string) int {
 	for _, h := range headings {
 		if !h.begins().MatchString(s[:min(len(s), 200)]) {
@@ -120,15 +123,15 @@ func afterHeading(s string) int {
 	return 0
 }
 
-// Thoughts that go on to the end of the text, where they began.
+// thinking is the state of thoughts while a text is read.
 type thinking struct {
 	now       bool
-	at        int
-	lineStart bool // what thoughts begin with stands on a line of its own, so that no sentence speaks of it
-	details   bool // some of them began with <details>
+	at        int  // offset of the mark with which they began
+	lineStart bool // the mark begins its line, so it is not part of a sentence
+	details   bool // an opening mark was <details>
 }
 
-// see takes notice of a mark, and reports whether all before it was thought.
+// see handles a mark, and reports whether everything before it was thought.
 func (t *thinking) see(s string, at int, kind mark, m string) bool {
 	switch {
 	case kind == markOpen:

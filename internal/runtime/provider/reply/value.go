@@ -5,28 +5,28 @@ import (
 	"encoding/json"
 )
 
-// A value is nil, a bool, a json.Number, a text, a []any or an *object.
+// Values are nil, bool, json.Number, text, []any and *object.
 
-// text is a string as it was written: what stands between its quotes, and what that means.
+// text is a string with its source between the quotes and its decoded value.
 type text struct {
 	raw, value string
 	style      style
 }
 
-// style is how a string was quoted.
+// style is the quotation style of a string.
 type style int
 
 const (
-	styleJSON   style = iota // in double quotes
-	stylePython              // in single or triple quotes, or in a call as Python writes it
+	styleJSON   style = iota // double quotes
+	stylePython              // single or triple quotes, or an argument in Python syntax
 	styleRaw                 // without escapes
 )
 
-// object is an object in the order in which it was written.
+// object is a JSON object that preserves the order of its keys.
 type object struct {
 	keys   []string
 	values map[string]any
-	twice  map[string]bool // keys that came again with another value
+	twice  map[string]bool // keys that occurred again with another value
 }
 
 func (o *object) get(key string) any {
@@ -36,6 +36,7 @@ func (o *object) get(key string) any {
 	return o.values[key]
 }
 
+// put sets a member. A key that occurs again with another value is recorded in twice; the last value counts.
 func (o *object) put(key string, v any) {
 	old, again := o.values[key]
 	switch {
@@ -52,13 +53,13 @@ func (o *object) put(key string, v any) {
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// textOf returns a value that is a string.
+// textOf returns v if it is a string, otherwise "".
 func textOf(v any) string {
 	t, _ := v.(text)
 	return t.value
 }
 
-// encode writes a value as JSON.
+// encode returns a value as JSON.
 func encode(v any) json.RawMessage {
 	var b bytes.Buffer
 	write(&b, v)
@@ -90,7 +91,7 @@ func write(b *bytes.Buffer, v any) {
 		}
 		b.WriteByte('}')
 	default:
-		raw, _ := json.Marshal(v) // nil, a bool, or a number that was checked
+		raw, _ := json.Marshal(v) // nil, a bool, or a valid number
 		b.Write(raw)
 	}
 }

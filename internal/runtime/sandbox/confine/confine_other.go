@@ -4,5 +4,5 @@ package confine
 
 func hide(Scope) error { return nil }
 
-// NameThread has nothing to do here.
+// NameThread does nothing on this system.
 func NameThread() {}

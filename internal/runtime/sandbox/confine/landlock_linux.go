@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Rights that a wire.Rule can leave.
+// Rights that a wire.Rule can allow.
 const (
 	Read    = landsys.AccessFSReadFile
 	List    = landsys.AccessFSReadDir
@@ -18,7 +18,8 @@ const (
 	Execute = landsys.AccessFSExecute | landsys.AccessFSReadFile // the kernel reads what it executes
 )
 
-// Everything is all that the kernel's landlock knows of, with no exception yet; nil, and the layer's state, where there is no landlock.
+// Everything returns a ruleset that restricts everything that the kernel's landlock supports, without exceptions. If
+// there is no landlock, it returns nil and the state of the layer.
 func Everything() (rules *wire.Ruleset, state string) {
 	abi, err := landsys.LandlockGetABIVersion()
 	if err != nil {
@@ -42,8 +43,9 @@ func Everything() (rules *wire.Ruleset, state string) {
 	return rules, ""
 }
 
-// Landlock forbids all that the ruleset names and its rules do not leave. The threads concerned must have no_new_privs; a process that is linked with the C library has only
-// Thread. Where the process was started under landlock it is checked that it was.
+// Landlock restricts the threads of the scope by the ruleset and returns the state of the layer. The threads must have
+// no_new_privs. A process linked with the C library can use only Thread. If c has no ruleset, Landlock verifies the
+// given state instead.
 func Landlock(c *wire.Confinement, scope Scope) (state string) {
 	if c.Landlock == nil {
 		return checkGiven(c.Given)
@@ -64,7 +66,7 @@ func landlock(r *wire.Ruleset, scope Scope) error {
 	for _, rule := range r.Rules {
 		err := landsys.LandlockAddPathBeneathRule(fd, &landsys.PathBeneathAttr{AllowedAccess: rule.Access & r.FS,
 			ParentFd: rule.FD}, 0)
-		if err != nil && err != unix.EBADFD { // a file in memory, which landlock does not concern
+		if err != nil && err != unix.EBADFD { // landlock does not apply to a file in memory
 			return err
 		}
 	}
@@ -77,7 +79,7 @@ func landlock(r *wire.Ruleset, scope Scope) error {
 	return nil
 }
 
-// checkGiven returns the state, and another where a process that is said to be under landlock can list a directory.
+// checkGiven returns the state, or another one if it is "on" although the process can list a directory.
 func checkGiven(state string) string {
 	if !strings.HasPrefix(state, "on") {
 		return state

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Limits sets the limits of the process, and leaves those that are lower already. A process that executes nothing afterwards is not dumpable from then on.
+// Limits sets the limits of the process; hard limits that are already lower stay. With the scope Process, the process
+// also becomes non-dumpable.
 func Limits(c *wire.Confinement, scope Scope, layers map[string]string) {
 	var faults []string
 	for _, l := range c.Limits {

@@ -9,7 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// hide makes the memory of the process unreadable for others of its user. An execution would undo it.
+// hide makes the memory of the process unreadable for other processes of its user. It does nothing for the scope
+// Thread, because execution would undo it.
 func hide(scope Scope) error {
 	if scope == Thread {
 		return nil
@@ -17,16 +18,18 @@ func hide(scope Scope) error {
 	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// name is what ps shows without the command line; a file without a name would give the process its number. The kernel keeps 15 bytes.
+// name is the process name that ps shows. Without it, a process of an unnamed file would be named by its descriptor
+// number. The kernel keeps 15 bytes.
 const name = "recurgent-runner"
 
-// NameThread gives the name to the calling thread, which at the start of main is the one that stands for the process. Under landlock there is no other way.
+// NameThread names the calling thread. At the start of main that is the main thread, whose name is the name of the
+// process. Under landlock this is the only way.
 func NameThread() {
 	text := []byte(name + "\x00")
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
 }
 
-// NameProcess gives the process its name from any thread.
+// NameProcess names the process from any thread.
 func NameProcess() {
 	if fd, err := unix.Open("/proc/self/comm", unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
 		_, _ = unix.Write(fd, []byte(name))
@@ -34,7 +37,8 @@ func NameProcess() {
 	}
 }
 
-// Observe puts among the layers which namespaces and which user the process has of its own.
+// Observe records in layers which namespaces the process does not share with the daemon, and whether it has the user of
+// c.
 func Observe(c *wire.Confinement, layers map[string]string) {
 	mine := wire.Namespaces()
 	for layer, parents := range c.Namespaces {
@@ -54,13 +58,14 @@ func Observe(c *wire.Confinement, layers map[string]string) {
 	}
 }
 
-// HasNoNewPrivs reports whether the calling thread may not gain rights by an execution.
+// HasNoNewPrivs reports whether the calling thread has no_new_privs.
 func HasNoNewPrivs() bool {
 	has, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	return has == 1
 }
 
-// NoNewPrivs forbids the calling thread, and what it makes, to gain rights by an execution.
+// NoNewPrivs sets no_new_privs on the calling thread, which threads and processes that it creates inherit, and returns
+// the state of the layer.
 func NoNewPrivs() (state string) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return off(err)

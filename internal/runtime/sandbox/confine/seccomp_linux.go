@@ -11,7 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Seccomp loads the filter of system calls. The calling thread must have no_new_privs.
+// Seccomp installs the system call filter on the threads of the scope, with c.PID replaced by the own process id, and
+// returns the state of the layer. The calling thread must have no_new_privs.
 func Seccomp(c *wire.Confinement, scope Scope) (state string) {
 	if len(c.Filter) < 8 {
 		return "off (the daemon gave none)"
@@ -30,7 +31,7 @@ func Seccomp(c *wire.Confinement, scope Scope) (state string) {
 	if scope == Process {
 		flags = unix.SECCOMP_FILTER_FLAG_TSYNC
 	}
-	// Where threads cannot be synchronised the result is the number of one of them.
+	// If a thread cannot be synchronized, the result is its id.
 	if thread, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(program))); errno != 0 {
 		return off(errno)

@@ -2,5 +2,5 @@
 
 package embedded
 
-// Compiler is empty: this binary carries no compiler.
+// Compiler is empty: this binary has no embedded compiler.
 const Compiler = ""

@@ -4,7 +4,7 @@ package embedded
 
 import _ "embed"
 
-// Compiler is the pack of the Go compiler that the daemon was built with (package carried).
+// Compiler is the archive of the Go compiler that built the daemon (see package carried).
 //
 //go:embed compiler
 var Compiler string

@@ -2,7 +2,7 @@
 
 package embedded
 
-// Runner and Launcher are empty: this binary carries no executable file.
+// Runner and Launcher are empty: this binary has no embedded executables.
 const (
 	Runner   = ""
 	Launcher = ""

@@ -4,12 +4,12 @@ package embedded
 
 import _ "embed"
 
-// Runner is the executable file of runners.
+// Runner is the executable of runners.
 //
 //go:embed recurgent-runner
 var Runner string
 
-// Launcher is the executable file of launchers.
+// Launcher is the executable of launchers.
 //
 //go:embed recurgent-launcher
 var Launcher string

@@ -1,5 +1,5 @@
-// Package hostile is a corpus of hostile and faulty programs, each with the outcomes that it may have. Tests run it
-// against the runner, in the package's own tests and through the real daemon. It is data; only tests import it.
+// Package hostile is a corpus of hostile and faulty programs, with the permitted outcomes of each. Tests run it against
+// the runner and through the real daemon. The package contains only data, and only tests import it.
 package hostile
 
 import (
@@ -16,21 +16,23 @@ var files embed.FS
 type Program struct {
 	Name   string
 	Class  string // cpu, mem, fs, net, proc, escape, output, panic, race, leak, poison
-	Source string // a whole file
-	// Allow is how its call may end: "value", "value=<JSON>", "authored", or an error type of the runtime; "corrected=" with a JSON value or an error type is an end of
-	// the corrected program, where programs are corrected before they run.
+	Source string // the whole file
+	// Allow lists the permitted outcomes of a call: "value", "value=<JSON>", "authored", or an error type of the
+	// runtime. "corrected=" with a JSON value or an error type permits an outcome of the corrected program, if programs
+	// are corrected before they run.
 	Allow []string
 }
 
-// groups are short names for ends.
+// groups maps short names to lists of outcomes.
 var groups = map[string][]string{
 	"refused":  {"invalid_code", "dependency_policy_violation", "tool_registry_violation"},
 	"died":     {"execution", "resource_exhausted", "runner_crash", "timeout"},
 	"harmless": {"value", "authored"},
 }
 
-// Programs returns the corpus. In a file an entry is "=== name: ends" and the body: a whole file when it begins with
-// "package" or is marked "raw", else the body of Run, after an optional line "import a b c". Lines "$REPEAT n text" stand for n copies.
+// Programs returns the corpus. An entry of a file is a line "=== name: outcomes" and the body. The body is a whole file
+// if it begins with "package" or is marked "raw". Otherwise it is the body of Run, optionally preceded by a line
+// "import a b c" and by declarations that end with a line "---". A line "$REPEAT n text" stands for n copies of text.
 func Programs() ([]Program, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -116,7 +118,8 @@ func expand(body string) string {
 	return b.String()
 }
 
-// Permits reports whether a call may end so: end is "authored", an error type, or "value" with its JSON in value.
+// Permits reports whether the outcome is permitted. end is "authored", an error type, or "value" with the JSON in
+// value.
 func (p Program) Permits(end, value string) bool {
 	for _, a := range p.Allow {
 		if a == end || end == "value" && a == "value="+value {

@@ -1,3 +1,3 @@
-// Package independence holds the test that the confinement of runners depends neither on the gate nor on the
-// interpreter: see independence_test.go, which is built with the tag testnogate.
+// Package independence tests that the confinement of runners depends neither on the gate nor on the interpreter. Its
+// test has the build tag testnogate.
 package independence

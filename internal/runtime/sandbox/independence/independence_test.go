@@ -1,8 +1,8 @@
 //go:build linux && testnogate
 
-// Package independence runs the hostile corpus with the gate taken out and an interpreter that is given every
-// symbol: os, net, syscall, unsafe, reflect, without restriction. Nothing may get out all the same: the language is no
-// boundary, the process is (promise P1). It is built with the tag testnogate, because it links the whole standard library's symbols.
+// Package independence runs the hostile corpus without the gate, with an interpreter that has all symbols: os, net,
+// syscall, unsafe and reflect, without restriction. Nothing may get out: the boundary is the process, not the language
+// (promise P1). It has the build tag testnogate, because it links the symbols of the whole standard library.
 package independence
 
 import (
@@ -52,10 +52,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// withoutLandlock is the variable under which the test's own process, and every runner of it, has no landlock.
+// withoutLandlock is the environment variable under which the test's own process and all its runners have no landlock.
 const withoutLandlock = "INDEPENDENCE_WITHOUT_LANDLOCK"
 
-// TestNothingGetsOutReduced is the same at level reduced.
+// TestNothingGetsOutReduced runs the same test at level reduced.
 func TestNothingGetsOutReduced(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestNothingGetsOut$", "-test.v")
 	cmd.Env = append(os.Environ(), withoutLandlock+"=1")
@@ -68,7 +68,7 @@ func TestNothingGetsOutReduced(t *testing.T) {
 	}
 }
 
-// engine runs whatever yaegi takes, with everything that it can give.
+// engine runs whatever yaegi accepts, with all symbols that yaegi can provide.
 type engine struct {
 	run func(*recurgent.Call) (any, error)
 }
@@ -116,7 +116,7 @@ func (e *engine) Reads() (int, int) { return 0, 0 }
 
 func (e *engine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
 
-// canary is a secret of the daemon's environment.
+// canary is a secret in the daemon's environment.
 const canary = "canary-7f3a9c51e2"
 
 func TestNothingGetsOut(t *testing.T) {
@@ -221,7 +221,7 @@ func stray(t *testing.T) string {
 	return strings.Join(found, " ")
 }
 
-// aimed are programs that know where the daemon is.
+// aimed returns programs that know where the daemon is.
 func aimed(dir string, port int) []hostile.Program {
 	var out []hostile.Program
 	for name, body := range map[string][2]string{
@@ -257,7 +257,7 @@ func aimed(dir string, port int) []hostile.Program {
 	return out
 }
 
-// host has nothing to give.
+// host answers nothing.
 type host struct{}
 
 func (host) Call(context.Context, string, string, []json.RawMessage, json.RawMessage) agent.Outcome {

@@ -1,5 +1,7 @@
-// Package launch is the process between the daemon and an executable: a launcher confines itself, reports the layers, and becomes the executable, so that no instruction of that
-// runs before. It trusts the daemon, reads nothing but the daemon's one frame, and uses little, since each start of a compiled program has this one before it.
+// Package launch is the process between the daemon and an executable. A launcher confines itself, reports the layers,
+// and executes the file, so that no instruction of the file runs unconfined. If a required layer is missing, it
+// executes nothing. It trusts the daemon and reads a single frame from it. It is kept small, because every start of a
+// compiled program includes it.
 package launch
 
 import (
@@ -10,14 +12,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// maxLaunch bounds the frame, which comes from the daemon.
+// maxLaunch bounds the daemon's frame, in bytes.
 const maxLaunch = 1 << 20
 
-// Main is the whole of a launcher. It returns the exit code where it did not become the executable.
+// Main is the main function of a launcher. It returns the exit code if it could not execute the file, and does not
+// return otherwise.
 func Main() int { return wire.ExitCode(launch()) }
 
+// launch does the work of Main. It returns only if the file was not executed.
 func launch() error {
-	runtime.LockOSThread() // what it executes has what this thread has
+	runtime.LockOSThread() // the executed file inherits the confinement of this thread
 	in, out := wire.Pipe()
 	kind, payload, err := in.Next(maxLaunch)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// confineThread puts all layers on the calling thread, and limits on the process, and returns their states.
+// confineThread applies all layers to the calling thread, and limits to the process, and returns their states. Seccomp
+// is last, because it forbids what the other layers need.
 func confineThread(c *wire.Confinement) map[string]string {
 	layers := map[string]string{}
 	confine.Observe(c, layers)
@@ -23,10 +24,10 @@ func confineThread(c *wire.Confinement) map[string]string {
 	return layers
 }
 
-// An execution is all that an execution of the descriptor takes: the filter allows no other.
+// An execution holds the arguments of execveat, the only execution that the filter allows.
 type execution struct{ args, env []*byte }
 
-// prepare does what confinement would forbid.
+// prepare makes the calls that confinement would forbid.
 func prepare(l *wire.Launch) (*execution, error) {
 	args, err := syscall.SlicePtrFromStrings(l.Args)
 	if err != nil {
@@ -55,7 +56,8 @@ func prepare(l *wire.Launch) (*execution, error) {
 	return &execution{args, env}, nil
 }
 
-// execute does not return where it succeeds. A process that the daemon was just starting when the file was written may have it open for writing, until it executes its own.
+// execute returns only if it fails. It retries for about two seconds on ETXTBSY: a process that the daemon was starting
+// when the file was written may have inherited it open for writing, until it executes its own program.
 func (e *execution) execute() error {
 	for wait := time.Millisecond; ; wait *= 2 {
 		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, wire.ExecutableFD, wire.EmptyPath,

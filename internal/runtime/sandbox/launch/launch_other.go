@@ -20,7 +20,7 @@ func confineThread(c *wire.Confinement) map[string]string {
 	return layers
 }
 
-// An execution is of a path: the system executes no descriptor.
+// An execution executes a path, because this system cannot execute a descriptor.
 type execution struct {
 	path      string
 	args, env []string
@@ -38,7 +38,7 @@ func prepare(l *wire.Launch) (*execution, error) {
 	return &execution{l.Path, l.Args, l.Env}, nil
 }
 
-// execute does not return where it succeeds. The daemon has looked at the bytes of the open file: the path must still lead to that one.
+// execute returns only if it fails. The daemon has verified the open file, so the path must still lead to that file.
 func (e *execution) execute() error {
 	var open, named syscall.Stat_t
 	if err := errors.Join(syscall.Fstat(wire.ExecutableFD, &open), syscall.Stat(e.path, &named)); err != nil {
@@ -49,7 +49,7 @@ func (e *execution) execute() error {
 	}
 	for wait := time.Millisecond; ; wait *= 2 {
 		err := syscall.Exec(e.path, e.args, e.env)
-		// a process that the daemon was just starting when the file was written may have it open for writing
+		// A process that the daemon was starting when the file was written may have inherited it open for writing.
 		if err != syscall.ETXTBSY || wait > time.Second {
 			return os.NewSyscallError("execve", err)
 		}

@@ -1,5 +1,7 @@
-// Package narrow is what an executable does before anything of a program (package now has it done then): it gives up for good what only the start of a Go program needs. It makes the
-// threads that the Go runtime will ever need, and forbids more; and it forbids to execute, to put on filters, and the rest that package policy's Program allows and its Runner does not.
+// Package narrow permanently gives up the rights that only the start of a Go program needs. An executable does this
+// before any code of its program runs (see package now). Process creates all threads that the Go runtime will ever need
+// and then forbids more. It also forbids execution, further filters, and everything else that policy.Program allows and
+// policy.Runner does not.
 package narrow
 
 import (
@@ -11,19 +13,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/threads"
 )
 
-// name is what ps shows without the command line. The kernel keeps 15 bytes.
+// name is the process name that ps shows. The kernel keeps 15 bytes.
 const name = "recurgent-runner\x00"
 
-// What package syscall has no names for.
+// Constants that package syscall lacks.
 const (
-	setModeFilter = 1 // of seccomp
-	allThreads    = 1
-	setVMA        = 0x53564d41 // of prctl: a name for memory
-	allow         = 0x7fff0000 // what filters answer
-	deny          = 0x00050000 | uint32(syscall.EPERM)
+	setModeFilter = 1                                  // SECCOMP_SET_MODE_FILTER
+	allThreads    = 1                                  // SECCOMP_FILTER_FLAG_TSYNC
+	setVMA        = 0x53564d41                         // PR_SET_VMA of prctl: names memory
+	allow         = 0x7fff0000                         // SECCOMP_RET_ALLOW
+	deny          = 0x00050000 | uint32(syscall.EPERM) // SECCOMP_RET_ERRNO
 )
 
-// Process narrows the process. The calling goroutine must be on the process's first thread.
+// Process narrows the process. The calling goroutine must be on the main thread. On an error the process must end.
 func Process() error {
 	text := []byte(name)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0)
@@ -33,10 +35,10 @@ func Process() error {
 	threads.Reserve(threads.Runner)
 	filter := Filter()
 	program := &syscall.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// Where threads cannot be synchronised the result is the number of one of them.
+	// If a thread cannot be synchronized, the result is its id.
 	thread, _, errno := syscall.RawSyscall(seccompNumber(), setModeFilter, allThreads, uintptr(unsafe.Pointer(program)))
 	if errno == syscall.ENOSYS {
-		return nil // a system without filters: the launcher, which compares the layers, had none to put on
+		return nil // no seccomp here; the launcher, which compares the layers, had none either
 	}
 	if errno != 0 {
 		return errno
@@ -47,18 +49,20 @@ func Process() error {
 	return nil
 }
 
-// Filter returns the filter of system calls. What it does not name is left to the one that the launcher has put on, which looks at the architecture, too.
+// Filter returns the seccomp filter. Calls that it does not name are left to the launcher's filter, which also checks
+// the architecture.
 func Filter() []syscall.SockFilter {
 	const (
-		number   = 0 // offsets of what a filter is shown
-		argument = 16
+		number   = 0  // offsets in struct seccomp_data
+		argument = 16 // low word of the first argument
 	)
 	load := func(offset uint32) syscall.SockFilter {
-		return syscall.SockFilter{Code: 0x20, K: offset} // a word
+		return syscall.SockFilter{Code: 0x20, K: offset} // load a word
 	}
 	is := func(value uint32, yes, no uint8) syscall.SockFilter {
-		return syscall.SockFilter{Code: 0x15, Jt: yes, Jf: no, K: value}
+		return syscall.SockFilter{Code: 0x15, Jt: yes, Jf: no, K: value} // jump if equal
 	}
+	// return
 	answer := func(what uint32) syscall.SockFilter { return syscall.SockFilter{Code: 0x06, K: what} }
 	all := []syscall.SockFilter{load(number)}
 	for _, call := range append([]uint32{syscall.SYS_CLONE, syscall.SYS_FCNTL, uint32(seccompNumber())}, others()...) {
@@ -67,7 +71,7 @@ func Filter() []syscall.SockFilter {
 	return append(all, is(syscall.SYS_PRCTL, 0, 3), load(argument), is(setVMA, 1, 0), answer(deny), answer(allow))
 }
 
-// seccompNumber returns the number of the system call.
+// seccompNumber returns the number of the system call seccomp.
 func seccompNumber() uintptr {
 	if runtime.GOARCH == "amd64" {
 		return 317
@@ -75,7 +79,7 @@ func seccompNumber() uintptr {
 	return 277 // the generic table
 }
 
-// others are execveat and arch_prctl.
+// others returns the numbers of execveat and, on amd64, arch_prctl.
 func others() []uint32 {
 	if runtime.GOARCH == "amd64" {
 		return []uint32{322, 158}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package narrow has nothing to do on this system: it has no filters of system calls.
+// Package narrow does nothing on this system, which has no system call filters.
 package narrow
 
 // Process does nothing.

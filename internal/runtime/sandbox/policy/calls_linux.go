@@ -9,13 +9,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// mapFlags are the kinds of mapping that count against RLIMIT_DATA as soon as they can be written to. Shared ones and those that grow
-// downwards count nowhere: a gigabyte of each has been touched under a limit of a quarter of it.
+// mapFlags are the mapping flags under which writable memory counts against RLIMIT_DATA. Shared mappings and those that
+// grow downwards do not count: a test touched a gigabyte of each under a limit of 256 MiB.
 const mapFlags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED | unix.MAP_FIXED_NOREPLACE | unix.MAP_NORESERVE | unix.MAP_STACK
 
 const readWrite = unix.PROT_READ | unix.PROT_WRITE
 
-// An argument is a system call that is meant where all conditions hold.
+// argument returns a rule for a system call if all conditions on its arguments hold.
 func argument(name string, conditions ...seccomp.Condition) seccomp.NameWithConditions {
 	return seccomp.NameWithConditions{Name: name, Conditions: conditions}
 }
@@ -28,17 +28,18 @@ func isNot(argument uint32, value uint64) seccomp.Condition {
 	return seccomp.Condition{Argument: argument, Operation: seccomp.NotEqual, Value: value}
 }
 
+// only holds if the argument has no bits other than these.
 func only(argument uint32, bits uint64) seccomp.Condition {
 	return seccomp.Condition{Argument: argument, Operation: seccomp.BitsNotSet, Value: ^bits}
 }
 
-// noClone3 is for the C library, which tries this call first and takes another way only when there is no such call.
+// noClone3 makes clone3 fail with ENOSYS: the C library tries it first and falls back to clone only on that error.
 var noClone3 = seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
 	Names: []string{"clone3"}}
 
-// runner is an allow-list: memory, threads of this process, time, the pipes that are open. The list belongs to
-// the Go version of go.mod; the whole corpus runs with otherwise = kill too, so that a newer runtime's needs show. A process may signal
-// itself alone, which is pid.
+// runner returns the allow-list of a runner: memory, threads of this process, time, and the open pipes. The list fits
+// the Go version of go.mod. The whole corpus is also run with otherwise = kill, so that new needs of a newer Go runtime
+// are noticed. A process may signal only itself, whose id is pid.
 func runner(otherwise seccomp.Action, pid uint64) seccomp.Policy {
 	names, conditional := running(pid, wire.RaceBuild)
 	names = append(names, "brk") // of the C library
@@ -48,7 +49,7 @@ func runner(otherwise seccomp.Action, pid uint64) seccomp.Policy {
 			noClone3}}
 }
 
-// running is what a program needs that has started, but for what makes memory.
+// running returns the calls that a started program needs, except those that map memory.
 func running(pid uint64, race bool) (names []string, conditional []seccomp.NameWithConditions) {
 	names = []string{
 		"read", "write", "close", "pread64",
@@ -63,7 +64,7 @@ func running(pid uint64, race bool) (names []string, conditional []seccomp.NameW
 	if runtime.GOARCH == "amd64" {
 		names = append(names, "epoll_wait", "time")
 	}
-	if race { // the detector's runtime
+	if race { // the race detector's runtime
 		names = append(names, "personality", "fcntl", "readlinkat")
 	}
 	return names, []seccomp.NameWithConditions{
@@ -74,19 +75,21 @@ func running(pid uint64, race bool) (names []string, conditional []seccomp.NameW
 	}
 }
 
-// What the Go runtime makes threads with. On amd64 it sets their local storage at once.
+// goThread are the clone flags with which the Go runtime creates threads. On amd64 it adds CLONE_SETTLS.
 const goThread = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
-// setFS is the operation of arch_prctl by which a thread sets its local storage.
+// setFS is ARCH_SET_FS, the operation of arch_prctl by which a thread sets its thread-local storage.
 const setFS = 0x1002
 
-// program is what an executable may do from its first instruction on. Beside what a runner may do it may make threads, name and hide itself, and put another filter on itself: package narrow
-// does that, and takes it away.
+// program returns the allow-list of an executable from its first instruction on. In addition to a runner's calls it may
+// create threads, name itself, become non-dumpable and install another filter. Package narrow does all that and then
+// forbids it.
 func program(pid uint64) seccomp.Policy {
 	names, conditional := running(pid, false)
 	conditional = append(conditional,
 		argument("execveat", theDescriptor()...),
-		// Nothing is mapped at or around wire.EmptyPath, so that this was the one execution: mappings begin at their address and go up.
+		// Nothing may be mapped at or around wire.EmptyPath, so the launcher's execveat is the only one that succeeds.
+		// Mappings must be at address 0 (any) or above: they extend upwards from their address.
 		argument("mmap", is(0, 0), only(2, readWrite), only(3, mapFlags)),
 		argument("mmap", seccomp.Condition{Argument: 0, Operation: seccomp.GreaterThan,
 			Value: wire.EmptyPath + wire.EmptyPathSize - 1}, only(2, readWrite), only(3, mapFlags)),
@@ -105,16 +108,18 @@ func program(pid uint64) seccomp.Policy {
 			noClone3}}
 }
 
-// map32bit is MAP_32BIT, which amd64 alone has.
+// map32bit is MAP_32BIT, which exists on amd64 only.
 const map32bit = 0x40
 
-// theDescriptor is the execution that a launcher does. The descriptor is closed by it, and at the path there is nothing any more.
+// theDescriptor returns the conditions of the launcher's execveat. Execution closes the descriptor and unmaps the path,
+// so it cannot be repeated.
 func theDescriptor() []seccomp.Condition {
 	return []seccomp.Condition{is(0, wire.ExecutableFD), is(1, wire.EmptyPath), is(4, unix.AT_EMPTY_PATH)}
 }
 
-// tool is for a compiler or linker: it may use files and memory and start threads, and has no sockets, no other processes, and nothing of the machine. It executes nothing
-// after the launcher's one execution.
+// tool returns the deny-list of a compiler or linker. It may use files and memory and start threads, but has no
+// sockets, no other processes, and no control of the machine. After the launcher's execution it cannot execute
+// anything.
 func tool() seccomp.Policy {
 	denied := []seccomp.NameWithConditions{
 		argument("clone", seccomp.Condition{Argument: 0, Operation: seccomp.BitsNotSet, Value: unix.CLONE_THREAD}),
@@ -142,7 +147,7 @@ func tool() seccomp.Policy {
 		"shmget", "msgget", "semget", "mq_open", "inotify_init1", "fanotify_init", "clock_settime", "settimeofday",
 		"sethostname", "setdomainname", "quotactl", "acct",
 	}
-	// the calls of before, which the generic table has no more, and the mappings around wire.EmptyPath that need no address
+	// amd64 also has legacy calls that the generic table lacks, and mappings near wire.EmptyPath without an address.
 	if runtime.GOARCH == "amd64" {
 		denied = append(denied, argument("mmap", seccomp.Condition{Argument: 3, Operation: seccomp.BitsSet,
 			Value: map32bit}))

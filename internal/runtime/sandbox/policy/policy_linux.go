@@ -12,10 +12,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// markedPID is no number that a process can have: the kernel's are below 2^22.
+// markedPID is a placeholder that cannot be a process id: the kernel's are below 2^22.
 const markedPID = 0x7fc0ffee
 
-// Runner returns what a runner puts on itself, which may use so many bytes and seconds of processor time. System calls that are not allowed fail with EPERM, or kill the process.
+// Runner returns the confinement of a runner, which may use memory bytes and cpu seconds of processor time. Forbidden
+// system calls fail with EPERM or, with kill, kill the process.
 func Runner(memory, cpu int64, kill bool) (*wire.Confinement, error) {
 	action := seccomp.ActionErrno
 	if kill {
@@ -24,7 +25,8 @@ func Runner(memory, cpu int64, kill bool) (*wire.Confinement, error) {
 	return confinement(limits(memory, cpu, wire.RaceBuild), runner(action, markedPID))
 }
 
-// Program returns what a launcher puts on the executable of a program: a runner's confinement, and in addition what the Go runtime does until package narrow takes it away.
+// Program returns the confinement that a launcher applies to the executable of a program: that of a runner, and the
+// start-up calls of the Go runtime, which package narrow forbids later.
 func Program(memory, cpu int64) (*wire.Confinement, error) {
 	c, err := confinement(limits(memory, cpu, false), program(markedPID))
 	if err == nil {
@@ -33,8 +35,8 @@ func Program(memory, cpu int64) (*wire.Confinement, error) {
 	return c, err
 }
 
-// Tool returns what a launcher puts on a compiler or linker: it may use files and memory, and threads where tasks is not 0 only so many. The launcher has the descriptors of
-// package wire.
+// Tool returns the confinement that a launcher applies to a compiler or linker. The tool may use files, memory and at
+// most tasks threads, if tasks is not 0. The launcher has the descriptors that package wire defines.
 func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
 	of := []wire.Limit{{Resource: unix.RLIMIT_CPU, Value: uint64(t.CPU)},
 		{Resource: unix.RLIMIT_FSIZE, Value: uint64(t.File)}, {Resource: unix.RLIMIT_NOFILE, Value: 64},
@@ -42,7 +44,7 @@ func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
 	if tasks > 0 {
 		of = append(of, wire.Limit{Resource: unix.RLIMIT_NPROC, Value: uint64(tasks)})
 	}
-	if !wire.RaceBuild { // the launcher has it too
+	if !wire.RaceBuild { // the limit would apply to the launcher as well
 		of = append(of, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(t.Memory)},
 			wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*t.Memory)})
 	}
@@ -60,7 +62,8 @@ func Tool(t *wire.Tools, tasks int64) (*wire.Confinement, error) {
 	return c, nil
 }
 
-// OneFile returns the rules of a process that may execute the file, and nothing else; nil where there is no landlock.
+// OneFile returns a confinement that only lets a process execute the file. Its Landlock is nil if the kernel has no
+// landlock.
 func OneFile(fd int) *wire.Confinement {
 	c := &wire.Confinement{}
 	c.Landlock, c.Given = confine.Everything()
@@ -75,40 +78,45 @@ func confinement(limits []wire.Limit, calls seccomp.Policy) (c *wire.Confinement
 	return c, err
 }
 
-// leave adds a rule where there is a ruleset.
+// leave adds an exception if there is a ruleset.
 func leave(c *wire.Confinement, fd int, access uint64) {
 	if c.Landlock != nil {
 		c.Landlock.Rules = append(c.Landlock.Rules, wire.Rule{FD: fd, Access: access})
 	}
 }
 
-// addressSpace is what a runner may map in addition to its memory: the Go runtime reserves much, and touches little of it.
+// addressSpace is how many bytes a runner may map in addition to its memory: the Go runtime reserves much and touches
+// little of it.
 const addressSpace = 4 << 30
 
-// untouched is the size of data, in bytes, that every runner maps and never writes to, mostly tables of the Go runtime and libraries. RLIMIT_DATA counts it.
+// untouched is how many bytes of data every runner maps and never writes to, mostly tables of the Go runtime and
+// libraries. RLIMIT_DATA counts them.
 const untouched = 64 << 20
 
-// limits are those of a process in which a program runs. A race build has none of memory, as its detector maps terabytes.
+// limits returns the limits of a process in which a program runs. A race build has no memory limit, because the race
+// detector maps terabytes.
 func limits(memory, cpu int64, race bool) []wire.Limit {
-	// the first thread's stack grows by itself, and does not count as data
+	// The main thread's stack grows by itself and does not count as data.
 	all := append(common(cpu), wire.Limit{Resource: unix.RLIMIT_STACK, Value: confine.ThreadStack})
 	if race {
 		return all
 	}
-	// Address space alone says little: an idle Go process has over a gigabyte of it. But page tables count nowhere else, and take a
-	// 512th part of what is mapped, even where it can only be read. Not RLIMIT_NPROC: it counts the user, not the process.
+	// RLIMIT_AS alone means little, because an idle Go process maps over a gigabyte. But page tables count nowhere
+	// else, and take 1/512 of what is mapped, even if it is only readable. RLIMIT_NPROC does not fit: it counts threads
+	// of the user, not of the process.
 	return append(all, wire.Limit{Resource: unix.RLIMIT_DATA, Value: uint64(memory + untouched)},
 		wire.Limit{Resource: unix.RLIMIT_AS, Value: uint64(addressSpace + 4*memory)})
 }
 
-// assemble returns the filter as the kernel takes it.
+// assemble returns the filter in the kernel's format.
 func assemble(p seccomp.Policy) ([]byte, error) {
 	program, err := nativeOnly()
 	if err != nil {
 		return nil, err
 	}
-	// The library loads a call's number once, and an argument in its place where it looks at one: what follows a call whose conditions do not hold compares that
-	// argument with numbers of calls. So each such call is a policy of its own, whose default is the next one.
+	// The library loads the call's number once, and overwrites it with an argument to check a condition. If a
+	// conditional call does not match, the following comparisons would compare that argument with call numbers. So each
+	// conditional call is assembled as a policy of its own, which falls through to the next.
 	for _, group := range apart(p.Syscalls) {
 		one := seccomp.Policy{DefaultAction: p.DefaultAction, Syscalls: []seccomp.SyscallGroup{group}}
 		part, err := one.Assemble()
@@ -135,10 +143,10 @@ func assemble(p seccomp.Policy) ([]byte, error) {
 	return filter, nil
 }
 
-// nativeOnly denies what is called by another architecture's numbers, as a 64-bit process can by an interrupt: the library takes such calls to the default, which allows them where
-// the policy names what is denied.
+// nativeOnly returns instructions that deny calls by another architecture's numbers, which a 64-bit process can make by
+// an interrupt. The library sends such calls to the default action, and a deny-list allows by default.
 func nativeOnly() ([]bpf.Instruction, error) {
-	const offset = 4 // in what a filter is shown
+	const offset = 4 // of the architecture in struct seccomp_data
 	own, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
@@ -150,7 +158,8 @@ func nativeOnly() ([]bpf.Instruction, error) {
 	}, nil
 }
 
-// apart returns the groups with each call that has conditions in one of its own.
+// apart splits the groups: all calls without conditions of a group stay together, and each conditional call gets a
+// group of its own.
 func apart(groups []seccomp.SyscallGroup) (all []seccomp.SyscallGroup) {
 	for _, g := range groups {
 		if len(g.Names) > 0 {

@@ -16,14 +16,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A filtered call is what the kernel shows a filter.
+// A filtered call is the data that the kernel passes to a filter.
 type filtered struct {
 	nr   uint32
-	arch uint32 // 0: the process's own
+	arch uint32 // 0 means the process's own
 	args [6]uint64
 }
 
-// ask returns what the filter says of calls.
+// ask returns a function that applies the filter to a call.
 func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
 	t.Helper()
 	var raw []bpf.RawInstruction
@@ -44,7 +44,7 @@ func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
 		t.Fatal(err)
 	}
 	return func(c filtered) seccomp.Action {
-		// The machine of package bpf reads words of packets, which have their first byte first.
+		// Package bpf's machine reads big-endian words of packets.
 		data := binary.BigEndian.AppendUint32(nil, c.nr)
 		data = binary.BigEndian.AppendUint32(data, cmp.Or(c.arch, uint32(info.ID)))
 		data = binary.BigEndian.AppendUint64(data, 0)
@@ -59,7 +59,7 @@ func ask(t *testing.T, filter []byte) func(filtered) seccomp.Action {
 	}
 }
 
-// means returns what the policy says of a call: the action of the first group that has it.
+// means returns the policy's action for a call: that of the first group that matches.
 func means(t *testing.T, p seccomp.Policy, c filtered) seccomp.Action {
 	t.Helper()
 	info, err := arch.GetInfo("")
@@ -114,7 +114,7 @@ func holds(t *testing.T, all []seccomp.Condition, c filtered) bool {
 	return true
 }
 
-// A filter says of every call what its policy says, whatever stands in the arguments: numbers of other calls, above all.
+// A filter has the action of its policy for every call, whatever the arguments, above all for numbers of other calls.
 func TestFilterMeansPolicy(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, p := range map[string]seccomp.Policy{"runner": runner(seccomp.ActionErrno, markedPID),
@@ -153,7 +153,8 @@ func TestFilterMeansPolicy(t *testing.T) {
 	}
 }
 
-// What package narrow leaves of a program's filter is a runner's: nothing of what a start needs, and all of what runs. But for memory below and at the empty path, which stays denied.
+// After package narrow, a program's filter equals a runner's: it allows nothing for a start and everything for running.
+// The exception is memory below and at the empty path, which stays denied.
 func TestNarrowedProgramIsARunner(t *testing.T) {
 	assembled := func(p seccomp.Policy) func(filtered) seccomp.Action {
 		filter, err := assemble(p)
@@ -198,7 +199,7 @@ func TestNarrowedProgramIsARunner(t *testing.T) {
 	}
 }
 
-// No filter allows what is called by the numbers of another architecture.
+// No filter allows calls by the numbers of another architecture.
 func TestForeignNumbers(t *testing.T) {
 	own, err := arch.GetInfo("")
 	if err != nil {
@@ -224,7 +225,7 @@ func TestForeignNumbers(t *testing.T) {
 	}
 }
 
-// Whatever a tool asks for, nothing of its memory comes to lie at the empty path: it executes once.
+// Whatever a tool asks for, none of its memory is placed at the empty path, so nothing is executed a second time.
 func TestToolKeepsTheEmptyPathEmpty(t *testing.T) {
 	filter, err := assemble(tool())
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Runner has limits only: this system has no other layer, and bounds no memory.
+// Runner returns limits only: this system has no other layer and does not bound memory.
 func Runner(_, cpu int64, _ bool) (*wire.Confinement, error) {
 	return &wire.Confinement{Limits: common(cpu), User: wire.Nobody}, nil
 }
 
-// Program has those of a runner.
+// Program returns the confinement of a runner.
 func Program(memory, cpu int64) (*wire.Confinement, error) { return Runner(memory, cpu, false) }
 
-// Tool returns the limits of a compiler or linker, which writes files.
+// Tool returns the limits of a compiler or linker, which may write files.
 func Tool(t *wire.Tools, _ int64) (*wire.Confinement, error) {
 	c := &wire.Confinement{User: wire.Nobody, Limits: []wire.Limit{{Resource: syscall.RLIMIT_CPU, Value: uint64(t.CPU)},
 		{Resource: syscall.RLIMIT_FSIZE, Value: uint64(t.File)},

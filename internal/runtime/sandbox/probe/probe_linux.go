@@ -1,4 +1,6 @@
-// Package probe tries what must be impossible in a confined process.
+// Package probe tests a confined process from inside: it attempts everything that confinement must prevent, and reports
+// which attempts the kernel denied. The attempts are harmless even without confinement. The package does not apply
+// confinement.
 package probe
 
 import (
@@ -14,10 +16,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Probes try what must be impossible in a runner, each with one raw system call, because a library could
-// take another way. A probe is denied when the kernel refuses it for lack of right; any other answer, an error
-// about its arguments too, means that the call got through, and counts as ALLOWED. Where nothing confines the canary a
-// probe must still do no harm: it names what does not exist, or asks for what makes no sense.
+// Each probe is one raw system call, because a library function could take another way. A probe is denied if the kernel
+// refuses it for lack of rights. Any other outcome, including an error about its arguments, means that the call got
+// through, and counts as ALLOWED. A probe must do no harm even without confinement, so it names things that do not
+// exist or asks for something senseless.
 
 func outcome(errno syscall.Errno) string {
 	switch errno {
@@ -36,7 +38,7 @@ func call(nr uintptr, args ...uintptr) syscall.Errno {
 	return errno
 }
 
-// texts keeps the arguments of probes alive and where they are.
+// texts keeps string arguments of probes reachable while raw calls use their addresses.
 type texts struct{ kept [][]byte }
 
 func (t *texts) str(s string) uintptr {
@@ -45,8 +47,8 @@ func (t *texts) str(s string) uintptr {
 	return uintptr(unsafe.Pointer(&b[0]))
 }
 
-// Network knocks at the daemon's own listener, before seccomp is on: in a network namespace of its own there is no
-// way even to the loopback address.
+// Network tries to connect to the daemon's listener at the loopback port, and adds the outcome to probes. It must run
+// before seccomp is on. In a network namespace of its own the process cannot reach even the loopback address.
 func Network(port int, probes map[string]string) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -58,11 +60,11 @@ func Network(port int, probes map[string]string) {
 	probes["netns: connect to the daemon"] = outcome(errno)
 }
 
-// Landlock opens a file, before seccomp is on.
+// Landlock tries to open a file and a directory, and adds the outcomes to probes. It must run before seccomp is on.
 func Landlock(probes map[string]string) {
 	file := "/etc/passwd"
 	if unix.Access(file, unix.F_OK) != nil {
-		file = "/proc/self/stat" // an image with nothing but the binary: that there is no such file is no denial
+		file = "/proc/self/stat" // an image with nothing but the binary: a missing file would not be a denial
 	}
 	for name, path := range map[string]string{"landlock: read a file": file, "landlock: list a directory": "/"} {
 		fd, err := unix.Open(path, unix.O_RDONLY, 0)
@@ -81,12 +83,12 @@ type probe struct {
 	args []uintptr
 }
 
-// aims are what probes name: things that do not exist, or that a runner must not reach.
+// aims holds the arguments of probes: things that do not exist, or that a runner must not reach.
 type aims struct {
 	texts
-	at, parent, self, page uintptr
+	at, parent, self, page uintptr // AT_FDCWD, the daemon's process id, the own one, and the page size
 	passwd, tmp, nowhere   uintptr // paths
-	buf, lim               uintptr // memory to read from, and to write to
+	buf, lim               uintptr // scratch memory, and an Rlimit
 }
 
 const (
@@ -95,16 +97,17 @@ const (
 	none      = ^uintptr(0)
 )
 
-// Bounds are what a process must not get past.
+// Bounds describes limits that a process must not be able to pass.
 type Bounds struct {
-	Parent       int     // the daemon's number
-	Data, Mapped uintptr // bytes of memory that can be written to, and of all; 0 for no limit
+	Parent       int     // process id of the daemon
+	Data, Mapped uintptr // bytes of writable memory, and of all mappings; 0 means no limit
 }
 
-// All runs when every layer is on, and returns the outcome of each probe: "denied" or "ALLOWED", with the kernel's error.
+// All makes all probes and returns the outcome of each: "denied" or "ALLOWED", with the kernel's error. It must run
+// after every layer is on.
 func All(b Bounds) map[string]string {
 	probes := map[string]string{}
-	scratch := new([512]byte) // on the heap: a stack moves when it grows
+	scratch := new([512]byte) // on the heap, because a stack moves when it grows
 	limit := &unix.Rlimit{Cur: 1 << 40, Max: 1 << 40}
 	a := &aims{at: uintptr(unix.AT_FDCWD&(1<<32-1)) | ^uintptr(1<<32-1), parent: uintptr(b.Parent),
 		self: uintptr(os.Getpid()), page: uintptr(os.Getpagesize()),
@@ -122,10 +125,12 @@ func All(b Bounds) map[string]string {
 	return probes
 }
 
-// Again is the probe of an executable that executes its descriptor again. Before package narrow the kernel finds no path (EFAULT), afterwards it forbids the call.
+// Again names the probe in which an executable executes its descriptor again. Before package narrow has run, the kernel
+// finds no path (EFAULT); afterwards the filter denies the call.
 const Again = "proc: execute the descriptor again"
 
-// Launched is All in an executable, and what a launcher's one execution could leave: another, or a way to make one.
+// Launched makes all probes in a launched executable, and tries in addition whether the launcher's one permitted
+// execution left a way to another.
 func Launched(b Bounds) map[string]string {
 	probes := All(b)
 	page := uintptr(os.Getpagesize())
@@ -142,7 +147,7 @@ func Launched(b Bounds) map[string]string {
 		probes[name] = outcome(call(unix.SYS_EXECVEAT, at[0], at[1], 0, 0, unix.AT_EMPTY_PATH))
 	}
 	runtime.KeepAlive(paths)
-	// The call is allowed until package narrow has been there, and finds nothing.
+	// The filter allows the call until package narrow has run, but there is no path at the address.
 	switch errno := call(unix.SYS_EXECVEAT, wire.ExecutableFD, wire.EmptyPath, 0, 0, unix.AT_EMPTY_PATH); errno {
 	case unix.EFAULT:
 		probes[Again] = "denied (" + unix.ErrnoName(errno) + ")"
@@ -152,7 +157,7 @@ func Launched(b Bounds) map[string]string {
 	return probes
 }
 
-// files reaches for files.
+// files returns the probes of the file system.
 func (a *aims) files() []probe {
 	return []probe{
 		{"file: read", unix.SYS_OPENAT, []uintptr{a.at, a.passwd, unix.O_RDONLY}},
@@ -186,7 +191,7 @@ func (a *aims) files() []probe {
 	}
 }
 
-// network reaches for sockets.
+// network returns the probes of sockets.
 func (a *aims) network() []probe {
 	return []probe{
 		{"net: tcp", unix.SYS_SOCKET, []uintptr{unix.AF_INET, unix.SOCK_STREAM, 0}},
@@ -203,7 +208,7 @@ func (a *aims) network() []probe {
 	}
 }
 
-// processes reaches for processes, the daemon above all.
+// processes returns the probes of other processes, above all of the daemon.
 func (a *aims) processes() []probe {
 	return []probe{
 		{"proc: exec", unix.SYS_EXECVE, []uintptr{a.nowhere, 0, 0}},
@@ -233,7 +238,7 @@ func (a *aims) processes() []probe {
 	}
 }
 
-// memory asks for memory that no limit counts, or that can be executed.
+// memory returns the probes of memory that no limit counts or that can be executed.
 func (a *aims) memory() []probe {
 	return []probe{
 		{"mem: executable mapping", unix.SYS_MMAP, []uintptr{0, a.page, unix.PROT_READ | unix.PROT_EXEC,
@@ -268,7 +273,7 @@ func (a *aims) memory() []probe {
 	}
 }
 
-// kernel reaches for what belongs to the whole machine.
+// kernel returns the probes of what belongs to the whole machine.
 func (a *aims) kernel() []probe {
 	return []probe{
 		{"kernel: bpf", unix.SYS_BPF, []uintptr{0, a.buf, 48}},
@@ -287,7 +292,7 @@ func (a *aims) kernel() []probe {
 	}
 }
 
-// fork tries to make a child. Were it allowed, the child would end at once.
+// fork tries to create a child process, which would end at once.
 func fork() string {
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
@@ -296,7 +301,7 @@ func fork() string {
 	return outcome(errno)
 }
 
-// memory asks for more memory than the process may have.
+// memory asks for more memory than the process may have, and adds the outcomes to probes.
 func (b Bounds) memory(probes map[string]string) {
 	for name, ask := range map[string]struct{ bytes, prot uintptr }{
 		"mem: beyond the limit":         {b.Data, unix.PROT_READ | unix.PROT_WRITE},

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// maxStack lies below the hard limits, so that the Go runtime dies in good order.
+	// maxStack is below the hard limits, so the Go runtime reports an overflow before the kernel kills the process.
 	maxStack = 64 << 20
-	// procs is one. A collector on a second thread stands still while another process has its processor, and the program allocates on,
-	// gigabytes a second: on a busy machine programs that kept almost nothing ran out of memory.
+	// procs is 1. A garbage collector on a second thread may be descheduled while the program allocates on, gigabytes a
+	// second. On busy machines, programs that kept almost nothing ran out of memory.
 	procs = 1
 )
 
-// Configure reads the configuration, the first frame on the pipe, and bounds the Go runtime as it says.
+// Configure reads the configuration, the first frame on the pipe, and sets the limits of the Go runtime. It does not
+// confine the process.
 func Configure(in *wire.Reader) (*wire.Config, error) {
 	kind, payload, err := in.Next(wire.MaxReady)
 	if err != nil {

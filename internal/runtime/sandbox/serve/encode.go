@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// encode is the engine's Encode, which gives what encoding/json does, for values that leave the process: one that encodes to {} and holds something
-// all the same is an error, since all of it would be lost.
+// encode is the engine's Encode, which returns what encoding/json does, for values that leave the process. It returns
+// an error for a value that encodes to {} although it holds data, because all of the data would be lost.
 func (s *server) encode(v any) (json.RawMessage, error) {
 	raw, err := s.engine.Encode(v)
 	if err == nil && bytes.Contains(raw, []byte("{}")) {
@@ -21,11 +21,11 @@ func (s *server) encode(v any) (json.RawMessage, error) {
 	return raw, err
 }
 
-// deepestSought bounds how deep a value is searched for one that encodes to nothing: deeper than a contract describes.
+// deepestSought bounds the depth of the search for such a value. It is deeper than contracts describe.
 const deepestSought = 64
 
-// withoutForm returns the first type in the value that encodes to {} although it holds something: a bytes.Buffer, an error, a reader, a struct
-// whose fields are all unexported. It returns nil where there is none.
+// withoutForm returns the first type in the value that encodes to {} although it holds data: a bytes.Buffer, an error,
+// a reader, a struct whose fields are all unexported. It returns nil if there is none.
 func withoutForm(v reflect.Value, depth int) reflect.Type {
 	if depth == 0 || !v.IsValid() || encodesItself(v) {
 		return nil
@@ -63,13 +63,13 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// encodesItself reports whether encoding/json asks the value for its form.
+// encodesItself reports whether encoding/json calls a method of the value to encode it.
 func encodesItself(v reflect.Value) bool {
 	has := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 	return has(v.Type()) || v.CanAddr() && has(reflect.PointerTo(v.Type()))
 }
 
-// holdsUnexported reports whether a struct has fields, and none that encoding/json sees.
+// holdsUnexported reports whether a struct has fields, but none that encoding/json sees.
 func holdsUnexported(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() || f.Anonymous {
@@ -99,7 +99,7 @@ func members(v reflect.Value) iter.Seq[reflect.Value] {
 	}
 }
 
-// fields are those that encoding/json sees, of embedded structs too.
+// fields yields the fields that encoding/json sees, including those of embedded structs.
 func fields(v reflect.Value) iter.Seq[reflect.Value] {
 	return func(yield func(reflect.Value) bool) { eachField(v, yield) }
 }

@@ -24,17 +24,18 @@ type addressed struct{ n int }
 
 func (a *addressed) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(a.n), 10), nil }
 
-// jsonEngine encodes as all engines do.
+// jsonEngine encodes like all engines.
 type jsonEngine struct{ Engine }
 
 func (jsonEngine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
 
-// What encodes to {} although it holds something is an error that names its type; what is empty, or encodes itself, is as it is.
+// A value that encodes to {} although it holds data is an error that names its type. Empty values, and values that
+// encode themselves, are unaffected.
 func TestEncodeLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		v    any
-		want string // of the JSON, or of the error
+		want string // part of the JSON, or of the error
 	}{
 		{map[string]any{"a": map[string]any{}}, `{"a":{}}`},
 		{struct{}{}, `{}`},

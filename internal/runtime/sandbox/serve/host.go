@@ -11,17 +11,17 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A host carries the program's questions over the pipe.
+// A host implements recurgent.Host for one run: it sends the program's questions over the pipe.
 type host struct {
 	server *server
 	nonce  uint64
 	asked  uint64
 	kept   keptAnswers
-	sleepy time.Duration // slept, and not waited for yet
-	broken error         // of the pipe: the daemon is gone
+	sleepy time.Duration // slept by the program, but not yet asked of the daemon
+	broken error         // error of the pipe: the daemon is gone
 }
 
-// Ask implements recurgent.Host. An answer is decoded anew each time: what the program does to it is the program's own.
+// Ask implements recurgent.Host. It decodes an answer anew each time, because the program may modify the result.
 func (h *host) Ask(op string, params, result any) error {
 	raw, err := h.encode(op, params)
 	if err != nil {
@@ -45,10 +45,11 @@ func (h *host) Ask(op string, params, result any) error {
 	return recurgent.Unmarshal(body, result)
 }
 
-// leastSleep is how long a program sleeps before the daemon hears of it: each question has its cost and its bound.
+// leastSleep is the sleep that is collected before the daemon is asked to wait, because each question has a cost and
+// counts.
 const leastSleep = 50 * time.Millisecond
 
-// sleep has the daemon wait. Where nothing is to be waited for it answers at once.
+// sleep asks the daemon to wait. In a run without real sleeps the daemon replies at once.
 func (h *host) sleep(d time.Duration) {
 	if h.sleepy += d; h.sleepy < leastSleep {
 		return
@@ -56,10 +57,11 @@ func (h *host) sleep(d time.Duration) {
 	d, h.sleepy = h.sleepy, 0
 	_ = h.Ask(wire.OpSleep, struct {
 		Nanoseconds int64 `json:"nanoseconds"`
-	}{int64(d)}, nil) // what cannot be waited for ends the run
+	}{int64(d)}, nil) // an impossible sleep ends the run
 }
 
-// encode encodes a question's parameters and checks them.
+// encode encodes the parameters of a question and checks them. A nested call whose arguments cannot be encoded becomes
+// a refusedCall, which the daemon records.
 func (h *host) encode(op string, params any) (json.RawMessage, error) {
 	raw, err := h.server.encode(params)
 	if fault, ok := errors.AsType[*rt.Failure](err); ok {
@@ -86,8 +88,8 @@ func (h *host) encode(op string, params any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// send asks the daemon and returns what it replied, which shares memory with the frame. When the pipe breaks the call is
-// over, and it panics.
+// send sends a question and returns the reply, which shares memory with the frame. If the pipe breaks, it sets h.broken
+// and panics to end the run.
 func (h *host) send(q wire.Question) wire.Reply {
 	h.asked++
 	q.Nonce, q.ID = h.nonce, h.asked

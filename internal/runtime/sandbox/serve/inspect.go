@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// callParams is what recurgent.Tool.CallWith asks with.
+// callParams are the parameters of recurgent.Tool.CallWith.
 type callParams = struct {
 	Role   string         `json:"role"`
 	Method string         `json:"method"`
@@ -21,17 +21,18 @@ type callParams = struct {
 	Kwargs map[string]any `json:"kwargs"`
 }
 
-// A refusedCall is a nested call that cannot be made, because some of its arguments have no JSON form: a text stands in
-// the place of each of those, the others are as they were. The daemon keeps a record of it.
+// A refusedCall is a nested call that cannot be made, because some of its arguments cannot be encoded as JSON. A text
+// replaces each of those. The daemon keeps a record of the call.
 type refusedCall struct {
 	Role   string                     `json:"role"`
 	Method string                     `json:"method"`
 	Args   []json.RawMessage          `json:"args"`
 	Kwargs map[string]json.RawMessage `json:"kwargs"`
-	Unsafe string                     `json:"unsafe"` // why: never empty
+	Unsafe string                     `json:"unsafe"` // the reason; never empty
 }
 
-// refuse makes the refused call of params, field by field. fits says why a value's JSON form is none that may pass.
+// refuse returns the refusedCall of p. It tries each argument by itself. fits returns an error for encoded values that
+// are not allowed.
 func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(json.RawMessage) error) refusedCall {
 	r := refusedCall{Role: p.Role, Method: p.Method, Args: make([]json.RawMessage, len(p.Args)),
 		Kwargs: make(map[string]json.RawMessage, len(p.Kwargs))}
@@ -62,20 +63,20 @@ func refuse(p callParams, encode func(any) (json.RawMessage, error), fits func(j
 	return r
 }
 
-// Bounds of a text that stands for a value.
+// Bounds of a text that replaces a value.
 const (
 	inspectBytes = 400
 	inspectDepth = 4
 	inspectItems = 8
 )
 
-// inspect describes a value that has no JSON encoding in a short text. The same value gives the same text in every process: it
-// holds no address, follows maps by sorted keys, and goes a few levels deep only, so that cycles end. It calls no method of
-// the value.
+// inspect describes a value that cannot be encoded as JSON in a short text. The same value gives the same text in every
+// process: the text holds no address, maps are sorted by key, and only a few levels are visited, so cycles end. inspect
+// calls no method of the value.
 func inspect(v any) (text string) {
 	w := inspector{}
 	defer func() {
-		if recover() != nil { // a value that the interpreter made in its own way
+		if recover() != nil { // the interpreter has values that reflect cannot read
 			text = "(unreadable)"
 		}
 	}()
@@ -126,6 +127,7 @@ func (w *inspector) float(f float64) {
 	}
 }
 
+// behind writes what a pointer or an interface refers to. Interfaces do not count towards the depth.
 func (w *inspector) behind(v reflect.Value, depth int) {
 	switch {
 	case v.IsNil():
@@ -139,7 +141,7 @@ func (w *inspector) behind(v reflect.Value, depth int) {
 	}
 }
 
-// parts writes what a composite value holds, as far as depth and width go.
+// parts writes the parts of a composite value, within the bounds of depth and width.
 func (w *inspector) parts(v reflect.Value, depth int) {
 	if depth == 0 {
 		w.b.WriteString("...")

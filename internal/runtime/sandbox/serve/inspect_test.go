@@ -30,7 +30,7 @@ func nestedLists(n int) any {
 	return v
 }
 
-// What has no JSON form becomes a text, in the place of that field alone; the same one every time.
+// A value that cannot be encoded is replaced by a text, which is the same every time. Other fields are unaffected.
 func TestUnsafeArguments(t *testing.T) {
 	cycle := map[string]any{"name": "c"}
 	cycle["self"] = cycle
@@ -44,7 +44,7 @@ func TestUnsafeArguments(t *testing.T) {
 	tests := []struct {
 		name string
 		v    any
-		want string // its JSON form
+		want string // its JSON encoding
 		safe bool
 	}{
 		{"a number", 1.5, `1.5`, true},
@@ -96,7 +96,7 @@ func TestUnsafeArguments(t *testing.T) {
 	}
 }
 
-// sameText reports whether two JSON texts are equal, or of the same string: what is escaped in one depends on the version of Go.
+// sameText reports whether two JSON texts are equal or encode the same string: the escapes depend on the version of Go.
 func sameText(got json.RawMessage, want string) bool {
 	var a, b string
 	return string(got) == want || json.Unmarshal(got, &a) == nil && json.Unmarshal([]byte(want), &b) == nil && a == b
@@ -111,7 +111,7 @@ func mustEncode(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// FuzzInspect reads a value of any JSON and makes it unsafe: the text is bounded, valid and the same twice.
+// FuzzInspect decodes any JSON and makes it unsafe. The text must be bounded, valid and reproducible.
 func FuzzInspect(f *testing.F) {
 	f.Add(`{"a":[1,"\ud800",{"b":null}]}`)
 	f.Add(`[[[[[[[[1e308]]]]]]]]`)

@@ -2,22 +2,22 @@ package serve
 
 import "slices"
 
-// keptShare is the part of a runner's memory that keptAnswers may take, as a divisor.
+// keptShare is the divisor that gives keptAnswers its share of a runner's memory.
 const keptShare = 16
 
-// keptAnswers are answers of this run that the daemon need not send again as long as nothing has changed.
+// keptAnswers caches answers of this run, which the daemon need not send again while nothing has changed.
 type keptAnswers struct {
 	list []keptAnswer // oldest first
-	size int
+	size int          // bytes of all keys and bodies
 }
 
 type keptAnswer struct {
 	key  string // op and parameters
-	id   uint64 // of the question
+	id   uint64 // id of the question
 	body []byte
 }
 
-// find returns the answer of that key, or the zero value, whose id says that there is none.
+// find returns the answer of that key, or the zero value, whose id is 0, if there is none.
 func (k *keptAnswers) find(key string) keptAnswer {
 	for _, a := range k.list {
 		if a.key == key {
@@ -27,7 +27,8 @@ func (k *keptAnswers) find(key string) keptAnswer {
 	return keptAnswer{}
 }
 
-// put keeps a copy of the answer in the place of the older one, and lets the oldest go while they take more than limit.
+// put stores a copy of the answer, replaces an older one with the same key, and drops the oldest while all exceed limit
+// bytes. An answer larger than limit is not stored.
 func (k *keptAnswers) put(a keptAnswer, limit int) {
 	drop := func(i int) {
 		k.size -= len(k.list[i].key) + len(k.list[i].body)

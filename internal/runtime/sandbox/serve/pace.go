@@ -5,20 +5,22 @@ import (
 	"runtime/metrics"
 )
 
-// Bounds of the garbage that programs may leave before it is collected, in percent of what is alive.
+// Bounds of debug.SetGCPercent.
 const (
-	usualGarbage = 100 // as Go has it
+	usualGarbage = 100 // Go's default
 	mostGarbage  = 400
-	// busyRun is how many bytes a run allocates to whose program more garbage is worth it. The memory of the others stays small.
+	// busyRun is how many bytes a run must allocate to make more garbage worthwhile. The memory of other programs stays
+	// small.
 	busyRun = 512 << 10
 )
 
-// A Pace adapts the collector to a process that runs one program: after a run that allocated much there may be more garbage, up to a size
-// of the heap, which saves such programs a quarter of their time. The zero value is not ready; see NewPace.
+// A Pace adapts the garbage collector to a process that runs one program. After a run that allocated much, it allows
+// more garbage, up to a bound of the heap. That saves such programs a quarter of their time. Use NewPace; the zero
+// value is not ready.
 type Pace struct {
-	heap    uint64 // bytes that live data and garbage together may take for that
-	made    uint64 // bytes allocated until the last run ended
-	garbage int    // as it is set, in percent
+	heap    uint64 // most bytes of live data and garbage for which garbage is raised
+	made    uint64 // bytes allocated until the end of the last run
+	garbage int    // the current GC percentage
 	figures []metrics.Sample
 }
 
@@ -28,7 +30,7 @@ func NewPace(memory int64) *Pace {
 		figures: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}}
 }
 
-// Ran is called after each run.
+// Ran adjusts the collector. It must be called after each run.
 func (p *Pace) Ran() {
 	metrics.Read(p.figures)
 	made, alive := p.figures[0].Value.Uint64(), max(p.figures[1].Value.Uint64(), 1)
@@ -37,7 +39,7 @@ func (p *Pace) Ran() {
 		want = int(min(max(100*(p.heap-alive)/alive, usualGarbage), mostGarbage))
 	}
 	p.made = made
-	// to set it stops the program for a moment
+	// SetGCPercent stops the world, so small changes are skipped.
 	if change := want - p.garbage; change < -usualGarbage/4 || change > usualGarbage/4 {
 		p.garbage = want
 		debug.SetGCPercent(want)

@@ -8,8 +8,8 @@ import (
 
 var sink [][]byte
 
-// A run that allocated much lets the next ones leave more garbage, but not beyond the size that the heap may take for it; one that allocated
-// little ends that.
+// After a run that allocated much, more garbage is allowed, within the bound of the heap. A run that allocated little
+// ends that.
 func TestPace(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(usualGarbage))
 	defer func() { sink = nil }()

@@ -15,7 +15,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// run serves one call. The answer's value is encoded while the daemon's deadline is still on: encoding runs methods
+// run serves one call. It encodes the value within the run, under the daemon's deadline, because encoding calls methods
 // of the program.
 func (s *server) run(payload []byte) error {
 	frame, err := wire.ParseRun(payload)
@@ -44,14 +44,15 @@ func (s *server) run(payload []byte) error {
 	return err
 }
 
-// An input is what a run brings, as the program sees it.
+// An input is the input of a run, as the program sees it.
 type input struct {
 	in      recurgent.Input
-	context map[string]json.RawMessage // as it came, to find changes
+	context map[string]json.RawMessage // as received, to find changes
 	now     time.Time
 	seed    uint64
 }
 
+// decode converts a Run to the program's input. An error means that the daemon sent invalid JSON.
 func decode(run *wire.Run) (*input, error) {
 	o := &input{context: run.Context, now: run.Now, seed: run.Seed}
 	o.in = recurgent.Input{Depth: run.Depth, Role: run.Role, Method: run.Method, CallID: run.CallID,
@@ -73,9 +74,10 @@ func decode(run *wire.Run) (*input, error) {
 	return o, nil
 }
 
+// evaluate runs the program and encodes its result. Every panic ends in an answer.
 func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	defer func() {
-		if v := recover(); v != nil { // in a method of the error that the program returned
+		if v := recover(); v != nil { // a panic in a method of the error that the program returned
 			a = panicked(rt.PanicOf(v))
 		}
 	}()
@@ -87,7 +89,7 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	var raw json.RawMessage
 	var formless error
 	if p == nil && err == nil {
-		raw, formless = s.encode(value) // while a file that the program has not closed is seen to be open
+		raw, formless = s.encode(value) // before Finish, so that a file left open is noticed
 	}
 	if unwritten := recurgent.Finish(call); p == nil && err == nil {
 		err = unwritten
@@ -120,7 +122,7 @@ func (s *server) evaluate(o *input, host *host) (a *wire.Answer) {
 	return a
 }
 
-// panicked is the answer of a run that ended in a panic.
+// panicked returns the answer of a run that ended in a panic.
 func panicked(p *rt.Panic) *wire.Answer {
 	if p.Class == rt.ClassFailure {
 		return faulty(p.Message)
@@ -129,7 +131,7 @@ func panicked(p *rt.Panic) *wire.Answer {
 		return &wire.Answer{End: wire.EndAuthored, Type: wire.ErrInvalidInput,
 			Message: wire.BoundText([]byte(p.Message), wire.MaxMessage-8)}
 	}
-	message := "panic: " + wire.BoundText([]byte(p.Message), wire.MaxMessage-64) // with room for the line
+	message := "panic: " + wire.BoundText([]byte(p.Message), wire.MaxMessage-64) // leaves room for the line
 	if p.Line > 0 {
 		message += fmt.Sprintf(" (program.go:%d)", p.Line)
 	}
@@ -142,7 +144,7 @@ func panicked(p *rt.Panic) *wire.Answer {
 	return failed(wire.ErrExecution, "panic", message, hint)
 }
 
-// panicHints say what to write in the place of what panics with words that hold these.
+// panicHints maps a part of a panic's message to advice for the model.
 var panicHints = map[string]string{
 	"unsupported Perl syntax":      "Regular expressions have no (?=...), (?!...) and (?<=...) here: test each part by an expression or a loop of its own.",
 	"invalid escape sequence: `\\": "Regular expressions have no \\1 here: compare the parts in the program.",
@@ -151,6 +153,7 @@ var panicHints = map[string]string{
 	"interface {} is nil, not":     "The value is missing: v, ok := x.(T), and what to do if !ok.",
 }
 
+// fits returns an error if the encoded value exceeds a limit.
 func (s *server) fits(raw []byte) error {
 	if len(raw) > s.cfg.MaxValue {
 		return fmt.Errorf("it takes %d bytes, at most %d are allowed", len(raw), s.cfg.MaxValue)
@@ -158,7 +161,7 @@ func (s *server) fits(raw []byte) error {
 	return wire.CheckValue(raw, s.cfg.MaxDepth)
 }
 
-// faulty is the answer when the engine is at fault. The daemon ends a runner that gives it.
+// faulty returns the answer for an internal fault of the engine. The daemon ends a runner that sends it.
 func faulty(why string) *wire.Answer {
 	return &wire.Answer{End: wire.EndFault, Message: wire.BoundText([]byte(why), wire.MaxMessage-8)}
 }
@@ -168,7 +171,8 @@ func failed(errType, detail, message, hint string) *wire.Answer {
 		wire.MaxMessage-8), Detail: detail, Hint: hint}
 }
 
-// leftovers reports whether the run left anything behind: goroutines, much memory, or what the program may have put into the state of packages.
+// leftovers reports whether the run left anything behind: goroutines, much memory, or state that the program may have
+// changed in packages.
 func (s *server) leftovers() bool {
 	if runtime.NumGoroutine() > s.base {
 		return true
@@ -180,7 +184,8 @@ func (s *server) leftovers() bool {
 	return s.memory[0].Value.Uint64() > uint64(s.cfg.Memory/4)
 }
 
-// diff compares the context with what came, by encoded value of each top-level key.
+// diff adds the changes of the context to a, comparing the encoded value of each top-level key with the received one.
+// It returns another answer if a changed value is not allowed, otherwise nil.
 func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answer {
 	change := &wire.Change{}
 	total := 0
@@ -218,8 +223,8 @@ func (s *server) diff(o *input, after map[string]any, a *wire.Answer) *wire.Answ
 	return nil
 }
 
-// same reports whether the stored text, which may be written in another way, decodes to what raw encodes: a number
-// beyond float64's precision that a program has not touched must not be rewritten.
+// same reports whether the stored text decodes to the value that raw encodes, although the two are spelled differently.
+// A number beyond float64's precision that the program has not touched must not be rewritten.
 func (s *server) same(before, raw json.RawMessage) bool {
 	v, err := plain.Decode(before)
 	if err != nil {

@@ -1,5 +1,9 @@
-// Package serve is what every runner does once it is confined, whatever runs its program: it takes calls from the daemon, answers them, and
-// carries the questions of the program. It uses the standard library alone, since native executables are built from it too (package native).
+// Package serve is the protocol loop of a confined runner, whatever engine runs its program. It takes calls from the
+// daemon, answers them, and forwards the questions of the program. It serves until the pipe closes, and keeps no state
+// between runs apart from the loaded program.
+//
+// It needs only the standard library and packages of this module, because native executables are built from it as well
+// (package native). It does not confine the process.
 package serve
 
 import (
@@ -17,15 +21,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// An Engine prepares and runs one program inside a runner.
+// An Engine prepares and runs one program inside a runner. Its methods are called from one goroutine.
 type Engine interface {
-	// Load gates and compiles the source. It is called once, before any Run.
+	// Load gates and compiles the source. It is called at most once, before any Run.
 	Load(source string) (*report.Facts, *report.Refusal, error)
-	// Run runs the program: exactly one of a value with a nil error, an error that the program returned, and a panic.
+	// Run runs the program. It ends in exactly one of a value with a nil error, an error that the program returned, or
+	// a panic.
 	Run(call *recurgent.Call, now time.Time, seed uint64) (value any, err error, panicked *rt.Panic)
-	// Reads counts the last run's reads of clock and randomness.
+	// Reads returns how often the last run read the clock and randomness.
 	Reads() (clock, randomness int)
-	// Encode gives the JSON form of what a program made.
+	// Encode returns the JSON encoding of a value that a program made.
 	Encode(v any) (json.RawMessage, error)
 }
 
@@ -35,13 +40,13 @@ type Runner struct {
 	In         *wire.Reader
 	Out        io.Writer
 	Engine     Engine
-	Goroutines int // before confinement, whose own may not have ended yet after it
+	Goroutines int // number before confinement, whose own goroutines may still be running
 }
 
-// maxFrame bounds what the daemon may send, which is trusted.
+// maxFrame bounds frames of the daemon, which is trusted.
 const maxFrame = 1 << 30
 
-// A server serves the daemon.
+// A server holds the state of Serve.
 type server struct {
 	cfg    *wire.Config
 	in     *wire.Reader
@@ -50,12 +55,13 @@ type server struct {
 	engine Engine
 	loaded bool
 
-	base   int // goroutines
+	base   int // goroutines of an idle runner
 	memory []metrics.Sample
 	pace   *Pace
 }
 
-// Launched is the whole of a process that a launcher has confined: it serves the daemon, and returns the exit code.
+// Launched is the main function of a process that a launcher has confined. It serves the daemon and returns the exit
+// code.
 func Launched(engine Engine) int {
 	base := runtime.NumGoroutine()
 	in, out := wire.Pipe()
@@ -66,7 +72,8 @@ func Launched(engine Engine) int {
 	return wire.ExitCode(err)
 }
 
-// Serve serves the daemon until the pipe closes, which is io.EOF.
+// Serve serves the daemon until the pipe closes, and then returns io.EOF. Any other error means that the protocol was
+// broken. It ignores frames of unknown kinds.
 func Serve(r Runner) error {
 	s := &server{cfg: r.Config, in: r.In, out: r.Out, engine: r.Engine, base: r.Goroutines,
 		memory: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}},
@@ -98,7 +105,7 @@ func (s *server) send() error {
 	return err
 }
 
-// fix answers with the fixed text of a source. What is loaded then is the daemon's to say.
+// fix replies with the repaired text of a source. It loads nothing: the daemon decides what is loaded.
 func (s *server) fix(payload []byte) error {
 	m, err := wire.ParseFix(payload)
 	fixer, ok := s.engine.(interface {
@@ -117,7 +124,7 @@ func (s *server) fix(payload []byte) error {
 	return s.send()
 }
 
-// load gates and compiles the one program that this process will ever run.
+// load gates and compiles the only program that this process will run.
 func (s *server) load(payload []byte) error {
 	source, err := wire.ParseLoad(payload)
 	if err != nil || s.loaded {
@@ -129,6 +136,7 @@ func (s *server) load(payload []byte) error {
 	return s.send()
 }
 
+// compile loads the source into the engine. A panic is reported as a fault of the engine.
 func (s *server) compile(source string) (l wire.Loaded) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -145,13 +153,13 @@ func (s *server) compile(source string) (l wire.Loaded) {
 	return l
 }
 
-// A Checker is an engine that prepares programs for the compiler, too.
+// A Checker is an Engine that also prepares programs for the compiler.
 type Checker interface {
 	// Check gates the source and returns the text to compile with its facts.
 	Check(source string) (text string, facts *report.Facts, refusal *report.Refusal, err error)
 }
 
-// text answers with the text that a compiler takes. It is the last thing that this process will ever be asked.
+// text replies with the text for the compiler. The process loads no program afterwards.
 func (s *server) text(payload []byte) error {
 	source, err := wire.ParseLoad(payload)
 	checker, ok := s.engine.(Checker)
@@ -164,6 +172,7 @@ func (s *server) text(payload []byte) error {
 	return s.send()
 }
 
+// check checks the source for the compiler. A panic is reported as a fault of the engine.
 func check(source string, by Checker) (c *wire.Checked) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// onStream asks for an operation on an open file.
+// onStream asks the daemon for an operation on an open stream. The result shares memory with the frame.
 func (h *host) onStream(op string, p wire.StreamParams, data []byte) ([]byte, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -44,5 +44,6 @@ func (h *host) WriteStream(stream int, p []byte) error {
 
 // CloseStream implements recurgent.Host.
 func (h *host) CloseStream(stream int) {
-	_, _ = h.onStream(wire.OpClose, wire.StreamParams{Stream: stream}, nil) // one that is closed stays so
+	// Closing a closed stream has no effect.
+	_, _ = h.onStream(wire.OpClose, wire.StreamParams{Stream: stream}, nil)
 }

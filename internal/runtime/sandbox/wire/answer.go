@@ -6,16 +6,17 @@ import (
 	"fmt"
 )
 
-// How a call ended, in an answer.
+// Values of Answer.End.
 const (
-	EndValue byte = iota
-	EndAuthored
-	EndFailure
-	EndFault     // of the engine
-	EndRetriable // as EndAuthored, of an error that the program calls retriable
+	EndValue     byte = iota // a JSON value
+	EndAuthored              // an error that the program returned
+	EndFailure               // a failure that the program did not author
+	EndFault                 // an internal fault of the engine
+	EndRetriable             // as EndAuthored, for an error that the program marked as retriable
 )
 
-// Types of failures in answers, and of what a runner refuses to ask; package agent has all.
+// Types of failures in answers, and of refusals that a runner makes itself. Package agent has all types; runners do not
+// link it.
 const (
 	ErrExecution         = "execution"
 	ErrNonSerializable   = "non_serializable_result"
@@ -24,34 +25,34 @@ const (
 	ErrInvalidInput      = "invalid_input"
 )
 
-// Limits are the bounds of an answer.
+// Limits bounds an answer.
 type Limits struct {
 	MaxValue   int // bytes of a result
-	MaxContext int // bytes of what a call may change in its context
+	MaxContext int // bytes of a call's changes of its context
 	MaxDepth   int // levels of arrays and objects
 }
 
-// An Answer is how a call ended in the runner. Nothing of it is to be believed beyond what ParseAnswer checks.
+// An Answer reports how a call ended in the runner. Nothing in it may be trusted beyond what ParseAnswer checks.
 type Answer struct {
 	Nonce      uint64 // of the run
-	End        byte
-	Discard    bool   // the runner asks to be replaced: something was left over
+	End        byte   // EndValue, ...
+	Discard    bool   // the runner asks to be replaced, because the call left something behind
 	Clock      uint64 // readings of the clock
 	Randomness uint64 // readings of randomness
 
-	Value         []byte // of EndValue: compact JSON
-	Type, Message string // of EndAuthored, EndRetriable and EndFailure; EndFault has a message only
-	Detail, Hint  string // of EndFailure
-	Change        *Change
+	Value         []byte  // set for EndValue: compact JSON
+	Type, Message string  // set for EndAuthored, EndRetriable and EndFailure; EndFault sets Message only
+	Detail, Hint  string  // set for EndFailure
+	Change        *Change // changes of the context; nil means none
 }
 
-// A Change is what a call did to the top-level keys of its session's context.
+// A Change lists a call's changes of the top-level keys of its session's context.
 type Change struct {
 	Set    map[string]json.RawMessage
 	Delete []string
 }
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (a *Answer) Put(f *Builder) {
 	f.Begin(KindAnswer)
 	f.PutFixed(a.Nonce)
@@ -93,7 +94,7 @@ func (a *Answer) Put(f *Builder) {
 	}
 }
 
-// ParseAnswer takes an answer apart and checks it: the nonce, the form of every value, the bounds.
+// ParseAnswer parses an answer and checks the nonce, the syntax of every value, and all bounds.
 func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	p := Parse(payload)
 	a := Answer{Nonce: p.TakeFixed(), End: p.TakeByte(), Discard: p.TakeByte() != 0, Clock: p.TakeUint(),
@@ -132,6 +133,7 @@ func ParseAnswer(payload []byte, nonce uint64, l Limits) (Answer, error) {
 	return a, nil
 }
 
+// parseChange parses the changes of the context. A count alone allocates room for at most 1024 entries.
 func (a *Answer) parseChange(p *Parser, l Limits) error {
 	total := 0
 	if n := p.TakeCount(); n > 0 {
@@ -167,7 +169,8 @@ func (a *Answer) parseChange(p *Parser, l Limits) error {
 	return nil
 }
 
-// CheckContext reports what is wrong with a changed context key and its value, where total is the bytes of all changes so far.
+// CheckContext returns an error if a changed context key or its value is not allowed. total is the size of all changes
+// so far, in bytes.
 func (l Limits) CheckContext(k, v []byte, total int) error {
 	if total > l.MaxContext {
 		return fmt.Errorf("context changes of more than %d bytes", l.MaxContext)

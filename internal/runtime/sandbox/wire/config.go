@@ -1,22 +1,23 @@
 package wire
 
-// Config is the first thing that a runner is sent.
+// Config is the first message to a runner.
 type Config struct {
 	Memory     int64 // bytes that the runner may use
 	MaxValue   int
 	MaxContext int
 	MaxDepth   int
-	Engine     string
-	Probe      bool // canary: probe and end
-	Parent     int
+	Engine     string       // see sandbox.Options.Engine
+	Probe      bool         // the runner is the canary: it probes its confinement and reports
+	Parent     int          // process id of the daemon
 	Confine    *Confinement // nil for an executable, which a launcher has confined
-	Port       int          // of a listener of the daemon's, for the canary to try to reach
+	Port       int          // loopback port of the daemon, for the canary to try to reach
 }
 
-// Limits are the bounds of an answer that the configuration sets.
+// Limits returns the bounds of an answer that the configuration sets.
 func (c *Config) Limits() Limits { return Limits{c.MaxValue, c.MaxContext, c.MaxDepth} }
 
-// Put builds the frame. It is no JSON, as no frame of a start is: that would have encoding/json look at its types in each process.
+// Put builds the frame in f. Like all frames of a start it does not use JSON, because encoding/json would have to
+// inspect its types in every new process.
 func (c *Config) Put(f *Builder) {
 	f.Begin(KindConfig)
 	for _, n := range []int{int(c.Memory), c.MaxValue, c.MaxContext, c.MaxDepth, c.Parent, c.Port} {
@@ -30,7 +31,7 @@ func (c *Config) Put(f *Builder) {
 	}
 }
 
-// ParseConfig returns the configuration, which shares memory with the payload.
+// ParseConfig parses a configuration. The result shares memory with the payload.
 func ParseConfig(payload []byte) (*Config, error) {
 	p := Parse(payload)
 	c := &Config{Memory: int64(p.TakeUint())}
@@ -47,18 +48,18 @@ func ParseConfig(payload []byte) (*Config, error) {
 	return c, nil
 }
 
-// Ready is what a confined runner reports of itself.
+// Ready is the report of a runner that has confined itself.
 type Ready struct {
-	Layers map[string]string // layer → on, or off with the reason
-	Probes map[string]string
-	Build  string // Build of the runner's binary
+	Layers map[string]string // by layer: on, or off with the reason
+	Probes map[string]string // by probe: denied or ALLOWED; the canary only
+	Build  string            // Build of the runner's binary
 }
 
-// Build names the source that this binary's runner was made of. The linker sets it (scripts/build), to the same in a runner and in the
-// daemon that carries it; "" in other binaries.
+// Build identifies the source from which this binary's runner was built. The linker sets it (scripts/build) to the same
+// value in a runner and in the daemon that embeds it. It is empty in other binaries.
 var Build string
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (r *Ready) Put(f *Builder) {
 	f.Begin(KindReady)
 	f.PutTexts(r.Layers)
@@ -66,7 +67,7 @@ func (r *Ready) Put(f *Builder) {
 	f.PutString(r.Build)
 }
 
-// ParseReady returns the report. Layers and Probes are nil where nothing is in them.
+// ParseReady parses a report. Layers and Probes are nil if they are empty.
 func ParseReady(payload []byte) (*Ready, error) {
 	p := Parse(payload)
 	r := &Ready{Layers: p.TakeTexts(), Probes: p.TakeTexts(), Build: p.TakeText(maxReadyText)}

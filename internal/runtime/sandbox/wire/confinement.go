@@ -1,41 +1,43 @@
 package wire
 
-// A Confinement is what a process puts on itself, or a launcher on the executable that it becomes. The daemon makes it (package policy), since making it takes code and time
-// that each process would have to have; package confine applies it.
+// A Confinement describes the restrictions that a process applies to itself, or a launcher before it executes a file.
+// The daemon computes it (package policy), because that takes code and time that each process would otherwise need.
+// Package confine applies it.
 type Confinement struct {
 	Limits     []Limit
-	User       int               // that the process must have for layer uid
-	Namespaces map[string]string // the daemon's own, for comparison: what Namespaces returns there
-	Landlock   *Ruleset
-	// the layer's state where Landlock is nil: why there is none, or that the process was started under it
+	User       int               // user id that the process must have for the layer uid
+	Namespaces map[string]string // the daemon's own namespaces, for comparison with those of the process
+	Landlock   *Ruleset          // nil if the process does not apply landlock itself
+	// Given is the state of the layer if Landlock is nil: why there is none, or that the process was started under it.
 	Given string
-	// of seccomp, instructions as the kernel takes them, 8 bytes each; empty where the system has none
+	// Filter is the seccomp program, as the kernel's instructions of 8 bytes each. It is empty if the system has no
+	// seccomp.
 	Filter []byte
-	PID    uint32 // stands in Filter for the process's own number
+	PID    uint32 // placeholder in Filter for the process's own id
 }
 
-// A Limit is a resource limit of the process, soft and hard.
+// A Limit sets the soft and hard limit of a resource (setrlimit(2)).
 type Limit struct {
 	Resource int
 	Value    uint64
 }
 
-// A Ruleset is all that the kernel's landlock can forbid, and what it leaves.
+// A Ruleset lists the rights that landlock restricts, and the exceptions.
 type Ruleset struct {
-	ABI    int
-	FS     uint64
-	Net    uint64
-	Scoped uint64
-	Rules  []Rule
+	ABI    int    // landlock ABI version of the kernel
+	FS     uint64 // restricted rights on files
+	Net    uint64 // restricted rights on ports
+	Scoped uint64 // restricted scopes
+	Rules  []Rule // exceptions
 }
 
-// A Rule leaves rights to a file, or to all below a directory.
+// A Rule allows rights on a file, or on everything below a directory.
 type Rule struct {
-	FD     int
+	FD     int // open file or directory
 	Access uint64
 }
 
-// Limit returns the limit of a resource, 0 where there is none.
+// Limit returns the limit of a resource, or 0 if there is none.
 func (c *Confinement) Limit(resource int) uint64 {
 	for _, l := range c.Limits {
 		if l.Resource == resource {

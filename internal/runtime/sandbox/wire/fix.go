@@ -6,16 +6,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// A Fix is a source as a model wrote it, and what is known of it.
+// A Fix asks a runner to repair a source as a model wrote it.
 type Fix struct {
 	Source string       `json:"source"`
-	Terms  report.Terms `json:"terms"`
+	Terms  report.Terms `json:"terms"` // what is known of the program
 }
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (m *Fix) Put(f *Builder) error { return putJSON(f, KindFix, m) }
 
-// ParseFix takes the daemon's frame apart.
+// ParseFix parses the daemon's frame.
 func ParseFix(payload []byte) (m Fix, err error) {
 	if json.Unmarshal(payload, &m) != nil {
 		return Fix{}, ErrFrame
@@ -23,7 +23,7 @@ func ParseFix(payload []byte) (m Fix, err error) {
 	return m, nil
 }
 
-// A Fixed is the text that a runner made of a source, what it fixed in it, and what is wrong with it.
+// A Fixed is a runner's reply to a Fix: the repaired text, the repairs, and the faults that remain.
 type Fixed struct{ report.Fixed }
 
 // Bounds of a Fixed.
@@ -33,10 +33,11 @@ const (
 	maxFixText = 400
 )
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (m *Fixed) Put(f *Builder) error { return putJSON(f, KindFixed, m) }
 
-// ParseFixed takes a payload of at most MaxFixed bytes apart. The text has at most most bytes, and is UTF-8 as all others are.
+// ParseFixed parses a payload of at most MaxFixed bytes. It rejects a Text longer than most bytes. All texts are valid
+// UTF-8.
 func ParseFixed(payload []byte, most int) (m Fixed, err error) {
 	if json.Unmarshal(payload, &m) != nil || len(m.Text) > most {
 		return Fixed{}, ErrFrame
@@ -45,6 +46,7 @@ func ParseFixed(payload []byte, most int) (m Fixed, err error) {
 	return m, nil
 }
 
+// bounded cuts the list to maxFixes entries and bounds the numbers and texts in it.
 func bounded(list []report.Fix, most int) []report.Fix {
 	list = list[:min(len(list), maxFixes)]
 	for i := range list {

@@ -6,37 +6,37 @@ import (
 	"io"
 )
 
-// Kinds of frames, and who sends them.
+// Kinds of frames, with their sender.
 const (
-	KindConfig byte = 'C' // daemon: how to confine itself
-	KindReady  byte = 'c' // runner: confined, and what it did
-	KindLoad   byte = 'L' // daemon: a source
-	KindLoaded byte = 'l' // runner: facts or a refusal
-	KindRun    byte = 'R' // daemon: a call
-	KindAnswer byte = 'r' // runner: how the call ended
-	KindAsk    byte = 'H' // runner: a question to the host
-	KindReply  byte = 'h' // daemon: the answer to it
+	KindConfig byte = 'C' // daemon: Config
+	KindReady  byte = 'c' // runner: Ready; it is confined
+	KindLoad   byte = 'L' // daemon: a source to load
+	KindLoaded byte = 'l' // runner: Loaded, facts or a refusal
+	KindRun    byte = 'R' // daemon: Run, one call
+	KindAnswer byte = 'r' // runner: Answer, the end of the call
+	KindAsk    byte = 'H' // runner: Question to the host
+	KindReply  byte = 'h' // daemon: Reply to the question
 
-	KindFix      byte = 'M' // daemon: a source, to be fixed before it is loaded
-	KindFixed    byte = 'm' // runner: the text to load, and what was fixed
-	KindText     byte = 'T' // daemon: a source, for its native text
-	KindTextDone byte = 't' // runner: the text, or why there is none
-	KindLaunch   byte = 'X' // daemon: what to execute, and how confined; the launcher answers with Ready before it does
+	KindFix      byte = 'M' // daemon: Fix, a source to repair before it is loaded
+	KindFixed    byte = 'm' // runner: Fixed, the repaired text
+	KindText     byte = 'T' // daemon: a source to check and translate for the compiler
+	KindTextDone byte = 't' // runner: Checked, the text for the compiler or a refusal
+	KindLaunch   byte = 'X' // daemon: Launch; the launcher sends Ready before it executes the file
 )
 
-// frameHead is the length of what stands before a payload.
+// frameHead is the length of the header: four bytes of length and the kind.
 const frameHead = 5
 
-// Faults of a frame.
+// Errors of Reader.Next and the Parse functions.
 var (
 	ErrFrameSize = errors.New("a frame longer than its bound")
 	ErrFrame     = errors.New("a frame that does not parse")
 )
 
-// A Builder builds one frame after another in a buffer of its own.
+// A Builder builds frames, one at a time, in a reused buffer. The zero Builder is ready to use.
 type Builder struct{ b []byte }
 
-// Begin starts a frame.
+// Begin starts a frame and drops the previous one.
 func (f *Builder) Begin(kind byte) {
 	f.b = append(f.b[:0], 0, 0, 0, 0, kind)
 }
@@ -47,17 +47,17 @@ func (f *Builder) Finish() []byte {
 	return f.b
 }
 
-// Shrink releases a buffer that one large frame has grown.
+// Shrink releases the buffer if a frame has grown it beyond keepBuffer.
 func (f *Builder) Shrink() {
 	if cap(f.b) > keepBuffer {
 		f.b = nil
 	}
 }
 
-// keepBuffer is the largest buffer that is kept between calls.
+// keepBuffer is the largest buffer that is kept between calls, in bytes.
 const keepBuffer = 64 << 10
 
-// PutRaw appends bytes as they are, with no length before them.
+// PutRaw appends bytes without a length.
 func (f *Builder) PutRaw(p []byte) { f.b = append(f.b, p...) }
 
 // PutByte appends a byte.
@@ -66,13 +66,13 @@ func (f *Builder) PutByte(c byte) { f.b = append(f.b, c) }
 // PutUint appends an unsigned varint.
 func (f *Builder) PutUint(n uint64) { f.b = binary.AppendUvarint(f.b, n) }
 
-// PutFixed appends a number as eight bytes.
+// PutFixed appends a number as eight bytes, little endian.
 func (f *Builder) PutFixed(n uint64) { f.b = binary.LittleEndian.AppendUint64(f.b, n) }
 
-// PutBytes appends a byte string with its length.
+// PutBytes appends a byte string, preceded by its length.
 func (f *Builder) PutBytes(p []byte) { f.b = append(binary.AppendUvarint(f.b, uint64(len(p))), p...) }
 
-// PutString appends a string as PutBytes does.
+// PutString appends a string, preceded by its length.
 func (f *Builder) PutString(s string) {
 	f.b = append(binary.AppendUvarint(f.b, uint64(len(s))), s...)
 }
@@ -86,7 +86,7 @@ func (f *Builder) PutBool(b bool) {
 	}
 }
 
-// PutStrings appends the number of strings, and each.
+// PutStrings appends the number of strings and then each string.
 func (f *Builder) PutStrings(list []string) {
 	f.PutUint(uint64(len(list)))
 	for _, s := range list {
@@ -94,7 +94,7 @@ func (f *Builder) PutStrings(list []string) {
 	}
 }
 
-// PutTexts appends the number of entries, and of each its key and its text.
+// PutTexts appends the number of entries and then each key and text.
 func (f *Builder) PutTexts(m map[string]string) {
 	f.PutUint(uint64(len(m)))
 	for key, text := range m {
@@ -103,13 +103,14 @@ func (f *Builder) PutTexts(m map[string]string) {
 	}
 }
 
-// A Parser takes a payload apart. The first thing that does not fit sets bad; what follows is then zero.
+// A Parser parses a payload. The first malformed item sets bad; all Take methods return zero values from then on, so
+// one check at the end is enough.
 type Parser struct {
 	b   []byte
 	bad bool
 }
 
-// Parse returns a parser of a payload.
+// Parse returns a Parser of the payload.
 func Parse(payload []byte) Parser { return Parser{b: payload} }
 
 func (p *Parser) fail() {
@@ -149,7 +150,7 @@ func (p *Parser) TakeFixed() uint64 {
 	return n
 }
 
-// TakeBytes returns a byte string that shares memory with the payload.
+// TakeBytes returns a byte string, which shares memory with the payload.
 func (p *Parser) TakeBytes() []byte {
 	n := p.TakeUint()
 	if n > uint64(len(p.b)) {
@@ -161,7 +162,7 @@ func (p *Parser) TakeBytes() []byte {
 	return s
 }
 
-// TakeCopy returns a copy of a byte string, nil when it is empty.
+// TakeCopy returns a copy of a byte string, or nil if it is empty.
 func (p *Parser) TakeCopy() []byte {
 	s := p.TakeBytes()
 	if len(s) == 0 {
@@ -170,13 +171,13 @@ func (p *Parser) TakeCopy() []byte {
 	return append([]byte(nil), s...)
 }
 
-// TakeString returns a string.
+// TakeString returns a string, which need not be valid UTF-8.
 func (p *Parser) TakeString() string { return string(p.TakeBytes()) }
 
-// TakeText returns a string for people: valid UTF-8 of at most limit bytes.
+// TakeText returns a string as valid UTF-8, cut to limit bytes by BoundText.
 func (p *Parser) TakeText(limit int) string { return BoundText(p.TakeBytes(), limit) }
 
-// TakeBool returns what PutBool has put.
+// TakeBool returns a bool of PutBool.
 func (p *Parser) TakeBool() bool {
 	c := p.TakeByte()
 	if c > 1 {
@@ -185,7 +186,7 @@ func (p *Parser) TakeBool() bool {
 	return c == 1
 }
 
-// TakeStrings returns strings of valid UTF-8, nil where there are none.
+// TakeStrings returns a list of strings of valid UTF-8, or nil if it is empty.
 func (p *Parser) TakeStrings() []string {
 	n := p.TakeCount()
 	if n == 0 {
@@ -198,7 +199,7 @@ func (p *Parser) TakeStrings() []string {
 	return list
 }
 
-// TakeTexts returns a map of texts of valid UTF-8, nil where it is empty.
+// TakeTexts returns a map of valid UTF-8, or nil if it is empty.
 func (p *Parser) TakeTexts() map[string]string {
 	n := p.TakeCount()
 	if n == 0 {
@@ -212,7 +213,8 @@ func (p *Parser) TakeTexts() map[string]string {
 	return m
 }
 
-// TakeCount returns a number of items, each of which takes at least one byte of what is left.
+// TakeCount returns a number of items. Each item takes at least one byte, so a count above the bytes left is malformed.
+// This bounds allocations for lists.
 func (p *Parser) TakeCount() int {
 	n := p.TakeUint()
 	if n > uint64(len(p.b)) {
@@ -222,13 +224,13 @@ func (p *Parser) TakeCount() int {
 	return int(n)
 }
 
-// End reports whether everything was well formed and nothing is left over.
+// End reports whether the payload was well formed and nothing is left over.
 func (p *Parser) End() bool { return !p.bad && len(p.b) == 0 }
 
-// A Reader reads frames from a runner or from the daemon. It is used by one goroutine at a time.
+// A Reader reads frames from a runner or from the daemon. It must not be used concurrently.
 type Reader struct {
 	src  io.Reader
-	buf  []byte // buf[from:to] has been read and not been handed out
+	buf  []byte // buf[from:to] has been read but not returned
 	from int
 	to   int
 }
@@ -236,8 +238,9 @@ type Reader struct {
 // NewReader returns a Reader of src.
 func NewReader(src io.Reader) *Reader { return &Reader{src: src} }
 
-// Next returns the kind and the payload of the next frame; the payload is valid until the next call. A length above
-// limit is ErrFrameSize before anything is read or allocated for it; memory grows only with what has arrived.
+// Next returns the kind and the payload of the next frame. The payload is valid until the next call. If the announced
+// length exceeds limit, Next returns ErrFrameSize before it reads or allocates anything for it. Memory grows only with
+// what has arrived. The error is io.EOF only between frames.
 func (r *Reader) Next(limit int) (byte, []byte, error) {
 	if err := r.fill(frameHead); err != nil {
 		return 0, nil, err
@@ -257,7 +260,7 @@ func (r *Reader) Next(limit int) (byte, []byte, error) {
 	return frame[4], frame[5:], nil
 }
 
-// Buffered reports whether more has arrived than was asked for.
+// Buffered reports whether bytes beyond the last returned frame have been read.
 func (r *Reader) Buffered() bool { return r.from < r.to }
 
 // fill makes at least n bytes available at buf[from:].
@@ -282,7 +285,7 @@ func (r *Reader) fill(n int) error {
 	return nil
 }
 
-// room makes place for reading on: first by moving, then by doubling.
+// room makes room to read more: it moves the unread bytes to the front, or else doubles the buffer.
 func (r *Reader) room() {
 	if r.to < len(r.buf) {
 		return

@@ -6,13 +6,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// PutLoad builds the frame that brings a program's source.
+// PutLoad builds the frame of a program's source in f.
 func PutLoad(f *Builder, source string) {
 	f.Begin(KindLoad)
 	f.PutString(source)
 }
 
-// ParseLoad returns the source.
+// ParseLoad parses the frame of PutLoad.
 func ParseLoad(payload []byte) (source string, err error) {
 	p := Parse(payload)
 	source = p.TakeString()
@@ -22,15 +22,15 @@ func ParseLoad(payload []byte) (source string, err error) {
 	return source, nil
 }
 
-// Loaded is what a runner reports of a source: facts, or why there are none.
+// Loaded is a runner's report on a source. One field is set.
 type Loaded struct {
 	Facts   *report.Facts
 	Refusal *report.Refusal
-	Error   string
-	Fault   string // of the engine, in its words
+	Error   string // why the engine cannot compile the source
+	Fault   string // an internal fault of the engine
 }
 
-// What is in a frame of a Loaded.
+// Tags of the variants of Loaded.
 const (
 	loadedError byte = iota
 	loadedFault
@@ -38,7 +38,7 @@ const (
 	loadedFacts
 )
 
-// Put builds the frame. Facts that take more than their bound become an error.
+// Put builds the frame in f. Facts or a refusal beyond MaxFacts are replaced by an error.
 func (l *Loaded) Put(f *Builder) {
 	f.Begin(KindLoaded)
 	l.putBody(f)
@@ -69,8 +69,8 @@ func (l *Loaded) putBody(f *Builder) {
 // maxEngine bounds the name and version of an engine, in bytes.
 const maxEngine = 64
 
-// ParseLoaded takes apart what a runner reports of a source. One of the four members is set, and every text is bounded and UTF-8, those in Facts and
-// Refusal by the length of the payload.
+// ParseLoaded parses a runner's report. Exactly one field of the result is set. Every text is valid UTF-8 and bounded;
+// those in Facts and Refusal are bounded by the length of the payload.
 func ParseLoaded(payload []byte) (*Loaded, error) {
 	p := Parse(payload)
 	return takeLoaded(&p)
@@ -114,6 +114,7 @@ func putFacts(f *Builder, x *report.Facts) {
 	f.PutString(x.Interface)
 }
 
+// takeFacts parses facts. Unknown flags are malformed.
 func takeFacts(p *Parser) *report.Facts {
 	x := &report.Facts{}
 	for _, list := range factLists(x) {
@@ -130,11 +131,13 @@ func takeFacts(p *Parser) *report.Facts {
 	return x
 }
 
+// factLists returns the lists of x in wire order.
 func factLists(x *report.Facts) []*[]string {
 	return []*[]string{&x.Imports, &x.HistoryPatterns, &x.CapabilityPatterns, &x.Literals, &x.ContextReads,
 		&x.ContextWrites, &x.Hosts, &x.Writes, &x.Tools}
 }
 
+// factFlags returns the flags of x in wire order, from bit 0 on.
 func factFlags(x *report.Facts) []*bool {
 	return []*bool{&x.HistoryAccess, &x.UsesArgs, &x.UsesTools, &x.UsesFetch, &x.UsesDelegate, &x.UsesClock,
 		&x.UsesRandomness, &x.UsesContent, &x.Prints, &x.TakesForZero, &x.DigitsByBind}

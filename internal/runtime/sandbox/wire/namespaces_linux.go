@@ -2,7 +2,8 @@ package wire
 
 import "os"
 
-// Namespaces reads which namespaces this process is in, by the name of the layer that each is for a runner.
+// Namespaces returns the namespaces of this process, by the name of the confinement layer. It omits those that cannot
+// be read.
 func Namespaces() map[string]string {
 	out := map[string]string{}
 	for layer, name := range map[string]string{"pidns": "pid", "netns": "net", "mntns": "mnt", "ipcns": "ipc",

@@ -2,5 +2,5 @@
 
 package wire
 
-// Namespaces returns nil: this system has none.
+// Namespaces returns nil: this system has no namespaces.
 func Namespaces() map[string]string { return nil }

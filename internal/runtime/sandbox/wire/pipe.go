@@ -5,21 +5,23 @@ import (
 	"syscall"
 )
 
-// Pipe returns a runner's ends of the pipe.
+// Pipe returns the runner's ends of its pipes to the daemon.
 func Pipe() (in *Reader, out io.Writer) {
 	return NewReader(descriptor(0)), descriptor(AnswerFD)
 }
 
-// ExitCode returns the exit code of a runner that err has ended, and writes why where that is not the end of the pipe.
+// ExitCode returns the exit code of a runner that stopped with err: 0 for the end of the pipe. Otherwise it writes err
+// to standard error and returns 3.
 func ExitCode(err error) int {
 	if err == nil || err == io.EOF {
 		return 0
 	}
-	_, _ = io.WriteString(descriptor(2), "runner: "+err.Error()+"\n") // there is nothing else to report it to
+	// If this fails, there is nowhere else to report it.
+	_, _ = io.WriteString(descriptor(2), "runner: "+err.Error()+"\n")
 	return 3
 }
 
-// A Descriptor is read and written with plain blocking system calls: no poller, no goroutine to wake.
+// A descriptor reads and writes with plain blocking system calls, without the Go poller and its goroutine switches.
 type descriptor int
 
 func (f descriptor) Read(p []byte) (int, error) {

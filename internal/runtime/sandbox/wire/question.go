@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// The operations that a program may ask of its host.
+// Operations that a program may ask of its host.
 const (
 	OpHistory  = "history"
 	OpTools    = "tools"
@@ -14,52 +14,52 @@ const (
 	OpFetch    = "fetch"
 	OpContent  = "content"
 	OpPredict  = "predict"
-	OpFile     = "file"  // what is known of one
-	OpLog      = "log"   // a note
-	OpSleep    = "sleep" // of the runner's own making: time.Sleep
+	OpFile     = "file"  // describes a file
+	OpLog      = "log"   // keeps a note
+	OpSleep    = "sleep" // made by the runner for time.Sleep
 
 	OpFetchFile = "fetch_file" // a fetch whose body becomes a file
 
-	OpOpen   = "open"   // replies with a stream, as OpCreate does
-	OpCreate = "create" // of a file that the program makes
-	OpDecode = "decode" // of a text: it is written to the stream, and then read
-	OpRead   = "read"   // replies with bytes, none at the end
-	OpWrite  = "write"  // brings bytes
+	OpOpen   = "open"   // replies with a stream, as do OpCreate and OpDecode
+	OpCreate = "create" // creates a file
+	OpDecode = "decode" // decodes a text, which is written to the stream and then read from it
+	OpRead   = "read"   // replies with bytes; none at the end
+	OpWrite  = "write"  // carries bytes in Question.Data
 	OpClose  = "close"
 )
 
-// MaxPiece is the most bytes of a file that travel at once: a frame with them fits the buffers that are kept, and a pipe.
+// MaxPiece is the most bytes of a file in one frame. Such a frame fits a kept buffer and a pipe.
 const MaxPiece = 60 << 10
 
 // StreamParams are the parameters of OpRead, OpWrite and OpClose.
 type StreamParams struct {
 	Stream int `json:"stream"`
-	Bytes  int `json:"bytes,omitempty"` // to read, at most
+	Bytes  int `json:"bytes,omitempty"` // most bytes to read
 }
 
-// Fetches reports whether the operation is a request to a host.
+// Fetches reports whether op is a request to a network host.
 func Fetches(op string) bool { return op == OpFetch || op == OpFetchFile }
 
-// OnStream reports whether the operation is one on an open file.
+// OnStream reports whether op acts on an open stream.
 func OnStream(op string) bool { return op == OpRead || op == OpWrite || op == OpClose }
 
-// Repeatable reports whether a runner may keep the answer: it stays the same as long as the host says so.
+// Repeatable reports whether a runner may keep the answer to op. The host decides each time whether it still holds.
 func Repeatable(op string) bool { return op == OpHistory || op == OpTools || op == OpContent }
 
-// A Question is what a program asks of its host.
+// A Question is a host call of a program.
 type Question struct {
-	Nonce  uint64 // of the run
+	Nonce  uint64 // nonce of the run
 	ID     uint64 // counts from 1 in each run
 	Op     string
 	Params json.RawMessage
-	Have   uint64 // id of the same question whose answer the runner still has; 0 for none
-	Data   []byte // of OpWrite; it shares memory with the frame
+	Have   uint64 // ID of an earlier, equal question whose answer the runner still has; 0 means none
+	Data   []byte // bytes of OpWrite; shares memory with the frame
 }
 
-// Key is the same for the same question.
+// Key returns a key that is equal for equal questions.
 func (q *Question) Key() string { return q.Op + "\x00" + string(q.Params) }
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (q *Question) Put(f *Builder) {
 	f.Begin(KindAsk)
 	f.PutFixed(q.Nonce)
@@ -70,7 +70,7 @@ func (q *Question) Put(f *Builder) {
 	f.PutBytes(q.Data)
 }
 
-// ParseQuestion takes a question of the run with this nonce apart. Its parameters are compact JSON of at most depth levels.
+// ParseQuestion parses a question of the run with this nonce. Its parameters are compact JSON of at most depth levels.
 func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
 	p := Parse(payload)
 	q := Question{Nonce: p.TakeFixed(), ID: p.TakeUint(), Op: p.TakeText(16), Params: p.TakeCopy(), Have: p.TakeUint(),
@@ -87,22 +87,22 @@ func ParseQuestion(payload []byte, nonce uint64, depth int) (Question, error) {
 	return q, nil
 }
 
-// What a reply to a question holds.
+// Values of Reply.Holds.
 const (
 	ReplyBody byte = iota
 	ReplyRefused
-	ReplySame // nothing: the answer is the one that the runner said it has
+	ReplySame // no body: the answer is the one of Question.Have
 )
 
 // A Reply answers a question.
 type Reply struct {
-	Nonce, ID     uint64 // of the question
+	Nonce, ID     uint64 // those of the question
 	Holds         byte   // ReplyBody, ReplyRefused or ReplySame
-	Body          []byte // of ReplyBody
-	Type, Message string // of ReplyRefused
+	Body          []byte // set for ReplyBody
+	Type, Message string // set for ReplyRefused
 }
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (r *Reply) Put(f *Builder) {
 	f.Begin(KindReply)
 	f.PutFixed(r.Nonce)
@@ -117,7 +117,7 @@ func (r *Reply) Put(f *Builder) {
 	}
 }
 
-// ParseReply takes the reply to a question apart. Body shares memory with the payload.
+// ParseReply parses the reply to the question with this nonce and id. Body shares memory with the payload.
 func ParseReply(payload []byte, nonce, id uint64) (Reply, error) {
 	p := Parse(payload)
 	r := Reply{Nonce: p.TakeFixed(), ID: p.TakeUint(), Holds: p.TakeByte()}

@@ -2,5 +2,5 @@
 
 package wire
 
-// RaceBuild says that the binary carries the race detector. See race_on.go.
+// RaceBuild reports whether the binary contains the race detector. See race_on.go.
 const RaceBuild = false

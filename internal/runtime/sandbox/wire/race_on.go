@@ -2,6 +2,6 @@
 
 package wire
 
-// RaceBuild says that the binary carries the race detector, which maps more memory than RLIMIT_DATA allows and
-// makes a few more system calls. Only tests are built so.
+// RaceBuild reports whether the binary contains the race detector, which maps more memory than RLIMIT_DATA allows and
+// makes additional system calls. Only tests are built that way.
 const RaceBuild = true

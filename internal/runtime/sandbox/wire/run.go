@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Run asks a runner to run its program once. JSON travels as it is.
+// A Run asks a runner to run its program once. JSON is transmitted verbatim.
 type Run struct {
-	Nonce uint64 // comes back with all that the run says
+	Nonce uint64 // repeated in every message of the run
 	Now   time.Time
 	Seed  uint64
 
@@ -15,14 +15,14 @@ type Run struct {
 	Role, Method, CallID, TraceID string
 
 	Args         []json.RawMessage
-	Kwargs       json.RawMessage            // an object or nothing
+	Kwargs       json.RawMessage            // a JSON object; empty means none
 	Context      map[string]json.RawMessage // by top-level key
 	InputHistory json.RawMessage
 
-	Floats bool // an argument that is a number is a float64, however many digits it has
+	Floats bool // numeric arguments become float64, however many digits they have
 }
 
-// Put builds the frame.
+// Put builds the frame in f.
 func (r *Run) Put(f *Builder) {
 	f.Begin(KindRun)
 	f.PutFixed(r.Nonce)
@@ -47,7 +47,8 @@ func (r *Run) Put(f *Builder) {
 	f.PutUint(map[bool]uint64{true: 1}[r.Floats])
 }
 
-// ParseRun takes a run apart. The result shares no memory with the payload: a program reads its arguments later, when the frame is gone.
+// ParseRun parses a run. The result shares no memory with the payload, because a program reads its arguments after the
+// frame has been overwritten.
 func ParseRun(payload []byte) (*Run, error) {
 	p := Parse(payload)
 	r := &Run{Nonce: p.TakeFixed(), Now: time.Unix(0, int64(p.TakeFixed())).UTC(), Seed: p.TakeFixed(),

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// filled sets every member of the struct that v points to, those of structs below it, too.
+// filled sets every field of the struct that v points to, including those of nested structs.
 func filled(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -36,7 +36,7 @@ func filled(v reflect.Value) {
 	}
 }
 
-// Every member of the messages of a start arrives, one that is added later, too.
+// Every field of the start messages arrives, including fields added later.
 func TestMessagesOfAStartArriveWhole(t *testing.T) {
 	t.Parallel()
 	var b Builder
@@ -62,7 +62,7 @@ func TestMessagesOfAStartArriveWhole(t *testing.T) {
 	var refusal report.Refusal
 	filled(reflect.ValueOf(&facts).Elem())
 	filled(reflect.ValueOf(&refusal).Elem())
-	facts.Fixes = nil // the daemon knows that from another message
+	facts.Fixes = nil // the daemon has them from another message
 	for _, l := range []Loaded{{Facts: &facts}, {Facts: &report.Facts{}}, {Refusal: &refusal},
 		{Refusal: &report.Refusal{}}, {Error: "x"}, {Fault: "y"}} {
 		l.Put(&b)
@@ -70,7 +70,7 @@ func TestMessagesOfAStartArriveWhole(t *testing.T) {
 			t.Errorf("%v: got %+v, want %+v", err, got, l)
 		}
 	}
-	// Each flag by itself: all of them set would not show two that are exchanged.
+	// Each flag by itself: two flags swapped on the wire would not show if all are set.
 	for i := range factFlags(&facts) {
 		var one report.Facts
 		*factFlags(&one)[i] = true
@@ -115,7 +115,7 @@ func FuzzParseLoaded(f *testing.F) {
 		if l.Refusal != nil && (l.Refusal.Line < 0 || l.Refusal.Column < 0) {
 			t.Errorf("a refusal at %d:%d", l.Refusal.Line, l.Refusal.Column)
 		}
-		// What has been taken apart can be put together again.
+		// A parsed report can be encoded again.
 		var b Builder
 		l.Put(&b)
 		if _, err := ParseLoaded(b.Finish()[frameHead:]); err != nil && len(payload) < MaxFacts/2 {

@@ -2,7 +2,8 @@ package wire
 
 import "unicode/utf8"
 
-// BoundText cuts text at a character boundary and replaces what is not UTF-8.
+// BoundText returns s as valid UTF-8. If s is longer than limit bytes, it is cut at a character boundary within them
+// and " …" is appended.
 func BoundText(s []byte, limit int) string {
 	if len(s) > limit {
 		s = s[:limit]
@@ -17,13 +18,13 @@ func BoundText(s []byte, limit int) string {
 	return ValidText(s)
 }
 
-// ValidText replaces each byte that is not UTF-8.
+// ValidText returns s with U+FFFD in place of each byte that is not valid UTF-8.
 func ValidText(s []byte) string {
 	if utf8.Valid(s) {
 		return string(s)
 	}
 	out := make([]rune, 0, len(s))
-	for _, r := range string(s) { // an invalid byte becomes U+FFFD
+	for _, r := range string(s) {
 		out = append(out, r)
 	}
 	return string(out)

@@ -8,33 +8,34 @@ import (
 // A ToolStep is one run of a compiler or linker.
 type ToolStep struct {
 	Tool   string   // absolute path of a static executable
-	Args   []string // relative paths in them start at Tools.Dir
-	Writes string   // path in Tools.Dir of the one file that it may write, which the sandbox makes
+	Args   []string // relative paths are relative to Tools.Dir
+	Writes string   // the one file that it may write, relative to Tools.Dir; the sandbox creates it
 }
 
-// Tools are steps to run one after another until one fails, each in a process that is confined to the directories.
+// Tools lists steps that run one after another until one fails, each in a process confined to the directories.
 type Tools struct {
 	Dir    string   // the working directory
-	Read   []string // other directories that they may read
-	Env    []string // more of their environment, which holds the bounds of the Go runtime alone
-	Memory int64    // bytes of data that each may have
-	CPU    int64    // seconds of processor time that each may use
-	File   int64    // bytes of the file that it writes
+	Read   []string // further directories that the steps may read
+	Env    []string // environment, in addition to the limits of the Go runtime
+	Memory int64    // bytes of data per step
+	CPU    int64    // seconds of processor time per step
+	File   int64    // bytes of the written file
 	Steps  []ToolStep
 }
 
-// Bounds of Tools that a tool can exceed.
+// Values of ToolLimit.Bound.
 const (
 	BoundCPU    = "processor time"
 	BoundMemory = "memory"
 	BoundFile   = "room for what it writes"
 )
 
-// A ToolLimit is the error of a tool that a bound of its Tools has ended: not the machine, but what it was given to do.
+// A ToolLimit is the error of a tool that exceeded a bound of its Tools. The cause is the program that it compiled, not
+// the machine.
 type ToolLimit struct {
 	Bound string // BoundCPU, BoundMemory or BoundFile
-	Tool  string // its name
-	Most  string // what it may have, with the unit
+	Tool  string // name of the tool
+	Most  string // value of the bound, with its unit
 }
 
 func (e *ToolLimit) Error() string {
@@ -42,25 +43,25 @@ func (e *ToolLimit) Error() string {
 		e.Bound, e.Most)
 }
 
-// MaxNativeText bounds the text of a program's native form, in bytes.
+// MaxNativeText bounds the text that a runner writes for the compiler, in bytes.
 const MaxNativeText = 4 << 20
 
 // MaxChecked bounds the payload of a Checked, in bytes.
 const MaxChecked = MaxNativeText + MaxFacts
 
-// PutNativeText builds the frame that brings a source, for a text to be compiled.
+// PutNativeText builds the frame in f that asks a runner to check a source and to write the text for the compiler.
 func PutNativeText(f *Builder, source string) {
 	f.Begin(KindText)
 	f.PutString(source)
 }
 
-// A Checked is what a runner reports of a source that is to be compiled: facts and the text for the compiler, or why there are none.
+// A Checked is a runner's report on a source to compile: facts and the text for the compiler, or why there are none.
 type Checked struct {
 	Loaded
-	Text string // with Facts only
+	Text string // set together with Facts
 }
 
-// Put builds the frame. A text that is longer than its bound becomes an error.
+// Put builds the frame in f. A text longer than MaxNativeText is replaced by an error.
 func (c *Checked) Put(f *Builder) {
 	if len(c.Text) > MaxNativeText {
 		c = &Checked{Loaded: Loaded{Error: "its text is too long for the compiler"}}
@@ -70,7 +71,7 @@ func (c *Checked) Put(f *Builder) {
 	c.putBody(f)
 }
 
-// ParseChecked takes a payload of at most MaxChecked bytes apart, as ParseLoaded does.
+// ParseChecked parses a payload of at most MaxChecked bytes. It makes the same checks as ParseLoaded.
 func ParseChecked(payload []byte) (*Checked, error) {
 	p := Parse(payload)
 	text := p.TakeText(MaxNativeText)
@@ -84,6 +85,7 @@ func ParseChecked(payload []byte) (*Checked, error) {
 	return &Checked{Loaded: *l, Text: text}, nil
 }
 
+// putJSON builds a frame whose payload is JSON. Frames of a start do not use it.
 func putJSON(f *Builder, kind byte, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {

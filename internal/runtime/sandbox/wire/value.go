@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Faults of a JSON value that CheckValue finds.
+// Errors of CheckValue.
 var (
 	ErrNotJSON    = errors.New("not one JSON value")
 	ErrTooDeep    = errors.New("nested too deeply")
@@ -15,8 +15,8 @@ var (
 	ErrBigNumber  = errors.New("a number that no float can hold")
 )
 
-// CheckValue reports whether b is exactly one compact JSON value of at most depth levels, all of it UTF-8, with no
-// number beyond the range of a float64. It allocates nothing, because it runs in every call.
+// CheckValue returns nil if b is exactly one compact JSON value of at most depth levels, in valid UTF-8, with no number
+// beyond the range of a float64. It runs in every call and does not allocate for ordinary values.
 func CheckValue(b []byte, depth int) error {
 	c := checker{b: b, depth: depth}
 	if err := c.value(); err != nil {
@@ -61,7 +61,7 @@ func (c *checker) value() error {
 	return c.number()
 }
 
-// list checks an object or an array. Recursion ends at the depth bound.
+// list checks an object or an array. The depth bound ends the recursion.
 func (c *checker) list(closer byte, keys bool) error {
 	if c.depth == 0 {
 		return ErrTooDeep
@@ -110,7 +110,7 @@ func (c *checker) word(w string) error {
 	return nil
 }
 
-// unescaped holds the ASCII characters that stand in a string as they are.
+// unescaped marks the ASCII characters that need no escape in a JSON string.
 var unescaped = func() (t [256]bool) {
 	for ch := byte(' '); ch < utf8.RuneSelf; ch++ {
 		t[ch] = ch != '"' && ch != '\\'
@@ -118,6 +118,7 @@ var unescaped = func() (t [256]bool) {
 	return t
 }()
 
+// str checks a string. Validity of UTF-8 is checked once, at the end.
 func (c *checker) str() error {
 	start := c.i + 1
 	ascii := true
@@ -199,7 +200,7 @@ func (c *checker) number() error {
 		}
 	}
 	if exponent || c.i-start > 300 {
-		// Whoever decodes the value into a float64 must not stumble over it.
+		// Only such a number can overflow a float64, which would fail when the value is decoded.
 		if _, err := strconv.ParseFloat(string(c.b[start:c.i]), 64); err != nil {
 			return ErrBigNumber
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What it takes to check a megabyte of objects, as in every call with such a value.
+// BenchmarkCheckValue checks a megabyte of objects, as every call with such a value does.
 func BenchmarkCheckValue(b *testing.B) {
 	var rows []string
 	for i := range 14_000 {

@@ -1,31 +1,31 @@
 // Package wire is the protocol between the daemon and its runners: frames on a pipe, the messages in them, and the
-// checks that each message must pass before any of it is used.
+// checks that every message must pass before it is used.
 //
-// A frame is a length of four bytes (little endian, of what follows), a kind of one byte, and the payload. Payloads
-// consist of unsigned varints and length-prefixed byte strings, so JSON is copied as it is, never escaped or scanned for
-// its end. The daemon speaks first: Config, then Load, then any number of Run. A runner answers each with Ready, Loaded
-// and Answer, and may send Questions while a program runs, one at a time.
+// A frame has a length of four bytes (little endian, of what follows), a kind of one byte, and the payload. Payloads
+// consist of unsigned varints and length-prefixed byte strings, so JSON is copied verbatim, never escaped or scanned
+// for its end. The daemon speaks first: Config, then Load, then any number of Run. A runner answers these with Ready,
+// Loaded and Answer. While a program runs it may send Questions, one at a time.
 //
-// The daemon treats every byte from a runner as hostile: nothing is allocated for a length that was only announced, and
-// the results of ParseAnswer, ParseLoaded and ParseQuestion are within their bounds. The package does no confinement,
-// and parses no program. Each check is one pass over the message.
+// The daemon treats every byte from a runner as hostile. An announced length alone allocates nothing, and the results
+// of ParseAnswer, ParseLoaded and ParseQuestion are within their bounds. Each check is one pass over the message. The
+// package does not confine processes and does not parse programs.
 package wire
 
-// Bounds of what a runner may say, in bytes, beside Limits.
+// Bounds of a runner's messages, in bytes, in addition to Limits.
 const (
-	MaxMessage  = 4 << 10   // of an error's text
-	MaxFacts    = 256 << 10 // of the gate's facts or refusal
-	MaxReady    = 64 << 10
-	MaxAskParam = 2 << 20 // of a question's parameters: room for a fetch's body
-	maxKey      = 1 << 10 // of a context key
+	MaxMessage  = 4 << 10   // an error's text
+	MaxFacts    = 256 << 10 // the gate's facts or refusal
+	MaxReady    = 64 << 10  // a report of the confinement
+	MaxAskParam = 2 << 20   // a question's parameters: room for the body of a fetch
+	maxKey      = 1 << 10   // a context key
 )
 
 // RunnerArg is the first argument of a runner's command line.
 const RunnerArg = "runner"
 
-// AnswerFD is the descriptor on which a runner answers; it reads on 0. Its standard output and error are one pipe that the daemon
-// only reads to learn how it died.
+// AnswerFD is the descriptor to which a runner writes; it reads from 0. Its standard output and error share a second
+// pipe, which the daemon reads only to learn how the process died.
 const AnswerFD = 3
 
-// Nobody is the user that runners become when the daemon is root.
+// Nobody is the user and group id of runners if the daemon is root.
 const Nobody = 65534

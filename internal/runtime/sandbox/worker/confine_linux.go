@@ -13,17 +13,19 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// limitProcess sets the limits while the process may still write its name.
+// limitProcess sets the name and the limits of the process. The name must come first, while the process may still write
+// it.
 func limitProcess(c *wire.Confinement, layers map[string]string) {
 	confine.NameProcess()
 	confine.Limits(c, confine.Process, layers)
 }
 
-// confineProcess applies the other layers, inner ones first, and reports what it did. In a canary it probes between them.
+// confineProcess applies the other layers, inner ones first, and records their states. A canary makes its probes in
+// between.
 func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	confine.Observe(cfg.Confine, ready.Layers)
 	inherited := confine.HasNoNewPrivs()
-	if cfg.Probe || !inherited { // to keep a thread makes the Go runtime start another, and switch between them
+	if cfg.Probe || !inherited { // locking makes the Go runtime start and switch threads, so it is avoided
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -35,14 +37,15 @@ func confineProcess(cfg *wire.Config, ready *wire.Ready) {
 	if cfg.Probe && confine.On(ready.Layers["landlock"]) {
 		probe.Landlock(ready.Probes)
 	}
-	threads.Reserve(threads.Runner) // under landlock already, and before seccomp, which allows no more
+	// Reserve after landlock, which must cover the new threads, and before seccomp, which forbids creating more.
+	threads.Reserve(threads.Runner)
 	ready.Layers["seccomp"] = confine.Seccomp(cfg.Confine, confine.Process)
 	if cfg.Probe {
 		maps.Copy(ready.Probes, probe.All(bounds(cfg.Parent, cfg.Confine)))
 	}
 }
 
-// bounds are what a process with that confinement must not get past.
+// bounds returns the limits that a process with that confinement must not be able to pass.
 func bounds(parent int, c *wire.Confinement) probe.Bounds {
 	return probe.Bounds{Parent: parent, Data: uintptr(c.Limit(unix.RLIMIT_DATA)),
 		Mapped: uintptr(c.Limit(unix.RLIMIT_AS))}

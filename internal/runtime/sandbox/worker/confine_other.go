@@ -11,10 +11,10 @@ func limitProcess(c *wire.Confinement, layers map[string]string) {
 	confine.Limits(c, confine.Process, layers)
 }
 
-// confineProcess has nothing to put on: a process of its own with limits is all there is.
+// confineProcess applies nothing: this system has only limits, which limitProcess sets.
 func confineProcess(_ *wire.Config, ready *wire.Ready) {
 	ready.Layers["seccomp"] = "off (not on this system)"
 }
 
-// landlockFirst has nothing to do here.
+// landlockFirst does nothing: this system has no landlock.
 func landlockFirst() {}

@@ -16,26 +16,27 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
-// An Engine prepares and runs one program inside a runner. Another engine can take the place of the
-// default one; the tests of confinement use some that give a program everything.
+// An Engine prepares and runs one program inside a runner. Tests of confinement replace the default with engines that
+// give a program everything.
 type Engine = serve.Engine
 
-// gateEngine is the default engine: package gate, which checks and repairs programs, and yaegi, which runs those that it can.
+// gateEngine is the default engine. Package gate checks and repairs programs, and yaegi runs those that it can.
 type gateEngine struct {
 	gate    *gate.Gate
-	checks  bool            // it runs nothing: programs are compiled elsewhere
+	checks  bool            // it runs nothing, because programs are compiled elsewhere
 	program *yaegi.Compiled // nil before Load
 	residue bool            // see gate.Program
 	wait    func(time.Duration)
 }
 
-// noLines guards the table of lines that the reader of export data makes for positions, half a megabyte at a process's first package. The gate's data has
-// no positions.
+// noLines guards a table of line positions, half a megabyte, that the reader of export data builds for a process's
+// first package. NewEngine marks it as done, because the gate's export data has no positions.
 //
 //go:linkname noLines golang.org/x/tools/internal/gcimporter.fakeLinesOnce
 var noLines sync.Once
 
-// NewEngine returns the default engine under a setting: with report.EngineGo it checks programs for the compiler and runs none, with any other yaegi runs what it can.
+// NewEngine returns the default engine. With the setting report.EngineGo it only checks programs for the compiler. With
+// any other setting yaegi runs what it can.
 func NewEngine(setting string) (Engine, error) {
 	noLines.Do(func() {})
 	g, err := gate.New(gate.Options{})
@@ -45,7 +46,7 @@ func NewEngine(setting string) (Engine, error) {
 	return &gateEngine{gate: g, checks: setting == report.EngineGo}, nil
 }
 
-// Load checks the source, and prepares it for yaegi. A program that needs the compiler is refused.
+// Load checks the source and prepares it for yaegi. It refuses a program that only the compiler can run.
 func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error) {
 	p, refusal := e.gate.Check(source)
 	if refusal != nil {
@@ -66,7 +67,8 @@ func (e *gateEngine) Load(source string) (*report.Facts, *report.Refusal, error)
 	return &p.Facts, nil, nil
 }
 
-// needsCompiler is the refusal of a program that no interpreter runs, with what to do about it: nothing is wrong with the program.
+// needsCompiler returns the refusal of a program that only a compiler can run. It explains how to get one, because
+// nothing is wrong with the program.
 func needsCompiler(why string) *report.Refusal {
 	remedy := "Run a daemon that `make build` has built, or put the Go toolchain of " + runtime.Version() +
 		" on its PATH, and start it without --engine yaegi. `recurgentd doctor` shows what is missing."
@@ -75,12 +77,12 @@ func needsCompiler(why string) *report.Refusal {
 		Hint:    remedy}
 }
 
-// Fix repairs what has one reading in a source.
+// Fix repairs the faults in a source that have only one possible repair.
 func (e *gateEngine) Fix(source string, t report.Terms) report.Fixed {
 	return e.gate.Fix(source, t)
 }
 
-// Check gates the source and returns the text that a Go compiler takes.
+// Check gates the source and returns the text for the Go compiler.
 func (e *gateEngine) Check(source string) (string, *report.Facts, *report.Refusal, error) {
 	p, refusal := e.gate.Check(source)
 	if refusal != nil {
@@ -103,7 +105,8 @@ func (e *gateEngine) Run(call *recurgent.Call, now time.Time, seed uint64) (any,
 // Residue reports whether a run may have left something in the state of packages.
 func (e *gateEngine) Residue() bool { return e.residue }
 
-// OnSleep sets the function in which a program of later runs sleeps, or nil.
+// OnSleep sets the function that performs the sleeps of later runs. Nil means that sleeps only move the program's
+// clock.
 func (e *gateEngine) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 // Reads returns how often the last run has read clock and randomness.

@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// firstEngine is how many bytes the first engine of the process allocates.
+// firstEngine is how many bytes creating the first engine of the process allocates.
 var firstEngine uint64
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A runner starts without the table of lines that the reader of export data makes elsewhere.
+// A runner starts without the table of lines that the reader of export data builds otherwise.
 func TestNoTableOfLines(t *testing.T) {
 	const table = 64 << 10 * 8
 	if firstEngine > table*3/4 {
@@ -38,7 +38,7 @@ func TestNoTableOfLines(t *testing.T) {
 
 const head = "package tool\n\nimport \"recurgent\"\n\n"
 
-// yaegi runs a plain program, and what it panics with is the run's end.
+// Yaegi runs a plain program, and a panic of the program ends the run with its value.
 func TestPlainProgram(t *testing.T) {
 	t.Parallel()
 	e, err := NewEngine(report.EngineYaegi)
@@ -62,7 +62,8 @@ func TestPlainProgram(t *testing.T) {
 	}
 }
 
-// Programs that yaegi does not run are refused with the remedy, and so is every program where runners only check. Under each setting the gate makes a text to compile.
+// A program that yaegi cannot run is refused with the remedy, and so is every program if runners only check. Under each
+// setting the gate writes a text to compile.
 func TestNeedsCompiler(t *testing.T) {
 	t.Parallel()
 	const plain, other = head + "func Run(call *recurgent.Call) (any, error) { return 1, nil }\n",

@@ -15,31 +15,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// A binary that is linked with the C library cannot make a system call on all of its threads: Go refuses, and the C
-// way of doing it looks for the threads under /proc by a process number that means another process outside a pid
-// namespace. So the runner restricts one thread and executes itself again from there: what comes up is restricted
-// from its first thread on. The price is a second start, and that the binary and the C library can be read and
-// executed as far as landlock is concerned; seccomp forbids it all the same. Release binaries are built without cgo.
+// A binary linked with the C library cannot make a system call on all of its threads. Go refuses, and the C library
+// finds the threads under /proc by a process id that means another process outside a pid namespace. So the runner
+// restricts one thread, which then executes the binary again; the new process is restricted from its first thread on.
+// That costs a second start. It also means that landlock permits reading and executing the binary and the C library,
+// which seccomp still forbids. Release binaries are built without cgo.
 
-// landlockedArg marks the second start. A runner that nobody restricted and that bears it is found out by the canary's
-// probes.
+// landlockedArg marks the second start. If a runner has this argument without being restricted, the canary's probes
+// reveal it.
 const landlockedArg = "landlocked"
 
+// landlockFirst restricts the calling thread and executes the binary again, unless that has already happened.
 func landlockFirst() {
 	if slices.Contains(os.Args, landlockedArg) {
 		return
 	}
 	runtime.LockOSThread()
 	if restrictThread() == nil {
-		// The C library gives each thread as much stack as this, 8 MiB as a rule, all of which counts as data.
+		// The C library reserves this much stack for each thread, 8 MiB by default, and all of it counts as data.
 		_ = unix.Setrlimit(unix.RLIMIT_STACK, &unix.Rlimit{Cur: confine.ThreadStack, Max: confine.ThreadStack})
-		// Only a failure returns, and then the layer is reported as missing.
+		// Exec returns only if it fails. The layer is then reported as missing.
 		syscall.Exec("/proc/self/exe", append(slices.Clone(os.Args), landlockedArg), os.Environ())
 	}
 	runtime.UnlockOSThread()
 }
 
-// restrictThread puts landlock on the calling thread, and leaves it what a start of the binary takes.
+// restrictThread applies landlock to the calling thread, with exceptions for the files that a start of the binary
+// needs.
 func restrictThread() error {
 	c := &wire.Confinement{}
 	c.Landlock, c.Given = confine.Everything()
@@ -68,7 +70,7 @@ func restrictThread() error {
 	return nil
 }
 
-// landlockLayer looks whether landlock came with the start.
+// landlockLayer checks that the process was started under landlock.
 func landlockLayer(c *wire.Confinement, _ bool) string {
 	return confine.Landlock(&wire.Confinement{Given: confine.GivenState(c)}, confine.Process)
 }

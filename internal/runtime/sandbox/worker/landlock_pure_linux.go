@@ -11,11 +11,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// landlockFirst has nothing to do here: landlock goes on later, on all threads at once.
+// landlockFirst does nothing: landlockLayer restricts all threads at once.
 func landlockFirst() {}
 
-// landlockLayer forbids all that landlock knows of on every thread of the process. It needs no_new_privs on each: whether they have it from the thread
-// that started the process.
+// landlockLayer applies landlock to every thread of the process. Each thread needs no_new_privs first; noNewPrivs
+// reports whether they inherited it from the thread that started the process.
 func landlockLayer(c *wire.Confinement, noNewPrivs bool) string {
 	if !noNewPrivs {
 		if _, _, errno := syscall.AllThreadsSyscall6(syscall.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0,

@@ -1,9 +1,9 @@
-// Package worker is the confined side of the sandbox: the code of a runner process. It confines itself before it reads
-// any untrusted input. Then it gates, compiles and runs one program for the daemon at the other end of its pipe, until
-// the pipe closes.
+// Package worker is the code of a runner process, the confined side of the sandbox. It confines the process before it
+// reads any untrusted input. Then it gates, compiles and runs one program for the daemon at the other end of its pipe,
+// until the pipe closes.
 //
-// It trusts the daemon and holds no secrets. It is the only part of the binary that parses what a model wrote. Nothing
-// of the daemon imports it; only package main does (internal/imports_test.go).
+// It trusts the daemon and holds no secrets. It is the only part of the binary that parses a model's source. Only
+// package main imports it, no package of the daemon (internal/imports_test.go).
 package worker
 
 import (
@@ -18,8 +18,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// Main is the whole of a runner, the process that the daemon starts as "recurgentd runner": it confines the process, then serves
-// the daemon until the pipe closes. With wire.LaunchArg it launches an executable instead. It returns the exit code.
+// Main is the main function of a runner, which the daemon starts as "recurgentd runner". It confines the process,
+// serves the daemon until the pipe closes, and returns the exit code. With wire.LaunchArg on the command line it is a
+// launcher instead.
 func Main() int {
 	if slices.Contains(os.Args, wire.LaunchArg) {
 		return launch.Main()
@@ -27,7 +28,7 @@ func Main() int {
 	return Serve(NewEngine)
 }
 
-// Serve is Main with another engine.
+// Serve is the runner part of Main with another engine.
 func Serve(newEngine func(setting string) (Engine, error)) int {
 	rt.GrowStack()
 	in, out := Open()
@@ -39,15 +40,15 @@ func Serve(newEngine func(setting string) (Engine, error)) int {
 	return wire.ExitCode(err)
 }
 
-// Open returns the runner's ends of the pipe, after what must come before the first byte is read: with the C library landlock needs
-// a second start of the process.
+// Open returns the runner's ends of the pipe. It must be called before the first byte is read, because a binary linked
+// with the C library restarts itself here to get under landlock.
 func Open() (in *wire.Reader, out io.Writer) {
 	landlockFirst()
 	return wire.Pipe()
 }
 
-// Confine reads the configuration, confines the process, and reports to the daemon that it is ready. The engine is made before, since
-// it may need what confinement forbids.
+// Confine reads the configuration, confines the process, and reports to the daemon that it is ready. It creates the
+// engine before, because that may need what confinement forbids.
 func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Engine,
 	error)) (*wire.Config, Engine, error) {
 	cfg, err := serve.Configure(in)
@@ -66,7 +67,7 @@ func Confine(in *wire.Reader, out io.Writer, newEngine func(setting string) (Eng
 	if cfg.Probe {
 		ready.Probes = map[string]string{}
 	}
-	// Nothing foreign has been read yet, and nothing is before this returns.
+	// No untrusted input has been read yet, and none is read before this returns.
 	confineProcess(cfg, ready)
 	var wr wire.Builder
 	ready.Put(&wr)

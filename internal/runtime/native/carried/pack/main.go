@@ -1,5 +1,6 @@
-// Command pack writes the pack that a daemon for the system and processor carries (package carried): the tools in a directory, and the packages of this module and of the standard library that programs
-// are linked with. It compiles these packages, with the go command.
+// Command pack writes the pack that a daemon for the system and processor embeds (package carried): the tools in a
+// directory, and the packages of this module and the standard library that programs are linked with. It compiles these
+// packages with the go command.
 //
 //	pack SYSTEM PROCESSOR TOOLS >FILE
 //
@@ -38,7 +39,7 @@ func run(args []string) error {
 	x.Go = strings.TrimSpace(version)
 	sources := []carried.Source{{File: carried.Compile, From: filepath.Join(args[2], carried.Compile)},
 		{File: carried.Link, From: filepath.Join(args[2], carried.Link)}}
-	// As the daemon is built by scripts/build, so that most is compiled once for both.
+	// The flags are those with which scripts/build builds the daemon, so most packages are compiled once for both.
 	list, err := goCommand(env,
 		append([]string{"list", "-export", "-deps", "-trimpath",
 			"-gcflags=all=" + strings.Join(append([]string{"-dwarf=false"}, carried.Flags(x.Processor)...), " "), "-f",
@@ -53,6 +54,7 @@ func run(args []string) error {
 	return carried.Write(os.Stdout, x, sources)
 }
 
+// goCommand runs the go command, or the one in $GO, and returns its output.
 func goCommand(env []string, args ...string) (string, error) {
 	name := os.Getenv("GO")
 	if name == "" {

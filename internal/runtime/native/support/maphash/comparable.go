@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/support"
 )
 
-// Comparable returns the hash of a value: equal values have equal ones. It panics where the value cannot be compared.
+// Comparable returns the hash of a value. Equal values have equal hashes. It panics if the value cannot be compared.
 func Comparable[T comparable](seed Seed, v T) uint64 {
 	var h Hash
 	h.SetSeed(seed)
@@ -16,17 +16,18 @@ func Comparable[T comparable](seed Seed, v T) uint64 {
 	return h.Sum64()
 }
 
-// WriteComparable adds a value. It panics where the value cannot be compared.
+// WriteComparable adds a value to h. It panics if the value cannot be compared.
 func WriteComparable[T comparable](h *Hash, x T) {
 	h.ready()
 	h.addValue(x)
 }
 
 func (h *Hash) addValue(v any) {
-	_ = map[any]bool(nil)[v] // panics, in the words of the run time
+	_ = map[any]bool(nil)[v] // panics with the runtime's message if v cannot be compared
 	h.addReflected(reflect.ValueOf(v))
 }
 
+// addReflected adds a value with its type, so that equal bytes of different types have different hashes.
 func (h *Hash) addReflected(v reflect.Value) {
 	if !v.IsValid() {
 		h.addNumber(0)
@@ -49,13 +50,13 @@ func (h *Hash) addReflected(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).Name != "_" { // which no comparison sees
+			if v.Type().Field(i).Name != "_" { // comparison ignores blank fields
 				h.addReflected(v.Field(i))
 			}
 		}
 	case reflect.Bool:
 		h.add(map[bool]string{true: "t", false: "f"}[v.Bool()])
-	// an address differs from run to run; whether there is one does not
+	// An address differs between runs, but whether it is nil does not.
 	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer:
 		h.add(map[bool]string{true: "nil", false: "address"}[v.IsNil()])
 	default:
@@ -72,7 +73,7 @@ func (h *Hash) addText(s string) {
 	h.add(s)
 }
 
-// addFloat adds 0 for both zeros, and a random number for what equals nothing.
+// addFloat adds 0 for both zeros, and a random number for NaN, which equals nothing.
 func (h *Hash) addFloat(f float64) {
 	switch {
 	case f == 0:

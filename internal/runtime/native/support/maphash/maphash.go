@@ -1,7 +1,9 @@
-// Package maphash is linked into executables in the place of hash/maphash, whose hashes differ from process to process. Here a hash follows from its seed and from what is hashed, and a seed
-// is a random number of the run, so that a replay computes the same. It has all that hash/maphash has, and the same meaning.
+// Package maphash replaces hash/maphash in executables. The hashes of hash/maphash differ between processes. Here a
+// hash depends only on its seed and the hashed data, and seeds come from the run's randomness, so a replay computes the
+// same hashes. The API and its meaning are those of hash/maphash.
 //
-// Hashes are FNV-1a of 64 bits (https://datatracker.ietf.org/doc/html/draft-eastlake-fnv) over the seed and the bytes. They are not fit to keep out those who choose what is hashed.
+// Hashes are 64-bit FNV-1a (https://datatracker.ietf.org/doc/html/draft-eastlake-fnv) over the seed and the data. They
+// do not resist an adversary who chooses the data.
 package maphash
 
 import (
@@ -12,17 +14,18 @@ import (
 )
 
 const (
-	offset = 14695981039346656037
-	prime  = 1099511628211
+	offset = 14695981039346656037 // FNV-1a offset basis
+	prime  = 1099511628211        // FNV-1a prime
 )
 
-// A Seed selects one of the hash functions. The zero value is none of them: only MakeSeed makes one.
+// A Seed selects a hash function. The zero value is invalid; only MakeSeed creates a valid one.
 type Seed struct{ s uint64 }
 
-// MakeSeed draws a seed.
+// MakeSeed returns a seed from the run's randomness.
 func MakeSeed() Seed { return Seed{support.RandV2.Uint64() | 1} }
 
-// A Hash computes the hash of what is written to it. The zero value is ready: it draws its seed when it first needs one. It is not safe for concurrent use.
+// A Hash computes the hash of the data written to it. The zero value is ready and draws its seed when it first needs
+// one. It is not safe for concurrent use.
 type Hash struct {
 	_     [0]func() // not comparable
 	seed  Seed
@@ -35,7 +38,7 @@ func (h *Hash) ready() {
 	}
 }
 
-// SetSeed sets the seed, and forgets what was written.
+// SetSeed sets the seed and discards the data written. It panics if the seed is invalid.
 func (h *Hash) SetSeed(seed Seed) {
 	if seed.s == 0 {
 		panic("maphash: use of uninitialized Seed")
@@ -50,7 +53,7 @@ func (h *Hash) Seed() Seed {
 	return h.seed
 }
 
-// Reset forgets what was written.
+// Reset discards the data written and keeps the seed.
 func (h *Hash) Reset() {
 	h.ready()
 	var seed [8]byte
@@ -68,7 +71,7 @@ func (h *Hash) add(s string) {
 // Write adds bytes. It never fails.
 func (h *Hash) Write(b []byte) (int, error) { return h.WriteString(string(b)) }
 
-// WriteString adds the bytes of a text. It never fails.
+// WriteString adds the bytes of a string. It never fails.
 func (h *Hash) WriteString(s string) (int, error) {
 	h.ready()
 	h.add(s)
@@ -81,24 +84,24 @@ func (h *Hash) WriteByte(b byte) error {
 	return err
 }
 
-// Sum64 returns the hash of what was written.
+// Sum64 returns the hash of the data written.
 func (h *Hash) Sum64() uint64 {
 	h.ready()
-	x := h.state // FNV leaves the last bytes in the lower bits
+	x := h.state // the last bytes affect only the lower bits of FNV, so mix them
 	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
 	return x ^ x>>29
 }
 
-// Sum appends the hash to b, its highest byte first.
+// Sum appends the hash to b in big-endian order.
 func (h *Hash) Sum(b []byte) []byte { return binary.BigEndian.AppendUint64(b, h.Sum64()) }
 
-// Size is the length of a hash in bytes.
+// Size returns 8, the length of a hash in bytes.
 func (h *Hash) Size() int { return 8 }
 
-// BlockSize is that of hash/maphash: writes of other lengths are no slower.
+// BlockSize returns 128, as hash/maphash does. Writes of other lengths are not slower.
 func (h *Hash) BlockSize() int { return 128 }
 
-// Clone returns a copy, which goes on by itself.
+// Clone returns an independent copy.
 func (h *Hash) Clone() (hash.Cloner, error) {
 	h.ready()
 	c := *h
@@ -108,7 +111,7 @@ func (h *Hash) Clone() (hash.Cloner, error) {
 // Bytes returns the hash of the bytes.
 func Bytes(seed Seed, b []byte) uint64 { return String(seed, string(b)) }
 
-// String returns the hash of a text's bytes.
+// String returns the hash of the string.
 func String(seed Seed, s string) uint64 {
 	var h Hash
 	h.SetSeed(seed)

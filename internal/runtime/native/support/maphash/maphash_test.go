@@ -17,7 +17,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/native/support/maphash"
 )
 
-// The package has the functions and methods of hash/maphash, of as many parameters and results: programs are checked against that.
+// The package has the functions and methods of hash/maphash, with as many parameters and results, because programs are
+// checked against those.
 func TestIsHashMaphash(t *testing.T) {
 	t.Parallel()
 	own, theirs := functions(t, "."), functions(t, filepath.Join(build.Default.GOROOT, "src", "hash", "maphash"))
@@ -26,7 +27,8 @@ func TestIsHashMaphash(t *testing.T) {
 	}
 }
 
-// functions are the exported ones of the package in the directory, and the exported methods, each with its number of parameters and results.
+// functions returns the exported functions and methods of the package in the directory, with their numbers of
+// parameters and results.
 func functions(t *testing.T, dir string) map[string][2]int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -55,7 +57,7 @@ func functions(t *testing.T, dir string) map[string][2]int {
 	return all
 }
 
-// Equal values have equal hashes, and others not; a seed of the zero value panics.
+// Equal values have equal hashes, and different values different ones. A zero Seed panics.
 func TestHashes(t *testing.T) {
 	t.Parallel()
 	type pair struct {

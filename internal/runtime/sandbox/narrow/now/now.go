@@ -1,5 +1,6 @@
-// Package now narrows the process as it is initialised. Each program imports package support, which imports this one: so the language has it come before all of a program. A launcher has
-// confined the process before that, and so also what another package does earlier.
+// Package now narrows the process in its init function. Every program imports package support, which imports this
+// package, so Go initializes it before any package of the program. A launcher has confined the process earlier still,
+// which covers packages that are initialized before this one.
 package now
 
 import (

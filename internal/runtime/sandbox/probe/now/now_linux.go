@@ -1,5 +1,6 @@
-// Package now makes the canary's probes as it is initialised, before main, in a process whose command line says so: a runner's program that a launcher has executed. So the daemon sees what code of an
-// executable may do from its first instruction on, before package narrow takes more away.
+// Package now makes the canary's probes in its init function, before main, if the command line asks for it
+// (wire.ProbeArg). A launcher executes a runner's program that way, and the daemon learns what an executable's code may
+// do from its first instruction on, before package narrow takes more rights away.
 package now
 
 import (
@@ -16,7 +17,7 @@ func init() {
 	}
 	var n [3]int
 	for i := range n {
-		n[i], _ = strconv.Atoi(os.Args[2+i]) // the daemon made it
+		n[i], _ = strconv.Atoi(os.Args[2+i]) // the daemon formatted it
 	}
 	_, out := wire.Pipe()
 	var wr wire.Builder

@@ -1,4 +1,4 @@
-// Compiled stands for a compiled program: whatever its source, it does what its argument says.
+// Compiled stands in for a compiled program: whatever its source, its behavior depends on its argument.
 package main
 
 import (
@@ -78,12 +78,12 @@ func (engine) Reads() (int, int)                     { return 0, 0 }
 func (engine) Encode(v any) (json.RawMessage, error) { return json.Marshal(v) }
 
 func crash() {
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV) // which no filter lets it do
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV) // which no filter allows
 	_ = syscall.Tgkill(syscall.Getpid(), syscall.Gettid(), syscall.SIGKILL)
 	select {}
 }
 
-// race uses a map in several goroutines, which one processor alone would hardly notice.
+// race uses a map in several goroutines, on two processors, because on one the runtime would rarely notice.
 func race() {
 	runtime.GOMAXPROCS(2)
 	m := map[int]int{}
@@ -103,7 +103,7 @@ func recurse(n int) int {
 	return recurse(n+1) + int(pad[0])
 }
 
-// again returns what comes of what a launcher's filter allows and package narrow takes away.
+// again returns the outcome of calls that a launcher's filter allows and package narrow forbids.
 func again() map[string]string {
 	path := []byte("/proc/self/exe\x00")
 	at := uintptr(unsafe.Pointer(&path[0]))

@@ -1,4 +1,5 @@
-// Hostileprogram is an executable in which nothing is ours: it is not narrowed, and its first code is an init that probes. What that saw is its value.
+// Hostileprogram is an executable without trusted code: it is not narrowed, and it makes its probes during
+// initialization. Its value is their outcome.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Hostiletool stands for a compiler that a text has taken over. It tries what its arguments name, and writes the names of those that nothing forbade.
+// Hostiletool stands in for a compiler that its input has taken over. It tries what its arguments name, and prints the
+// names of those attempts that succeeded.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"time"
 )
 
-// attempts return nil where they succeed.
+// attempts maps names to attempts, which return nil if they succeed.
 var attempts = map[string]func() error{
 	"create":    func() error { return os.WriteFile("another", nil, 0o666) },
 	"tmpfile":   func() error { return open(".", syscall.O_RDWR|0o20200000) }, // O_TMPFILE
@@ -39,7 +40,7 @@ var attempts = map[string]func() error{
 	"inherit":   inherit,
 }
 
-// inherit finds a directory that is open.
+// inherit succeeds if a directory is open.
 func inherit() error {
 	for fd := range 64 {
 		var is syscall.Stat_t
@@ -58,7 +59,7 @@ func open(path string, flags int) error {
 	return err
 }
 
-// fork makes a process by a system call. In the new one it ends at once.
+// fork creates a process by a system call. The child ends at once.
 func fork(call, flags uintptr) error {
 	pid, _, errno := syscall.RawSyscall(call, flags, 0, 0)
 	if errno != 0 {
@@ -70,11 +71,11 @@ func fork(call, flags uintptr) error {
 	return nil
 }
 
-// grow writes more than a file may have.
+// grow writes more than a file may hold.
 func grow() error {
 	f, err := os.OpenFile("out", os.O_WRONLY, 0)
 	if err != nil {
-		return nil // the one thing that must be possible
+		return nil // this must be possible
 	}
 	defer f.Close()
 	for range 1 << 10 {
@@ -104,7 +105,7 @@ func main() {
 			for {
 				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
 			}
-		case "exhaust": // as the runtime ends where the system has no memory
+		case "exhaust": // as the runtime ends if the system has no memory
 			fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
 			os.Exit(2)
 		case "write":
@@ -112,7 +113,7 @@ func main() {
 				fmt.Println(err)
 				os.Exit(2)
 			}
-		case "copy": // what a tool is for
+		case "copy": // the purpose of a tool
 			data, err := os.ReadFile("source")
 			out, openErr := os.OpenFile("out", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o777)
 			_, writeErr := out.Write(data)
@@ -134,7 +135,7 @@ func main() {
 	}
 }
 
-// threads holds that many threads at once. The Go runtime ends the process where there is one less.
+// threads holds n threads at once. If one cannot be created, the Go runtime ends the process.
 func threads(n int) {
 	var held sync.WaitGroup
 	for range n {
