@@ -8,12 +8,13 @@ import (
 	"strconv"
 )
 
-// As returns decoded JSON as a value of the first of the types of like that it can be without loss, and any other value as it is:
+// As converts a value of decoded JSON to the type of the first value in like that can hold it without loss. If no type
+// fits, it returns v unchanged:
 //
 //	n, ok := recurgent.As(call.Arg(0, "n"), 0).(int)
 //
-// A whole number is every integer type that can hold it, a list is a slice of what its items are, an object is a map of what its members are.
-// null and 2.5 are no int.
+// A whole number converts to any integer type that can hold it. A list converts to a slice if every item converts, and
+// an object to a map if every member does. null and 2.5 do not convert to int.
 func As(v any, like ...any) any {
 	for _, l := range like {
 		if l == nil {
@@ -26,7 +27,7 @@ func As(v any, like ...any) any {
 	return v
 }
 
-// Must is As for an argument that has to be there: where the value is no such value, the call ends in invalid_input.
+// Must is As for a required argument. It ends the call with invalid_input if v does not convert to the type of like.
 func Must(v, like any) any {
 	out := As(v, like)
 	if reflect.TypeOf(out) != reflect.TypeOf(like) {
@@ -35,7 +36,7 @@ func Must(v, like any) any {
 	return out
 }
 
-// Maybe is Must for an argument that may be missing: then it is nil.
+// Maybe is Must for an optional argument: it returns nil if v is nil.
 func Maybe(v, like any) any {
 	if v == nil {
 		return nil
@@ -43,7 +44,7 @@ func Maybe(v, like any) any {
 	return Must(v, like)
 }
 
-// Or is Must for an argument that may be missing: then it is like.
+// Or is Must for an optional argument with a default: it returns like if v is nil.
 func Or(v, like any) any {
 	if v == nil {
 		return like
@@ -51,7 +52,8 @@ func Or(v, like any) any {
 	return Must(v, like)
 }
 
-// Held is Maybe for what is no argument: where it is another value, the program fails.
+// Held is Maybe for values that are not arguments. A mismatch fails the program instead of ending the call with
+// invalid_input.
 func Held(v, like any) any {
 	out := As(v, like)
 	if v != nil && reflect.TypeOf(out) != reflect.TypeOf(like) {
@@ -60,7 +62,8 @@ func Held(v, like any) any {
 	return out
 }
 
-// Case is As for a switch. A number, a list or an object that is none of the values of its kind ends the call in invalid_input: 2.5 where the switch knows ints.
+// Case is As for the operand of a switch whose cases are the values in like. It ends the call with invalid_input if v
+// is of the same JSON kind as a case but equals none of them, such as 2.5 in a switch over ints.
 func Case(v any, like ...any) any {
 	out := As(v, like...)
 	for _, l := range like {
@@ -80,7 +83,7 @@ func isOneOf(v any, like []any) bool {
 	return false
 }
 
-// kindOf is a type's kind as JSON has kinds: all numbers are one.
+// kindOf returns the kind of t as JSON distinguishes kinds: every number type counts as float64.
 func kindOf(t reflect.Type) reflect.Kind {
 	if k := t.Kind(); k < reflect.Int || k > reflect.Float64 {
 		return k
@@ -92,7 +95,8 @@ func mismatch(v, like any) *Mismatch {
 	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
 }
 
-// convert returns v as a value of type t, one of Go's own or made of them.
+// convert returns v as a value of type t. It converts only to unnamed and predeclared types and those composed of them;
+// ok is false if v does not fit without loss.
 func convert(v any, t reflect.Type) (reflect.Value, bool) {
 	x := reflect.ValueOf(v)
 	switch {
@@ -145,7 +149,7 @@ func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
-// convertNumber returns a number of any type as one of type t that is equal.
+// convertNumber returns the number x as an equal value of type t.
 func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	var f float64
 	if n, ok := x.Interface().(json.Number); ok {
@@ -181,7 +185,7 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
-// convertDigits returns a whole number that float64 does not hold as one of an integer type.
+// convertDigits converts a whole number that float64 cannot represent to the integer type t.
 func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
 	out := reflect.New(t).Elem()
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && out.CanInt() && !out.OverflowInt(n) {
@@ -195,7 +199,7 @@ func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// described says in the words of JSON which values a type takes.
+// described names, in JSON terms, the values that type t accepts.
 func described(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -217,7 +221,7 @@ func described(t reflect.Type) string {
 	return "a whole number"
 }
 
-// shown is a value as a message has it: null, its text in short, or what kind of value it is.
+// shown returns v for a message: its JSON if that has at most 40 bytes, otherwise its kind.
 func shown(v any) string {
 	switch v := v.(type) {
 	case []any:
