@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// converts refuses conversions but those between int and float64, of strings, and of a character to a string.
+// converts reports whether n is a conversion other than those between int and float64, from string to string, and from
+// rune to string.
 func converts(c *chooser, n *ast.CallExpr) bool {
 	fun := c.info.Types[n.Fun]
 	if !fun.IsType() {
@@ -56,14 +57,15 @@ func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 		})
 }
 
-// passesSliceAsOne reports whether a slice is one of several arguments for the variadic parameter of a function of the program.
+// passesSliceAsOne reports whether a call passes a slice as one of several arguments to a variadic function of the
+// program.
 func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	fun, ok := n.Fun.(*ast.Ident)
 	if !ok || n.Ellipsis.IsValid() {
 		return false
 	}
 	if _, builtin := c.info.Uses[fun].(*types.Builtin); builtin {
-		return false // append, which appendsSlice is about
+		return false // appendsSlice handles append
 	}
 	sig, ok := c.info.TypeOf(fun).Underlying().(*types.Signature)
 	return ok && sig.Variadic() && slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
@@ -85,11 +87,11 @@ func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 	return false
 }
 
-// parameter returns the type that argument i is given to.
+// parameter returns the type of the parameter that argument i is passed to.
 func parameter(sig *types.Signature, i int) types.Type {
 	last := sig.Params().Len() - 1
 	if sig.Variadic() && i >= last {
-		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
+		return sig.Params().At(last).Type().(*types.Slice).Elem() // element type of the variadic parameter
 	}
 	return sig.Params().At(min(i, last)).Type()
 }

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// A function that changes elements of what it gets may be called only where its statement does nothing else: yaegi and the toolchain read what stands beside a call
-// at different times.
+// A function that changes elements of its arguments may be called only as the sole effect of a statement: yaegi and the
+// toolchain evaluate the other operands of the statement at different times relative to the call.
 
-// changingFunctions returns the functions of the file that change elements of slices and maps or call methods that change values, themselves or by others.
+// changingFunctions returns the functions of the file that change elements of slices or maps, or call methods that
+// change values, directly or through other functions of the file.
 func changingFunctions(info *types.Info, f *ast.File) map[types.Object]bool {
 	changing := map[types.Object]bool{}
 	for before := -1; before != len(changing); {
@@ -44,7 +45,8 @@ func changes(info *types.Info, fd *ast.FuncDecl, changing map[types.Object]bool)
 	return found
 }
 
-// changesByName reports whether a function or method of another package may change what it is called with or on.
+// changesByName reports whether a function or method of another package may change its arguments or receiver, judging
+// by its name.
 func changesByName(info *types.Info, n *ast.SelectorExpr) bool {
 	f, ok := info.Uses[n.Sel].(*types.Func)
 	if !ok {
@@ -61,7 +63,8 @@ func changesByName(info *types.Info, n *ast.SelectorExpr) bool {
 	return false
 }
 
-// takesTurn notes the call that is all of a statement, or all that it assigns to variables or returns.
+// takesTurn records a call that is a whole statement, or the only value that the statement returns or assigns to
+// variables.
 func (c *chooser) takesTurn(n ast.Node) {
 	var e ast.Expr
 	switch n := n.(type) {

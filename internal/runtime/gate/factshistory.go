@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// aliases finds the variables that hold history or context, following plain assignments until nothing new is found.
+// aliases finds the variables that hold history or context, following plain assignments until it finds no more.
 func (ff *factFinder) aliases() {
 	for again := true; again; {
 		again = false
@@ -58,7 +58,7 @@ func (ff *factFinder) aliases() {
 	}
 }
 
-// markParams carries history and context into the parameters of the program's own functions.
+// markParams marks the parameters of the program's own functions that receive history or context.
 func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr)) {
 	id, ok := ast.Unparen(call.Fun).(*ast.Ident)
 	if !ok {
@@ -128,7 +128,7 @@ func (ff *factFinder) isContext(e ast.Expr) bool {
 	return false
 }
 
-// historyQueries finds out how the program reads its history.
+// historyQueries records how the program reads its history.
 func (ff *factFinder) historyQueries() {
 	ast.Inspect(ff.c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -155,7 +155,8 @@ func (ff *factFinder) historyQueries() {
 	})
 }
 
-// mentionsHistory reports whether a counting loop runs over history: its condition or start asks for its length.
+// mentionsHistory reports whether a for loop counts over history: its condition or init statement calls a function on
+// it, such as len.
 func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 	found := false
 	inspect := func(n ast.Node) {
@@ -192,7 +193,7 @@ func (ff *factFinder) historyCall(call *ast.CallExpr) {
 	}
 }
 
-// historyLoop finds out what a loop over records does with them.
+// historyLoop records what a loop over records does with them.
 func (ff *factFinder) historyLoop(body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -10,7 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Fix repairs what has one reading in a program as a model wrote it, and says what it repaired. The text is what Check is to judge, and what is to be kept.
+// Fix repairs faults in a model's program that have only one sensible repair, and reports the repairs. Check should be
+// called with the returned text, which is also the text to store. A program that is too long or takes too long comes
+// back unchanged.
 func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
 	if len(source) > g.opts.MaxSource {
 		return report.Fixed{Text: source}
@@ -27,7 +29,7 @@ func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
 
 func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
 	defer func() {
-		if recover() != nil { // whatever a hostile text did: it is judged as it is
+		if recover() != nil { // a hostile text made the fixer panic: check it unchanged
 			fixed = report.Fixed{Text: source}
 		}
 	}()
@@ -38,13 +40,14 @@ func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
 	return fixed
 }
 
-// fixing is the gate as a fix.Checker.
+// fixing implements fix.Checker on a Gate.
 type fixing struct {
 	*Gate
-	began time.Duration // processor time of the process
+	began time.Duration // processor time of the process at the start
 }
 
-// Spent keeps most of the time that a check may take for what has no end: the text that came of the rounds so far is checked.
+// Spent reports whether the repair has used a quarter of the deadline. The fixer then stops, and the text of the rounds
+// so far is checked. That leaves time for work that does not end.
 func (g fixing) Spent() bool { return g.used()-g.began > g.opts.Deadline/4 }
 
 func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
