@@ -13,13 +13,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
 )
 
-// exports returns the symbols that the program selects from its imports, and no others: building whole tables would cost more than
-// compiling.
+// exports returns the symbols that the program selects from its imports, and no others: building whole tables would
+// cost more than compiling the program.
 func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 	out := yaegi.Exports{}
 	for _, imp := range p.Pkg.Imports() {
-		// The doubled slash means the same path to the interpreter, and keeps it from taking the table for its own standard library, for
-		// which it would put its own functions and generic packages in.
+		// To the interpreter, the doubled slash means the same path. It keeps the interpreter from taking the table for
+		// its own standard library, to which it would add its own functions and generic packages.
 		out[imp.Path()+"//"+imp.Name()] = map[string]reflect.Value{}
 	}
 	replaced := symbols.NewNatives(env)
@@ -41,8 +41,8 @@ func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 	return out, nil
 }
 
-// symbolOf returns a name as the interpreter wants it: a variable as a copy that can be addressed, a type as a nil pointer to
-// it, an untyped constant as a constant.Value.
+// symbolOf returns a symbol in the representation that the interpreter expects: a copy of a variable that can be
+// addressed, a nil pointer to a type, a constant.Value for an untyped constant.
 func symbolOf(obj types.Object, path string, replaced symbols.Natives) (reflect.Value, error) {
 	if v, ok := replaced[path+"."+obj.Name()]; ok {
 		return variable(obj, v), nil
