@@ -30,7 +30,7 @@ func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// isDigits reports whether the type is json.Number, which decoded JSON has for whole numbers beyond 2^53 alone.
+// isDigits reports whether the type is json.Number. Decoded JSON has it only for whole numbers beyond 2^53.
 func isDigits(t types.Type) bool { return types.TypeString(t, nil) == "encoding/json.Number" }
 
 func elemIs(t types.Type, kind types.BasicKind) bool {
@@ -38,13 +38,13 @@ func elemIs(t types.Type, kind types.BasicKind) bool {
 	return ok && isBasic(s.Elem(), kind)
 }
 
-// isRune reports whether the type is written rune: an int32 may be any number.
+// isRune reports whether the type is spelled rune. An int32 may be any number.
 func isRune(t types.Type) bool {
 	b, ok := types.Unalias(t).(*types.Basic)
 	return ok && b.Kind() == types.Int32 && b.Name() == "rune"
 }
 
-// areRunes reports whether the type is a list of characters.
+// areRunes reports whether the type is a list of runes.
 func areRunes(t types.Type) bool {
 	if t == nil {
 		return false
@@ -53,7 +53,7 @@ func areRunes(t types.Type) bool {
 	return ok && isRune(s.Elem())
 }
 
-// isEmptyInterface reports whether the type is any, or interface{}, and not a name for one.
+// isEmptyInterface reports whether the type is any or interface{}, and not a named type.
 func isEmptyInterface(t types.Type) bool {
 	if t == nil {
 		return false
@@ -62,7 +62,7 @@ func isEmptyInterface(t types.Type) bool {
 	return ok && i.Empty()
 }
 
-// hasWhole reports whether values of the type are or hold integers.
+// hasWhole reports whether the type is an integer or contains integers.
 func hasWhole(t types.Type) bool {
 	if e, ok := t.(interface{ Elem() types.Type }); ok {
 		return hasWhole(e.Elem())
@@ -72,7 +72,8 @@ func hasWhole(t types.Type) bool {
 
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
 
-// jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
+// jsonKind returns the kind of JSON that can be converted to the type, or "" if decoded JSON has the type anyway or
+// cannot be converted to it.
 func jsonKind(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:
@@ -92,10 +93,10 @@ func jsonKind(t types.Type) string {
 	return ""
 }
 
-// kindWords are the kinds of JSON in a note.
+// kindWords names kinds of JSON in notes.
 var kindWords = map[string]string{"number": "a number", "array": "a list", "object": "an object"}
 
-// decodedAs names the kind of JSON that is decoded to the type; "" for other types.
+// decodedAs returns the kind of JSON that is decoded to the type, or "".
 func decodedAs(t types.Type) string {
 	if t == nil {
 		return ""
