@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// literals writes composite literals with elided types, and converts to a struct with other tags.
+// literals writes composite literals with elided types, and a conversion to a struct without tags.
 func literals(g *gen, t types.Type) string {
 	st := t.Underlying().(*types.Struct)
 	first := ""
@@ -41,7 +41,7 @@ func fieldsOf(st *types.Struct) []*types.Var {
 	return out
 }
 
-// constraints writes generic functions whose type parameters must have a method of t, or be made of what t is made of.
+// constraints writes generic functions whose type parameters must have a method of t or the underlying type of t.
 func constraints(g *gen, t types.Type) string {
 	body := "\tv := @mkT\n"
 	if text := coreConstraint(t); text != "" {
@@ -73,7 +73,7 @@ func constraints(g *gen, t types.Type) string {
 	return body + "\tlogø(@shT(v))\n"
 }
 
-// coreConstraint returns a constraint that t keeps by what it is made of.
+// coreConstraint returns a constraint that t satisfies by its underlying type, or "" if there is none.
 func coreConstraint(t types.Type) string {
 	if _, hidden := hostOf(t); hidden || types.IsInterface(t) {
 		return ""

@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// A flow writes a function of statements: loops of every form with labels, switches, gotos, defers, panics, closures. Steps are
-// counted, and only functions written before are called, so every program ends.
+// A flow writes a function from random statements: all kinds of loops with labels, switches, gotos, defers, panics,
+// closures. Steps are counted and only functions written before are called, so every program ends.
 type flow struct {
 	*gen
 	b      strings.Builder
 	depth  int
 	budget int
-	labels []string // of the loops around the statement, "" for a loop without one; cut where a function literal begins
+	// labels are those of the enclosing loops, "" for a loop without one. A function literal starts an empty list.
+	labels []string
 	used   map[string]bool
-	breaks int      // loops and switches around the statement within the function literal
-	loops  int      // loops around it within the function literal
+	breaks int      // enclosing loops and switches inside the innermost function literal
+	loops  int      // enclosing loops inside the innermost function literal
 	vars   []string // of type int, in scope
-	fixed  []string // of type int, in scope, not assigned to
+	fixed  []string // of type int, in scope, read only
 	calls  []string // functions of type func(int) int that may be called
-	lits   int      // function literals around the statement
-	result string   // what a return statement returns
+	lits   int      // enclosing function literals
+	result string   // operand of return statements
 }
 
-// flowFunction adds a function and returns its name.
+// flowFunction adds a function that may call those in calls, and returns its name.
 func (g *gen) flowFunction(calls []string) string {
 	name := g.fresh("flow") + mark
 	f := &flow{gen: g, budget: 12 + g.IntN(25), used: map[string]bool{},
@@ -44,7 +45,7 @@ func (g *gen) flowFunction(calls []string) string {
 
 func (f *flow) line(format string, args ...any) { fmt.Fprintf(&f.b, "\t"+format+"\n", args...) }
 
-// block writes some statements; what they declare ends with the block.
+// block writes some statements. Variables declared in it are out of scope after it.
 func (f *flow) block() {
 	vars, fixed := len(f.vars), len(f.fixed)
 	f.depth++
@@ -189,7 +190,7 @@ func (f *flow) switches() {
 	f.line("}")
 }
 
-// inLiteral writes statements within a function literal, which break and continue do not leave.
+// inLiteral writes statements inside a function literal, which break and continue cannot leave.
 func (f *flow) inLiteral(write func()) {
 	labels, breaks, loops := f.labels, f.breaks, f.loops
 	f.labels, f.breaks, f.loops = nil, 0, 0

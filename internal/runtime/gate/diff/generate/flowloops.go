@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// enter writes the body of a loop; a label is written before its head when the body uses it.
+// enter writes a loop with its body. It adds a label if the body uses it.
 func (f *flow) enter(head string, fixed ...string) {
 	label := f.fresh("L")
 	outer := f.b.String()
@@ -106,7 +106,7 @@ func (f *flow) gotos() {
 	f.line("y ^= x & 255")
 }
 
-// flowHelpers are what the functions of a flow call.
+// flowHelpers declares what the functions of a flow call.
 const flowHelpers = `
 var stepsø int
 

@@ -210,7 +210,7 @@ const localText = `
 	logø(fmt.Sprintf("%T %T", x, t))
 `
 
-// cycles writes a value that points to itself.
+// cycles writes a value that points to itself, or "" if t has no field for that.
 func cycles(g *gen, t types.Type) string {
 	for f := range t.Underlying().(*types.Struct).Fields() {
 		p, ok := f.Type().Underlying().(*types.Pointer)

@@ -37,8 +37,8 @@ const keysText = `
 	logø(strconv.Itoa(len(m)))
 `
 
-// manyKeysText finds pointers that the collector misses: keys and values with memory of their own, much garbage, and all compared
-// with what was put in.
+// manyKeysText detects pointers that the collector misses: it fills a map with keys and values that own memory, creates
+// much garbage, and compares everything with what was put in.
 const manyKeysText = `
 	m := map[@T]@U{}
 	of := map[string]string{}

@@ -4,7 +4,8 @@ import (
 	"go/types"
 )
 
-// operations lists what programs do with types. One line of the table is one template.
+// operations lists what programs do with types. Each line is one template; an operation listed twice is chosen more
+// often.
 var operations []operation
 
 func init() {
