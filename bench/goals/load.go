@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A load is what clients got.
+// A load is the result of driving clients.
 type load struct {
 	calls  int
-	rate   float64       // calls a second
-	median time.Duration // of one call
+	rate   float64       // calls per second
+	median time.Duration // duration of one call
 }
 
-// drive has clients call the targets for the length, each one call after another. Client i begins with the i-th target and goes on with each that is as many further as
-// there are clients, so that no two call one session at once.
+// drive lets clients call the targets for the given time, each one call after another. Client i starts with target i
+// and skips as many targets as there are clients, so no two clients call a session at the same time.
 func (d *daemon) drive(targets []target, clients int, length time.Duration) (load, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -44,7 +44,7 @@ func (d *daemon) drive(targets []target, clients int, length time.Duration) (loa
 	return load{calls: len(times), rate: float64(len(times)) / took.Seconds(), median: times[len(times)/2]}, failed
 }
 
-// each runs f for all numbers below n, eight at a time.
+// each calls f for all numbers below n, eight at a time, and returns the first error in order of the numbers.
 func each(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var work sync.WaitGroup
