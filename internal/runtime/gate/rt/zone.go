@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"time"
-	_ "time/tzdata" // programs find no file
+	_ "time/tzdata" // runners can read no zone files
 )
 
 // LoadLocation is time.LoadLocation with one difference: where files are out of reach, an unknown zone yields the usual
