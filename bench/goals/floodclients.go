@@ -37,8 +37,8 @@ func floodClients(args []string) error {
 		method, body = "same", `{"method":"same","args":["`+strings.Repeat("x", 4<<20-100)+`"]}`
 	case "replies":
 		method = "big"
-	case "chains": // each is forged separately and needs the previous one
-		for n := range 6 { // each is forged alone, and needs the one before it
+	case "chains":
+		for n := range 6 { // each is forged separately and needs the previous one
 			if _, err := d.target(attacker, "theirs2", fmt.Sprintf("deep%d", n+1)); err != nil {
 				return err
 			}
