@@ -15,7 +15,7 @@ func loops() []rule {
 		runs[*ast.ForStmt](
 			no("constant conditions", constantFor),
 			no("loops that lack one of their three parts", lacksPart), // yaegi ran the init again each round
-			// yaegi loses the change at the end of the round
+			// yaegi loses the change at the end of the round:
 			no("loop variables that the body changes", changesCounter),
 			no("comma-ok forms in loops", forCommaOK)), // if not ok, yaegi keeps the last round's value
 		runs[*ast.RangeStmt](

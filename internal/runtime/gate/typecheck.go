@@ -51,7 +51,7 @@ func (c *check) typeCheck() {
 			switch {
 			case !errors.As(err, &te):
 			case te.Soft && strings.HasPrefix(te.Msg, "declared and not used"):
-				// the compiler insists, but a program with unused variables is harmless
+				// The compiler rejects unused variables, but they are harmless.
 				c.unused = append(c.unused, te)
 			default:
 				c.errs = append(c.errs, te)
