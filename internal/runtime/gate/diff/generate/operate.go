@@ -52,7 +52,7 @@ type operation struct {
 	name string
 	on   func(types.Type) bool
 	text string
-	// used instead of text if the text depends on the type; "" means not applicable
+	// write replaces text if that depends on the type. It returns "" if the operation does not apply to the type.
 	write func(*gen, types.Type) string
 }
 
