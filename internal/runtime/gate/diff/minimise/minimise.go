@@ -87,7 +87,7 @@ func (m *minimiser) best(source string, change edit, chunks [][]int, texts []str
 		}
 	}
 	text, _ := m.apply(source, change, first)
-	// the units after it are tried again
+	// The search goes back to the removed chunk, so the units after it are tried again.
 	return text, chunks[len(chunks)-1][len(chunks[len(chunks)-1])-1] + 1 - first[0]
 }
 
