@@ -156,7 +156,7 @@ func RunJobs(binary string, count int) ([]Result, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
-		// SIGQUIT makes the process print its stacks
+		// SIGQUIT makes the process print its stacks.
 		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 		d := json.NewDecoder(pipe)
 		for {
