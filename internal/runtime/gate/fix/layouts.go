@@ -84,7 +84,7 @@ func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 }
 
 var (
-	// These are the parts of a date in letters, as in yyyy-MM-dd, and in the notation of strftime.
+	// letterPart and letters are for dates in letters, as in yyyy-MM-dd; percents is for the notation of strftime.
 	letterPart = lazy.Regexp(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
 	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02",
 		"dd": "02", "HH": "15", "ss": "05", "SS": "05"}

@@ -118,7 +118,7 @@ func (m *fixer) prefixStep(e *scanner.Error) bool {
 var (
 	pattern   = lazy.Regexp(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
 	backslash = lazy.Regexp(`\\.`)
-	// has the same meaning in strings and patterns, or none in patterns
+	// textEscape matches an escape with the same meaning in strings and patterns, or with none in patterns.
 	textEscape = lazy.Regexp(`^\\[\\"afnrtvxuU0-7]`)
 )
 
