@@ -26,7 +26,7 @@ import (
 type source struct {
 	module, dir string // module, and directory in it
 	to          string // directory below internal
-	// base names of files to leave out
+	// leave has the base names of files to leave out.
 	leave []string
 }
 
