@@ -26,7 +26,7 @@ func (f *finder) declarations(file *ast.File) {
 		case "Format", "Scan", "Write", "UnmarshalJSON":
 			f.lends = true
 			if params := f.info.Defs[fun.Name].Type().(*types.Signature).Params(); params.Len() == 1 {
-				// for UnmarshalJSON, the bytes beyond the length are the program's own
+				// For UnmarshalJSON, the bytes beyond the length are the program's own.
 				f.lent[params.At(0)] = name == "Write"
 			}
 		}
