@@ -98,7 +98,7 @@ func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 			Y: &ast.ParenExpr{Lparen: y.Pos(), X: y, Rparen: y.End()}}, t)
 		return &ast.AssignStmt{Lhs: s.Lhs, TokPos: s.TokPos, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 	}
-	// an element of a map has no address
+	// An element of a map has no address.
 	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) {
 		elements := w.call(x, "In", at.X)
 		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements,

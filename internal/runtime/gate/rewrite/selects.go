@@ -50,7 +50,7 @@ func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
 		if sent == nil {
 			continue
 		}
-		// an untyped constant takes its type from the channel
+		// An untyped value, such as a shift, takes its type from the channel.
 		if v := w.info.Types[*sent]; v.Value == nil && !v.IsNil() {
 			*sent = &ast.CallExpr{Fun: w.call(*sent, "Sent", *channel), Lparen: (*sent).Pos(), Args: []ast.Expr{*sent},
 				Rparen: (*sent).End()}
