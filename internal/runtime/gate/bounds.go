@@ -47,6 +47,7 @@ func (c *check) boundTokens() *Refusal {
 		default:
 			run++
 		}
+		// Nothing is parsed yet, so the position comes from the file set of this scan.
 		if depth > maxBrackets || run > maxPrefixes {
 			at := fset.PositionFor(pos, false)
 			return &Refusal{Type: InvalidCode, Line: at.Line, Column: at.Column,
@@ -102,6 +103,7 @@ type sizes struct {
 	depth int // of the recursion
 }
 
+// collect records the expressions of all constants and types by name.
 func (s *sizes) collect(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -147,6 +149,7 @@ func (s *sizes) name(key string, table map[string][]ast.Expr, size func(ast.Expr
 	if len(exprs) == 0 || s.depth > maxDepth {
 		return 1
 	}
+	// The preliminary 1 ends the recursion in a cycle.
 	s.known[key] = 1
 	s.depth++
 	n := 1.0
@@ -158,6 +161,8 @@ func (s *sizes) name(key string, table map[string][]ast.Expr, size func(ast.Expr
 	return n
 }
 
+// constant estimates the length in bytes of a constant string. Other constants count by their literals, which are
+// small.
 func (s *sizes) constant(e ast.Expr) float64 {
 	switch e := e.(type) {
 	case *ast.BasicLit:

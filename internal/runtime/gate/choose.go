@@ -32,6 +32,7 @@ func WhyNotYaegi(p *Program) string {
 		c.fun = nil
 		ast.Inspect(d, c.visit)
 	}
+	// Recursion is checked last because it needs the whole file.
 	if c.why == "" && recursive(p.Info, p.File) {
 		return "recursion" // its depth is unbounded
 	}
@@ -65,6 +66,8 @@ func (c *chooser) visit(n ast.Node) bool {
 	return c.why == ""
 }
 
+// judge returns why a node rules out yaegi, or "". Every expression must have a known type, and every kind of node a
+// rule.
 func (c *chooser) judge(n ast.Node) string {
 	if e, ok := n.(ast.Expr); ok {
 		if tv, known := c.info.Types[e]; known && !tv.IsBuiltin() && !c.knownType(tv.Type, 0) {
@@ -90,6 +93,7 @@ type refusal[N ast.Node] struct {
 	found func(*chooser, N) bool
 }
 
+// no declares a refusal.
 func no[N ast.Node](why string, found func(*chooser, N) bool) refusal[N] {
 	return refusal[N]{why, found}
 }

@@ -22,6 +22,7 @@ func converts(c *chooser, n *ast.CallExpr) bool {
 		!(isString(to) && from.Kind() == types.Int32)
 }
 
+// callsValue reports whether a call goes through a function value, and not to a named function or method.
 func callsValue(c *chooser, n *ast.CallExpr) bool {
 	if c.info.Types[n.Fun].IsType() {
 		return false
@@ -36,20 +37,24 @@ func callsValue(c *chooser, n *ast.CallExpr) bool {
 	return true
 }
 
+// decodes reports whether a call is one of a function Unmarshal.
 func decodes(_ *chooser, n *ast.CallExpr) bool {
 	fun, ok := n.Fun.(*ast.SelectorExpr)
 	return ok && fun.Sel.Name == "Unmarshal"
 }
 
+// callsBuiltin reports whether a call is one of the built-in function with that name.
 func (c *chooser) callsBuiltin(n *ast.CallExpr, name string) bool {
 	fun, ok := n.Fun.(*ast.Ident)
 	return ok && c.info.Uses[fun] == types.Universe.Lookup(name)
 }
 
+// deletesInput reports whether a call deletes from a map that may be the call's input.
 func deletesInput(c *chooser, n *ast.CallExpr) bool {
 	return c.callsBuiltin(n, "delete") && !c.mayChange(n.Args[0])
 }
 
+// appendsSlice reports whether append adds a slice as one element.
 func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() &&
 		slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
@@ -74,6 +79,7 @@ func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	})
 }
 
+// passesBoxed reports whether the result of an operator is passed as an interface.
 func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 	sig, ok := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
 	if !ok {
@@ -96,6 +102,7 @@ func parameter(sig *types.Signature, i int) types.Type {
 	return sig.Params().At(min(i, last)).Type()
 }
 
+// passesFunction reports whether an argument is a function.
 func passesFunction(c *chooser, n *ast.CallExpr) bool {
 	return slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
 		_, function := c.info.TypeOf(a).Underlying().(*types.Signature)

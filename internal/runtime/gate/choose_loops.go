@@ -15,7 +15,7 @@ func loops() []rule {
 		runs[*ast.ForStmt](
 			no("constant conditions", constantFor),
 			no("loops that lack one of their three parts", lacksPart), // yaegi ran the init again each round
-			// yaegi loses the change at the end of the round:
+			// yaegi loses the change at the end of the round.
 			no("loop variables that the body changes", changesCounter),
 			no("comma-ok forms in loops", forCommaOK)), // if not ok, yaegi keeps the last round's value
 		runs[*ast.RangeStmt](
@@ -32,6 +32,8 @@ func jumpsFar(_ *chooser, n *ast.BranchStmt) bool {
 
 func constantFor(c *chooser, n *ast.ForStmt) bool { return c.constant(n.Cond) }
 
+// lacksPart reports whether a for statement has some but not all of its parts. A loop with only a condition, or with
+// nothing, is fine.
 func lacksPart(_ *chooser, n *ast.ForStmt) bool {
 	return n.Cond == nil && n.Init != nil || (n.Init == nil) != (n.Post == nil)
 }
@@ -74,6 +76,7 @@ func changesCounter(c *chooser, n *ast.ForStmt) (found bool) {
 	return found
 }
 
+// holdsCommaOK reports whether a block contains a two-value assertion or map read.
 func holdsCommaOK(body *ast.BlockStmt) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)

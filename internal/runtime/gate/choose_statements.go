@@ -80,6 +80,7 @@ func changingPackageVar(c *chooser, n *ast.ValueSpec) bool {
 	})
 }
 
+// severalValues reports whether a declaration in a function gives several variables a value each.
 func severalValues(c *chooser, n *ast.ValueSpec) bool {
 	return len(n.Names) > 1 && len(n.Values) > 1 && c.fun != nil
 }
@@ -99,6 +100,7 @@ func constantIf(c *chooser, n *ast.IfStmt) bool { return c.constant(n.Cond) }
 
 func switchInit(_ *chooser, n *ast.SwitchStmt) bool { return n.Init != nil }
 
+// switchOnOther reports whether the operand of a switch is a float or not of a basic type.
 func switchOnOther(c *chooser, n *ast.SwitchStmt) bool {
 	if n.Tag == nil {
 		return false
@@ -107,6 +109,7 @@ func switchOnOther(c *chooser, n *ast.SwitchStmt) bool {
 	return !ok || basic.Info()&types.IsFloat != 0
 }
 
+// earlyDefault reports whether a switch over conditions has a default that is not the last clause.
 func earlyDefault(_ *chooser, n *ast.SwitchStmt) bool {
 	if n.Tag != nil {
 		return false
@@ -140,6 +143,7 @@ func lateBuiltin(c *chooser, n *ast.ReturnStmt) bool {
 	return false
 }
 
+// returnsBoxed reports whether a result of interface type comes from an operator that yaegi converts wrongly.
 func returnsBoxed(c *chooser, n *ast.ReturnStmt) bool {
 	results := c.fun.Type().(*types.Signature).Results()
 	for i, r := range n.Results {
@@ -192,6 +196,7 @@ func assignsBoxed(c *chooser, n *ast.AssignStmt) bool {
 	return false
 }
 
+// assignsPackageVar reports whether the program assigns to a variable of the package.
 func assignsPackageVar(c *chooser, n *ast.AssignStmt) bool {
 	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
 		id, ok := l.(*ast.Ident)
@@ -215,6 +220,7 @@ func variable(e ast.Expr) bool { _, ok := e.(*ast.Ident); return ok }
 
 func variableOrElement(e ast.Expr) bool { _, ok := e.(*ast.IndexExpr); return ok || variable(e) }
 
+// changesInput reports whether an assignment sets an element of a container that may belong to the call's input.
 func changesInput(c *chooser, n *ast.AssignStmt) bool {
 	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
 		element, ok := l.(*ast.IndexExpr)

@@ -13,6 +13,7 @@ import (
 // change values, directly or through other functions of the file.
 func changingFunctions(info *types.Info, f *ast.File) map[types.Object]bool {
 	changing := map[types.Object]bool{}
+	// A function may call one that is found later, so passes repeat until nothing changes.
 	for before := -1; before != len(changing); {
 		before = len(changing)
 		for _, d := range f.Decls {
@@ -24,6 +25,7 @@ func changingFunctions(info *types.Info, f *ast.File) map[types.Object]bool {
 	return changing
 }
 
+// changes reports whether a function may change elements of its arguments, given the functions that are known to do so.
 func changes(info *types.Info, fd *ast.FuncDecl, changing map[types.Object]bool) (found bool) {
 	element := func(e ast.Expr) bool { _, ok := ast.Unparen(e).(*ast.IndexExpr); return ok }
 	ast.Inspect(fd, func(n ast.Node) bool {
@@ -89,6 +91,7 @@ func (c *chooser) takesTurn(n ast.Node) {
 	}
 }
 
+// outOfTurn reports whether a statement does more than make a call that changes elements.
 func outOfTurn(c *chooser, n *ast.CallExpr) bool {
 	f, ok := n.Fun.(*ast.Ident)
 	return ok && c.changing[c.info.Uses[f]] && !c.inTurn[n]

@@ -90,6 +90,8 @@ func arithmetic(op token.Token) bool {
 	return slices.Contains([]token.Token{token.ADD, token.SUB, token.MUL, token.QUO, token.REM}, op)
 }
 
+// comparesOther reports whether an equality compares operands that are not of basic type. Comparisons with nil are
+// fine.
 func comparesOther(c *chooser, n *ast.BinaryExpr) bool {
 	x, y := c.info.TypeOf(n.X), c.info.TypeOf(n.Y)
 	if !equality(n.Op) || isNil(x) || isNil(y) {
@@ -110,6 +112,7 @@ func isString(t types.Type) bool {
 	return ok && b.Info()&types.IsString != 0
 }
 
+// plainNumber reports whether the type is int or float64, on which programs for yaegi may do arithmetic.
 func plainNumber(t types.Type) bool {
 	b, ok := types.Unalias(t).(*types.Basic)
 	return ok && (b.Kind() == types.Int || b.Kind() == types.Float64)
@@ -170,6 +173,7 @@ func plainValue(e ast.Expr) bool {
 
 func otherLiteral(c *chooser, n *ast.CompositeLit) bool { return elemOf(c.info.TypeOf(n)) == nil }
 
+// holdsBoxed reports whether the result of an operator is an element of interface type.
 func holdsBoxed(c *chooser, n *ast.CompositeLit) bool {
 	return types.IsInterface(elemOf(c.info.TypeOf(n))) && slices.ContainsFunc(n.Elts, func(e ast.Expr) bool {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
@@ -202,6 +206,7 @@ func sliceOfThree(_ *chooser, n *ast.SliceExpr) bool { return n.Slice3 }
 
 func typeSwitch(_ *chooser, n *ast.TypeAssertExpr) bool { return n.Type == nil }
 
+// mayPanic reports whether an assertion has a single result.
 func mayPanic(c *chooser, n *ast.TypeAssertExpr) bool {
 	_, tuple := c.info.TypeOf(n).(*types.Tuple)
 	return !tuple

@@ -46,6 +46,7 @@ func (c *check) facts() Facts {
 		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{},
 		skip: map[ast.Node]bool{}, literals: map[string]bool{}}
 	ff.imports()
+	// The aliases must be known before visit counts the uses of history and context.
 	ff.aliases()
 	ast.Inspect(c.file, ff.visit)
 	ff.historyQueries()
@@ -63,6 +64,7 @@ func sorted(m map[string]bool, limit int) []string {
 	return list[:min(len(list), limit)]
 }
 
+// imports records the import paths, and marks their literals as names.
 func (ff *factFinder) imports() {
 	set := map[string]bool{}
 	for _, spec := range ff.c.file.Imports {
@@ -112,6 +114,7 @@ func (ff *factFinder) packageCall(call *ast.CallExpr) (path, name string) {
 	return fn.Pkg().Path(), fn.Name()
 }
 
+// visit records the facts in one node. Parents come first, so they can mark nodes below them in skip.
 func (ff *factFinder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
@@ -196,6 +199,7 @@ func (ff *factFinder) key(set map[string]bool, e ast.Expr) {
 	}
 }
 
+// member records the use of a field or method of the host package.
 func (ff *factFinder) member(s *ast.SelectorExpr) {
 	typ, m := ff.hostMember(s)
 	f := &ff.f
@@ -230,6 +234,7 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	}
 }
 
+// call records prints, patterns for HTML, and built-ins that read or change the context.
 func (ff *factFinder) call(call *ast.CallExpr) {
 	ff.handsOn(call)
 	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
@@ -267,6 +272,7 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 	}
 }
 
+// literal records a string or number as JSON. A character literal is neither.
 func (ff *factFinder) literal(lit *ast.BasicLit) {
 	if ff.skip[lit] || !lit.Pos().IsValid() { // a name, or added by the gate
 		return

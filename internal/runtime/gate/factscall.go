@@ -34,6 +34,7 @@ func isHostCall(obj types.Object) bool {
 	return ok && hostCall(v.Type())
 }
 
+// hostCall reports whether t is the type Call of the host package or a pointer to it.
 func hostCall(t types.Type) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()

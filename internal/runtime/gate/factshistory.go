@@ -12,6 +12,7 @@ import (
 
 // aliases finds the variables that hold history or context, following plain assignments until it finds no more.
 func (ff *factFinder) aliases() {
+	// A variable may be assigned before its source is found to be an alias, so passes repeat until nothing changes.
 	for again := true; again; {
 		again = false
 		mark := func(id ast.Expr, from ast.Expr) {
@@ -85,11 +86,14 @@ func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr
 	}
 }
 
+// isCall reports whether an expression is a call.
 func isCall(e ast.Expr) bool {
 	_, ok := ast.Unparen(e).(*ast.CallExpr)
 	return ok
 }
 
+// isHistory reports whether an expression is a list of history records: from a method of the call, from the context, or
+// from a variable or slice of one of these.
 func (ff *factFinder) isHistory(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.TypeAssertExpr:
@@ -116,6 +120,7 @@ func (ff *factFinder) isHistory(e ast.Expr) bool {
 	return false
 }
 
+// isContext reports whether an expression is the context or an alias of it.
 func (ff *factFinder) isContext(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -177,6 +182,7 @@ func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 	return found
 }
 
+// historyCall records calls on a list of records that count or filter it.
 func (ff *factFinder) historyCall(call *ast.CallExpr) {
 	if len(call.Args) == 0 || !ff.isHistory(call.Args[0]) {
 		return

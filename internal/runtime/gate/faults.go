@@ -27,6 +27,7 @@ func (c *check) fault(kind string, pos token.Pos, message, hint string) {
 	c.faultAt(kind, c.fset.PositionFor(pos, false), message, hint)
 }
 
+// faultAt records a reason to refuse the program at a position of the file set.
 func (c *check) faultAt(kind string, at token.Position, message, hint string) {
 	c.faults = append(c.faults, fault{kind, at, strings.TrimSpace(message), hint})
 }
@@ -60,6 +61,7 @@ func (c *check) refusal(what string) *Refusal {
 	left := maxFaultBytes
 	for _, f := range list {
 		line := f.String()
+		// Each hint appears once, with the first fault that it helps with. A single fault has its hint in Refusal.Hint.
 		if f.hint != "" && !hinted[f.hint] && len(list) > 1 {
 			hinted[f.hint] = true
 			line += ". " + f.hint
@@ -77,6 +79,7 @@ func (c *check) refusal(what string) *Refusal {
 	return r
 }
 
+// String returns the fault as the compiler would print it.
 func (f *fault) String() string {
 	if f.at.Line == 0 {
 		return f.message
@@ -107,6 +110,7 @@ func once(faults []fault) []fault {
 	return out
 }
 
+// clipLine shortens a line to 700 bytes.
 func clipLine(s string) string {
 	if len(s) > 700 {
 		return strings.ToValidUTF8(s[:700], "") + "..."

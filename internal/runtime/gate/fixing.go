@@ -27,6 +27,7 @@ func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
 	return fixed
 }
 
+// fixText runs the fixer. It returns the source unchanged if the fixer panics or the result is too long.
 func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
 	defer func() {
 		if recover() != nil { // a hostile text made the fixer panic: check it unchanged
@@ -50,6 +51,7 @@ type fixing struct {
 // so far is checked. That leaves time for work that does not end.
 func (g fixing) Spent() bool { return g.used()-g.began > g.opts.Deadline/4 }
 
+// Parse implements fix.Checker. It bounds the source before and after parsing.
 func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
 	c := &check{gate: g.Gate, source: source, fset: token.NewFileSet()}
 	if r := c.boundTokens(); r != nil {
@@ -65,6 +67,7 @@ func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
 	return c.fset, c.file, err
 }
 
+// Check implements fix.Checker. It checks nothing if there is a dot import, which the gate refuses anyway.
 func (g fixing) Check(fset *token.FileSet, file *ast.File) fix.Checked {
 	c := &check{gate: g.Gate, fset: fset, file: file}
 	for _, spec := range file.Imports {
@@ -76,10 +79,12 @@ func (g fixing) Check(fset *token.FileSet, file *ast.File) fix.Checked {
 	return fix.Checked{Pkg: c.pkg, Info: c.info, Errors: c.errs}
 }
 
+// Package implements fix.Checker.
 func (g fixing) Package(name string, has map[string]bool) string {
 	return (&check{gate: g.Gate}).packageFor(name, has)
 }
 
+// Names implements fix.Checker.
 func (g fixing) Names(path string) ([]string, bool) {
 	if _, ok := g.lib.allowed[path]; !ok {
 		return nil, false

@@ -54,6 +54,7 @@ func (c *check) addImports() {
 		fmt.Fprintf(&text, "; import %q", path)
 	}
 	if text.Len() > 0 {
+		// The imports go on the line of the package clause, so the lines of the source do not move.
 		at := c.fset.PositionFor(c.file.Name.End(), false).Offset
 		c.source = c.source[:at] + text.String() + c.source[at:]
 	}
@@ -87,6 +88,7 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 	return ""
 }
 
+// hasAll reports whether the package has all of the names.
 func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
 	pkg, err := c.gate.lib.load(p.Path)
 	if err != nil {

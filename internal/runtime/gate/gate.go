@@ -87,6 +87,7 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 		p *Program
 		r *Refusal
 	}
+	// The buffer lets the goroutine end even if its answer comes after the deadline.
 	done := make(chan answer, 1)
 	go func() {
 		rt.GrowStack()
@@ -139,6 +140,8 @@ type check struct {
 	residue bool          // see Program.Residue
 }
 
+// run performs the steps of a check in order. Each step relies on what the earlier ones have bounded or repaired, and a
+// panic becomes a refusal.
 func (c *check) run() (p *Program, r *Refusal) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -156,6 +159,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.syntaxPolicy(); r != nil {
 		return nil, r
 	}
+	// Missing imports are in the tree now, so the type checker can resolve their names.
 	if r := c.check(); r != nil {
 		return nil, r
 	}
@@ -175,6 +179,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	return p, nil
 }
 
+// parse bounds the nesting of tokens and parses the source. Errors of syntax become a refusal.
 func (c *check) parse() *Refusal {
 	if r := c.boundTokens(); r != nil {
 		return r

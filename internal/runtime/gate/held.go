@@ -26,6 +26,7 @@ func (c *check) heldPolicy() *Refusal {
 		clipLine(types.ExprString(h.at))), heldHint(h.what))
 }
 
+// heldHint returns a hint about the package of an unavailable type.
 func heldHint(what *types.TypeName) string {
 	if what.Pkg().Path() == "reflect" {
 		return "Use the error's text and its other fields, or pass the field straight to a printing function of fmt. " +
@@ -42,6 +43,7 @@ type holder struct {
 	what  *types.TypeName
 }
 
+// visit examines one expression. A call that only prints may have an unavailable value selected in its arguments.
 func (h *holder) visit(n ast.Node) bool {
 	e, ok := n.(ast.Expr)
 	if !ok {
@@ -131,6 +133,7 @@ func (h *holder) mentioned(t types.Type) *types.TypeName {
 	return what
 }
 
+// heldPart examines the parts of a type. Named types of other packages are either available or not as a whole.
 func (h *holder) heldPart(t types.Type) *types.TypeName {
 	switch t := t.(type) {
 	case *types.Alias:
@@ -174,6 +177,7 @@ func firstHeld[O types.Object](h *holder, parts iter.Seq[O]) *types.TypeName {
 	return nil
 }
 
+// list returns the first unavailable type among type arguments, or nil.
 func (h *holder) list(l *types.TypeList) *types.TypeName {
 	for i := range l.Len() {
 		if what := h.mentioned(l.At(i)); what != nil {

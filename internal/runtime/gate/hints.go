@@ -125,6 +125,7 @@ type errorHint struct {
 	hint  string
 }
 
+// errorHints lists hints with the patterns of messages. The first match counts, so more specific patterns come first.
 var errorHints = sync.OnceValue(func() []errorHint {
 	return []errorHint{
 		{regexp.MustCompile(`argument to json\.Unmarshal`),
@@ -212,6 +213,7 @@ func (c *check) hostHint(message string) string {
 	return hint
 }
 
+// hostMember matches the message about a missing member of a type of the host package.
 var hostMember = regexp.MustCompile(
 	`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
 
@@ -262,6 +264,7 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 	return "", InvalidCode
 }
 
+// symbolHint suggests what to use instead of a hidden symbol of the package.
 func symbolHint(path string) string {
 	switch path {
 	case "time":

@@ -27,6 +27,7 @@ type library struct {
 	aliases map[*types.TypeName]bool
 }
 
+// newLibrary returns a library that has decoded only the host package.
 func newLibrary() (*library, error) {
 	list := allow.Packages()
 	l := &library{fset: token.NewFileSet(), allowed: make(map[string]allow.Package, len(list)),
@@ -88,10 +89,12 @@ func (l *library) load(path string) (*types.Package, error) {
 	return p, nil
 }
 
+// importerFunc makes a function a types.Importer.
 type importerFunc func(path string) (*types.Package, error)
 
 func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
 
+// newInfo returns an Info in which the type checker records everything.
 func newInfo() *types.Info {
 	return &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},

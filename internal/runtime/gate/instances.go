@@ -71,6 +71,7 @@ func parts(t types.Type, add func(types.Type)) {
 // TooNested reports whether type arguments nest deeper in t than a program may nest them.
 func TooNested(t types.Type) bool { return argDepth(t, 0) > maxArgDepth }
 
+// argDepth returns how deeply type arguments nest in t. It stops counting beyond maxArgDepth.
 func argDepth(t types.Type, depth int) int {
 	if depth > maxArgDepth {
 		return depth

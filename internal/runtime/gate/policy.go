@@ -42,6 +42,7 @@ func (c *check) syntaxPolicy() *Refusal {
 	return nil
 }
 
+// importPolicy records a fault for each import that is not allowed.
 func (c *check) importPolicy() {
 	for _, spec := range c.file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
@@ -87,6 +88,8 @@ func (c *check) typePolicy() *Refusal {
 	if r := c.instancePolicy(); r != nil {
 		return r
 	}
+	// touch records a fault if the expression is a variable of another package: its change would be visible to the next
+	// program in the same process.
 	touch := func(e ast.Expr, what string) {
 		if v := c.foreignVar(e); v != nil {
 			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed",

@@ -27,11 +27,13 @@ func (c *check) check() *Refusal {
 	if len(c.faults) == 0 && len(c.errs) > 0 {
 		what = "does not compile: "
 	}
+	// The type errors come first: runPolicy says nothing about a signature with an undefined name.
 	c.typeErrors()
 	c.runPolicy()
 	if r := c.refusal(what); r != nil {
 		return r
 	}
+	// Only a program without errors has complete types, which the remaining steps need.
 	if r := c.heldPolicy(); r != nil {
 		return r
 	}
@@ -41,6 +43,8 @@ func (c *check) check() *Refusal {
 	return nil
 }
 
+// typeCheck fills info, pkg, errs and unused. Errors of unused imports are switched off, and unused variables are kept
+// apart, because neither keeps a program from running.
 func (c *check) typeCheck() {
 	c.info, c.errs, c.unused = newInfo(), nil, nil
 	conf := types.Config{
