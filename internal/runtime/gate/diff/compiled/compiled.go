@@ -91,6 +91,7 @@ type prepared struct {
 	facts          *report.Facts
 }
 
+// prepare checks a program and returns its text.
 func (b *Bench) prepare(source string) (prepared, error) {
 	p, refusal := b.gate.Check(source)
 	if refusal != nil {

@@ -34,6 +34,7 @@ func (Host) Predict(context.Context, json.RawMessage, json.RawMessage) (json.Raw
 
 func (Host) Tools(context.Context) (json.RawMessage, error) { return nil, errors.New("no tools here") }
 
+// History returns the recorded history, whatever the query asks for.
 func (h Host) History(context.Context, bool, bool, int, int) (json.RawMessage, error) {
 	if h.Past == nil {
 		return json.RawMessage("[]"), nil
