@@ -48,6 +48,7 @@ func Read(dir string) ([]Entry, error) {
 	return append(out, snippets...), err
 }
 
+// entry returns the entry of a program, with its calls.
 func entry(name, text string, brief bool) Entry {
 	e := Entry{Name: name, Source: text}
 	for line := range strings.Lines(text) {
