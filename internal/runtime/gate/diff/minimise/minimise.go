@@ -33,6 +33,7 @@ func Program(source string, keep func(name string) bool, imp types.Importer, hol
 // An edit changes the chosen units of a file and returns the number of units in it.
 type edit func(f *ast.File, keep func(string) bool, chosen func(i int) bool) int
 
+// A minimiser holds the arguments of Program.
 type minimiser struct {
 	keep  func(string) bool
 	imp   types.Importer
@@ -42,6 +43,7 @@ type minimiser struct {
 // pass tries an edit on ever smaller parts of the program.
 func (m *minimiser) pass(source string, change edit) string {
 	_, n := m.apply(source, change, nil)
+	// Large parts are tried first: if they can go, that saves many small steps.
 	for size := max(n/2, 1); ; size /= 2 {
 		for start := 0; ; {
 			var tried [][]int
@@ -91,6 +93,7 @@ func (m *minimiser) best(source string, change edit, chunks [][]int, texts []str
 	return text, chunks[len(chunks)-1][len(chunks[len(chunks)-1])-1] + 1 - first[0]
 }
 
+// span returns the numbers from from up to, but without, to.
 func span(from, to int) []int {
 	var out []int
 	for i := from; i < to; i++ {
@@ -176,6 +179,7 @@ func remove(f *ast.File, keep func(string) bool, chosen func(int) bool) int {
 	return n
 }
 
+// filter returns the elements for which drop is false.
 func filter[T any](list []T, drop func(T) bool) []T {
 	var out []T
 	for _, x := range list {
@@ -215,6 +219,7 @@ func unwrap(f *ast.File, _ func(string) bool, chosen func(int) bool) int {
 	return n
 }
 
+// bodyOf returns the statements that may replace a statement, or nil.
 func bodyOf(s ast.Stmt) []ast.Stmt {
 	switch s := s.(type) {
 	case *ast.BlockStmt:
@@ -241,6 +246,7 @@ func bodyOf(s ast.Stmt) []ast.Stmt {
 	return nil
 }
 
+// initOf returns a list of the init statement, if there is one.
 func initOf(s ast.Stmt) []ast.Stmt {
 	if s == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 // repair removes declarations that the kept functions do not reach, and imports, variables and labels that have become
 // unused. It returns "" if the program still does not type-check.
 func repair(source string, keep func(string) bool, imp types.Importer) string {
+	// Each removal may make other names unused, so the rounds repeat. The bound is a safeguard.
 	for range 12 {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -53,6 +54,7 @@ func repair(source string, keep func(string) bool, imp types.Importer) string {
 	return ""
 }
 
+// dropUnused removes the names that the type checker has reported as unused, by position.
 func dropUnused(f *ast.File, unused map[token.Pos]bool) {
 	dropImports(f, unused)
 	d := dropper{unused}
@@ -87,6 +89,7 @@ func dropUnused(f *ast.File, unused map[token.Pos]bool) {
 	})
 }
 
+// dropImports removes unused imports.
 func dropImports(f *ast.File, unused map[token.Pos]bool) {
 	var decls []ast.Decl
 	for _, d := range f.Decls {
@@ -113,6 +116,7 @@ func (d dropper) blank(e ast.Expr) (named bool) {
 	return e != nil && (!ok || id.Name != "_")
 }
 
+// labels removes unused labels from statements.
 func (d dropper) labels(list []ast.Stmt) {
 	for i, s := range list {
 		if l, ok := s.(*ast.LabeledStmt); ok && d.unused[l.Pos()] {
@@ -121,6 +125,7 @@ func (d dropper) labels(list []ast.Stmt) {
 	}
 }
 
+// rangeVariables removes unused variables of a range statement.
 func (d dropper) rangeVariables(n *ast.RangeStmt) {
 	named := d.blank(n.Key)
 	if v := n.Value; v != nil {
@@ -195,6 +200,7 @@ func declared(d ast.Decl, info *types.Info) (out []types.Object) {
 	return out
 }
 
+// declaredBy returns the names that a specification declares.
 func declaredBy(s ast.Spec, info *types.Info) []types.Object {
 	switch s := s.(type) {
 	case *ast.TypeSpec:
