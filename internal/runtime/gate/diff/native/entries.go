@@ -50,6 +50,7 @@ func asTool(r Result) Result {
 	return r
 }
 
+// buildEntries writes a module with a copy of package recurgent, the programs and the driver, and builds it.
 func buildEntries(dir, host string, entries []corpus.Entry) (binary string, err error) {
 	write := func(name, text string) {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -63,6 +63,8 @@ func Run(programs []generate.Program) ([]Result, error) {
 		binary, err := build(dir, kept)
 		if err != nil {
 			m := compilerError.FindStringSubmatch(err.Error())
+			// Only internal compiler errors are expected. The program that causes one is left out, and the rest is
+			// built again.
 			if m == nil {
 				return nil, err
 			}
@@ -116,6 +118,7 @@ type builder struct {
 	err         error
 }
 
+// write writes a file into the directory and returns its path.
 func (b *builder) write(name, text string) string {
 	name = filepath.Join(b.dir, name)
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil && b.err == nil {
@@ -124,6 +127,7 @@ func (b *builder) write(name, text string) string {
 	return name
 }
 
+// compile compiles a package and adds it to the import configuration of later ones.
 func (b *builder) compile(path string, files ...string) {
 	object := filepath.Join(b.dir, path+".a")
 	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg",
@@ -131,6 +135,7 @@ func (b *builder) compile(path string, files ...string) {
 	b.config += "packagefile " + path + "=" + object + "\n"
 }
 
+// run runs a tool of the Go toolchain.
 func (b *builder) run(tool string, args ...string) {
 	if b.err != nil {
 		return
