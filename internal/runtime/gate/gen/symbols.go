@@ -36,6 +36,7 @@ func (s *symbolTables) source() string {
 		s.funcs.String()
 }
 
+// add writes the table of a package with its exported names.
 func (s *symbolTables) add(p allow.Package, pkg *types.Package) {
 	name := s.open(p.Path)
 	fmt.Fprintf(&s.imports, "\tpkg_%s %q\n", name, allow.TruePath(p.Path))
@@ -56,6 +57,7 @@ func (s *symbolTables) open(path string) (name string) {
 	return name
 }
 
+// close ends the current table.
 func (s *symbolTables) close() { s.funcs.WriteString("\t}\n}\n") }
 
 // symbol writes the table entry of one exported name. expr is the Go expression for it.
@@ -123,6 +125,7 @@ func unexportedType(v *types.Var) string {
 	return ""
 }
 
+// elemOf returns the call that yields the type a pointer type points to, or "".
 func elemOf(t types.Type) string {
 	if _, ok := t.(*types.Pointer); ok {
 		return ".Elem()"
