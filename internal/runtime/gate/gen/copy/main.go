@@ -88,6 +88,8 @@ func main() {
 	}
 }
 
+// copyAll copies all packages below dir. It returns an error if the changes made are not as many as
+// those in byHand.
 func copyAll(dir string) error {
 	changed := 0
 	for _, s := range sources {
@@ -150,6 +152,7 @@ func (s source) copy(to string) (changed int, err error) {
 	return changed, copyLicense(root, to)
 }
 
+// copyLicense copies the licence of the module.
 func copyLicense(root, to string) error {
 	data, err := os.ReadFile(filepath.Join(root, "LICENSE"))
 	if err != nil {
@@ -213,11 +216,13 @@ func delayTables(files [][]byte) ([][]byte, error) {
 	return files, nil
 }
 
+// isMap reports whether a literal is a map.
 func isMap(lit *ast.CompositeLit) bool {
 	_, ok := lit.Type.(*ast.MapType)
 	return ok
 }
 
+// delay returns the edits that wrap a table in a function.
 func delay(fset *token.FileSet, text []byte, table *ast.CompositeLit) []edit {
 	from, to := fset.Position(table.Pos()).Offset, fset.Position(table.End()).Offset
 	kind := text[from:fset.Position(table.Type.End()).Offset]
@@ -248,6 +253,7 @@ func uses(fset *token.FileSet, f *ast.File, tables map[string]*ast.Object) []edi
 	return out
 }
 
+// apply carries out edits from the last to the first, so that earlier offsets stay valid.
 func apply(text []byte, edits []edit) []byte {
 	slices.SortStableFunc(edits, func(a, b edit) int { return b.from - a.from })
 	for _, e := range edits {
