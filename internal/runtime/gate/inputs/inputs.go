@@ -58,6 +58,7 @@ type scan struct {
 	open     bool // the program may read keywords that are not listed
 }
 
+// newScan indexes the file. The index is complete before any place is examined.
 func newScan(file *ast.File, info *types.Info) *scan {
 	s := &scan{info: info, parents: map[ast.Node]ast.Node{}, uses: map[types.Object][]*ast.Ident{},
 		set: map[types.Object][]ast.Expr{}, decls: map[types.Object]ast.Node{},
@@ -148,6 +149,7 @@ func sides(n ast.Node) (to, values []ast.Expr) {
 	return nil, nil
 }
 
+// first returns the first expression of a list, or nil.
 func first(list []ast.Expr) ast.Expr {
 	if len(list) == 0 {
 		return nil

@@ -132,6 +132,7 @@ func (s *scan) joinByLabel() {
 	}
 }
 
+// unused returns the name, with underscores appended until it is not taken.
 func unused(name string, taken map[string]bool) string {
 	for taken[name] {
 		name += "_"

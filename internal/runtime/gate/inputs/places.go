@@ -49,6 +49,7 @@ func (s *scan) everything() {
 	s.readRest(0)
 }
 
+// readRest records that all positions from from on may be read, and returns the read of their elements.
 func (s *scan) readRest(from int) *read {
 	if s.rest == nil {
 		s.rest, s.restFrom = newRead(-1), from
@@ -238,6 +239,7 @@ func (s *scan) isTarget(e ast.Expr) bool {
 	return ok && (a.Tok == token.ASSIGN || a.Tok == token.DEFINE) && slices.Contains(a.Lhs, e)
 }
 
+// isBlank reports whether e is the blank identifier.
 func isBlank(e ast.Expr) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == "_"

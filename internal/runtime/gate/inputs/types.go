@@ -33,6 +33,7 @@ func jsonTypeOf(t types.Type) map[string]any {
 	return schemaOf(t, reads, 0)
 }
 
+// isAny reports whether t is an interface without methods.
 func isAny(t types.Type) bool {
 	i, ok := types.Unalias(t).(*types.Interface)
 	return ok && i.Empty()
@@ -95,6 +96,7 @@ func orNull(name string, d direction) any {
 	return name
 }
 
+// with adds a member to a schema unless it is nil.
 func with(schema map[string]any, key string, of map[string]any) map[string]any {
 	if of != nil {
 		schema[key] = of
@@ -102,6 +104,7 @@ func with(schema map[string]any, key string, of map[string]any) map[string]any {
 	return schema
 }
 
+// objectOf returns the schema of a struct. Embedded fields make it an object without known properties.
 func objectOf(s *types.Struct, d direction, depth int) map[string]any {
 	properties := map[string]any{}
 	for i := range s.NumFields() {
@@ -121,6 +124,7 @@ func objectOf(s *types.Struct, d direction, depth int) map[string]any {
 	return object(properties)
 }
 
+// object returns the schema of an object with these properties.
 func object(properties map[string]any) map[string]any {
 	if len(properties) == 0 {
 		return map[string]any{"type": "object"}

@@ -156,6 +156,7 @@ func (s *scan) converted(r *read, call *ast.CallExpr, name string) {
 	}
 }
 
+// isNil reports whether e is nil.
 func isNil(info *types.Info, e ast.Expr) bool { return info.Types[e].IsNil() }
 
 // encodedConstant returns a constant as JSON, or nil if JSON cannot represent it.

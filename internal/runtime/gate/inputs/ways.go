@@ -34,6 +34,7 @@ type binding struct {
 // A hit is the parameter that a loop looks for under several names.
 type hit struct{ read *read }
 
+// lookup returns what a variable stands for on this way or one around it.
 func (w *way) lookup(obj types.Object) (binding, bool) {
 	for ; w != nil; w = w.outer {
 		if b, ok := w.bound[obj]; ok {
@@ -67,6 +68,7 @@ func (s *scan) waysTo(n ast.Node) []*way {
 	}
 }
 
+// bounded returns the ways, or nil if the program has had too many by now.
 func (s *scan) bounded(all []*way) []*way {
 	if s.made += len(all); s.made > maxWays {
 		s.everything()
