@@ -32,6 +32,7 @@ type param struct {
 	place int
 }
 
+// flowsOf records the flows in a file. It must run before any expression is followed.
 func flowsOf(file *ast.File, info *types.Info) *flows {
 	f := &flows{info: info, values: map[types.Object][]ast.Expr{}, grows: map[types.Object][]ast.Expr{},
 		ranges: map[types.Object][]ast.Expr{}, params: map[types.Object]param{},
@@ -139,6 +140,7 @@ func (f *flows) set(to, value ast.Expr) {
 	f.values[o] = append(f.values[o], value)
 }
 
+// assign records an assignment. It also notices changes to the host of a url.URL.
 func (f *flows) assign(n *ast.AssignStmt) {
 	for i, l := range n.Lhs {
 		if s, ok := ast.Unparen(l).(*ast.SelectorExpr); ok && isURL(f.info.TypeOf(s.X)) && s.Sel.Name != "Path" &&
@@ -158,6 +160,7 @@ func (f *flows) assign(n *ast.AssignStmt) {
 	}
 }
 
+// declare records a variable declaration.
 func (f *flows) declare(n *ast.ValueSpec) {
 	for i, name := range n.Names {
 		if o := f.info.Defs[name]; len(n.Values) == 0 && o != nil {
@@ -179,6 +182,7 @@ func valueAt(values []ast.Expr, names, i int) ast.Expr {
 	return nil
 }
 
+// loop records the variables of a range statement. The key cannot be followed.
 func (f *flows) loop(n *ast.RangeStmt) {
 	if n.Key != nil {
 		f.set(n.Key, nil)

@@ -35,6 +35,7 @@ type Named struct {
 	Tools  []string // role.method
 }
 
+// A finder collects the names in one program.
 type finder struct {
 	file   *ast.File
 	info   *types.Info
@@ -74,6 +75,7 @@ func Of(file *ast.File, info *types.Info) Named {
 	return Named{listed(f.hosts), listed(f.writes), listed(f.tools)}
 }
 
+// listed returns the names sorted, or only Computed if there are too many or one is too long.
 func listed(set map[string]bool) []string {
 	list := slices.Sorted(maps.Keys(set))
 	if len(list) > maxNamed || slices.ContainsFunc(list, func(name string) bool { return len(name) > maxName }) {
@@ -136,6 +138,7 @@ func (f *finder) pointers(e ast.Expr) {
 	}
 }
 
+// computedRequest records that the program computes a request: any host, any method.
 func (f *finder) computedRequest() { f.hosts[Computed], f.writes[Computed] = true, true }
 
 // call records what a call reaches.
@@ -229,6 +232,7 @@ func (f *finder) assigned(n *ast.AssignStmt) {
 	}
 }
 
+// set records a field of a request that the program sets to a value.
 func (f *finder) set(field string, value ast.Expr) {
 	switch field {
 	case "URL":
