@@ -109,6 +109,7 @@ type Fix struct {
 	Text string `json:"text"` // what was repaired, or is wrong
 }
 
+// String returns the fix with its line, for people.
 func (m Fix) String() string { return fmt.Sprintf("line %d: %s", m.Line, m.Text) }
 
 // Fixed is the result of fixing a program's text.
