@@ -46,6 +46,7 @@ func (f *finder) foreign(v *types.Var) bool {
 	return false
 }
 
+// isTable reports whether t is one of the tables.
 func (f *finder) isTable(t types.Type) bool { return f.tables.names.has(nameOf(t)) }
 
 // element examines the operand of an index or slice expression.
@@ -139,6 +140,7 @@ func (f *finder) literal() *ast.CompositeLit {
 	}
 }
 
+// indexOf returns the index of a node in a list of expressions, or -1.
 func indexOf(list []ast.Expr, child ast.Node) int {
 	for i, e := range list {
 		if e == child {
@@ -182,6 +184,7 @@ func (f *finder) placeType(e ast.Expr) types.Type {
 	return f.info.TypeOf(e)
 }
 
+// assigns reports whether an assignment gives the value to a place of the same type.
 func (f *finder) assigns(n *ast.AssignStmt, child ast.Node, t types.Type) bool {
 	i := indexOf(n.Rhs, child)
 	if i < 0 {
@@ -249,6 +252,7 @@ func (f *finder) passes(call *ast.CallExpr, child ast.Node, t types.Type) bool {
 	return fits(params, i, len(call.Args), t)
 }
 
+// builtin reports whether a built-in function leaves its argument i as it is, or keeps it with its type.
 func (f *finder) builtin(name string, call *ast.CallExpr, i int, t types.Type) bool {
 	switch name {
 	case "len", "cap", "clear", "copy", "delete":

@@ -88,6 +88,7 @@ type mentions struct {
 // in reports whether values of type t hold or lead to a value of one of the names.
 func (m *mentions) in(t types.Type) bool { return m.within(t, map[*types.Named]bool{}) }
 
+// within is in with the named types visited so far, which ends the recursion of recursive types.
 func (m *mentions) within(t types.Type, seen map[*types.Named]bool) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Named:

@@ -85,6 +85,7 @@ func (f *finder) onlyValue(at int) bool {
 	return true
 }
 
+// onlyReadBy reports whether a call only reads its argument e, or returns a part of it that is only read.
 func (f *finder) onlyReadBy(call *ast.CallExpr, e ast.Node, at int, behind bool) bool {
 	if t := f.info.Types[call.Fun]; t.IsType() {
 		b, ok := t.Type.Underlying().(*types.Basic)

@@ -24,12 +24,14 @@ func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
 	if f.decoders {
 		f.tables.names = withDecoder
 	}
+	// The second walk is only needed if a table can be in reach of the program.
 	if !f.found && (f.typed || f.decoders) {
 		f.walk(file, f.flow)
 	}
 	if f.generic && !f.found {
 		f.instances(&f.opaque, nil)
 	}
+	// A shared token is only visible to programs that read tokens as bytes.
 	return f.found || f.runes && f.tokens
 }
 
@@ -51,6 +53,7 @@ type finder struct {
 	found    bool                // a use that may change something
 }
 
+// imports examines the imported packages. The import of regexp/syntax is enough to find something.
 func (f *finder) imports(file *ast.File) {
 	for _, spec := range file.Imports {
 		switch path, _ := strconv.Unquote(spec.Path.Value); path {
@@ -91,6 +94,7 @@ func (f *finder) around() (parent, child ast.Node) {
 	return nil, f.path[0]
 }
 
+// node examines one node in the first walk.
 func (f *finder) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Ident:
