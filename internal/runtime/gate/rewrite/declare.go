@@ -91,6 +91,7 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 	return out
 }
 
+// function returns a function declaration without parameters.
 func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
 	return &ast.FuncDecl{Name: &ast.Ident{NamePos: at, Name: name},
 		Type: &ast.FuncType{Func: at, Params: &ast.FieldList{Opening: at, Closing: at}},
@@ -114,6 +115,7 @@ func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 	return function(w.name("Reset"), token.NoPos, body...)
 }
 
+// importDecls returns an import declaration for each name, sorted by name.
 func importDecls(list map[string]string, at token.Pos) []ast.Decl {
 	var out []ast.Decl
 	for _, name := range slices.Sorted(maps.Keys(list)) {

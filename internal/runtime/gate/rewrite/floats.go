@@ -14,6 +14,7 @@ import (
 // numbers is the set of kinds of fractional numbers that a type has or that a type parameter can have.
 type numbers struct{ real, complex bool }
 
+// numbersOf returns the kinds of fractional numbers that values of the type may be.
 func numbersOf(t types.Type) (n numbers) {
 	switch u := types.Unalias(t).Underlying().(type) {
 	case *types.Basic:
@@ -67,6 +68,7 @@ func (w *writer) rounded(e *ast.BinaryExpr, t types.Type) ast.Expr {
 	return w.call(e, operation, e.X, e.Y)
 }
 
+// isTypeParam reports whether t is a type parameter.
 func isTypeParam(t types.Type) bool {
 	_, is := types.Unalias(t).(*types.TypeParam)
 	return is
@@ -132,6 +134,7 @@ func (w *writer) repeatable(e ast.Expr) bool {
 	return false
 }
 
+// isLength reports whether fun is the built-in len. Other built-ins may have effects.
 func (w *writer) isLength(fun ast.Expr) bool {
 	id, ok := ast.Unparen(fun).(*ast.Ident)
 	return ok && id.Name == "len"

@@ -27,6 +27,7 @@ const SupportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/su
 // prefix starts every name that the text adds to the program. If the program contains it, a number follows.
 const prefix = "RecurgentNative"
 
+// prefixFor returns the first prefix that does not occur in the source.
 func prefixFor(source string) string {
 	own := prefix
 	for n := 1; strings.Contains(source, own); n++ {
@@ -44,6 +45,7 @@ func (w *writer) support(of string) string { return w.prefix + "Support." + of }
 // Unsupported is the reason why a program cannot be compiled.
 type Unsupported string
 
+// Error returns the reason for logs.
 func (u Unsupported) Error() string { return "the program cannot be compiled: " + string(u) }
 
 // Text returns the text of a program. It modifies the syntax tree of p. The error is an Unsupported if the program
@@ -55,6 +57,7 @@ func Text(p *gate.Program, source string) (string, error) {
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
+	// Uses are added first, because replace turns some of the statements that declare variables into others.
 	w.useVariables()
 	astutil.Apply(w.file, nil, w.replace)
 	decls := w.declarations()
@@ -86,6 +89,7 @@ type writer struct {
 	refused Unsupported               // the first reason; "" if none
 }
 
+// refuse records why the program has no text. The first reason counts.
 func (w *writer) refuse(why string) {
 	if w.refused == "" {
 		w.refused = Unsupported(why)

@@ -71,6 +71,7 @@ func operands(s ast.Stmt) (channel, sent *ast.Expr) {
 	return received(&s.(*ast.ExprStmt).X), nil
 }
 
+// received returns the place of the channel in a receive expression.
 func received(at *ast.Expr) *ast.Expr {
 	for {
 		switch e := (*at).(type) {
@@ -93,6 +94,7 @@ func after(before []ast.Stmt, s ast.Stmt) ast.Stmt {
 	return s
 }
 
+// plain reports whether an expression is a name or a literal, whose evaluation has no effect.
 func plain(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident, *ast.BasicLit:

@@ -75,6 +75,7 @@ func (w *writer) named(o *types.TypeName, args *types.TypeList) string {
 	return name + "[" + strings.Join(list, ", ") + "]"
 }
 
+// fields returns the text of each field, with its tag.
 func (w *writer) fields(t *types.Struct) (list []string) {
 	for i := range t.NumFields() {
 		f := t.Field(i)
@@ -90,6 +91,7 @@ func (w *writer) fields(t *types.Struct) (list []string) {
 	return list
 }
 
+// methods returns the text of each method and embedded type.
 func (w *writer) methods(t *types.Interface) (list []string) {
 	for m := range t.ExplicitMethods() {
 		list = append(list, m.Name()+w.signature(m.Signature()))

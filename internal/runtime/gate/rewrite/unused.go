@@ -78,6 +78,7 @@ func (w *writer) uses(s ast.Stmt) []ast.Stmt {
 	return nil
 }
 
+// useNames returns uses of those names that are unused variables.
 func (w *writer) useNames(names ...ast.Expr) []ast.Stmt {
 	var out []ast.Stmt
 	for _, name := range names {
