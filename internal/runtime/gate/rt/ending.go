@@ -30,6 +30,7 @@ type Failure struct {
 	Why string // the engine's own message
 }
 
+// Error returns the message for logs. Why alone is the engine's own.
 func (f *Failure) Error() string { return "the engine failed: " + f.Why }
 
 // PanicOf describes a panic with the value r. The methods of r may panic themselves. The result has no line.
@@ -60,6 +61,7 @@ func PanicOf(r any) (p *Panic) {
 	return p
 }
 
+// clip shortens a message to 4 KiB.
 func clip(s string) string {
 	if len(s) > 4096 {
 		return s[:4096] + "..."

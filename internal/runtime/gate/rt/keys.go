@@ -49,6 +49,7 @@ func CompareKeys(a, b reflect.Value) int {
 	return 0 // pointers and channels have no order of their own, so they keep the map's
 }
 
+// compareInterfaces orders nil first, then by type, then by value.
 func compareInterfaces(a, b reflect.Value) int {
 	switch {
 	case a.IsNil() && b.IsNil():

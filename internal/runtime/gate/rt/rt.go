@@ -60,9 +60,11 @@ func (e *Env) V1() *randv1.Rand { return e.v1 }
 // sourceV1 implements the Source of math/rand on an Env. Only Begin seeds it.
 type sourceV1 struct{ *Env }
 
+// Int63 implements rand.Source.
 func (s sourceV1) Int63() int64 { return int64(s.Uint64() >> 1) }
 func (s sourceV1) Seed(int64)   {}
 
+// splitmix is the SplitMix64 generator. It spreads a seed over the key of ChaCha8.
 func splitmix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
