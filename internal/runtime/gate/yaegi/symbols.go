@@ -60,6 +60,7 @@ func symbolOf(obj types.Object, path string, replaced symbols.Natives) (reflect.
 	}
 }
 
+// variable returns the value of a symbol. A variable is copied, so that a program cannot change the original.
 func variable(obj types.Object, v any) reflect.Value {
 	rv := reflect.ValueOf(v)
 	if _, ok := obj.(*types.Var); ok {
@@ -70,6 +71,7 @@ func variable(obj types.Object, v any) reflect.Value {
 	return rv
 }
 
+// constantOf returns the value of a constant. An untyped constant stays one, because its type depends on its use.
 func constantOf(c *types.Const) (reflect.Value, error) {
 	basic, ok := c.Type().Underlying().(*types.Basic)
 	if !ok {
@@ -112,6 +114,7 @@ func constantOf(c *types.Const) (reflect.Value, error) {
 	return v, nil
 }
 
+// basicTypes maps kinds of constants to their types.
 func basicTypes() map[types.BasicKind]reflect.Type {
 	return map[types.BasicKind]reflect.Type{
 		types.Bool: reflect.TypeFor[bool](), types.String: reflect.TypeFor[string](), types.Int: reflect.TypeFor[int](),
