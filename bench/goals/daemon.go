@@ -29,6 +29,7 @@ type daemon struct {
 	token       func(owner string) string // token of an owner; nil means that owners are namespaces
 }
 
+// readyLine matches the line that the daemon prints once it serves. The group is its URL.
 var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
 
 // start starts the binary on a fresh data directory, with a token for each owner. If owners is nil it serves without
@@ -94,6 +95,7 @@ func (d *daemon) run() error {
 	return fmt.Errorf("%s is not ready", d.binary)
 }
 
+// stop stops the process and the model. The daemon cannot run again.
 func (d *daemon) stop() {
 	d.model.Close()
 	d.end()
@@ -133,6 +135,7 @@ func (d *daemon) post(owner, path string, v, into any) error {
 	return d.send(owner, path, body, into)
 }
 
+// send sends a JSON body as the owner and decodes the reply into into. A status other than 2xx is an error.
 func (d *daemon) send(owner, path string, body []byte, into any) error {
 	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body))
 	if err != nil {

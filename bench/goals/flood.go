@@ -56,6 +56,7 @@ func (b *bench) floods() ([]string, error) {
 	return lines, nil
 }
 
+// underFlood returns the table row of one flood.
 func (b *bench) underFlood(f flood) (string, error) {
 	d, err := b.start(b.daemon, []string{victim, attacker})
 	if err != nil {

@@ -78,6 +78,7 @@ type wave struct {
 	status     [6]atomic.Int64 // replies by class of status; 0 counts requests without a reply
 }
 
+// got returns a summary of the replies so far.
 func (w *wave) got() string {
 	return fmt.Sprintf("%d calls and %d refusals", w.status[2].Load(), w.status[4].Load()+w.status[5].Load())
 }
@@ -158,6 +159,7 @@ func (w *wave) read(body io.Reader) {
 	_, _ = io.Copy(io.Discard, body) // a reply that breaks off counts too
 }
 
+// pause waits for a number of seconds, as in Retry-After, or until the flood ends.
 func (w *wave) pause(seconds string) {
 	n, err := strconv.Atoi(seconds)
 	if err != nil {

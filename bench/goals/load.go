@@ -69,6 +69,7 @@ func each(n int, f func(i int) error) error {
 	return nil
 }
 
+// median sorts the values and returns the middle one. There must be at least one.
 func median[T ~int64 | ~float64](values []T) T {
 	slices.Sort(values)
 	return values[len(values)/2]

@@ -64,6 +64,7 @@ var rows = []struct {
 	{"large", (*bench).large}, {"floods", (*bench).floods}, {"namespaces", (*bench).manyNamespaces},
 }
 
+// run measures the chosen rows and prints them as they come.
 func (b *bench) run(only string) (err error) {
 	if b.dir, err = os.MkdirTemp("", "goals"); err != nil {
 		return err
