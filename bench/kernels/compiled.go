@@ -75,6 +75,7 @@ func buildCompiled(dir string) (string, error) {
 	return filepath.Join(dir, "kernels"), nil
 }
 
+// compiledText returns the text of a kernel as package rewrite makes it.
 func compiledText(k kernel) (string, error) {
 	p, err := check(k)
 	if err != nil {

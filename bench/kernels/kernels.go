@@ -44,6 +44,7 @@ func (k kernel) source() string { return read(k.name + ".go.txt") }
 // python returns the Python program.
 func (k kernel) python() string { return read(k.name + ".py") }
 
+// read returns an embedded file. It panics if the file is missing.
 func read(name string) string {
 	text, err := programs.ReadFile("programs/" + name)
 	if err != nil {
@@ -52,6 +53,7 @@ func read(name string) string {
 	return string(text)
 }
 
+// find returns the kernel of that name.
 func find(name string) (kernel, error) {
 	for _, k := range kernels {
 		if k.name == name {
@@ -68,6 +70,7 @@ func same(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && alike(x, y)
 }
 
+// alike compares decoded JSON.
 func alike(x, y any) bool {
 	switch x := x.(type) {
 	case float64:

@@ -85,6 +85,7 @@ func startAll(dir string) ([]*runner, error) {
 	return out, nil
 }
 
+// start starts a runner. Its stderr is kept for error messages.
 func start(name string, cmd *exec.Cmd) (*runner, error) {
 	r := &runner{name: name, cmd: cmd}
 	cmd.Stderr = &r.stderr
@@ -117,6 +118,7 @@ func (r *runner) do(j job) (answer, error) {
 	return a, nil
 }
 
+// stopAll ends the runners by closing their input, and waits for them.
 func stopAll(runners []*runner) {
 	for _, r := range runners {
 		_ = r.jobs.Close()
@@ -190,6 +192,7 @@ func writePython(dir string) (string, error) {
 	return filepath.Join(dir, "serve.py"), writeAll(dir, files)
 }
 
+// writeAll writes files, by slashed path, below dir.
 func writeAll(dir string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

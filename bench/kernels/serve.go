@@ -45,6 +45,7 @@ func serve(in io.Reader, out io.Writer, prepare func(job) (func() (any, error), 
 	}
 }
 
+// do runs a job. The first run is not measured: it warms up, and its value is the answer.
 func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
 	run, err := prepare(j)
 	if err != nil {
@@ -58,6 +59,7 @@ func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// Garbage of the first run must not be collected in the measured ones.
 	runtime.GC()
 	limit := time.Duration(j.Seconds * float64(time.Second))
 	began, runs, spent := processorTime(), 0, time.Duration(0)

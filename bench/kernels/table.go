@@ -56,6 +56,7 @@ func (r row) ratio(runner string) float64 {
 	return median(ratios)
 }
 
+// median returns the median, or NaN for an empty list.
 func median(of []float64) float64 {
 	if len(of) == 0 {
 		return math.NaN()
@@ -105,6 +106,7 @@ func table(rows []row, runners []*runner) string {
 	return b.String()
 }
 
+// number formats a ratio, with a dash for NaN.
 func number(x float64) string {
 	switch {
 	case math.IsNaN(x):
