@@ -70,6 +70,7 @@ type pool struct {
 	busy float64
 }
 
+// take calls do as soon as one of the pool is free.
 func (p *pool) take(do func()) {
 	if p.free > 0 {
 		p.free--
@@ -79,6 +80,7 @@ func (p *pool) take(do func()) {
 	p.waiting = append(p.waiting, do)
 }
 
+// give returns one to the pool, or passes it to the first that waits.
 func (p *pool) give() {
 	if len(p.waiting) == 0 {
 		p.free++
@@ -106,6 +108,7 @@ type committer struct {
 	running bool
 }
 
+// A world is the state of one simulated case.
 type world struct {
 	*simulation
 	p         Parameters
