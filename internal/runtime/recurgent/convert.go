@@ -62,8 +62,9 @@ func Held(v, like any) any {
 	return out
 }
 
-// Case is As for the operand of a switch whose cases are the values in like. It ends the call with invalid_input if v
-// is of the same JSON kind as a case but equals none of them, such as 2.5 in a switch over ints.
+// Case is As for the operand of a type switch whose cases have the types of the values in like. If v is of the same JSON
+// kind as one of these values but converts to the type of none, such as 2.5 where the cases know only ints, the call ends
+// with invalid_input.
 func Case(v any, like ...any) any {
 	out := As(v, like...)
 	for _, l := range like {
@@ -74,6 +75,7 @@ func Case(v any, like ...any) any {
 	return out
 }
 
+// isOneOf reports whether v has the type of one of the values.
 func isOneOf(v any, like []any) bool {
 	for _, l := range like {
 		if reflect.TypeOf(v) == reflect.TypeOf(l) {
@@ -91,6 +93,7 @@ func kindOf(t reflect.Type) reflect.Kind {
 	return reflect.Float64
 }
 
+// mismatch returns the error for a value that does not convert to the type of like.
 func mismatch(v, like any) *Mismatch {
 	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
 }
@@ -118,6 +121,7 @@ func convert(v any, t reflect.Type) (reflect.Value, bool) {
 	return convertNumber(x, t)
 }
 
+// convertList converts a list if every item converts to the element type of t.
 func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	if x.Kind() != reflect.Slice || x.IsNil() {
 		return reflect.Value{}, false
@@ -133,6 +137,7 @@ func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
+// convertObject converts an object if every member converts to the element type of t. Keys stay strings.
 func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	if x.Kind() != reflect.Map || x.IsNil() || x.Type().Key() != reflect.TypeFor[string]() ||
 		t.Key() != reflect.TypeFor[string]() {
@@ -158,6 +163,7 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	switch {
 	case x.CanInt():
 		f = float64(x.Int())
+		// A float64 rounds integers beyond 2^53. 1<<63 is excluded because it overflows int64 on the way back.
 		if int64(f) != x.Int() || f == 1<<63 {
 			return reflect.Value{}, false
 		}

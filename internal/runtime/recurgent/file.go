@@ -14,6 +14,7 @@ import (
 // the file does not exist or has been removed.
 func (c *Call) Open(ref any) (io.Reader, error) { return c.open(ref, false) }
 
+// open opens a file, decoded to UTF-8 if text is set.
 func (c *Call) open(ref any, text bool) (io.Reader, error) {
 	id, err := fileID(ref)
 	if err != nil {
@@ -105,6 +106,7 @@ func (c *Call) askStream(op string, params, result any) (Streams, error) {
 	return streams, c.host.Ask(op, params, result)
 }
 
+// fileQuery has the parameters of the operations open and file.
 type fileQuery struct {
 	File string `json:"file"`
 	Text bool   `json:"text,omitempty"` // decode to UTF-8
@@ -137,6 +139,7 @@ type fileReader struct {
 	err    error  // returned once rest is empty
 }
 
+// Read implements io.Reader. A large p is filled directly, without the buffer.
 func (f *fileReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -229,6 +232,7 @@ func (f *File) Write(p []byte) (int, error) {
 // WriteString is Write for a string.
 func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
 
+// flush sends the buffered bytes to the host.
 func (f *File) flush() error {
 	if len(f.buf) > 0 && f.err == nil {
 		f.err = f.host.WriteStream(f.stream, f.buf)

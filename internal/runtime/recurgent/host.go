@@ -100,11 +100,13 @@ type Failure struct {
 	Retriable bool // set by FailRetriable
 }
 
+// Error returns the message without the type.
 func (f *Failure) Error() string { return f.Message }
 
 // A Mismatch is the panic value of Must. It ends the call with invalid_input.
 type Mismatch struct{ Message string }
 
+// Error returns the message.
 func (m *Mismatch) Error() string { return m.Message }
 
 // AsFailure returns the Failure in err's chain with the message of err itself. Any other error becomes a tool_error

@@ -116,6 +116,7 @@ func settle(v reflect.Value) bool {
 	return true
 }
 
+// settleMap settles the elements of a map. It skips maps whose elements cannot hold an interface.
 func settleMap(v reflect.Value) bool {
 	switch v.Type().Elem().Kind() {
 	case reflect.Interface, reflect.Pointer, reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
@@ -133,6 +134,7 @@ func settleMap(v reflect.Value) bool {
 	return true
 }
 
+// settleAny settles a decoded value without reflection, which covers most of what is decoded.
 func settleAny(v any) (any, bool) {
 	switch v := v.(type) {
 	case json.Number:

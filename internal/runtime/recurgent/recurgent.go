@@ -114,6 +114,7 @@ func (c *Call) HistoryPage(after, limit int) []Record {
 	return c.records(historyQuery{All: true, Page: true, After: after, Limit: limit})
 }
 
+// historyQuery has the parameters of the operation history. Its zero value asks for History.
 type historyQuery struct {
 	All   bool `json:"all,omitempty"`
 	Page  bool `json:"page,omitempty"`
@@ -121,6 +122,7 @@ type historyQuery struct {
 	Limit int  `json:"limit,omitempty"`
 }
 
+// records performs a history query. The result is never nil.
 func (c *Call) records(q historyQuery) []Record {
 	out := []Record{}
 	c.ask("history", q, &out)
@@ -271,6 +273,7 @@ func (t *Tool) CallWith(method string, args []any, kwargs map[string]any) Outcom
 // Role returns the tool's role.
 func (t *Tool) Role() string { return t.role }
 
+// errorOutcome returns the outcome of a nested call that did not take place.
 func errorOutcome(err error) Outcome {
 	f := AsFailure(err)
 	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message}
