@@ -87,6 +87,7 @@ func (m *measure) pseudo(name string) int {
 	return 0
 }
 
+// measure returns the statistics of the page. It computes them once.
 func (d *document) measure() *measure {
 	if d.measured == nil {
 		var m measure

@@ -51,6 +51,7 @@ func Parse(page any) (*Document, error) {
 	return &Selection{nodes: []*html.Node{root}, page: &document{root: root}}, nil
 }
 
+// pageText returns the text of a page, at most one byte more than the bound.
 func pageText(page any) (string, error) {
 	switch page := page.(type) {
 	case string:

@@ -22,6 +22,7 @@ func (s *Selection) Find(selector string) *Selection {
 	return s.with(out...)
 }
 
+// below reports whether an ancestor of n is among the roots.
 func below(n *html.Node, roots map[*html.Node]bool) bool {
 	if len(roots) == 1 {
 		return false
@@ -92,6 +93,7 @@ func (s *Selection) Has(selector string) *Selection {
 // Is reports whether any element matches the selector.
 func (s *Selection) Is(selector string) bool { return s.Filter(selector).Length() > 0 }
 
+// only returns the elements for which keep returns true.
 func (s *Selection) only(keep func(*html.Node) bool) *Selection {
 	var out []*html.Node
 	for _, n := range s.nodes {
@@ -195,6 +197,7 @@ func (s *Selection) Siblings(selector ...string) *Selection {
 	return s.Parent().Children(selector...).only(func(n *html.Node) bool { return !self[n] })
 }
 
+// nextElement returns the next sibling that is an element, or nil.
 func nextElement(n *html.Node) *html.Node {
 	for n = n.NextSibling; n != nil && n.Type != html.ElementNode; n = n.NextSibling {
 	}

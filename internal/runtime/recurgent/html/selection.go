@@ -15,6 +15,7 @@ type Selection struct {
 	page  *document
 }
 
+// with returns a Selection of nodes of the same page.
 func (s *Selection) with(nodes ...*html.Node) *Selection { return &Selection{nodes, s.page} }
 
 // Length returns the number of elements.
@@ -96,6 +97,7 @@ func (s *Selection) AttrOr(name, otherwise string) string {
 	return otherwise
 }
 
+// attr returns the value of an attribute. Names are compared without regard to case.
 func attr(n *html.Node, name string) (string, bool) {
 	for _, a := range n.Attr {
 		if strings.EqualFold(a.Key, name) {

@@ -66,6 +66,7 @@ func (d *document) compile(text string) *selector {
 	return s
 }
 
+// parseSelector parses a selector and checks its bounds. A panic of cascadia becomes an error.
 func parseSelector(text string) (s *selector, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -121,6 +122,7 @@ func (s *selector) find(n *html.Node, out []*html.Node) []*html.Node {
 	return s.walk(n, above, parent, out)
 }
 
+// walk is find with the bit sets of n: above for it and its ancestors, parent for it alone.
 func (s *selector) walk(n *html.Node, above, parent uint64, out []*html.Node) []*html.Node {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type != html.ElementNode {

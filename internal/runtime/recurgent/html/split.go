@@ -47,8 +47,10 @@ func besideSibling(text string, start, i int) bool {
 			!strings.HasSuffix(before, `\~`)
 }
 
+// blank reports whether c is white space in CSS.
 func blank(c byte) bool { return strings.IndexByte(" \t\r\n\f", c) >= 0 }
 
+// trimBlanks trims white space, but keeps a blank that a backslash escapes at the end.
 func trimBlanks(s string) string {
 	trimmed := strings.Trim(s, " \t\r\n\f")
 	if strings.HasSuffix(trimmed, `\`) && len(trimmed) < len(strings.TrimLeft(s, " \t\r\n\f")) {
@@ -104,6 +106,7 @@ func escapeEnd(text string, i int) int {
 	return k - 1
 }
 
+// nesting returns the greatest bracket depth of a selector.
 func nesting(text string) int {
 	most := 0
 	scan(text, func(_, depth int) { most = max(most, depth) })

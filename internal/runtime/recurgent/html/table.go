@@ -55,6 +55,7 @@ func (s *Selection) Records() []map[string]string {
 	return out
 }
 
+// columnNames returns unique names for the columns with these head texts.
 func columnNames(texts []string) []string {
 	names := make([]string, len(texts))
 	used := map[string]bool{}
@@ -85,6 +86,7 @@ type span struct {
 	rows int // later rows to fill; never reaches 0 for rowspan="0", which starts below 0
 }
 
+// grid returns the first table with its spans expanded and its rows padded to one length, or nil.
 func (s *Selection) grid() *grid {
 	table := s.Filter("table").First()
 	if table.Length() == 0 {
@@ -106,6 +108,7 @@ func (s *Selection) grid() *grid {
 	return g
 }
 
+// rows adds the rows below a table or section. down has the spans that reach into the next row, by column.
 func (g *grid) rows(page *document, within *html.Node, down map[int]span) {
 	for n := within.FirstChild; n != nil; n = n.NextSibling {
 		switch n.DataAtom {
@@ -118,6 +121,7 @@ func (g *grid) rows(page *document, within *html.Node, down map[int]span) {
 	}
 }
 
+// row adds one row. An empty row that no span reaches into is dropped.
 func (g *grid) row(page *document, tr *html.Node, down map[int]span) {
 	var row []string
 	fill := func() { // adds the cells that extend into this row
@@ -162,6 +166,7 @@ func (g *grid) row(page *document, tr *html.Node, down map[int]span) {
 	g.head = append(g.head, own > 0 && head || tr.Parent.DataAtom == atom.Thead)
 }
 
+// add counts cells, and panics over maxCells, before the cells are allocated.
 func (g *grid) add(cells int) {
 	if g.count += cells; g.count > maxCells {
 		panic(fmt.Errorf("html: the table has more than %d cells; find its rows and cells instead", maxCells))

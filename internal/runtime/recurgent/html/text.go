@@ -29,6 +29,7 @@ func (s *Selection) Texts() []string {
 	return s.Map(func(_ int, one *Selection) string { return one.Text() })
 }
 
+// verbatim reports whether Text returns the element's text unchanged.
 func verbatim(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Pre, atom.Textarea, atom.Script, atom.Style:
@@ -37,6 +38,7 @@ func verbatim(n *html.Node) bool {
 	return false
 }
 
+// nodeText returns the text of a node and its descendants, unchanged.
 func nodeText(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data
@@ -54,6 +56,7 @@ type textWriter struct {
 	space bool // write a blank before the next word
 }
 
+// node writes the text of a node. Elements that a browser does not show are left out.
 func (t *textWriter) node(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -70,6 +73,7 @@ func (t *textWriter) node(n *html.Node) {
 	}
 }
 
+// inside writes the texts in a node, even if a browser does not show the node itself.
 func (t *textWriter) inside(n *html.Node) {
 	if n.Type == html.TextNode {
 		t.text(n.Data)
@@ -79,6 +83,7 @@ func (t *textWriter) inside(n *html.Node) {
 	}
 }
 
+// text writes a text with its white space collapsed.
 func (t *textWriter) text(s string) {
 	for s != "" {
 		word := strings.IndexFunc(s, unicode.IsSpace)
