@@ -15,6 +15,7 @@ import (
 // replicas follow the same policy.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
+	// The command may have changed the policy.
 	defer d.agree(nil)
 	env := append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL())
 	if d.database != "" {

@@ -14,12 +14,14 @@ type Buffer struct {
 	buf bytes.Buffer // guarded by mu
 }
 
+// Write implements io.Writer.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Write(p)
 }
 
+// String returns everything written so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,6 +44,7 @@ func NewOutput(t *testing.T) *Output {
 	return &Output{file}
 }
 
+// Write implements io.Writer.
 func (o *Output) Write(p []byte) (int, error) { return o.file.Write(p) }
 
 // String returns everything written so far.

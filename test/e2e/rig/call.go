@@ -26,6 +26,7 @@ func (d *Daemon) Highest(series string) (most float64) {
 	return most
 }
 
+// metric is Metric for this one replica.
 func (d *Daemon) metric(series string) float64 {
 	d.T.Helper()
 	for line := range strings.Lines(string(d.Do(http.StatusOK, http.MethodGet, "/metrics", nil).Body)) {

@@ -47,6 +47,7 @@ func Equal(want, got any) bool {
 	return equalJSON(w, got)
 }
 
+// equalJSON compares decoded JSON.
 func equalJSON(want, got any) bool {
 	switch w := want.(type) {
 	case float64:

@@ -116,6 +116,7 @@ func Environment(dir string) []string {
 // State returns the data directory.
 func (d *Daemon) State() string { return filepath.Join(d.Dir, "xdg", "recurgent") }
 
+// readyLine matches the line that the daemon prints once it serves. The group is its URL.
 var readyLine = regexp.MustCompile(`^recurgentd is ready on (https?://\S+)`)
 
 // Start starts the daemon again on its data and waits until it is ready.

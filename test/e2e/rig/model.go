@@ -26,6 +26,7 @@ type Model struct {
 // Held returns an answer with the program that is sent only after Release.
 func Held(code string) any { return holding(code) }
 
+// A holding is the program of an answer that Held returns.
 type holding string
 
 // Text returns an answer in plain text, without a program.

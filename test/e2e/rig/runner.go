@@ -55,6 +55,7 @@ var buildRunner = sync.OnceValues(func() (env []string, err error) {
 		launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
 })
 
+// buildPrograms builds commands into programDir.
 func buildPrograms(packages ...string) error {
 	if err := makeProgramDir(); err != nil {
 		return err

@@ -26,6 +26,8 @@ type spread struct {
 	next *http.Transport
 }
 
+// RoundTrip implements http.RoundTripper. It repeats requests for a session that is moving, and waits after a change
+// until the replicas agree.
 func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := s.once(r)
 	for err == nil && moving(r, res) {
@@ -126,4 +128,5 @@ func (d *Daemon) Each() []*Daemon {
 // One returns a view of one replica, for what each of them counts or holds by itself.
 func (d *Daemon) One() *Daemon { return d.Each()[0] }
 
+// CloseIdleConnections closes those of the transport, for http.Client.
 func (s spread) CloseIdleConnections() { s.next.CloseIdleConnections() }

@@ -25,6 +25,7 @@ func Coloured(raw []byte) bool {
 	return sgr.Match(raw)
 }
 
+// sgr matches a sequence that sets bold, faint or a foreground colour.
 var sgr = regexp.MustCompile("\x1b\\[(?:[12]|3[0-7])m")
 
 // A Terminal is a real process on a pseudo terminal, with the content of its screen.
@@ -83,6 +84,7 @@ func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *
 	return s
 }
 
+// read collects the output until the last process on the terminal has ended.
 func (s *Terminal) read() {
 	defer close(s.drained)
 	buf := make([]byte, 32<<10)

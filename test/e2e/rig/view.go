@@ -35,6 +35,7 @@ func (d *Daemon) Plain() *http.Client { return &http.Client{Transport: adding(d.
 // adding is a transport that adds headers to each request.
 type adding map[string]string
 
+// RoundTrip implements http.RoundTripper. Headers that the request has already take precedence.
 func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range a {
