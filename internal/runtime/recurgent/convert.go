@@ -62,9 +62,9 @@ func Held(v, like any) any {
 	return out
 }
 
-// Case is As for the operand of a type switch whose cases have the types of the values in like. If v is of the same JSON
-// kind as one of these values but converts to the type of none, such as 2.5 where the cases know only ints, the call ends
-// with invalid_input.
+// Case is As for the operand of a type switch whose cases have the types of the values in like. If v is of the same
+// JSON kind as one of these values but converts to the type of none, such as 2.5 where the cases know only ints, the
+// call ends with invalid_input.
 func Case(v any, like ...any) any {
 	out := As(v, like...)
 	for _, l := range like {
