@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// As converts a value of decoded JSON to the type of the first value in like that can hold it without loss. If no type
-// fits, it returns v unchanged:
+// As converts a value of decoded JSON to a type that can hold it without loss: the first such type among those of the
+// values in like. If no type fits, it returns v unchanged:
 //
 //	n, ok := recurgent.As(call.Arg(0, "n"), 0).(int)
 //
@@ -98,8 +98,8 @@ func mismatch(v, like any) *Mismatch {
 	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
 }
 
-// convert returns v as a value of type t. It converts only to unnamed and predeclared types and those composed of them;
-// ok is false if v does not fit without loss.
+// convert returns v as a value of type t, and whether v fits without loss. It converts only to unnamed and predeclared
+// types and to those composed of them.
 func convert(v any, t reflect.Type) (reflect.Value, bool) {
 	x := reflect.ValueOf(v)
 	switch {

@@ -74,7 +74,7 @@ func (c *Call) Bind(v any) error {
 	return Unmarshal(object, v)
 }
 
-// fieldName returns the JSON name of a struct field; ok is false if encoding/json ignores the field.
+// fieldName returns the JSON name of a struct field, and whether encoding/json uses the field.
 func fieldName(f reflect.StructField) (string, bool) {
 	tag := f.Tag.Get("json")
 	name, _, _ := strings.Cut(tag, ",")

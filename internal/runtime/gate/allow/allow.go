@@ -120,7 +120,7 @@ func Interpreted() []string {
 	return strings.Fields("recurgent strings strconv fmt math errors unicode unicode/utf8 regexp sort time html path net/url encoding/hex encoding/base64 encoding/json")
 }
 
-// Find returns the allowed package with that import path; found is false if there is none.
+// Find returns the allowed package with that import path, and whether there is one.
 func Find(path string) (Package, bool) {
 	i, found := slices.BinarySearchFunc(packages, path, func(p Package,
 		path string) int {

@@ -114,7 +114,7 @@ func (m *fixer) keyOfContext(name string) bool {
 	return found
 }
 
-// placeOf returns the value of an integer literal below 64; ok is false for any other expression.
+// placeOf returns the value of an integer literal, and whether e is one below 64.
 func placeOf(e ast.Expr) (int, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.INT {
