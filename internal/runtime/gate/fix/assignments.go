@@ -56,6 +56,7 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 
 // checkError receives the error of a call and returns it.
 func (m *fixer) checkError(as *ast.AssignStmt) bool {
+	// The check needs a statement of its own, which only fits into a list of statements.
 	switch m.parents[as].(type) {
 	case *ast.BlockStmt, *ast.CaseClause:
 	default:
@@ -69,6 +70,8 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false
 	}
+	// An assignment to a declared variable needs a new variable for the value, because := would declare the target
+	// again.
 	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 &&
 		!m.jumps() && !isName(as.Lhs[0], "_") {
 		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned",
@@ -77,6 +80,7 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	}
 	id, isIdent := as.Lhs[0].(*ast.Ident)
 	if as.Tok == token.DEFINE && isIdent {
+		// The program discards the value, so it may discard the error on purpose too.
 		if id.Name == "_" {
 			return false
 		}
@@ -119,6 +123,7 @@ func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 		isName(as.Lhs[1], "_") {
 		return false
 	}
+	// Another number of parts is an error, where the program as written would not compile.
 	fails := m.failing(as, `errors.New("two parts are needed")`)
 	if fails == "" {
 		return false

@@ -28,6 +28,7 @@ func (m *fixer) fix(note string, edits ...edit) bool {
 	if len(edits) == 0 {
 		return false
 	}
+	// Two insertions at the same place count as an overlap, since their order would be arbitrary.
 	for i, e := range edits {
 		for _, o := range slices.Concat(m.edits, edits[:i]) {
 			if e.from < o.to && o.from < e.to || e.from == o.from {
@@ -81,17 +82,21 @@ func (m *fixer) apply() {
 // offset returns the byte offset of a position of the tree.
 func (m *fixer) offset(p token.Pos) int { return m.fset.PositionFor(p, false).Offset }
 
+// text returns the source of a node.
 func (m *fixer) text(n ast.Node) string { return m.src[m.offset(n.Pos()):m.offset(n.End())] }
 
+// replace returns the edit that replaces a node.
 func (m *fixer) replace(n ast.Node, text string) edit {
 	return edit{m.offset(n.Pos()), m.offset(n.End()), text}
 }
 
+// before returns the edit that inserts text before a node.
 func (m *fixer) before(n ast.Node, text string) edit {
 	at := m.offset(n.Pos())
 	return edit{at, at, text}
 }
 
+// after returns the edit that inserts text after a node.
 func (m *fixer) after(n ast.Node, text string) edit {
 	at := m.offset(n.End())
 	return edit{at, at, text}
@@ -157,6 +162,7 @@ func linesAt(before, after string, marks []mark) []int {
 // A place is the position of a token.
 type place struct{ offset, line int }
 
+// tokensOf returns the positions of all tokens except commas and semicolons.
 func tokensOf(src string) (out []place) {
 	fset := token.NewFileSet()
 	f := fset.AddFile("", -1, len(src))

@@ -28,6 +28,7 @@ func (m *fixer) entry() {
 		if !ok || f.Body == nil || f.Name.Name == "init" || called[f.Name.Name] {
 			continue
 		}
+		// A function that takes the call is more likely to be the start than one that does not.
 		takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) })
 		switch {
 		case f.Name.Name == "main" && m.showsOnly(f):
@@ -119,6 +120,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		return
 	}
 	var edits []edit
+	// A context that the function does not use is dropped. Runs have none.
 	if list := slices.DeleteFunc(slices.Clone(params), func(p field) bool {
 		return m.text(p.typ) == "context.Context" &&
 			!uses(f.Body, p.name)
@@ -154,6 +156,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		body += ", nil"
 	}
 	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\t"+bound+body+"\n}"))
+	// The function gives up the name Run, in its declaration and wherever it calls itself.
 	if name != f.Name.Name {
 		ast.Inspect(m.file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Decl == f {
@@ -162,6 +165,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 			return true
 		})
 	}
+	// Nothing calls main, and it may refer to the old name.
 	if main := m.function("main"); main != nil {
 		edits = slices.DeleteFunc(edits, func(e edit) bool {
 			return e.from >= m.offset(main.Pos()) && e.to <= m.offset(main.End()) && e.from < e.to
@@ -218,11 +222,13 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 // allInputs are names of a parameter that holds all arguments by name.
 var allInputs = []string{"args", "arguments", "params", "parameters", "input", "inputs", "kwargs"}
 
+// isObject reports whether a type expression is map[string]any.
 func (m *fixer) isObject(t ast.Expr) bool {
 	o, ok := t.(*ast.MapType)
 	return ok && isName(o.Key, "string") && isAnyExpr(o.Value)
 }
 
+// isListOfAny reports whether a type expression is []any.
 func (m *fixer) isListOfAny(t ast.Expr) bool {
 	l, ok := t.(*ast.ArrayType)
 	return ok && isAnyExpr(l.Elt)

@@ -51,6 +51,7 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	}
 	st := m.structOf(name)
 	for f := range u.Fields() {
+		// A struct with an exported field already shows what its author wants to show.
 		if f.Exported() || f.Embedded() || f.Name() == "_" {
 			return false
 		}
@@ -79,6 +80,7 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	return m.fix("JSON shows fields that begin with a capital letter", edits...)
 }
 
+// fieldsOfStruct returns the fields of a struct.
 func fieldsOfStruct(u *types.Struct) []*types.Var { return slices.Collect(u.Fields()) }
 
 // keyOf returns the member that the deliverable requires under a name, ignoring case and underscores, or the name

@@ -97,6 +97,7 @@ func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 	return found
 }
 
+// divisor matches names of functions for the greatest common divisor.
 var divisor = lazy.Regexp(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
 
 // isDivisor reports whether y is the result of a function for the greatest common divisor, which leaves no fraction.
@@ -253,6 +254,7 @@ func (m *fixer) isPlace(n ast.Expr) bool {
 	return found
 }
 
+// verbs matches a verb of a format. The group is its letter.
 var verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 
 // fits converts an argument of a format to a type that its verb accepts, or reports it.

@@ -187,6 +187,7 @@ func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	return ""
 }
 
+// namesFile matches names of variables that hold a path or an address and not content.
 var namesFile = lazy.Regexp(`(?i)(?:file|path|url|uri|name)\w*$`)
 
 // repeats reports whether a node is in a loop or a function literal.

@@ -93,6 +93,7 @@ func (t *tracer) field(e *ast.SelectorExpr) origin {
 	if v == nil || !v.IsField() || v.Pkg() != t.Pkg || v.Embedded() || v.Origin() != v {
 		return ofProgram
 	}
+	// The struct may come from JSON as a whole, whatever the program sets in it later.
 	from := t.from(e.X)
 	if t.seen[v] {
 		return from

@@ -54,6 +54,7 @@ func Text(source string, t report.Terms, c Checker) report.Fixed {
 	m := &fixer{terms: t, checker: c, src: source}
 	seen := map[string]bool{}
 	for range maxRounds {
+		// A text that was seen before means that two rules undo each other.
 		if seen[m.src] || len(m.src) > len(source)+maxGrowth || c.Spent() {
 			break
 		}
@@ -66,6 +67,7 @@ func Text(source string, t report.Terms, c Checker) report.Fixed {
 		m.apply()
 	}
 	out := m.src
+	// Without repairs even the formatting stays as the model wrote it.
 	if len(m.notes) == 0 {
 		out = source
 	} else if formatted, err := format.Source([]byte(m.src)); err == nil {
@@ -97,6 +99,7 @@ type fixer struct {
 // the repairs of those before.
 func (m *fixer) round() {
 	m.named = nil
+	// These repairs work on tokens, because the text may not parse yet.
 	if m.wholeText(); len(m.edits) > 0 {
 		return
 	}
@@ -105,6 +108,7 @@ func (m *fixer) round() {
 		m.syntax(err)
 		return
 	}
+	// The tree is new in each round, so everything that refers to its nodes is computed again.
 	m.parents = parentsOf(m.file)
 	m.used, m.makesOf = nil, nil
 	for _, stage := range []func(){m.foreignImports, m.entry, m.missingImports} {
@@ -120,6 +124,7 @@ func (m *fixer) round() {
 		if m.checker.Spent() {
 			return
 		}
+		// Several errors may be repaired in one round, as long as their edits do not overlap.
 		m.typeError(e)
 	}
 	if len(m.Errors) > 0 {

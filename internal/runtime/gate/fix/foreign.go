@@ -68,6 +68,7 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 }
 
 var (
+	// These match words and quotes of other languages before or at the position of a syntax error.
 	foreignAnd  = lazy.Regexp(`^(and|or)\b`)
 	foreignNot  = lazy.Regexp(`\bnot[ \t]+$`)
 	negated     = lazy.Regexp(`^[\pL_][\pL\d_.]*(?:\[[^\[\]\n]*\]|\([^()\n]*\))?[ \t]*(?:\{|and\b|or\b|&&|\|\||\))`)

@@ -110,6 +110,7 @@ func (m *fixer) appended(_ types.Error, path []ast.Node, _ []string) bool {
 		m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
 }
 
+// sorting matches functions that change a list in place.
 var sorting = lazy.Regexp(
 	`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
 

@@ -92,6 +92,7 @@ func (m *fixer) onlyArgument(name string) bool {
 	return only && !m.keyOfContext(name)
 }
 
+// isNumber reports whether e is the integer literal with that text.
 func isNumber(e ast.Expr, text string) bool {
 	l, ok := e.(*ast.BasicLit)
 	return ok && l.Kind == token.INT && l.Value == text

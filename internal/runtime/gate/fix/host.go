@@ -113,6 +113,7 @@ func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
 	return m.fix("a value is returned, not given to the call", edit{m.offset(st.Pos()), m.offset(to.End()), text})
 }
 
+// typeWord matches the form of an error type.
 var typeWord = lazy.Regexp(`^[a-z]+(_[a-z]+)*$`)
 
 // hostError repairs call.Fail(...), recurgent.Error(...) and similar calls.

@@ -26,6 +26,7 @@ func importName(spec *ast.ImportSpec) string {
 	return path.Base(p)
 }
 
+// importPath returns the path of an import.
 func importPath(spec *ast.ImportSpec) string {
 	p, _ := strconv.Unquote(spec.Path.Value)
 	return p
@@ -55,6 +56,7 @@ func (m *fixer) selected() map[string]map[string]bool {
 // foreignImports repairs imports of paths that are not available: the host package under another path, a package of the
 // standard library with a wrong path, or a package that nothing uses.
 func (m *fixer) foreignImports() {
+	// Functions that nothing calls go first, because they may be the only users of an import.
 	if m.deadMain() || m.tests() {
 		return
 	}

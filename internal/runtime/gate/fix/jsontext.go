@@ -42,6 +42,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	if from < 0 {
 		return nil
 	}
+	// Between the encoding and the return there may only be checks that return an error.
 	for _, between := range list[from+1 : slices.Index(list, ast.Stmt(r))] {
 		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) ||
 			!m.fails(s.Body) && !m.passes(s.Body) {

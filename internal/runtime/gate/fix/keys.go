@@ -35,6 +35,7 @@ func (m *fixer) keys() {
 				}
 			}
 		}
+		// All required names must match. Otherwise the struct may be meant for something else.
 		if len(names) == len(m.terms.Required) {
 			m.tag(st, names)
 		}

@@ -4,6 +4,7 @@ import (
 	"go/types"
 )
 
+// basic returns the underlying basic type of t, or nil.
 func basic(t types.Type) *types.Basic {
 	if t == nil {
 		return nil
@@ -12,6 +13,7 @@ func basic(t types.Type) *types.Basic {
 	return b
 }
 
+// isKind reports whether t is a basic type with one of these properties.
 func isKind(t types.Type, info types.BasicInfo) bool {
 	b := basic(t)
 	return b != nil && b.Info()&info != 0
@@ -21,11 +23,13 @@ func isFloat(t types.Type) bool  { return isKind(t, types.IsFloat) }
 func isWhole(t types.Type) bool  { return isKind(t, types.IsInteger) }
 func isString(t types.Type) bool { return isKind(t, types.IsString) }
 
+// isBasic reports whether the underlying type of t is this basic type.
 func isBasic(t types.Type, kind types.BasicKind) bool {
 	b := basic(t)
 	return b != nil && b.Kind() == kind
 }
 
+// isError reports whether t is the type error.
 func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
@@ -33,6 +37,7 @@ func isError(t types.Type) bool {
 // isDigits reports whether the type is json.Number. Decoded JSON has it only for whole numbers beyond 2^53.
 func isDigits(t types.Type) bool { return types.TypeString(t, nil) == "encoding/json.Number" }
 
+// elemIs reports whether t is a slice of this basic type.
 func elemIs(t types.Type, kind types.BasicKind) bool {
 	s, ok := t.Underlying().(*types.Slice)
 	return ok && isBasic(s.Elem(), kind)
@@ -70,6 +75,7 @@ func hasWhole(t types.Type) bool {
 	return isWhole(t)
 }
 
+// isPlainString reports whether t is string itself, and not a named type.
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
 
 // jsonKind returns the kind of JSON that can be converted to the type, or "" if decoded JSON has the type anyway or

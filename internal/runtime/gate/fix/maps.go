@@ -82,6 +82,7 @@ func (m *fixer) inBlock(s ast.Stmt) bool {
 // nilMaps initialises a map that is declared without a value and only has keys set: setting a key of a nil map panics.
 // If the map is returned, this also avoids a null where an object is declared.
 func (m *fixer) nilMaps() {
+	// A program that recovers may rely on the panic, and one about null may want it.
 	if uses(m.file, "recover") || m.terms.Null || aboutNull().MatchString(m.src) {
 		return
 	}

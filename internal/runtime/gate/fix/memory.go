@@ -61,6 +61,7 @@ func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
 		}
 		return true
 	})
+	// A program that never sets the member expects it from elsewhere.
 	if sets == 0 || reads != 1 {
 		return false
 	}

@@ -23,6 +23,7 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		m.webClient("http", has)
 		return len(m.edits) > 0
 	}
+	// A parameter list without types reads as a list of undefined types.
 	if ok && m.untypedParameters(path) {
 		return true
 	}

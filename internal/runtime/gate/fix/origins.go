@@ -26,6 +26,7 @@ type tracer struct {
 	seen map[types.Object]bool
 }
 
+// from returns the origin of an expression, or of what it is an element or a part of.
 func (t *tracer) from(e ast.Expr) origin {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -114,6 +115,7 @@ func (t *tracer) sets(v *types.Var) (from origin) {
 			}
 		case *ast.UnaryExpr:
 			if n.Op == token.AND && t.variable(n.X) == v {
+				// Whoever has the address may set the variable.
 				from |= t.decoded(n)
 			}
 		case *ast.FuncType:

@@ -66,6 +66,7 @@ func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 	if t == nil {
 		return nil
 	}
+	// append is a built-in: the types of its parameters follow from its list.
 	if isName(c.Fun, "append") && len(c.Args) > 0 && c.Args[0] != x {
 		if c.Ellipsis.IsValid() {
 			return m.Info.TypeOf(c.Args[0])

@@ -9,6 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
+// printers matches calls of functions that print.
 var printers = lazy.Regexp(`\b(?:fmt\.(?:Print|Println|Printf|Fprint\w*)|println|print)\(`)
 
 // printedLast repairs a Run that ends by printing its value instead of returning it. Run must print once and return
@@ -80,6 +81,7 @@ func (m *fixer) printed(call *ast.CallExpr) string {
 	return m.text(args[0])
 }
 
+// words matches a letter: a format with letters between its verbs makes a sentence, not a value.
 var words = lazy.Regexp(`\pL`)
 
 // answers reports whether a body returns anything other than failures.

@@ -79,6 +79,7 @@ func (m *fixer) refused(s *ast.IfStmt, as *ast.AssignStmt) *ast.BlockStmt {
 // refusedInput replaces errors.New and fmt.Errorf in a block that only returns an error by a failure of type
 // invalid_input.
 func (m *fixer) refusedInput(b *ast.BlockStmt) {
+	// A block that does more may need its error for something else.
 	if len(b.List) != 1 {
 		return
 	}

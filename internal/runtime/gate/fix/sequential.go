@@ -16,6 +16,7 @@ func (m *fixer) sequential(name string) bool {
 	locks, possible := map[*ast.Object]bool{}, true
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		// Goroutines that communicate may depend on running at the same time.
 		case *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
 			possible = false
 		case *ast.GoStmt:

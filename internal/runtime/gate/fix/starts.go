@@ -9,6 +9,7 @@ import (
 // fill, or "".
 func (m *fixer) inputStruct(p field, of int) (name string) {
 	typ := p.typ
+	// The function may take the struct or a pointer to it.
 	if star, ok := typ.(*ast.StarExpr); ok {
 		typ = star.X
 	}

@@ -105,6 +105,7 @@ func (m *fixer) valueSwitch(n *ast.SwitchStmt) {
 	}
 }
 
+// isInt reports whether e is an int or an untyped integer constant.
 func (m *fixer) isInt(e ast.Expr) bool {
 	t := m.Info.TypeOf(e)
 	return t != nil && (types.Identical(t, types.Typ[types.Int]) || types.Identical(t, types.Typ[types.UntypedInt]))

@@ -42,6 +42,7 @@ func (m *fixer) lineAt(e *scanner.Error) (string, int) {
 }
 
 var (
+	// openBrace matches a statement whose brace is on the next line, elseBrace an if whose else is.
 	openBrace = lazy.Regexp(`(?m)^[ \t]*(?:func|if|for|switch|select|\}?[ \t]*else|type)\b[^\n]*[^{};,\s]([ \t\r]*\n[ \t]*)\{`)
 	elseBrace = lazy.Regexp(`\}([ \t\r]*\n[ \t]*)$`)
 )
@@ -65,6 +66,7 @@ func (m *fixer) brokenLine(e *scanner.Error) bool {
 	return m.fix("the brace stands on the line that it belongs to", edit{begin + g[2], begin + g[3], " "})
 }
 
+// namedFunction matches a function declaration, which is not allowed within a function.
 var namedFunction = lazy.Regexp(`^\s*func (\w+)\(`)
 
 // nested turns a function declared inside another one into a variable.
@@ -101,6 +103,7 @@ func (m *fixer) lastBrace(e *scanner.Error) bool {
 	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
 }
 
+// prefixed matches a statement such as ++i.
 var prefixed = lazy.Regexp(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
 
 // prefixStep rewrites the statement ++i as i++.

@@ -41,6 +41,7 @@ type field struct {
 	id   *ast.Ident // nil if there is no name
 }
 
+// fieldsOf returns one field per name, or per type if there are no names.
 func fieldsOf(list *ast.FieldList) (out []field) {
 	if list == nil {
 		return nil
@@ -79,6 +80,7 @@ func (m *fixer) importedHost(x ast.Expr) bool {
 	return id.Name == host
 }
 
+// isAnyExpr reports whether a type expression is any or interface{}.
 func isAnyExpr(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -89,6 +91,7 @@ func isAnyExpr(e ast.Expr) bool {
 	return false
 }
 
+// isName reports whether e is the identifier name.
 func isName(e ast.Expr, name string) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == name
@@ -114,6 +117,7 @@ func (m *fixer) declares(name string) bool {
 	return found
 }
 
+// uses reports whether an identifier of that name occurs in a node, whatever it refers to.
 func uses(body ast.Node, name string) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -123,6 +127,7 @@ func uses(body ast.Node, name string) bool {
 	return found
 }
 
+// isIdent reports whether n is the identifier name.
 func isIdent(n ast.Node, name string) bool {
 	id, ok := n.(*ast.Ident)
 	return ok && id.Name == name

@@ -86,6 +86,7 @@ func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 	return def, value
 }
 
+// mentions reports whether an expression uses the variable.
 func mentions(m *fixer, e ast.Node, v *types.Var) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -101,6 +102,7 @@ func mentions(m *fixer, e ast.Node, v *types.Var) bool {
 // variables are set to, or in one of the program's functions that it calls.
 func (m *fixer) quotient(x ast.Expr) bool { return m.divided(x, map[*types.Var]bool{}) }
 
+// divided is quotient with the variables visited so far.
 func (m *fixer) divided(x ast.Node, seen map[*types.Var]bool) bool {
 	found := false
 	ast.Inspect(x, func(n ast.Node) bool {
