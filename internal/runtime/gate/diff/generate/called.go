@@ -64,6 +64,7 @@ func init() {
 // called lists these methods. The most important ones occur more than once, so they are chosen more often.
 var called []calledMethod
 
+// These are the longer method bodies.
 const formatBody = `	w, wide := s.Width()
 	p, precise := s.Precision()
 	fmt.Fprint(s, NAME, string(verb), w, wide, p, precise, s.Flag('+'), s.Flag('#'), s.Flag('-'))

@@ -33,6 +33,7 @@ func literals(g *gen, t types.Type) string {
 		"\ttype bare %s\n\tv := bare(@mkT)\n\tw := (@T)(v)\n\tp := (*bare)(&w)\n\t*p = bare(@mkT)\n\tlogø(@shT((@T)(v)), @shT(w), fmt.Sprintf(\"%%T %%T\", v, p))\n", typeText(bare))
 }
 
+// fieldsOf returns the fields of a struct.
 func fieldsOf(st *types.Struct) []*types.Var {
 	var out []*types.Var
 	for f := range st.Fields() {

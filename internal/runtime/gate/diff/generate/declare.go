@@ -30,13 +30,16 @@ type declaration struct {
 	methods []*method
 }
 
+// A method is declared with a name and a signature. Its body is written later.
 type method struct {
 	name, sig string
 	pointer   bool
 }
 
+// text returns the type declaration.
 func (d *declaration) text() string { return "type " + d.name + d.params + " " + d.under + "\n" }
 
+// head returns the declaration of the method without its body.
 func (m *method) head(d *declaration) string {
 	star := ""
 	if m.pointer {
@@ -169,6 +172,7 @@ func (g *gen) fillPool() {
 	}
 }
 
+// addToPool adds a type to the pool if the type checker accepts one of several attempts.
 func (g *gen) addToPool(text func() string) {
 	n := len(g.aliases)
 	g.attempt(func() { g.aliases = append(g.aliases, text()) }, func() { g.aliases = g.aliases[:n] })

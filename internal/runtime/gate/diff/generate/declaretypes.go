@@ -30,6 +30,7 @@ func (g *gen) underlying(d *declaration) string {
 	return g.typ(params, 2)
 }
 
+// typeParams returns the names of the type parameters of a declaration.
 func typeParams(d *declaration) []string {
 	switch {
 	case d.params == "":
@@ -40,6 +41,7 @@ func typeParams(d *declaration) []string {
 	return []string{"A"}
 }
 
+// iface writes an interface type with some of the shared methods.
 func (g *gen) iface() string {
 	var parts []string
 	for _, i := range g.Perm(len(g.sigs))[:min(1+g.IntN(2), len(g.sigs))] {
@@ -98,11 +100,13 @@ func (g *gen) reference(params []string) string {
 	return d.name + "[" + strings.Join(args, ", ") + "]"
 }
 
+// basic returns a basic type. Frequent types occur more than once in the list.
 func (g *gen) basic() string {
 	return pick(g, "int", "int", "string", "string", "string", "bool", "float64", "byte", "rune", "int8", "uint16",
 		"int64", "uint64", "float32", "complex128", "uint", "complex64", "uintptr")
 }
 
+// leaf returns a type without a further level: a type parameter, a basic type, a host type or a declared one.
 func (g *gen) leaf(params []string) string {
 	switch {
 	case len(params) > 0 && g.percent(40):

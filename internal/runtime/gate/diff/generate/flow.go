@@ -43,6 +43,7 @@ func (g *gen) flowFunction(calls []string) string {
 	return name
 }
 
+// line writes one line of the function body.
 func (f *flow) line(format string, args ...any) { fmt.Fprintf(&f.b, "\t"+format+"\n", args...) }
 
 // block writes some statements. Variables declared in it are out of scope after it.
@@ -56,6 +57,7 @@ func (f *flow) block() {
 	f.vars, f.fixed = f.vars[:vars:vars], f.fixed[:fixed:fixed]
 }
 
+// expr writes an expression of type int, nested at most depth levels.
 func (f *flow) expr(depth int) string {
 	if depth <= 0 || f.percent(30) {
 		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...),
@@ -87,12 +89,14 @@ func (f *flow) expr(depth int) string {
 	return "(" + a + " + " + b + ")"
 }
 
+// cond writes an expression of type bool.
 func (f *flow) cond() string {
 	a, b := f.expr(1), f.expr(1)
 	return pick(f.gen, a+"%2 == 0", a+" < "+b, a+" != "+b, a+" > 3 && "+b+"%3 != 1", a+"&1 == 0 || "+b+" < 5",
 		"!("+a+" >= "+b+")")
 }
 
+// statement writes one statement. When the budget is used up it writes only a log, so nesting ends.
 func (f *flow) statement() {
 	if f.budget--; f.budget < -40 || f.depth > 5 {
 		f.line("log%s(fmt.Sprint(%s))", mark, pick(f.gen, f.vars...))
@@ -104,6 +108,7 @@ func (f *flow) statement() {
 	pick(f.gen, statements...)()
 }
 
+// assign writes an assignment to one variable, or a log of some expressions.
 func (f *flow) assign() {
 	v := pick(f.gen, f.vars...)
 	switch f.IntN(6) {
@@ -122,6 +127,7 @@ func (f *flow) assign() {
 	}
 }
 
+// parallel writes an assignment whose operands depend on each other.
 func (f *flow) parallel() {
 	switch f.IntN(3) {
 	case 0:
@@ -133,6 +139,7 @@ func (f *flow) parallel() {
 	}
 }
 
+// declare writes the declaration of a variable, or of one that hides another.
 func (f *flow) declare() {
 	name := f.fresh("v")
 	if f.percent(20) {
@@ -149,6 +156,7 @@ func (f *flow) declare() {
 	f.vars = append(f.vars, name)
 }
 
+// ifElse writes an if statement.
 func (f *flow) ifElse() {
 	f.line("if %s {", f.cond())
 	f.block()
@@ -163,6 +171,7 @@ func (f *flow) ifElse() {
 	f.line("}")
 }
 
+// switches writes a switch over values or conditions.
 func (f *flow) switches() {
 	f.breaks++
 	defer func() { f.breaks-- }()
@@ -200,6 +209,7 @@ func (f *flow) inLiteral(write func()) {
 	f.labels, f.breaks, f.loops = labels, breaks, loops
 }
 
+// deferred writes a defer statement, some of which recover.
 func (f *flow) deferred() {
 	if f.percent(30) {
 		f.line("defer log%s(\"defer\", fmt.Sprint(%s))", mark, f.expr(1))
@@ -213,12 +223,14 @@ func (f *flow) deferred() {
 	f.line("log%s(fmt.Sprint(\"q\", q))\n\t}(%s)", mark, f.expr(1))
 }
 
+// literal writes a function literal that is called at once.
 func (f *flow) literal() {
 	f.line("func() {")
 	f.inLiteral(f.block)
 	f.line("}()")
 }
 
+// attempted writes statements that may panic, within try.
 func (f *flow) attempted() {
 	f.line("try%s(\"flow\", func() {", mark)
 	f.inLiteral(func() {
@@ -230,6 +242,7 @@ func (f *flow) attempted() {
 	f.line("})")
 }
 
+// closure writes a function literal that is stored and called later.
 func (f *flow) closure() {
 	f.line("fs = append(fs, func() int {")
 	f.line("%s += %s", pick(f.gen, f.vars...), pick(f.gen, append(f.fixed, "1")...))
@@ -239,6 +252,7 @@ func (f *flow) closure() {
 	}
 }
 
+// selects writes a select with a default on a channel of its own.
 func (f *flow) selects() {
 	c := f.fresh("c")
 	f.line("%s := make(chan int, %d)", c, f.IntN(2))

@@ -51,6 +51,7 @@ func Write(seed uint64) Program {
 				g.plain()
 			}
 		}
+		// A program that is too long is dropped, and another random stream of the same seed tried.
 		if p := g.finish(seed); len(p.Text) < maxText {
 			return p
 		}
@@ -69,6 +70,7 @@ type gen struct {
 	names    int           // number of fresh names so far
 }
 
+// percent returns true in n of 100 cases.
 func (g *gen) percent(n int) bool          { return g.IntN(100) < n }
 func pick[T any](g *gen, list ...T) T      { return list[g.IntN(len(list))] }
 func (g *gen) fresh(prefix string) string  { g.names++; return prefix + strconv.Itoa(g.names) }
@@ -82,6 +84,7 @@ func (g *gen) section(about, body string) {
 	g.add("// %s\nfunc %s(r *rng%s) {\n%s}\n", about, name, mark, body)
 }
 
+// placeholder matches a part of a template; see fill.
 var placeholder = regexp.MustCompile(`@(mk|sh)?([A-Z])\b`)
 
 // fill expands a template: @T is the type bound to T, @mkT creates a value of it, and @shT is the function that prints
@@ -116,6 +119,7 @@ func typeText(t types.Type) string {
 		"jsonopts.Options", "json.Options").Replace(text)
 }
 
+// finish puts the program together. Its names end with the seed instead of the mark.
 func (g *gen) finish(seed uint64) Program {
 	suffix := "q" + strconv.FormatUint(seed, 36)
 	var b strings.Builder
@@ -149,6 +153,7 @@ func imports(text string) string {
 	return "import (\n" + b.String() + ")\n\n"
 }
 
+// notOfName reports whether r cannot be part of an identifier.
 func notOfName(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // importable lists the packages that generated programs use.

@@ -52,6 +52,7 @@ func isStruct(t types.Type) bool {
 }
 
 var (
+	// heldHosts are types that programs use for fields and elements, embeddedHosts those that they embed.
 	heldHosts = []string{"time.Time", "time.Duration", "netip.Addr", "json.Number", "json.RawMessage", "xml.Name",
 		"fmt.Stringer", "sort.StringSlice", "error", "any"}
 	embeddedHosts = []string{"time.Time", "*time.Time", "time.Duration", "netip.Addr", "json.RawMessage",

@@ -182,6 +182,7 @@ const wideText = `
 	logø(text(y))
 `
 
+// wideKeysText uses map keys too large to be stored in the slots of a map.
 const wideKeysText = `
 	type wide struct {
 		before [17]int64
@@ -209,6 +210,7 @@ const wideKeysText = `
 	logø(strconv.Itoa(wrong), strconv.Itoa(len(m)), strconv.FormatBool(set[[3]@T{keys[0].key}]), @shT(keys[5].key))
 `
 
+// orderedText compares and sorts values of an ordered type.
 const orderedText = `
 	a, b := @mkT, @mkT
 	list := []@T{a, b, @mkT, a}
@@ -244,6 +246,7 @@ const countsText = `
 	logø(fmt.Sprint(v, -v, ^v, v*v, v/n, v%n))
 `
 
+// mapsText uses the functions of package maps.
 const mapsText = `
 	m := map[string]@T{"a": @mkT, "b": @mkT}
 	n := maps.Clone(m)
@@ -256,6 +259,7 @@ const mapsText = `
 	logø(strconv.Itoa(len(values)), fmt.Sprintf("%T", maps.Collect(maps.All(m))))
 `
 
+// listsText stores values in the containers of the standard library.
 const listsText = `
 	l := list.New()
 	e := l.PushBack(@mkT)

@@ -1,5 +1,6 @@
 package generate
 
+// keysText uses a type as the key of maps. Inserting a key that is not comparable panics.
 const keysText = `
 	keys := []@T{@mkT, @mkT, @mkT, @mkT}
 	m := map[@T]int{}
@@ -83,6 +84,7 @@ const manyKeysText = `
 	}
 `
 
+// mapText reads, changes and copies a map type, also a nil map.
 const mapText = `
 	m := @mkT
 	if m == nil {

@@ -34,6 +34,7 @@ func (g *gen) signatureOf(d *declaration, m *method) *types.Signature {
 	panic("generate: no method " + m.name)
 }
 
+// methodBody writes a method of a type that is not generic.
 func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 	self := g.show(t) + "(v)"
 	var b strings.Builder
@@ -113,6 +114,8 @@ func (g *gen) methodCalls(t types.Type) string {
 	return b.String()
 }
 
+// methodCall writes one call of a method: directly, through a method value or expression, through an interface, or
+// deferred. Some forms change the value between the evaluation of the method and the call.
 func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValue bool) string {
 	text := typeText(t)
 	args := g.arguments(sig)

@@ -65,8 +65,10 @@ func kind[T types.Type](t types.Type) bool {
 	return ok
 }
 
+// concrete reports whether t is not an interface.
 func concrete(t types.Type) bool { return !types.IsInterface(t) }
 
+// hasMethods reports whether values of t, or variables of it, have methods.
 func hasMethods(t types.Type) bool {
 	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) &&
 		types.NewMethodSet(types.NewPointer(t)).Len() > 0
@@ -78,6 +80,7 @@ func streams(t types.Type) bool {
 	return concrete(t) && (set.Lookup(nil, "Write") != nil || set.Lookup(nil, "Read") != nil)
 }
 
+// basicOf reports whether t is a basic type with one of these properties.
 func basicOf(t types.Type, info types.BasicInfo) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Info()&info != 0
@@ -86,6 +89,7 @@ func basicOf(t types.Type, info types.BasicInfo) bool {
 func ordered(t types.Type) bool { return basicOf(t, types.IsOrdered) }
 func integer(t types.Type) bool { return basicOf(t, types.IsInteger) }
 
+// isKey reports whether all values of t can be map keys.
 func isKey(t types.Type) bool { return types.Comparable(t) && !holdsInterface(t) }
 
 // signatureCalls writes calls of a function value.
@@ -102,6 +106,7 @@ func (g *gen) signatureCalls(sig *types.Signature, text string) string {
 	return body
 }
 
+// join joins expressions with commas.
 func join(list []string) string {
 	out := ""
 	for i, s := range list {
@@ -235,6 +240,7 @@ func errorChains(g *gen, t types.Type) string {
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
 
+// isError reports whether t implements error.
 func isError(t types.Type) bool { return types.Implements(t, errorType) }
 
 // heaps writes a heap and a sort of values. The standard library calls their type's methods.

@@ -42,6 +42,7 @@ func (g *gen) plain() {
 	}
 }
 
+// integerTypes lists all integer types, without aliases.
 var integerTypes = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64",
 	"uintptr"}
 
@@ -70,6 +71,7 @@ func (g *gen) integers() string {
 	return b.String()
 }
 
+// floatValues is a list of floats with the special ones.
 const floatValues = `[]N{0, N(math.Copysign(0, -1)), 1, -1.5, 0.1, 3e38, 1e-45, N(math.Inf(1)), N(math.Inf(-1)), N(math.NaN()), N(r.float()), 16777217, 4503599627370497.5}`
 
 // floats writes operations on floats and complex numbers with special values.

@@ -20,6 +20,7 @@ func (g *gen) show(t types.Type) string {
 	return name
 }
 
+// showBody writes the body of a function that shows values of t.
 func (g *gen) showBody(t types.Type) string {
 	if h, ok := hostOf(t); ok {
 		return "\treturn " + h.show + "\n"

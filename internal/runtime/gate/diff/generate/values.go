@@ -19,6 +19,8 @@ func (g *gen) maker(t types.Type) string {
 	return name
 }
 
+// makerBody writes the body of a function that makes values of t. Values get smaller with d, so that recursive types
+// end.
 func (g *gen) makerBody(t types.Type) string {
 	text := typeText(t)
 	if h, ok := hostOf(t); ok {
@@ -47,6 +49,7 @@ func (g *gen) makerBody(t types.Type) string {
 		return fmt.Sprintf("\tfor i := range v {\n\t\tv[i] = %s(r, d)\n\t}\n", g.maker(u.Elem()))
 	case *types.Map:
 		size := "r.n(4)"
+		// With more than one key the order would depend on addresses.
 		if addressOrdered(u.Key()) {
 			size = "r.n(2)"
 		}
@@ -126,6 +129,7 @@ func (g *gen) implementers(t types.Type) []types.Type {
 	return out
 }
 
+// ifaceMaker writes a choice between values of the types that implement an interface, and nil.
 func (g *gen) ifaceMaker(t types.Type) string {
 	list := g.implementers(t)
 	var b strings.Builder
@@ -149,6 +153,7 @@ func (g *gen) keyMaker(t types.Type) string {
 	return name
 }
 
+// basicValue returns an expression for a random value of a basic type.
 func basicValue(b *types.Basic, convert string) string {
 	switch {
 	case b.Info()&types.IsBoolean != 0:
