@@ -126,7 +126,7 @@ func (d *daemon) processorTime() time.Duration {
 	return sum
 }
 
-// post sends v as JSON and decodes the reply into into.
+// post sends v as JSON and decodes the reply into the value that into points to.
 func (d *daemon) post(owner, path string, v, into any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *daemon) post(owner, path string, v, into any) error {
 	return d.send(owner, path, body, into)
 }
 
-// send sends a JSON body as the owner and decodes the reply into into. A status other than 2xx is an error.
+// send is post for a body that is encoded already. A status other than 2xx is an error.
 func (d *daemon) send(owner, path string, body []byte, into any) error {
 	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body))
 	if err != nil {
