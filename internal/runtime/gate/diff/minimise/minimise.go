@@ -93,7 +93,7 @@ func (m *minimiser) best(source string, change edit, chunks [][]int, texts []str
 	return text, chunks[len(chunks)-1][len(chunks[len(chunks)-1])-1] + 1 - first[0]
 }
 
-// span returns the numbers from from up to, but without, to.
+// span returns the numbers in [from, to).
 func span(from, to int) []int {
 	var out []int
 	for i := from; i < to; i++ {
