@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An edit replaces the bytes from from up to to with text.
+// An edit replaces the bytes [from, to) with text.
 type edit struct {
 	from, to int
 	text     string
