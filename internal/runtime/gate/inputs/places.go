@@ -49,7 +49,7 @@ func (s *scan) everything() {
 	s.readRest(0)
 }
 
-// readRest records that all positions from from on may be read, and returns the read of their elements.
+// readRest records that every position from that one on may be read, and returns the read of their elements.
 func (s *scan) readRest(from int) *read {
 	if s.rest == nil {
 		s.rest, s.restFrom = newRead(-1), from
