@@ -163,7 +163,7 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	switch {
 	case x.CanInt():
 		f = float64(x.Int())
-		// A float64 rounds integers beyond 2^53. 1<<63 is excluded because it overflows int64 on the way back.
+		// A float64 rounds integers beyond 2^53. 1<<63 is excluded because it overflows int64.
 		if int64(f) != x.Int() || f == 1<<63 {
 			return reflect.Value{}, false
 		}
