@@ -29,7 +29,7 @@ type Checker interface {
 	Package(name string, has map[string]bool) string
 	// Spent reports whether the time for fixing is used up.
 	Spent() bool
-	// Names returns the exported names of an allowed package. ok is false for any other path.
+	// Names returns the exported names of an allowed package, and whether path is one.
 	Names(path string) ([]string, bool)
 }
 
