@@ -13,8 +13,8 @@ type load struct {
 	median time.Duration // duration of one call
 }
 
-// drive lets clients call the targets for the given time, each one call after another. Client i starts with target i
-// and skips as many targets as there are clients, so no two clients call a session at the same time.
+// drive lets clients call the targets for the given time, each one call after another. Client i calls the targets i,
+// i+clients, i+2*clients and so on, so no two clients call a session at the same time.
 func (d *daemon) drive(targets []target, clients int, length time.Duration) (load, error) {
 	var mu sync.Mutex
 	var times []time.Duration

@@ -71,7 +71,7 @@ func (b *bench) manyNamespaces() ([]string, error) {
 		line("open descriptors after a restart", fds)}, nil
 }
 
-// fill creates the namespace, has its tool forged, and calls the tool.
+// fill creates the namespace and calls its tool, whose first call forges it.
 func (d *daemon) fill(namespace string, t *target) error {
 	req, err := http.NewRequest(http.MethodPut, d.url+"/v1/namespaces/"+namespace, nil)
 	if err != nil {
