@@ -36,7 +36,7 @@ func prepareYaegi() func(job) (func() (any, error), error) {
 	}
 }
 
-// check has the gate check a kernel.
+// check runs the gate on a kernel.
 func check(k kernel) (*gate.Program, error) {
 	g, err := gate.New(gate.Options{})
 	if err != nil {
