@@ -103,7 +103,7 @@ type loader struct {
 	loaded map[string]*types.Package
 }
 
-// list has the go command compile the packages, and records where their export data is.
+// list compiles the packages with the go command, and records where their export data is.
 func (l *loader) list() error {
 	args := []string{"list", "-export", "-f", "{{.ImportPath}} {{.Export}}"}
 	for _, p := range allow.Packages() {
