@@ -18,7 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
-// A daemon is a process of the binary, with a scripted model.
+// A daemon is a process of the binary and the scripted model behind it.
 type daemon struct {
 	binary, dir string
 	args        []string
@@ -26,12 +26,14 @@ type daemon struct {
 	cmd         *exec.Cmd
 	model       *openaitest.Server
 	http        *http.Client
-	token       func(owner string) string // nil: owners are namespaces
+	token       func(owner string) string // token of an owner; nil means that owners are namespaces
 }
 
+// readyLine matches the line that the daemon prints once it serves. The group is its URL.
 var readyLine = regexp.MustCompile(`^recurgentd is ready on (http://\S+)`)
 
-// start starts the binary on a fresh data directory, with tokens for the owners where there are any.
+// start starts the binary on a fresh data directory, with a token for each owner. If owners is nil it serves without
+// tokens. The caller must call stop.
 func (b *bench) start(binary string, owners []string, args ...string) (*daemon, error) {
 	dir, err := os.MkdirTemp(b.dir, "daemon")
 	if err != nil {
@@ -41,7 +43,7 @@ func (b *bench) start(binary string, owners []string, args ...string) (*daemon, 
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 	d.model.Default(func(r openaitest.Request) openaitest.Reply {
 		reply := openaitest.Code(programOf(r.Role, r.Method))
-		if strings.HasPrefix(r.Method, "new") { // of a flood
+		if strings.HasPrefix(r.Method, "new") { // for the flood forging
 			slow := make(chan struct{})
 			time.AfterFunc(time.Second, func() { close(slow) })
 			reply.Wait = slow
@@ -93,18 +95,20 @@ func (d *daemon) run() error {
 	return fmt.Errorf("%s is not ready", d.binary)
 }
 
+// stop stops the process and the model. The daemon cannot run again.
 func (d *daemon) stop() {
 	d.model.Close()
 	d.end()
 }
 
-// end ends the process; run starts it again.
+// end stops the process and keeps its directory. run starts it again.
 func (d *daemon) end() {
 	_ = d.cmd.Process.Signal(os.Interrupt) // it may have ended
-	_ = d.cmd.Wait()                       // and how it ended does not matter
+	_ = d.cmd.Wait()                       // how it ended does not matter
 }
 
-// processorTime returns what the daemon and those of its runners that have ended used, 0 where the system does not say it.
+// processorTime returns the processor time that the daemon and its exited runners have used, or 0 if the system does
+// not report it.
 func (d *daemon) processorTime() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
 	if err != nil {
@@ -122,7 +126,7 @@ func (d *daemon) processorTime() time.Duration {
 	return sum
 }
 
-// post sends v and decodes the reply into into.
+// post sends v as JSON and decodes the reply into the value that into points to.
 func (d *daemon) post(owner, path string, v, into any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -131,6 +135,7 @@ func (d *daemon) post(owner, path string, v, into any) error {
 	return d.send(owner, path, body, into)
 }
 
+// send is post for a body that is encoded already. A status other than 2xx is an error.
 func (d *daemon) send(owner, path string, body []byte, into any) error {
 	req, err := http.NewRequest(http.MethodPost, d.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -158,13 +163,13 @@ func (d *daemon) send(owner, path string, body []byte, into any) error {
 	return json.Unmarshal(reply, into)
 }
 
-// A target is a method that clients call, in a session of its own.
+// A target is a method in a session of its own, which one client calls.
 type target struct {
 	owner, path string
 	body        []byte
 }
 
-// target makes a session of the role and has the method forged.
+// target creates a session of the role and calls the method once, so that it is forged.
 func (d *daemon) target(owner, role, method string) (target, error) {
 	var session struct {
 		ID string `json:"id"`
@@ -180,7 +185,7 @@ func (d *daemon) target(owner, role, method string) (target, error) {
 	return t, d.call(t)
 }
 
-// call calls the target once. A reply without a value is an error.
+// call calls the target once. It returns an error unless the reply has a value.
 func (d *daemon) call(t target) error {
 	var reply struct {
 		Outcome struct {

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// A flood is what one owner does to the others.
+// A flood is the load that one owner puts on the daemon.
 type flood struct {
 	name    string
 	words   string
 	clients int
-	rude    bool // comes again at once when it is refused
+	rude    bool // retries at once when refused
 }
 
-// floods in the order in which they are measured. The first sends nothing: it says what a busy machine costs by itself.
+// floods lists the floods in the order in which they are measured. The first sends nothing: it shows the cost of a busy
+// machine.
 var floods = []flood{
 	{"busy", "2 clients that compute and send nothing", 2, false},
 	{"waiting", "10,000 clients with warm calls", 10_000, false},
@@ -36,9 +37,10 @@ const (
 	attacker = "mallory"
 )
 
-// floods measures the warm calls of one owner with each of the floods of another, in turns with calls without it, and with calls beside the same flood at
-// another daemon, which has the same processors and the same disk: what the owner loses then, no daemon takes from it. The clients of a
-// flood are a process of their own with the lowest priority, as if they were on another machine.
+// floods measures the warm calls of one owner during each flood of another owner. It alternates with calls without a
+// flood and with calls during the same flood at a second daemon, which shares processors and disk. Whatever the owner
+// loses in the latter case is not the daemon's doing. The clients of a flood run in a process of their own with the
+// lowest priority, as if they were on another machine.
 func (b *bench) floods() ([]string, error) {
 	var lines []string
 	for _, f := range floods {
@@ -54,6 +56,7 @@ func (b *bench) floods() ([]string, error) {
 	return lines, nil
 }
 
+// underFlood returns the table row of one flood.
 func (b *bench) underFlood(f flood) (string, error) {
 	d, err := b.start(b.daemon, []string{victim, attacker})
 	if err != nil {
@@ -97,7 +100,8 @@ func (b *bench) underFlood(f flood) (string, error) {
 		median(ratios)), nil
 }
 
-// beside returns the median of calls of mine at d while the flood is at a daemon, and what the flood got.
+// beside returns the median duration of calls of mine at d during a flood at the daemon at, and a summary of what the
+// flood got.
 func (b *bench) beside(d *daemon, mine target, at *daemon, f flood) (time.Duration, string, error) {
 	stop, err := b.startFlood(at, f)
 	if err != nil {
@@ -107,7 +111,7 @@ func (b *bench) beside(d *daemon, mine target, at *daemon, f flood) (time.Durati
 	return got.median, stop(), err
 }
 
-// memory returns the daemon's largest resident set, 0 where the system does not say it.
+// memory returns the daemon's peak resident set in bytes, or 0 if the system does not report it.
 func (d *daemon) memory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
@@ -121,7 +125,8 @@ func (d *daemon) memory() int64 {
 	return n << 10
 }
 
-// startFlood starts the clients, and returns when they are at it. stop ends them and says what they got.
+// startFlood starts the clients and returns once all of them have sent something. stop ends them and returns a summary
+// of what they got.
 func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,7 +152,7 @@ func (b *bench) startFlood(d *daemon, f flood) (stop func() string, err error) {
 		if err := lines.Err(); err != nil {
 			said = err.Error()
 		}
-		_ = cmd.Wait() // and how it ended does not matter
+		_ = cmd.Wait() // how it ended does not matter
 		return said
 	}
 	if !lines.Scan() {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// floodClients is the process of a flood's clients. It prints a line when all of them have sent something, and another, what they
-// got, when it is interrupted.
+// floodClients runs the clients of a flood in this process. It prints one line once all of them have sent something,
+// and a summary of what they got when it is interrupted.
 func floodClients(args []string) error {
 	flags := flag.NewFlagSet("flood", flag.ContinueOnError)
 	url, token := flags.String("url", "", ""), flags.String("token", "", "")
@@ -29,7 +29,7 @@ func floodClients(args []string) error {
 	defer end()
 	d := &daemon{url: *url, token: func(string) string { return *token },
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: *clients}}}
-	// As many sessions as keep the queue of one from being what refuses.
+	// With this many sessions, the queue of a single session is not what refuses calls.
 	targets := make([]target, min(*clients, 500))
 	method, body := "leaf", ""
 	switch *kind {
@@ -38,7 +38,7 @@ func floodClients(args []string) error {
 	case "replies":
 		method = "big"
 	case "chains":
-		for n := range 6 { // each is forged alone, and needs the one before it
+		for n := range 6 { // each is forged separately and needs the previous one
 			if _, err := d.target(attacker, "theirs2", fmt.Sprintf("deep%d", n+1)); err != nil {
 				return err
 			}
@@ -68,21 +68,22 @@ func floodClients(args []string) error {
 	return nil
 }
 
-// A wave is the clients of a flood.
+// A wave is the set of clients of a flood.
 type wave struct {
 	ctx        context.Context //nolint:containedctx // of the process
 	d          *daemon
 	kind       string
 	rude       bool
 	begun, all sync.WaitGroup
-	status     [6]atomic.Int64 // replies by class of status; 0: none
+	status     [6]atomic.Int64 // replies by class of status; 0 counts requests without a reply
 }
 
+// got returns a summary of the replies so far.
 func (w *wave) got() string {
 	return fmt.Sprintf("%d calls and %d refusals", w.status[2].Load(), w.status[4].Load()+w.status[5].Load())
 }
 
-// client sends one request after the other.
+// client sends one request after another until the flood ends.
 func (w *wave) client(number int, t target) {
 	first := sync.OnceFunc(w.begun.Done)
 	defer first()
@@ -99,7 +100,7 @@ func (w *wave) client(number int, t target) {
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Authorization", "Bearer "+w.d.token(""))
-		time.AfterFunc(time.Second, first) // by then it is sent
+		time.AfterFunc(time.Second, first) // the request is sent by then
 		resp, err := w.d.http.Do(req)
 		first()
 		if err != nil {
@@ -109,7 +110,7 @@ func (w *wave) client(number int, t target) {
 		}
 		w.status[resp.StatusCode/100].Add(1)
 		if w.kind == "streams" && number >= callers && resp.StatusCode == http.StatusOK {
-			<-w.ctx.Done() // nobody reads it
+			<-w.ctx.Done() // nobody reads the stream
 		}
 		w.read(resp.Body)
 		_ = resp.Body.Close() // it was only read
@@ -119,10 +120,10 @@ func (w *wave) client(number int, t target) {
 	}
 }
 
-// callers is how many clients of streams make calls, which the streams show.
+// callers is the number of clients of the flood streams that make calls. The others read the events of these.
 const callers = 8
 
-// request is what the client sends.
+// request returns the next request of a client.
 func (w *wave) request(number int, t target) (*http.Request, error) {
 	switch {
 	case w.kind == "streams" && number >= callers:
@@ -133,7 +134,7 @@ func (w *wave) request(number int, t target) (*http.Request, error) {
 	return http.NewRequestWithContext(w.ctx, http.MethodPost, w.d.url+t.path, bytes.NewReader(t.body))
 }
 
-// A trickle is a body of which 64 KiB a second are sent.
+// A trickle is a request body that is sent at 64 KiB per second.
 type trickle struct {
 	w    *wave
 	left *bytes.Reader
@@ -147,7 +148,7 @@ func (t *trickle) Read(p []byte) (int, error) {
 	return t.left.Read(p[:min(len(p), 64<<10)])
 }
 
-// read reads a reply: as fast as it comes, or as slowly as a client may without being cut off.
+// read reads a reply: at full speed, or for the flood replies as slowly as a client may without being cut off.
 func (w *wave) read(body io.Reader) {
 	for w.kind == "replies" {
 		if n, err := io.CopyN(io.Discard, body, 64<<10); err != nil || n == 0 {
@@ -155,9 +156,10 @@ func (w *wave) read(body io.Reader) {
 		}
 		w.pause("1")
 	}
-	_, _ = io.Copy(io.Discard, body) // a reply that breaks off is one, too
+	_, _ = io.Copy(io.Discard, body) // a reply that breaks off counts too
 }
 
+// pause waits for a number of seconds, as in Retry-After, or until the flood ends.
 func (w *wave) pause(seconds string) {
 	n, err := strconv.Atoi(seconds)
 	if err != nil {

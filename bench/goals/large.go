@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// largeArgument returns a megabyte of JSON, with blanks behind commas and colons, as Python's clients send it.
+// largeArgument returns a megabyte of JSON with blanks after commas and colons, as Python clients send it.
 func largeArgument() string {
 	var rows []string
 	for i := range 14_000 {
@@ -21,7 +21,7 @@ func largeArgument() string {
 	return "[" + strings.Join(rows, ", ") + "]"
 }
 
-// large compares calls that take a megabyte and return it with requests to a server that decodes and encodes it, and does nothing else.
+// large compares calls that take a megabyte and return it with requests to a server that only decodes and encodes it.
 func (b *bench) large() ([]string, error) {
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var v any
@@ -30,7 +30,7 @@ func (b *bench) large() ([]string, error) {
 		if err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 		}
-		_, _ = w.Write(text) // a client that is gone shows as its own error
+		_, _ = w.Write(text) // the client reports the error
 	}))
 	defer bare.Close()
 	body := fmt.Appendf(nil, `{"method": "same", "args": [%s]}`, largeArgument())
@@ -69,7 +69,7 @@ func (b *bench) large() ([]string, error) {
 	return []string{line + " | 1.3 |"}, nil
 }
 
-// exchange posts the body and reads the reply, which must be as long at least as half of it.
+// exchange posts the body and reads the reply, which must have at least half its length.
 func exchange(url string, body []byte) error {
 	resp, err := http.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {

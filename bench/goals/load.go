@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A load is what clients got.
+// A load is the result of driving clients.
 type load struct {
 	calls  int
-	rate   float64       // calls a second
-	median time.Duration // of one call
+	rate   float64       // calls per second
+	median time.Duration // duration of one call
 }
 
-// drive has clients call the targets for the length, each one call after another. Client i begins with the i-th target and goes on with each that is as many further as
-// there are clients, so that no two call one session at once.
+// drive lets clients call the targets for the given time, each one call after another. Client i calls the targets i,
+// i+clients, i+2*clients and so on, so no two clients call a session at the same time.
 func (d *daemon) drive(targets []target, clients int, length time.Duration) (load, error) {
 	var mu sync.Mutex
 	var times []time.Duration
@@ -44,7 +44,7 @@ func (d *daemon) drive(targets []target, clients int, length time.Duration) (loa
 	return load{calls: len(times), rate: float64(len(times)) / took.Seconds(), median: times[len(times)/2]}, failed
 }
 
-// each runs f for all numbers below n, eight at a time.
+// each calls f for all numbers below n, eight at a time, and returns the first error in order of the numbers.
 func each(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var work sync.WaitGroup
@@ -69,6 +69,7 @@ func each(n int, f func(i int) error) error {
 	return nil
 }
 
+// median sorts the values and returns the middle one. There must be at least one.
 func median[T ~int64 | ~float64](values []T) T {
 	slices.Sort(values)
 	return values[len(values)/2]

@@ -1,5 +1,6 @@
-// Goals measures what the daemon does when many programs are in use at once, and when programs have no runner yet: the working set, owners, nested calls,
-// cold calls and large ones, and one owner beside another one's flood. Each row is a ratio of two measurements that were taken in turns in one run, so that a busy machine does not decide it.
+// Command goals measures the daemon with many programs in use at once and with programs that have no runner yet: the
+// working set, owners, nested calls, cold and large calls, and one owner during another's flood. Each row is a ratio of
+// two measurements taken alternately in one run, so that other load on the machine does not decide the result.
 //
 //	go run ./bench/goals [-daemon FILE] [-compare FILE] [-only rows] [-seconds N] [-rounds N]
 package main
@@ -43,17 +44,18 @@ func main() {
 	}
 }
 
-// A bench is what all measurements share.
+// A bench holds the settings that all measurements share.
 type bench struct {
 	daemon, other string
 	length        time.Duration
 	rounds, tools int
 	namespaces    int
 	flood         string
-	dir           string
+	// dir is a temporary directory for everything that the measurements write.
+	dir string
 }
 
-// rows in the order in which they are printed.
+// rows lists the rows in the order in which they are printed.
 var rows = []struct {
 	name    string
 	measure func(*bench) ([]string, error)
@@ -62,6 +64,7 @@ var rows = []struct {
 	{"large", (*bench).large}, {"floods", (*bench).floods}, {"namespaces", (*bench).manyNamespaces},
 }
 
+// run measures the chosen rows and prints them as they come.
 func (b *bench) run(only string) (err error) {
 	if b.dir, err = os.MkdirTemp("", "goals"); err != nil {
 		return err

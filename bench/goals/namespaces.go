@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// manyNamespaces compares a daemon that holds many namespaces, each with a tool, a session and a few calls, with one that holds one.
+// manyNamespaces compares a daemon with many namespaces, each with a tool, a session and a few calls, with a daemon
+// that has only one.
 func (b *bench) manyNamespaces() ([]string, error) {
 	daemons, targets := make([]*daemon, 2), make([][]target, 2)
 	for i, n := range []int{b.namespaces, 1} {
@@ -70,7 +71,7 @@ func (b *bench) manyNamespaces() ([]string, error) {
 		line("open descriptors after a restart", fds)}, nil
 }
 
-// fill makes the namespace, has its tool forged, and calls it.
+// fill creates the namespace and calls its tool, whose first call forges it.
 func (d *daemon) fill(namespace string, t *target) error {
 	req, err := http.NewRequest(http.MethodPut, d.url+"/v1/namespaces/"+namespace, nil)
 	if err != nil {
@@ -94,7 +95,7 @@ func (d *daemon) fill(namespace string, t *target) error {
 	return nil
 }
 
-// startAgain stops the process and returns how many seconds its next start takes.
+// startAgain stops the process, starts it again, and returns the seconds until it is ready.
 func (d *daemon) startAgain() (float64, error) {
 	d.end()
 	began := time.Now()
@@ -102,7 +103,7 @@ func (d *daemon) startAgain() (float64, error) {
 	return time.Since(began).Seconds(), err
 }
 
-// resident returns the memory of the daemon's own process, in KiB.
+// resident returns the memory of the daemon's own process in KiB.
 func (d *daemon) resident() (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
 	if err != nil {
@@ -112,7 +113,7 @@ func (d *daemon) resident() (float64, error) {
 	return strconv.ParseFloat(strings.Fields(string(rest))[0], 64)
 }
 
-// descriptors returns how many files and connections the daemon holds open.
+// descriptors returns the number of open file descriptors of the daemon.
 func (d *daemon) descriptors() (float64, error) {
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.cmd.Process.Pid))
 	return float64(len(open)), err

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// programOf returns what the model answers: method leaf returns a value that depends on the role, so that each role has a program of its own. Method
-// deepN calls deepN-1, and deep1 calls leaf. Method same returns its argument.
+// programOf returns the program that the model answers with. Method leaf returns a value that depends on the role, so
+// each role has a different program. Method deepN calls deepN-1, and deep1 calls leaf. Method same returns its
+// argument, and big returns 4 MB.
 func programOf(role, method string) string {
 	if method == "same" {
 		return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) { return call.Arg(0, \"x\"), nil }\n"
@@ -27,7 +28,7 @@ func programOf(role, method string) string {
 	return "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
-// digits returns the number in a role's name, "1" where there is none.
+// digits returns the number in a role's name, or "1" if there is none.
 func digits(role string) string {
 	if n := strings.TrimLeft(role, "abcdefghijklmnopqrstuvwxyz"); n != "" {
 		return n
@@ -35,7 +36,8 @@ func digits(role string) string {
 	return "1"
 }
 
-// ratio drives both target lists in turns and returns the median of how the first's rate compares with the second's.
+// ratio drives both lists of targets alternately and returns the median of the ratios of the first's rate to the
+// second's.
 func (b *bench) ratio(d *daemon, first, second []target, clients int) (float64, error) {
 	var ratios []float64
 	for range b.rounds {
@@ -52,7 +54,7 @@ func (b *bench) ratio(d *daemon, first, second []target, clients int) (float64, 
 	return median(ratios), nil
 }
 
-// manyTools compares calls of many tools round robin with calls of one tool.
+// manyTools compares calls of many tools in turn with calls of one tool.
 func (b *bench) manyTools() ([]string, error) {
 	d, err := b.start(b.daemon, nil, "--runner-memory", "6GiB")
 	if err != nil {
@@ -74,7 +76,7 @@ func (b *bench) manyTools() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.drive(many, 8, b.length); err != nil { // each has a runner then
+	if _, err := d.drive(many, 8, b.length); err != nil { // each has a runner afterwards
 		return nil, err
 	}
 	got, err := b.ratio(d, many, one, 8)
@@ -84,7 +86,7 @@ func (b *bench) manyTools() ([]string, error) {
 		err
 }
 
-// manyOwners compares calls of one tool by many owners with calls of one owner.
+// manyOwners compares calls of one tool by many owners with calls by one owner.
 func (b *bench) manyOwners() ([]string, error) {
 	owners := make([]string, 64)
 	for i := range owners {
@@ -115,7 +117,7 @@ func (b *bench) manyOwners() ([]string, error) {
 		err
 }
 
-// nested compares calls that nest three deep with as many calls that nest nothing.
+// nested compares calls that nest three deep with the same number of calls that do not nest.
 func (b *bench) nested() ([]string, error) {
 	d, err := b.start(b.daemon, nil)
 	if err != nil {
@@ -138,7 +140,7 @@ func (b *bench) nested() ([]string, error) {
 	return []string{fmt.Sprintf("| depth 3 to the same number of leaf calls, 8 clients | %.2f | 0.6 |", 4*got)}, err
 }
 
-// cold measures calls of which each has a new runner.
+// cold measures calls that each start a new runner.
 func (b *bench) cold() ([]string, error) {
 	binaries := []string{b.daemon}
 	if b.other != "" {

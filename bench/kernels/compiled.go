@@ -13,7 +13,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 )
 
-// compiledMain is package main of the kernels as a daemon compiles them. %s stands for imports and for the table.
+// compiledMain is package main of the kernels as the daemon compiles them. The %s stand for the imports and the table.
 const compiledMain = `package main
 
 import (
@@ -30,7 +30,8 @@ func table() map[string]func(*recurgent.Call) (any, error) {
 }
 `
 
-// buildCompiled compiles the kernels' rewritten texts into one binary, each a package of its own, beside the packages that executables consist of.
+// buildCompiled compiles the rewritten texts of the kernels into one binary, each as its own package, together with the
+// packages that executables of programs consist of. It returns the path of the binary.
 func buildCompiled(dir string) (string, error) {
 	const module = "github.com/recurgentd/recurgentd"
 	files := map[string]string{"go.mod": "module " + module + "\n\ngo 1.26\n",
@@ -57,7 +58,7 @@ func buildCompiled(dir string) (string, error) {
 		files["internal/kernels/"+k.name+"/program.go"] = strings.Replace(text, `"recurgent"`,
 			fmt.Sprintf("%q", allow.HostPath), 1)
 		fmt.Fprintf(&imports, "\t%s_ \"%s/internal/kernels/%s\"\n", k.name, module, k.name)
-		// the name that package rewrite gives it
+		// RecurgentNativeProgram is the variable that package rewrite adds.
 		fmt.Fprintf(&table, "\t\t%q: with(%s_.RecurgentNativeProgram),\n", k.name, k.name)
 	}
 	files["main/table.go"] = fmt.Sprintf(compiledMain, imports.String(), table.String())
@@ -74,6 +75,7 @@ func buildCompiled(dir string) (string, error) {
 	return filepath.Join(dir, "kernels"), nil
 }
 
+// compiledText returns the text of a kernel as package rewrite makes it.
 func compiledText(k kernel) (string, error) {
 	p, err := check(k)
 	if err != nil {

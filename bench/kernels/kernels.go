@@ -1,5 +1,5 @@
-// Command kernels compares the speed of programs as a daemon compiles them with the same programs as plain Go, in yaegi, and with equal
-// programs in CPython. Run make bench-kernels, or go run ./bench/kernels -h.
+// Command kernels compares the speed of programs as the daemon compiles them with the same programs as plain Go, in
+// yaegi, and with equivalent programs in CPython. Run make bench-kernels, or go run ./bench/kernels -h.
 package main
 
 import (
@@ -12,14 +12,15 @@ import (
 //go:embed programs
 var programs embed.FS
 
-// A kernel is one program. Its argument n says how much it does.
+// A kernel is one program. Its argument n determines how much it computes.
 type kernel struct {
 	name  string
-	small int  // n of the tests
-	n     int  // n of the measurements: some milliseconds of a compiled program
-	yaegi bool // whether yaegi runs it right
+	small int  // n in tests
+	n     int  // n in measurements: some milliseconds of the compiled program
+	yaegi bool // whether yaegi runs it correctly
 }
 
+// kernels lists the kernels in the order of the table.
 var kernels = []kernel{
 	{"fib", 12, 27, true},
 	{"sieve", 100, 500_000, true},
@@ -37,20 +38,22 @@ var kernels = []kernel{
 	{"factorial", 30, 2_000, true},
 }
 
-// source returns the program's text for Go.
+// source returns the Go program.
 func (k kernel) source() string { return read(k.name + ".go.txt") }
 
-// python returns the program's text for CPython.
+// python returns the Python program.
 func (k kernel) python() string { return read(k.name + ".py") }
 
+// read returns an embedded file. It panics if the file is missing.
 func read(name string) string {
 	text, err := programs.ReadFile("programs/" + name)
 	if err != nil {
-		panic(err) // a kernel without its program
+		panic(err) // a kernel lacks its program
 	}
 	return string(text)
 }
 
+// find returns the kernel of that name.
 func find(name string) (kernel, error) {
 	for _, k := range kernels {
 		if k.name == name {
@@ -60,12 +63,14 @@ func find(name string) (kernel, error) {
 	return kernel{}, fmt.Errorf("no kernel is called %s", name)
 }
 
-// same reports whether two results are equal as JSON. Fractions may differ in their last digits: some processors multiply and add in one step.
+// same reports whether two results are equal as JSON. Fractions may differ slightly, because some processors multiply
+// and add in one step.
 func same(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && alike(x, y)
 }
 
+// alike compares decoded JSON.
 func alike(x, y any) bool {
 	switch x := x.(type) {
 	case float64:

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every runner of this machine gives the same value for every kernel, or is known not to run it.
+// Every runner of this machine returns the same value for every kernel, unless it is known not to run it.
 func TestRunnersAgree(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")

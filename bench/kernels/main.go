@@ -31,6 +31,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
+// run measures the chosen kernels and prints the table, or writes it into a document.
 func run(only string, rounds int, seconds float64, into string) error {
 	chosen := slices.Clone(kernels)
 	if only != "" {

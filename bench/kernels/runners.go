@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// jobLimit is the longest that a job may take.
+// jobLimit bounds the time of a job. The runner is killed after it.
 const jobLimit = 2 * time.Minute
 
-// A runner is a process that runs kernels one way. All of them speak as serve does.
+// A runner is a process that runs kernels in one of the compared ways. It speaks the protocol of serve.
 type runner struct {
 	name    string
 	cmd     *exec.Cmd
@@ -27,7 +27,7 @@ type runner struct {
 	stderr  bytes.Buffer
 }
 
-// The columns of the table. The first is what the others are compared with.
+// These are the columns of the table. The others are compared with the first.
 const (
 	native  = "native"
 	ours    = "compiled"
@@ -35,14 +35,16 @@ const (
 	python  = "CPython"
 )
 
-// servers are the runners that this binary itself can be: it starts itself with the variable serveAs set to one of their names.
+// servers are the runners that this binary can be. It starts itself with the variable serveAs set to one of their
+// names.
 var servers = map[string]func(job) (func() (any, error), error){
 	onYaegi: prepareYaegi(),
 }
 
 const serveAs = "KERNELS_SERVE_AS"
 
-// startAll starts every runner that this machine has, natively compiled programs first; dir holds what they need.
+// startAll starts every runner that this machine has, native first, because the others are compared with it. dir
+// receives their files.
 func startAll(dir string) ([]*runner, error) {
 	binary, err := buildNative(dir)
 	if err != nil {
@@ -83,6 +85,7 @@ func startAll(dir string) ([]*runner, error) {
 	return out, nil
 }
 
+// start starts a runner. Its stderr is kept for error messages.
 func start(name string, cmd *exec.Cmd) (*runner, error) {
 	r := &runner{name: name, cmd: cmd}
 	cmd.Stderr = &r.stderr
@@ -98,7 +101,7 @@ func start(name string, cmd *exec.Cmd) (*runner, error) {
 	return r, cmd.Start()
 }
 
-// do runs one job. An error is the runner's end, or that it does not run the kernel.
+// do runs one job. It returns an error if the runner has ended or cannot run the kernel.
 func (r *runner) do(j job) (answer, error) {
 	late := time.AfterFunc(jobLimit, func() { _ = r.cmd.Process.Kill() })
 	defer late.Stop()
@@ -115,6 +118,7 @@ func (r *runner) do(j job) (answer, error) {
 	return a, nil
 }
 
+// stopAll ends the runners by closing their input, and waits for them.
 func stopAll(runners []*runner) {
 	for _, r := range runners {
 		_ = r.jobs.Close()
@@ -131,7 +135,8 @@ var nativeText string
 //go:embed serve.py
 var pythonText string
 
-// buildNative compiles all kernels into one binary, each a package of its own, beside a copy of the package that they import.
+// buildNative compiles all kernels into one binary, each as its own package, together with a copy of package recurgent,
+// which they import.
 func buildNative(dir string) (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -177,16 +182,17 @@ func buildNative(dir string) (string, error) {
 	return filepath.Join(dir, "kernels"), nil
 }
 
-// writePython writes the programs for CPython, and what runs them, whose path it returns.
+// writePython writes the Python programs and the script that runs them, and returns the script's path.
 func writePython(dir string) (string, error) {
 	dir = filepath.Join(dir, "python")
 	files := map[string]string{"serve.py": pythonText}
-	for _, k := range kernels { // below programs, so that json.py does not hide Python's json from serve.py
+	for _, k := range kernels { // in a subdirectory, so that json.py does not hide Python's json from serve.py
 		files["programs/"+k.name+".py"] = k.python()
 	}
 	return filepath.Join(dir, "serve.py"), writeAll(dir, files)
 }
 
+// writeAll writes files, by slashed path, below dir.
 func writeAll(dir string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -1,6 +1,6 @@
 package main
 
-// The native binary holds a copy of this file: it may use the standard library only.
+// The native binary contains a copy of this file, so it may use only the standard library.
 
 import (
 	"encoding/json"
@@ -10,21 +10,22 @@ import (
 	"time"
 )
 
-// A job asks a runner to run a kernel with the argument n again and again for that much processor time, once at least.
+// A job asks a runner to run a kernel with the argument n at least once, and again until it has used Seconds of
+// processor time.
 type job struct {
 	Kernel  string  `json:"kernel"`
 	N       int     `json:"n"`
 	Seconds float64 `json:"seconds"`
 }
 
-// An answer is what a runner says of a job. Seconds is the processor time of one run, of all threads.
+// An answer is a runner's result of a job. Seconds is the processor time of one run, over all threads.
 type answer struct {
 	Value   json.RawMessage `json:"value,omitempty"`
 	Seconds float64         `json:"seconds,omitempty"`
 	Error   string          `json:"error,omitempty"`
 }
 
-// serve answers jobs, a line each, until there are no more. prepare returns what runs a kernel once.
+// serve answers jobs, one per line, until in ends. prepare returns a function that runs a kernel once.
 func serve(in io.Reader, out io.Writer, prepare func(job) (func() (any, error), error)) error {
 	jobs, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -44,6 +45,7 @@ func serve(in io.Reader, out io.Writer, prepare func(job) (func() (any, error), 
 	}
 }
 
+// do runs a job. The first run is not measured: it warms up, and its value is the answer.
 func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
 	run, err := prepare(j)
 	if err != nil {
@@ -57,6 +59,7 @@ func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	// Garbage of the first run must not be collected in the measured ones.
 	runtime.GC()
 	limit := time.Duration(j.Seconds * float64(time.Second))
 	began, runs, spent := processorTime(), 0, time.Duration(0)
@@ -70,7 +73,7 @@ func do(j job, prepare func(job) (func() (any, error), error)) (answer, error) {
 	return answer{Value: raw, Seconds: spent.Seconds() / float64(runs)}, nil
 }
 
-// processorTime returns what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

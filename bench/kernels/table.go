@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// A row is what was measured of a kernel: by runner the processor time of one run in each round, in seconds. A runner that does not run the
-// kernel, or not right, has none.
+// A row holds the measurements of a kernel: for each runner the processor time of one run in seconds, per round. A
+// runner that does not run the kernel correctly has none.
 type row struct {
 	kernel string
 	times  map[string][]float64
 }
 
-// measure runs every kernel on every runner, in turns, in each of the rounds. A runner but yaegi that fails, or gives another value than natively, is an error.
+// measure runs every kernel on every runner in turn, in each round. It skips kernels that yaegi does not run correctly.
+// A runner that fails, or returns another value than the native one, is an error.
 func measure(ks []kernel, runners []*runner, rounds int, seconds float64, progress io.Writer) ([]row, error) {
 	var out []row
 	for _, k := range ks {
@@ -46,7 +47,7 @@ func measure(ks []kernel, runners []*runner, rounds int, seconds float64, progre
 	return out, nil
 }
 
-// ratio returns the median over the rounds of a runner's time to the native one, or NaN.
+// ratio returns the median over the rounds of a runner's time divided by the native time, or NaN if there are no times.
 func (r row) ratio(runner string) float64 {
 	var ratios []float64
 	for i, t := range r.times[runner] {
@@ -55,6 +56,7 @@ func (r row) ratio(runner string) float64 {
 	return median(ratios)
 }
 
+// median returns the median, or NaN for an empty list.
 func median(of []float64) float64 {
 	if len(of) == 0 {
 		return math.NaN()
@@ -63,7 +65,7 @@ func median(of []float64) float64 {
 	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
-// table returns the rows as a Markdown table, with the medians of the columns, and a sentence on CPython.
+// table returns the rows as a Markdown table with the medians of the columns, and a sentence about CPython.
 func table(rows []row, runners []*runner) string {
 	var b, rule strings.Builder
 	b.WriteString("| kernel | native, ms |")
@@ -104,6 +106,7 @@ func table(rows []row, runners []*runner) string {
 	return b.String()
 }
 
+// number formats a ratio, with a dash for NaN.
 func number(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -114,13 +117,13 @@ func number(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// The table stands between these lines of a document.
+// The table goes between these lines of a document.
 const (
 	opening = "<!-- make bench-kernels writes from here"
 	closing = "<!-- to here -->"
 )
 
-// write puts the text into the document.
+// write replaces the table in the document.
 func write(path, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	runners "github.com/recurgentd/recurgentd/internal/runtime/sandbox/serve"
 )
 
-// prepareYaegi prepares kernels for yaegi and returns what runs them. The last program is kept, as a runner keeps it.
+// prepareYaegi returns the prepare function for yaegi. It keeps the last program, as a runner does.
 func prepareYaegi() func(job) (func() (any, error), error) {
 	var last *yaegi.Compiled
 	var lastName string
@@ -36,6 +36,7 @@ func prepareYaegi() func(job) (func() (any, error), error) {
 	}
 }
 
+// check runs the gate on a kernel.
 func check(k kernel) (*gate.Program, error) {
 	g, err := gate.New(gate.Options{})
 	if err != nil {
@@ -48,7 +49,7 @@ func check(k kernel) (*gate.Program, error) {
 	return p, nil
 }
 
-// runOf returns what runs the program once with the argument n.
+// runOf returns a function that runs the program once with the argument n.
 func runOf(c *yaegi.Compiled, n int, pace *runners.Pace) (func() (any, error), error) {
 	arg, err := json.Marshal(n)
 	if err != nil {
@@ -69,6 +70,7 @@ func runOf(c *yaegi.Compiled, n int, pace *runners.Pace) (func() (any, error), e
 	}, nil
 }
 
+// nobody is a host that denies every request.
 type nobody struct{}
 
 func (nobody) Ask(op string, _, _ any) error {

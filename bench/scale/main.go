@@ -1,10 +1,10 @@
-// Command scale simulates many replicas of the daemon on one or several PostgreSQL databases, from figures that were measured
-// on one machine, and prints a table for docs/scale-out.md.
+// Command scale simulates many replicas of the daemon on one or several PostgreSQL databases, using figures measured on
+// one machine, and prints a table for docs/scale-out.md.
 //
-// Each replica has clients that call, wait for the reply and call again. A call costs the replica's processors some time; then
-// it waits for the replica's committer, which takes all calls that wait for the same database into one transaction. A
-// transaction costs the database's processors a share of its own and one for each call, and waits besides for round trips and
-// for the standby. Transactions that count on the same tool wait for each other.
+// Each replica has clients that call, wait for the reply and call again. A call costs processor time of the replica.
+// Then it waits for the replica's committer, which puts all calls that wait for the same database into one transaction.
+// A transaction costs processor time of the database, a fixed part and a part per call. It also waits for round trips
+// and for the standby. Transactions that count on the same tool wait for each other.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	fmt.Fprint(os.Stdout, table(p))
 }
 
-// table simulates the cases of the document.
+// table simulates the cases in the document and returns the table.
 func table(p Parameters) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| Replicas | Databases | Forwarded | Calls per second, of one replica's | Median wait for the commit, of one replica's | Databases busy | Every call counts on one tool |\n|---|---|---|---|---|---|---|\n")

@@ -19,9 +19,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/storetest"
 )
 
-// BenchmarkCommit commits warm calls of one or three replicas with 1, 8 and 64 writers each, to a primary with a synchronous
-// standby, both of which sync. It reports calls a second, calls in a transaction, and processor time: the
-// primary's a call and a transaction, the replicas' a call. Writers count on tools of their own, or all on one.
+// BenchmarkCommit commits warm calls of one or three replicas, with 1, 8 and 64 writers each, to a primary with a
+// synchronous standby, both of which sync. It reports calls per second, calls per transaction, and processor time: of
+// the primary per call and per transaction, of the replicas per call. Writers count on tools of their own, or all on
+// one.
 func BenchmarkCommit(b *testing.B) {
 	c := pgtest.Start(b, pgtest.Options{Standby: true, Fsync: true})
 	for i, tools := range []string{"apart", "one"} {
@@ -34,7 +35,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// ownTime is the processor time of this process, which is that of the replicas.
+// ownTime returns the processor time of this process, which contains the replicas.
 func ownTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process

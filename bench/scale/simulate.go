@@ -6,32 +6,33 @@ import (
 	"slices"
 )
 
-// Parameters are what a machine's figures are. Times are in milliseconds, and means: the simulation draws times around them.
+// Parameters are the figures of a machine. Times are means in milliseconds; the simulation draws times around them.
 type Parameters struct {
-	Run, Forward      float64 // processor time of a replica
-	Begin, Each, Wait float64 // of a transaction
+	Run, Forward      float64 // processor time of a replica: per warm call, and of both replicas per forwarded call
+	Begin, Each, Wait float64 // per transaction; per call in it; of waiting
 	Cores             int     // processors of a replica
 	DatabaseCores     int     // processors of a database
-	Clients           int     // of each replica
+	Clients           int     // per replica
 }
 
-// A Case is one arrangement.
+// A Case is one arrangement of replicas and databases.
 type Case struct {
 	Replicas, Databases int
-	Forwarded           float64 // share of calls that came to another replica than the session's owner
-	OneTool             bool    // all calls of a database count on one tool, and transactions wait for its row
+	Forwarded           float64 // share of calls that arrive at a replica other than the session's owner
+	OneTool             bool    // all calls of a database count on one tool, so transactions wait for its row
 }
 
-// A Result is what came of a case.
+// A Result is the outcome of a case.
 type Result struct {
 	Rate   float64 // calls per second
 	Commit float64 // median time between the end of a program and the end of its commit, ms
 	Busy   float64 // share of the databases' processor time
 }
 
-// simulated is how long each case runs, in milliseconds of the simulation; the first fifth is not counted.
+// simulated is the length of each case in simulated milliseconds. The first fifth is not counted.
 const simulated = 2_000.0
 
+// An event is a function to call at a simulated time. events is a heap of them, earliest first.
 type event struct {
 	at float64
 	do func()
@@ -49,7 +50,7 @@ func (e *events) Pop() any {
 	return last
 }
 
-// A simulation is a clock and what is to happen.
+// A simulation is a clock and the pending events.
 type simulation struct {
 	now    float64
 	next   events
@@ -58,16 +59,18 @@ type simulation struct {
 
 func (s *simulation) after(d float64, do func()) { heap.Push(&s.next, event{s.now + d, do}) }
 
-// around draws a time with that mean: half of it always, the rest exponentially.
+// around draws a time with that mean: a fixed half plus an exponentially distributed part.
 func (s *simulation) around(mean float64) float64 { return mean/2 + s.random.ExpFloat64()*mean/2 }
 
-// A pool is a number of processors, or of locks, that serve in the order of arrival.
+// A pool is a number of processors or locks that serve in order of arrival.
 type pool struct {
 	free    int
 	waiting []func()
-	busy    float64
+	// busy is the total time for which use has taken one of the pool.
+	busy float64
 }
 
+// take calls do as soon as one of the pool is free.
 func (p *pool) take(do func()) {
 	if p.free > 0 {
 		p.free--
@@ -77,6 +80,7 @@ func (p *pool) take(do func()) {
 	p.waiting = append(p.waiting, do)
 }
 
+// give returns one to the pool, or passes it to the first that waits.
 func (p *pool) give() {
 	if len(p.waiting) == 0 {
 		p.free++
@@ -87,7 +91,7 @@ func (p *pool) give() {
 	first()
 }
 
-// use takes one of the pool for a time.
+// use takes one of the pool for time d, and then calls then.
 func (s *simulation) use(p *pool, d float64, then func()) {
 	p.take(func() {
 		s.after(d, func() {
@@ -98,25 +102,27 @@ func (s *simulation) use(p *pool, d float64, then func()) {
 	})
 }
 
-// A committer is one replica's for one database.
+// A committer collects the calls of one replica for one database.
 type committer struct {
-	waiting []func() // what each call does once it is committed
+	waiting []func() // called for each call once it is committed
 	running bool
 }
 
+// A world is the state of one simulated case.
 type world struct {
 	*simulation
 	p         Parameters
 	c         Case
 	replicas  []*pool
 	databases []*pool
-	rows      []*pool        // the row of the one tool, by database
+	rows      []*pool        // locks of the one tool's row, by database
 	committer [][]*committer // by replica and database
-	done      int
-	waits     []float64
+	// done and waits count only calls committed after the first fifth.
+	done  int
+	waits []float64
 }
 
-// simulate runs a case. The same case has the same result.
+// simulate runs a case. The result is deterministic.
 func simulate(p Parameters, c Case) Result {
 	w := &world{simulation: &simulation{random: rand.New(rand.NewPCG(1, 2))}, p: p, c: c}
 	for range c.Databases {
@@ -151,7 +157,7 @@ func simulate(p Parameters, c Case) Result {
 		Busy: busy / (simulated * float64(c.Databases*p.DatabaseCores))}
 }
 
-// call is a client of a namespace that one database keeps.
+// call simulates one call of a client whose namespace is in that database. The next call follows when it is committed.
 func (w *world) call(replica, database int) {
 	run := func() {
 		w.use(w.replicas[replica], w.around(w.p.Run), func() {
@@ -174,7 +180,7 @@ func (w *world) call(replica, database int) {
 		func() { w.use(w.replicas[replica], w.around(w.p.Forward/2), run) })
 }
 
-// commit takes the call into the replica's next transaction on the database.
+// commit adds the call to the replica's next transaction on the database.
 func (w *world) commit(replica, database int, then func()) {
 	c := w.committer[replica][database]
 	c.waiting = append(c.waiting, then)
@@ -183,6 +189,7 @@ func (w *world) commit(replica, database int, then func()) {
 	}
 }
 
+// transact commits the waiting calls in one transaction, and repeats until none is waiting.
 func (w *world) transact(c *committer, database int) {
 	calls := c.waiting
 	c.waiting, c.running = nil, len(calls) > 0

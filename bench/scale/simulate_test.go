@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What must hold of any parameters: the simulation is of queues, not of wishes.
+// These bounds hold for any parameters.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	p := measured()
@@ -28,7 +28,8 @@ func TestSimulation(t *testing.T) {
 	if far := simulate(p, Case{Replicas: 3, Databases: 1, Forwarded: 1}); far.Rate > 1.02*three.Rate {
 		t.Errorf("forwarding makes it faster: %.0f and %.0f", far.Rate, three.Rate)
 	}
-	// A database of one processor is the bound: it cannot be busy more than all the time, nor commit more than it has time for.
+	// One database processor is the bottleneck: it cannot be busy more than all the time, nor commit more than it has
+	// time for.
 	p.DatabaseCores = 1
 	full := simulate(p, Case{Replicas: 30, Databases: 1})
 	if full.Busy > 1.01 || full.Busy < 0.95 || full.Rate > 1000/p.Each {
@@ -40,7 +41,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// docs/scale-out.md has the table that the figures give.
+// docs/scale-out.md contains the table for these figures.
 func TestDocument(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: simulates figures of many replicas")

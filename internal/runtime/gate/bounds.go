@@ -9,17 +9,17 @@ import (
 	"strconv"
 )
 
-// Bounds on a program, beyond which the parser or the type checker could be kept busy. No program that does honest
-// work comes near them.
+// Limits on a program. Beyond them the parser or the type checker could be kept busy for long. No honest program comes
+// near them.
 const (
 	maxBrackets = 150     // open at once
-	maxPrefixes = 60      // operators in a row: ----x, [][][]int
+	maxPrefixes = 60      // consecutive operators: ----x, [][][]int
 	maxDepth    = 1500    // of the syntax tree; a long a+b+c... is deep
 	maxConst    = 1 << 20 // bytes of a constant string
-	maxFields   = 1 << 14 // of a struct, those of the structs in it counted too
+	maxFields   = 1 << 14 // of a struct, including those of nested structs
 )
 
-// boundTokens scans the source once, so that the parser meets no nesting that could exhaust its stack.
+// boundTokens scans the source once and rejects nesting deep enough to exhaust the parser's stack.
 func (c *check) boundTokens() *Refusal {
 	var s scanner.Scanner
 	fset := token.NewFileSet()
@@ -47,6 +47,7 @@ func (c *check) boundTokens() *Refusal {
 		default:
 			run++
 		}
+		// Nothing is parsed yet, so the position comes from the file set of this scan.
 		if depth > maxBrackets || run > maxPrefixes {
 			at := fset.PositionFor(pos, false)
 			return &Refusal{Type: InvalidCode, Line: at.Line, Column: at.Column,
@@ -56,7 +57,8 @@ func (c *check) boundTokens() *Refusal {
 	}
 }
 
-// boundTree bounds what the type checker does with the tree: its depth, constant strings that double, structs that double.
+// boundTree bounds the work of the type checker: the depth of the tree, and constant strings and structs that grow by
+// repeated doubling.
 func (c *check) boundTree() *Refusal {
 	depth := 0
 	var deep token.Pos
@@ -91,15 +93,17 @@ func (c *check) boundTree() *Refusal {
 	return nil
 }
 
-// sizes estimates constants and types by their syntax. Names are taken without regard to scope, at the largest of what
-// they may stand for.
+// sizes estimates constants and types from their syntax. It ignores scope: a name counts as the largest of all things
+// declared under it.
 type sizes struct {
 	consts map[string][]ast.Expr
 	types  map[string][]ast.Expr
-	known  map[string]float64
-	depth  int
+	// known holds the sizes computed so far. The keys of types begin with "type ".
+	known map[string]float64
+	depth int // of the recursion
 }
 
+// collect records the expressions of all constants and types by name.
 func (s *sizes) collect(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -132,7 +136,7 @@ func (s *sizes) collectConsts(d *ast.GenDecl) {
 	}
 }
 
-// name sizes what a name stands for. A name that stands for itself, in a cycle, counts 1: the type checker refuses it.
+// name returns the size of what a name stands for. A name in a cycle counts 1: the type checker rejects it.
 func (s *sizes) name(key string, table map[string][]ast.Expr, size func(ast.Expr) float64) float64 {
 	if n, ok := s.known[key]; ok {
 		return n
@@ -145,6 +149,7 @@ func (s *sizes) name(key string, table map[string][]ast.Expr, size func(ast.Expr
 	if len(exprs) == 0 || s.depth > maxDepth {
 		return 1
 	}
+	// The preliminary 1 ends the recursion in a cycle.
 	s.known[key] = 1
 	s.depth++
 	n := 1.0
@@ -156,6 +161,8 @@ func (s *sizes) name(key string, table map[string][]ast.Expr, size func(ast.Expr
 	return n
 }
 
+// constant estimates the length in bytes of a constant string. Other constants count by their literals, which are
+// small.
 func (s *sizes) constant(e ast.Expr) float64 {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -178,7 +185,8 @@ func (s *sizes) constant(e ast.Expr) float64 {
 	return 1
 }
 
-// typ counts the fields of a type, which pointers, slices and the like end, or the parts of an interface.
+// typ counts the fields of a struct, including those of structs and arrays in it, or the methods and terms of an
+// interface. Pointers, slices and all other types count 1.
 func (s *sizes) typ(e ast.Expr) float64 {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -196,7 +204,7 @@ func (s *sizes) typ(e ast.Expr) float64 {
 			}
 		}
 		elem := s.typ(e.Elt)
-		if elem > 1 { // arrays of numbers may be long
+		if elem > 1 { // a long array of numbers is harmless
 			return n * elem
 		}
 		return 1
@@ -211,7 +219,7 @@ func (s *sizes) typ(e ast.Expr) float64 {
 		for _, f := range e.Methods.List {
 			if len(f.Names) > 0 {
 				n++
-			} else { // embedded, or a union
+			} else { // an embedded interface or a union
 				n += s.typ(f.Type)
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// A use assigns a capability to symbols of a package: those whose names begin with one of the prefixes, or all of them.
+// A use assigns a capability to the symbols of a package: those whose names begin with one of the prefixes, or all if
+// there are no prefixes.
 type use struct {
 	capability string
 	prefixes   []string
@@ -37,7 +38,8 @@ var uses = map[string]use{
 	"slices":        {"sorting", []string{"Sort"}},
 }
 
-// capability notes the capability of a package's symbol, and whether it reads the clock or randomness.
+// capability records the capability of the selected package symbol, and whether the symbol reads the clock or a source
+// of randomness.
 func (ff *factFinder) capability(s *ast.SelectorExpr) {
 	obj := ff.c.info.Uses[s.Sel]
 	if obj == nil || obj.Pkg() == nil || obj.Pkg() == ff.c.pkg {

@@ -11,8 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// WhyNotYaegi returns the first thing in the program that keeps it from yaegi; "" when yaegi runs it. Everything that a program is made of must be in the tables of
-// choose_plain.go and choose_loops.go. What is there the differential tests of gate/yaegi prove; what nobody has tried is not there.
+// WhyNotYaegi returns the first thing in the program that yaegi may not run, or "" if yaegi can run it. Every kind of
+// node in a program must be in the tables of choose_plain.go and choose_loops.go. The differential tests of gate/yaegi
+// cover what the tables allow; whatever is untested is not in them.
 func WhyNotYaegi(p *Program) string {
 	c := &chooser{info: p.Info, pkg: p.Pkg, rules: map[reflect.Type]rule{}, inTurn: map[*ast.CallExpr]bool{}}
 	for _, r := range append(plain(), loops()...) {
@@ -31,27 +32,28 @@ func WhyNotYaegi(p *Program) string {
 		c.fun = nil
 		ast.Inspect(d, c.visit)
 	}
+	// Recursion is checked last because it needs the whole file.
 	if c.why == "" && recursive(p.Info, p.File) {
-		return "recursion" // whose depth nothing bounds
+		return "recursion" // its depth is unbounded
 	}
 	return c.why
 }
 
-// A chooser looks at one program, node by node.
+// A chooser examines one program, node by node.
 type chooser struct {
 	info  *types.Info
 	pkg   *types.Package
 	rules map[reflect.Type]rule
-	why   string // the first reason found against yaegi
+	why   string // first reason against yaegi; "" if none yet
 
-	fun types.Object          // the declared function that is looked at, nil outside
-	own map[types.Object]bool // its variables that hold nothing but containers made there
+	fun types.Object          // declared function being examined; nil outside of one
+	own map[types.Object]bool // its variables that hold only containers made in it
 
-	changing map[types.Object]bool  // functions of the program that change what their arguments hold
-	inTurn   map[*ast.CallExpr]bool // calls beside which a statement does nothing
+	changing map[types.Object]bool  // functions of the program that change elements of their arguments
+	inTurn   map[*ast.CallExpr]bool // calls that are the only effect of their statement
 }
 
-// visit judges one node, and says whether to go on.
+// visit judges one node and reports whether to descend into it.
 func (c *chooser) visit(n ast.Node) bool {
 	if n == nil || c.why != "" {
 		return false
@@ -64,6 +66,8 @@ func (c *chooser) visit(n ast.Node) bool {
 	return c.why == ""
 }
 
+// judge returns why a node rules out yaegi, or "". Every expression must have a known type, and every kind of node a
+// rule.
 func (c *chooser) judge(n ast.Node) string {
 	if e, ok := n.(ast.Expr); ok {
 		if tv, known := c.info.Types[e]; known && !tv.IsBuiltin() && !c.knownType(tv.Type, 0) {
@@ -77,23 +81,24 @@ func (c *chooser) judge(n ast.Node) string {
 	return r.judge(c, n)
 }
 
-// A rule is what a table says of the nodes of one kind.
+// A rule judges the nodes of one kind.
 type rule struct {
 	kind  reflect.Type
-	judge func(*chooser, ast.Node) string // why a node keeps its program from yaegi; "" when it does not
+	judge func(*chooser, ast.Node) string // why the node rules out yaegi, or ""
 }
 
-// A refusal is what yaegi gets wrong about some nodes of a kind.
+// A refusal is a use of a node kind that yaegi gets wrong.
 type refusal[N ast.Node] struct {
 	why   string
 	found func(*chooser, N) bool
 }
 
+// no declares a refusal.
 func no[N ast.Node](why string, found func(*chooser, N) bool) refusal[N] {
 	return refusal[N]{why, found}
 }
 
-// runs makes the rule that yaegi runs nodes of kind N, but for the refusals.
+// runs returns the rule that yaegi runs nodes of kind N unless a refusal applies.
 func runs[N ast.Node](refusals ...refusal[N]) rule {
 	return rule{reflect.TypeFor[N](), func(c *chooser, n ast.Node) string {
 		for _, r := range refusals {
@@ -105,7 +110,8 @@ func runs[N ast.Node](refusals ...refusal[N]) rule {
 	}}
 }
 
-// knownType reports whether a type is one that yaegi represents as the toolchain does.
+// knownType reports whether yaegi represents values of the type as the toolchain does. depth bounds the nesting of
+// types.
 func (c *chooser) knownType(t types.Type, depth int) bool {
 	if depth > 4 {
 		return false

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// converts refuses conversions but those between int and float64, of strings, and of a character to a string.
+// converts reports whether n is a conversion other than those between int and float64, from string to string, and from
+// rune to string.
 func converts(c *chooser, n *ast.CallExpr) bool {
 	fun := c.info.Types[n.Fun]
 	if !fun.IsType() {
@@ -21,6 +22,7 @@ func converts(c *chooser, n *ast.CallExpr) bool {
 		!(isString(to) && from.Kind() == types.Int32)
 }
 
+// callsValue reports whether a call goes through a function value, and not to a named function or method.
 func callsValue(c *chooser, n *ast.CallExpr) bool {
 	if c.info.Types[n.Fun].IsType() {
 		return false
@@ -35,20 +37,24 @@ func callsValue(c *chooser, n *ast.CallExpr) bool {
 	return true
 }
 
+// decodes reports whether a call is one of a function Unmarshal.
 func decodes(_ *chooser, n *ast.CallExpr) bool {
 	fun, ok := n.Fun.(*ast.SelectorExpr)
 	return ok && fun.Sel.Name == "Unmarshal"
 }
 
+// callsBuiltin reports whether a call is one of the built-in function with that name.
 func (c *chooser) callsBuiltin(n *ast.CallExpr, name string) bool {
 	fun, ok := n.Fun.(*ast.Ident)
 	return ok && c.info.Uses[fun] == types.Universe.Lookup(name)
 }
 
+// deletesInput reports whether a call deletes from a map that may be the call's input.
 func deletesInput(c *chooser, n *ast.CallExpr) bool {
 	return c.callsBuiltin(n, "delete") && !c.mayChange(n.Args[0])
 }
 
+// appendsSlice reports whether append adds a slice as one element.
 func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 	return c.callsBuiltin(n, "append") && !n.Ellipsis.IsValid() &&
 		slices.ContainsFunc(n.Args[1:], func(a ast.Expr) bool {
@@ -56,14 +62,15 @@ func appendsSlice(c *chooser, n *ast.CallExpr) bool {
 		})
 }
 
-// passesSliceAsOne reports whether a slice is one of several arguments for the variadic parameter of a function of the program.
+// passesSliceAsOne reports whether a call passes a slice as one of several arguments to a variadic function of the
+// program.
 func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	fun, ok := n.Fun.(*ast.Ident)
 	if !ok || n.Ellipsis.IsValid() {
 		return false
 	}
 	if _, builtin := c.info.Uses[fun].(*types.Builtin); builtin {
-		return false // append, which appendsSlice is about
+		return false // appendsSlice handles append
 	}
 	sig, ok := c.info.TypeOf(fun).Underlying().(*types.Signature)
 	return ok && sig.Variadic() && slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
@@ -72,6 +79,7 @@ func passesSliceAsOne(c *chooser, n *ast.CallExpr) bool {
 	})
 }
 
+// passesBoxed reports whether the result of an operator is passed as an interface.
 func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 	sig, ok := c.info.TypeOf(n.Fun).Underlying().(*types.Signature)
 	if !ok {
@@ -85,15 +93,16 @@ func passesBoxed(c *chooser, n *ast.CallExpr) bool {
 	return false
 }
 
-// parameter returns the type that argument i is given to.
+// parameter returns the type of the parameter that argument i is passed to.
 func parameter(sig *types.Signature, i int) types.Type {
 	last := sig.Params().Len() - 1
 	if sig.Variadic() && i >= last {
-		return sig.Params().At(last).Type().(*types.Slice).Elem() // what variadic means
+		return sig.Params().At(last).Type().(*types.Slice).Elem() // element type of the variadic parameter
 	}
 	return sig.Params().At(min(i, last)).Type()
 }
 
+// passesFunction reports whether an argument is a function.
 func passesFunction(c *chooser, n *ast.CallExpr) bool {
 	return slices.ContainsFunc(n.Args, func(a ast.Expr) bool {
 		_, function := c.info.TypeOf(a).Underlying().(*types.Signature)

@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// loops lists the kinds of nodes that loops are made of, as plain does. Ranges over strings are not there: yaegi converts the whole
-// string at each step, so that their cost grows with the square of its length.
+// loops lists the kinds of nodes that loops consist of, as plain does. Ranges over strings are missing on purpose:
+// yaegi converts the whole string at each step, so their cost grows with the square of its length.
 func loops() []rule {
 	return []rule{
 		runs[*ast.BranchStmt](no("labels, goto and fallthrough", jumpsFar)),
 		runs[*ast.ForStmt](
 			no("constant conditions", constantFor),
-			no("loops that lack one of their three parts", lacksPart),  // the first of them was run again every time
-			no("loop variables that the body changes", changesCounter), // the change is lost at the end of the round
-			no("comma-ok forms in loops", forCommaOK)),                 // where not ok they keep the last round's value
+			no("loops that lack one of their three parts", lacksPart), // yaegi ran the init again each round
+			// yaegi loses the change at the end of the round.
+			no("loop variables that the body changes", changesCounter),
+			no("comma-ok forms in loops", forCommaOK)), // if not ok, yaegi keeps the last round's value
 		runs[*ast.RangeStmt](
 			no("ranges without variables", rangesAlone),
 			no("ranges over other than slices", rangesOther),
@@ -31,6 +32,8 @@ func jumpsFar(_ *chooser, n *ast.BranchStmt) bool {
 
 func constantFor(c *chooser, n *ast.ForStmt) bool { return c.constant(n.Cond) }
 
+// lacksPart reports whether a for statement has some but not all of its parts. A loop with only a condition, or with
+// nothing, is fine.
 func lacksPart(_ *chooser, n *ast.ForStmt) bool {
 	return n.Cond == nil && n.Init != nil || (n.Init == nil) != (n.Post == nil)
 }
@@ -73,6 +76,7 @@ func changesCounter(c *chooser, n *ast.ForStmt) (found bool) {
 	return found
 }
 
+// holdsCommaOK reports whether a block contains a two-value assertion or map read.
 func holdsCommaOK(body *ast.BlockStmt) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)

@@ -2,8 +2,10 @@ package gate
 
 import "go/ast"
 
-// plain lists the kinds of nodes that plain programs are made of, and what yaegi gets wrong about each. A kind that is not listed
-// keeps its program from yaegi: labels, function literals, channels, defer, structs.
+// plain lists the kinds of nodes that plain programs consist of, and the uses of each that yaegi gets wrong. A kind
+// that is not listed keeps its program from yaegi: labels, function literals, channels, defer, structs.
+//
+// A comment on a refusal describes what yaegi did where the toolchain was right.
 func plain() []rule { return append(plainStatements(), plainExpressions()...) }
 
 func plainStatements() []rule {
@@ -11,40 +13,40 @@ func plainStatements() []rule {
 		runs[*ast.FuncDecl](
 			no("methods", method),
 			no("generic functions", generic),
-			no("named results", namedResults),                    // they keep what the last call left
-			no("blanks of several types", blanksOfSeveralTypes)), // _ is one variable
+			no("named results", namedResults),                    // kept the results of the last call
+			no("blanks of several types", blanksOfSeveralTypes)), // treats _ as one variable
 		runs[*ast.GenDecl](no("declared types", declaresType)),
 		runs[*ast.ImportSpec](no("renamed imports", renamed)),
 		runs[*ast.ValueSpec](
-			no("package variables", changingPackageVar), // what they hold would pass from a run to the next
+			no("package variables", changingPackageVar), // their contents would survive into the next run
 			no("several values assigned at once", severalValues),
-			no("results of operators assigned to interfaces", declaresBoxed)), // they have been lost
+			no("results of operators assigned to interfaces", declaresBoxed)), // the results were lost
 		runs[*ast.FuncType](),
 		runs[*ast.FieldList](),
 		runs[*ast.Field](),
 		runs[*ast.Comment](),
 		runs[*ast.CommentGroup](),
 
-		runs[*ast.BlockStmt](no("empty blocks", emptyBlock)), // what follows them has been left out
+		runs[*ast.BlockStmt](no("empty blocks", emptyBlock)), // left out what follows
 		runs[*ast.IfStmt](no("constant conditions", constantIf)),
 		runs[*ast.SwitchStmt](
 			no("switches with a statement before them", switchInit),
-			no("switches on other than plain values", switchOnOther), // 0.5 has been case 0
-			no("a default that is not last", earlyDefault),           // conditions after it have not been evaluated
-			no("a case with several conditions", severalConditions),  // all but the first have been passed over
+			no("switches on other than plain values", switchOnOther), // took 0.5 for case 0
+			no("a default that is not last", earlyDefault),           // did not evaluate the conditions after it
+			no("a case with several conditions", severalConditions),  // checked only the first condition
 			no("constant conditions", constantCase)),
 		runs[*ast.ReturnStmt](
-			no("built-in calls as other than the first result", lateBuiltin), // they have gone to the first
-			no("results of operators returned as interfaces", returnsBoxed)), // comparisons crashed, signs were lost
+			no("built-in calls as other than the first result", lateBuiltin), // assigned them to the first result
+			no("results of operators returned as interfaces", returnsBoxed)), // crashed on comparisons, lost signs
 		runs[*ast.IncDecStmt](
 			no("arithmetic on sized numbers", countsSized),
 			no("assignments to fields and through pointers", countsElsewhere)),
 		runs[*ast.AssignStmt](
 			no("arithmetic on sized numbers", assignsSized),
 			no("several values assigned at once", assignsSeveral),
-			no("comma-ok forms that assign", assignsCommaOK), // where not ok they left the old value
+			no("comma-ok forms that assign", assignsCommaOK), // if not ok, kept the old value
 			no("values given away", givesAway),
-			no("results of operators assigned to interfaces", assignsBoxed), // they have been lost
+			no("results of operators assigned to interfaces", assignsBoxed), // the results were lost
 			no("package variables that change", assignsPackageVar),
 			no("assignments to fields and through pointers", assignsElsewhere),
 			no("changes of what may be the call's input", changesInput)),
@@ -78,7 +80,7 @@ func plainExpressions() []rule {
 			no("arithmetic on sized numbers", computesSized),
 			no("operators on bits", bitwise)),
 		runs[*ast.UnaryExpr](
-			no("a negated parenthesis", negatedParenthesis), // what follows it has been left out
+			no("a negated parenthesis", negatedParenthesis), // left out what follows
 			no("constant conditions", negatedConstant),
 			no("operators but - + and !", otherUnary)),
 		runs[*ast.SelectorExpr](
@@ -90,8 +92,8 @@ func plainExpressions() []rule {
 			no("calls whose turn in a statement matters", outOfTurn),
 			no("decoding into variables", decodes),
 			no("changes of what may be the call's input", deletesInput),
-			no("a slice appended as an element", appendsSlice),          // yaegi spreads it
-			no("a slice as one of several arguments", passesSliceAsOne), // yaegi spreads it
+			no("a slice appended as an element", appendsSlice),          // yaegi spreads the slice
+			no("a slice as one of several arguments", passesSliceAsOne), // yaegi spreads the slice
 			no("results of operators as arguments of interface type", passesBoxed),
 			no("functions as arguments", passesFunction)),
 		runs[*ast.KeyValueExpr](),

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// This file has what the tables ask about declarations and statements.
+// This file has the predicates of the tables for declarations and statements.
 
 func method(_ *chooser, n *ast.FuncDecl) bool { return n.Recv != nil }
 
@@ -18,7 +18,8 @@ func namedResults(_ *chooser, n *ast.FuncDecl) bool {
 	return r != nil && len(r.List) > 0 && r.List[0].Names != nil
 }
 
-// blanksOfSeveralTypes reports whether values of several types are given to _ in one function, which is one variable to yaegi.
+// blanksOfSeveralTypes reports whether a function assigns values of several types to _, which yaegi treats as one
+// variable.
 func blanksOfSeveralTypes(c *chooser, n *ast.FuncDecl) (found bool) {
 	var first types.Type
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -45,7 +46,7 @@ func blank(e ast.Expr) bool {
 	return ok && id.Name == "_"
 }
 
-// assigned returns the type of the value that the i-th operand of an assignment gets.
+// assigned returns the type of the value assigned to the i-th operand on the left.
 func (c *chooser) assigned(n *ast.AssignStmt, i int) types.Type {
 	t := c.info.TypeOf(n.Rhs[min(i, len(n.Rhs)-1)])
 	if tuple, ok := t.(*types.Tuple); ok {
@@ -58,7 +59,8 @@ func declaresType(_ *chooser, n *ast.GenDecl) bool { return n.Tok == token.TYPE 
 
 func renamed(_ *chooser, n *ast.ImportSpec) bool { return n.Name != nil }
 
-// changingPackageVar allows compiled patterns and replacers alone, made of constants: what they hold does not change.
+// changingPackageVar reports whether a package variable is anything but a regexp.Regexp or strings.Replacer made from
+// constants. Those two do not change.
 func changingPackageVar(c *chooser, n *ast.ValueSpec) bool {
 	if c.fun != nil {
 		return false
@@ -66,7 +68,7 @@ func changingPackageVar(c *chooser, n *ast.ValueSpec) bool {
 	for _, name := range n.Names {
 		v, ok := c.info.Defs[name].(*types.Var)
 		if !ok {
-			return false // of constants
+			return false // a constant
 		}
 		if t := v.Type().String(); t != "*regexp.Regexp" && t != "*strings.Replacer" {
 			return true
@@ -78,6 +80,7 @@ func changingPackageVar(c *chooser, n *ast.ValueSpec) bool {
 	})
 }
 
+// severalValues reports whether a declaration in a function gives several variables a value each.
 func severalValues(c *chooser, n *ast.ValueSpec) bool {
 	return len(n.Names) > 1 && len(n.Values) > 1 && c.fun != nil
 }
@@ -97,6 +100,7 @@ func constantIf(c *chooser, n *ast.IfStmt) bool { return c.constant(n.Cond) }
 
 func switchInit(_ *chooser, n *ast.SwitchStmt) bool { return n.Init != nil }
 
+// switchOnOther reports whether the operand of a switch is a float or not of a basic type.
 func switchOnOther(c *chooser, n *ast.SwitchStmt) bool {
 	if n.Tag == nil {
 		return false
@@ -105,6 +109,7 @@ func switchOnOther(c *chooser, n *ast.SwitchStmt) bool {
 	return !ok || basic.Info()&types.IsFloat != 0
 }
 
+// earlyDefault reports whether a switch over conditions has a default that is not the last clause.
 func earlyDefault(_ *chooser, n *ast.SwitchStmt) bool {
 	if n.Tag != nil {
 		return false
@@ -127,7 +132,7 @@ func constantCase(c *chooser, n *ast.SwitchStmt) bool {
 		func(s ast.Stmt) bool { return slices.ContainsFunc(s.(*ast.CaseClause).List, c.constant) })
 }
 
-// lateBuiltin reports whether a built-in call or a conversion is returned as other than the first result.
+// lateBuiltin reports whether a result after the first is a call of a built-in or a conversion.
 func lateBuiltin(c *chooser, n *ast.ReturnStmt) bool {
 	for i, r := range n.Results {
 		call, ok := r.(*ast.CallExpr)
@@ -138,6 +143,7 @@ func lateBuiltin(c *chooser, n *ast.ReturnStmt) bool {
 	return false
 }
 
+// returnsBoxed reports whether a result of interface type comes from an operator that yaegi converts wrongly.
 func returnsBoxed(c *chooser, n *ast.ReturnStmt) bool {
 	results := c.fun.Type().(*types.Signature).Results()
 	for i, r := range n.Results {
@@ -152,7 +158,7 @@ func countsSized(c *chooser, n *ast.IncDecStmt) bool { return !plainNumber(c.inf
 
 func countsElsewhere(_ *chooser, n *ast.IncDecStmt) bool { return !variableOrElement(n.X) }
 
-// commaOK reports whether an assignment is a type assertion or a map read of two values.
+// commaOK reports whether an assignment is a two-value type assertion or map read.
 func commaOK(n *ast.AssignStmt) bool {
 	_, call := n.Rhs[0].(*ast.CallExpr)
 	return len(n.Lhs) > len(n.Rhs) && !call
@@ -172,7 +178,7 @@ func assignsSeveral(_ *chooser, n *ast.AssignStmt) bool { return len(n.Rhs) > 1 
 
 func assignsCommaOK(_ *chooser, n *ast.AssignStmt) bool { return n.Tok == token.ASSIGN && commaOK(n) }
 
-// givesAway reports whether a literal or an operator's result is given to _.
+// givesAway reports whether the assignment has _ on the left and anything but a variable on the right.
 func givesAway(_ *chooser, n *ast.AssignStmt) bool {
 	if _, variable := n.Rhs[0].(*ast.Ident); variable {
 		return false
@@ -190,6 +196,7 @@ func assignsBoxed(c *chooser, n *ast.AssignStmt) bool {
 	return false
 }
 
+// assignsPackageVar reports whether the program assigns to a variable of the package.
 func assignsPackageVar(c *chooser, n *ast.AssignStmt) bool {
 	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
 		id, ok := l.(*ast.Ident)
@@ -201,7 +208,7 @@ func assignsPackageVar(c *chooser, n *ast.AssignStmt) bool {
 	})
 }
 
-// assignsElsewhere reports whether something else than variables and, alone, an element is assigned to.
+// assignsElsewhere reports whether an operand on the left is neither a variable nor, if it is the only one, an element.
 func assignsElsewhere(_ *chooser, n *ast.AssignStmt) bool {
 	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
 		return !variableOrElement(l) || len(n.Lhs) > 1 &&
@@ -213,6 +220,7 @@ func variable(e ast.Expr) bool { _, ok := e.(*ast.Ident); return ok }
 
 func variableOrElement(e ast.Expr) bool { _, ok := e.(*ast.IndexExpr); return ok || variable(e) }
 
+// changesInput reports whether an assignment sets an element of a container that may belong to the call's input.
 func changesInput(c *chooser, n *ast.AssignStmt) bool {
 	return slices.ContainsFunc(n.Lhs, func(l ast.Expr) bool {
 		element, ok := l.(*ast.IndexExpr)
@@ -220,7 +228,8 @@ func changesInput(c *chooser, n *ast.AssignStmt) bool {
 	})
 }
 
-// recursive reports whether a function that the file declares reaches itself.
+// recursive reports whether a function declared in the file can reach itself. Mentioning a function counts as calling
+// it.
 func recursive(info *types.Info, f *ast.File) bool {
 	calls := map[types.Object][]types.Object{}
 	for _, d := range f.Decls {

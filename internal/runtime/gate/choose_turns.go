@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// A function that changes elements of what it gets may be called only where its statement does nothing else: yaegi and the toolchain read what stands beside a call
-// at different times.
+// A function that changes elements of its arguments may be called only as the sole effect of a statement: yaegi and the
+// toolchain evaluate the other operands of the statement at different times relative to the call.
 
-// changingFunctions returns the functions of the file that change elements of slices and maps or call methods that change values, themselves or by others.
+// changingFunctions returns the functions of the file that change elements of slices or maps, or call methods that
+// change values, directly or through other functions of the file.
 func changingFunctions(info *types.Info, f *ast.File) map[types.Object]bool {
 	changing := map[types.Object]bool{}
+	// A function may call one that is found later, so passes repeat until nothing changes.
 	for before := -1; before != len(changing); {
 		before = len(changing)
 		for _, d := range f.Decls {
@@ -23,6 +25,7 @@ func changingFunctions(info *types.Info, f *ast.File) map[types.Object]bool {
 	return changing
 }
 
+// changes reports whether a function may change elements of its arguments, given the functions that are known to do so.
 func changes(info *types.Info, fd *ast.FuncDecl, changing map[types.Object]bool) (found bool) {
 	element := func(e ast.Expr) bool { _, ok := ast.Unparen(e).(*ast.IndexExpr); return ok }
 	ast.Inspect(fd, func(n ast.Node) bool {
@@ -44,7 +47,8 @@ func changes(info *types.Info, fd *ast.FuncDecl, changing map[types.Object]bool)
 	return found
 }
 
-// changesByName reports whether a function or method of another package may change what it is called with or on.
+// changesByName reports whether a function or method of another package may change its arguments or receiver, judging
+// by its name.
 func changesByName(info *types.Info, n *ast.SelectorExpr) bool {
 	f, ok := info.Uses[n.Sel].(*types.Func)
 	if !ok {
@@ -61,7 +65,8 @@ func changesByName(info *types.Info, n *ast.SelectorExpr) bool {
 	return false
 }
 
-// takesTurn notes the call that is all of a statement, or all that it assigns to variables or returns.
+// takesTurn records a call that is a whole statement, or the only value that the statement returns or assigns to
+// variables.
 func (c *chooser) takesTurn(n ast.Node) {
 	var e ast.Expr
 	switch n := n.(type) {
@@ -86,6 +91,7 @@ func (c *chooser) takesTurn(n ast.Node) {
 	}
 }
 
+// outOfTurn reports whether a statement does more than make a call that changes elements.
 func outOfTurn(c *chooser, n *ast.CallExpr) bool {
 	f, ok := n.Fun.(*ast.Ident)
 	return ok && c.changing[c.info.Uses[f]] && !c.inTurn[n]

@@ -9,11 +9,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// This file has what the tables ask about expressions.
+// This file has the predicates of the tables for expressions.
 
 func (c *chooser) constant(e ast.Expr) bool { return e != nil && c.info.Types[e].Value != nil }
 
-// ownContainers finds the variables of a function that never hold but what a literal, make or append to themselves made there.
+// ownContainers returns the variables of a function that only ever hold containers made in it: by a literal, by make,
+// or by append to the variable itself.
 func (c *chooser) ownContainers(d *ast.FuncDecl) map[types.Object]bool {
 	own := map[types.Object]bool{}
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -38,7 +39,7 @@ func (c *chooser) ownContainers(d *ast.FuncDecl) map[types.Object]bool {
 	return own
 }
 
-// makes reports whether an expression is a new container, or what append makes of the variable's own.
+// makes reports whether an expression is a new container or appends to the variable itself.
 func (c *chooser) makes(e ast.Expr, variable *ast.Ident) bool {
 	switch e := e.(type) {
 	case *ast.CompositeLit:
@@ -56,8 +57,8 @@ func (c *chooser) makes(e ast.Expr, variable *ast.Ident) bool {
 	return false
 }
 
-// mayChange allows changes of elements, but for those of interface type, as the call's input has them, in the function's own
-// containers alone.
+// mayChange reports whether the program may change elements of the container. Elements of interface type may belong to
+// the call's input, so these may change only in the function's own containers.
 func (c *chooser) mayChange(container ast.Expr) bool {
 	if elem := elemOf(c.info.TypeOf(container)); elem != nil && !types.IsInterface(elem) {
 		return true
@@ -66,7 +67,7 @@ func (c *chooser) mayChange(container ast.Expr) bool {
 	return ok && c.own[c.info.Uses[id]]
 }
 
-// elemOf returns the type of a slice's or map's elements; nil for any other type.
+// elemOf returns the element type of a slice or map, or nil for any other type.
 func elemOf(t types.Type) types.Type {
 	switch t := t.Underlying().(type) {
 	case *types.Slice:
@@ -89,6 +90,8 @@ func arithmetic(op token.Token) bool {
 	return slices.Contains([]token.Token{token.ADD, token.SUB, token.MUL, token.QUO, token.REM}, op)
 }
 
+// comparesOther reports whether an equality compares operands that are not of basic type. Comparisons with nil are
+// fine.
 func comparesOther(c *chooser, n *ast.BinaryExpr) bool {
 	x, y := c.info.TypeOf(n.X), c.info.TypeOf(n.Y)
 	if !equality(n.Op) || isNil(x) || isNil(y) {
@@ -109,6 +112,7 @@ func isString(t types.Type) bool {
 	return ok && b.Info()&types.IsString != 0
 }
 
+// plainNumber reports whether the type is int or float64, on which programs for yaegi may do arithmetic.
 func plainNumber(t types.Type) bool {
 	b, ok := types.Unalias(t).(*types.Basic)
 	return ok && (b.Kind() == types.Int || b.Kind() == types.Float64)
@@ -120,7 +124,7 @@ func constantOperand(c *chooser, n *ast.BinaryExpr) bool {
 	return logical(n.Op) && (c.constant(n.X) || c.constant(n.Y))
 }
 
-// computesSized reports whether an operator computes with other values than those of int, float64 and string.
+// computesSized reports whether an arithmetic operator has operands other than int, float64 and string.
 func computesSized(c *chooser, n *ast.BinaryExpr) bool {
 	t := c.info.TypeOf(n.X)
 	return arithmetic(n.Op) && !plainNumber(t) && !isString(t)
@@ -141,8 +145,8 @@ func otherUnary(_ *chooser, n *ast.UnaryExpr) bool {
 	return !slices.Contains([]token.Token{token.SUB, token.ADD, token.NOT}, n.Op)
 }
 
-// boxable reports whether an expression may be where an interface is wanted: returned as one, a comparison has crashed
-// and a sign been lost.
+// boxable reports whether yaegi converts an expression correctly to a result of interface type. It crashed on
+// comparisons and lost signs.
 func (c *chooser) boxable(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.BinaryExpr:
@@ -154,10 +158,11 @@ func (c *chooser) boxable(e ast.Expr) bool {
 	return true
 }
 
-// plainOrConstant reports whether an expression is a constant or has no operator.
+// plainOrConstant reports whether an expression is a constant or contains no operator at its top.
 func (c *chooser) plainOrConstant(e ast.Expr) bool { return c.constant(e) || plainValue(e) }
 
-// plainValue reports whether an expression has no operator: the results of operators, assigned to an interface, have been lost.
+// plainValue reports whether an expression has no operator at its top. yaegi lost the results of operators assigned to
+// interfaces.
 func plainValue(e ast.Expr) bool {
 	switch ast.Unparen(e).(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr:
@@ -168,6 +173,7 @@ func plainValue(e ast.Expr) bool {
 
 func otherLiteral(c *chooser, n *ast.CompositeLit) bool { return elemOf(c.info.TypeOf(n)) == nil }
 
+// holdsBoxed reports whether the result of an operator is an element of interface type.
 func holdsBoxed(c *chooser, n *ast.CompositeLit) bool {
 	return types.IsInterface(elemOf(c.info.TypeOf(n))) && slices.ContainsFunc(n.Elts, func(e ast.Expr) bool {
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
@@ -200,6 +206,7 @@ func sliceOfThree(_ *chooser, n *ast.SliceExpr) bool { return n.Slice3 }
 
 func typeSwitch(_ *chooser, n *ast.TypeAssertExpr) bool { return n.Type == nil }
 
+// mayPanic reports whether an assertion has a single result.
 func mayPanic(c *chooser, n *ast.TypeAssertExpr) bool {
 	_, tuple := c.info.TypeOf(n).(*types.Tuple)
 	return !tuple
@@ -210,7 +217,7 @@ func otherBuiltin(c *chooser, n *ast.Ident) bool {
 	return ok && !slices.Contains([]string{"len", "append", "make", "delete"}, b.Name())
 }
 
-// asksDaemon reports whether a method of the host package is selected, other than Arg, which reads what is there.
+// asksDaemon reports whether a method of the host package other than Arg is selected. Arg only reads the input.
 func asksDaemon(c *chooser, n *ast.SelectorExpr) bool {
 	s := c.info.Selections[n]
 	if s == nil {

@@ -14,36 +14,39 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
+// Limits of the lists in Facts. Lists over the limit are cut, and longer literals are left out.
 const (
 	maxLiterals     = 256
 	maxLiteralBytes = 200
 	maxKeys         = 64
 )
 
-// factFinder collects facts from the typed tree, so that neither comments nor strings nor names of the program's own mislead it.
+// factFinder collects facts from the typed tree. Comments, strings and the program's own names cannot mislead it.
 type factFinder struct {
 	c        *check
 	f        Facts
-	patterns map[string]bool // of history queries
+	patterns map[string]bool // kinds of history queries
 	caps     map[string]bool
 	reads    map[string]bool
 	writes   map[string]bool
 	history  map[types.Object]bool // variables that hold history records
 	context  map[types.Object]bool // variables that hold the session's context
-	blind    map[ast.Node]bool     // assertions whose ok nobody looks at
-	floats   bool                  // something is asserted to be a float64
-	binds    bool                  // it calls Bind
-	skip     map[ast.Node]bool     // literals that are names, not data; Context uses already counted
+	blind    map[ast.Node]bool     // type assertions that discard ok
+	floats   bool                  // a value is asserted to be a float64
+	binds    bool                  // the program calls Bind
+	// skip marks nodes that are already counted, such as uses of Context, and literals that are names and not data.
+	skip     map[ast.Node]bool
 	literals map[string]bool
 }
 
-// facts returns the facts about a program that may run.
+// facts returns the facts about a program that passed all checks.
 func (c *check) facts() Facts {
 	ff := &factFinder{c: c, patterns: map[string]bool{}, caps: map[string]bool{}, reads: map[string]bool{},
 		writes:  map[string]bool{},
 		history: map[types.Object]bool{}, context: map[types.Object]bool{}, blind: map[ast.Node]bool{},
 		skip: map[ast.Node]bool{}, literals: map[string]bool{}}
 	ff.imports()
+	// The aliases must be known before visit counts the uses of history and context.
 	ff.aliases()
 	ast.Inspect(c.file, ff.visit)
 	ff.historyQueries()
@@ -61,6 +64,7 @@ func sorted(m map[string]bool, limit int) []string {
 	return list[:min(len(list), limit)]
 }
 
+// imports records the import paths, and marks their literals as names.
 func (ff *factFinder) imports() {
 	set := map[string]bool{}
 	for _, spec := range ff.c.file.Imports {
@@ -71,7 +75,8 @@ func (ff *factFinder) imports() {
 	ff.f.Imports = sorted(set, maxKeys)
 }
 
-// hostMember returns the name of the host type and its field or method that a selection means.
+// hostMember returns the host type and the name of the field or method that a selection refers to, or two empty strings
+// if it refers to none.
 func (ff *factFinder) hostMember(s *ast.SelectorExpr) (typ, member string) {
 	sel := ff.c.info.Selections[s]
 	if sel == nil {
@@ -91,7 +96,8 @@ func (ff *factFinder) hostMember(s *ast.SelectorExpr) (typ, member string) {
 	return n.Obj().Name(), sel.Obj().Name()
 }
 
-// packageCall returns the package and the name of a called package function.
+// packageCall returns the import path and name of the package function that is called, or two empty strings for any
+// other call.
 func (ff *factFinder) packageCall(call *ast.CallExpr) (path, name string) {
 	fun := ast.Unparen(call.Fun)
 	if ix, ok := fun.(*ast.IndexExpr); ok {
@@ -108,6 +114,7 @@ func (ff *factFinder) packageCall(call *ast.CallExpr) (path, name string) {
 	return fn.Pkg().Path(), fn.Name()
 }
 
+// visit records the facts in one node. Parents come first, so they can mark nodes below them in skip.
 func (ff *factFinder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
@@ -131,7 +138,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 		ff.assertion(n)
 	case *ast.StarExpr:
 		ff.skip[ast.Unparen(n.X)] = ff.skip[n]
-	// an alias of the context that is neither indexed nor assigned, or the call itself: used as a whole
+	// An alias of the context that is neither indexed nor assigned, or the call itself, counts as reading all keys.
 	case *ast.Ident:
 		if obj := ff.c.info.Uses[n]; obj != nil && (ff.context[obj] || isHostCall(obj)) && !ff.skip[n] {
 			ff.reads["*"] = true
@@ -144,7 +151,7 @@ func (ff *factFinder) visit(n ast.Node) bool {
 	return true
 }
 
-// assign notes the context keys that an assignment writes. An alias of the context is counted by its own uses.
+// assign records the context keys that an assignment writes. An alias of the context is not counted here; its uses are.
 func (ff *factFinder) assign(n *ast.AssignStmt) {
 	ff.unlooked(n)
 	for _, l := range n.Lhs {
@@ -167,7 +174,7 @@ func (ff *factFinder) assign(n *ast.AssignStmt) {
 	}
 }
 
-// tag notes what a field's tag, which may be nil, says about what the program reads.
+// tag records what a struct tag, which may be nil, reveals about the format that the program reads.
 func (ff *factFinder) tag(t *ast.BasicLit) {
 	if t == nil {
 		return
@@ -179,7 +186,7 @@ func (ff *factFinder) tag(t *ast.BasicLit) {
 	}
 }
 
-// key notes a context key: "*" when it is not a constant.
+// key records a context key, or "*" if the key is not a constant.
 func (ff *factFinder) key(set map[string]bool, e ast.Expr) {
 	tv := ff.c.info.Types[e]
 	if tv.Value == nil || tv.Value.Kind() != constant.String {
@@ -192,6 +199,7 @@ func (ff *factFinder) key(set map[string]bool, e ast.Expr) {
 	}
 }
 
+// member records the use of a field or method of the host package.
 func (ff *factFinder) member(s *ast.SelectorExpr) {
 	typ, m := ff.hostMember(s)
 	f := &ff.f
@@ -220,18 +228,19 @@ func (ff *factFinder) member(s *ast.SelectorExpr) {
 	case "Content":
 		f.UsesContent = true
 	case "Context":
-		if !ff.skip[s] { // parents are visited first: an indexing or an alias has marked it
+		if !ff.skip[s] { // parents are visited first: an index expression or an alias has marked it
 			ff.reads["*"] = true
 		}
 	}
 }
 
+// call records prints, patterns for HTML, and built-ins that read or change the context.
 func (ff *factFinder) call(call *ast.CallExpr) {
 	ff.handsOn(call)
 	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
 		if typ, m := ff.hostMember(s); typ == "Call" && m == "Arg" {
 			for _, a := range call.Args {
-				ff.skip[ast.Unparen(a)] = true // a position and a name are no data
+				ff.skip[ast.Unparen(a)] = true // position and name are not data
 			}
 		}
 	}
@@ -263,8 +272,9 @@ func (ff *factFinder) call(call *ast.CallExpr) {
 	}
 }
 
+// literal records a string or number as JSON. A character literal is neither.
 func (ff *factFinder) literal(lit *ast.BasicLit) {
-	if ff.skip[lit] || !lit.Pos().IsValid() { // a name, or not of the program's text
+	if ff.skip[lit] || !lit.Pos().IsValid() { // a name, or added by the gate
 		return
 	}
 	v := constant.MakeFromLiteral(lit.Value, lit.Kind, 0)
@@ -284,11 +294,11 @@ func (ff *factFinder) literal(lit *ast.BasicLit) {
 	}
 }
 
-// spelled is the JSON of a text or a number; "" for a number that has none.
+// spelled returns the JSON of a string or a number, or "" for a number that has none.
 func spelled(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // an infinity has none
+	_ = e.Encode(v) // infinities cannot be encoded
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// assertion notes what is asserted to be a float64, with a look or without one.
+// assertion records assertions to float64, and whether one of them discards ok and so takes other values for zero.
 func (ff *factFinder) assertion(n *ast.TypeAssertExpr) {
 	if n.Type == nil || !types.Identical(ff.c.info.TypeOf(n.Type), types.Typ[types.Float64]) {
 		return
@@ -16,7 +16,7 @@ func (ff *factFinder) assertion(n *ast.TypeAssertExpr) {
 	ff.f.TakesForZero = ff.f.TakesForZero || ff.blind[n]
 }
 
-// unlooked marks the assertions of an assignment whose second result nobody gets.
+// unlooked marks the assertions of an assignment that discards ok.
 func (ff *factFinder) unlooked(n *ast.AssignStmt) {
 	if len(n.Lhs) != 2 || len(n.Rhs) != 1 {
 		return
@@ -27,12 +27,14 @@ func (ff *factFinder) unlooked(n *ast.AssignStmt) {
 	}
 }
 
-// isHostCall reports whether the variable holds the call, or points to it: encoding/json and fmt find all its fields.
+// isHostCall reports whether the variable holds the call or a pointer to it. encoding/json and fmt reach all its
+// fields.
 func isHostCall(obj types.Object) bool {
 	v, ok := obj.(*types.Var)
 	return ok && hostCall(v.Type())
 }
 
+// hostCall reports whether t is the type Call of the host package or a pointer to it.
 func hostCall(t types.Type) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -41,7 +43,8 @@ func hostCall(t types.Type) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == "Call"
 }
 
-// handsOn marks the arguments that pass the call on to a function of the program, which is looked at itself.
+// handsOn marks the arguments that pass the call to a function. That function is examined itself, so passing the call
+// does not count as a read.
 func (ff *factFinder) handsOn(call *ast.CallExpr) {
 	sig, ok := ff.c.info.TypeOf(call.Fun).(*types.Signature)
 	for i, arg := range call.Args {

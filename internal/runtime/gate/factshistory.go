@@ -10,8 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// aliases finds the variables that hold history or context, following plain assignments until nothing new is found.
+// aliases finds the variables that hold history or context, following plain assignments until it finds no more.
 func (ff *factFinder) aliases() {
+	// A variable may be assigned before its source is found to be an alias, so passes repeat until nothing changes.
 	for again := true; again; {
 		again = false
 		mark := func(id ast.Expr, from ast.Expr) {
@@ -58,7 +59,7 @@ func (ff *factFinder) aliases() {
 	}
 }
 
-// markParams carries history and context into the parameters of the program's own functions.
+// markParams marks the parameters of the program's own functions that receive history or context.
 func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr)) {
 	id, ok := ast.Unparen(call.Fun).(*ast.Ident)
 	if !ok {
@@ -85,11 +86,14 @@ func (ff *factFinder) markParams(call *ast.CallExpr, mark func(id, from ast.Expr
 	}
 }
 
+// isCall reports whether an expression is a call.
 func isCall(e ast.Expr) bool {
 	_, ok := ast.Unparen(e).(*ast.CallExpr)
 	return ok
 }
 
+// isHistory reports whether an expression is a list of history records: from a method of the call, from the context, or
+// from a variable or slice of one of these.
 func (ff *factFinder) isHistory(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.TypeAssertExpr:
@@ -116,6 +120,7 @@ func (ff *factFinder) isHistory(e ast.Expr) bool {
 	return false
 }
 
+// isContext reports whether an expression is the context or an alias of it.
 func (ff *factFinder) isContext(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -128,7 +133,7 @@ func (ff *factFinder) isContext(e ast.Expr) bool {
 	return false
 }
 
-// historyQueries finds out how the program reads its history.
+// historyQueries records how the program reads its history.
 func (ff *factFinder) historyQueries() {
 	ast.Inspect(ff.c.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -155,7 +160,8 @@ func (ff *factFinder) historyQueries() {
 	})
 }
 
-// mentionsHistory reports whether a counting loop runs over history: its condition or start asks for its length.
+// mentionsHistory reports whether a for loop counts over history: its condition or init statement calls a function on
+// it, such as len.
 func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 	found := false
 	inspect := func(n ast.Node) {
@@ -176,6 +182,7 @@ func (ff *factFinder) mentionsHistory(f *ast.ForStmt) bool {
 	return found
 }
 
+// historyCall records calls on a list of records that count or filter it.
 func (ff *factFinder) historyCall(call *ast.CallExpr) {
 	if len(call.Args) == 0 || !ff.isHistory(call.Args[0]) {
 		return
@@ -192,7 +199,7 @@ func (ff *factFinder) historyCall(call *ast.CallExpr) {
 	}
 }
 
-// historyLoop finds out what a loop over records does with them.
+// historyLoop records what a loop over records does with them.
 func (ff *factFinder) historyLoop(body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -8,37 +8,39 @@ import (
 	"strings"
 )
 
-// Bounds of what a refusal says.
+// Limits of a refusal's error list.
 const (
 	maxErrors     = 20
-	maxFaultBytes = 6 << 10 // of all its lines
+	maxFaultBytes = 6 << 10 // all lines together
 )
 
 // A fault is one reason why a program may not run.
 type fault struct {
 	kind    string
-	at      token.Position // without a line for what has no place
+	at      token.Position // Line is 0 if the fault has no position
 	message string
-	hint    string // what to write instead
+	hint    string // what to write instead; may be ""
 }
 
-// fault notes a reason to refuse the program.
+// fault records a reason to refuse the program.
 func (c *check) fault(kind string, pos token.Pos, message, hint string) {
 	c.faultAt(kind, c.fset.PositionFor(pos, false), message, hint)
 }
 
+// faultAt records a reason to refuse the program at a position of the file set.
 func (c *check) faultAt(kind string, at token.Position, message, hint string) {
 	c.faults = append(c.faults, fault{kind, at, strings.TrimSpace(message), hint})
 }
 
-// refuse makes a refusal of one fault.
+// refuse returns a refusal with this fault alone. It discards the faults recorded so far.
 func (c *check) refuse(kind string, pos token.Pos, message, hint string) *Refusal {
 	c.faults = nil
 	c.fault(kind, pos, message, hint)
 	return c.refusal("")
 }
 
-// refusal names all faults, in the order of the text and each once, with what to write instead; nil where there is none. what says how the first was found.
+// refusal returns a Refusal that lists all faults in source order without duplicates, each with its hint, or nil if
+// there are none. what is a prefix for the message, which describes the first fault.
 func (c *check) refusal(what string) *Refusal {
 	if len(c.faults) == 0 {
 		return nil
@@ -46,7 +48,7 @@ func (c *check) refusal(what string) *Refusal {
 	slices.SortStableFunc(c.faults, func(a, b fault) int {
 		switch {
 		case (a.at.Line == 0) != (b.at.Line == 0):
-			return b.at.Line - a.at.Line // what has no place comes last
+			return b.at.Line - a.at.Line // faults without a position come last
 		case a.at.Line != b.at.Line:
 			return a.at.Line - b.at.Line
 		}
@@ -59,6 +61,7 @@ func (c *check) refusal(what string) *Refusal {
 	left := maxFaultBytes
 	for _, f := range list {
 		line := f.String()
+		// Each hint appears once, with the first fault that it helps with. A single fault has its hint in Refusal.Hint.
 		if f.hint != "" && !hinted[f.hint] && len(list) > 1 {
 			hinted[f.hint] = true
 			line += ". " + f.hint
@@ -76,6 +79,7 @@ func (c *check) refusal(what string) *Refusal {
 	return r
 }
 
+// String returns the fault as the compiler would print it.
 func (f *fault) String() string {
 	if f.at.Line == 0 {
 		return f.message
@@ -83,7 +87,8 @@ func (f *fault) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", fileName, f.at.Line, f.at.Column, f.message)
 }
 
-// once leaves of faults that say the same the first, with the lines of the others.
+// once merges faults with the same kind and message: it keeps the first and adds the lines of up to 8 others to its
+// message.
 func once(faults []fault) []fault {
 	var out []fault
 	lines := map[string][]string{}
@@ -105,6 +110,7 @@ func once(faults []fault) []fault {
 	return out
 }
 
+// clipLine shortens a line to 700 bytes.
 func clipLine(s string) string {
 	if len(s) > 700 {
 		return strings.ToValidUTF8(s[:700], "") + "..."

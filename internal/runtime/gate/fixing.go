@@ -10,7 +10,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Fix repairs what has one reading in a program as a model wrote it, and says what it repaired. The text is what Check is to judge, and what is to be kept.
+// Fix repairs faults in a model's program that have only one sensible repair, and reports the repairs. Check should be
+// called with the returned text, which is also the text to store. A program that is too long or takes too long comes
+// back unchanged.
 func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
 	if len(source) > g.opts.MaxSource {
 		return report.Fixed{Text: source}
@@ -25,9 +27,10 @@ func (g *Gate) Fix(source string, t report.Terms) (fixed report.Fixed) {
 	return fixed
 }
 
+// fixText runs the fixer. It returns the source unchanged if the fixer panics or the result is too long.
 func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
 	defer func() {
-		if recover() != nil { // whatever a hostile text did: it is judged as it is
+		if recover() != nil { // a hostile text made the fixer panic: check it unchanged
 			fixed = report.Fixed{Text: source}
 		}
 	}()
@@ -38,15 +41,17 @@ func fixText(g *Gate, source string, t report.Terms) (fixed report.Fixed) {
 	return fixed
 }
 
-// fixing is the gate as a fix.Checker.
+// fixing implements fix.Checker on a Gate.
 type fixing struct {
 	*Gate
-	began time.Duration // processor time of the process
+	began time.Duration // processor time of the process at the start
 }
 
-// Spent keeps most of the time that a check may take for what has no end: the text that came of the rounds so far is checked.
+// Spent reports whether the repair has used a quarter of the deadline. The fixer then stops, and the text of the rounds
+// so far is checked. That leaves time for work that does not end.
 func (g fixing) Spent() bool { return g.used()-g.began > g.opts.Deadline/4 }
 
+// Parse implements fix.Checker. It bounds the source before and after parsing.
 func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
 	c := &check{gate: g.Gate, source: source, fset: token.NewFileSet()}
 	if r := c.boundTokens(); r != nil {
@@ -62,6 +67,7 @@ func (g fixing) Parse(source string) (*token.FileSet, *ast.File, error) {
 	return c.fset, c.file, err
 }
 
+// Check implements fix.Checker. It checks nothing if there is a dot import, which the gate refuses anyway.
 func (g fixing) Check(fset *token.FileSet, file *ast.File) fix.Checked {
 	c := &check{gate: g.Gate, fset: fset, file: file}
 	for _, spec := range file.Imports {
@@ -73,10 +79,12 @@ func (g fixing) Check(fset *token.FileSet, file *ast.File) fix.Checked {
 	return fix.Checked{Pkg: c.pkg, Info: c.info, Errors: c.errs}
 }
 
+// Package implements fix.Checker.
 func (g fixing) Package(name string, has map[string]bool) string {
 	return (&check{gate: g.Gate}).packageFor(name, has)
 }
 
+// Names implements fix.Checker.
 func (g fixing) Names(path string) ([]string, bool) {
 	if _, ok := g.lib.allowed[path]; !ok {
 		return nil, false

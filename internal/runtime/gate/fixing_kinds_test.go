@@ -8,12 +8,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// What has one reading is written as that, and said.
+// What has only one meaning is repaired, and the repair is reported.
 func TestFixKinds(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
 	run := func(body string) string { return program("", "", body) }
-	bare := func(body string) string { // a Run that ends as it says
+	bare := func(body string) string { // a Run with this body
 		return head + "func Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 	}
 	declared := report.Terms{Parameters: []report.Parameter{{Name: "text"}, {Name: "n", Optional: true}},
@@ -591,7 +591,7 @@ func TestFixKinds(t *testing.T) {
 	}
 }
 
-// What a correction could turn into another value is refused: by the compiler or, where it compiles, by name.
+// What a repair could turn into another value is refused: by the compiler, or by a fault if it compiles.
 func TestFixRefuses(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// Fix leaves a program that compiles as it is, whatever is known of its value. The exceptions are files that it reads as text, and a nil list that it
-// returns where a list or an object is declared.
+// Fix leaves a program that compiles unchanged, whatever is known about its value. The exceptions are files that it
+// reads as text, and a nil list that it returns where a list or an object is declared.
 func TestFixLeavesPrograms(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -40,8 +40,8 @@ func TestFixLeavesPrograms(t *testing.T) {
 	}
 }
 
-// Where a list or an object is declared, too, a list without a value that the program looks at as such keeps it, as do bytes, which are a text in JSON; and so does
-// the JSON of what is another value by then.
+// Even where a list or an object is declared, Fix leaves a nil list that the program itself compares with nil, bytes,
+// which are a string in JSON, and the JSON of a variable that changes afterwards.
 func TestFixLeavesValues(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -71,7 +71,7 @@ func TestFixLeavesValues(t *testing.T) {
 	}
 }
 
-// goodPrograms are the programs of other tests, by name.
+// goodPrograms returns the programs of other tests, by name.
 func goodPrograms(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -111,14 +111,14 @@ func goodPrograms(t testing.TB) map[string]string {
 	return all
 }
 
-// What may mean several things is left to the model, and what the program has made itself is no JSON.
+// What is ambiguous is left to the model, and values that the program creates do not count as JSON.
 func TestFixLeavesAmbiguity(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
 	g := newGate(t)
 	for name, c := range map[string]struct {
 		source string
-		runs   bool // the gate lets it run as it is
+		runs   bool // the gate lets it run unchanged
 	}{
 		"ints of a heap": {program("container/heap",
 			"type h []int\nfunc (x h) Len() int { return len(x) }\nfunc (x h) Less(i, j int) bool { return x[i] < x[j] }\nfunc (x h) Swap(i, j int) { x[i], x[j] = x[j], x[i] }\nfunc (x *h) Push(v any) { *x = append(*x, v.(int)) }\nfunc (x *h) Pop() any { v := (*x)[0]; *x = (*x)[1:]; return v }", `q := &h{}; heap.Push(q, 1); return heap.Pop(q).(int), nil`), true},
@@ -221,7 +221,8 @@ func TestFixLeavesAmbiguity(t *testing.T) {
 	}
 }
 
-// Whatever a text is, fixing ends, leaves what compiles in a form that compiles, and has nothing more to do on its own text.
+// Whatever the text is, fixing ends, keeps a program that compiles compiling, and finds nothing more to repair in its
+// own result.
 func FuzzFix(f *testing.F) {
 	for _, source := range goodPrograms(f) {
 		if len(source) < 2000 {

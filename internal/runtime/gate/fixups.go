@@ -12,8 +12,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// addImports adds the imports that the program forgot, where only one allowed package can be meant: an undeclared name
-// that is a package's, with a selection that this package has. Positions stay as they are.
+// addImports adds a missing import if only one allowed package can be meant: the undeclared name is the package's, and
+// the package has every name selected from it. Positions do not change, because the imports go into the AST without
+// positions.
 func (c *check) addImports() {
 	unresolved := map[*ast.Ident]bool{}
 	for _, id := range c.file.Unresolved {
@@ -53,12 +54,13 @@ func (c *check) addImports() {
 		fmt.Fprintf(&text, "; import %q", path)
 	}
 	if text.Len() > 0 {
+		// The imports go on the line of the package clause, so the lines of the source do not move.
 		at := c.fset.PositionFor(c.file.Name.End(), false).Offset
 		c.source = c.source[:at] + text.String() + c.source[at:]
 	}
 }
 
-// importName returns the name by which an import is used.
+// importName returns the name by which the file refers to an import.
 func (c *check) importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
@@ -67,7 +69,8 @@ func (c *check) importName(spec *ast.ImportSpec) string {
 	return c.gate.lib.allowed[path].Name()
 }
 
-// packageFor returns the one allowed package of that name which has all the selected names; "" when there is none or more.
+// packageFor returns the path of the only allowed package with that name that has all the selected names, or "" if
+// there is none or more than one.
 func (c *check) packageFor(name string, sels map[string]bool) string {
 	var found []string
 	for path, p := range c.gate.lib.allowed {
@@ -76,7 +79,7 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 		}
 	}
 	if len(found) == 2 {
-		// it repeats what the other "html" has
+		// If both "html" packages fit, the standard one is meant; allow.Page repeats its names.
 		found = slices.DeleteFunc(found, func(path string) bool { return path == allow.Page })
 	}
 	if len(found) == 1 {
@@ -85,6 +88,7 @@ func (c *check) packageFor(name string, sels map[string]bool) string {
 	return ""
 }
 
+// hasAll reports whether the package has all of the names.
 func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
 	pkg, err := c.gate.lib.load(p.Path)
 	if err != nil {
@@ -98,7 +102,7 @@ func (c *check) hasAll(p allow.Package, sels map[string]bool) bool {
 	return true
 }
 
-// useVariables adds a use of each unused variable behind the statement that declares it.
+// useVariables adds `_ = v` for each unused variable v, after the statement that declares it.
 func (c *check) useVariables() {
 	unused := map[token.Pos]bool{}
 	for _, e := range c.unused {
@@ -135,7 +139,7 @@ func (c *check) useVariables() {
 	})
 }
 
-// declared returns the names that a statement declares in its block.
+// declared returns the variables that a statement declares in its block.
 func declared(s ast.Stmt) []*ast.Ident {
 	var ids []*ast.Ident
 	switch s := s.(type) {

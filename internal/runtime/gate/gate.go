@@ -2,10 +2,10 @@
 
 // Package gate decides whether a forged program may run, and prepares it. It parses the program and type-checks it
 // against the allowed packages, whose export data is embedded. It repairs what needs no model (missing and unused
-// imports, unused variables), applies the policy, and returns facts about the syntax tree.
+// imports, unused variables), applies the policy, and returns facts about the program.
 //
-// It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before the
-// type checker sees them. The gate is not a security boundary, and must itself run in a confined process.
+// It reads no files and needs no Go installation. Source is hostile: sizes, nesting and constants are bounded before
+// the type checker sees them. The gate is not a security boundary and must itself run in a confined process.
 package gate
 
 import (
@@ -32,25 +32,26 @@ const (
 	DependencyPolicy = report.DependencyPolicy
 )
 
-// fileName is what a program's file is called in messages.
+// fileName is the name of a program's file in messages.
 const fileName = "program.go"
 
-// Options of a Gate. The zero value is the default policy.
+// Options configures a Gate. The zero value is the default policy.
 type Options struct {
 	MaxSource int           // bytes of source; 64 KiB when 0
-	Deadline  time.Duration // of one check, in processor time of the process; 4 s when 0
+	Deadline  time.Duration // per check, in processor time of the process; 4 s when 0
 }
 
-// A Gate checks programs, one at a time.
+// A Gate checks programs, one at a time. It must not be used concurrently.
 type Gate struct {
 	opts Options
 	lib  *library
-	used func() time.Duration // processor time of the process; it bounds checks
+	// used returns the processor time of the process, which bounds checks. Tests replace it.
+	used func() time.Duration
 
-	stuck bool // a check overran its deadline and is still under way
+	stuck bool // a check overran its deadline and may still be running; all later checks are refused
 }
 
-// New returns a Gate. Packages are decoded when a program first imports them.
+// New returns a Gate. A package is decoded when a program first imports it; only the host package is decoded at once.
 func New(o Options) (*Gate, error) {
 	if o.MaxSource < 0 || o.Deadline < 0 {
 		return nil, errors.New("gate: MaxSource and Deadline must not be negative")
@@ -68,7 +69,7 @@ func New(o Options) (*Gate, error) {
 	return &Gate{opts: o, lib: lib, used: processorTime}, nil
 }
 
-// Check parses, type-checks and judges source. Exactly one of the results is nil. It does not panic.
+// Check parses, type-checks and judges source. Exactly one of the results is nil. Check does not panic.
 func (g *Gate) Check(source string) (*Program, *Refusal) {
 	return g.bounded(&check{gate: g, source: source, fset: token.NewFileSet()})
 }
@@ -76,7 +77,8 @@ func (g *Gate) Check(source string) (*Program, *Refusal) {
 // bounded runs a check within the deadline.
 func (g *Gate) bounded(c *check) (*Program, *Refusal) { return within(g, c.run) }
 
-// within runs work on a program within the deadline.
+// within runs work within the deadline. If work does not end in time it keeps running, and the Gate refuses everything
+// from then on.
 func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 	if g.stuck {
 		return nil, &Refusal{Type: InvalidCode, Message: "an earlier check did not end"}
@@ -85,6 +87,7 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 		p *Program
 		r *Refusal
 	}
+	// The buffer lets the goroutine end even if its answer comes after the deadline.
 	done := make(chan answer, 1)
 	go func() {
 		rt.GrowStack()
@@ -93,7 +96,7 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 	}()
 	began, left := g.used(), g.opts.Deadline
 	for left > 0 {
-		// The limit counts processor time, because on a busy machine the check of any program takes long.
+		// The limit counts processor time: on a busy machine even a harmless check takes long by the clock.
 		timer := time.NewTimer(max(left, minWait))
 		select {
 		case a := <-done:
@@ -103,24 +106,25 @@ func within(g *Gate, work func() (*Program, *Refusal)) (*Program, *Refusal) {
 			left = g.opts.Deadline - (g.used() - began)
 		}
 	}
-	g.stuck = true // the check cannot be stopped and goes on using what checks share
+	// The check cannot be stopped, and it keeps using state that all checks share.
+	g.stuck = true
 	return nil, &Refusal{Type: InvalidCode, Message: "the program takes too long to check",
 		Hint: "Write a simpler program."}
 }
 
-// minWait is the shortest time between two looks at a check that nears its deadline.
+// minWait is the shortest interval between two looks at the time that a check has used.
 const minWait = time.Millisecond
 
 // processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it fails only for invalid arguments
+		panic(err) // getrusage fails only for invalid arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A check is one run of the gate.
+// A check is the state of one Check.
 type check struct {
 	gate    *Gate
 	source  string
@@ -131,11 +135,13 @@ type check struct {
 	errs    []types.Error
 	faults  []fault
 	unused  []types.Error // declared and not used
-	inputs  string        // the inferred interface
-	outside outside.Named // the hosts, writes and tools that the text names
+	inputs  string        // inferred interface, as JSON
+	outside outside.Named // hosts, writes and tools that the text names
 	residue bool          // see Program.Residue
 }
 
+// run performs the steps of a check in order. Each step relies on what the earlier ones have bounded or repaired, and a
+// panic becomes a refusal.
 func (c *check) run() (p *Program, r *Refusal) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -153,6 +159,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	if r := c.syntaxPolicy(); r != nil {
 		return nil, r
 	}
+	// Missing imports are in the tree now, so the type checker can resolve their names.
 	if r := c.check(); r != nil {
 		return nil, r
 	}
@@ -172,6 +179,7 @@ func (c *check) run() (p *Program, r *Refusal) {
 	return p, nil
 }
 
+// parse bounds the nesting of tokens and parses the source. Errors of syntax become a refusal.
 func (c *check) parse() *Refusal {
 	if r := c.boundTokens(); r != nil {
 		return r
@@ -188,12 +196,13 @@ func (c *check) parse() *Refusal {
 	return nil
 }
 
-// syntaxErrors names the errors of syntax, and what can be said of the imports all the same.
+// syntaxErrors returns a refusal with the first syntax error of each line and the faults of the imports, which can be
+// judged even so.
 func (c *check) syntaxErrors(list scanner.ErrorList) *Refusal {
 	hint := syntaxHint(c.source)
 	lines := map[int]bool{}
 	for _, e := range list {
-		if !lines[e.Pos.Line] { // what follows on the same line comes of the first
+		if !lines[e.Pos.Line] { // later errors of a line are usually caused by the first
 			say := hint
 			if strings.Contains(e.Msg, "'?'") {
 				say = "Go has no a ? b : c: write x := c, then if a { x = b }."

@@ -17,7 +17,7 @@ func newGate(t testing.TB) *Gate {
 	return g
 }
 
-// program wraps statements of Run into a program; lines start with imports.
+// program returns a program with these statements in Run and these imports.
 func program(imports, decls, body string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n")
@@ -129,7 +129,7 @@ func doublingStructs() string {
 	return b.String()
 }
 
-// Errors read like the compiler's, with line and column of the model's own text.
+// Errors read like the compiler's, with the line and column of the model's own text.
 func TestErrorLines(t *testing.T) {
 	t.Parallel()
 	source := "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tx := strings.ToUper(\"a\")\n\treturn y, 5\n}\n"
@@ -149,7 +149,7 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
-// Messages speak of the program's own text, not of what the gate moves.
+// Messages refer to the program's own text, not to the changes of the gate.
 func TestErrorsBesideMoves(t *testing.T) {
 	t.Parallel()
 	_, r := newGate(t).Check(program("", "type T struct{ n int }\nfunc (t *T) f() string { return \"\" }",
@@ -159,7 +159,7 @@ func TestErrorsBesideMoves(t *testing.T) {
 	}
 }
 
-// What needs no model is fixed: unused and missing imports, unused variables, the package's name.
+// The gate repairs what needs no model: unused and missing imports, unused variables, the package name.
 func TestFixups(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, source, has string }{
@@ -222,7 +222,7 @@ func TestFacts(t *testing.T) {
 		{"history mapped", program("", "",
 			"var out []string\nfor _, r := range call.History() { out = append(out, r.Role) }"),
 			Facts{Imports: []string{"recurgent"}, HistoryAccess: true, HistoryPatterns: []string{"map"}}},
-		// What programs do with the records that they find under their context's key
+		// Uses of the records under their context key.
 		{"history in the context", program("", "",
 			"records, ok := call.Context[\"conversation_history\"].([]any)\nif !ok { return nil, nil }\nby := map[string]int{}\nfor _, r := range records[1:] { by[r.(map[string]any)[\"role\"].(string)]++ }\nreturn by, nil"),
 			Facts{Imports: []string{"recurgent"}, HistoryPatterns: []string{"count", "group", "slice"},
@@ -323,8 +323,8 @@ func sameFacts(a, b Facts) bool {
 	return true
 }
 
-// A check that overruns its deadline is a refusal, and the gate refuses everything from then on. The deadline is of processor time: a check
-// that gets none, on a machine with much else to do, goes on.
+// A check that overruns its deadline is a refusal, and the gate refuses everything from then on. The deadline is in
+// processor time: a check that gets none, because the machine is busy, goes on.
 func TestDeadline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rests on the moment in which the timer is looked at")
@@ -340,7 +340,7 @@ func TestDeadline(t *testing.T) {
 		}
 		var looks time.Duration
 		g.used = func() time.Duration { looks++; return looks * c.used }
-		// Long enough that a first look comes before it has been checked.
+		// Checking takes long enough that the gate looks at the time before it ends.
 		long := program("", strings.Repeat("var _ = map[string][]int{\"a\": {1, 2, 3}, \"b\": {4, 5, 6}}\n", 1000), "")
 		for _, source := range []string{long, program("", "", "")} {
 			if _, r := g.Check(source); (r != nil) != c.refused {
@@ -353,7 +353,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// The processor time grows with what is computed.
+// processorTime grows as the process computes.
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
 	for began, n := processorTime(), 0; processorTime() == began; n++ {

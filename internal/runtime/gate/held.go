@@ -11,9 +11,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// heldPolicy refuses every expression whose type mentions one that no program can import. Such values are within reach without an import:
-// the error of encoding/json for a cycle has a field of type reflect.Value, whose method UnsafePointer yields raw memory. A program
-// that cannot hold such a value cannot select its methods either, nor turn it into an interface and assert methods of its own spelling.
+// heldPolicy refuses every expression whose type mentions a type that programs cannot import. Such values are reachable
+// without an import: the error of encoding/json for a cycle has a field of type reflect.Value, whose method
+// UnsafePointer yields raw memory. A program that cannot hold such a value can neither select its methods nor convert
+// it to an interface and assert methods that it declares itself.
 func (c *check) heldPolicy() *Refusal {
 	h := holder{check: c, known: map[types.Type]*types.TypeName{}}
 	ast.Inspect(c.file, h.visit)
@@ -25,6 +26,7 @@ func (c *check) heldPolicy() *Refusal {
 		clipLine(types.ExprString(h.at))), heldHint(h.what))
 }
 
+// heldHint returns a hint about the package of an unavailable type.
 func heldHint(what *types.TypeName) string {
 	if what.Pkg().Path() == "reflect" {
 		return "Use the error's text and its other fields, or pass the field straight to a printing function of fmt. " +
@@ -33,14 +35,15 @@ func heldHint(what *types.TypeName) string {
 	return symbolHint(what.Pkg().Path())
 }
 
-// A holder looks for the first expression of a type that is not available.
+// A holder searches for the innermost first expression of an unavailable type.
 type holder struct {
 	*check
-	known map[types.Type]*types.TypeName // of types that were looked at; nil for an available one
+	known map[types.Type]*types.TypeName // results of mentioned; nil for an available type
 	at    ast.Expr
 	what  *types.TypeName
 }
 
+// visit examines one expression. A call that only prints may have an unavailable value selected in its arguments.
 func (h *holder) visit(n ast.Node) bool {
 	e, ok := n.(ast.Expr)
 	if !ok {
@@ -63,7 +66,8 @@ func (h *holder) visit(n ast.Node) bool {
 			what = h.selects(e)
 		}
 	case *ast.Ident:
-		what = cmp.Or(what, h.list(h.info.Instances[e].TypeArgs)) // an inferred one need be of no expression's type
+		// An inferred type argument need not be the type of any expression.
+		what = cmp.Or(what, h.list(h.info.Instances[e].TypeArgs))
 	}
 	// Of nested expressions the innermost is the most precise.
 	if what != nil && (h.at == nil || e.End() <= h.at.End()) {
@@ -72,7 +76,7 @@ func (h *holder) visit(n ast.Node) bool {
 	return true
 }
 
-// prints reports whether the call prints its arguments and keeps none of them.
+// prints reports whether the call is a fmt function that prints its arguments and keeps none of them.
 func (h *holder) prints(call *ast.CallExpr) bool {
 	s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok || call.Ellipsis != token.NoPos {
@@ -90,7 +94,7 @@ func (h *holder) prints(call *ast.CallExpr) bool {
 	return false
 }
 
-// selects returns the type that is not available that a selector passes through by embedded fields.
+// selects returns the first unavailable type among the embedded fields that a selector passes through, or nil.
 func (h *holder) selects(e *ast.SelectorExpr) *types.TypeName {
 	sel := h.info.Selections[e]
 	if sel == nil {
@@ -114,8 +118,8 @@ func (h *holder) selects(e *ast.SelectorExpr) *types.TypeName {
 	return nil
 }
 
-// mentioned returns a type that is not available and that t is, or is made of as far as its holder can take it apart
-// without a selector.
+// mentioned returns an unavailable type that t is or consists of, or nil. It looks only at the parts that a holder of t
+// can reach without a selector.
 func (h *holder) mentioned(t types.Type) *types.TypeName {
 	if t == nil {
 		return nil
@@ -123,12 +127,13 @@ func (h *holder) mentioned(t types.Type) *types.TypeName {
 	if what, ok := h.known[t]; ok {
 		return what
 	}
-	h.known[t] = nil // ends the walk of an interface without a name whose methods lead back to it
+	h.known[t] = nil // ends the walk of an unnamed interface whose methods lead back to it
 	what := h.heldPart(t)
 	h.known[t] = what
 	return what
 }
 
+// heldPart examines the parts of a type. Named types of other packages are either available or not as a whole.
 func (h *holder) heldPart(t types.Type) *types.TypeName {
 	switch t := t.(type) {
 	case *types.Alias:
@@ -162,7 +167,7 @@ func (h *holder) heldPart(t types.Type) *types.TypeName {
 	return nil
 }
 
-// firstHeld returns the first unavailable type that a part's type mentions.
+// firstHeld returns the first unavailable type that the type of a part mentions, or nil.
 func firstHeld[O types.Object](h *holder, parts iter.Seq[O]) *types.TypeName {
 	for part := range parts {
 		if what := h.mentioned(part.Type()); what != nil {
@@ -172,6 +177,7 @@ func firstHeld[O types.Object](h *holder, parts iter.Seq[O]) *types.TypeName {
 	return nil
 }
 
+// list returns the first unavailable type among type arguments, or nil.
 func (h *holder) list(l *types.TypeList) *types.TypeName {
 	for i := range l.Len() {
 		if what := h.mentioned(l.At(i)); what != nil {
@@ -181,21 +187,21 @@ func (h *holder) list(l *types.TypeList) *types.TypeName {
 	return nil
 }
 
-// names reports whether programs may name a type: its package is allowed and holds it back from nobody. Types that nobody exports are
-// part of their package: binary.LittleEndian is of one.
+// names reports whether programs may name a type: its package is allowed and does not hide it. Unexported types belong
+// to their package, such as the type of binary.LittleEndian; they are allowed if the package shows all its names.
 func (l *library) names(obj *types.TypeName) bool {
 	p, ok := l.allowed[allow.SeenPath(obj.Pkg().Path())]
 	return ok && (p.Shows(obj.Name()) || !obj.Exported() && len(p.Only) == 0)
 }
 
-// aliased reports whether programs may name a type of another package by an alias in an allowed one.
+// aliased reports whether an allowed package has an alias for a type of another package, by which programs may name it.
 func (l *library) aliased(obj *types.TypeName) bool {
 	if l.aliases == nil {
 		l.aliases = map[*types.TypeName]bool{}
 		for path := range l.allowed {
 			pkg, err := l.load(path)
 			if err != nil {
-				continue // nothing of it can be named then
+				continue // programs cannot name anything in it either
 			}
 			for _, name := range pkg.Scope().Names() {
 				tn, ok := pkg.Scope().Lookup(name).(*types.TypeName)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// cycle declares a function that hands out the error of encoding/json for a cycle, whose Value is a reflect.Value.
+// cycle declares a function that returns the error of encoding/json for a cycle, whose Value is a reflect.Value.
 const cycle = `
 type ring struct{ Next *ring }
 
@@ -21,7 +21,7 @@ func cycle() *json.UnsupportedValueError {
 }
 `
 
-// What the allowed packages hand out of reflect cannot be held, by whatever way it is taken.
+// A program cannot hold values of reflect that the allowed packages expose, however it obtains them.
 func TestHeldTypes(t *testing.T) {
 	t.Parallel()
 	const imports = "encoding/json encoding/xml errors fmt sort slices "
@@ -101,7 +101,7 @@ func TestHeldTypes(t *testing.T) {
 	}
 }
 
-// Errors of encoding/json stay of use: their text, their other fields, and the type in a message.
+// Errors of encoding/json remain useful: their text, their other fields, and the type in a message.
 func TestErrorsWithHeldFields(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
@@ -123,7 +123,7 @@ func TestErrorsWithHeldFields(t *testing.T) {
 	}
 }
 
-// A type that is not available is found in every part of another one, also behind parts that are.
+// An unavailable type is found in every part of another type, also after available parts.
 func TestHeldParts(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

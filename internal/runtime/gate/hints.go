@@ -12,7 +12,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// packageHints says what to use in place of packages that are not allowed.
+// packageHints maps packages that are not allowed to their replacements.
 func packageHints() map[string]string {
 	return map[string]string{
 		"net/http": "Use call.Fetch(url) or call.FetchWith(recurgent.Request{...}): the daemon performs the request.",
@@ -29,7 +29,7 @@ func packageHints() map[string]string {
 	}
 }
 
-// importHint names what to use in place of a package that is not allowed.
+// importHint suggests a replacement for a package that is not allowed.
 func importHint(path string) string {
 	hints := packageHints()
 	base, _, _ := strings.Cut(path, "/")
@@ -53,7 +53,7 @@ func importHint(path string) string {
 	return "Use the packages that the instructions list."
 }
 
-// syntaxHint guesses what a text is that is not Go.
+// syntaxHint guesses why a text is not Go, and suggests a correction.
 func syntaxHint(source string) string {
 	packages := 0
 	for line := range strings.Lines(source) {
@@ -81,7 +81,7 @@ func syntaxHint(source string) string {
 	return "Submit one complete Go file in package tool."
 }
 
-// hintFor says what to do about a type error, where it takes more than its text, and of which type the refusal is.
+// hintFor returns a hint for a type error, or "" if the message is clear by itself, and the type of the refusal.
 func (c *check) hintFor(e types.Error) (hint, kind string) {
 	message := plainMessage(e)
 	if what, ok := strings.CutPrefix(message, "undefined: "); ok {
@@ -109,7 +109,7 @@ func (c *check) hintFor(e types.Error) (hint, kind string) {
 	return hint, InvalidCode
 }
 
-// knownHint is what errorHints have for a message.
+// knownHint returns the hint of the first errorHint that matches the message, or "".
 func knownHint(message string) string {
 	for _, h := range errorHints() {
 		if h.about.MatchString(message) {
@@ -119,12 +119,13 @@ func knownHint(message string) string {
 	return ""
 }
 
-// An errorHint is what to write instead of what the type checker refuses in words that fit.
+// An errorHint is a hint for the type errors whose message matches a pattern.
 type errorHint struct {
 	about *regexp.Regexp
 	hint  string
 }
 
+// errorHints lists hints with the patterns of messages. The first match counts, so more specific patterns come first.
 var errorHints = sync.OnceValue(func() []errorHint {
 	return []errorHint{
 		{regexp.MustCompile(`argument to json\.Unmarshal`),
@@ -177,7 +178,8 @@ var errorHints = sync.OnceValue(func() []errorHint {
 	}
 })
 
-// hostHint lists what the host package's types have, for a member that one of them lacks.
+// hostHint lists the members of a type of the host package if the message reports a member that the type lacks.
+// Otherwise it returns "".
 func (c *check) hostHint(message string) string {
 	g := hostMember.FindStringSubmatch(message)
 	if g == nil {
@@ -211,10 +213,12 @@ func (c *check) hostHint(message string) string {
 	return hint
 }
 
+// hostMember matches the message about a missing member of a type of the host package.
 var hostMember = regexp.MustCompile(
 	`type \*?recurgent\.(Call|Response|Outcome|Tool|Record|Request) has no field or method`)
 
-// memberHint names what a package has in the place of a name that it lacks: all of ours, of others what begins alike.
+// memberHint lists the names of a package that lacks the name that was selected: all names for our packages, otherwise
+// those with the same first two letters. It returns "" if there are none or too many.
 func (c *check) memberHint(pkg, name string) string {
 	if hint := c.pageHint(pkg); hint != "" {
 		return hint
@@ -237,7 +241,7 @@ func (c *check) memberHint(pkg, name string) string {
 	return ""
 }
 
-// packageNameHint is for an undefined name that is a package's.
+// packageNameHint returns the hint and refusal type for an undefined name that may be a package's.
 func (c *check) packageNameHint(name string) (hint, kind string) {
 	if name == "lt" || name == "gt" || name == "amp" {
 		return syntaxHint(c.source), InvalidCode
@@ -260,6 +264,7 @@ func (c *check) packageNameHint(name string) (hint, kind string) {
 	return "", InvalidCode
 }
 
+// symbolHint suggests what to use instead of a hidden symbol of the package.
 func symbolHint(path string) string {
 	switch path {
 	case "time":
@@ -270,7 +275,7 @@ func symbolHint(path string) string {
 	return "Do without it."
 }
 
-// plainMessage is a type checker's message with the host package as programs know it.
+// plainMessage returns a type checker's message with our packages under the names that programs use.
 func plainMessage(e types.Error) string {
 	return strings.NewReplacer(`"`+allow.HostPath+`"`, allow.Host, `"`+allow.TruePath(allow.Page)+`"`,
 		"html").Replace(strings.TrimSpace(e.Msg))

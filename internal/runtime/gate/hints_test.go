@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A refusal of what models get wrong names the correction.
+// A refusal of a common mistake of models names the correction.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\n"
@@ -54,7 +54,7 @@ func TestHints(t *testing.T) {
 			if r == nil {
 				t.Fatal("accepted")
 			}
-			// of one fault it stands apart
+			// The hint of a single fault is separate.
 			if r.Type != test.kind || !strings.Contains(r.Hint+strings.Join(r.Errors, "\n"), test.hint) {
 				t.Errorf("got %s %q, hint %q; want %s, hint %q", r.Type, r.Message, r.Hint, test.kind, test.hint)
 			}
@@ -71,7 +71,7 @@ func TestHostTypesInMessages(t *testing.T) {
 	}
 }
 
-// Byte order mark, CRLF and package main are no reason to refuse, and do not move lines.
+// A byte order mark, CRLF and package main are accepted and do not move lines.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -88,7 +88,7 @@ func TestForeignForms(t *testing.T) {
 	}
 }
 
-// A program's faults are named all at once, each once, with its line and what to write instead.
+// All faults of a program are reported together, each once, with its line and what to write instead.
 func TestAllFaults(t *testing.T) {
 	t.Parallel()
 	_, r := newGate(t).Check(program("os io/ioutil net/http strings", "func init() {}", `

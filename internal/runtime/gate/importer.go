@@ -14,17 +14,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/exports"
 )
 
-// A library knows the allowed packages by their types. Packages are decoded when a program first imports them and shared by all checks.
+// A library holds the types of the allowed packages. It decodes a package when a program first imports it, and all
+// checks share the result. It is not safe for concurrent use.
 type library struct {
 	fset    *token.FileSet
 	allowed map[string]allow.Package
 	data    map[string]string         // export data, by import path
 	decoded map[string]*types.Package // by true path, as export data refers to packages
 	shown   map[string]*types.Package // by import path, without the hidden names
-	// types of other packages that an allowed one gives a name to; nil until asked for
+	// aliases has the types of other packages that an allowed package has an alias for. It is nil until aliased fills
+	// it.
 	aliases map[*types.TypeName]bool
 }
 
+// newLibrary returns a library that has decoded only the host package.
 func newLibrary() (*library, error) {
 	list := allow.Packages()
 	l := &library{fset: token.NewFileSet(), allowed: make(map[string]allow.Package, len(list)),
@@ -34,14 +37,15 @@ func newLibrary() (*library, error) {
 		l.allowed[p.Path] = p
 	}
 	var err error
-	// every program imports it; a runner that waits for a program has it ready
+	// Every program imports the host package. A runner that waits for a program has it ready.
 	if l.data, err = unbundle(exports.Packages, len(list)); err == nil {
 		_, err = l.load(allow.Host)
 	}
 	return l, err
 }
 
-// unbundle takes apart what gen has put together: for each part a line with its name and the number of bytes that follow. It copies nothing.
+// unbundle splits what gen has put together: for each part a line with its name and size, and that many bytes. The
+// parts share the memory of bundle.
 func unbundle(bundle string, parts int) (map[string]string, error) {
 	all := make(map[string]string, parts)
 	for bundle != "" {
@@ -56,7 +60,8 @@ func unbundle(bundle string, parts int) (map[string]string, error) {
 	return all, nil
 }
 
-// load returns an allowed package as programs see it.
+// load returns an allowed package as programs see it: without hidden names. It returns an error for a package that is
+// not allowed.
 func (l *library) load(path string) (*types.Package, error) {
 	if p := l.shown[path]; p != nil {
 		return p, nil
@@ -69,7 +74,8 @@ func (l *library) load(path string) (*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A package of its own with the visible names: the objects keep their true home.
+	// p is a new package with the visible names. The objects keep their true package, so types stay identical across
+	// packages.
 	p := types.NewPackage(path, all.Name())
 	spec := l.allowed[path]
 	for _, name := range all.Scope().Names() {
@@ -83,10 +89,12 @@ func (l *library) load(path string) (*types.Package, error) {
 	return p, nil
 }
 
+// importerFunc makes a function a types.Importer.
 type importerFunc func(path string) (*types.Package, error)
 
 func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
 
+// newInfo returns an Info in which the type checker records everything.
 func newInfo() *types.Info {
 	return &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},

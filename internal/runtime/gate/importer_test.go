@@ -2,7 +2,7 @@ package gate
 
 import "testing"
 
-// Packages that refer to the types of another have the same ones, whichever of them programs import first.
+// Packages that refer to types of another package see the same types, whichever of them programs import first.
 func TestTypesOfOneOrigin(t *testing.T) {
 	t.Parallel()
 	plain := program("strings", "",

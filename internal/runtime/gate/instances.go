@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	maxArgDepth  = 16   // type arguments within type arguments
-	maxInstances = 4096 // of generic types, those that others mention counted too
+	maxArgDepth  = 16   // depth of type arguments within type arguments
+	maxInstances = 4096 // generic types, including those that others mention
 )
 
-// instancePolicy refuses generic types that mention ever larger instances of themselves: whoever walks such a type never ends.
+// instancePolicy refuses generic types that mention ever larger instances of themselves: walking such a type never
+// ends.
 func (c *check) instancePolicy() *Refusal {
 	var seen typeutil.Map
 	var work []types.Type
@@ -39,7 +40,7 @@ func (c *check) instancePolicy() *Refusal {
 	return nil
 }
 
-// parts calls add for each type that t is directly made of.
+// parts calls add for each type that t directly consists of.
 func parts(t types.Type, add func(types.Type)) {
 	switch t := types.Unalias(t).(type) {
 	case *types.Named:
@@ -67,9 +68,10 @@ func parts(t types.Type, add func(types.Type)) {
 	}
 }
 
-// TooNested reports whether the type has more type arguments within type arguments than a program may have.
+// TooNested reports whether type arguments nest deeper in t than a program may nest them.
 func TooNested(t types.Type) bool { return argDepth(t, 0) > maxArgDepth }
 
+// argDepth returns how deeply type arguments nest in t. It stops counting beyond maxArgDepth.
 func argDepth(t types.Type, depth int) int {
 	if depth > maxArgDepth {
 		return depth

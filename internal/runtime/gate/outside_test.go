@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a program's text names beyond itself is found however it is put together, as far as that is sure; all else is computed.
+// The names in a program's text are found however they are put together, as long as they are certain. Anything else is
+// computed.
 func TestNamedOutside(t *testing.T) {
 	t.Parallel()
 	const get = "func get(call *recurgent.Call, u string) string {\n\tr, err := call.Fetch(u)\n\tif err != nil {\n\t\treturn \"\"\n\t}\n\treturn r.Body\n}\n"
@@ -122,7 +123,7 @@ func TestNamedOutside(t *testing.T) {
 	}
 }
 
-// A program that makes texts branch without end is one that computes, and costs no more than others.
+// A program whose strings branch without end counts as one that computes, and costs no more than others.
 func TestNamedOutsideIsBounded(t *testing.T) {
 	t.Parallel()
 	var decls strings.Builder

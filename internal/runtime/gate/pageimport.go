@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// choosePage corrects a program that imports "html" and means allow.Page, or imports both under one name: the second has what the first has.
+// choosePage corrects a program that imports "html" but means allow.Page, or that imports both under one name.
+// allow.Page has all that "html" has.
 func (c *check) choosePage() {
 	var plain, page *ast.ImportSpec
 	for _, spec := range c.file.Imports {
@@ -31,13 +32,13 @@ func (c *check) choosePage() {
 	}
 }
 
-// replaceImport puts another text in an import's place. Positions stay as they are.
+// replaceImport replaces the path of an import by text in the source. Positions in the tree do not change.
 func (c *check) replaceImport(spec *ast.ImportSpec, text string) {
 	at := c.fset.PositionFor(spec.Pos(), false).Offset
 	c.source = c.source[:at] + text + c.source[at+len(spec.Path.Value):]
 }
 
-// meansPage reports whether the program selects a name of html that allow.Page alone has.
+// meansPage reports whether the program selects a name from html that only allow.Page has.
 func (c *check) meansPage() bool {
 	var names []string
 	ast.Inspect(c.file, func(n ast.Node) bool {

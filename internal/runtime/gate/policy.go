@@ -42,6 +42,7 @@ func (c *check) syntaxPolicy() *Refusal {
 	return nil
 }
 
+// importPolicy records a fault for each import that is not allowed.
 func (c *check) importPolicy() {
 	for _, spec := range c.file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
@@ -58,7 +59,7 @@ func (c *check) importPolicy() {
 	}
 }
 
-// declPolicy wants exactly one function Run and no init.
+// declPolicy requires a function Run, and rejects init functions and functions without a body.
 func (c *check) declPolicy() {
 	var run *ast.FuncDecl
 	for _, d := range c.file.Decls {
@@ -82,11 +83,13 @@ func (c *check) declPolicy() {
 	}
 }
 
-// typePolicy judges what needs types.
+// typePolicy judges what needs types: generic instances, and changes to variables of other packages.
 func (c *check) typePolicy() *Refusal {
 	if r := c.instancePolicy(); r != nil {
 		return r
 	}
+	// touch records a fault if the expression is a variable of another package: its change would be visible to the next
+	// program in the same process.
 	touch := func(e ast.Expr, what string) {
 		if v := c.foreignVar(e); v != nil {
 			c.fault(ToolRegistry, e.Pos(), fmt.Sprintf("%s of %s.%s, a variable of another package, is not allowed",
@@ -125,7 +128,7 @@ func (c *check) typePolicy() *Refusal {
 	return c.refusal("")
 }
 
-// foreignVar returns the other package's variable that an expression is, or is a part of.
+// foreignVar returns the variable of another package that an expression is or is a part of, or nil.
 func (c *check) foreignVar(e ast.Expr) *types.Var {
 	for e != nil {
 		switch x := e.(type) {
@@ -149,15 +152,15 @@ func (c *check) foreignVar(e ast.Expr) *types.Var {
 	return nil
 }
 
-// runPolicy wants Run to have the one signature that is called.
+// runPolicy requires Run to have the signature that the runner calls.
 func (c *check) runPolicy() {
 	run, ok := c.pkg.Scope().Lookup("Run").(*types.Func)
 	if !ok {
-		return // the program has none, which is said already
+		return // declPolicy has reported it
 	}
 	sig := run.Signature()
 	if strings.Contains(types.TypeString(sig, packageName), "invalid type") {
-		return // of a package that is not available, or of a name that is undefined
+		return // uses a package that is not available or an undefined name, which is reported elsewhere
 	}
 	good := sig.TypeParams().Len() == 0 && sig.Params().Len() == 1 && sig.Results().Len() == 2 && !sig.Variadic()
 	if good {
@@ -177,7 +180,7 @@ func (c *check) runPolicy() {
 
 func packageName(p *types.Package) string { return p.Name() }
 
-// isHostType reports whether t is the named type of the host package.
+// isHostType reports whether t is the type of that name in the host package.
 func isHostType(t types.Type, name string) bool {
 	n, ok := types.Unalias(t).(*types.Named)
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == allow.HostPath && n.Obj().Name() == name

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// A Program is a program that may run. It belongs to the process that checked it: only Facts travel.
+// A Program is a program that may run. It stays in the process that checked it: only Facts are sent elsewhere.
 type Program struct {
 	Source string // the text that was checked: the model's own, with imports repaired
 	Facts  Facts
@@ -16,15 +16,15 @@ type Program struct {
 	Fset *token.FileSet
 	Pkg  *types.Package
 	Info *types.Info
-	File *ast.File // its syntax
+	File *ast.File
 
-	Unused []token.Pos // where variables are declared that nothing uses
+	Unused []token.Pos // positions of unused variable declarations
 
-	// a run may leave something in the state of other packages, so that its process must run nothing afterwards
+	// Residue is set if a run may change state of other packages. The process that ran it must then run nothing else.
 	Residue bool
 }
 
-// What the gate says of a program is in a package of its own, for those who may read it but not parse.
+// Package report declares the results of the gate for readers that must not parse programs.
 type (
 	Refusal = report.Refusal
 	Facts   = report.Facts

@@ -13,21 +13,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// A reach is a walk over all that a program can get hold of: from every name that it can spell through fields, methods, results, elements,
-// and parameters, since a callback is handed those. Where a step leads to a type that no allowed package declares, the walk stops and
-// notes the step. It shares no code with the policy that it is held against.
+// A reach is a walk over everything that a program can obtain: from every name that it can spell through fields,
+// methods, results, elements and parameters, since callbacks receive those. Where a step leads to a type that no
+// allowed package declares, the walk stops and records the step. It shares no code with the policy that it tests.
 type reach struct {
-	named map[*types.TypeName]step // types that an allowed package gives a name to, as owners
+	named map[*types.TypeName]step // types that an allowed package has an alias for, as owners
 	seen  typeutil.Map
 	queue []types.Type
 	steps []step
-	kinds map[string]int // steps walked, by kind
+	kinds map[string]int // number of steps walked, by kind
 }
 
-// A step is a selection that yields a type of no allowed package.
+// A step is a selection that yields a type that no allowed package declares.
 type step struct {
-	owner string // type that is selected from, as programs spell it; "" for a package
-	pkg   string // import path of what declares it
+	owner string // type that the selection is on, as programs spell it; "" for a package
+	pkg   string // import path of the package that declares the selected name
 	name  string
 	what  string // the type
 }
@@ -38,7 +38,7 @@ func (r *reach) add(t types.Type) {
 	}
 }
 
-// foreign returns the first type of no allowed package within t, or adds what t is made of.
+// foreign returns the first type in t that no allowed package declares, or adds the parts of t to the walk.
 func (r *reach) foreign(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:
@@ -101,7 +101,7 @@ func (r *reach) among(all ...types.Type) string {
 	return ""
 }
 
-// visible reports whether an allowed package declares the type, or gives it a name.
+// visible reports whether an allowed package declares the type or has an alias for it.
 func (r *reach) visible(obj *types.TypeName) bool {
 	if _, ok := r.named[obj]; ok {
 		return true
@@ -110,7 +110,7 @@ func (r *reach) visible(obj *types.TypeName) bool {
 	return ok && p.Path != "reflect" && p.Shows(obj.Name())
 }
 
-// take walks a step of the program.
+// take records a step of the program.
 func (r *reach) take(kind string, s step, t types.Type) {
 	r.kinds[kind]++
 	if s.what = r.foreign(t); s.what != "" {
@@ -143,7 +143,7 @@ func (r *reach) walk() {
 			continue
 		}
 		for f := range s.Fields() {
-			if f.Exported() || f.Embedded() { // an embedded field is passed through by its own exported ones
+			if f.Exported() || f.Embedded() { // the exported fields of an embedded field are reached through it
 				at.name = f.Name()
 				r.take("fields", at, f.Type())
 			}
@@ -151,8 +151,8 @@ func (r *reach) walk() {
 	}
 }
 
-// TestReach shows that a program gets nothing of reflect, unsafe, syscall, os or runtime, nor of any other package that is not
-// allowed: each step that would lead there is refused. What those steps are is found here, not written down.
+// TestReach shows that a program obtains nothing of reflect, unsafe, syscall, os or runtime, or of any other package
+// that is not allowed: each step that would lead there is refused. The walk finds these steps; there is no fixed list.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -207,8 +207,8 @@ func packageOf(path string) string {
 	return p.Name()
 }
 
-// dynamic adds the types that only the values of interfaces have: a program asserts an interface of its own and calls the method. The
-// method must be spelled with types that the program can name, so that only its results can lead further.
+// dynamic adds types that only the values of interfaces have: a program may assert an interface of its own and call its
+// method. The method must be spelled with types that the program can name, so only its results can lead further.
 func (r *reach) dynamic(t *testing.T) {
 	imp := importer.ForCompiler(token.NewFileSet(), "source", nil)
 	before := len(r.steps)

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// Programs that only read what other packages hold leave nothing in it.
+// Programs that only read the state of other packages leave nothing in it.
 func TestNoResidue(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -61,7 +61,7 @@ func TestNoResidue(t *testing.T) {
 	}
 }
 
-// Variables of interface types hold nothing that a program can change through them: these were looked at, one by one.
+// Variables of interface types hold nothing that a program can change through them. Each was examined.
 func TestInterfaceVariables(t *testing.T) {
 	t.Parallel()
 	imp, err := std.Importer()
@@ -87,5 +87,5 @@ func TestInterfaceVariables(t *testing.T) {
 	}
 }
 
-// knownInterfaceVariables are those that are no errors. Programs have another in the place of crypto/rand.Reader.
+// knownInterfaceVariables lists those that are not errors. Programs get a replacement for crypto/rand.Reader.
 var knownInterfaceVariables = []string{"crypto/rand.Reader", "io.Discard"}

@@ -13,11 +13,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html"
 )
 
-// takeSelectors are the methods of html.Selection whose arguments are selectors.
+// takeSelectors lists the methods of html.Selection whose arguments are selectors.
 var takeSelectors = []string{"Find", "Filter", "Not", "Has", "Is", "Children", "Closest", "Next", "Prev", "NextAll",
 	"NextUntil", "Siblings", "Parents"}
 
-// selectorPolicy refuses selectors that are written in the program and are none: at run time they would end the run.
+// selectorPolicy refuses constant selectors that are invalid. At run time they would end the run.
 func (c *check) selectorPolicy() (refused *Refusal) {
 	if !slices.ContainsFunc(c.pkg.Imports(), func(p *types.Package) bool { return p.Path() == allow.Page }) {
 		return nil
@@ -51,7 +51,7 @@ func (c *check) selectorPolicy() (refused *Refusal) {
 	return refused
 }
 
-// pageHint lists what the package has, for a name that it lacks.
+// pageHint lists the names of package html if pkg is that package. It returns "" otherwise.
 func (c *check) pageHint(pkg string) string {
 	for _, spec := range c.file.Imports {
 		if path, _ := strconv.Unquote(spec.Path.Value); path == allow.Page && c.importName(spec) == pkg {
@@ -63,7 +63,7 @@ func (c *check) pageHint(pkg string) string {
 	return ""
 }
 
-// selectionHint lists what a selection has, for a method that it lacks.
+// selectionHint lists the methods of a selection if the message reports one that it lacks. It returns "" otherwise.
 func selectionHint(message string) string {
 	if !strings.Contains(message, "html.Selection has no field or method") &&
 		!strings.Contains(message, "html.Document has no field or method") {

@@ -8,12 +8,13 @@ import (
 	"strconv"
 )
 
-// As returns decoded JSON as a value of the first of the types of like that it can be without loss, and any other value as it is:
+// As converts a value of decoded JSON to a type that can hold it without loss: the first such type among those of the
+// values in like. If no type fits, it returns v unchanged:
 //
 //	n, ok := recurgent.As(call.Arg(0, "n"), 0).(int)
 //
-// A whole number is every integer type that can hold it, a list is a slice of what its items are, an object is a map of what its members are.
-// null and 2.5 are no int.
+// A whole number converts to any integer type that can hold it. A list converts to a slice if every item converts, and
+// an object to a map if every member does. null and 2.5 do not convert to int.
 func As(v any, like ...any) any {
 	for _, l := range like {
 		if l == nil {
@@ -26,7 +27,7 @@ func As(v any, like ...any) any {
 	return v
 }
 
-// Must is As for an argument that has to be there: where the value is no such value, the call ends in invalid_input.
+// Must is As for a required argument. It ends the call with invalid_input if v does not convert to the type of like.
 func Must(v, like any) any {
 	out := As(v, like)
 	if reflect.TypeOf(out) != reflect.TypeOf(like) {
@@ -35,7 +36,7 @@ func Must(v, like any) any {
 	return out
 }
 
-// Maybe is Must for an argument that may be missing: then it is nil.
+// Maybe is Must for an optional argument: it returns nil if v is nil.
 func Maybe(v, like any) any {
 	if v == nil {
 		return nil
@@ -43,7 +44,7 @@ func Maybe(v, like any) any {
 	return Must(v, like)
 }
 
-// Or is Must for an argument that may be missing: then it is like.
+// Or is Must for an optional argument with a default: it returns like if v is nil.
 func Or(v, like any) any {
 	if v == nil {
 		return like
@@ -51,7 +52,8 @@ func Or(v, like any) any {
 	return Must(v, like)
 }
 
-// Held is Maybe for what is no argument: where it is another value, the program fails.
+// Held is Maybe for values that are not arguments. A mismatch fails the program instead of ending the call with
+// invalid_input.
 func Held(v, like any) any {
 	out := As(v, like)
 	if v != nil && reflect.TypeOf(out) != reflect.TypeOf(like) {
@@ -60,7 +62,9 @@ func Held(v, like any) any {
 	return out
 }
 
-// Case is As for a switch. A number, a list or an object that is none of the values of its kind ends the call in invalid_input: 2.5 where the switch knows ints.
+// Case is As for the operand of a type switch whose cases have the types of the values in like. If v is of the same
+// JSON kind as one of these values but converts to the type of none, such as 2.5 where the cases know only ints, the
+// call ends with invalid_input.
 func Case(v any, like ...any) any {
 	out := As(v, like...)
 	for _, l := range like {
@@ -71,6 +75,7 @@ func Case(v any, like ...any) any {
 	return out
 }
 
+// isOneOf reports whether v has the type of one of the values.
 func isOneOf(v any, like []any) bool {
 	for _, l := range like {
 		if reflect.TypeOf(v) == reflect.TypeOf(l) {
@@ -80,7 +85,7 @@ func isOneOf(v any, like []any) bool {
 	return false
 }
 
-// kindOf is a type's kind as JSON has kinds: all numbers are one.
+// kindOf returns the kind of t as JSON distinguishes kinds: every number type counts as float64.
 func kindOf(t reflect.Type) reflect.Kind {
 	if k := t.Kind(); k < reflect.Int || k > reflect.Float64 {
 		return k
@@ -88,11 +93,13 @@ func kindOf(t reflect.Type) reflect.Kind {
 	return reflect.Float64
 }
 
+// mismatch returns the error for a value that does not convert to the type of like.
 func mismatch(v, like any) *Mismatch {
 	return &Mismatch{fmt.Sprintf("%s is needed, not %s", described(reflect.TypeOf(like)), shown(v))}
 }
 
-// convert returns v as a value of type t, one of Go's own or made of them.
+// convert returns v as a value of type t, and whether v fits without loss. It converts only to unnamed and predeclared
+// types and to those composed of them.
 func convert(v any, t reflect.Type) (reflect.Value, bool) {
 	x := reflect.ValueOf(v)
 	switch {
@@ -114,6 +121,7 @@ func convert(v any, t reflect.Type) (reflect.Value, bool) {
 	return convertNumber(x, t)
 }
 
+// convertList converts a list if every item converts to the element type of t.
 func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	if x.Kind() != reflect.Slice || x.IsNil() {
 		return reflect.Value{}, false
@@ -129,6 +137,7 @@ func convertList(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
+// convertObject converts an object if every member converts to the element type of t. Keys stay strings.
 func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	if x.Kind() != reflect.Map || x.IsNil() || x.Type().Key() != reflect.TypeFor[string]() ||
 		t.Key() != reflect.TypeFor[string]() {
@@ -145,7 +154,7 @@ func convertObject(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
-// convertNumber returns a number of any type as one of type t that is equal.
+// convertNumber returns the number x as an equal value of type t.
 func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	var f float64
 	if n, ok := x.Interface().(json.Number); ok {
@@ -154,6 +163,7 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	switch {
 	case x.CanInt():
 		f = float64(x.Int())
+		// A float64 rounds integers beyond 2^53. 1<<63 is excluded because it overflows int64.
 		if int64(f) != x.Int() || f == 1<<63 {
 			return reflect.Value{}, false
 		}
@@ -181,7 +191,7 @@ func convertNumber(x reflect.Value, t reflect.Type) (reflect.Value, bool) {
 	return out, true
 }
 
-// convertDigits returns a whole number that float64 does not hold as one of an integer type.
+// convertDigits converts a whole number that float64 cannot represent to the integer type t.
 func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
 	out := reflect.New(t).Elem()
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && out.CanInt() && !out.OverflowInt(n) {
@@ -195,7 +205,7 @@ func convertDigits(digits string, t reflect.Type) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// described says in the words of JSON which values a type takes.
+// described names, in JSON terms, the values that type t accepts.
 func described(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -217,7 +227,7 @@ func described(t reflect.Type) string {
 	return "a whole number"
 }
 
-// shown is a value as a message has it: null, its text in short, or what kind of value it is.
+// shown returns v for a message: its JSON if that has at most 40 bytes, otherwise its kind.
 func shown(v any) string {
 	switch v := v.(type) {
 	case []any:

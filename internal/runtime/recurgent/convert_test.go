@@ -79,7 +79,8 @@ func TestMustAndOr(t *testing.T) {
 	}
 }
 
-// Maybe and Held leave null alone, and end the call where there is another value; Case ends it only where the value is of the kind that is asked for.
+// Maybe and Held return nil for null and reject any other value of a wrong type. Case rejects it only if it is of the
+// kind that is asked for.
 func TestMaybeHeldAndCase(t *testing.T) {
 	t.Parallel()
 	caught := func(f func() any) (got any) {
@@ -114,7 +115,7 @@ func TestMaybeHeldAndCase(t *testing.T) {
 	}
 }
 
-// Whatever JSON comes in, a value that As has converted encodes to the JSON that it was.
+// For any JSON, a value that As has converted encodes to the same JSON again.
 func FuzzAs(f *testing.F) {
 	f.Add(`[1,2.5,"x",null,{"a":[true]},9007199254740993,1e300,-0.0]`)
 	f.Fuzz(func(t *testing.T, text string) {

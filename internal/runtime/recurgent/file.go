@@ -7,12 +7,14 @@ import (
 	"io"
 )
 
-// Open opens a file for reading: the object {"$file": "file_..."} as it came in, or its id, or one that the program has fetched, or made and closed. The bytes come in pieces as they are
-// read, so that a file may be larger than the program's memory: read it with bufio, encoding/csv or encoding/json's Decoder. A
-// program may have 16 files open at once; one that was read to its end, or closed (io.Closer), does not count. The error is
-// file_not_found when there is no such file, or it is gone.
+// Open opens a file for reading. ref is the object {"$file": "file_..."} as it came in, its id, or a file that the
+// program has fetched, or created and closed. The bytes arrive in pieces as they are read, so a file may be larger than
+// the program's memory: read it with bufio, encoding/csv or the Decoder of encoding/json. A program may have 16 files
+// open at once; a file that was read to its end or closed (io.Closer) does not count. The error is file_not_found if
+// the file does not exist or has been removed.
 func (c *Call) Open(ref any) (io.Reader, error) { return c.open(ref, false) }
 
+// open opens a file, decoded to UTF-8 if text is set.
 func (c *Call) open(ref any, text bool) (io.Reader, error) {
 	id, err := fileID(ref)
 	if err != nil {
@@ -26,12 +28,12 @@ func (c *Call) open(ref any, text bool) (io.Reader, error) {
 	return &fileReader{host: streams, stream: opened.Stream}, nil
 }
 
-// OpenText is Open for a file of text, whatever its character set: what is read is UTF-8 without a byte order mark. The error is parse_failed for binary
-// data.
+// OpenText is Open for a text file in any character set: the reader returns UTF-8 without a byte order mark. The error
+// is parse_failed for binary data.
 func (c *Call) OpenText(ref any) (io.Reader, error) { return c.open(ref, true) }
 
-// DecodeText returns the text that the bytes are, whatever their character set, as OpenText reads that of a file: for what a program has unpacked or fetched.
-// It takes at most 16 MiB. The error is parse_failed for binary data.
+// DecodeText decodes b, text in any character set, to UTF-8 as OpenText does for a file. It is for text that a program
+// has unpacked or fetched. It takes at most 16 MiB. The error is parse_failed for binary data.
 func (c *Call) DecodeText(b []byte) (string, error) {
 	var opened struct{ Stream int }
 	streams, err := c.askStream("decode", struct{}{}, &opened)
@@ -51,7 +53,7 @@ func (c *Call) DecodeText(b []byte) (string, error) {
 	return string(text), nil
 }
 
-// ReadFile returns all bytes of a file, as Open gives them. They have to fit into the program's memory.
+// ReadFile returns the whole content of a file that Open can open. It has to fit into the program's memory.
 func (c *Call) ReadFile(ref any) ([]byte, error) {
 	in, err := c.Open(ref)
 	if err != nil {
@@ -60,10 +62,11 @@ func (c *Call) ReadFile(ref any) ([]byte, error) {
 	return io.ReadAll(in)
 }
 
-// FetchFile gets the URL into a file, whatever its size, and returns the file's reference {"$file": "file_..."}: read it with Open, OpenText, ReadFile or
-// FileInfo, return it, or both. It is for what is large or binary; its bytes are unpacked, and text keeps its character set. The file counts as one that the
-// program makes: it is kept when the call ends with a value that refers to it, else removed. Besides the errors of Fetch there are not_found for the status 404 or
-// 410, and fetch_failed for any other one that is not 2xx.
+// FetchFile gets the URL into a file of any size and returns its reference {"$file": "file_..."}. Read the file with
+// Open, OpenText, ReadFile or FileInfo, return the reference, or both. It is for large or binary content: a content
+// encoding is decoded, and text keeps its character set. The file counts as created by the program: it is kept if the
+// call ends with a value that refers to it, and removed otherwise. In addition to the errors of Fetch there are
+// not_found for status 404 or 410, and fetch_failed for any other status that is not 2xx.
 func (c *Call) FetchFile(url string) (map[string]any, error) {
 	var ref map[string]any
 	if err := c.host.Ask("fetch_file", Request{URL: url}, &ref); err != nil {
@@ -74,14 +77,16 @@ func (c *Call) FetchFile(url string) (map[string]any, error) {
 
 // FileInfo describes a file.
 type FileInfo struct {
-	Name      string `json:"name"`       // what its maker called it, or ""
-	MediaType string `json:"media_type"` // as its maker said
-	// the character set of a text, by the names of the WHATWG Encoding Standard such as utf-8, and ibm850; "" for binary data
+	Name      string `json:"name"`       // as given by the file's creator; may be ""
+	MediaType string `json:"media_type"` // as given by the file's creator
+	// Encoding is the character set of a text file: its name in the WHATWG Encoding Standard, such as utf-8, or ibm850.
+	// It is "" for binary data.
 	Encoding string `json:"encoding"`
 	Bytes    int64  `json:"bytes"`
 }
 
-// FileInfo describes the file: the object {"$file": "file_..."} as it came in, or its id. The error is as of Open.
+// FileInfo describes the file that ref names: the object {"$file": "file_..."} as it came in, or its id. The errors are
+// those of Open.
 func (c *Call) FileInfo(ref any) (FileInfo, error) {
 	var info FileInfo
 	id, err := fileID(ref)
@@ -91,7 +96,8 @@ func (c *Call) FileInfo(ref any) (FileInfo, error) {
 	return info, err
 }
 
-// askStream asks for a stream, and returns what carries it.
+// askStream performs op, which opens a stream, and returns the host's Streams. The error is denied if the host has
+// none.
 func (c *Call) askStream(op string, params, result any) (Streams, error) {
 	streams, ok := c.host.(Streams)
 	if !ok {
@@ -100,12 +106,13 @@ func (c *Call) askStream(op string, params, result any) (Streams, error) {
 	return streams, c.host.Ask(op, params, result)
 }
 
+// fileQuery has the parameters of the operations open and file.
 type fileQuery struct {
 	File string `json:"file"`
-	Text bool   `json:"text,omitempty"` // decoded
+	Text bool   `json:"text,omitempty"` // decode to UTF-8
 }
 
-// fileID returns the id that a reference names.
+// fileID returns the id that ref names.
 func fileID(ref any) (string, error) {
 	switch ref := ref.(type) {
 	case string:
@@ -120,18 +127,19 @@ func fileID(ref any) (string, error) {
 	return "", Fail("invalid_input", `a file is {"$file": "file_..."}, or its id`)
 }
 
-// pieceSize is how much is asked for, or handed over, at once.
+// pieceSize is the number of bytes per read from the host or write to it.
 const pieceSize = 60 << 10
 
-// A fileReader reads an open file.
+// A fileReader reads an open file through its host. It asks for pieceSize bytes at a time.
 type fileReader struct {
 	host   Streams
 	stream int
-	buf    []byte // memory of pieces
-	rest   []byte // of the last piece, not read yet
-	err    error  // what reading ends with
+	buf    []byte // backing array of rest
+	rest   []byte // unread part of the last piece
+	err    error  // returned once rest is empty
 }
 
+// Read implements io.Reader. A large p is filled directly, without the buffer.
 func (f *fileReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -157,7 +165,7 @@ func (f *fileReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends reading.
+// Close stops reading and closes the stream. It may be called more than once.
 func (f *fileReader) Close() error {
 	if f.err == nil {
 		f.err = errClosed
@@ -167,10 +175,12 @@ func (f *fileReader) Close() error {
 	return nil
 }
 
+// errClosed marks a fileReader or File as closed.
 var errClosed = errors.New("the file is closed")
 
-// Create begins a file that the program makes: write to it, close it, and return it, or its Ref, as the value or a part of it. It is kept when the
-// call ends with a value that refers to it, else removed. name is for people; mediaType is that of the content, such as text/csv.
+// Create creates a file: write to it, close it, and return it or its Ref as the value or a part of it. It is kept if
+// the call ends with a value that refers to it, and removed otherwise. name is for people; mediaType is the media type
+// of the content, such as text/csv.
 func (c *Call) Create(name, mediaType string) (*File, error) {
 	params := struct {
 		Name      string `json:"name"`
@@ -189,17 +199,17 @@ func (c *Call) Create(name, mediaType string) (*File, error) {
 	return f, nil
 }
 
-// A File is a file that the program makes. It is an io.WriteCloser.
+// A File is a file that the program creates. It is an io.WriteCloser that buffers writes; Close flushes it.
 type File struct {
 	host   Streams
 	stream int
 	id     string
 	name   string
-	buf    []byte // written, and not handed over yet
-	err    error  // what writing has ended with
+	buf    []byte // written but not yet sent to the host
+	err    error  // the first write error, or errClosed
 }
 
-// Write adds to the file.
+// Write appends p to the file. It returns an error after Close, and once a write has failed.
 func (f *File) Write(p []byte) (int, error) {
 	if f.err != nil {
 		return 0, f.err
@@ -219,9 +229,10 @@ func (f *File) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// WriteString is Write of a string.
+// WriteString is Write for a string.
 func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
 
+// flush sends the buffered bytes to the host.
 func (f *File) flush() error {
 	if len(f.buf) > 0 && f.err == nil {
 		f.err = f.host.WriteStream(f.stream, f.buf)
@@ -230,7 +241,8 @@ func (f *File) flush() error {
 	return f.err
 }
 
-// Close ends the file. The end of the run closes those that the program has not.
+// Close flushes and closes the file, and reports an earlier write error. Files that the program leaves open are closed
+// when the run ends.
 func (f *File) Close() error {
 	if f.err == errClosed {
 		return nil
@@ -243,10 +255,11 @@ func (f *File) Close() error {
 	return err
 }
 
-// Ref is the file as a value: {"$file": "file_..."}.
+// Ref returns the file's reference as a value: {"$file": "file_..."}.
 func (f *File) Ref() map[string]any { return map[string]any{"$file": f.id} }
 
-// MarshalJSON is the file as a value, as Ref is. The error says that it is not closed: some of it may not have been written.
+// MarshalJSON encodes the file as its Ref. It returns an error if the file is not closed, because part of it may not
+// have been written.
 func (f *File) MarshalJSON() ([]byte, error) {
 	if f.err != errClosed {
 		return nil, fmt.Errorf("the file %q is not closed: Close it, and look at the error, before it is returned",

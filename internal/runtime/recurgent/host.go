@@ -5,27 +5,29 @@ import (
 	"errors"
 )
 
-// This file is the runner's side. The gate does not export it to programs.
+// This file is the runner's side. The gate hides it from programs.
 
-// Host carries a program's questions to the daemon. Ask sends the operation with its parameters as JSON and decodes
-// the answer into result (nil discards it). An error that Ask returns is a *Failure: the daemon's refusal, or the
-// word that the call is over. Ask is called from the one goroutine that runs the program.
+// Host carries a program's requests to the daemon. Ask sends the operation with its parameters as JSON and decodes the
+// answer into result; a nil result discards it. Ask returns only errors of type *Failure: the daemon refused the
+// request, or the call is over. Only the goroutine that runs the program calls Ask.
 //
-// Operations: history, tools, call, delegate, fetch, content, predict, file, log and, of a Host that is Streams, open and create, which answer
-// with a stream.
+// Operations: history, tools, call, delegate, fetch, fetch_file, content, predict, file and log. A Host that implements
+// Streams also has open, create and decode, which answer with a stream.
 type Host interface {
 	Ask(op string, params, result any) error
 }
 
-// Streams is the part of a Host that carries the bytes of files. Without it there are none.
+// Streams is the part of a Host that carries the contents of files. A Host without it has no files.
 type Streams interface {
-	// ReadStream reads the next bytes of an open file into p, as io.Reader does. The stream is closed once it returns an error.
+	// ReadStream reads the next bytes of an open file into p, as io.Reader does. An error, io.EOF included, closes the
+	// stream.
 	ReadStream(stream int, p []byte) (int, error)
 	WriteStream(stream int, p []byte) error
 	CloseStream(stream int)
 }
 
-// Finish hands over what the program has written to its files. An error is one that it has not seen.
+// Finish closes the files that the program has created, which sends their buffered bytes to the host. It returns the
+// first error. The program has not seen that error, so its result must not count as a success.
 func Finish(c *Call) error {
 	for _, f := range c.made {
 		if err := f.Close(); err != nil {
@@ -35,7 +37,7 @@ func Finish(c *Call) error {
 	return nil
 }
 
-// Input is what a call brings along, as it came over the pipe.
+// Input is the input of a call, as the runner received it.
 type Input struct {
 	Role, Method, CallID, TraceID string
 
@@ -43,15 +45,17 @@ type Input struct {
 	Args         []json.RawMessage
 	Kwargs       map[string]json.RawMessage
 	Context      map[string]any
-	InputHistory json.RawMessage // {"messages": [...]} or nothing
+	InputHistory json.RawMessage // {"messages": [...]}, or empty
 
-	// an argument that is a number is a float64 in Args and Kwargs, however many digits it has; Bind has them all
+	// Floats makes every numeric argument in Args and Kwargs a float64, whatever its number of digits. Bind still sees
+	// all digits.
 	Floats bool
 
-	Decode func([]byte) (any, error) // decodes an argument as Unmarshal does, which nil stands for
+	// Decode decodes one argument. nil means Unmarshal.
+	Decode func([]byte) (any, error)
 }
 
-// New makes the Call that a program's Run receives. It fails when an argument is not JSON.
+// New returns the Call for a program's Run. It returns an error if an argument is not valid JSON.
 func New(in Input, h Host) (*Call, error) {
 	c := &Call{
 		Role: in.Role, Method: in.Method, CallID: in.CallID, TraceID: in.TraceID, Depth: in.Depth,
@@ -89,21 +93,24 @@ func New(in Input, h Host) (*Call, error) {
 	return c, nil
 }
 
-// A Failure is an error with a type: what Fail returns and what a Host answers.
+// A Failure is an error with an error type. Fail returns one, and every error of a Host is one.
 type Failure struct {
 	Type      string
 	Message   string
-	Retriable bool // a program says so
+	Retriable bool // set by FailRetriable
 }
 
+// Error returns the message without the type.
 func (f *Failure) Error() string { return f.Message }
 
-// A Mismatch is what Must panics with. It ends the call in invalid_input.
+// A Mismatch is the panic value of Must. It ends the call with invalid_input.
 type Mismatch struct{ Message string }
 
+// Error returns the message.
 func (m *Mismatch) Error() string { return m.Message }
 
-// AsFailure finds the Failure in err; a plain error is a tool_error with its text.
+// AsFailure returns the Failure in err's chain with the message of err itself. Any other error becomes a tool_error
+// with its message.
 func AsFailure(err error) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

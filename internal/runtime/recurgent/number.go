@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// This file is the runner's side, as host.go. Whole numbers that float64 does not hold are json.Number wherever any is decoded: an id that a program
-// passes on leaves with its digits.
+// This file is the runner's side, like host.go. A whole number that float64 cannot represent becomes a json.Number
+// wherever JSON is decoded into any, so an id that a program passes on keeps all its digits.
 
-// longDigits is how many digits in a row a whole number has that float64 may not hold.
+// longDigits is the number of digits from which float64 may not represent a whole number exactly.
 const longDigits = 16
 
-// maxPlain is how many digits a float64 has that encoding/json writes without an exponent.
+// maxPlain is the most digits that encoding/json writes for a float64 without an exponent.
 const maxPlain = 21
 
-// LongDigits reports whether JSON text has so many digits in a row that float64 may not hold them, be it within a string. It looks once at each byte.
+// LongDigits reports whether text has a run of so many digits, inside strings or out, that a number in it may not fit
+// float64. It scans the text once, so it is a cheap test before a full decode.
 func LongDigits(text []byte) bool {
 	row := 0
 	for _, c := range text {
@@ -30,8 +31,8 @@ func LongDigits(text []byte) bool {
 	return false
 }
 
-// Number is the value of a JSON number in any: float64, or json.Number for a whole number whose digits are other ones when a float64 is encoded. ok is false
-// for one out of range.
+// Number returns the value of a JSON number decoded into any: a float64, or a json.Number for a whole number that a
+// float64 would encode with other digits. ok is false for a number out of range.
 func Number(text string) (v any, ok bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -45,7 +46,7 @@ func Number(text string) (v any, ok bool) {
 	return json.Number(text), true
 }
 
-// Inexact reports whether JSON text has a whole number that float64 does not hold.
+// Inexact reports whether JSON text contains a whole number that float64 does not represent exactly.
 func Inexact(text []byte) bool {
 	if !LongDigits(text) {
 		return false
@@ -65,7 +66,7 @@ func Inexact(text []byte) bool {
 	}
 }
 
-// Unmarshal is json.Unmarshal, except that Number decides the type of numbers in any.
+// Unmarshal is json.Unmarshal, except that Number decides the type of a number decoded into any.
 func Unmarshal(data []byte, v any) error {
 	if !LongDigits(data) || !json.Valid(data) {
 		return json.Unmarshal(data, v)
@@ -82,7 +83,8 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// settle replaces each json.Number that stands in an interface by what Number says of it.
+// settle replaces each json.Number held in an interface by the value that Number returns. It returns false for a number
+// out of range.
 func settle(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -114,6 +116,7 @@ func settle(v reflect.Value) bool {
 	return true
 }
 
+// settleMap settles the elements of a map. It skips maps whose elements cannot hold an interface.
 func settleMap(v reflect.Value) bool {
 	switch v.Type().Elem().Kind() {
 	case reflect.Interface, reflect.Pointer, reflect.Struct, reflect.Slice, reflect.Array, reflect.Map:
@@ -131,6 +134,7 @@ func settleMap(v reflect.Value) bool {
 	return true
 }
 
+// settleAny settles a decoded value without reflection, which covers most of what is decoded.
 func settleAny(v any) (any, bool) {
 	switch v := v.(type) {
 	case json.Number:

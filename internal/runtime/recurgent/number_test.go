@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whole numbers keep their digits wherever any is decoded; all else is as encoding/json has it.
+// Whole numbers keep their digits wherever JSON is decoded into any. Everything else is as in encoding/json.
 func TestUnmarshalKeepsDigits(t *testing.T) {
 	t.Parallel()
 	type row struct {

@@ -1,9 +1,9 @@
-// Package recurgent is the one package of ours that forged programs import: what a call is,
-// and the only ways a program can look outside itself. It depends on the standard library alone, because the
-// gate type-checks programs against it and the interpreter runs programs over it.
+// Package recurgent is what forged programs import from us, along with its subpackage html. It defines a call and every
+// means by which a program can reach beyond itself. It depends only on the standard library, because the gate
+// type-checks programs against it and the interpreter runs them on it.
 //
-// Everything in this file is the program's interface and is part of `abi: 1` (docs/architecture.md): additions are
-// welcome, changes are not. host.go is the runner's side and is hidden from programs.
+// Everything in this file is the interface of programs and part of `abi: 1` (docs/architecture.md): additions are
+// welcome, changes are not. host.go is the runner's side and hidden from programs.
 package recurgent
 
 import (
@@ -14,15 +14,16 @@ import (
 	"strings"
 )
 
-// Call is one call of the program: its input, its session's memory and its ways to reach other tools and the network.
-// It belongs to one run and must not be kept.
+// Call is one call of the program: its input, the memory of its session, and access to other tools and the network. It
+// belongs to one run and must not be kept.
 type Call struct {
 	Role, Method, CallID, TraceID string
 
 	Depth int // 0 for a client's call, 1 and more for calls by programs
-	// decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that float64 does not hold; never nil
+	// Args are decoded JSON: float64, string, bool, nil, []any, map[string]any, and json.Number for whole numbers that
+	// float64 cannot represent. Args is never nil.
 	Args    []any
-	Kwargs  map[string]any // keyword arguments, decoded likewise; never nil
+	Kwargs  map[string]any // keyword arguments, decoded as Args are; never nil
 	Context map[string]any // the session's memory; changes are kept only when the call ends ok
 
 	host         Host
@@ -30,10 +31,10 @@ type Call struct {
 	rawKwargs    map[string]json.RawMessage
 	inputHistory json.RawMessage
 	made         []*File
-	logged       int // lines
+	logged       int // lines logged so far
 }
 
-// Arg returns the positional argument i, else the keyword argument name, else nil.
+// Arg returns the positional argument i, or the keyword argument name if there is none, or nil if there is neither.
 func (c *Call) Arg(i int, name string) any {
 	if i >= 0 && i < len(c.Args) {
 		return c.Args[i]
@@ -41,9 +42,9 @@ func (c *Call) Arg(i int, name string) any {
 	return c.Kwargs[name]
 }
 
-// Bind decodes the keyword arguments into the struct that v points to, by json tags as encoding/json does; fields
-// that no keyword argument sets take the positional ones in the order of the fields. Integers are exact.
-// It returns an error that names the field when an argument does not fit.
+// Bind decodes the keyword arguments into the struct that v points to, matching json tags as encoding/json does. Fields
+// that no keyword argument sets take the positional arguments, in field order. Integers are exact. If an argument does
+// not fit, the error names the field.
 func (c *Call) Bind(v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() || rv.Elem().Kind() != reflect.Struct {
@@ -73,7 +74,7 @@ func (c *Call) Bind(v any) error {
 	return Unmarshal(object, v)
 }
 
-// fieldName returns the JSON name of a struct field and whether encoding/json would fill it.
+// fieldName returns the JSON name of a struct field, and whether encoding/json uses the field.
 func fieldName(f reflect.StructField) (string, bool) {
 	tag := f.Tag.Get("json")
 	name, _, _ := strings.Cut(tag, ",")
@@ -86,7 +87,8 @@ func fieldName(f reflect.StructField) (string, bool) {
 	return f.Name, true
 }
 
-// hasKey reports whether encoding/json would match a key of m to name: exactly, or without regard to case.
+// hasKey reports whether m has a key that encoding/json would match to name: an exact match, or one that differs in
+// case.
 func hasKey(m map[string]json.RawMessage, name string) bool {
 	if _, ok := m[name]; ok {
 		return true
@@ -99,18 +101,20 @@ func hasKey(m map[string]json.RawMessage, name string) bool {
 	return false
 }
 
-// History returns the session's earlier depth-0 calls, oldest first: the newest 10,000 of them or 8 MiB.
-// The slice and all in it are the program's own copy.
+// History returns the session's earlier calls of depth 0, oldest first: at most the newest 10,000 or 8 MiB. The slice
+// and everything in it are the program's own copy.
 func (c *Call) History() []Record { return c.records(historyQuery{}) }
 
-// HistoryAll returns what History does, with nested calls too.
+// HistoryAll is History with nested calls included.
 func (c *Call) HistoryAll() []Record { return c.records(historyQuery{All: true}) }
 
-// HistoryPage returns at most limit records (1,000 or less) and 8 MiB, nested ones included, whose seq is greater than after.
+// HistoryPage returns the records with a seq greater than after, nested calls included: at most limit records, 1,000 or
+// less, and 8 MiB.
 func (c *Call) HistoryPage(after, limit int) []Record {
 	return c.records(historyQuery{All: true, Page: true, After: after, Limit: limit})
 }
 
+// historyQuery has the parameters of the operation history. Its zero value asks for History.
 type historyQuery struct {
 	All   bool `json:"all,omitempty"`
 	Page  bool `json:"page,omitempty"`
@@ -118,13 +122,15 @@ type historyQuery struct {
 	Limit int  `json:"limit,omitempty"`
 }
 
+// records performs a history query. The result is never nil.
 func (c *Call) records(q historyQuery) []Record {
 	out := []Record{}
 	c.ask("history", q, &out)
 	return out
 }
 
-// InputHistory returns the history input given with this call, one object a turn, or nil when none was given.
+// InputHistory returns the history that the client passed with this call, one object per turn, or nil if it passed
+// none.
 func (c *Call) InputHistory() []map[string]any {
 	var in struct {
 		Messages []map[string]any `json:"messages"`
@@ -135,18 +141,19 @@ func (c *Call) InputHistory() []map[string]any {
 	return in.Messages
 }
 
-// Tools returns the registry: the known tools by role that the call's owner may see, the best ranked 1,000 of them or 4 MiB.
+// Tools returns the registered tools, by role, that the owner of the call may see: at most the 1,000 that rank best, or
+// 4 MiB.
 func (c *Call) Tools() map[string]ToolInfo {
 	out := map[string]ToolInfo{}
 	c.ask("tools", struct{}{}, &out)
 	return out
 }
 
-// Tool returns the tool of that role, registered or not. Nothing happens until it is called.
+// Tool returns a handle on the tool of that role, registered or not. Nothing happens until it is called.
 func (c *Call) Tool(role string) *Tool { return &Tool{role: role, call: c} }
 
-// Delegate registers the role with the contract, or makes the registered one stricter, and returns its tool, whose calls are held to the contract.
-// A contract that makes no sense is reported by the tool's first call.
+// Delegate registers the role with the contract, or tightens the contract of a registered one, and returns its tool.
+// Calls of the tool are held to the contract. If the contract is invalid, the tool's calls report it.
 func (c *Call) Delegate(role string, k Contract) *Tool {
 	params := struct {
 		Role     string   `json:"role"`
@@ -159,8 +166,8 @@ func (c *Call) Delegate(role string, k Contract) *Tool {
 	return t
 }
 
-// Fetch gets the URL. The daemon performs the request, under its policy. Any status is a Response; an error means
-// that there was no answer.
+// Fetch gets the URL. The daemon performs the request, under its policy. Any status is a Response; an error means that
+// there was no answer.
 func (c *Call) Fetch(url string) (*Response, error) { return c.FetchWith(Request{URL: url}) }
 
 // FetchWith is Fetch with a method, headers and a body.
@@ -172,28 +179,28 @@ func (c *Call) FetchWith(r Request) (*Response, error) {
 	return out, nil
 }
 
-// maxLogged bounds the lines of Log.
+// maxLogged is the number of lines that Log sends per call.
 const maxLogged = 100
 
-// Log adds a line to the notes in the call's log entry, for whoever looks at the call later; callers do not see it. A call has at most 100, of 1 KiB each: what is
-// more is left out.
+// Log adds a line to the notes in the call's log entry. They are for people who look at the call later; callers do not
+// see them. A call has at most 100 lines of 1 KiB each; anything beyond is dropped.
 func (c *Call) Log(format string, args ...any) {
 	if c.logged++; c.logged <= maxLogged {
 		c.ask("log", map[string]string{"text": fmt.Sprintf(format, args...)}, nil)
 	}
 }
 
-// Content returns the stored result that ref names, or nil when it is missing or evicted.
+// Content returns the stored result that ref names, or nil if it does not exist or was evicted.
 func (c *Call) Content(ref string) any {
 	var out any
 	c.ask("content", map[string]string{"ref": ref}, &out)
 	return out
 }
 
-// Predict asks the daemon's model for the outputs of a signature, by field name. It is for judgement of free text; what a
-// program can work out it works out itself. A call may ask a few times (the operator's predict_budget); an error means
-// that there is no answer: resource_exhausted when that number or the size of the inputs is used up, provider or
-// unfitting_reply when the model failed, invalid_signature when signature or inputs make no sense.
+// Predict asks the daemon's model for the outputs of a signature and returns them by field name. It is for judgement of
+// free text; a program computes itself whatever it can. A call may ask a few times (the operator's predict_budget). An
+// error means that there is no answer: resource_exhausted if that budget or the size limit of the inputs is used up,
+// provider or unfitting_reply if the model failed, invalid_signature if the signature or the inputs are invalid.
 func (c *Call) Predict(sig Signature, inputs map[string]any) (map[string]any, error) {
 	if inputs == nil {
 		inputs = map[string]any{}
@@ -209,28 +216,30 @@ func (c *Call) Predict(sig Signature, inputs map[string]any) (map[string]any, er
 	return out, nil
 }
 
-// Ask is Predict with one input and an answer in text.
+// Ask is Predict with one input and one output, a string.
 func (c *Call) Ask(instructions string, input any) (string, error) {
 	sig := Signature{Instructions: instructions, Inputs: []Field{{Name: "input"}}, Outputs: []Field{{Name: "answer"}}}
 	out, err := c.Predict(sig, map[string]any{"input": input})
 	if err != nil {
 		return "", err
 	}
-	answer, _ := out["answer"].(string) // the daemon checked that it is a text
+	answer, _ := out["answer"].(string) // the daemon has checked that it is a string
 	return answer, nil
 }
 
-// ask is for questions whose only failure is that the call is over: the runner is then about to be ended.
+// ask is for requests that can fail only because the call is over. The panic is harmless then: the runner is about to
+// be stopped.
 func (c *Call) ask(op string, params, result any) {
 	if err := c.host.Ask(op, params, result); err != nil {
 		panic(err)
 	}
 }
 
-// A Tool is a role that a program can call.
+// A Tool is a handle on a role that a program can call.
 type Tool struct {
-	role    string
-	call    *Call
+	role string
+	call *Call
+	// refused is the error of Delegate. Every call returns it.
 	refused error
 }
 
@@ -264,12 +273,13 @@ func (t *Tool) CallWith(method string, args []any, kwargs map[string]any) Outcom
 // Role returns the tool's role.
 func (t *Tool) Role() string { return t.role }
 
+// errorOutcome returns the outcome of a nested call that did not take place.
 func errorOutcome(err error) Outcome {
 	f := AsFailure(err)
 	return Outcome{Status: "error", ErrorType: f.Type, ErrorMessage: f.Message}
 }
 
-// Outcome is how a nested call ended: Status is "ok", with a Value, or "error".
+// Outcome is the result of a nested call: Status is "ok", and Value is set, or Status is "error".
 type Outcome struct {
 	Status       string         `json:"status"`
 	Value        any            `json:"value"`
@@ -290,23 +300,23 @@ type Contract struct {
 	FailurePolicy map[string]any   `json:"failure_policy,omitempty"` // prose for the model
 }
 
-// Signature declares what a model is given and what it answers with.
+// Signature declares the inputs of a model call and the outputs that it returns.
 type Signature struct {
 	Instructions string  `json:"instructions,omitempty"`
 	Inputs       []Field `json:"inputs"`
 	Outputs      []Field `json:"outputs"`
 }
 
-// Field is one input or output of a signature. Type is string, number, integer, boolean, object, array or any; where it is
-// empty, any for an input and string for an output, or the type of Schema.
+// Field is one input or output of a signature. Type is string, number, integer, boolean, object, array or any. If Type
+// is empty, the type of Schema applies, or, without one, any for an input and string for an output.
 type Field struct {
 	Name        string         `json:"name"`
 	Type        string         `json:"type,omitempty"`
 	Description string         `json:"description,omitempty"`
-	Schema      map[string]any `json:"schema,omitempty"` // JSON Schema that a value must keep
+	Schema      map[string]any `json:"schema,omitempty"` // a JSON Schema that the value must match
 }
 
-// ToolInfo is what the registry knows of a tool.
+// ToolInfo is the registry's entry for a tool.
 type ToolInfo struct {
 	Role        string         `json:"role"`
 	Purpose     string         `json:"purpose"`
@@ -337,9 +347,9 @@ type Record struct {
 	ArtifactHit   bool    `json:"artifact_hit"`
 }
 
-// Request is a request that the daemon performs for the program. Method is GET when empty. Retry is how often it is sent again, at most
-// 10 times, while the answer is 429 or 503: after the time that the answer names, within the call's deadline. Cache accepts an answer
-// that the daemon has kept, as long as the host allows.
+// Request is a request that the daemon performs for the program. Method is GET if empty. Retry is how often the request
+// is repeated, at most 10 times, while the answer is 429 or 503: after the delay that the answer names, and within the
+// call's deadline. Cache accepts an answer from the daemon's cache, for as long as the host allows.
 type Request struct {
 	URL    string            `json:"url"`
 	Method string            `json:"method,omitempty"`
@@ -348,7 +358,7 @@ type Request struct {
 	Retry  int               `json:"retry,omitempty"`
 	Cache  bool              `json:"cache,omitempty"`
 
-	BodyBytes []byte `json:"body_bytes,omitempty"` // a binary body; it wins over Body
+	BodyBytes []byte `json:"body_bytes,omitempty"` // a binary body; takes precedence over Body
 }
 
 // Response is the answer to a fetch.
@@ -358,10 +368,12 @@ type Response struct {
 	Body      string            `json:"body"`
 	FetchedAt string            `json:"fetched_at"` // RFC 3339, UTC
 
-	Raw []byte `json:"raw,omitempty"` // the body where Body cannot hold it, since it is not UTF-8; Bytes gives it
+	// Raw is the body if it is not UTF-8, which Body cannot hold; otherwise nil. Bytes returns the body in either case.
+	Raw []byte `json:"raw,omitempty"`
 }
 
-// Bytes are the body as it was sent, unpacked: those of a picture, an archive or a spreadsheet are whole. Text is in UTF-8, as Body is.
+// Bytes returns the body as it was sent, with the content encoding removed: a picture, an archive or a spreadsheet is
+// complete. Text is in UTF-8, as in Body.
 func (r *Response) Bytes() []byte {
 	if r.Raw != nil {
 		return r.Raw
@@ -369,11 +381,11 @@ func (r *Response) Bytes() []byte {
 	return []byte(r.Body)
 }
 
-// Fail returns an error which ends the call in an error outcome of that type. Types are lower-case words such as
-// invalid_input, parse_failed, low_utility or wrong_tool_boundary; a program may name its own.
+// Fail returns an error that ends the call in an error outcome of that type. Types are lower-case words such as
+// invalid_input, parse_failed, low_utility or wrong_tool_boundary; a program may define its own.
 func Fail(errorType, message string) error { return &Failure{Type: errorType, Message: message} }
 
-// FailRetriable is Fail for an error that may pass: the outcome says retriable, and the same call may succeed later.
+// FailRetriable is Fail for a transient error: the outcome is marked retriable, and the same call may succeed later.
 func FailRetriable(errorType, message string) error {
 	return &Failure{Type: errorType, Message: message, Retriable: true}
 }

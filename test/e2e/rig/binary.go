@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// Client runs a client command of the real binary against the daemon, or a command on what it has stored.
+// Client runs a client command of the real binary against the daemon, or a command on its store. It returns after all
+// replicas follow the same policy.
 func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	d.T.Helper()
+	// The command may have changed the policy.
 	defer d.agree(nil)
 	env := append(Environment(d.Dir), "RECURGENT_URL="+d.anyURL())
 	if d.database != "" {
@@ -22,7 +24,8 @@ func (d *Daemon) Client(args ...string) (stdout, stderr string, code int) {
 	return Run(d.T, env, args...)
 }
 
-// Expect is Client for a command that must end with the exit code and print the parts, on stdout or stderr. It returns stdout.
+// Expect is Client for a command that must end with the exit code and print all parts, on stdout or stderr. It returns
+// stdout.
 func (d *Daemon) Expect(code int, parts []string, args ...string) string {
 	d.T.Helper()
 	out, errs, got := d.Client(args...)
@@ -37,13 +40,13 @@ func (d *Daemon) Expect(code int, parts []string, args ...string) string {
 	return out
 }
 
-// Run runs the binary to its end with exactly that environment.
+// Run runs the binary to its end with exactly the environment env.
 func Run(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return RunBinary(t, os.Args[0], env, args...)
 }
 
-// RunBinary is Run for the binary under another name, by which TestMain knows it.
+// RunBinary is Run for another path of the binary, such as one that Named returned.
 func RunBinary(t *testing.T, binary string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -57,7 +60,8 @@ func RunBinary(t *testing.T, binary string, env []string, args ...string) (stdou
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Command is the binary as a command, which has more in its environment; a test that fails shows its stderr.
+// Command returns a command for the binary with more added to a fresh environment. If the test fails, its log shows the
+// command's stderr.
 func Command(t *testing.T, more []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd, said := exec.Command(os.Args[0], args...), &Buffer{}
@@ -70,12 +74,13 @@ func Command(t *testing.T, more []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Absolute makes a path of the test's own files good for a process in another directory.
+// Absolute returns the absolute path of one of the test's own files, for a process in another directory.
 func Absolute(t *testing.T, path string) string {
 	t.Helper()
 	abs, err := filepath.Abs(path)
 	if err == nil {
-		_, err = os.Stat(abs) // so that go test knows of it: the process reads it, and the test does not
+		// The process reads the file, not the test. Stat makes it an input of the test for go test's cache.
+		_, err = os.Stat(abs)
 	}
 	if err != nil {
 		t.Fatal(err)

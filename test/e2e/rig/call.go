@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Metric reads one sample of /metrics, of several replicas their sum; a series that is not there is 0.
+// Metric returns the value of one series of /metrics, summed over the replicas. A missing series counts as 0.
 func (d *Daemon) Metric(series string) (sum float64) {
 	d.T.Helper()
 	for _, one := range d.Each() {
@@ -16,7 +16,8 @@ func (d *Daemon) Metric(series string) (sum float64) {
 	return sum
 }
 
-// Highest is Metric for what several replicas show of one thing: the largest of their samples.
+// Highest returns the largest value of a series among the replicas. It is for values that all replicas show of the same
+// thing.
 func (d *Daemon) Highest(series string) (most float64) {
 	d.T.Helper()
 	for _, one := range d.Each() {
@@ -25,6 +26,7 @@ func (d *Daemon) Highest(series string) (most float64) {
 	return most
 }
 
+// metric is Metric for this one replica.
 func (d *Daemon) metric(series string) float64 {
 	d.T.Helper()
 	for line := range strings.Lines(string(d.Do(http.StatusOK, http.MethodGet, "/metrics", nil).Body)) {
@@ -39,7 +41,7 @@ func (d *Daemon) metric(series string) float64 {
 	return 0
 }
 
-// Recommendations lists the recommendations that fit the query, such as "?status=open".
+// Recommendations returns the recommendations that match the query, such as "?status=open".
 func (d *Daemon) Recommendations(query string) []map[string]any {
 	d.T.Helper()
 	return d.List("/v1/recommendations" + query)
@@ -51,7 +53,7 @@ func (d *Daemon) History(session string) []map[string]any {
 	return d.List("/v1/sessions/" + session + "/history?order=asc")
 }
 
-// Session makes a session and returns its id; more adds members to the request.
+// Session creates a session and returns its id. more adds members to the request.
 func (d *Daemon) Session(role string, more ...map[string]any) string {
 	d.T.Helper()
 	body := map[string]any{"role": role}
@@ -67,7 +69,7 @@ func (d *Daemon) Session(role string, more ...map[string]any) string {
 	return id
 }
 
-// A Reply is the answer to a call, as a client reads it.
+// A Reply is the reply to a call as a client reads it.
 type Reply struct {
 	CallID    string `json:"call_id"`
 	SessionID string `json:"session_id"`
@@ -111,7 +113,7 @@ type Reply struct {
 	} `json:"usage"`
 }
 
-// Invoke makes a call with the whole body given.
+// Invoke makes a call with the given body, which must include the method.
 func (d *Daemon) Invoke(session string, body map[string]any) Reply {
 	d.T.Helper()
 	r := d.Do(http.StatusOK, http.MethodPost, "/v1/sessions/"+session+"/calls", body)
@@ -135,7 +137,7 @@ func (d *Daemon) CallWith(session, method string, kwargs map[string]any) Reply {
 	return d.Invoke(session, map[string]any{"method": method, "kwargs": kwargs})
 }
 
-// WantValue checks an ok outcome and where its program came from.
+// WantValue checks that the outcome has the value. If source is not "", it also checks where the program came from.
 func (d *Daemon) WantValue(got Reply, value any, source string) {
 	d.T.Helper()
 	if !got.Outcome.OK || !Equal(value, got.Outcome.Value) {
@@ -155,12 +157,12 @@ func (d *Daemon) WantError(got Reply, errorType string) {
 	}
 }
 
-// MethodPath is the path of an artifact.
+// MethodPath returns the URL path of a method's artifact.
 func MethodPath(role, method string) string {
 	return "/v1/tools/" + url.PathEscape(role) + "/methods/" + url.PathEscape(method)
 }
 
-// Artifact returns a method's artifact. Role and method are escaped by the caller.
+// Artifact returns a method's artifact. The caller must escape role and method.
 func (d *Daemon) Artifact(role, method string) map[string]any {
 	d.T.Helper()
 	return d.Get("/v1/tools/" + role + "/methods/" + method)

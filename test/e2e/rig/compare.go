@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ParseJSON reads JSON that stands in a test.
+// ParseJSON parses a test's own JSON. It panics if the JSON is invalid.
 func ParseJSON(text string) any {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
@@ -15,13 +15,13 @@ func ParseJSON(text string) any {
 	return v
 }
 
-// Until asks again and again until cond holds; it fails when patience ends.
+// Until polls until cond holds. It fails the test after Patience.
 func Until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	UntilWithin(t, Patience, what, cond)
 }
 
-// UntilWithin is Until with a patience of its own, for what takes minutes of processor time.
+// UntilWithin is Until with another patience, for conditions that take minutes of processor time.
 func UntilWithin(t *testing.T, patience time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -37,7 +37,7 @@ func UntilWithin(t *testing.T, patience time.Duration, what string, cond func() 
 	}
 }
 
-// Equal compares JSON values; numbers may differ in the last digits.
+// Equal compares JSON values. Numbers may differ by less than 1e-6.
 func Equal(want, got any) bool {
 	var w any
 	data, err := json.Marshal(want)
@@ -47,6 +47,7 @@ func Equal(want, got any) bool {
 	return equalJSON(w, got)
 }
 
+// equalJSON compares decoded JSON.
 func equalJSON(want, got any) bool {
 	switch w := want.(type) {
 	case float64:

@@ -18,41 +18,43 @@ import (
 	"github.com/recurgentd/recurgentd/internal/api/apitest"
 )
 
-// Patience bounds every wait of the tests. It is long because machines are slow, and nothing is measured with it.
+// Patience bounds every wait of the tests. It is long because machines may be slow, and nothing is measured with it.
 const Patience = 60 * time.Second
 
-// SecretKey must never be seen outside the requests to the model.
+// SecretKey must never appear anywhere but in requests to the model.
 const SecretKey = "sk-canary-4d1b7e55c0ffee"
 
-// A Daemon is a real daemon, started from the test binary and spoken to over HTTP only. Every exchange is compared with
-// the OpenAPI document.
+// A Daemon is a real daemon process, started from the test binary. Tests reach it only through HTTP. Every exchange is
+// compared with the OpenAPI document.
 type Daemon struct {
-	T      *testing.T
-	Dir    string // data directory and log are below it
-	Args   []string
-	Env    []string
+	T    *testing.T
+	Dir  string // parent of the data directory and the log
+	Args []string
+	Env  []string
+	// Cmd is the current process. Start replaces it.
 	Cmd    *exec.Cmd
 	exited chan struct{} // closed when the process has ended
 	ready  string        // the ready line
 	URL    string
-	Output *Output  // stdout and stderr of all its lives
-	Log    *os.File // takes stderr instead, where it is set
-	Alone  bool     // it has no terminal, whoever runs the tests
+	Output *Output  // stdout and stderr of all its processes
+	Log    *os.File // receives stderr instead of Output, if not nil
+	Alone  bool     // has no controlling terminal, even if the tests have one
 	HTTP   *http.Client
 
-	header   map[string]string // of each request: who asks, and in which namespace
-	database string            // URL; "" where it keeps its things in its directory
-	own      []string          // what each replica has in its environment beside Env
-	others   []*Daemon         // the replicas beside it
+	header   map[string]string // of each request: authorization and namespace
+	database string            // URL; "" if the daemon uses a data directory
+	own      []string          // environment of this replica, in addition to Env
+	others   []*Daemon         // the other replicas
 }
 
-// Start starts a daemon on a fresh directory, with the model behind it where there is one, and waits until it is ready.
+// Start starts a daemon on a fresh directory and waits until it is ready. m is the model behind it; nil means no model.
+// The daemon is killed at the end of the test.
 func Start(t *testing.T, m *Model, args ...string) *Daemon {
 	t.Helper()
 	return StartIn(t, m, nil, args...)
 }
 
-// StartIn is Start with more in the daemon's environment.
+// StartIn is Start with env added to the daemon's environment.
 func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	t.Helper()
 	d := &Daemon{T: t, Dir: t.TempDir(), Args: args, Output: NewOutput(t), HTTP: apitest.Client(t)}
@@ -73,13 +75,13 @@ func StartIn(t *testing.T, m *Model, env []string, args ...string) *Daemon {
 	return d
 }
 
-// StartAhead is Start with a clock that set puts ahead by a duration, such as "720h".
+// StartAhead is Start with a clock that set moves ahead by a duration, such as "720h".
 func StartAhead(t *testing.T, m *Model, args ...string) (d *Daemon, set func(by string)) {
 	t.Helper()
 	return StartAheadIn(t, m, nil, args...)
 }
 
-// StartAheadIn is StartAhead with more in the daemon's environment.
+// StartAheadIn is StartAhead with env added to the daemon's environment.
 func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daemon, set func(by string)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "clock")
@@ -96,7 +98,7 @@ func StartAheadIn(t *testing.T, m *Model, env []string, args ...string) (d *Daem
 	return StartIn(t, m, append(env, ClockFile+"="+file), args...), set
 }
 
-// Environment is one in which nothing of the tester's counts: state, home and configuration are below dir.
+// Environment returns an environment that is independent of the tester's: state, home and configuration are below dir.
 func Environment(dir string) []string {
 	env := []string{actAsBinary + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + dir,
 		"XDG_STATE_HOME=" + filepath.Join(dir, "xdg"), "TMPDIR=" + os.TempDir(), "NO_PROXY=127.0.0.1,localhost"}
@@ -111,12 +113,13 @@ func Environment(dir string) []string {
 	return append(append(env, programs...), shared...)
 }
 
-// State is the data directory.
+// State returns the data directory.
 func (d *Daemon) State() string { return filepath.Join(d.Dir, "xdg", "recurgent") }
 
+// readyLine matches the line that the daemon prints once it serves. The group is its URL.
 var readyLine = regexp.MustCompile(`^recurgentd is ready on (https?://\S+)`)
 
-// Start starts it again, on its data, and waits until it is ready.
+// Start starts the daemon again on its data and waits until it is ready.
 func (d *Daemon) Start() {
 	d.T.Helper()
 	for _, other := range d.others {
@@ -127,7 +130,7 @@ func (d *Daemon) Start() {
 	}
 }
 
-// start starts the one process, and waits until it is ready.
+// start starts this one process and waits until it is ready.
 func (d *Daemon) start() {
 	d.T.Helper()
 	binary := os.Args[0]
@@ -162,7 +165,7 @@ func (d *Daemon) start() {
 		if err := scanner.Err(); err != nil {
 			fmt.Fprintln(d.Output, "its output is not read on:", err)
 		}
-		_ = d.Cmd.Wait() // the state is read by those who wait for exited
+		_ = d.Cmd.Wait() // those who wait for exited read the state
 		close(exited)
 	}()
 	select {
@@ -175,16 +178,18 @@ func (d *Daemon) start() {
 	}
 }
 
-// Stop sends the signal and waits for the end. It returns the exit code, -1 for a death by signal.
+// Stop sends the signal to all replicas and waits for their end. It returns the exit code, which is -1 after a death by
+// signal.
 func (d *Daemon) Stop(s syscall.Signal) int {
 	d.T.Helper()
 	for _, one := range d.all() {
-		_ = one.Cmd.Process.Signal(s) // one that has ended cannot take it
+		_ = one.Cmd.Process.Signal(s) // fails if the process has ended
 	}
 	return d.Wait()
 }
 
-// Wait waits for the end and returns the exit code; of several replicas, one that is not 0.
+// Wait waits for the end and returns the exit code. With several replicas it returns one that is not 0, if there is
+// any.
 func (d *Daemon) Wait() int {
 	d.T.Helper()
 	code := 0
@@ -195,7 +200,7 @@ func (d *Daemon) Wait() int {
 	return code
 }
 
-// wait waits for the end of the one process.
+// wait waits for the end of this one process. It kills the process after Patience.
 func (d *Daemon) wait() int {
 	d.T.Helper()
 	select {

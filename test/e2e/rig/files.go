@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Update is for golden files and what is drawn of the binary's output.
+// Update is the flag -update, which makes tests write golden files and drawings of the binary's output.
 var Update = flag.Bool("update", false, "write golden files")
 
-// WriteFile writes a file of that name into a directory of its own and returns its path.
+// WriteFile writes a file of that name into a fresh directory and returns its path.
 func WriteFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -20,7 +20,7 @@ func WriteFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// WriteAt writes the file of that path, with the directories above it.
+// WriteAt writes a file at that path and creates the directories above it.
 func WriteAt(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -31,7 +31,8 @@ func WriteAt(t *testing.T, path, text string) {
 	}
 }
 
-// Files reads all files below a directory by their slashed path. What goes meanwhile is not there: a daemon may be at work in it.
+// Files reads all files below a directory. The keys are the paths with slashes. It ignores files that disappear while
+// it reads, because a daemon may be using the directory.
 func Files(t *testing.T, root string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -55,7 +56,7 @@ func Files(t *testing.T, root string) map[string][]byte {
 	return all
 }
 
-// Golden compares a screen with a file; -update writes it.
+// Golden compares a screen with a file in testdata. With -update it writes the file first.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -73,9 +74,10 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
-// Root is the project's directory.
+// Root returns the root directory of the project.
 func Root() string {
-	dir, err := os.Getwd() // of the package under test
+	// Tests run in the directory of their package.
+	dir, err := os.Getwd()
 	if err != nil {
 		panic(err)
 	}

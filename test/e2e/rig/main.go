@@ -1,7 +1,7 @@
-// Package rig is the harness of end-to-end tests: real daemons that are spoken to over HTTP (Daemon), a scripted model
-// server (Model), web servers that programs fetch from (Source), client commands (Run) and terminals (Terminal).
+// Package rig is the harness of the end-to-end tests: real daemons reached over HTTP (Daemon), a scripted model server
+// (Model), web servers that programs fetch from (Source), client commands (Run) and terminals (Terminal).
 //
-// The test binary stands in for the real one: each package that uses the rig has a TestMain that calls Main.
+// The test binary stands in for the real one: each package that uses the rig must have a TestMain that calls Main.
 package rig
 
 import (
@@ -15,36 +15,38 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// actAsBinary is the variable that makes the test binary act as the real one.
+// actAsBinary is the environment variable that makes the test binary act as the real one.
 const actAsBinary = "RECURGENTD_TEST_ACT_AS_BINARY"
 
-// ClockFile is the variable that names the file from which a daemon under test reads how far its clock is ahead, such as
-// "24h". It is compiled into test binaries only.
+// ClockFile is the environment variable with the path of a file from which a daemon under test reads how far its clock
+// is ahead, such as "24h". Only test binaries read it.
 const ClockFile = "RECURGENTD_TEST_CLOCK"
 
-// StopTime is the variable that has a daemon under test take that long for a clean stop, such as "10m".
+// StopTime is the environment variable for the time that a daemon under test may take for a clean stop, such as "10m".
 const StopTime = "RECURGENTD_TEST_STOP_TIME"
 
-// compilerDir and goCache are the variables that name the directory in which all daemons under test keep what they compile, and the go command's cache.
+// compilerDir and goCache are environment variables with the directory in which all daemons under test keep compiled
+// programs, and the go command's cache.
 const (
 	compilerDir = "RECURGENTD_TEST_COMPILER_DIR"
 	goCache     = "RECURGENTD_TEST_GOCACHE"
 )
 
-// OwnCompiler is the variable, with its value, by which a daemon keeps what it compiles in its data directory.
+// OwnCompiler is an environment entry that makes a daemon keep compiled programs in its data directory.
 const OwnCompiler = compilerDir + "="
 
-// Binary is the variable that names the binary to start a daemon from, one that Named made.
+// Binary is the environment variable with the path of the binary to start a daemon from, as returned by Named.
 const Binary = "RECURGENTD_TEST_BINARY"
 
-// Named returns the path of the test binary under another name, by which TestMain knows what its processes are to do otherwise.
+// Named returns a path of the test binary under another name. TestMain can then recognise its processes and make them
+// behave differently.
 func Named(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.Link(os.Args[0], path); err == nil {
 		return path
 	}
-	data, err := os.ReadFile(os.Args[0]) // temporary files are on another file system
+	data, err := os.ReadFile(os.Args[0]) // temporary files may be on another file system
 	if err == nil {
 		err = os.WriteFile(path, data, 0o755)
 	}
@@ -54,10 +56,10 @@ func Named(t *testing.T, name string) string {
 	return path
 }
 
-// Main runs the tests of a package. A process that a test started from the test binary is the daemon, a runner or a client
-// instead, so that tests start real processes without a build of their own.
+// Main runs the tests of a package. A process that a test has started from the test binary acts as the daemon, a runner
+// or a client instead, so tests can start real processes without building anything. Main does not return.
 func Main(m *testing.M) {
-	// A runner has an empty environment, so it is known by its argument.
+	// A runner has an empty environment, so its argument identifies it.
 	if len(os.Args) > 1 && os.Args[1] == sandbox.RunnerArg {
 		os.Exit(worker.Main())
 	}
@@ -83,7 +85,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// clockFrom is a clock that is ahead by what the file says at the moment.
+// clockFrom returns a clock that is ahead by the duration in the file. It reads the file each time.
 func clockFrom(file string) func() time.Time {
 	return func() time.Time {
 		text, err := os.ReadFile(file)

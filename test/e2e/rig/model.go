@@ -11,30 +11,33 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/provider/openaitest"
 )
 
-// Script says what the model answers by "role.method": programs (string) or openaitest replies, in order; the last repeats.
+// Script maps "role.method" to the model's answers in order: programs (string), the result of Held, or openaitest
+// replies. The last answer repeats.
 type Script map[string][]any
 
 // A Model is a scripted OpenAI-compatible server.
 type Model struct {
 	*openaitest.Server
-	gate chan struct{} // held answers wait for it
+	// gate is closed by Release. Held answers wait for it.
+	gate chan struct{}
 	once sync.Once
 }
 
-// Held answers with the program once release is called.
+// Held returns an answer with the program that is sent only after Release.
 func Held(code string) any { return holding(code) }
 
+// A holding is the program of an answer that Held returns.
 type holding string
 
-// Text is an answer in plain text, without a program.
+// Text returns an answer in plain text, without a program.
 func Text(content string) openaitest.Reply {
 	return openaitest.Reply{Message: map[string]any{"role": "assistant", "content": content}}
 }
 
-// Status is an answer with a status only.
+// Status returns an answer with only a status.
 func Status(code int) openaitest.Reply { return openaitest.Reply{Status: code} }
 
-// NewModel starts a model server with the answers, which is closed at the end of the test.
+// NewModel starts a model server with these answers. It is closed at the end of the test.
 func NewModel(t *testing.T, answers Script) *Model {
 	t.Helper()
 	m := &Model{Server: openaitest.New(), gate: make(chan struct{})}
@@ -60,13 +63,13 @@ func NewModel(t *testing.T, answers Script) *Model {
 	return m
 }
 
-// checkHistoryGuidance holds every request for a program that any test of this package caused to what prompts must say of
-// the history: forges, repairs and regenerations alike. This is the one point through which all of them pass.
+// checkHistoryGuidance checks that every request for a program that a test has caused contains what prompts must say
+// about the history. All forges, repairs and regenerations pass through here.
 func checkHistoryGuidance(t *testing.T, m *Model) {
 	t.Helper()
 	for i, r := range m.Requests() {
 		if r.Role == "" && r.Method == "" {
-			continue // a prediction: no program is asked for
+			continue // a prediction, which asks for no program
 		}
 		var messages []provider.Message
 		list, _ := r.Body["messages"].([]any)
@@ -82,10 +85,10 @@ func checkHistoryGuidance(t *testing.T, m *Model) {
 	}
 }
 
-// Release lets held answers go.
+// Release lets held answers go, now and later. It may be called more than once.
 func (m *Model) Release() { m.once.Do(func() { close(m.gate) }) }
 
-// Otherwise answers everything that is not scripted with the program.
+// Otherwise makes the model answer every request that is not scripted with the program.
 func (m *Model) Otherwise(code string) {
 	m.Default(func(openaitest.Request) openaitest.Reply { return openaitest.Code(code) })
 }
@@ -134,7 +137,7 @@ func (m *Model) Questions() []Question {
 	return out
 }
 
-// LastQuestion returns the newest request, or none at all before the first.
+// LastQuestion returns the newest request, or the zero Question if there was none.
 func (m *Model) LastQuestion() Question {
 	all := m.Questions()
 	if len(all) == 0 {
@@ -143,7 +146,7 @@ func (m *Model) LastQuestion() Question {
 	return all[len(all)-1]
 }
 
-// Messages returns the messages of request i to the model, as role and content; negative i count from the end.
+// Messages returns the role and content of each message in request i to the model. A negative i counts from the end.
 func Messages(t *testing.T, m *Model, i int) [][2]string {
 	t.Helper()
 	all := m.Requests()

@@ -4,11 +4,11 @@ import (
 	"fmt"
 )
 
-// ProgGiven answers with its argument, so that a test says what a program returns.
+// ProgGiven returns its argument, so that a test determines what the program returns.
 var ProgGiven = Program("\treturn call.Arg(0, \"v\"), nil")
 
-// Programs of the movie scenario: one that finds nothing for most wishes, and one that was written under the stronger
-// contract.
+// These are the programs of the movie scenario: one that finds nothing for most wishes, and one written under the
+// stronger contract.
 var (
 	ProgMoviesWeak = Program(
 		"\tif call.Arg(0, \"wish\") == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success_no_parse\", \"movies\": []any{}}, nil")
@@ -16,12 +16,12 @@ var (
 		"\twish, _ := call.Arg(0, \"wish\").(string)\n\tif wish == \"drama\" {\n\t\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"B\"}}, nil\n\t}\n\treturn map[string]any{\"status\": \"success\", \"movies\": []any{\"A\", \"B\", wish}}, nil")
 )
 
-// MovieContract promises status and movies. Its acceptance is prose, which nobody checks.
+// MovieContract promises status and movies. Its acceptance is prose, which nothing checks.
 var MovieContract = map[string]any{"purpose": "find movies",
 	"deliverable": map[string]any{"type": "object", "required": []any{"status", "movies"}},
 	"acceptance":  []any{map[string]any{"assert": "the moon is made of cheese"}}}
 
-// ProgHeadlines fetches headlines from a Source.
+// ProgHeadlines returns a program that fetches headlines from a Source at that address.
 func ProgHeadlines(address string) string {
 	return Program("\tres, err := call.Fetch(\""+address+
 		"\")\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif res.Status >= 500 {\n\t\treturn nil, recurgent.Fail(\"upstream\", \"the site is down\")\n\t}\n"+
@@ -29,7 +29,7 @@ func ProgHeadlines(address string) string {
 		"\ttitles := []any{}\n\tfor _, i := range v.Items {\n\t\ttitles = append(titles, i.Title)\n\t}\n\treturn map[string]any{\"status\": \"success\", \"headlines\": titles}, nil", "encoding/json")
 }
 
-// Program is the source of a program with the statements as the body of Run.
+// Program returns the source of a program with the statements body in Run.
 func Program(body string, imports ...string) string {
 	lines := ""
 	for _, i := range imports {
@@ -39,7 +39,7 @@ func Program(body string, imports ...string) string {
 		"\t\"recurgent\"\n)\n\nfunc Run(call *recurgent.Call) (any, error) {\n" + body + "\n}\n"
 }
 
-// Programs that fail for some arguments, what a model makes of them, and one that fetches.
+// These are programs that fail for some arguments, what a model turns them into, and one that fetches.
 var (
 	ProgMayPanic = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\tpanic(\"boom\")\n\t}\n\treturn call.Arg(0, \"x\"), nil")
 	ProgFixes    = Program("\tif call.Arg(0, \"x\") == \"bad\" {\n\t\treturn \"fixed\", nil\n\t}\n\treturn call.Arg(0, \"x\"), nil")
@@ -47,7 +47,7 @@ var (
 	ProgFetches  = Program("\tr, err := call.Fetch(call.Arg(0, \"url\").(string))\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif r.Status >= 400 {\n\t\treturn nil, recurgent.Fail(\"fetch_failed\", r.Body)\n\t}\n\tvar v struct{ Items []string }\n\tif err := json.Unmarshal([]byte(r.Body), &v); err != nil || v.Items == nil {\n\t\treturn nil, recurgent.Fail(\"parse_failed\", \"no items\")\n\t}\n\treturn v.Items, nil", "encoding/json")
 )
 
-// Programs for calls that need no special one.
+// These are programs for calls that need no special one.
 var (
 	ProgAdd       = Program("\ta, _ := call.Arg(0, \"a\").(float64)\n\tb, _ := call.Arg(1, \"b\").(float64)\n\treturn a + b, nil")
 	ProgIncrement = Program("\tn, ok := call.Arg(0, \"amount\").(float64)\n\tif !ok {\n\t\tn = 1\n\t}\n\tv, _ := call.Context[\"value\"].(float64)\n\tcall.Context[\"value\"] = v + n\n\treturn v + n, nil")

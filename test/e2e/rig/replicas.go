@@ -15,12 +15,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/store/postgres/pgtest"
 )
 
-// Replicas is the variable that says what the daemons under test keep their things in. Unset, each has its directory. With a
-// number, each is that many replicas, which share a PostgreSQL database of their own: what a test asks its daemon goes to one
-// of them at random, and they start and end together.
+// Replicas is the environment variable that determines the store of the daemons under test. If it is unset, each daemon
+// uses a data directory. If it is a number, each daemon consists of that many replicas that share a PostgreSQL
+// database. Each request of a test then goes to a random replica, and the replicas start and end together.
 const Replicas = "RECURGENTD_TEST_REPLICAS"
 
-// OnDisk skips a test of what only daemons with a data directory have, or do.
+// OnDisk skips a test that needs daemons with a data directory. why is the reason.
 func OnDisk(t *testing.T, why string) {
 	t.Helper()
 	if replicas(t) > 0 {
@@ -28,7 +28,7 @@ func OnDisk(t *testing.T, why string) {
 	}
 }
 
-// Store is what the daemons under test keep their things in, as they name it.
+// Store returns the kind of store of the daemons under test: "postgres" or "disk".
 func Store(t *testing.T) string {
 	t.Helper()
 	if replicas(t) > 0 {
@@ -37,7 +37,7 @@ func Store(t *testing.T) string {
 	return "disk"
 }
 
-// replicas is how many share a database, 0 for a daemon with a data directory.
+// replicas returns the number of replicas that share a database, or 0 if daemons use a data directory.
 func replicas(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(Replicas)
@@ -51,7 +51,8 @@ func replicas(t *testing.T) int {
 	return n
 }
 
-// share gives the daemon a database instead of a directory, and others to share it with, as the variable says.
+// share gives the daemon a database and other replicas to share it with, as the variable Replicas demands. It does
+// nothing if the variable is unset.
 func (d *Daemon) share() {
 	d.T.Helper()
 	n := replicas(d.T)
@@ -80,8 +81,8 @@ func (d *Daemon) share() {
 	}
 }
 
-// Look lets read see the files of what is stored: the data directory of the daemon, which is stopped meanwhile, or a copy of
-// its database in that form.
+// Look calls read with a directory of the stored files: the data directory of the daemon, which is stopped meanwhile,
+// or a copy of its database in the same format.
 func (d *Daemon) Look(read func(dir string)) {
 	d.T.Helper()
 	if d.database != "" {
@@ -93,8 +94,8 @@ func (d *Daemon) Look(read func(dir string)) {
 	d.Start()
 }
 
-// Stored are the files of what is stored, by their slashed paths below the data directory: those of the daemon, which may be at
-// work in it, or of a copy of its database in that form.
+// Stored returns the stored files by their slashed paths below the data directory. They are those of the daemon, which
+// may be running, or of a copy of its database in the same format.
 func (d *Daemon) Stored() map[string][]byte {
 	d.T.Helper()
 	dir := d.State()
@@ -106,8 +107,8 @@ func (d *Daemon) Stored() map[string][]byte {
 	return all
 }
 
-// Everything is Stored with all that is left anywhere: in the tables of a database, of which a copy takes only what counts, and in
-// the directories of its replicas.
+// Everything is Stored plus everything else that is left anywhere: the tables of the database, of which a copy takes
+// only what is current, and the directories of its replicas.
 func (d *Daemon) Everything() map[string][]byte {
 	d.T.Helper()
 	all := d.Stored()
@@ -123,7 +124,7 @@ func (d *Daemon) Everything() map[string][]byte {
 	return all
 }
 
-// below are the files below a directory, by their slashed paths from there.
+// below returns the files below a directory by their slashed paths relative to it.
 func below(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -133,7 +134,7 @@ func below(t *testing.T, dir string) map[string][]byte {
 	return all
 }
 
-// Rows are the lines that a query of the daemon's database brings. ok is false where there is none.
+// Rows returns the fields that a query of the daemon's database prints. ok is false if the daemon has no database.
 func (d *Daemon) Rows(sql string) (lines []string, ok bool) {
 	d.T.Helper()
 	if d.database == "" {
@@ -142,7 +143,7 @@ func (d *Daemon) Rows(sql string) (lines []string, ok bool) {
 	return strings.Fields(pgtest.Query(d.T, d.database, sql)), true
 }
 
-// copied copies the database into a directory.
+// copied copies the database into a fresh directory and returns it.
 func (d *Daemon) copied() (dir string) {
 	d.T.Helper()
 	dir = filepath.Join(d.T.TempDir(), "copy")
@@ -150,7 +151,7 @@ func (d *Daemon) copied() (dir string) {
 	return dir
 }
 
-// Edit stops the daemon, has its stored files changed as somebody with an editor would, and starts it again.
+// Edit stops the daemon, calls change to modify its stored files, and starts it again.
 func (d *Daemon) Edit(change func(dir string)) {
 	d.T.Helper()
 	d.Stop(syscall.SIGTERM)
@@ -165,7 +166,7 @@ func (d *Daemon) Edit(change func(dir string)) {
 	d.Start()
 }
 
-// checkStored holds what is stored at the end of a test to what must be true of it.
+// checkStored checks, at the end of a test, that the stored files are valid.
 func (d *Daemon) checkStored() {
 	d.T.Helper()
 	if d.database != "" {

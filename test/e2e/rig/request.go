@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// A Response is what came back from the daemon.
+// A Response is a response of the daemon.
 type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Object reads the body as a JSON object.
+// Object decodes the body as a JSON object.
 func (r Response) Object(t *testing.T) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -26,7 +26,7 @@ func (r Response) Object(t *testing.T) map[string]any {
 	return v
 }
 
-// Into reads the body, which is JSON, into v.
+// Into decodes the JSON body into v.
 func (r Response) Into(t *testing.T, v any) {
 	t.Helper()
 	if err := json.Unmarshal(r.Body, v); err != nil {
@@ -34,7 +34,7 @@ func (r Response) Into(t *testing.T, v any) {
 	}
 }
 
-// Send makes a request with the body as it is.
+// Send sends a request with the body unchanged. It fails the test if there is no response; any status is fine.
 func (d *Daemon) Send(method, path string, body []byte, header map[string]string) Response {
 	d.T.Helper()
 	r, err := d.Try(context.Background(), method, path, body, header)
@@ -44,7 +44,7 @@ func (d *Daemon) Send(method, path string, body []byte, header map[string]string
 	return r
 }
 
-// Try is Send for those that may fail or be canceled.
+// Try is Send for requests that may fail or be canceled.
 func (d *Daemon) Try(ctx context.Context, method, path string, body []byte,
 	header map[string]string) (Response, error) {
 	req, err := d.request(ctx, method, path, body, header)
@@ -63,7 +63,8 @@ func (d *Daemon) Try(ctx context.Context, method, path string, body []byte,
 	return Response{resp.StatusCode, resp.Header, data}, nil
 }
 
-// request makes a request with the body, nil for none, and the headers: those of the view of the daemon, and over them those that are given.
+// request creates a request with the headers of this view of the daemon; those in header take precedence. A nil body
+// means none.
 func (d *Daemon) request(ctx context.Context, method, path string, body []byte,
 	header map[string]string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, d.URL+path, bytes.NewReader(body))
@@ -83,7 +84,7 @@ func (d *Daemon) request(ctx context.Context, method, path string, body []byte,
 	return r, nil
 }
 
-// Do sends v as JSON and wants the status.
+// Do sends v as JSON and fails the test if the response has another status than want. A nil v means no body.
 func (d *Daemon) Do(want int, method, path string, v any) Response {
 	d.T.Helper()
 	var body []byte
@@ -107,13 +108,13 @@ func Encode(t *testing.T, v any) []byte {
 	return data
 }
 
-// Get wants 200 and reads the object.
+// Get sends a GET request, wants status 200 and returns the object.
 func (d *Daemon) Get(path string) map[string]any {
 	d.T.Helper()
 	return d.Do(http.StatusOK, http.MethodGet, path, nil).Object(d.T)
 }
 
-// List reads all pages of a list.
+// List returns the items of all pages of a list.
 func (d *Daemon) List(path string) []map[string]any {
 	d.T.Helper()
 	all, sep := []map[string]any{}, "?"
@@ -139,7 +140,7 @@ func (d *Daemon) List(path string) []map[string]any {
 	}
 }
 
-// CheckProblem holds a refusal to the form that clients rely on: RFC 9457 with a code and a hint.
+// CheckProblem checks that an error response has the format that clients rely on: RFC 9457 with a code and a hint.
 func CheckProblem(t *testing.T, name string, r Response) {
 	t.Helper()
 	if ct := r.Header.Get("Content-Type"); !strings.HasPrefix(ct, "application/problem+json") {

@@ -14,8 +14,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/wire"
 )
 
-// runnerFile and launcherFile are the variables that name the programs of runners and launchers to a daemon under test, which then starts them as one that scripts/build
-// made does.
+// runnerFile and launcherFile are environment variables with the paths of the runner and launcher programs. A daemon
+// under test then starts these, as a daemon built by scripts/build starts its own.
 const (
 	runnerFile   = "RECURGENTD_TEST_RUNNER"
 	launcherFile = "RECURGENTD_TEST_LAUNCHER"
@@ -24,23 +24,26 @@ const (
 // runnerBuild stands in for the digest that scripts/build computes.
 const runnerBuild = "of the tests"
 
-// programDir is where programs are built. The process that runs the tests removes it at its end.
+// programDir is the directory in which programs are built. Main removes it.
 var programDir string
 
+// makeProgramDir creates programDir once per process.
 var makeProgramDir = sync.OnceValue(func() error {
 	dir, err := os.MkdirTemp("", "programs")
 	if err != nil {
 		return err
 	}
 	programDir = dir
-	return os.Chmod(dir, 0o755) // a daemon under test may be another user
+	return os.Chmod(dir, 0o755) // a daemon under test may run as another user
 })
 
-// buildRunner builds the programs that a daemon carries. The test binary could be its own runner, but each start of one initializes all that the tests and the
-// daemon import, which takes a process ten times as long; and a daemon that people run does not do so. Their source is part of the test binary, so
-// what the go command keeps of a test's results does not outlive a change of it.
+// buildRunner builds the programs that a daemon carries, and returns the environment variables that name them. The test
+// binary could be its own runner, but each start would initialise everything that the tests and the daemon import,
+// which takes a process ten times as long and which released daemons do not do. The sources of these programs are part
+// of the test binary too, so go test does not use cached results after they change.
 //
-// It returns no variables where no program is carried, or the race detector is to see into runners.
+// It returns no variables on systems where daemons carry no programs, and under the race detector, which must see into
+// runners.
 var buildRunner = sync.OnceValues(func() (env []string, err error) {
 	if runtime.GOOS != "linux" || wire.RaceBuild {
 		return nil, nil
@@ -52,6 +55,7 @@ var buildRunner = sync.OnceValues(func() (env []string, err error) {
 		launcherFile + "=" + filepath.Join(programDir, "recurgent-launcher")}, nil
 })
 
+// buildPrograms builds commands into programDir.
 func buildPrograms(packages ...string) error {
 	if err := makeProgramDir(); err != nil {
 		return err
@@ -66,7 +70,7 @@ func buildPrograms(packages ...string) error {
 	return nil
 }
 
-// compiles returns what a daemon has in its environment that compiles programs.
+// compiles returns the environment of a daemon that compiles programs.
 func compiles() ([]string, error) {
 	at, err := apptest.Compiler()
 	return []string{compilerDir + "=" + at[0], goCache + "=" + at[1]}, err
@@ -74,7 +78,8 @@ func compiles() ([]string, error) {
 
 const sandboxes = "github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 
-// useRunner makes this process, which stands in for the daemon, start its runners and launchers from the programs. A binary that Named made is both itself.
+// useRunner makes this process, which stands in for the daemon, start its runners and launchers from the built
+// programs. A binary from Named is its own runner and launcher.
 func useRunner() {
 	own, err := os.Executable()
 	if file, ok := os.LookupEnv(runnerFile); ok && err == nil && strings.HasSuffix(own, ".test") {

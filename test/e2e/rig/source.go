@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// A Source is a web server on this machine that programs fetch from. A test changes its answer.
+// A Source is a web server on this machine that programs fetch from. A test can change its answer at any time.
 type Source struct {
 	*httptest.Server
 	answer atomic.Value // func(http.ResponseWriter)
-	asked  atomic.Int64
+	asked  atomic.Int64 // number of requests
 }
 
-// Requests is how often it was asked.
+// Requests returns the number of requests so far.
 func (s *Source) Requests() int64 { return s.asked.Load() }
 
-// NewSource starts a source that answers with the body. It is closed at the end of the test.
+// NewSource starts a Source that answers with the body. It is closed at the end of the test.
 func NewSource(t *testing.T, body string) *Source {
 	t.Helper()
 	s := &Source{}
@@ -32,26 +32,26 @@ func NewSource(t *testing.T, body string) *Source {
 	return s
 }
 
-// ItemsBody is what ProgFetches understands; it returns both items.
+// ItemsBody is a body for ProgFetches, which returns both items.
 const ItemsBody = `{"items":["a","b"]}`
 
-// Answer sets how it answers from now on.
+// Answer sets the handler of all later requests.
 func (s *Source) Answer(with func(http.ResponseWriter)) { s.answer.Store(with) }
 
-// Body makes it answer with the body.
+// Body makes the Source answer with the body.
 func (s *Source) Body(body string) {
 	s.Answer(func(w http.ResponseWriter) { fmt.Fprint(w, body) })
 }
 
-// Status makes it answer with the status and no body.
+// Status makes the Source answer with the status and an empty body.
 func (s *Source) Status(code int) {
 	s.Answer(func(w http.ResponseWriter) { w.WriteHeader(code) })
 }
 
-// Host is its host and port, for --fetch-allow.
+// Host returns the host and port, for --fetch-allow.
 func (s *Source) Host() string { return strings.TrimPrefix(s.URL, "http://") }
 
-// NewsBody is what ProgHeadlines understands: a page with these titles.
+// NewsBody returns a body for ProgHeadlines with these titles.
 func NewsBody(titles ...string) string {
 	items := make([]map[string]string, len(titles))
 	for i, t := range titles {

@@ -11,21 +11,23 @@ import (
 	"time"
 )
 
-// all are the replicas, of which the daemon is the first.
+// all returns the replicas, starting with d itself.
 func (d *Daemon) all() []*Daemon { return append([]*Daemon{d}, d.others...) }
 
-// anyURL is the URL of one of the replicas.
+// anyURL returns the URL of a random replica.
 func (d *Daemon) anyURL() string {
 	all := d.all()
 	return all[rand.IntN(len(all))].URL
 }
 
-// spread sends each request for the daemon to one of its replicas.
+// spread is a transport that sends each request for the daemon to a random replica.
 type spread struct {
 	d    *Daemon
 	next *http.Transport
 }
 
+// RoundTrip implements http.RoundTripper. It repeats requests for a session that is moving, and waits after a change
+// until the replicas agree.
 func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := s.once(r)
 	for err == nil && moving(r, res) {
@@ -49,7 +51,7 @@ func (s spread) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// once sends the request to any replica, as a balancer does.
+// once sends the request to a random replica, as a load balancer does.
 func (s spread) once(r *http.Request) (*http.Response, error) {
 	first, err := url.Parse(s.d.URL)
 	if err != nil {
@@ -69,7 +71,8 @@ func (s spread) once(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// moving reports whether the session that the request is for was a replica's that is dead, so that nothing was run and clients ask again.
+// moving reports whether the request failed because the replica that owned its session is dead. Nothing was run then,
+// and clients retry.
 func moving(r *http.Request, res *http.Response) bool {
 	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || r.Body != nil &&
 		r.GetBody == nil {
@@ -82,8 +85,8 @@ func moving(r *http.Request, res *http.Response) bool {
 		bytes.Contains(data, []byte(`"session_moved"`)))
 }
 
-// agree waits until the replicas follow the same policy, as they do within a second of a change: tests do not ask twice. The header is that of the
-// request that may have changed it.
+// agree waits until all replicas follow the same policy, which they do within a second of a change, so that tests need
+// not retry. header is that of the request that may have changed the policy.
 func (d *Daemon) agree(header http.Header) {
 	d.T.Helper()
 	if len(d.others) == 0 {
@@ -108,7 +111,8 @@ func (d *Daemon) agree(header http.Header) {
 	})
 }
 
-// Each are the replicas, one by one, as this view sees them: what it asks of one goes to no other. A daemon without others is by itself.
+// Each returns a view of each replica. What a view sends goes to that replica only. A daemon without other replicas
+// returns itself.
 func (d *Daemon) Each() []*Daemon {
 	if len(d.others) == 0 {
 		return []*Daemon{d}
@@ -121,7 +125,8 @@ func (d *Daemon) Each() []*Daemon {
 	return each
 }
 
-// One is one of the replicas, for what each of them counts or holds by itself.
+// One returns a view of one replica, for what each of them counts or holds by itself.
 func (d *Daemon) One() *Daemon { return d.Each()[0] }
 
+// CloseIdleConnections closes those of the transport, for http.Client.
 func (s spread) CloseIdleConnections() { s.next.CloseIdleConnections() }

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// storedSchemas compiles the documents of docs/schemas, once.
+// storedSchemas compiles the schemas in docs/schemas once.
 var storedSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	all := map[string]*jsonschema.Schema{}
 	for _, name := range []string{"registry", "artifact"} {
@@ -27,8 +27,8 @@ var storedSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error
 	return all, nil
 })
 
-// CheckStoredFiles holds every registry and artifact below a data directory to its schema, archived artifacts too, and
-// returns how many artifacts it saw. What is no JSON is another test's matter: the daemon sets it aside.
+// CheckStoredFiles checks every registry and artifact below a data directory, archived artifacts included, against its
+// schema, and returns the number of artifacts. It ignores files that are not JSON; other tests cover those.
 func CheckStoredFiles(t *testing.T, dir string) int {
 	t.Helper()
 	schemas, err := storedSchemas()
@@ -50,7 +50,7 @@ func CheckStoredFiles(t *testing.T, dir string) int {
 			kind = "registry"
 		case !strings.Contains(rel, string(filepath.Separator)),
 			strings.HasPrefix(filepath.ToSlash(rel), "archive/registry/"):
-			return nil // the index, and archived tools
+			return nil // the index and archived tools
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {

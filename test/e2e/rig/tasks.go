@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A Task is what a method is to do, and calls of it with the answers that are right.
+// A Task describes a method and calls of it with the correct results.
 type Task struct {
 	ID          string          `json:"id"`
 	Role        string          `json:"role"`
@@ -18,11 +18,11 @@ type Task struct {
 		Args   json.RawMessage `json:"args"`
 		Kwargs json.RawMessage `json:"kwargs"`
 		Expect any             `json:"expect"`
-		Error  string          `json:"expect_error"` // instead
+		Error  string          `json:"expect_error"` // expected error type instead of a value
 	} `json:"calls"`
 }
 
-// Tasks reads the tasks of a JSON file.
+// Tasks reads tasks from a JSON file.
 func Tasks(t testing.TB, file string) []Task {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -36,7 +36,7 @@ func Tasks(t testing.TB, file string) []Task {
 	return list
 }
 
-// Contract returns the task's contract, as a request has it.
+// Contract returns the task's contract in the form of a request.
 func (k *Task) Contract() map[string]any {
 	contract := map[string]any{"purpose": k.Purpose}
 	if string(k.Deliverable) != "null" {

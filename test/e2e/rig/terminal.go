@@ -20,30 +20,31 @@ import (
 	"golang.org/x/term"
 )
 
-// Coloured reports whether a sequence sets a colour or a style.
+// Coloured reports whether raw contains an escape sequence that sets a colour or a style.
 func Coloured(raw []byte) bool {
 	return sgr.Match(raw)
 }
 
+// sgr matches a sequence that sets bold, faint or a foreground colour.
 var sgr = regexp.MustCompile("\x1b\\[(?:[12]|3[0-7])m")
 
-// A Terminal is a real process on a pseudo terminal, and what is on its screen.
+// A Terminal is a real process on a pseudo terminal, with the content of its screen.
 type Terminal struct {
 	t        *testing.T
 	Cmd      *exec.Cmd
 	own, tty *os.File
-	before   *term.State // of the line discipline
+	before   *term.State // line discipline at the start
 	exited   chan struct{}
 	drained  chan struct{}
 
 	mu            sync.Mutex
 	columns, rows int           // guarded by mu
-	raw           []byte        // all that came; guarded by mu
-	since         int           // what came before this was drawn for another size; guarded by mu
-	changed       chan struct{} // closed when something comes; guarded by mu
+	raw           []byte        // all output; guarded by mu
+	since         int           // length of the output drawn for an earlier size; guarded by mu
+	changed       chan struct{} // closed at the next output, then replaced; guarded by mu
 }
 
-// OnTerminal starts the real binary on a pseudo terminal.
+// OnTerminal starts the real binary on a pseudo terminal of that size. It is killed at the end of the test.
 func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *Terminal {
 	t.Helper()
 	own, tty, err := pty.Open()
@@ -59,7 +60,7 @@ func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *
 		t.Fatal(err)
 	}
 	s.Cmd = exec.Command(os.Args[0], args...)
-	s.Cmd.Env = append([]string{"TERM=xterm-256color"}, env...) // the last of a name counts
+	s.Cmd.Env = append([]string{"TERM=xterm-256color"}, env...) // the last entry of a name counts
 	s.Cmd.Stdin, s.Cmd.Stdout, s.Cmd.Stderr = tty, tty, tty
 	s.Cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.Cmd.Start(); err != nil {
@@ -67,7 +68,7 @@ func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *
 	}
 	go s.read()
 	go func() {
-		_ = s.Cmd.Wait() // the state is read by those who wait for exited
+		_ = s.Cmd.Wait() // those who wait for exited read the state
 		close(s.exited)
 	}()
 	t.Cleanup(func() {
@@ -83,6 +84,7 @@ func OnTerminal(t *testing.T, columns, rows int, env []string, args ...string) *
 	return s
 }
 
+// read collects the output until the last process on the terminal has ended.
 func (s *Terminal) read() {
 	defer close(s.drained)
 	buf := make([]byte, 32<<10)
@@ -94,15 +96,15 @@ func (s *Terminal) read() {
 		s.changed = make(chan struct{})
 		s.mu.Unlock()
 		if err != nil {
-			return // the last process that had the terminal is gone
+			return // the last process on the terminal has ended
 		}
 	}
 }
 
-// filler takes the second cell of a wide character, which the emulator does not know.
+// filler takes the second cell of a wide character, because the emulator does not know wide characters.
 const filler = '\uE000'
 
-// Screen is what a person sees: the bytes as a terminal shows them, without the blanks at the ends.
+// Screen returns what a person sees: the output as a terminal shows it, without trailing blanks.
 func (s *Terminal) Screen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +117,8 @@ func (s *Terminal) Screen() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// forEmulator drops what the emulator takes for something else (private forms of SGR and of cursor restoring) and gives wide
-// characters their second cell.
+// forEmulator removes sequences that the emulator misinterprets (private forms of SGR and of cursor restoring) and
+// gives wide characters their second cell.
 func forEmulator(raw []byte) []byte {
 	var out bytes.Buffer
 	var state byte
@@ -139,14 +141,14 @@ func forEmulator(raw []byte) []byte {
 	return out.Bytes()
 }
 
-// Bytes returns everything that the process wrote.
+// Bytes returns everything that the process has written.
 func (s *Terminal) Bytes() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return bytes.Clone(s.raw)
 }
 
-// WaitFor waits until the screen is as wanted, and returns it.
+// WaitFor waits until wanted holds for the screen, and returns the screen. what describes the condition in a failure.
 func (s *Terminal) WaitFor(what string, wanted func(screen string) bool) string {
 	s.t.Helper()
 	deadline := time.NewTimer(Patience)
@@ -171,7 +173,7 @@ func (s *Terminal) WaitFor(what string, wanted func(screen string) bool) string 
 	}
 }
 
-// Shows waits for all of the parts.
+// Shows waits until the screen contains all parts, and returns it.
 func (s *Terminal) Shows(parts ...string) string {
 	s.t.Helper()
 	return s.WaitFor(strings.Join(parts, " and "), func(screen string) bool {
@@ -184,8 +186,9 @@ func (s *Terminal) Shows(parts ...string) string {
 	})
 }
 
-// Golden waits until the screen, as plain makes it, is that of a file; -update writes what is there when all of the parts are. A screen is drawn in pieces, and
-// any of them may show the parts.
+// Golden waits until the screen, after plain, equals a file in testdata. With -update it writes the first screen that
+// contains all parts. A screen is drawn in pieces and several of them may contain the parts, so it must wait for the
+// file's content.
 func (s *Terminal) Golden(name string, plain func(screen string) string, parts ...string) {
 	s.t.Helper()
 	screen := s.Shows(parts...)
@@ -200,13 +203,13 @@ func (s *Terminal) Golden(name string, plain func(screen string) string, parts .
 		func(now string) bool { return plain(now)+"\n" == string(want) })
 }
 
-// Lacks waits until the part is gone.
+// Lacks waits until the part is gone from the screen, and returns the screen.
 func (s *Terminal) Lacks(part string) string {
 	s.t.Helper()
 	return s.WaitFor("no "+part, func(screen string) bool { return !strings.Contains(screen, part) })
 }
 
-// Changed waits until the process has changed the line discipline, such as to read without an echo.
+// Changed waits until the process has changed the line discipline, for example to read without echo.
 func (s *Terminal) Changed() {
 	s.t.Helper()
 	Until(s.t, "another line discipline", func() bool {
@@ -223,7 +226,7 @@ func (s *Terminal) Press(keys string) {
 	}
 }
 
-// Resize changes the size; what the process draws from now on is for the new one.
+// Resize changes the size of the terminal. Screen then shows only what the process draws afterwards.
 func (s *Terminal) Resize(columns, rows int) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -234,8 +237,8 @@ func (s *Terminal) Resize(columns, rows int) {
 	}
 }
 
-// Ends waits for the exit code and checks that the terminal is as it was: the line discipline, the main screen, the cursor,
-// colours, and no mode left on.
+// Ends waits for the exit code and checks that the terminal is restored: the line discipline, the main screen, the
+// cursor, and all modes.
 func (s *Terminal) Ends(code int) {
 	s.t.Helper()
 	select {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Number is the whole number in an environment variable, or otherwise where that is unset or empty.
+// Number returns the integer in an environment variable, or otherwise if the variable is unset or empty.
 func Number(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(variable)

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// As is the daemon as the owner of the token sees it.
+// As returns a view of the daemon with the token.
 func (d *Daemon) As(token string) *Daemon { return d.with("Authorization", "Bearer "+token) }
 
-// In is the daemon as it is seen in the namespace; "" leaves the one in which the requests already are.
+// In returns a view of the daemon in the namespace. "" leaves the namespace unchanged.
 func (d *Daemon) In(namespace string) *Daemon {
 	if namespace == "" {
 		return d
@@ -17,7 +17,7 @@ func (d *Daemon) In(namespace string) *Daemon {
 	return d.with("Recurgent-Namespace", namespace)
 }
 
-// with is the same daemon, each of whose requests has the header.
+// with returns a view of the daemon that sends the header with each request.
 func (d *Daemon) with(name, value string) *Daemon {
 	view := *d
 	view.header = maps.Clone(d.header)
@@ -28,13 +28,14 @@ func (d *Daemon) with(name, value string) *Daemon {
 	return &view
 }
 
-// Plain is a client whose requests have the headers of this view of the daemon. Its exchanges are not compared with the OpenAPI document: it is for
-// streams, of which the comparison would wait for the end, and for other protocols.
+// Plain returns a client that sends the headers of this view. Its exchanges are not compared with the OpenAPI document.
+// It is for streams, where the comparison would wait for the end, and for other protocols.
 func (d *Daemon) Plain() *http.Client { return &http.Client{Transport: adding(d.header)} }
 
-// adding adds headers to each request.
+// adding is a transport that adds headers to each request.
 type adding map[string]string
 
+// RoundTrip implements http.RoundTripper. Headers that the request has already take precedence.
 func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range a {
@@ -45,7 +46,7 @@ func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Stream opens a stream of events, of several replicas at any, which ends with ctx; the caller closes its body.
+// Stream opens an event stream of a random replica. The stream ends with ctx; the caller must close its body.
 func (d *Daemon) Stream(ctx context.Context, path string, header map[string]string) *http.Response {
 	d.T.Helper()
 	at := *d

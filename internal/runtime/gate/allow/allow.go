@@ -1,6 +1,6 @@
-// Package allow is the one list of what programs may import: packages, and the symbols in them that are not available.
-// Export data, the interpreter's symbol tables, the gate's decisions, the prompt's dialect notes and docs/dialect.md are
-// all derived from it.
+// Package allow is the single list of what programs may import: the packages, and the symbols in them that are not
+// available. Export data, the interpreter's symbol tables, the gate's decisions, the prompt's dialect notes and
+// docs/dialect.md are all derived from it.
 package allow
 
 import (
@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Host is the import path by which programs see the host package, and HostPath is where it really is. The packages below it, such as Page, are ours too.
+// Host is the import path by which programs see the host package, and HostPath is its real path. The packages below it,
+// such as Page, are ours too.
 const (
 	Host     = "recurgent"
 	HostPath = "github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 	Page     = Host + "/html"
 )
 
-// TruePath returns where the package with that import path really is.
+// TruePath returns the real import path of the package that programs see under path.
 func TruePath(path string) string { return moved(path, Host, HostPath) }
 
-// SeenPath returns the import path by which programs see the package that is really there.
+// SeenPath returns the import path by which programs see the package at the real path.
 func SeenPath(path string) string { return moved(path, HostPath, Host) }
 
 func moved(path, from, to string) string {
@@ -28,7 +29,7 @@ func moved(path, from, to string) string {
 	return path
 }
 
-// ImportMap maps our packages to where they really are, as the compiler and the linker read it: a line for each.
+// ImportMap returns an import map in the format of the compiler and the linker, one line for each of our packages.
 func ImportMap() string {
 	var b strings.Builder
 	for _, p := range packages {
@@ -42,13 +43,14 @@ func ImportMap() string {
 // A Package is an allowed import.
 type Package struct {
 	Path   string
-	Hidden []string // exported names that programs do not see
-	// exported names that programs do not see either, because they serve packages that are not allowed: not worth a word in a prompt
+	Hidden []string // exported names that programs cannot use
+	// Useless has exported names that programs cannot use either, because they only serve packages that are not
+	// allowed. Prompts do not mention them.
 	Useless []string
-	Only    []string // when not empty, the only names that they see
+	Only    []string // if not empty, the only exported names that programs can use
 }
 
-// Name returns the name by which the package is used.
+// Name returns the package name.
 func (p Package) Name() string {
 	name := p.Path[strings.LastIndexByte(p.Path, '/')+1:]
 	if name == "v2" {
@@ -57,7 +59,7 @@ func (p Package) Name() string {
 	return name
 }
 
-// Shows reports whether programs see the exported name.
+// Shows reports whether programs can use the exported name.
 func (p Package) Shows(name string) bool {
 	if len(p.Only) > 0 {
 		return slices.Contains(p.Only, name)
@@ -65,11 +67,11 @@ func (p Package) Shows(name string) bool {
 	return !slices.Contains(p.Hidden, name) && !slices.Contains(p.Useless, name)
 }
 
-// Packages returns the list, sorted by path; callers must not change it. docs/dialect.md has the reasons for missing packages:
-// nothing that reaches files, sockets, processes, other goroutines or raw memory.
+// Packages returns the list, sorted by path. Callers must not change it. No listed package reaches files, sockets,
+// processes, other goroutines or raw memory; docs/dialect.md explains what is missing.
 func Packages() []Package { return packages }
 
-// packages is data without code to make it: each runner starts with it. It is sorted by path.
+// packages is static data that needs no code to build, because every runner starts with it. It is sorted by path.
 var packages = []Package{
 	{Path: "bufio"}, {Path: "bytes"},
 	{Path: "cmp"},
@@ -80,7 +82,7 @@ var packages = []Package{
 	{Path: "encoding"}, {Path: "encoding/ascii85"},
 	{Path: "encoding/base32"}, {Path: "encoding/base64"}, {Path: "encoding/binary"}, {Path: "encoding/csv"},
 	{Path: "encoding/hex"},
-	// Options of encoding/json/v2, which programs cannot import; Go 1.27 has them.
+	// These are options of encoding/json/v2, which programs cannot import. Go 1.27 has them.
 	{Path: "encoding/json", Useless: []string{"CallMethodsWithLegacySemantics", "DefaultOptionsV1",
 		"FormatByteArrayAsArray", "FormatBytesWithLegacySemantics",
 		"FormatDurationAsNano", "MatchCaseSensitiveDelimiter", "MergeWithLegacySemantics",
@@ -107,17 +109,18 @@ var packages = []Package{
 	{Path: "regexp"}, {Path: "regexp/syntax"},
 	{Path: "slices"},
 	{Path: "sort"}, {Path: "strconv"}, {Path: "strings"}, {Path: "text/scanner"}, {Path: "text/tabwriter"},
-	// Timers run code of their own or send the real time.
+	// Timers run code by themselves or send the real time.
 	{Path: "time", Hidden: []string{"AfterFunc", "Tick", "NewTicker", "Ticker", "NewTimer", "Timer", "After"}},
 	{Path: "unicode"}, {Path: "unicode/utf16"}, {Path: "unicode/utf8"},
 }
 
-// Interpreted returns the packages that a program may import which yaegi runs (package gate/yaegi), where there is no compiler.
+// Interpreted returns the packages that programs for yaegi may import. Package gate/yaegi runs programs where there is
+// no compiler.
 func Interpreted() []string {
 	return strings.Fields("recurgent strings strconv fmt math errors unicode unicode/utf8 regexp sort time html path net/url encoding/hex encoding/base64 encoding/json")
 }
 
-// Find returns the allowed package with that import path.
+// Find returns the allowed package with that import path, and whether there is one.
 func Find(path string) (Package, bool) {
 	i, found := slices.BinarySearchFunc(packages, path, func(p Package,
 		path string) int {

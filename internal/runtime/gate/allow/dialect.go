@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// RunForm is the one function that every program has.
+// RunForm is the signature of the one function that every program must have.
 const RunForm = "func Run(call *recurgent.Call) (any, error)"
 
-// Dialect is what a prompt says to a model about the Go that runs here: only what is really not allowed, and the packages.
+// Dialect returns the part of a prompt that describes the Go that runs here: what is not allowed, and the packages.
 func Dialect() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ordinary, current Go in one file with exactly one `%s`. Not available: go statements, init functions, compiler directives, assignment to other packages' variables, files, environment, network but for call.Fetch. Imports:\n", RunForm)
@@ -17,11 +17,11 @@ func Dialect() string {
 	return b.String()
 }
 
-// shortList returns the allowed packages for a prompt: those below one path together, without what is held back of large ones, which the
-// gate names when it is used.
+// shortList returns the allowed packages for a prompt, grouped by the first element of the path. It omits hidden names,
+// which the gate reports when a program uses them.
 func shortList() []string {
 	var out []string
-	below := map[string]int{} // by first part of the path: place in out
+	below := map[string]int{} // index in out, by first path element
 	for _, p := range Packages() {
 		first, rest, nested := strings.Cut(p.Path, "/")
 		if len(p.Only) > 0 {
@@ -38,7 +38,7 @@ func shortList() []string {
 			out = append(out, p.Path+rest)
 		}
 	}
-	for i, p := range out { // a single one needs no braces
+	for i, p := range out { // a group of one needs no braces
 		if before, after, ok := strings.Cut(p, "/{"); ok && !strings.Contains(after, ",") {
 			out[i] = before + "/" + strings.TrimSuffix(after, "}")
 		}
@@ -46,7 +46,7 @@ func shortList() []string {
 	return out
 }
 
-// packageList returns the allowed packages with what is held back of them.
+// packageList returns the allowed packages with their hidden names.
 func packageList() []string {
 	var out []string
 	for _, p := range Packages() {
@@ -64,7 +64,7 @@ func packageList() []string {
 	return out
 }
 
-// Document returns docs/dialect.md.
+// Document returns the text of docs/dialect.md.
 func Document() string {
 	var b strings.Builder
 	b.WriteString(`# The Go that programs are written in
@@ -110,7 +110,7 @@ Left out, whatever they offer besides, are packages that reach files, processes,
 	return b.String()
 }
 
-// corrections is the section about what package fix does.
+// corrections is the section about package fix.
 const corrections = `## What is corrected in what a model wrote
 
 A program that a model wrote is corrected (package gate/fix) only where it cannot compile, or where a construct fails for every input, and only so that for each input it computes what its text plainly says, or fails. The corrected text is what is checked, kept, run and shown; the generation's facts say what was corrected, with lines, and so does ` + "`recurgentd why`" + `.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The docs and the prompt are made from the one list.
+// The document and the prompt are derived from the same list.
 func TestDialectDocument(t *testing.T) {
 	t.Parallel()
 	const path = "../../../../docs/dialect.md"
@@ -30,7 +30,7 @@ func TestDialectDocument(t *testing.T) {
 	}
 }
 
-// The list is sorted, as Find needs it, and each package has all that is said of it in one place.
+// The list is sorted, as Find requires, and has one entry per package.
 func TestListIsSorted(t *testing.T) {
 	t.Parallel()
 	if !slices.IsSortedFunc(packages, func(a, b Package) int { return cmp.Or(strings.Compare(a.Path, b.Path), 1) }) {

@@ -1,6 +1,6 @@
-// Package diff holds the differential test of compiled programs: what the gate checks, package rewrite changes and a daemon's processes run must return
-// what the same text returns as a plain Go program. The programs are those of testdata/corpus, to which a difference that somebody finds is added, and
-// generated ones.
+// Package diff holds the differential test of compiled programs. A program that the gate has checked, package rewrite
+// has changed and the daemon's processes run must return what the same text returns as a plain Go program. The programs
+// are those of testdata/corpus, where every difference that somebody finds is added, and generated ones.
 package diff
 
 import (
@@ -52,8 +52,8 @@ var (
 	})
 )
 
-// TestDiffCorpus compares every call of programs of the corpus with its native run: one program of DIFF_EVERY, or those with names that contain one of DIFF_ONLY,
-// which has commas between them.
+// TestDiffCorpus compares every call of the programs in the corpus with its native run: one program of DIFF_EVERY, or
+// those whose names contain one of the parts in DIFF_ONLY, which are separated by commas.
 func TestDiffCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -122,7 +122,7 @@ func compareEntries(t *testing.T, programs []corpus.Entry) {
 	}
 }
 
-// difference says how what a call returned here differs from its native end; "" where it does not.
+// difference describes how the outcome of a call here differs from the native one, or returns "" if they are the same.
 func difference(got, want result) string {
 	switch {
 	case got.Panic != want.Panic:
@@ -149,7 +149,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// firstDifference names the key or index at which two objects or arrays differ.
+// firstDifference returns the key or index at which two objects or arrays differ.
 func firstDifference(a, b json.RawMessage) string {
 	var x, y map[string]any
 	if json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil {
@@ -172,7 +172,7 @@ func firstDifference(a, b json.RawMessage) string {
 	return fmt.Sprintf("\n%.2000s\nnatively\n%.2000s", a, b)
 }
 
-// atLine finds the line of a panic's text.
+// atLine matches the text of a panic with its line.
 var atLine = regexp.MustCompile(`(?s)^panic: (.*?)(?: \(program\.go:(\d+)\))?$`)
 
 // runHere runs a call of a program that was built.
@@ -203,7 +203,7 @@ func runHere(t testing.TB, b *compiled.Bench, source, args string) (r result) {
 	return r
 }
 
-// contextOf is the context of a call that began with none.
+// contextOf returns the context after a call that began with an empty one.
 func contextOf(c *agent.ContextChange) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	if c != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/rewrite"
 )
 
-// FuzzGate feeds the gate whatever bytes: it neither panics nor hangs, and what it accepts is rewritten.
+// FuzzGate feeds the gate arbitrary bytes: it must neither panic nor hang, and what it accepts must be rewritten.
 func FuzzGate(f *testing.F) {
 	files, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil {
@@ -49,7 +49,7 @@ func FuzzGate(f *testing.F) {
 	})
 }
 
-// BenchmarkGate is the gate's time for a 60-line program.
+// BenchmarkGate measures the gate on a program of 60 lines.
 func BenchmarkGate(b *testing.B) {
 	source := benchSource(b)
 	g, err := gate.New(gate.Options{})

@@ -21,11 +21,11 @@ import (
 const (
 	batchSize     = 20              // programs in one executable
 	minimiseCount = 2               // programs that are minimised when several differ
-	minimiseLimit = 2 * time.Minute // for each
+	minimiseLimit = 2 * time.Minute // per program
 )
 
-// TestDiffGenerated runs generated programs natively and here, and compares what they return. DIFF_PROGRAMS is the number of programs, DIFF_SEED the first
-// seed; DIFF_MINIMISE=no skips the minimised programs.
+// TestDiffGenerated compares what generated programs return natively and here. DIFF_PROGRAMS is the number of programs,
+// DIFF_SEED the first seed; DIFF_MINIMISE=no skips minimising.
 func TestDiffGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -53,7 +53,7 @@ func TestDiffGenerated(t *testing.T) {
 	}
 }
 
-// differences runs programs natively and here; "" stands for a program whose results are the same.
+// differences runs programs natively and here, and returns the difference for each, or "".
 func differences(t testing.TB, programs []generate.Program) []string {
 	t.Helper()
 	b, err := bench()
@@ -104,7 +104,7 @@ func differences(t testing.TB, programs []generate.Program) []string {
 	return out
 }
 
-// report logs a program that differs, and a small one that differs in the same way.
+// report logs a program that differs, and a minimised one that differs in the same way.
 func report(t *testing.T, p generate.Program, d string, minimised bool) {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("generated-%d.go", p.Seed))
@@ -118,7 +118,7 @@ func report(t *testing.T, p generate.Program, d string, minimised bool) {
 	}
 }
 
-// small returns the smallest program found that differs in the same way.
+// small returns the smallest program it finds that differs in the same way.
 func small(t *testing.T, p generate.Program, d string) generate.Program {
 	t.Helper()
 	imp, err := std.Importer()
@@ -147,7 +147,8 @@ func small(t *testing.T, p generate.Program, d string) generate.Program {
 	return generate.Program{Seed: p.Seed, Main: p.Main, Text: text}
 }
 
-// kindOf is what a smaller program must have of a difference: its beginning, and the end of what comes natively, without numbers.
+// kindOf returns the part of a difference that a smaller program must show too: its start, and the end of the native
+// result, without numbers.
 func kindOf(d string) string {
 	_, native, _ := strings.Cut(d, "natively")
 	native = strings.Map(func(r rune) rune {

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 )
 
-// TestDiffGoProject runs tests of the Go project natively and here, as many of them as TestDiffCorpus runs of the corpus. They are those that have what the rewriting changes.
+// TestDiffGoProject runs tests of the Go project natively and here, in the same proportion as TestDiffCorpus runs the
+// corpus. They are the tests with constructs that rewriting changes.
 func TestDiffGoProject(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")

@@ -98,7 +98,7 @@ func serveTask(t *testing.T, b *compiled.Bench, task task, source string) {
 func decoded(list []json.RawMessage) []any {
 	out := make([]any, len(list))
 	for i, raw := range list {
-		_ = json.Unmarshal(raw, &out[i]) // of the test's own data, which was decoded before
+		_ = json.Unmarshal(raw, &out[i]) // the test's own data, which was decoded before
 	}
 	return out
 }

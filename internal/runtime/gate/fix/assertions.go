@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// assertions fixes where the program takes decoded JSON for what that never is: an int, a []string, a map[string]int.
+// assertions repairs places that take decoded JSON for a type that it never has: an int, a []string, a map[string]int.
 func (m *fixer) assertions() {
 	if uses(m.file, "recover") {
-		return // an assertion that fails may be what it waits for
+		return // the program may rely on an assertion that panics
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if m.checker.Spent() {
@@ -34,7 +34,8 @@ func (m *fixer) assertions() {
 	})
 }
 
-// isJSON reports whether an expression's value is decoded JSON, as a value of type any, and cannot be one that the program has made.
+// isJSON reports whether the expression is a value of type any that comes from decoded JSON and cannot have been
+// created by the program.
 func (m *fixer) isJSON(x ast.Expr) (origin, bool) {
 	if !isEmptyInterface(m.Info.TypeOf(x)) || m.helped(x) {
 		return 0, false
@@ -43,7 +44,7 @@ func (m *fixer) isJSON(x ast.Expr) (origin, bool) {
 	return from, from != 0 && from&(ofProgram|ofInts) == 0
 }
 
-// helpers are the functions of the host package that convert JSON.
+// helpers are the functions of the host package that convert decoded JSON.
 var helpers = []string{"As", "Must", "Maybe", "Or", "Held", "Case"}
 
 // helped reports whether the expression is a call of one of the helpers.
@@ -56,11 +57,11 @@ func (m *fixer) helped(x ast.Expr) bool {
 	return ok && slices.Contains(helpers, s.Sel.Name) && ofHost(m.Info.Uses[s.Sel])
 }
 
-// assertion has the value converted that is asserted. A program that looks whether the assertion held sees a missing value as it did; another value than the
-// one that it wants ends the call, but for a Run that returns an error of its own then.
+// assertion converts the value that n asserts. If the program checks ok, a missing value still makes ok false. Any
+// other value of the wrong type ends the call, unless Run returns an error of its own for it.
 func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 	if strings.Contains(m.src, "= fromJSON["+m.text(n.Type)+"]("+m.text(m.memberOf(n.X))+")") {
-		return // Run has decoded it
+		return // Run decodes it at its start
 	}
 	t := m.Info.TypeOf(n.Type)
 	from, ok := m.isCounted(n.X, t)
@@ -99,7 +100,8 @@ func (m *fixer) assertion(n *ast.TypeAssertExpr) {
 		m.replace(n.X, fmt.Sprintf("recurgent.%s(%s, %s)", helper, m.text(n.X), like)))
 }
 
-// wholeOrKept corrects an assertion to be a struct, or to be what memory holds.
+// wholeOrKept repairs an assertion to a struct, or to the type of a member of the memory. It returns false if neither
+// applies.
 func (m *fixer) wholeOrKept(n *ast.TypeAssertExpr, t types.Type, from origin) bool {
 	kind, like := jsonKind(t), m.like(t)
 	if kind == "" && like == "" {
@@ -108,7 +110,8 @@ func (m *fixer) wholeOrKept(n *ast.TypeAssertExpr, t types.Type, from origin) bo
 	return kind != "" && kind != "number" && like != "" && m.inMemory(n, like)
 }
 
-// neverMade names an assertion of a member, of JSON or set by the program, to be a number or the like that neither JSON has nor the program makes.
+// neverMade reports an assertion to a number type or similar that can never hold: JSON does not have the type, and the
+// program creates no such value.
 func (m *fixer) neverMade(n *ast.TypeAssertExpr, t types.Type, from origin) {
 	_, member := ast.Unparen(n.X).(*ast.IndexExpr)
 	if !member || t == nil || from&(ofArguments|ofElsewhere) == 0 {
@@ -119,7 +122,7 @@ func (m *fixer) neverMade(n *ast.TypeAssertExpr, t types.Type, from origin) {
 	}
 }
 
-// useHost makes edits that use the name of the host package, which the program may import under another one, or not yet.
+// useHost makes edits that use the host package. If the program imports it under another name, the edits use that name.
 func (m *fixer) useHost(note string, edits ...edit) bool {
 	name := host
 	for _, spec := range m.file.Imports {
@@ -128,7 +131,7 @@ func (m *fixer) useHost(note string, edits ...edit) bool {
 		}
 	}
 	if name != host && strings.Contains(m.src, host+".") {
-		return false // in a text
+		return false // the package name also occurs inside a string
 	}
 	for i := range edits {
 		edits[i].text = strings.ReplaceAll(edits[i].text, host+".", name+".")
@@ -136,7 +139,7 @@ func (m *fixer) useHost(note string, edits ...edit) bool {
 	return m.fix(note, edits...)
 }
 
-// commaOK reports whether the program looks whether the assertion held.
+// commaOK reports whether the program checks whether the assertion holds.
 func (m *fixer) commaOK(n ast.Expr) bool {
 	switch p := m.parents[n].(type) {
 	case *ast.ParenExpr:
@@ -149,8 +152,8 @@ func (m *fixer) commaOK(n ast.Expr) bool {
 	return false
 }
 
-// handled reports whether the program asks of the same value whether it is what decoded JSON of that kind is: then it works as it stands. Where it looks whether
-// an assertion holds, parameters of two functions may be the same value.
+// handled reports whether the program also asserts the same value to the type that decoded JSON of that kind has. The
+// program then works as it is. If looks is set, parameters of two functions count as the same value.
 func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
 	from, text, within, found := m.source(x), m.text(x), m.enclosing(x), false
 	same := func(y ast.Expr, t ast.Expr) bool {
@@ -175,19 +178,20 @@ func (m *fixer) handled(x ast.Expr, kind string, looks bool) bool {
 	return found
 }
 
-// asksKind reports whether the program asks in several ways what a value is.
+// asksKind reports whether the program checks the value for any type that decoded JSON has.
 func (m *fixer) asksKind(x ast.Expr) bool {
 	return m.handled(x, "number", true) || m.handled(x, "array", true) || m.handled(x, "object", true) ||
 		m.handled(x, "string", true)
 }
 
-// asksDigits reports whether the program looks whether a value is a number beyond 2^53, and goes on where it is another one.
+// asksDigits reports whether the program checks whether a value is a json.Number, and handles the case that it is not.
 func (m *fixer) asksDigits(n *ast.TypeAssertExpr, t types.Type) bool {
 	as, ok := m.parents[n].(*ast.AssignStmt)
 	return isDigits(t) && ok && len(as.Lhs) == 2 && !isName(as.Lhs[1], "_") && !m.refuses(n)
 }
 
-// source is where a value of type any comes from, as far as a text says it: a variable is what it is defined by.
+// source returns the text of the expression that a value of type any comes from. For a variable that is the expression
+// that defines it.
 func (m *fixer) source(x ast.Expr) string {
 	v := m.variable(x)
 	if v == nil {
@@ -206,7 +210,8 @@ func (m *fixer) source(x ast.Expr) string {
 	return m.text(value)
 }
 
-// refuses reports whether Run returns an error of its own, or panics, where the assertion does not hold: in the statement itself or in one of the next.
+// refuses reports whether Run returns an error of its own, or panics, if the assertion does not hold. The check must be
+// in the same statement or follow it.
 func (m *fixer) refuses(n ast.Expr) bool {
 	as, ok := m.parents[n].(*ast.AssignStmt)
 	if _, run := m.resultsOf(n); !run || !ok {
@@ -239,7 +244,7 @@ func (m *fixer) refuses(n ast.Expr) bool {
 	return false
 }
 
-// denies reports whether a condition holds wherever the variable is false.
+// denies reports whether a condition holds whenever the variable is false.
 func denies(cond ast.Expr, name string) bool {
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.UnaryExpr:
@@ -250,7 +255,7 @@ func denies(cond ast.Expr, name string) bool {
 	return false
 }
 
-// fails reports whether a block ends in a failure that it makes.
+// fails reports whether a block ends with an error that it creates, or with a panic.
 func (m *fixer) fails(b *ast.BlockStmt) bool {
 	if len(b.List) == 0 {
 		return false
@@ -269,7 +274,7 @@ func (m *fixer) fails(b *ast.BlockStmt) bool {
 	return false
 }
 
-// siblings returns the statements of the block that a statement stands in.
+// siblings returns the statements of the block that contains st.
 func (m *fixer) siblings(st ast.Stmt) []ast.Stmt {
 	switch b := m.parents[st].(type) {
 	case *ast.BlockStmt:
@@ -280,7 +285,7 @@ func (m *fixer) siblings(st ast.Stmt) []ast.Stmt {
 	return []ast.Stmt{st}
 }
 
-// enclosing returns the function declaration that a node is in, or the file.
+// enclosing returns the function declaration that contains the node, or the file.
 func (m *fixer) enclosing(n ast.Node) ast.Node {
 	for p := m.parents[n]; p != nil; p = m.parents[p] {
 		if f, ok := p.(*ast.FuncDecl); ok {

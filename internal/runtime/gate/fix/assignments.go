@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// assignCount fixes x := f() of a function that returns an error, too, and x, err := f() of one that does not.
+// assignCount repairs x := f() of a function that also returns an error, and x, err := f() of one that does not.
 func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool {
 	as, ok := nearest(path, func(a *ast.AssignStmt) bool { return len(a.Rhs) == 1 && len(a.Lhs) != 0 })
 	if !ok {
@@ -28,7 +28,7 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 			}
 			results = sig.Results()
 		}
-		if strings.HasPrefix(m.text(call.Fun), "utf8.Decode") { // a character and its length
+		if strings.HasPrefix(m.text(call.Fun), "utf8.Decode") { // returns a character and its length
 			return m.fix(m.text(call.Fun)+" returns the length, too", m.after(as.Lhs[0], ", _"))
 		}
 		return results.Len() == 2 && isError(results.At(1).Type()) && m.checkError(as)
@@ -54,8 +54,9 @@ func (m *fixer) assignCount(e types.Error, path []ast.Node, match []string) bool
 	return false
 }
 
-// checkError takes the error of a call and passes it on.
+// checkError receives the error of a call and returns it.
 func (m *fixer) checkError(as *ast.AssignStmt) bool {
+	// The check needs a statement of its own, which only fits into a list of statements.
 	switch m.parents[as].(type) {
 	case *ast.BlockStmt, *ast.CaseClause:
 	default:
@@ -69,6 +70,8 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	if text == "" || as.Tok != token.DEFINE && as.Tok != token.ASSIGN {
 		return false
 	}
+	// An assignment to a declared variable needs a new variable for the value, because := would declare the target
+	// again.
 	if value := m.unused("value", "result"); as.Tok == token.ASSIGN && m.isPlain(as.Lhs[0]) && len(m.edits) == 0 &&
 		!m.jumps() && !isName(as.Lhs[0], "_") {
 		return m.useHost("the error of "+clip(m.text(as.Rhs[0]))+" is returned",
@@ -77,6 +80,7 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	}
 	id, isIdent := as.Lhs[0].(*ast.Ident)
 	if as.Tok == token.DEFINE && isIdent {
+		// The program discards the value, so it may discard the error on purpose too.
 		if id.Name == "_" {
 			return false
 		}
@@ -86,14 +90,14 @@ func (m *fixer) checkError(as *ast.AssignStmt) bool {
 	return false
 }
 
-// readsArgument reports whether Run reads a number or a time from an argument: where that fails, the argument is wrong.
+// readsArgument reports whether Run parses a number or a time from an argument. If that fails, the argument is wrong.
 func (m *fixer) readsArgument(c *ast.CallExpr) bool {
 	_, run := m.resultsOf(c)
 	return run && reading().MatchString(m.callee(c)) && slices.ContainsFunc(c.Args,
 		func(a ast.Expr) bool { return m.origin(m.asserted(a)) == ofArguments })
 }
 
-// asserted is what an assertion is of, or the expression itself.
+// asserted returns the operand of a type assertion, without conversions by the host package, or x itself.
 func (m *fixer) asserted(x ast.Expr) ast.Expr {
 	if a, ok := ast.Unparen(x).(*ast.TypeAssertExpr); ok {
 		return m.unhelped(a.X)
@@ -101,7 +105,7 @@ func (m *fixer) asserted(x ast.Expr) ast.Expr {
 	return x
 }
 
-// noNewVariables writes := as = where all variables are there.
+// noNewVariables replaces := by = if all variables are declared already.
 func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool {
 	as, ok := nearest(path, func(a *ast.AssignStmt) bool { return a.Tok == token.DEFINE })
 	at := 0
@@ -111,7 +115,7 @@ func (m *fixer) noNewVariables(e types.Error, path []ast.Node, _ []string) bool 
 	return ok && m.fix("the variables are declared already", edit{at, at + 2, "="})
 }
 
-// parts fixes key, value := strings.Split(s, "="): the list has to have as many parts.
+// parts repairs key, value := strings.Split(s, "="). The list must have exactly two parts.
 func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 	t := m.Info.TypeOf(call)
 	if t == nil || !elemIs(t, types.String) || !m.inBlock(as) || len(as.Lhs) != 2 || len(m.edits) > 0 || m.jumps() ||
@@ -119,6 +123,7 @@ func (m *fixer) parts(as *ast.AssignStmt, call *ast.CallExpr) bool {
 		isName(as.Lhs[1], "_") {
 		return false
 	}
+	// Another number of parts is an error, where the program as written would not compile.
 	fails := m.failing(as, `errors.New("two parts are needed")`)
 	if fails == "" {
 		return false

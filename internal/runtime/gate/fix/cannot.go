@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// cannotUse fixes a value of another type than the place wants.
+// cannotUse repairs a value whose type does not match its place.
 func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	x := m.operandAt(e, path)
 	if x == nil {
@@ -30,7 +30,7 @@ func (m *fixer) cannotUse(e types.Error, path []ast.Node, _ []string) bool {
 	return to != nil && m.convert(x, to)
 }
 
-// searched has a character be looked for in a text as a text.
+// searched converts a character to a string where the program searches a string for it.
 func (m *fixer) searched(c *ast.CallExpr, x ast.Expr) bool {
 	t := m.Info.TypeOf(x)
 	if m.callee(c) != "strings.Contains" || len(c.Args) != 2 || c.Args[1] != x || isNamed(t) ||
@@ -46,7 +46,7 @@ func (m *fixer) searched(c *ast.CallExpr, x ast.Expr) bool {
 	return false
 }
 
-// inferred has values of JSON be of the type of the other arguments that stand for one parameter of a type.
+// inferred converts JSON values to the type of the other arguments that share a type parameter.
 func (m *fixer) inferred(_ types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest[*ast.CallExpr](path, nil)
 	if !ok {
@@ -70,7 +70,7 @@ func (m *fixer) inferred(_ types.Error, path []ast.Node, _ []string) bool {
 	return done
 }
 
-// cannotConvert fixes T(x) of a value of JSON, and a constant of another type than its place wants.
+// cannotConvert repairs T(x) of a JSON value, and a constant whose type does not match its place.
 func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 	if l, ok := path[0].(*ast.BasicLit); ok {
 		switch p := m.parents[l].(type) {
@@ -103,7 +103,7 @@ func (m *fixer) cannotConvert(_ types.Error, path []ast.Node, _ []string) bool {
 	return text != "" && m.useHost(clip(m.text(c))+" is "+clip(text), m.replace(c, text))
 }
 
-// cannotRange fixes a range over the items of a list of JSON, and as many times as a number of JSON says.
+// cannotRange repairs a range over a JSON list, and a range over a JSON number.
 func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
 	r, ok := nearest[*ast.RangeStmt](path, nil)
 	if !ok {
@@ -118,7 +118,7 @@ func (m *fixer) cannotRange(_ types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// cannotIndex fixes x["name"] and x[0] of a value of JSON.
+// cannotIndex repairs x["name"] and x[0] of a JSON value.
 func (m *fixer) cannotIndex(_ types.Error, path []ast.Node, _ []string) bool {
 	ix, ok := nearest(path, func(ix *ast.IndexExpr) bool { return isEmptyInterface(m.Info.TypeOf(ix.X)) })
 	if !ok {
@@ -135,7 +135,7 @@ func (m *fixer) cannotIndex(_ types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// mustBeInteger fixes an index, a length or a bound that is a number of JSON, and call.Args["x"].
+// mustBeInteger repairs an index, a length or a bound that is a JSON number, and call.Args["x"].
 func (m *fixer) mustBeInteger(e types.Error, path []ast.Node, _ []string) bool {
 	x := m.operandAt(e, path)
 	if x == nil {
@@ -148,7 +148,7 @@ func (m *fixer) mustBeInteger(e types.Error, path []ast.Node, _ []string) bool {
 	return (isFloat(t) || isEmptyInterface(t)) && m.convert(x, types.Typ[types.Int])
 }
 
-// argsByName fixes call.Args["x"].
+// argsByName repairs call.Args["x"].
 func (m *fixer) argsByName(ix *ast.IndexExpr, index ast.Expr) bool {
 	s, ok := ix.X.(*ast.SelectorExpr)
 	if !ok || m.commaOK(ix) {

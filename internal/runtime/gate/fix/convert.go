@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// oneChar returns the character that a constant text or rune is.
+// oneChar returns the character that a constant string or rune consists of.
 func oneChar(v constant.Value) (rune, bool) {
 	if v == nil {
 		return 0, false
@@ -26,7 +26,8 @@ func oneChar(v constant.Value) (rune, bool) {
 	return 0, false
 }
 
-// converted is the expression as one of the type, where that is one value without loss, or an end of the call; "" where it is not.
+// converted returns the text of x converted to the type, if the result is unambiguous: it loses nothing, or it ends the
+// call if the value does not fit. Otherwise it returns "".
 func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	tv := m.Info.Types[x]
 	from, text := tv.Type, m.text(x)
@@ -42,7 +43,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	}
 	if _, method := x.(*ast.SelectorExpr); method && isGetter(from) &&
 		types.Identical(from.(*types.Signature).Results().At(0).Type(), to) {
-		return text + "()" // but of a variable, which may have been compared with nil
+		return text + "()" // not for a variable, which may have been compared with nil
 	}
 	switch {
 	case isEmptyInterface(from):
@@ -51,7 +52,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 		return ""
 	case (isBasic(from, types.Int) || isBasic(from, types.Int64)) && isBasic(to, types.Float64):
 		if m.quotient(x) {
-			return "" // the fraction may be wanted
+			return "" // the program may want the fraction
 		}
 		return "float64(" + text + ")"
 	case isBasic(from, types.Int32), isBasic(from, types.Uint8):
@@ -66,7 +67,7 @@ func (m *fixer) converted(x ast.Expr, to types.Type) string {
 	return m.convertedText(x, text, from, to)
 }
 
-// character is a character, or a part of one, as a number; "" where that is not what is meant.
+// character converts a character, or a distance between characters, to a number. It returns "" if that is not meant.
 func (m *fixer) character(x ast.Expr, text string, from, to types.Type) string {
 	switch {
 	case isBasic(to, types.Int) && m.digit(x):
@@ -77,7 +78,8 @@ func (m *fixer) character(x ast.Expr, text string, from, to types.Type) string {
 	return ""
 }
 
-// unlike is an expression as a value of a type of another kind: of a page its body, of a weekday its number, of an error its message, of a text a reader; "" for others.
+// unlike converts to a type of a different nature: a response to its body, a weekday to its number, an error to its
+// message, a string to a reader. It returns "" for all other types.
 func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 	text := m.text(x)
 	switch {
@@ -94,7 +96,7 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 	case isBuilder(from) && isPlainString(to):
 		return text + ".String()"
 	case isError(to) && isString(from) && !isNamed(from):
-		if _, returned := m.parents[x].(*ast.ReturnStmt); returned { // elsewhere it may be compared
+		if _, returned := m.parents[x].(*ast.ReturnStmt); returned { // elsewhere the error may be compared
 			return "errors.New(" + text + ")"
 		}
 	case isError(from) && isPlainString(to):
@@ -103,7 +105,7 @@ func (m *fixer) unlike(x ast.Expr, from, to types.Type) string {
 	return m.reader(x, from, to)
 }
 
-// isBuilder reports whether a value is one that a text is written to.
+// isBuilder reports whether t is a type that collects text.
 func isBuilder(t types.Type) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -112,19 +114,20 @@ func isBuilder(t types.Type) bool {
 	return name == "strings.Builder" || name == "bytes.Buffer"
 }
 
-// isGetter reports whether a type is a function that takes nothing and returns one value.
+// isGetter reports whether t is a function without parameters that returns one value.
 func isGetter(t types.Type) bool {
 	s, ok := t.(*types.Signature)
 	return ok && s.Params().Len() == 0 && s.Results().Len() == 1
 }
 
-// isNamed reports whether the type is declared under a name: a weekday, a duration.
+// isNamed reports whether the type is declared with a name, such as a weekday or a duration.
 func isNamed(t types.Type) bool {
 	_, ok := types.Unalias(t).(*types.Named)
 	return ok
 }
 
-// constant is a constant of another type that is the same value: a character as a text, or a text as a character.
+// constant returns the literal of the same value in another type: a character as a string, or a string of one character
+// as a character. It returns "" if there is none.
 func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 	c, ok := oneChar(tv.Value)
 	switch {
@@ -137,7 +140,8 @@ func (m *fixer) constant(tv types.TypeAndValue, to types.Type) string {
 	return ""
 }
 
-// convertedJSON is a value of type any as one of a type that decoded JSON has or is converted to. What stands alone may change a copy.
+// convertedJSON converts a value of type any to a type that decoded JSON has or is converted to. It returns "" where
+// the program may change the list or object: the conversion makes a copy.
 func (m *fixer) convertedJSON(x ast.Expr, to types.Type) string {
 	if jsonKind(to) == "array" || jsonKind(to) == "object" {
 		c, ok := m.parents[x].(*ast.CallExpr)
@@ -151,8 +155,9 @@ func (m *fixer) convertedJSON(x ast.Expr, to types.Type) string {
 	return m.asJSON(m.text(x), m.origin(x), to)
 }
 
-// whole is a float64 where an integer has to stand: what is no whole number ends the call. A variable that is an int by its first value alone may have been
-// meant as a float64, which is the same number until whole numbers are divided.
+// whole converts a float64 where an integer is required. A value that is not whole ends the call. A variable that is an
+// int only because of its first value may have been meant as a float64. Both behave alike unless the program divides
+// integers, so whole then returns "".
 func (m *fixer) whole(x ast.Expr, to types.Type) string {
 	if m.isTruncated(x) {
 		return m.typeText(to) + "(" + m.text(x) + ")"
@@ -163,7 +168,7 @@ func (m *fixer) whole(x ast.Expr, to types.Type) string {
 	return m.asJSON(m.text(x), m.origin(x), to)
 }
 
-// divides reports whether the program divides anything but float64, and what it has not made an integer itself, as in int(x) / 60.
+// divides reports whether the program divides integers, other than those that it converts itself, as in int(x) / 60.
 func (m *fixer) divides() bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -179,13 +184,13 @@ func (m *fixer) divides() bool {
 	return found
 }
 
-// madeInt reports whether an expression is int(x).
+// madeInt reports whether an expression is a conversion to an integer, such as int(x).
 func (m *fixer) madeInt(x ast.Expr) bool {
 	c, ok := ast.Unparen(x).(*ast.CallExpr)
 	return ok && m.Info.Types[c.Fun].IsType() && isWhole(m.Info.TypeOf(c.Fun))
 }
 
-// convertedText converts to and from texts.
+// convertedText converts between strings, characters and lists of them. It returns "" for other types.
 func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) string {
 	characters := func(t types.Type) bool { return elemIs(t, types.Uint8) || areRunes(t) }
 	switch {
@@ -196,12 +201,12 @@ func (m *fixer) convertedText(x ast.Expr, text string, from, to types.Type) stri
 	case isString(to) && isBasic(from, types.Uint8) && m.firstOfText(x) != nil:
 		return "string([]rune(" + m.text(m.firstOfText(x)) + ")[:1])" // not its first byte
 	case isString(to) && isBasic(from, types.Uint8) && m.byteOfText(x):
-		return "string([]byte{" + text + "})" // not string(c): several may be one character
+		return "string([]byte{" + text + "})" // not string(c): several bytes may form one character
 	}
 	return ""
 }
 
-// ofText reports whether a variable is a character of a text, or of a list of them.
+// ofText reports whether an expression is a character of a string or of a list of runes.
 func (m *fixer) ofText(x ast.Expr) bool {
 	v, found := m.variable(x), false
 	switch e := ast.Unparen(x).(type) {
@@ -224,7 +229,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 		if as, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range as.Lhs {
 				if m.variable(l) == v {
-					v = nil // set to something else, too
+					v = nil // also set to something else
 				}
 			}
 		}
@@ -233,7 +238,7 @@ func (m *fixer) ofText(x ast.Expr) bool {
 	return found && v != nil
 }
 
-// fromCharacter reports whether a sum is a character counted from another one, as in 'a' + (c-'a'+3)%26: a distance beside a character.
+// fromCharacter reports whether a sum is a character plus a distance, as in 'a' + (c-'a'+3)%26.
 func (m *fixer) fromCharacter(sum *ast.BinaryExpr) bool {
 	if sum.Op != token.ADD {
 		return false
@@ -246,7 +251,8 @@ func isChar(x ast.Expr) bool {
 	return ok && l.Kind == token.CHAR
 }
 
-// isDistance reports whether an expression is how far a character is from another one, or a number as one: c - 'a', with something added, or its remainder.
+// isDistance reports whether an expression is a distance between characters, possibly with a number added or as a
+// remainder, or a conversion of an int.
 func (m *fixer) isDistance(x ast.Expr) bool {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.BinaryExpr:
@@ -264,14 +270,14 @@ func (m *fixer) isDistance(x ast.Expr) bool {
 	return false
 }
 
-// distance reports whether an expression is a digit, or a variable that is set to one alone.
+// distance reports whether an expression is a digit as digit defines it, or a variable that is set only to one.
 func (m *fixer) distance(x ast.Expr) bool {
 	v := m.variable(x)
 	def, value := m.definition(v)
 	return m.digit(x) || value != nil && m.setOnce(v, def) && m.digit(value)
 }
 
-// digit reports whether an expression is a character minus a constant one: a number, whatever its type.
+// digit reports whether an expression is a character minus a character literal. It is a number, whatever its type.
 func (m *fixer) digit(x ast.Expr) bool {
 	b, ok := ast.Unparen(x).(*ast.BinaryExpr)
 	if !ok || b.Op != token.SUB {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// Functions that the text is given where it takes decoded JSON for a type of its own, or for a text of JSON.
+// These functions are added to a program that takes decoded JSON for a type of its own, or for JSON text.
 const (
 	fromJSON = `func fromJSON[T any](v any) (T, bool) {
 	var out, none T
@@ -32,7 +32,8 @@ const (
 }`
 )
 
-// given is the edit that gives the text a function; ok is false where it has another one of that name.
+// given returns the edits that add a helper function to the program, or none if it is there already. ok is false if the
+// program declares something else by that name.
 func (m *fixer) given(name, decl string) (edits []edit, ok bool) {
 	if f := m.function(name); f != nil {
 		return nil, m.text(f) == decl
@@ -40,10 +41,11 @@ func (m *fixer) given(name, decl string) (edits []edit, ok bool) {
 	return []edit{m.end(decl)}, !m.declares(name)
 }
 
-// oneWord matches names of fields that JSON fills without a tag, whatever the style of its names.
+// oneWord matches field names that encoding/json fills without a tag whatever naming style the JSON uses.
 var oneWord = lazy.Regexp(`^[A-Z](?:[a-z0-9]*|[A-Z0-9]*)$`)
 
-// ofStructs reports whether a type holds structs of the program that JSON fills whole: their fields have capital letters, and tags or names of one word.
+// ofStructs reports whether a type contains structs of the program that JSON fills completely: all their fields are
+// exported and have a tag or a name of one word.
 func (m *fixer) ofStructs(t types.Type) bool {
 	structs := false
 	return m.filled(t, &structs, 0) && structs
@@ -82,7 +84,8 @@ func (m *fixer) filled(t types.Type, structs *bool, depth int) bool {
 	return false
 }
 
-// structured has an argument, or a member of the memory, decoded that the program asserts to be a struct of its own, or to hold such.
+// structured decodes an argument, or a member of the memory, that the program asserts to be one of its own structs or
+// to contain such structs.
 func (m *fixer) structured(n *ast.TypeAssertExpr, t types.Type, from origin) bool {
 	if !m.ofStructs(t) || len(m.edits) > 0 || m.asksKind(n.X) {
 		return false
@@ -109,7 +112,7 @@ func (m *fixer) structured(n *ast.TypeAssertExpr, t types.Type, from origin) boo
 		m.after(as, "\nif !"+held+" {\n"+fails+"\n}"))...)
 }
 
-// keptStructs has Run decode a member of the memory where it lies, before all else.
+// keptStructs makes Run decode a member of the memory in place, before anything else.
 func (m *fixer) keptStructs(n *ast.TypeAssertExpr, edits []edit) bool {
 	run := m.function("Run")
 	ix, ok := m.memberOf(n.X).(*ast.IndexExpr)
@@ -124,7 +127,7 @@ func (m *fixer) keptStructs(n *ast.TypeAssertExpr, edits []edit) bool {
 	return m.fix("JSON has no structs: that of the memory is decoded", append(edits, edit{at, at, text})...)
 }
 
-// unmarshalled decodes an argument that json.Unmarshal is given as it is, or as a text: it is decoded already, unless it is a text of JSON.
+// unmarshalled repairs json.Unmarshal of an argument. The argument is decoded already, unless it is a string of JSON.
 func (m *fixer) unmarshalled(c *ast.CallExpr) bool {
 	if m.callee(c) != "json.Unmarshal" || len(c.Args) != 2 || !m.fillsMembers(c.Args[1]) {
 		return false
@@ -145,10 +148,10 @@ func (m *fixer) unmarshalled(c *ast.CallExpr) bool {
 		m.replace(c.Args[0], "textOfJSON("+m.text(x)+")"))...)
 }
 
-// unmarshalledAt is unmarshalled of the call that an assertion is the argument of.
+// unmarshalledAt applies unmarshalled to the call that the assertion is an argument of.
 func (m *fixer) unmarshalledAt(n *ast.TypeAssertExpr) bool {
 	if isString(m.Info.TypeOf(n.Type)) {
-		return false // a text of JSON, where the argument is one
+		return false // JSON text, if the argument is a string
 	}
 	p := m.parents[n]
 	if conv, ok := p.(*ast.CallExpr); ok && m.Info.Types[conv.Fun].IsType() {
@@ -158,7 +161,7 @@ func (m *fixer) unmarshalledAt(n *ast.TypeAssertExpr) bool {
 	return ok && len(c.Args) == 2 && c.Args[0].Pos() <= n.Pos() && n.End() <= c.Args[0].End() && m.unmarshalled(c)
 }
 
-// fillsMembers reports whether a pointer is one to a list, an object or a struct.
+// fillsMembers reports whether x is a list, a map, a struct, or a pointer to one.
 func (m *fixer) fillsMembers(x ast.Expr) bool {
 	t := m.Info.TypeOf(x)
 	if t == nil {
@@ -174,7 +177,8 @@ func (m *fixer) fillsMembers(x ast.Expr) bool {
 	return false
 }
 
-// boundList fixes call.Bind(&list) of a program that reads no other argument: Bind fills structs, so that the argument itself is meant.
+// boundList repairs call.Bind(&list) of a program that reads no other argument. Bind fills only structs, so the
+// argument itself is meant.
 func (m *fixer) boundList(c *ast.CallExpr, s *ast.SelectorExpr) bool {
 	u, ok := ast.Unparen(c.Args[0]).(*ast.UnaryExpr)
 	if !ok || u.Op != token.AND || len(m.terms.Parameters) > 1 || m.readsCall("Arg", "Args", "Kwargs") ||
@@ -198,7 +202,8 @@ func (m *fixer) boundList(c *ast.CallExpr, s *ast.SelectorExpr) bool {
 			m.text(c.Args[0])+")"))...)
 }
 
-// readsCall reports whether the program selects one of these members of the call, and Bind at one place only.
+// readsCall reports whether the program selects one of these members of the call. For Bind it must be exactly one
+// place.
 func (m *fixer) readsCall(names ...string) bool {
 	times := 0
 	ast.Inspect(m.file, func(n ast.Node) bool {

@@ -9,24 +9,26 @@ import (
 	"strings"
 )
 
-// An edit puts text in the place of some bytes.
+// An edit replaces the bytes [from, to) with text.
 type edit struct {
 	from, to int
 	text     string
 }
 
-// A mark is a note at a place of the text.
+// A mark is a note about a position in the text. While the edits of a round are pending, at is -1 minus the position
+// for the notes of that round.
 type mark struct {
 	at   int
 	text string
 }
 
-// fix makes edits with their note, all or none: what overlaps an earlier edit waits for the next round. With an empty note the edits are a part of
-// another fix.
+// fix records edits with their note, either all or none. It returns false if an edit overlaps an earlier one; the next
+// round will try again. An empty note means that the edits belong to another fix.
 func (m *fixer) fix(note string, edits ...edit) bool {
 	if len(edits) == 0 {
 		return false
 	}
+	// Two insertions at the same place count as an overlap, since their order would be arbitrary.
 	for i, e := range edits {
 		for _, o := range slices.Concat(m.edits, edits[:i]) {
 			if e.from < o.to && o.from < e.to || e.from == o.from {
@@ -42,7 +44,7 @@ func (m *fixer) fix(note string, edits ...edit) bool {
 	return true
 }
 
-// apply carries out the edits and moves the marks along.
+// apply carries out the edits of the round and moves the marks to the new positions.
 func (m *fixer) apply() {
 	slices.SortFunc(m.edits, func(a, b edit) int { return a.from - b.from })
 	var b strings.Builder
@@ -50,7 +52,7 @@ func (m *fixer) apply() {
 	moved := make([]int, len(m.notes))
 	for i, n := range m.notes {
 		moved[i] = n.at
-		if n.at < 0 { // of this round
+		if n.at < 0 { // from this round
 			moved[i] = -1 - n.at
 		}
 	}
@@ -64,7 +66,7 @@ func (m *fixer) apply() {
 		for i, p := range at {
 			if p >= e.to && p > e.from {
 				moved[i] += delta
-			} else if p > e.from { // within what is replaced
+			} else if p > e.from { // inside the replaced text
 				moved[i] = e.from + shift
 			}
 		}
@@ -77,31 +79,36 @@ func (m *fixer) apply() {
 	}
 }
 
-// offset is a place of the tree as one of the text.
+// offset returns the byte offset of a position of the tree.
 func (m *fixer) offset(p token.Pos) int { return m.fset.PositionFor(p, false).Offset }
 
+// text returns the source of a node.
 func (m *fixer) text(n ast.Node) string { return m.src[m.offset(n.Pos()):m.offset(n.End())] }
 
+// replace returns the edit that replaces a node.
 func (m *fixer) replace(n ast.Node, text string) edit {
 	return edit{m.offset(n.Pos()), m.offset(n.End()), text}
 }
 
+// before returns the edit that inserts text before a node.
 func (m *fixer) before(n ast.Node, text string) edit {
 	at := m.offset(n.Pos())
 	return edit{at, at, text}
 }
 
+// after returns the edit that inserts text after a node.
 func (m *fixer) after(n ast.Node, text string) edit {
 	at := m.offset(n.End())
 	return edit{at, at, text}
 }
 
-// end adds text at the end of the file.
+// end appends text to the file.
 func (m *fixer) end(text string) edit {
 	return edit{len(m.src), len(m.src), strings.TrimRight("\n\n"+text, "\n") + "\n"}
 }
 
-// line deletes a statement or an import with its line, where nothing else is on it, or with the semicolon behind it.
+// line deletes a statement or an import: the whole line if nothing else is on it, otherwise with the semicolon after
+// it.
 func (m *fixer) line(n ast.Node) edit {
 	from, to := m.offset(n.Pos()), m.offset(n.End())
 	begin := strings.LastIndexByte(m.src[:from], '\n') + 1
@@ -116,7 +123,7 @@ func (m *fixer) line(n ast.Node) edit {
 	return edit{from, to, ""}
 }
 
-// unused returns a name that the file has nowhere.
+// unused returns the first of the names that the file does not use, or the first name with a number.
 func (m *fixer) unused(names ...string) string {
 	used := map[string]bool{}
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -137,8 +144,8 @@ func (m *fixer) unused(names ...string) string {
 	}
 }
 
-// linesAt returns the lines in the formatted text of marks in the text before. Formatting keeps all tokens but commas and semicolons, and their order, but for
-// that of imports.
+// linesAt maps marks in the text before formatting to lines of the text after. It counts tokens: formatting keeps all
+// of them except commas and semicolons, and keeps their order except that of imports.
 func linesAt(before, after string, marks []mark) []int {
 	from, to := tokensOf(before), tokensOf(after)
 	out := make([]int, len(marks))
@@ -152,9 +159,10 @@ func linesAt(before, after string, marks []mark) []int {
 	return out
 }
 
-// A place is where a token stands.
+// A place is the position of a token.
 type place struct{ offset, line int }
 
+// tokensOf returns the positions of all tokens except commas and semicolons.
 func tokensOf(src string) (out []place) {
 	fset := token.NewFileSet()
 	f := fset.AddFile("", -1, len(src))

@@ -9,10 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// wrongRun is the beginning of a note.
+// wrongRun is the start of a note about the entry function.
 const wrongRun = "the program begins with func Run(call *recurgent.Call) (any, error)"
 
-// entry gives the program its function Run: one that calls what is there in its place.
+// entry adds the required function Run to a program without one. The new function calls the one that is there instead.
 func (m *fixer) entry() {
 	run, called := m.function("Run"), m.calledNames()
 	if run != nil {
@@ -28,10 +28,11 @@ func (m *fixer) entry() {
 		if !ok || f.Body == nil || f.Name.Name == "init" || called[f.Name.Name] {
 			continue
 		}
+		// A function that takes the call is more likely to be the start than one that does not.
 		takes := slices.ContainsFunc(fieldsOf(f.Type.Params), func(p field) bool { return m.isCall(p.typ) })
 		switch {
 		case f.Name.Name == "main" && m.showsOnly(f):
-		case f.Name.Name == "main", f.Recv != nil && takes: // the program may begin there
+		case f.Name.Name == "main", f.Recv != nil && takes: // the program may start here
 			return
 		case f.Recv != nil:
 		case takes:
@@ -48,7 +49,7 @@ func (m *fixer) entry() {
 	}
 }
 
-// method has a Run that is the method of a type without fields called by a function.
+// method adds a Run that calls the method Run of an empty struct.
 func (m *fixer) method() bool {
 	var methods []*ast.FuncDecl
 	for _, d := range m.file.Decls {
@@ -92,7 +93,8 @@ func (m *fixer) isEmptyStruct(name string) bool {
 	return found
 }
 
-// signature has a Run that is declared in another way called by one that is declared as it has to be.
+// signature repairs a Run with another signature: it adapts the signature, or renames the function and adds a Run that
+// calls it.
 func (m *fixer) signature(run *ast.FuncDecl) {
 	params, results := fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)
 	if run.Body == nil || m.called(params, results) {
@@ -109,7 +111,8 @@ func (m *fixer) signature(run *ast.FuncDecl) {
 	m.wrap(run, m.unused("run", "compute", "answer"))
 }
 
-// wrap adds a Run that calls a function, under its name or another one: with the call, or with the arguments that are called as its parameters are.
+// wrap adds a Run that calls function f under that name. It passes the call, or the arguments that match the parameters
+// by name.
 func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	results, params := fieldsOf(f.Type.Results), fieldsOf(f.Type.Params)
 	if m.byPointer(f) || f.Type.TypeParams != nil || len(results) == 0 || len(results) > 2 ||
@@ -117,6 +120,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 		return
 	}
 	var edits []edit
+	// A context that the function does not use is dropped. Runs have none.
 	if list := slices.DeleteFunc(slices.Clone(params), func(p field) bool {
 		return m.text(p.typ) == "context.Context" &&
 			!uses(f.Body, p.name)
@@ -129,7 +133,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	}
 	var args []string
 	bound := ""
-	// places before the first argument's
+	// taken is the index of the first parameter that is not the call.
 	taken := slices.IndexFunc(params, func(p field) bool { return !m.isCall(p.typ) })
 	for i, p := range params {
 		if typ := m.inputStruct(p, len(params)-max(0, taken)); typ != "" {
@@ -145,13 +149,14 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	}
 	body := "return " + name + "(" + strings.Join(args, ", ") + ")"
 	switch {
-	case len(results) == 1 && isAnyExpr(results[0].typ): // which may be an error
+	case len(results) == 1 && isAnyExpr(results[0].typ): // the value may be an error
 		body = "value := " + strings.TrimPrefix(body, "return ") +
 			"\n\tif err, failed := value.(error); failed {\n\t\treturn nil, err\n\t}\n\treturn value, nil"
 	case len(results) == 1:
 		body += ", nil"
 	}
 	edits = append(edits, m.end("func Run(call *recurgent.Call) (any, error) {\n\t"+bound+body+"\n}"))
+	// The function gives up the name Run, in its declaration and wherever it calls itself.
 	if name != f.Name.Name {
 		ast.Inspect(m.file, func(n ast.Node) bool {
 			if id, ok := n.(*ast.Ident); ok && id.Obj != nil && id.Obj.Decl == f {
@@ -160,6 +165,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 			return true
 		})
 	}
+	// Nothing calls main, and it may refer to the old name.
 	if main := m.function("main"); main != nil {
 		edits = slices.DeleteFunc(edits, func(e edit) bool {
 			return e.from >= m.offset(main.Pos()) && e.to <= m.offset(main.End()) && e.from < e.to
@@ -169,7 +175,7 @@ func (m *fixer) wrap(f *ast.FuncDecl, name string) {
 	m.useHost(wrongRun+": it calls "+name, edits...)
 }
 
-// byPointer has a function take the call by its pointer: what it sets in a copy would be lost.
+// byPointer makes a function take the call by pointer. Otherwise changes to the copy would be lost.
 func (m *fixer) byPointer(f *ast.FuncDecl) bool {
 	for _, p := range fieldsOf(f.Type.Params) {
 		if _, pointer := p.typ.(*ast.StarExpr); !pointer && m.isCall(p.typ) {
@@ -179,8 +185,9 @@ func (m *fixer) byPointer(f *ast.FuncDecl) bool {
 	return false
 }
 
-// parameter is the expression for a parameter of the function that Run is to call: the call, the declared argument of that name, the one argument, or the argument
-// in its place, where the function is the method by its name.
+// parameter returns the expression to pass for a parameter of the function that Run calls: the call, the declared
+// argument of that name, the only argument, or, if the function's name is Run or the method's, the argument at the same
+// position. It returns "" if the choice is not clear.
 func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 	switch {
 	case m.isCall(p.typ):
@@ -191,7 +198,7 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 		return m.allArguments()
 	case slices.Contains(allInputs, p.name) && m.isListOfAny(p.typ) &&
 		!slices.ContainsFunc(m.terms.Parameters, func(d report.Parameter) bool { return d.Name == p.name }):
-		return "" // all arguments, or one?
+		return "" // this could mean all arguments or one
 	}
 	name, declared := p.name, m.terms.Parameters
 	switch place := slices.IndexFunc(declared, func(d report.Parameter) bool { return d.Name == name }); {
@@ -200,32 +207,35 @@ func (m *fixer) parameter(f *ast.FuncDecl, p field, i, of int) string {
 	case len(declared) == of && place >= 0:
 		i = place
 	case len(declared) > 0 || of > 1 && !m.isMethod(f.Name.Name):
-		return "" // which is which?
+		return "" // the mapping is not clear
 	}
 	arg, like := fmt.Sprintf("call.Arg(%d, %q)", i, name), m.written(p.typ)
 	switch {
 	case isAnyExpr(p.typ) && len(declared) > 0:
 		return arg
-	case like == "": // an argument under another name would be a null of any
+	case like == "": // of any: under a wrong name it would silently be null
 		return ""
 	}
 	return "recurgent.Must(" + arg + ", " + like + ").(" + m.text(p.typ) + ")"
 }
 
-// allInputs are names of a parameter that has all arguments by their names.
+// allInputs are names of a parameter that holds all arguments by name.
 var allInputs = []string{"args", "arguments", "params", "parameters", "input", "inputs", "kwargs"}
 
+// isObject reports whether a type expression is map[string]any.
 func (m *fixer) isObject(t ast.Expr) bool {
 	o, ok := t.(*ast.MapType)
 	return ok && isName(o.Key, "string") && isAnyExpr(o.Value)
 }
 
+// isListOfAny reports whether a type expression is []any.
 func (m *fixer) isListOfAny(t ast.Expr) bool {
 	l, ok := t.(*ast.ArrayType)
 	return ok && isAnyExpr(l.Elt)
 }
 
-// allArguments is an object of the declared arguments; "" where none are declared, or it may be the one argument.
+// allArguments returns an expression for an object of the declared arguments. It returns "" if none are declared, or if
+// such an object may be a single argument.
 func (m *fixer) allArguments() string {
 	var list []string
 	for i, p := range m.terms.Parameters {
@@ -241,14 +251,14 @@ func (m *fixer) allArguments() string {
 	return "func() map[string]any {\n\t\targs := map[string]any{}\n" + strings.Join(list, "") + "\t\treturn args\n\t}()"
 }
 
-// isMethod reports whether a function's name is Run or the method's, but for words before or behind it.
+// isMethod reports whether a function's name is Run or contains the method's name.
 func (m *fixer) isMethod(name string) bool {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 	return name == "Run" || m.terms.Method != "" && strings.Contains(plain(name), plain(m.terms.Method))
 }
 
-// written is a value of a type as the program writes it, before there are types, as an argument of recurgent.Must; "" for types that decoded JSON is not
-// converted to.
+// written returns a value of the type for recurgent.Must, judging by the type's text, because the program is not
+// type-checked yet. It returns "" for types that decoded JSON is not converted to.
 func (m *fixer) written(t ast.Expr) string {
 	switch t := t.(type) {
 	case *ast.ArrayType:
@@ -274,7 +284,7 @@ func (m *fixer) written(t ast.Expr) string {
 	return ""
 }
 
-// without deletes a declaration with its comment.
+// without deletes a function declaration with its doc comment.
 func (m *fixer) without(f *ast.FuncDecl) edit {
 	e := edit{m.offset(f.Pos()), m.offset(f.End()), ""}
 	if f.Doc != nil {

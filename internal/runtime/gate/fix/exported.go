@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// shownFields gives fields of structs that Run returns capital letters, and their names as tags, where all of a struct begin with a small one: JSON shows none of those.
+// shownFields exports the fields of structs that Run returns, and adds tags with their old names, if all fields of a
+// struct are unexported. JSON shows none of those.
 func (m *fixer) shownFields() {
 	m.returned(func(x ast.Expr) {
 		if t := m.Info.TypeOf(x); t != nil {
@@ -17,7 +18,7 @@ func (m *fixer) shownFields() {
 	})
 }
 
-// show gives the fields of the structs in a type capital letters.
+// show exports the fields of the structs within a type.
 func (m *fixer) show(t types.Type, seen map[types.Type]bool) {
 	if seen[t] {
 		return
@@ -41,7 +42,8 @@ func (m *fixer) show(t types.Type, seen map[types.Type]bool) {
 	}
 }
 
-// export writes the fields of a struct of the program with capital letters, with the names that they have, or that the deliverable requires, as tags.
+// export exports the fields of one of the program's structs. The tags are the names that the deliverable requires, or
+// else the old names.
 func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	name, ok := m.definedType(t)
 	if !ok || u.NumFields() == 0 {
@@ -49,6 +51,7 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	}
 	st := m.structOf(name)
 	for f := range u.Fields() {
+		// A struct with an exported field already shows what its author wants to show.
 		if f.Exported() || f.Embedded() || f.Name() == "_" {
 			return false
 		}
@@ -77,9 +80,11 @@ func (m *fixer) export(t types.Type, u *types.Struct) bool {
 	return m.fix("JSON shows fields that begin with a capital letter", edits...)
 }
 
+// fieldsOfStruct returns the fields of a struct.
 func fieldsOfStruct(u *types.Struct) []*types.Var { return slices.Collect(u.Fields()) }
 
-// keyOf is the member that the deliverable requires under a name, but for capital letters and underscores, or the name.
+// keyOf returns the member that the deliverable requires under a name, ignoring case and underscores, or the name
+// itself.
 func (m *fixer) keyOf(name string) string {
 	for _, key := range m.terms.Required {
 		if strings.EqualFold(strings.ReplaceAll(key, "_", ""), strings.ReplaceAll(name, "_", "")) {

@@ -14,12 +14,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// name notes what a program that compiles has wrong, and is not fixed.
+// name records a fault of a program that compiles. Faults are reported, not repaired.
 func (m *fixer) name(n ast.Node, text string) {
 	m.named = append(m.named, mark{m.offset(n.Pos()), text})
 }
 
-// neverHolds names an assertion of decoded JSON that never holds, or for numbers beyond 2^53 alone.
+// neverHolds reports an assertion of decoded JSON that never holds, or only for numbers beyond 2^53.
 func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
 	holds, what := "never", "numbers are float64, lists []any, objects map[string]any; assert those, then convert the items"
 	switch _, object := t.Underlying().(*types.Struct); {
@@ -33,7 +33,8 @@ func (m *fixer) neverHolds(n *ast.TypeAssertExpr, t types.Type) {
 	m.name(n, fmt.Sprintf("%s %s holds: of decoded JSON %s", clip(m.text(n)), holds, what))
 }
 
-// faults names what a program has wrong that compiles. Of one in which something was fixed it names, too, what its author may have meant in another way.
+// faults reports what is wrong in a program that compiles. If something was fixed, it also reports what the author may
+// have meant differently.
 func (m *fixer) faults() {
 	m.formats()
 	m.numbersAsTexts()
@@ -47,13 +48,14 @@ func (m *fixer) faults() {
 		m.fractions()
 		m.paddedLists()
 		if m.terms.Returns == "" {
-			m.nilLists() // where null may be meant
+			m.nilLists() // null may be intended
 		}
 	}
 }
 
-// fractions names divisions of whole numbers, in a program whose numbers of JSON are made whole by what was fixed: the author may have wanted the fraction. Where
-// the program asks for the remainder of that division too, rounds up, or has the quotient as a place in a list, it is meant as it stands.
+// fractions reports integer divisions in a program whose JSON numbers a fix has made integers: the author may have
+// wanted the fraction. It accepts the division if the program also takes the remainder, rounds up, or uses the quotient
+// as an index.
 func (m *fixer) fractions() {
 	if !m.wholeJSON() {
 		return
@@ -83,7 +85,8 @@ func (m *fixer) fractions() {
 	})
 }
 
-// hasRemainder reports whether the program asks for the remainder of the same division: then it means the quotient without a fraction.
+// hasRemainder reports whether the program also takes the remainder of the same division. It then means the quotient
+// without its fraction.
 func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -94,9 +97,10 @@ func (m *fixer) hasRemainder(x, y ast.Expr) bool {
 	return found
 }
 
+// divisor matches names of functions for the greatest common divisor.
 var divisor = lazy.Regexp(`(?i)^(?:gcd|hcf|ggt|greatestCommon(?:Divisor|Factor))$`)
 
-// isDivisor reports whether a number is what a function for the greatest common divisor found: it leaves no fraction.
+// isDivisor reports whether y is the result of a function for the greatest common divisor, which leaves no fraction.
 func (m *fixer) isDivisor(y ast.Expr) bool {
 	c, ok := ast.Unparen(y).(*ast.CallExpr)
 	return ok && divisor().MatchString(m.text(c.Fun))
@@ -108,7 +112,8 @@ func (m *fixer) roundsUp(n *ast.BinaryExpr) bool {
 	return ok && sum.Op == token.SUB && isNumber(sum.Y, "1") && strings.HasSuffix(m.text(sum.X), "+ "+m.text(n.Y))
 }
 
-// isClock reports whether a division is n % 3600 / 60: whole hours, minutes or the like of a remainder.
+// isClock reports whether a division has the form n % 3600 / 60, which takes whole hours, minutes or similar from a
+// remainder.
 func (m *fixer) isClock(n *ast.BinaryExpr) bool {
 	rest, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
 	if !ok || rest.Op != token.REM {
@@ -119,7 +124,7 @@ func (m *fixer) isClock(n *ast.BinaryExpr) bool {
 	return slices.Contains(clock, of) && slices.Contains(clock, by) && of > by
 }
 
-// clock are numbers of seconds, or of milliseconds, in greater units.
+// clock lists units of time in seconds or milliseconds.
 var clock = []int64{60, 1000, 3600, 60000, 86400, 3600000, 86400000}
 
 // valueOf returns the constant value of an expression, or an unknown one.
@@ -130,7 +135,7 @@ func valueOf(tv types.TypeAndValue) constant.Value {
 	return tv.Value
 }
 
-// numbersAsTexts names string(n) of an integer: it is a character.
+// numbersAsTexts reports string(n) of an integer, which is a character.
 func (m *fixer) numbersAsTexts() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -146,7 +151,8 @@ func (m *fixer) numbersAsTexts() {
 	})
 }
 
-// Of what stands in the place of code: words that say so, and the three dots of what goes on alike, which begin a sentence elsewhere.
+// placeholder matches comments that stand for omitted code. andSoOn matches an ellipsis, which means an omission only
+// within a literal.
 var (
 	placeholder = lazy.Regexp(
 		`(?i)^(?:TODO|FIXME)\b[:( ]*(?:implement|write|fill|complete)|\b(?:your|actual|real) (?:code|logic|implementation) (?:goes )?here\W*$|^(?:\.\.\.|…)? ?implement (?:this|it|me|here|the logic)(?: here)?\W*$|` +
@@ -155,7 +161,7 @@ var (
 	andSoOn = lazy.Regexp(`^(?:\.\.\.|…)`)
 )
 
-// leftOut names comments within functions and literals that stand in the place of code.
+// leftOut reports comments in functions and literals that stand for omitted code.
 func (m *fixer) leftOut() {
 	for _, group := range m.file.Comments {
 		text, _, _ := strings.Cut(strings.TrimSpace(group.Text()), "\n")
@@ -172,7 +178,8 @@ func (m *fixer) leftOut() {
 	}
 }
 
-// hiddenVariables names variables that nothing reads and that have the name of one further out: := where = was meant.
+// hiddenVariables repairs or reports := that declares an unused variable with the name of an outer one, where = was
+// meant.
 func (m *fixer) hiddenVariables() {
 	used := map[types.Object]bool{}
 	for _, obj := range m.Info.Uses {
@@ -201,7 +208,7 @@ func (m *fixer) hiddenVariables() {
 	})
 }
 
-// nilLists names lists that the program may return without a value: they are null.
+// nilLists reports lists that the program may return without a value. They are encoded as null.
 func (m *fixer) nilLists() {
 	m.returnedLists(func(v *types.Var, spec ast.Node, typ string) {
 		m.name(spec, v.Name()+" is nil, which is null, where nothing is appended: start with "+v.Name()+" := "+typ+
@@ -209,7 +216,7 @@ func (m *fixer) nilLists() {
 	})
 }
 
-// wholeJSON reports whether the program has a helper make whole numbers of JSON.
+// wholeJSON reports whether the program uses a helper to convert JSON numbers to integers.
 func (m *fixer) wholeJSON() bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -221,7 +228,7 @@ func (m *fixer) wholeJSON() bool {
 	return found
 }
 
-// isPlace reports whether a number is a place in a list, or is kept in a variable that is one.
+// isPlace reports whether a number is used as an index, directly or through a variable.
 func (m *fixer) isPlace(n ast.Expr) bool {
 	var v *types.Var
 	for p := m.parents[n]; p != nil; p = m.parents[p] {
@@ -247,9 +254,10 @@ func (m *fixer) isPlace(n ast.Expr) bool {
 	return found
 }
 
+// verbs matches a verb of a format. The group is its letter.
 var verbs = lazy.Regexp(`%[-+# 0]*[\d.]*([a-zA-Z%])`)
 
-// fits has an argument of a format be of a type that its verb is for, or names it.
+// fits converts an argument of a format to a type that its verb accepts, or reports it.
 func (m *fixer) fits(x ast.Expr, format, verb string) {
 	t := m.Info.TypeOf(x)
 	switch {
@@ -271,13 +279,14 @@ func (m *fixer) fits(x ast.Expr, format, verb string) {
 	}
 }
 
-// isFailure reports whether a node makes an error: whatever its message looks like, it is not to fail in another way.
+// isFailure reports whether a node creates an error. Whatever its message looks like, it must not fail in another way.
 func (m *fixer) isFailure(n ast.Node) bool {
 	c, ok := n.(*ast.CallExpr)
 	return ok && (isError(m.Info.TypeOf(c)) || isName(c.Fun, "panic"))
 }
 
-// formats names the verbs of constant formats that the types of their arguments do not fit, as %d of a float64: what they make is no text that anybody wants.
+// formats repairs or reports verbs in constant formats that do not match the types of their arguments, such as %d of a
+// float64.
 func (m *fixer) formats() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -289,7 +298,7 @@ func (m *fixer) formats() {
 		if m.callee(c) == "fmt.Fprintf" {
 			args = args[1:]
 		}
-		if strings.ContainsAny(constantText(args[0]), "*[") { // places are counted there
+		if strings.ContainsAny(constantText(args[0]), "*[") { // explicit or computed argument positions
 			return true
 		}
 		at := 0

@@ -10,10 +10,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// fetchers are names of functions and methods that would fetch a page, in small letters.
+// fetchers are names, in lower case, of invented functions and methods that fetch a page.
 var fetchers = []string{"httpget", "fetchurl", "geturl", "fetch", "httpfetch", "fetchpage"}
 
-// fetched writes a function of the host package that would fetch a page as call.Fetch, where the call is at hand.
+// fetched replaces an invented function of the host package that fetches a page by call.Fetch, if the call is in scope.
 func (m *fixer) fetched(call *ast.CallExpr, fun ast.Expr) bool {
 	host := m.callName(call)
 	if host == "" || len(call.Args) != 1 || !m.isPage(call) {
@@ -25,7 +25,8 @@ func (m *fixer) fetched(call *ast.CallExpr, fun ast.Expr) bool {
 	return m.fix(m.text(fun)+" is "+host+".Fetch", m.replace(fun, host+".Fetch"))
 }
 
-// isPage reports whether the program takes what a call returns first for a page, or for a text: it selects of it, or gives it where a text is wanted.
+// isPage reports whether the program uses the first result of a call only as a page or a string: it selects members of
+// it, or passes it as a string.
 func (m *fixer) isPage(call *ast.CallExpr) bool {
 	as, ok := m.parents[call].(*ast.AssignStmt)
 	if !ok || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
@@ -50,7 +51,8 @@ func (m *fixer) isPage(call *ast.CallExpr) bool {
 	return v != nil
 }
 
-// callName is the name under which the function around a node has the call; "" where it has none, or the name stands for something else, too.
+// callName returns the name of the call in the function around a node, or "" if the function has none or redeclares the
+// name.
 func (m *fixer) callName(n ast.Node) string {
 	f, ok := m.enclosing(n).(*ast.FuncDecl)
 	if !ok {
@@ -64,7 +66,7 @@ func (m *fixer) callName(n ast.Node) string {
 	return ""
 }
 
-// declaresAgain reports whether a function declares a name of its parameters again.
+// declaresAgain reports whether a function redeclares the name of one of its parameters.
 func (m *fixer) declaresAgain(f *ast.FuncDecl, id *ast.Ident) bool {
 	found := false
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -75,13 +77,14 @@ func (m *fixer) declaresAgain(f *ast.FuncDecl, id *ast.Ident) bool {
 	return found
 }
 
-// statuses are what net/http calls the usual ones.
+// statuses maps names in net/http to status codes.
 var statuses = map[string]int{"StatusOK": 200, "StatusCreated": 201, "StatusNoContent": 204,
 	"StatusMovedPermanently": 301, "StatusFound": 302, "StatusBadRequest": 400, "StatusUnauthorized": 401,
 	"StatusForbidden": 403, "StatusNotFound": 404, "StatusTooManyRequests": 429, "StatusInternalServerError": 500,
 	"StatusBadGateway": 502, "StatusServiceUnavailable": 503}
 
-// webClient writes http.Get as call.Fetch, and the names of statuses as their numbers. What else net/http has is nothing that a program may do.
+// webClient replaces http.Get by call.Fetch and the names of statuses by numbers. It does nothing if the program uses
+// anything else of net/http.
 func (m *fixer) webClient(name string, has map[string]bool) {
 	for n := range has {
 		if n != "Get" && statuses[n] == 0 {
@@ -89,7 +92,7 @@ func (m *fixer) webClient(name string, has map[string]bool) {
 		}
 	}
 	if m.readsStatus(name) {
-		return // it is a text there
+		return // Status is a string there
 	}
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)
@@ -105,7 +108,8 @@ func (m *fixer) webClient(name string, has map[string]bool) {
 	})
 }
 
-// readsStatus reports whether the program selects Status or Header of what http.Get returns, which are others there.
+// readsStatus reports whether the program selects Status or Header of the result of http.Get. Their types differ from
+// those of a recurgent.Response.
 func (m *fixer) readsStatus(name string) bool {
 	pages := map[string]bool{}
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -123,7 +127,7 @@ func (m *fixer) readsStatus(name string) bool {
 	return found
 }
 
-// isResponse reports whether a type is a fetched page.
+// isResponse reports whether t is the type of a fetched page.
 func isResponse(t types.Type) bool {
 	p, ok := types.Unalias(t).(*types.Pointer)
 	if !ok {
@@ -133,7 +137,7 @@ func isResponse(t types.Type) bool {
 	return ok && n.Obj().Name() == "Response" && ofHost(n.Obj())
 }
 
-// closed leaves out resp.Body.Close(): the body is a text.
+// closed removes resp.Body.Close(): the body is a string.
 func (m *fixer) closed(s *ast.SelectorExpr) bool {
 	body, ok := ast.Unparen(s.X).(*ast.SelectorExpr)
 	if !ok || s.Sel.Name != "Close" {
@@ -149,7 +153,7 @@ func (m *fixer) closed(s *ast.SelectorExpr) bool {
 	return false
 }
 
-// ioutil writes ioutil.ReadAll as io.ReadAll.
+// ioutil replaces ioutil.ReadAll by io.ReadAll.
 func (m *fixer) ioutil(name string, has map[string]bool) {
 	if len(has) != 1 || !has["ReadAll"] || m.declares("io") {
 		return
@@ -162,11 +166,12 @@ func (m *fixer) ioutil(name string, has map[string]bool) {
 	})
 }
 
-// readers of texts are functions that are given an io.Reader, and read a text from its beginning.
+// readsText lists functions that take an io.Reader and read it from the beginning.
 var readsText = []string{"bufio.NewScanner", "bufio.NewReader", "csv.NewReader", "json.NewDecoder", "xml.NewDecoder",
 	"io.ReadAll"}
 
-// reader is a text or bytes as an io.Reader of them, where it is read once and is no name of a file; "" for others.
+// reader converts a string or bytes to an io.Reader if they are read once and do not name a file. It returns ""
+// otherwise.
 func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	c, ok := m.parents[x].(*ast.CallExpr)
 	if !ok || types.TypeString(to, nil) != "io.Reader" || !slices.Contains(readsText, m.callee(c)) || m.repeats(c) &&
@@ -182,9 +187,10 @@ func (m *fixer) reader(x ast.Expr, from, to types.Type) string {
 	return ""
 }
 
+// namesFile matches names of variables that hold a path or an address and not content.
 var namesFile = lazy.Regexp(`(?i)(?:file|path|url|uri|name)\w*$`)
 
-// repeats reports whether a node stands in a loop, or in a function of its own.
+// repeats reports whether a node is in a loop or a function literal.
 func (m *fixer) repeats(n ast.Node) bool {
 	for p := m.parents[n]; p != nil; p = m.parents[p] {
 		switch p.(type) {
@@ -195,7 +201,8 @@ func (m *fixer) repeats(n ast.Node) bool {
 	return false
 }
 
-// ofThisRound reports whether a text is of a variable that the innermost loop or function around it declares.
+// ofThisRound reports whether x is a variable, or a field of one, that the innermost enclosing loop or function literal
+// declares.
 func (m *fixer) ofThisRound(x ast.Expr) bool {
 	root := ast.Unparen(x)
 	if s, ok := root.(*ast.SelectorExpr); ok {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// hiddenFields names fields of structs that JSON is decoded into and that it never fills: encoding/json does not see names in small letters.
+// hiddenFields reports struct fields that JSON is decoded into but never fills, because they are unexported.
 func (m *fixer) hiddenFields() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -29,14 +29,15 @@ func (m *fixer) hiddenFields() {
 	})
 }
 
-// decodes reports whether a function fills its last argument with JSON.
+// decodes reports whether a function decodes JSON into its last argument.
 func (m *fixer) decodes(s *ast.SelectorExpr) bool {
 	f, ok := m.Info.Uses[s.Sel].(*types.Func)
 	return ok && (ofHost(f) && f.Name() == "Bind" || f.Pkg() != nil && f.Pkg().Path() == "encoding/json" &&
 		(f.Name() == "Unmarshal" || f.Name() == "Decode"))
 }
 
-// hiddenField returns a field of a struct of the program, or of one in it, that has none but in small letters, and that the program only reads.
+// hiddenField returns a field that the program reads but never sets, in a struct without exported fields. It looks into
+// nested types, and returns nil if there is none.
 func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
 	methods := types.NewMethodSet(types.NewPointer(t))
 	if seen[t] || methods.Lookup(nil, "UnmarshalJSON") != nil || methods.Lookup(nil, "UnmarshalText") != nil {
@@ -65,7 +66,7 @@ func (m *fixer) hiddenField(t types.Type, seen map[types.Type]bool) *types.Var {
 	return nil
 }
 
-// onlySelected reports whether the program reads a field, and never sets it.
+// onlySelected reports whether the program reads a field and never sets it.
 func (m *fixer) onlySelected(f *types.Var) bool {
 	uses := m.usesOf(f)
 	for _, id := range uses {
@@ -77,7 +78,7 @@ func (m *fixer) onlySelected(f *types.Var) bool {
 	return len(uses) > 0
 }
 
-// title is a name with a capital letter.
+// title returns the exported form of a field name.
 func title(name string) string {
 	if name[0] >= 'a' && name[0] <= 'z' {
 		return string(name[0]-'a'+'A') + name[1:]
@@ -85,12 +86,14 @@ func title(name string) string {
 	return "X" + name
 }
 
-// field is the origin of a field of a struct of the program: of what fills the struct, and of all that the program sets the field to.
+// field returns the origin of a field of one of the program's structs: the origins of the struct and of everything the
+// field is set to.
 func (t *tracer) field(e *ast.SelectorExpr) origin {
 	v := t.variable(e.Sel)
 	if v == nil || !v.IsField() || v.Pkg() != t.Pkg || v.Embedded() || v.Origin() != v {
 		return ofProgram
 	}
+	// The struct may come from JSON as a whole, whatever the program sets in it later.
 	from := t.from(e.X)
 	if t.seen[v] {
 		return from
@@ -113,7 +116,8 @@ func (t *tracer) field(e *ast.SelectorExpr) origin {
 	return from
 }
 
-// setAt is the origin of what a field, or an element of it, is set to where it stands.
+// setAt returns the origin of the value that a field, or an element of it, is set to at this place, or 0 if it is not
+// set here.
 func (t *tracer) setAt(x ast.Expr) (from origin) {
 	switch p := t.parents[x].(type) {
 	case *ast.IndexExpr:
@@ -134,7 +138,7 @@ func (t *tracer) setAt(x ast.Expr) (from origin) {
 	return 0
 }
 
-// isPositional reports whether a literal of the struct that has a field gives it a value by its place.
+// isPositional reports whether a literal without field names sets the field.
 func (t *tracer) isPositional(lit *ast.CompositeLit, field *types.Var) bool {
 	if _, keyed := lit.Elts[0].(*ast.KeyValueExpr); keyed || t.Info.TypeOf(lit) == nil {
 		return false

@@ -1,9 +1,11 @@
-// Package fix repairs the text of programs as small models write them: what is wrong and can mean one thing only gets the form that the gate takes.
-// What may mean several things stays as it is, for the gate to name. A program that compiles is changed where what it says fails for every input, or shows
-// nothing: it asserts decoded JSON to be what that never is, as in call.Arg(0, "n").(int), returns fields that JSON does not show, or prints its value alone;
-// and where it opens a file that it reads as text alone.
+// Package fix repairs the text of programs as small models write them: it rewrites what is wrong and has only one
+// possible meaning into a form that the gate accepts. It leaves anything ambiguous for the gate to report. It changes a
+// program that compiles only if the program fails for every input or shows nothing: it asserts decoded JSON to a type
+// that this never has, as in call.Arg(0, "n").(int), returns fields that JSON does not show, or only prints its value;
+// also if it opens a file that it reads only as text.
 //
-// It works on text and syntax trees alone, before any engine, and parses nothing but through the Checker, which bounds what is hostile.
+// The package works on text and syntax trees, before any engine. It parses only through the Checker, which bounds
+// hostile source.
 package fix
 
 import (
@@ -19,36 +21,40 @@ import (
 
 // A Checker parses and type-checks programs against the allowed packages.
 type Checker interface {
-	// Parse refuses what is too large or nested too deeply. With an error of syntax there may be a file all the same.
+	// Parse rejects source that is too large or nested too deeply. After a syntax error the file may still be set.
 	Parse(source string) (*token.FileSet, *ast.File, error)
 	Check(fset *token.FileSet, file *ast.File) Checked
-	// Package returns the one allowed package of that name that has all the names; "" when there is none or more.
+	// Package returns the path of the only allowed package with that name that has all the names, or "" if there is
+	// none or more than one.
 	Package(name string, has map[string]bool) string
-	// Spent reports whether no more rounds are to be made.
+	// Spent reports whether the time for fixing is used up.
 	Spent() bool
-	// Names returns the exported names of an allowed package, and false for another path.
+	// Names returns the exported names of an allowed package, and whether path is one.
 	Names(path string) ([]string, bool)
 }
 
-// Checked is what a type check found.
+// Checked is the result of a type check. Info is nil if the program could not be checked.
 type Checked struct {
 	Pkg    *types.Package
 	Info   *types.Info
-	Errors []types.Error // without those of unused variables
+	Errors []types.Error // without those about unused variables
 }
 
-// Bounds of fixing.
+// Limits of one call of Text.
 const (
 	maxRounds = 40
 	maxNotes  = 32
+	// maxGrowth bounds, in bytes, how much longer a program may become.
 	maxGrowth = 16 << 10
 )
 
-// Text returns the fixed text, formatted, and what was fixed in it: without fixes it is the text as it was. Faults are what is wrong in it though it compiles.
+// Text repairs the source and returns it formatted, with a list of the repairs. Without repairs it returns the source
+// unchanged. Faults lists what is wrong although the program compiles.
 func Text(source string, t report.Terms, c Checker) report.Fixed {
 	m := &fixer{terms: t, checker: c, src: source}
 	seen := map[string]bool{}
 	for range maxRounds {
+		// A text that was seen before means that two rules undo each other.
 		if seen[m.src] || len(m.src) > len(source)+maxGrowth || c.Spent() {
 			break
 		}
@@ -61,6 +67,7 @@ func Text(source string, t report.Terms, c Checker) report.Fixed {
 		m.apply()
 	}
 	out := m.src
+	// Without repairs even the formatting stays as the model wrote it.
 	if len(m.notes) == 0 {
 		out = source
 	} else if formatted, err := format.Source([]byte(m.src)); err == nil {
@@ -78,17 +85,21 @@ type fixer struct {
 	file    *ast.File
 	Checked
 	parents map[ast.Node]ast.Node
-	used    map[types.Object][]*ast.Ident // by usesOf, of this round
-	makesOf map[types.Type]bool           // by makes, of this round
+	used    map[types.Object][]*ast.Ident // cache of usesOf for this round
+	makesOf map[types.Type]bool           // cache of makes for this round
 
+	// edits are those of this round.
 	edits []edit
+	// notes are those of all rounds.
 	notes []mark
-	named []mark // faults of the text as it is
+	named []mark // faults in the current text
 }
 
-// round finds edits of the text as it is. The rules of a stage rest on what the stages before have fixed.
+// round finds edits to the current text. It stops after the first stage that finds any, because each stage relies on
+// the repairs of those before.
 func (m *fixer) round() {
 	m.named = nil
+	// These repairs work on tokens, because the text may not parse yet.
 	if m.wholeText(); len(m.edits) > 0 {
 		return
 	}
@@ -97,6 +108,7 @@ func (m *fixer) round() {
 		m.syntax(err)
 		return
 	}
+	// The tree is new in each round, so everything that refers to its nodes is computed again.
 	m.parents = parentsOf(m.file)
 	m.used, m.makesOf = nil, nil
 	for _, stage := range []func(){m.foreignImports, m.entry, m.missingImports} {
@@ -112,6 +124,7 @@ func (m *fixer) round() {
 		if m.checker.Spent() {
 			return
 		}
+		// Several errors may be repaired in one round, as long as their edits do not overlap.
 		m.typeError(e)
 	}
 	if len(m.Errors) > 0 {
@@ -127,7 +140,7 @@ func (m *fixer) round() {
 	m.faults()
 }
 
-// parentsOf maps each node of the file to the one that it is a part of.
+// parentsOf maps each node of the file to its parent.
 func parentsOf(file *ast.File) map[ast.Node]ast.Node {
 	parents := map[ast.Node]ast.Node{}
 	var stack []ast.Node
@@ -145,7 +158,7 @@ func parentsOf(file *ast.File) map[ast.Node]ast.Node {
 	return parents
 }
 
-// placed are notes with their lines in the formatted text.
+// placed returns the marks as notes, sorted by line of the formatted text and without duplicates.
 func (m *fixer) placed(out string, marks []mark) (notes []report.Fix) {
 	lines := linesAt(m.src, out, marks)
 	for i, n := range marks {
@@ -157,7 +170,7 @@ func (m *fixer) placed(out string, marks []mark) (notes []report.Fix) {
 	return notes[:min(len(notes), maxNotes)]
 }
 
-// clip bounds a piece of the program in a note.
+// clip shortens a piece of the program for a note.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 60 {

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// foreignLines are statements as other languages have them, as lines of their own, and what they are in Go.
+// foreignLines lists lines of other languages and their Go form.
 var foreignLines = []struct {
 	form     func() *regexp.Regexp
 	to, note string
@@ -25,14 +25,15 @@ var foreignLines = []struct {
 	{lazy.Regexp(`^([ \t]*)let[ \t]+([\pL_][\pL\d_]*)[ \t]*=([^=].*)$`), "$1$2 :=$3", "let is := in Go"},
 }
 
-// conditional is x := c ? a : b, where neither c nor a and b have such a form themselves.
+// conditional matches x := c ? a : b, if none of c, a and b contains such an expression. harmless matches operands
+// whose evaluation cannot fail.
 var (
 	conditional = lazy.Regexp(
 		"^([ \t]*)([\\pL_][\\pL\\d_.]*[ \t]*[:+]?=|return)[ \t]+([^?`]+?) \\? ([^?:`\"]+|\"[^\"\\\\]*\") : ([^?:`\"]+?|\"[^\"\\\\]*\")(, nil)?;?[ \t\r]*$")
 	harmless = lazy.Regexp(`^(?:-?[\d.]+|"[^"]*"|'[^']*'|[\pL_][\pL\d_]*|len\([\pL_][\pL\d_]*\))$`)
 )
 
-// foreignLine writes a line of another language in Go.
+// foreignLine rewrites a line of another language in Go.
 func (m *fixer) foreignLine(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	for _, f := range foreignLines {
@@ -60,13 +61,14 @@ func (m *fixer) foreignLine(e *scanner.Error) bool {
 	name := strings.TrimRight(set, " \t:=")
 	if !harmless().MatchString(no) || no == "nil" || g[6] != "" || strings.Contains(cond, name) ||
 		strings.Contains(yes, name) {
-		return false // what is evaluated needlessly may fail
+		return false // the operand would be evaluated even where it may fail
 	}
 	return m.fix(note, edit{begin, begin + len(line), set + " " + no + "\nif " + cond + " {\n" + name + " = " + yes +
 		"\n}"})
 }
 
 var (
+	// These match words and quotes of other languages before or at the position of a syntax error.
 	foreignAnd  = lazy.Regexp(`^(and|or)\b`)
 	foreignNot  = lazy.Regexp(`\bnot[ \t]+$`)
 	negated     = lazy.Regexp(`^[\pL_][\pL\d_.]*(?:\[[^\[\]\n]*\]|\([^()\n]*\))?[ \t]*(?:\{|and\b|or\b|&&|\|\||\))`)
@@ -75,7 +77,7 @@ var (
 	literalOf   = lazy.Regexp(`(?:\breturn|[:=]?=)[ \t]*$`)
 )
 
-// foreignWord writes and, or, texts in single quotes, and objects without their type as Go has them.
+// foreignWord rewrites and, or, not, strings in single quotes, and objects without a type in Go.
 func (m *fixer) foreignWord(e *scanner.Error) bool {
 	at, rest := e.Pos.Offset, m.src[e.Pos.Offset:]
 	if g := foreignAnd().FindString(rest); g != "" && strings.HasPrefix(e.Msg, "expected ") {
@@ -96,7 +98,8 @@ func (m *fixer) foreignWord(e *scanner.Error) bool {
 	return false
 }
 
-// textMethods are methods of texts in other languages, in small letters without _, with the number of their arguments, and the functions that do the same.
+// textMethods maps methods of strings in other languages, in lower case and without underscores, to their number of
+// arguments and the equivalent function.
 var textMethods = map[string]struct {
 	arguments int
 	function  string
@@ -112,7 +115,7 @@ var textMethods = map[string]struct {
 	"trimprefix": {1, "strings.TrimPrefix"}, "trimsuffix": {1, "strings.TrimSuffix"}, "repeat": {1, "strings.Repeat"},
 }
 
-// textMethod writes s.Split(",") and list.Join(",") as the functions of package strings.
+// textMethod rewrites s.Split(",") and list.Join(",") with the functions of package strings.
 func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	name, t := strings.ToLower(strings.ReplaceAll(s.Sel.Name, "_", "")), m.Info.TypeOf(s.X)
 	args := ""
@@ -132,7 +135,7 @@ func (m *fixer) textMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return m.fix("texts have no methods in Go: "+function, m.replace(call, function+"("+m.text(s.X)+args+")"))
 }
 
-// popped writes x := list.pop() as Go has it.
+// popped rewrites x := list.pop() in Go.
 func (m *fixer) popped(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	st := m.evaluates(call)
 	if strings.ToLower(s.Sel.Name) != "pop" || len(call.Args) > 0 || m.variable(s.X) == nil || st == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// isFresh reports whether a variable's list is known by that name alone: the function makes it, and neither keeps it elsewhere nor gives it away before it
-// returns. Then it is no matter whether it is changed or copied.
+// isFresh reports whether a variable is the only reference to its list: the function creates the list, and neither
+// stores nor passes it elsewhere before it returns. It does not matter then whether the list is changed or copied.
 func (m *fixer) isFresh(v *types.Var) bool {
 	if v == nil || isNamed(v.Type()) || v.Parent() == nil || v.Parent() == m.Pkg.Scope() || v.IsField() {
 		return false
@@ -28,7 +28,7 @@ func (m *fixer) isFresh(v *types.Var) bool {
 	return true
 }
 
-// makesList reports whether an expression is a new list, or the variable's with more in it.
+// makesList reports whether an expression is a new list, or the variable's own with elements appended or sorted.
 func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.CompositeLit:
@@ -40,13 +40,13 @@ func (m *fixer) makesList(x ast.Expr, v *types.Var) bool {
 	return isName(x, "nil")
 }
 
-// splits are functions that return a new list.
+// splits matches functions that return a new list.
 var splits = lazy.Regexp(`^(?:strings\.(?:Fields|FieldsFunc|Split|SplitN)|slices\.Clone)$`)
 
-// readers are functions that return nothing of the list that they are given.
+// readers matches functions that keep nothing of the lists they are given.
 var readers = lazy.Regexp(`^(?:len|cap|strings\.\w+|fmt\.\w+|slices\.(?:Contains|Index|Max|Min))$`)
 
-// ofOwner reports whether a use of the variable leaves its list with it.
+// ofOwner reports whether a use of the variable creates no other reference to its list.
 func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 	switch p := m.parents[id].(type) {
 	case *ast.IndexExpr:
@@ -76,7 +76,7 @@ func (m *fixer) ofOwner(id *ast.Ident, v *types.Var) bool {
 	return false
 }
 
-// appendMethod writes list.append(x) as Go has it.
+// appendMethod rewrites list.append(x) in Go.
 func (m *fixer) appendMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	_, stands := m.parents[call].(*ast.ExprStmt)
 	if !stands || len(call.Args) != 1 || !slices.Contains([]string{"append", "push", "add"},
@@ -87,7 +87,7 @@ func (m *fixer) appendMethod(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return m.fix("append returns the list", m.replace(call, x+" = append("+x+", "+m.text(call.Args[0])+")"))
 }
 
-// isMemberOfOwn reports whether an expression is a list in a map that a variable of the function is made as.
+// isMemberOfOwn reports whether an expression is an element of a map that the function has created in a variable.
 func (m *fixer) isMemberOfOwn(x ast.Expr) bool {
 	ix, ok := ast.Unparen(x).(*ast.IndexExpr)
 	if !ok || !m.isPlain(ix.Index) {
@@ -103,17 +103,19 @@ func (m *fixer) isMemberOfOwn(x ast.Expr) bool {
 	return isMap && literal && m.setOnce(v, def)
 }
 
-// appended fixes append(list, x) that stands alone.
+// appended repairs a statement that consists of append(list, x) alone.
 func (m *fixer) appended(_ types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest(path, func(c *ast.CallExpr) bool { return isName(c.Fun, "append") })
 	return ok && len(c.Args) > 0 && m.isFresh(m.variable(c.Args[0])) &&
 		m.fix("append returns the list", m.before(c, m.text(c.Args[0])+" = "))
 }
 
+// sorting matches functions that change a list in place.
 var sorting = lazy.Regexp(
 	`^(?:sort\.(?:Strings|Ints|Float64s|Slice|SliceStable)|slices\.(?:Sort|SortFunc|SortStableFunc|Reverse))$`)
 
-// sorted fixes return sort.Strings(list), nil and list = sort.Strings(list): it changes the list and returns nothing.
+// sorted repairs return sort.Strings(list), nil and list = sort.Strings(list): the function changes the list and
+// returns nothing.
 func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 	c, ok := nearest(path, func(c *ast.CallExpr) bool { return sorting().MatchString(m.callee(c)) })
 	if !ok || !m.isFresh(m.variable(c.Args[0])) && !m.isTaken(m.variable(c.Args[0])) {
@@ -129,14 +131,15 @@ func (m *fixer) sorted(_ types.Error, path []ast.Node, _ []string) bool {
 		m.fix(note, m.before(st, m.text(c)+"\n"), m.replace(c, list))
 }
 
-// isTaken reports whether a variable is an argument that Run reads there alone, whose list it may change.
+// isTaken reports whether a variable is an argument that Run reads only there, so that Run may change its list.
 func (m *fixer) isTaken(v *types.Var) bool {
 	def, value := m.definition(v)
 	a, ok := value.(*ast.TypeAssertExpr)
 	return ok && m.once(def) && m.origin(m.unhelped(a.X)) == ofArguments && m.countText(m.text(m.unhelped(a.X))) == 1
 }
 
-// isLast reports whether the program does not look at the list that a call changes within the rest of the statement or after it: the author may take it for a copy.
+// isLast reports whether the program does not use the list that a call changes in the rest of the statement or after
+// it. Otherwise the author may have expected a copy.
 func (m *fixer) isLast(c *ast.CallExpr, st ast.Stmt) bool {
 	_, returns := st.(*ast.ReturnStmt)
 	if m.inLiteral(st) || !returns && m.repeats(st) {

@@ -13,21 +13,22 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// isNameText matches what may be the name of an argument: not a file, an address or words.
+// isNameText matches a possible name of an argument, as opposed to a file, a URL or a phrase.
 var isNameText = lazy.Regexp(`^[\pL_][\pL\d_]*$`)
 
-// ofArgument matches the methods that name what they read; others without a type, such as Get, may read the session's memory.
+// ofArgument matches methods whose name shows that they read an argument. An untyped method such as Get may read the
+// session's memory.
 var ofArgument = lazy.Regexp(`(?i)arg|param|input`)
 
-// inputs are names of fields under which programs look for the arguments.
+// inputs are names of invented fields that hold the arguments.
 var inputs = []string{"Input", "Inputs", "Params", "Parameters", "Arguments"}
 
-// getterName is the name of a method that reads an argument, with the type that it returns.
+// getterName matches the name of an invented method that reads an argument. The group is the word for the type.
 var getterName = lazy.Regexp(`^(?i)(?:must)?(?:get|read)?(?:arg|argument|param|parameter|input|kwarg|value)?(?:as)?` +
 	`(string|str|text|integer|int64|int|float64|float|number|boolean|bool|stringslice|stringlist|strings|intslice|intlist|ints|floatslice|floatlist|floats|list|array|slice|object|map|dict)?` +
 	`(?:arg|argument|param)?(?:or|default|ordefault)?$`)
 
-// getterTypes are the types by the words for them.
+// getterTypes maps words for types to Go types.
 var getterTypes = map[string]string{"": "", "string": "string", "str": "string", "text": "string", "int": "int",
 	"integer": "int", "int64": "int64", "float": "float64", "float64": "float64",
 	"number": "float64", "bool": "bool", "boolean": "bool", "strings": "[]string", "stringslice": "[]string",
@@ -36,7 +37,7 @@ var getterTypes = map[string]string{"": "", "string": "string", "str": "string",
 	"array": "[]any", "slice": "[]any",
 	"object": "map[string]any", "map": "map[string]any", "dict": "map[string]any"}
 
-// getterType returns the type that a method of that name would return, and whether it would read an argument.
+// getterType returns the type that a method of that name would return. ok is false if it would not read an argument.
 func getterType(name string) (typ string, ok bool) {
 	g := getterName().FindStringSubmatch(name)
 	if g == nil {
@@ -46,8 +47,8 @@ func getterType(name string) (typ string, ok bool) {
 	return typ, ok
 }
 
-// argument is the expression that reads an argument by its name. Its place is the declared one, or the first where the program reads no other argument; "" where
-// it is not known.
+// argument returns the expression that reads an argument by name. The position is the declared one, or the first if the
+// program reads no other argument. It returns "" if the position is not known.
 func (m *fixer) argument(call, name string) string {
 	place := slices.IndexFunc(m.terms.Parameters, func(p report.Parameter) bool { return p.Name == name })
 	if !isNameText().MatchString(name) || len(m.terms.Parameters) > 0 && place < 0 || len(m.terms.Parameters) == 0 &&
@@ -57,7 +58,7 @@ func (m *fixer) argument(call, name string) string {
 	return fmt.Sprintf("%s.Arg(%d, %q)", call, max(place, 0), name)
 }
 
-// onlyArgument reports whether the program reads no other argument than the first, of that name.
+// onlyArgument reports whether the program reads no argument other than the first, under that name.
 func (m *fixer) onlyArgument(name string) bool {
 	only := true
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -91,6 +92,7 @@ func (m *fixer) onlyArgument(name string) bool {
 	return only && !m.keyOfContext(name)
 }
 
+// isNumber reports whether e is the integer literal with that text.
 func isNumber(e ast.Expr, text string) bool {
 	l, ok := e.(*ast.BasicLit)
 	return ok && l.Kind == token.INT && l.Value == text
@@ -113,7 +115,7 @@ func (m *fixer) keyOfContext(name string) bool {
 	return found
 }
 
-// placeOf returns the whole number that a literal is; -1 for another expression.
+// placeOf returns the value of an integer literal, and whether e is one below 64.
 func placeOf(e ast.Expr) (int, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.INT {
@@ -123,8 +125,8 @@ func placeOf(e ast.Expr) (int, bool) {
 	return n, err == nil && n < 64
 }
 
-// getter writes a method that would read an argument with call.Arg: by place, by name or by both, of a type, with or without a default, and an error or an ok
-// beside the value.
+// getter replaces an invented method that reads an argument by call.Arg. The method may take a position, a name or
+// both, a type, and a default, and it may return an error or an ok with the value.
 func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	typ, ok := getterType(s.Sel.Name)
 	if !ok || len(call.Args) == 0 || len(call.Args) > 3 {
@@ -139,7 +141,7 @@ func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 		name, args = constantText(args[0]), args[1:]
 	}
 	if len(args) > 0 && place < 0 && s.Sel.Name == "Arg" || m.keyOfContext(name) {
-		return false // a place, or a default?
+		return false // the number may be a position or a default
 	}
 	if place < 0 && typ == "" && len(m.terms.Parameters) == 0 && !ofArgument().MatchString(s.Sel.Name) {
 		return false
@@ -152,8 +154,8 @@ func (m *fixer) getter(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return arg != "" && len(args) < 2 && m.typedGetter(call, arg, typ, args)
 }
 
-// nameOf is the name of an argument of which the place is read: the one that stands there, the declared one, or that of the variable that takes it; "" where
-// they differ.
+// nameOf returns the name of an argument that is read by position: the declared name, the name given in the call, or
+// that of the variable that receives it. It returns "" if the declared name and the given one differ.
 func (m *fixer) nameOf(call ast.Expr, place int, name string) string {
 	if place < len(m.terms.Parameters) {
 		if declared := m.terms.Parameters[place].Name; name == "" || name == declared {
@@ -172,7 +174,7 @@ func (m *fixer) nameOf(call ast.Expr, place int, name string) string {
 	return fmt.Sprint("arg", place)
 }
 
-// typedGetter puts the reading of an argument in the place of a call that would return it as a type.
+// typedGetter replaces a call that would return an argument as a type by the conversion of arg.
 func (m *fixer) typedGetter(call *ast.CallExpr, arg, typ string, preset []ast.Expr) bool {
 	const note = "arguments are read by call.Arg"
 	as, _ := m.parents[call].(*ast.AssignStmt)
@@ -213,7 +215,7 @@ func (m *fixer) typedGetter(call *ast.CallExpr, arg, typ string, preset []ast.Ex
 	return m.useHost(note, m.replace(call, "recurgent.Maybe("+arg+", "+like+").("+typ+")"))
 }
 
-// passedOn reports whether the next statement ends the function where there is an error.
+// passedOn reports whether the next statement returns if there is an error.
 func (m *fixer) passedOn(as *ast.AssignStmt, err string) bool {
 	list := m.siblings(as)
 	if i := slices.Index(list, ast.Stmt(as)) + 1; i < len(list) {

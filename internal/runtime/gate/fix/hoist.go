@@ -6,7 +6,8 @@ import (
 	"go/types"
 )
 
-// singleValue takes a call that returns an error, too, out of the expression in which it stands, and passes the error on.
+// singleValue moves a call that also returns an error out of its expression into a statement of its own, and returns
+// the error.
 func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 	call, ok := nearest(path, func(c *ast.CallExpr) bool {
 		t, ok := m.Info.TypeOf(c).(*types.Tuple)
@@ -16,6 +17,7 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 		return false
 	}
 	st := m.evaluates(call)
+	// One call is moved per round. The new variables need unique names, and a goto must not jump over them.
 	if st == nil || st.Pos() == call.Pos() || len(m.edits) > 0 || m.jumps() || m.callsBefore(st, call) {
 		return false
 	}
@@ -30,7 +32,8 @@ func (m *fixer) singleValue(_ types.Error, path []ast.Node, _ []string) bool {
 		m.replace(call, value))
 }
 
-// evaluates returns the statement in a block that evaluates an expression once and in any case; nil where it may be evaluated more often, or not.
+// evaluates returns the statement in a block that evaluates an expression exactly once, or nil if it may be evaluated
+// more than once or not at all.
 func (m *fixer) evaluates(x ast.Expr) ast.Stmt {
 	for n := ast.Node(x); n != nil; n = m.parents[n] {
 		switch p := m.parents[n].(type) {
@@ -53,7 +56,8 @@ func (m *fixer) evaluates(x ast.Expr) ast.Stmt {
 	return nil
 }
 
-// callsBefore reports whether a statement has other calls outside call's arguments and results: hoisting would change their order.
+// callsBefore reports whether a statement has other calls outside the call's arguments and results. Moving the call
+// would then change their order.
 func (m *fixer) callsBefore(st ast.Stmt, call *ast.CallExpr) bool {
 	found := false
 	ast.Inspect(st, func(n ast.Node) bool {

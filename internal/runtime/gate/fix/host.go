@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// callMember fixes a method or field that Call does not have.
+// callMember repairs a method or field that Call does not have.
 func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	lower := strings.ToLower(s.Sel.Name)
 	call, _ := m.parents[s].(*ast.CallExpr)
@@ -44,7 +44,7 @@ func (m *fixer) callMember(s *ast.SelectorExpr) bool {
 	return m.getter(call, s)
 }
 
-// memories are names of fields under which programs look for what a session keeps, in small letters.
+// memories are names, in lower case, of invented fields that hold the session's memory.
 var memories = []string{"state", "memory", "session", "storage", "ctx", "contexts", "contextmap"}
 
 // oneMemory reports whether the program uses no other name for its session's memory.
@@ -63,7 +63,7 @@ func (m *fixer) oneMemory(of *ast.SelectorExpr) bool {
 	return one
 }
 
-// saved leaves out call.SaveContext(): the memory of a call that succeeds is kept.
+// saved removes call.SaveContext(): the memory of a successful call is stored anyway.
 func (m *fixer) saved(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	st, ok := m.parents[call].(*ast.ExprStmt)
 	if !ok || len(call.Args) > 1 || len(call.Args) == 1 && m.text(call.Args[0]) != m.text(s.X)+".Context" {
@@ -77,13 +77,13 @@ var printing = map[string]string{"log": "fmt.Println", "logf": "fmt.Printf", "pr
 	"println": "fmt.Println", "printf": "fmt.Printf", "debug": "fmt.Println", "debugf": "fmt.Printf",
 	"info": "fmt.Println", "infof": "fmt.Printf"}
 
-// logged writes a statement that logs as one that prints.
+// logged rewrites a statement that logs as one that prints.
 func (m *fixer) logged(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	_, stands := m.parents[call].(*ast.ExprStmt)
 	return stands && m.fix("there is no "+m.text(s), m.replace(s, printing[strings.ToLower(s.Sel.Name)]))
 }
 
-// returnOfCall writes call.Return(value, err) at an end of Run as the return that it stands for.
+// returnOfCall rewrites call.Return(value, err) at an end of Run as the return statement that is meant.
 func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
 	st, ok := m.parents[call].(*ast.ExprStmt)
 	if _, run := m.resultsOf(call); !ok || !run || len(call.Args) == 0 || len(call.Args) > 2 {
@@ -108,14 +108,15 @@ func (m *fixer) returnOfCall(call *ast.CallExpr) bool {
 		}
 		to = r
 	} else if f, ok := m.parents[m.parents[st]].(*ast.FuncDecl); !ok || len(list) == 0 || f.Body.List[len(f.Body.List)-1] != ast.Stmt(st) {
-		return false // what follows would run, too
+		return false // what follows would also run
 	}
 	return m.fix("a value is returned, not given to the call", edit{m.offset(st.Pos()), m.offset(to.End()), text})
 }
 
+// typeWord matches the form of an error type.
 var typeWord = lazy.Regexp(`^[a-z]+(_[a-z]+)*$`)
 
-// hostError fixes call.Fail(...), recurgent.Error(...) and the like.
+// hostError repairs call.Fail(...), recurgent.Error(...) and similar calls.
 func (m *fixer) hostError(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	text := m.failure(call.Args)
 	if text == "" {
@@ -128,7 +129,8 @@ func (m *fixer) hostError(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	return m.useHost(m.text(s)+" is "+clip(text), m.replace(call, text))
 }
 
-// failure is an error of the arguments of a function that would make one: type and message, or a message alone.
+// failure returns the error for the arguments of an invented function that creates one: type and message, or only a
+// message. It returns "" if they are anything else.
 func (m *fixer) failure(args []ast.Expr) string {
 	if len(args) == 0 {
 		return ""
@@ -158,11 +160,11 @@ func (m *fixer) failure(args []ast.Expr) string {
 	return ""
 }
 
-// typedErrors are functions that the name of an error type suggests.
+// typedErrors maps names of invented functions to the error types that they suggest.
 var typedErrors = map[string]string{"invalidinput": "invalid_input", "notfound": "not_found",
 	"parsefailed": "parse_failed", "unsupported": "unsupported_capability", "lowutility": "low_utility"}
 
-// hostFunction fixes a function that the host package does not have.
+// hostFunction repairs a function that the host package does not have.
 func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 	call, ok := m.parents[s].(*ast.CallExpr)
 	if method, isMethod := m.parents[s].(*ast.SelectorExpr); isMethod && strings.EqualFold(s.Sel.Name, "http") &&
@@ -199,7 +201,7 @@ func (m *fixer) hostFunction(s *ast.SelectorExpr) bool {
 	return false
 }
 
-// toType is the type that a function of that name would convert a value to: ToInt, AsString; "" for others.
+// toType returns the type that an invented function such as ToInt or AsString would convert to, or "".
 func toType(name string) string {
 	lower := strings.ToLower(name)
 	for _, before := range []string{"to", "as", "get", "must"} {
@@ -208,7 +210,7 @@ func toType(name string) string {
 	return getterTypes[lower]
 }
 
-// isContext reports whether an expression is the session's memory.
+// isContext reports whether an expression is the session's memory or a variable that holds it.
 func (m *fixer) isContext(x ast.Expr) bool {
 	if s, ok := ast.Unparen(x).(*ast.SelectorExpr); ok {
 		owner, name := m.hostMember(s)
@@ -221,7 +223,7 @@ func (m *fixer) isContext(x ast.Expr) bool {
 	return false
 }
 
-// contextMethod writes call.Context.Get(k), Set(k, v), Delete(k) and Has(k) as what they are of a map.
+// contextMethod rewrites call.Context.Get(k), Set(k, v) and similar methods as operations on the map.
 func (m *fixer) contextMethod(s *ast.SelectorExpr) bool {
 	call, ok := m.parents[s].(*ast.CallExpr)
 	if !ok || call.Fun != s || len(call.Args) == 0 {

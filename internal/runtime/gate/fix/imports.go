@@ -14,7 +14,7 @@ import (
 // host is the import path of the host package.
 const host = "recurgent"
 
-// importName is the name by which the import's package is used, as far as the path says it.
+// importName returns the name of an import, guessed from its path if it has none.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
@@ -26,12 +26,13 @@ func importName(spec *ast.ImportSpec) string {
 	return path.Base(p)
 }
 
+// importPath returns the path of an import.
 func importPath(spec *ast.ImportSpec) string {
 	p, _ := strconv.Unquote(spec.Path.Value)
 	return p
 }
 
-// selected returns what the file selects of names that it does not declare: of packages.
+// selected returns, for each name that the file uses as a package, the names selected from it.
 func (m *fixer) selected() map[string]map[string]bool {
 	unresolved := map[*ast.Ident]bool{}
 	for _, id := range m.file.Unresolved {
@@ -52,9 +53,10 @@ func (m *fixer) selected() map[string]map[string]bool {
 	return out
 }
 
-// foreignImports fixes imports of paths that are no package here: the host package under another path, a package of the standard library without the first
-// part of its path, one that nothing uses.
+// foreignImports repairs imports of paths that are not available: the host package under another path, a package of the
+// standard library with a wrong path, or a package that nothing uses.
 func (m *fixer) foreignImports() {
+	// Functions that nothing calls go first, because they may be the only users of an import.
 	if m.deadMain() || m.tests() {
 		return
 	}
@@ -99,7 +101,7 @@ func (m *fixer) foreignImports() {
 	}
 }
 
-// deadMain leaves out a main beside Run that uses a package which is not there: nothing calls it.
+// deadMain removes a main next to Run that uses an unavailable package. Nothing calls it.
 func (m *fixer) deadMain() bool {
 	main, run := m.function("main"), m.function("Run")
 	if main == nil || run == nil || !m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) {
@@ -115,14 +117,14 @@ func (m *fixer) deadMain() bool {
 			}
 		case *ast.CallExpr:
 			_, stands := m.parents[n].(*ast.ExprStmt)
-			used = used || isName(n.Fun, "Run") && !stands // for what Run alone does not answer
+			used = used || isName(n.Fun, "Run") && !stands // main does more than Run alone would
 		}
 		return true
 	})
 	return foreign && !used && m.fix("main, which nothing calls, is left out", m.without(main))
 }
 
-// tests leaves out test functions, which nothing calls.
+// tests removes test functions, which nothing calls.
 func (m *fixer) tests() bool {
 	called := m.calledNames()
 	for _, d := range m.file.Decls {
@@ -138,7 +140,7 @@ func (m *fixer) tests() bool {
 	return len(m.edits) > 0
 }
 
-// logging writes what logs as what prints, and what ends the program as a panic.
+// logging replaces the functions of package log: those that log by printing, and those that end the program by a panic.
 func (m *fixer) logging(name string) {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -160,14 +162,14 @@ func (m *fixer) logging(name string) {
 	})
 }
 
-// samePackage reports whether a path is one of the standard library with another beginning, or with none.
+// samePackage reports whether p is the path of a package of the standard library with a different prefix or none.
 func samePackage(p, to string) bool {
 	p = strings.TrimPrefix(strings.TrimPrefix(p, "golang.org/x/exp/"), "std/")
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".") && path.Base(p) == path.Base(to)
 }
 
-// isHost reports whether an import means the host package: by its name, or because Run takes its Call.
+// isHost reports whether an import means the host package, judging by its path or by the use of Call.
 func (m *fixer) isHost(p, name string, has map[string]bool) bool {
 	if path.Base(p) == host || strings.Contains(p, "recurgentd") {
 		return name == host
@@ -184,7 +186,7 @@ func (m *fixer) importLine(spec *ast.ImportSpec) edit {
 	return m.line(spec)
 }
 
-// missingImports adds the imports of packages that can only be one.
+// missingImports adds imports for names that only one package can have.
 func (m *fixer) missingImports() {
 	imported := map[string]bool{}
 	for _, spec := range m.file.Imports {
@@ -196,7 +198,7 @@ func (m *fixer) missingImports() {
 		if !imported[name] {
 			if p := m.checker.Package(name, used[name]); p != "" || name == host && !m.declares(host) {
 				if p == "" {
-					p = host // what it does not have is named then
+					p = host // the type checker reports names that it lacks
 				}
 				paths = append(paths, p)
 			}
@@ -208,7 +210,7 @@ func (m *fixer) missingImports() {
 	m.addImports(paths...)
 }
 
-// addImports adds imports to the first import declaration, or as one.
+// addImports adds imports to the first import declaration, or in a new one.
 func (m *fixer) addImports(paths ...string) {
 	var list strings.Builder
 	for _, p := range paths {
@@ -225,7 +227,7 @@ func (m *fixer) addImports(paths ...string) {
 	m.fix(note, m.after(m.file.Name, "\n\nimport ("+list.String()+"\n)\n"))
 }
 
-// unusedImports leaves out imports that nothing uses, of a text that is another than the model's anyway.
+// unusedImports removes unused imports, but only from a text that was changed already.
 func (m *fixer) unusedImports() {
 	if !m.begun() {
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// jsonTexts returns what a program writes as JSON, where a list or an object is declared and Run returns its text.
+// jsonTexts returns the value instead of its JSON text where a list or an object is declared.
 func (m *fixer) jsonTexts() {
 	run := m.function("Run")
 	if run == nil || m.terms.Returns != "array" && m.terms.Returns != "object" {
@@ -22,7 +22,8 @@ func (m *fixer) jsonTexts() {
 	})
 }
 
-// marshalled is what a statement returns the JSON of, as string(b), right after it has been written; nil where it returns something else.
+// marshalled returns the value whose JSON a statement returns as string(b), if the JSON was created just before, or nil
+// otherwise.
 func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	c, ok := r.Results[0].(*ast.CallExpr)
 	if !ok || len(c.Args) != 1 || !isName(c.Fun, "string") {
@@ -41,6 +42,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 	if from < 0 {
 		return nil
 	}
+	// Between the encoding and the return there may only be checks that return an error.
 	for _, between := range list[from+1 : slices.Index(list, ast.Stmt(r))] {
 		if s, ok := between.(*ast.IfStmt); !ok || s.Init != nil || s.Else != nil || !m.isPlain(s.Cond) ||
 			!m.fails(s.Body) && !m.passes(s.Body) {
@@ -48,7 +50,7 @@ func (m *fixer) marshalled(r *ast.ReturnStmt) ast.Expr {
 		}
 	}
 	if m.variable(write.Args[0]) == nil || isString(m.Info.TypeOf(write.Args[0])) || m.defers() {
-		return nil // it would be made twice, or be another one by then
+		return nil // the value would be computed twice, or may have changed
 	}
 	return write.Args[0]
 }

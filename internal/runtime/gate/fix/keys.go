@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// keys gives the fields of a struct that Run returns the names that the deliverable requires: without tags they have those but for capital letters and underscores.
+// keys adds tags to a struct that Run returns if its field names match the names that the deliverable requires except
+// for case and underscores.
 func (m *fixer) keys() {
 	m.returned(func(x ast.Expr) {
 		t := m.Info.TypeOf(x)
@@ -34,13 +35,14 @@ func (m *fixer) keys() {
 				}
 			}
 		}
+		// All required names must match. Otherwise the struct may be meant for something else.
 		if len(names) == len(m.terms.Required) {
 			m.tag(st, names)
 		}
 	})
 }
 
-// tag gives fields tags of JSON.
+// tag adds JSON tags to fields.
 func (m *fixer) tag(st *ast.StructType, names map[string]string) {
 	var edits []edit
 	for _, f := range st.Fields.List {
@@ -59,7 +61,7 @@ func (m *fixer) tag(st *ast.StructType, names map[string]string) {
 	m.fix("the fields have the names that JSON is to have", edits...)
 }
 
-// structOf is the struct that a type of the program is declared as; nil for others.
+// structOf returns the struct type that a type of the program is declared as, or nil.
 func (m *fixer) structOf(of types.Object) (out *ast.StructType) {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.TypeSpec); ok && m.Info.Defs[spec.Name] == of {
@@ -70,7 +72,8 @@ func (m *fixer) structOf(of types.Object) (out *ast.StructType) {
 	return out
 }
 
-// sharedTags gives several fields of one tag, as X, Y float64 `json:"x,y"`, a tag each, or names them: JSON fills none of fields that have one name.
+// sharedTags repairs or reports several fields with one tag, as in X, Y float64 `json:"x,y"`. JSON fills none of
+// several fields with the same name.
 func (m *fixer) sharedTags() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		st, ok := n.(*ast.StructType)

@@ -4,6 +4,7 @@ import (
 	"go/types"
 )
 
+// basic returns the underlying basic type of t, or nil.
 func basic(t types.Type) *types.Basic {
 	if t == nil {
 		return nil
@@ -12,6 +13,7 @@ func basic(t types.Type) *types.Basic {
 	return b
 }
 
+// isKind reports whether t is a basic type with one of these properties.
 func isKind(t types.Type, info types.BasicInfo) bool {
 	b := basic(t)
 	return b != nil && b.Info()&info != 0
@@ -21,30 +23,33 @@ func isFloat(t types.Type) bool  { return isKind(t, types.IsFloat) }
 func isWhole(t types.Type) bool  { return isKind(t, types.IsInteger) }
 func isString(t types.Type) bool { return isKind(t, types.IsString) }
 
+// isBasic reports whether the underlying type of t is this basic type.
 func isBasic(t types.Type, kind types.BasicKind) bool {
 	b := basic(t)
 	return b != nil && b.Kind() == kind
 }
 
+// isError reports whether t is the type error.
 func isError(t types.Type) bool {
 	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-// isDigits reports whether the type is json.Number, which decoded JSON has for whole numbers beyond 2^53 alone.
+// isDigits reports whether the type is json.Number. Decoded JSON has it only for whole numbers beyond 2^53.
 func isDigits(t types.Type) bool { return types.TypeString(t, nil) == "encoding/json.Number" }
 
+// elemIs reports whether t is a slice of this basic type.
 func elemIs(t types.Type, kind types.BasicKind) bool {
 	s, ok := t.Underlying().(*types.Slice)
 	return ok && isBasic(s.Elem(), kind)
 }
 
-// isRune reports whether the type is written rune: an int32 may be any number.
+// isRune reports whether the type is spelled rune. An int32 may be any number.
 func isRune(t types.Type) bool {
 	b, ok := types.Unalias(t).(*types.Basic)
 	return ok && b.Kind() == types.Int32 && b.Name() == "rune"
 }
 
-// areRunes reports whether the type is a list of characters.
+// areRunes reports whether the type is a list of runes.
 func areRunes(t types.Type) bool {
 	if t == nil {
 		return false
@@ -53,7 +58,7 @@ func areRunes(t types.Type) bool {
 	return ok && isRune(s.Elem())
 }
 
-// isEmptyInterface reports whether the type is any, or interface{}, and not a name for one.
+// isEmptyInterface reports whether the type is any or interface{}, and not a named type.
 func isEmptyInterface(t types.Type) bool {
 	if t == nil {
 		return false
@@ -62,7 +67,7 @@ func isEmptyInterface(t types.Type) bool {
 	return ok && i.Empty()
 }
 
-// hasWhole reports whether values of the type are or hold integers.
+// hasWhole reports whether the type is an integer or contains integers.
 func hasWhole(t types.Type) bool {
 	if e, ok := t.(interface{ Elem() types.Type }); ok {
 		return hasWhole(e.Elem())
@@ -70,9 +75,11 @@ func hasWhole(t types.Type) bool {
 	return isWhole(t)
 }
 
+// isPlainString reports whether t is string itself, and not a named type.
 func isPlainString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
 
-// jsonKind names the kind of JSON that has to be converted to the type; "" for a type that decoded JSON has, or that it is not converted to.
+// jsonKind returns the kind of JSON that can be converted to the type, or "" if decoded JSON has the type anyway or
+// cannot be converted to it.
 func jsonKind(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:
@@ -92,10 +99,10 @@ func jsonKind(t types.Type) string {
 	return ""
 }
 
-// kindWords are the kinds of JSON in a note.
+// kindWords names kinds of JSON in notes.
 var kindWords = map[string]string{"number": "a number", "array": "a list", "object": "an object"}
 
-// decodedAs names the kind of JSON that is decoded to the type; "" for other types.
+// decodedAs returns the kind of JSON that is decoded to the type, or "".
 func decodedAs(t types.Type) string {
 	if t == nil {
 		return ""

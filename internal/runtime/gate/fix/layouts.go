@@ -12,7 +12,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// layouts writes layouts of times as Go has them. One of another language has no part of a time in it: it would be parsed and formatted as it stands.
+// layouts repairs layouts of times in another notation. Such a layout contains no element that Go knows, so Go would
+// print and parse it literally.
 func (m *fixer) layouts() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -48,7 +49,8 @@ func (m *fixer) takesLayout(c *ast.CallExpr) bool {
 	return false
 }
 
-// literal returns the literal that an expression is, or that a constant or variable is set to once, which all its uses take for a layout.
+// literal returns the string literal of an expression, or of a constant or variable that is set once and used only as a
+// layout. It returns nil otherwise.
 func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 	if lit, ok := ast.Unparen(x).(*ast.BasicLit); ok {
 		return lit
@@ -82,7 +84,7 @@ func (m *fixer) literal(x ast.Expr) *ast.BasicLit {
 }
 
 var (
-	// Parts of a date by letters, as in yyyy-MM-dd, and of strftime.
+	// letterPart and letters are for dates in letters, as in yyyy-MM-dd; percents is for the notation of strftime.
 	letterPart = lazy.Regexp(`^(?:YYYY|yyyy|MMMM|MMM|MM|DD|dd|HH|mm|ss|SS)`)
 	letters    = map[string]string{"YYYY": "2006", "yyyy": "2006", "MMMM": "January", "MMM": "Jan", "DD": "02",
 		"dd": "02", "HH": "15", "ss": "05", "SS": "05"}
@@ -90,18 +92,19 @@ var (
 		'b': "Jan", 'A': "Monday", 'a': "Mon", 'y': "06", 'I': "03", 'p': "PM", 'F': "2006-01-02", 'T': "15:04:05"}
 )
 
-// repeatsValues reports whether a declaration of constants has one that repeats the value before it.
+// repeatsValues reports whether a constant declaration has a line that repeats the value before it.
 func repeatsValues(g *ast.GenDecl) bool {
 	return g.Tok == token.CONST && slices.ContainsFunc(g.Specs,
 		func(s ast.Spec) bool { return len(s.(*ast.ValueSpec).Values) == 0 })
 }
 
-// unclear matches what a layout may mean by more than its letters: quoted text, digits, zones, fractions.
+// unclear matches layouts that may mean more than their letters: quoted text, digits, zones, fractions.
 var unclear = lazy.Regexp(`['"\[\]\d]|[yYdDHms]Z|SSS`)
 
-// goLayout translates a layout of another language; it returns "" for other texts, for Go layouts, and for unknown, repeated or ambiguous parts.
+// goLayout translates a layout of another notation. It returns "" for any other text, for Go layouts, and for unknown,
+// repeated or ambiguous parts.
 func goLayout(text string) string {
-	// it has parts of Go's
+	// A text that Format changes already has elements of a Go layout.
 	if text == "" || unclear().MatchString(text) || time.Date(1999, 12, 30, 21, 47, 58, 0,
 		time.UTC).Format(text) != text {
 		return ""
@@ -119,7 +122,7 @@ func goLayout(text string) string {
 			if part == "mm" || part == "MM" {
 				to = monthOrMinute(last, text[i+2:])
 				if to == "01" && strings.Contains(strings.ToLower(text), "ss") && !strings.Contains(text, "HH") {
-					return "" // minutes of seconds
+					return "" // mm with ss but without HH means minutes
 				}
 			}
 			last = part
@@ -141,7 +144,8 @@ func goLayout(text string) string {
 	return b.String()
 }
 
-// monthOrMinute is Go's part for MM or mm by what stands before and behind it: people write both for both.
+// monthOrMinute returns Go's element for MM or mm, judging by what is before and after it, because people use either
+// for both. It returns "" if that is not clear.
 func monthOrMinute(before, behind string) string {
 	switch before {
 	case "HH":

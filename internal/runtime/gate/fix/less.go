@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// lessThan is the order of values of JSON: of numbers, or of texts. Of others it ends the call.
+// lessThan orders JSON values: numbers, or strings. Any other value ends the call.
 const lessThan = `(a, b any) bool { // numbers by size, texts by their letters
 	if x, ok := recurgent.As(a, 0.0).(float64); ok {
 		return x < recurgent.Must(b, 0.0).(float64)
@@ -14,10 +14,10 @@ const lessThan = `(a, b any) bool { // numbers by size, texts by their letters
 	return recurgent.Must(a, "").(string) < recurgent.Must(b, "").(string)
 }`
 
-// ordered writes a < b of two values of JSON as a function that knows the order of those that have one.
+// ordered replaces a < b of two JSON values by a call of a function that orders them.
 func (m *fixer) ordered(n *ast.BinaryExpr) bool {
 	if !m.isPlain(n.X) || !m.isPlain(n.Y) {
-		return false // their order would be another one
+		return false // evaluation order would change
 	}
 	x, y, not := m.text(n.X), m.text(n.Y), ""
 	switch n.Op {
@@ -35,14 +35,14 @@ func (m *fixer) ordered(n *ast.BinaryExpr) bool {
 	edits := []edit{m.replace(n, not+name+"("+x+", "+y+")")}
 	if !declared {
 		if len(m.edits) > 0 {
-			return false // which may declare it, too
+			return false // another edit of this round may declare it
 		}
 		edits = append(edits, m.end("func "+name+lessThan))
 	}
 	return m.useHost("values of JSON have no < in Go: numbers and texts are compared", edits...)
 }
 
-// lessName is the name of the function that compares, and whether the text has it.
+// lessName returns the name of the comparing function, and whether the program has it already.
 func (m *fixer) lessName() (name string, declared bool) {
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// shorter are functions that other languages call with fewer arguments, by that number, and the function that does the same.
+// shorter lists functions that other languages call with fewer arguments: that number, and the equivalent function.
 var shorter = map[string]struct {
 	arguments int
 	function  string
@@ -18,7 +18,7 @@ var shorter = map[string]struct {
 	"strings.SplitN": {2, "strings.Split"},
 }
 
-// fewerArguments calls the function that takes as many arguments as are given.
+// fewerArguments calls the equivalent function for the number of arguments given.
 func (m *fixer) fewerArguments(call *ast.CallExpr) bool {
 	if s, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 1 && strings.HasPrefix(s.Sel.Name, "FindAll") &&
 		types.TypeString(m.Info.TypeOf(s.X), nil) == "*regexp.Regexp" {
@@ -29,7 +29,7 @@ func (m *fixer) fewerArguments(call *ast.CallExpr) bool {
 		m.fix(m.text(call.Fun)+" takes more arguments: "+to.function, m.replace(call.Fun, to.function))
 }
 
-// roundedTo writes math.Round(x, 2) as what it is of x * 100.
+// roundedTo rewrites math.Round(x, 2) with a multiplication and a division by 100.
 func (m *fixer) roundedTo(call *ast.CallExpr) bool {
 	if m.text(call.Fun) != "math.Round" || len(call.Args) != 2 {
 		return false
@@ -46,11 +46,11 @@ func (m *fixer) roundedTo(call *ast.CallExpr) bool {
 	return m.fix("math.Round rounds to whole numbers", m.replace(call, text))
 }
 
-// sortsOf are the functions that sort a list of a type.
+// sortsOf maps element types to the function that sorts a list of them.
 var sortsOf = map[types.BasicKind]string{types.Float64: "sort.Float64s", types.String: "sort.Strings",
 	types.Int: "sort.Ints"}
 
-// sortedList writes sort.Sort(list) of numbers or texts as the function for them.
+// sortedList replaces sort.Sort(list) of numbers or strings by the function for that type.
 func (m *fixer) sortedList(c *ast.CallExpr) bool {
 	if m.callee(c) != "sort.Sort" || len(c.Args) != 1 {
 		return false
@@ -63,7 +63,8 @@ func (m *fixer) sortedList(c *ast.CallExpr) bool {
 	return to != "" && m.fix("a list of these is sorted by "+to, m.replace(c.Fun, to))
 }
 
-// literalResult gives a function literal the result that its place wants, where it returns values without having declared one.
+// literalResult declares the result of a function literal that returns a value without declaring one. The place of the
+// literal determines the type.
 func (m *fixer) literalResult(x ast.Expr) bool {
 	l, ok := ast.Unparen(x).(*ast.FuncLit)
 	if !ok || l.Type.Results != nil {
@@ -77,7 +78,7 @@ func (m *fixer) literalResult(x ast.Expr) bool {
 	return m.fix("the function returns a "+result, edit{m.offset(l.Type.End()), m.offset(l.Type.End()), " " + result})
 }
 
-// lengthOf writes list.length and list.size() as len(list).
+// lengthOf rewrites list.length and list.size() as len(list).
 func (m *fixer) lengthOf(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	if !slices.Contains([]string{"length", "len", "size", "count"}, strings.ToLower(s.Sel.Name)) || call != nil &&
 		len(call.Args) > 0 {
@@ -90,7 +91,7 @@ func (m *fixer) lengthOf(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	return m.fix("the length is len("+clip(m.text(s.X))+")", m.replace(whole, "len("+m.text(s.X)+")"))
 }
 
-// asText writes characters.String() as their text.
+// asText rewrites characters.String() as a conversion.
 func (m *fixer) asText(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 	t := m.Info.TypeOf(s.X)
 	return slices.Contains([]string{"string", "tostring"}, strings.ToLower(s.Sel.Name)) && len(call.Args) == 0 &&
@@ -98,7 +99,7 @@ func (m *fixer) asText(call *ast.CallExpr, s *ast.SelectorExpr) bool {
 		m.fix("characters are a text as string(x)", m.replace(call, "string("+m.text(s.X)+")"))
 }
 
-// sortedKeys writes the keys of a map, of which the program sorts the list.
+// sortedKeys rewrites m.keys() of a map if the program sorts the result.
 func (m *fixer) sortedKeys(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	if call == nil || len(call.Args) > 0 || strings.ToLower(s.Sel.Name) != "keys" {
 		return false
@@ -111,14 +112,15 @@ func (m *fixer) sortedKeys(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	return m.fix("a map has no keys of its own", m.replace(call, "slices.Sorted(maps.Keys("+m.text(s.X)+"))"))
 }
 
-// memberByName writes o.name of an object as o["name"].
+// memberByName rewrites o.name of a map as o["name"].
 func (m *fixer) memberByName(s *ast.SelectorExpr, call *ast.CallExpr) bool {
 	t, ok := m.Info.TypeOf(s.X).Underlying().(*types.Map)
 	return ok && call == nil && isString(t.Key()) && m.fix("a member of a map is read by its key",
 		m.replace(s, m.text(s.X)+"["+strconv.Quote(s.Sel.Name)+"]"))
 }
 
-// untypedParameters gives the parameters of a function literal their types, where it names them alone: func(i, j) bool.
+// untypedParameters adds the types of a function literal's parameters if it has only their names, as in func(i, j)
+// bool.
 func (m *fixer) untypedParameters(path []ast.Node) bool {
 	l, ok := nearest[*ast.FuncLit](path, nil)
 	if !ok || len(path) < 3 || path[2] != l.Type.Params {
@@ -138,7 +140,8 @@ func (m *fixer) untypedParameters(path []ast.Node) bool {
 	return m.fix("parameters have types", edits...)
 }
 
-// otherMethod calls the method of a value of a library by its own name, as b.ToString() of what a text is written to.
+// otherMethod replaces a misspelled or invented method of a library type by the real one, such as b.ToString() of a
+// builder.
 func (m *fixer) otherMethod(s *ast.SelectorExpr, t types.Type) bool {
 	name := s.Sel.Name
 	if _, ok := m.definedType(t); ok {
@@ -164,7 +167,7 @@ func (m *fixer) otherMethod(s *ast.SelectorExpr, t types.Type) bool {
 	return false
 }
 
-// definedType returns the name under which the program declares a type, or what a pointer points to.
+// definedType returns the name under which the program declares a type, or the type that a pointer points to.
 func (m *fixer) definedType(t types.Type) (*types.TypeName, bool) {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -176,7 +179,7 @@ func (m *fixer) definedType(t types.Type) (*types.TypeName, bool) {
 	return n.Obj(), true
 }
 
-// comparedTimes writes a < b of two times as a.Before(b).
+// comparedTimes rewrites a < b of two times as a.Before(b).
 func (m *fixer) comparedTimes(n *ast.BinaryExpr) bool {
 	for _, x := range []ast.Expr{n.X, n.Y} {
 		if types.TypeString(m.Info.TypeOf(x), nil) != "time.Time" {
@@ -189,7 +192,7 @@ func (m *fixer) comparedTimes(n *ast.BinaryExpr) bool {
 		m.replace(n, strings.ReplaceAll(method, "%", m.text(n.X))+"("+m.text(n.Y)+")"))
 }
 
-// madeArray writes an array whose length is no constant as a list.
+// madeArray turns an array whose length is not constant into a list.
 func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
 	a, ok := nearest(path, func(a *ast.ArrayType) bool {
 		return a.Len != nil && a.Len.Pos() <= e.Pos &&
@@ -210,7 +213,7 @@ func (m *fixer) madeArray(e types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// inMessage reports whether an expression is a part of the text of an error.
+// inMessage reports whether an expression is part of an error message.
 func (m *fixer) inMessage(x ast.Node) bool {
 	for p := m.parents[x]; p != nil; p = m.parents[p] {
 		switch p := p.(type) {
@@ -224,7 +227,7 @@ func (m *fixer) inMessage(x ast.Node) bool {
 	return false
 }
 
-// inWords writes the number of "..." + n in the text of an error as words.
+// inWords converts the number in "..." + n to a string in an error message.
 func (m *fixer) inWords(n *ast.BinaryExpr) bool {
 	if n.Op != token.ADD || !m.inMessage(n) {
 		return false

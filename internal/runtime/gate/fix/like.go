@@ -2,7 +2,7 @@ package fix
 
 import "go/types"
 
-// typeText is a type as the file writes it.
+// typeText returns a type as the file spells it.
 func (m *fixer) typeText(t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
 		if p == m.Pkg {
@@ -12,7 +12,8 @@ func (m *fixer) typeText(t types.Type) string {
 	})
 }
 
-// like is a value of a type that decoded JSON has or is converted to, as an argument of recurgent.As; "" for other types.
+// like returns a value of the type as an argument of recurgent.As, or "" if decoded JSON neither has the type nor is
+// converted to it.
 func (m *fixer) like(t types.Type) string {
 	if t == nil || decodedAs(t) == "" && jsonKind(t) == "" {
 		return ""
@@ -36,7 +37,8 @@ func (m *fixer) like(t types.Type) string {
 	}
 }
 
-// asJSON is an expression of type any as one of a type that decoded JSON has or is converted to; "" for other types.
+// asJSON returns the expression that converts text, of type any, to a type that decoded JSON has or is converted to, or
+// "" for any other type.
 func (m *fixer) asJSON(text string, from origin, t types.Type) string {
 	like := m.like(t)
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// lists gives a list that the program returns, and may not have added to, the value of an empty one: nil would be null. Where no array is declared, a
-// program that needs nothing else keeps its null, and so does one where null is spoken of, in the task or in the text.
+// lists replaces a nil list that the program returns by an empty one, because nil is encoded as null. It keeps the null
+// if no array is declared and the program needs no other repair, or if the task or the text mentions null.
 func (m *fixer) lists() {
 	if (m.begun() || m.terms.Returns == "object") && !m.terms.Null && !aboutNull().MatchString(m.src) {
 		m.nestedLists()
@@ -22,7 +22,7 @@ func (m *fixer) lists() {
 	m.returned(m.foundList)
 }
 
-// nestedLists gives a list within an object that Run writes as its value the value of an empty one, too.
+// nestedLists does the same for a list in an object literal that Run returns.
 func (m *fixer) nestedLists() {
 	run := m.function("Run")
 	if run == nil || run.Body == nil {
@@ -56,15 +56,15 @@ func (m *fixer) isError(r *ast.ReturnStmt) bool {
 	return len(r.Results) > 1 && !isName(r.Results[len(r.Results)-1], "nil")
 }
 
-// aboutNull matches what a text says of null, but for what it is in Go.
+// aboutNull matches a text that mentions null other than as Go's nil.
 var aboutNull = lazy.Regexp(`(?i)\bnull\b|//.*\b(nil|none|nothing)\b`)
 
-// returnedLists finds declarations of lists without a value that Run returns, and that are never compared with nil.
+// returnedLists finds declarations without a value of lists that Run returns and never compares with nil.
 func (m *fixer) returnedLists(found func(v *types.Var, decl ast.Node, typ string)) {
 	m.returned(func(x ast.Expr) { m.nilList(x, found) })
 }
 
-// returned visits the values that Run answers with.
+// returned visits the values that Run returns.
 func (m *fixer) returned(visit func(x ast.Expr)) {
 	for _, f := range m.answering() {
 		ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -79,11 +79,12 @@ func (m *fixer) returned(visit func(x ast.Expr)) {
 	}
 }
 
-// finders are functions that return nil where they find nothing.
+// finders matches library functions that return nil if they find nothing.
 var finders = lazy.Regexp(
 	`^(?:\(\*regexp\.Regexp\)\.FindAll\w*|slices\.(?:Collect|Sorted|SortedFunc|SortedStableFunc))$`)
 
-// foundList gives a list that a function of a library has found, by itself or as the first value of a variable, the value of an empty one where it is nil.
+// foundList makes the result of a library function that may return a nil list an empty list instead, whether it is
+// returned directly or through a variable.
 func (m *fixer) foundList(x ast.Expr) {
 	if v := m.variable(x); v != nil {
 		_, x = m.definition(v)
@@ -103,7 +104,7 @@ func (m *fixer) foundList(x ast.Expr) {
 	}
 }
 
-// answering are Run and the functions that it calls at one place, to return their result as it is.
+// answering returns Run and the functions that it calls at exactly one place and whose result it returns unchanged.
 func (m *fixer) answering() (out []*ast.FuncDecl) {
 	if run := m.function("Run"); run != nil {
 		out = append(out, run)
@@ -128,7 +129,8 @@ func (m *fixer) answering() (out []*ast.FuncDecl) {
 	return out
 }
 
-// nilList finds the declaration without a value of the list that an expression names, alone or in one declaration with other lists.
+// nilList finds the declaration without a value of the list that an expression names. The declaration may declare other
+// lists with it.
 func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ string)) {
 	v := m.variable(x)
 	def, value := m.definition(v)
@@ -146,7 +148,7 @@ func (m *fixer) nilList(x ast.Expr, found func(v *types.Var, decl ast.Node, typ 
 	}
 }
 
-// emptyLists declares the variables of a declaration as empty lists.
+// emptyLists initialises the variables of a declaration with empty lists.
 func (m *fixer) emptyLists(decl ast.Node, typ string) {
 	var names, values []string
 	for _, id := range decl.(*ast.GenDecl).Specs[0].(*ast.ValueSpec).Names {
@@ -156,7 +158,7 @@ func (m *fixer) emptyLists(decl ast.Node, typ string) {
 		strings.Join(names, ", ")+" := "+strings.Join(values, ", ")))
 }
 
-// comparedToNil reports whether the program compares any list of that type with nil, by whatever name.
+// comparedToNil reports whether the program compares any list of that type with nil.
 func (m *fixer) comparedToNil(list types.Type) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -169,7 +171,7 @@ func (m *fixer) comparedToNil(list types.Type) bool {
 	return found
 }
 
-// functions calls what the program returns without calling it, as in return b.String, nil.
+// functions calls a function that the program returns without calling it, as in return b.String, nil.
 func (m *fixer) functions() {
 	m.returned(func(x ast.Expr) {
 		if isGetter(m.Info.TypeOf(x)) {
@@ -181,7 +183,7 @@ func (m *fixer) functions() {
 	})
 }
 
-// pointers gives what decodes into its argument the place of a variable.
+// pointers passes the address of a variable to a function that decodes into it.
 func (m *fixer) pointers() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -193,7 +195,7 @@ func (m *fixer) pointers() {
 			return true
 		}
 		owner, name := m.hostMember(s)
-		from := len(call.Args) // of what it decodes into
+		from := len(call.Args) // index of the first argument to decode into
 		switch {
 		case owner == "Call" && name == "Bind" && m.boundList(call, s):
 			return false

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// fieldInMap fixes m[k].n++ and m[k].n = v of a map of structs: the struct is taken out, changed and put back.
+// fieldInMap repairs m[k].n++ and m[k].n = v in a map of structs: the struct is taken out, changed and stored again.
 func (m *fixer) fieldInMap(_ types.Error, path []ast.Node, _ []string) bool {
 	if len(m.edits) > 0 || m.jumps() {
-		return false // one name at a time
+		return false // the new variable needs a unique name
 	}
 	var stmt ast.Stmt
 	var set ast.Expr
@@ -37,7 +37,7 @@ func (m *fixer) fieldInMap(_ types.Error, path []ast.Node, _ []string) bool {
 		m.after(stmt, "\n"+place+" = "+name))
 }
 
-// isPlain reports whether an expression is the same whenever it is evaluated between two statements.
+// isPlain reports whether an expression has the same value whenever it is evaluated between two statements.
 func (m *fixer) isPlain(x ast.Expr) bool {
 	plain := true
 	ast.Inspect(x, func(n ast.Node) bool {
@@ -52,7 +52,8 @@ func (m *fixer) isPlain(x ast.Expr) bool {
 	return plain
 }
 
-// changes reports whether an expression may change what the program has: it calls a function of the program, or gives one away.
+// changes reports whether an expression may change the program's state: it calls one of the program's functions or
+// passes one on.
 func (m *fixer) changes(x ast.Node) bool {
 	found := false
 	ast.Inspect(x, func(n ast.Node) bool {
@@ -78,9 +79,10 @@ func (m *fixer) inBlock(s ast.Stmt) bool {
 	return false
 }
 
-// nilMaps gives a map that is declared without a value, and set at its keys alone, the value of an empty one: setting a key of a nil map ends the call. One that is
-// returned is no null where an object is declared.
+// nilMaps initialises a map that is declared without a value and only has keys set: setting a key of a nil map panics.
+// If the map is returned, this also avoids a null where an object is declared.
 func (m *fixer) nilMaps() {
+	// A program that recovers may rely on the panic, and one about null may want it.
 	if uses(m.file, "recover") || m.terms.Null || aboutNull().MatchString(m.src) {
 		return
 	}
@@ -100,7 +102,8 @@ func (m *fixer) nilMaps() {
 	})
 }
 
-// onlyKeysSet reports whether the program sets keys of a map, and does nothing else with it but what is the same of an empty map and of none.
+// onlyKeysSet reports whether the program sets keys of a map, and otherwise only uses it in ways in which an empty map
+// and a nil map are the same.
 func (m *fixer) onlyKeysSet(v *types.Var) bool {
 	set := false
 	for _, id := range m.usesOf(v) {

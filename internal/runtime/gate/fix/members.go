@@ -5,8 +5,8 @@ import (
 	"go/types"
 )
 
-// isCounted reports whether an expression's value is decoded JSON, or an int that the program has put beside it: in a memory that was kept between two calls
-// the same number is decoded JSON.
+// isCounted reports whether the value is decoded JSON, or an int that the program stored next to it. In a memory that
+// was stored between two calls, that int is decoded JSON too.
 func (m *fixer) isCounted(x ast.Expr, t types.Type) (origin, bool) {
 	from, ok := m.isJSON(x)
 	ix, member := ast.Unparen(x).(*ast.IndexExpr)
@@ -17,7 +17,7 @@ func (m *fixer) isCounted(x ast.Expr, t types.Type) (origin, bool) {
 	return from, ok
 }
 
-// setsOnly reports whether the program sets no other member of an object than this one, by the same text.
+// setsOnly reports whether the program sets no member of the object other than this one.
 func (m *fixer) setsOnly(ix *ast.IndexExpr) bool {
 	v, only := m.variable(ix.X), true
 	if v == nil {
@@ -31,7 +31,7 @@ func (m *fixer) setsOnly(ix *ast.IndexExpr) bool {
 	return only
 }
 
-// makes reports whether the program puts a value of a type anywhere as one of type any.
+// makes reports whether the program converts a value of the type to any somewhere.
 func (m *fixer) makes(t types.Type) bool {
 	if m.makesOf == nil {
 		m.makesOf = map[types.Type]bool{}
@@ -48,7 +48,7 @@ func (m *fixer) makes(t types.Type) bool {
 		}
 		if tv := m.Info.Types[x]; tv.Type != nil && tv.IsValue() && types.Identical(types.Default(tv.Type), t) {
 			switch to := m.wanted(x); {
-			case m.returns(m.parents[x]): // returned to the caller
+			case m.returns(m.parents[x]): // returned with its own type
 			case to != nil:
 				found = types.IsInterface(to)
 			default:

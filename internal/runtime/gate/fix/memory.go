@@ -11,8 +11,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/report"
 )
 
-// inMemory has Run convert a list or an object of the session's memory where it lies, before all else: then the program finds there what it asserts, under all of
-// its names. It does where the program asserts that type alone of it, and gives the memory to nobody.
+// inMemory makes Run convert a list or an object of the session's memory in place, before anything else. The program
+// then finds the type that it asserts under every name. It applies only if the program asserts just this type and
+// passes the memory to nobody.
 func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 	member := m.memberOf(n.X)
 	place := m.text(member)
@@ -30,15 +31,16 @@ func (m *fixer) inMemory(n *ast.TypeAssertExpr, like string) bool {
 		edit{at, at, "\nif " + place + " != nil {\n" + place + " = recurgent." + convert + "\n}\n"})
 }
 
-// isKept reports whether Run can convert a member of the memory where it lies: the program names it by the call that Run is given, and asserts the type alone of it.
+// isKept reports whether Run can convert a member of the memory in place: the program refers to it through Run's own
+// parameter and asserts only this type.
 func (m *fixer) isKept(ix *ast.IndexExpr, run *ast.FuncDecl, t types.Type) bool {
 	return constantText(ix.Index) != "" && constantText(ix.Index) != report.ContextHistory && m.isMemory(ix.X) &&
 		m.called(fieldsOf(run.Type.Params), fieldsOf(run.Type.Results)) &&
 		m.text(ix.X) == fieldsOf(run.Type.Params)[0].name+".Context" && m.onlyAsserted(ix, t)
 }
 
-// fromStart has what a session's memory lacks at first be nothing, where the program takes it without a look whether it is there, and sets it, too: it counts
-// or collects in it, and would fail in every session.
+// fromStart lets a member that the memory lacks at first count as empty, if the program reads it without checking and
+// also sets it. Such a program counts or collects, and would fail in every new session.
 func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
 	ix, ok := n.X.(*ast.IndexExpr)
 	as, isSet := m.parents[n].(*ast.AssignStmt)
@@ -59,6 +61,7 @@ func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
 		}
 		return true
 	})
+	// A program that never sets the member expects it from elsewhere.
 	if sets == 0 || reads != 1 {
 		return false
 	}
@@ -70,7 +73,7 @@ func (m *fixer) fromStart(n *ast.TypeAssertExpr, t types.Type) bool {
 	return m.fix("the memory is empty at first", edits...)
 }
 
-// memberOf is what a variable stands for that is set once, to a member of an object: that member. Of other expressions it is themselves.
+// memberOf returns the member of an object that a variable is set to once, or x itself.
 func (m *fixer) memberOf(x ast.Expr) ast.Expr {
 	v := m.variable(x)
 	def, value := m.definition(v)
@@ -80,7 +83,7 @@ func (m *fixer) memberOf(x ast.Expr) ast.Expr {
 	return x
 }
 
-// setOnce reports whether the program sets a variable where it defines it, and nowhere else.
+// setOnce reports whether the program sets a variable only where it defines it.
 func (m *fixer) setOnce(v *types.Var, def ast.Node) bool {
 	for _, id := range m.usesOf(v) {
 		switch p := m.parents[id].(type) {
@@ -111,7 +114,8 @@ func (m *fixer) isMemory(x ast.Expr) bool {
 	return owner+"."+name == "Call.Context"
 }
 
-// onlyAsserted reports whether the program does nothing with the memory but set its members and look at them, and with this one but set it and assert the type.
+// onlyAsserted reports whether the program only sets and reads members of the memory, and only sets this member or
+// asserts it to the type.
 func (m *fixer) onlyAsserted(ix *ast.IndexExpr, t types.Type) bool {
 	only := true
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -142,7 +146,8 @@ func (m *fixer) onlyAsserted(ix *ast.IndexExpr, t types.Type) bool {
 	return only
 }
 
-// namedOnly reports whether a statement gives a name to a member of the memory, and the program does nothing with the name but assert the type, or compare it with nil.
+// namedOnly reports whether a statement assigns a member of the memory to a variable that the program only asserts to
+// the type or compares with nil.
 func (m *fixer) namedOnly(as *ast.AssignStmt, t types.Type) bool {
 	v := m.variable(as.Lhs[0])
 	if v == nil || len(as.Rhs) != 1 || as.Tok != token.DEFINE || !m.setOnce(v, as) {

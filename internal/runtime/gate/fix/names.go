@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// spellings are names of other languages and what Go calls them.
+// spellings maps names of other languages to Go's.
 var spellings = map[string]string{"null": "nil", "None": "nil", "NULL": "nil", "True": "true", "False": "false",
 	"float": "float64", "integer": "int", "boolean": "bool"}
 
-// undefinedName fixes a name that another language has.
+// undefinedName repairs a name from another language.
 func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 	id, ok := path[0].(*ast.Ident)
 	to := ""
@@ -23,6 +23,7 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 		m.webClient("http", has)
 		return len(m.edits) > 0
 	}
+	// A parameter list without types reads as a list of undefined types.
 	if ok && m.untypedParameters(path) {
 		return true
 	}
@@ -33,13 +34,13 @@ func (m *fixer) undefinedName(_ types.Error, path []ast.Node, _ []string) bool {
 	return to != "" && m.fix(fmt.Sprintf("%s is %s in Go", id.Name, to), m.replace(id, to))
 }
 
-// near are names of packages as they are often misremembered.
+// near maps functions of packages that are often misremembered to the real ones.
 var near = map[string]string{"sort.Floats": "sort.Float64s", "sort.Runes": "slices.Sort", "sort.Int64s": "slices.Sort",
 	"errors.Errorf": "fmt.Errorf", "errors.Newf": "fmt.Errorf",
 	"strings.Replaces": "strings.ReplaceAll", "strings.IndexOf": "strings.Index",
 	"strings.LastIndexOf": "strings.LastIndex", "json.Encode": "json.Marshal", "json.Stringify": "json.Marshal"}
 
-// undefinedOfPackage fixes a name of a package that differs by case, or as near has it.
+// undefinedOfPackage repairs a name of a package that differs in case or by a final s, or that is in near.
 func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []string) bool {
 	s, ok := nearest(path, func(s *ast.SelectorExpr) bool { return isName(s.X, match[1]) && s.Sel.Name == match[2] })
 	if !ok {
@@ -78,10 +79,10 @@ func (m *fixer) undefinedOfPackage(_ types.Error, path []ast.Node, match []strin
 	return to != "" && m.fix(match[1]+"."+match[2]+" is "+to, m.replace(s, to))
 }
 
-// members are what a response of net/http has, and what this one calls it.
+// members maps fields of a net/http response to those of the host package's Response.
 var members = map[string]string{"StatusCode": "Status", "Headers": "Header"}
 
-// undefinedMember fixes a field or method that a value does not have.
+// undefinedMember repairs a field or method that a value does not have.
 func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) bool {
 	s, ok := nearest(path, func(s *ast.SelectorExpr) bool {
 		return s.Sel.Name == match[2] &&
@@ -114,7 +115,8 @@ func (m *fixer) undefinedMember(_ types.Error, path []ast.Node, match []string) 
 	return m.memberOfKind(s, t, call)
 }
 
-// memberOfKind writes what texts, lists and maps have in other languages, and methods of other values under their own names. call is what calls the member, if anything does.
+// memberOfKind repairs members that strings, lists and maps have in other languages, and misspelled methods of other
+// values. call is the call of the member, or nil.
 func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallExpr) bool {
 	switch t.Underlying().(type) {
 	case *types.Basic:
@@ -133,7 +135,7 @@ func (m *fixer) memberOfKind(s *ast.SelectorExpr, t types.Type, call *ast.CallEx
 	return m.otherMethod(s, t)
 }
 
-// hidesPackage gives a variable that has the name of a package another one, where the package is meant.
+// hidesPackage renames a variable that hides a package where the package is meant.
 func (m *fixer) hidesPackage(s *ast.SelectorExpr) bool {
 	v := m.variable(s.X)
 	if v == nil || v.IsField() || len(m.edits) > 0 {
@@ -161,8 +163,8 @@ func (m *fixer) hidesPackage(s *ast.SelectorExpr) bool {
 	return false
 }
 
-// ofPackage reports whether a selector of a variable means what a package with these names has: the variable has no such member, or has it as a method that is
-// not called.
+// ofPackage reports whether a selector on a variable means the package with these names: the variable has no such
+// member, or has it as a method that is not called.
 func (m *fixer) ofPackage(s *ast.SelectorExpr, names []string) bool {
 	of := m.Info.Selections[s]
 	if of == nil {

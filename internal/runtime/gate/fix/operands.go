@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// mismatched fixes an operation on two types: int and float64, a text and a character, a number of JSON and one of the program's.
+// mismatched repairs an operation on two types: int and float64, a string and a character, a JSON number and one of the
+// program's.
 func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 	if c, ok := nearest[*ast.CaseClause](path, nil); ok &&
 		strings.HasPrefix(strings.TrimPrefix(e.Msg, "invalid operation: "), "invalid case") {
@@ -40,7 +41,8 @@ func (m *fixer) mismatched(e types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// changed fixes x += f: of a float64 in an int the sum is a whole number that an int can hold, or ends the call.
+// changed repairs x += f and similar statements. If x is an int and f a float64, the result must be a whole number that
+// an int can hold; otherwise it ends the call.
 func (m *fixer) changed(n *ast.AssignStmt) bool {
 	x, to := m.text(n.Lhs[0]), m.Info.TypeOf(n.Lhs[0])
 	switch {
@@ -60,7 +62,7 @@ func (m *fixer) changed(n *ast.AssignStmt) bool {
 		m.replace(n, x+" = "+m.asJSON(text, m.origin(n.Rhs[0]), to)))
 }
 
-// summed has a sum of float64 begin with 0.0, where it begins with 0 and is a variable of its own.
+// summed initialises a sum of float64 with 0.0 where it is a variable that starts at 0.
 func (m *fixer) summed(n *ast.AssignStmt) bool {
 	def, value := m.definition(m.variable(n.Lhs[0]))
 	as, ok := def.(*ast.AssignStmt)
@@ -69,7 +71,8 @@ func (m *fixer) summed(n *ast.AssignStmt) bool {
 		m.fix(m.text(n.Lhs[0])+" is a sum of float64", m.replace(value, "0.0"))
 }
 
-// averaged reports whether a variable is divided by the length of a list, and by nothing else that is whole: the fraction is wanted then.
+// averaged reports whether a variable is divided by the length of a list or a float64, and by nothing else. The
+// fraction is wanted then.
 func (m *fixer) averaged(name string) bool {
 	divided, other := false, false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -88,7 +91,7 @@ func (m *fixer) averaged(name string) bool {
 	return divided && !other
 }
 
-// mixed fixes x op y.
+// mixed repairs x op y.
 func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	switch {
 	case m.repeated(n), m.refusedBool(n), m.inWords(n):
@@ -119,7 +122,7 @@ func (m *fixer) mixed(n *ast.BinaryExpr) bool {
 	return false
 }
 
-// repeated fixes "-" * n.
+// repeated repairs "-" * n.
 func (m *fixer) repeated(n *ast.BinaryExpr) bool {
 	for _, side := range [][2]ast.Expr{{n.X, n.Y}, {n.Y, n.X}} {
 		text, times := side[0], ast.Unparen(side[1])
@@ -145,7 +148,7 @@ func (m *fixer) repeated(n *ast.BinaryExpr) bool {
 	return false
 }
 
-// refusedBool fixes v, err := x.(T); err != nil: an assertion says whether it held.
+// refusedBool repairs v, err := x.(T); err != nil. The second result of an assertion is a bool.
 func (m *fixer) refusedBool(n *ast.BinaryExpr) bool {
 	v := m.variable(n.X)
 	def, _ := m.definition(v)
@@ -165,7 +168,8 @@ func (m *fixer) refusedBool(n *ast.BinaryExpr) bool {
 	return m.fix("an assertion says whether it held, in no error", m.replace(n, not+v.Name()))
 }
 
-// ofFraction has the int of n / 100.0 be a float64, as the point says, where what is made of it is wanted as one.
+// ofFraction converts the int n in n / 100.0 to float64, if the result is used as one. The decimal point shows that a
+// fraction is meant.
 func (m *fixer) ofFraction(path []ast.Node) bool {
 	done := false
 	for _, n := range path {
@@ -187,7 +191,7 @@ func (m *fixer) ofFraction(path []ast.Node) bool {
 	return done
 }
 
-// times fixes n * time.Hour of a whole number n.
+// times repairs n * time.Hour for a whole number n.
 func (m *fixer) times(n, unit ast.Expr) bool {
 	s, ok := ast.Unparen(unit).(*ast.SelectorExpr)
 	t := m.Info.TypeOf(n)
@@ -203,7 +207,7 @@ func (m *fixer) times(n, unit ast.Expr) bool {
 	return m.useHost(clip(m.text(n))+" is a number of "+m.text(unit), m.replace(n, "time.Duration("+text+")"))
 }
 
-// isCalendar reports whether the type is a weekday or a month: a number under another name.
+// isCalendar reports whether the type is a weekday or a month, which are named integers.
 func isCalendar(t types.Type) bool {
 	return t != nil && (types.TypeString(t, nil) == "time.Weekday" || types.TypeString(t, nil) == "time.Month")
 }
@@ -211,7 +215,8 @@ func isCalendar(t types.Type) bool {
 // isDuration reports whether the type is time.Duration.
 func isDuration(t types.Type) bool { return t != nil && types.TypeString(t, nil) == "time.Duration" }
 
-// remainder fixes x % y of numbers of JSON, which have to be whole. What is an integer then may have been meant as a float64, which a division would show.
+// remainder repairs x % y of JSON numbers, which must be whole. It leaves a float64 alone if the program divides
+// integers, because it may have been meant as a float64.
 func (m *fixer) remainder(n *ast.BinaryExpr) (done bool) {
 	for _, x := range []ast.Expr{n.X, n.Y} {
 		if t := m.Info.TypeOf(x); isFloat(t) && m.Info.Types[x].Value == nil && !m.divides() || isEmptyInterface(t) {
@@ -221,24 +226,25 @@ func (m *fixer) remainder(n *ast.BinaryExpr) (done bool) {
 	return done
 }
 
-// operand is the type that a value of JSON has beside one of type t; nil where it may have several.
+// operand returns the type that a JSON value next to one of type t must have, or nil if there are several
+// possibilities.
 func (m *fixer) operand(n *ast.BinaryExpr, t types.Type) types.Type {
 	switch {
 	case n.Op == token.QUO && !isFloat(t):
-		return nil // with or without a fraction?
+		return nil // the fraction may be wanted or not
 	case isBasic(t, types.UntypedInt), isBasic(t, types.UntypedFloat):
 		return types.Typ[types.Float64]
 	}
 	return types.Default(t)
 }
 
-// convert puts the conversion of an expression in its place.
+// convert replaces an expression by its conversion to the type. It returns false if there is none.
 func (m *fixer) convert(x ast.Expr, to types.Type) bool {
 	text := m.converted(x, to)
 	return text != "" && m.useHost(clip(m.text(x))+" is converted: "+clip(text), m.replace(x, text))
 }
 
-// undefinedOperator fixes arithmetic of a number of JSON and another number, and the remainder of one.
+// undefinedOperator repairs operators on a JSON value, such as arithmetic with another number, and on times.
 func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string) bool {
 	if u, ok := nearest(path, func(u *ast.UnaryExpr) bool { return match[1] == "!" }); ok {
 		return m.convert(u.X, types.Typ[types.Bool])
@@ -259,7 +265,7 @@ func (m *fixer) undefinedOperator(_ types.Error, path []ast.Node, match []string
 	return isEmptyInterface(m.Info.TypeOf(n.X)) != isEmptyInterface(m.Info.TypeOf(n.Y)) && m.mixed(n)
 }
 
-// condition fixes if x of a value of JSON, of a whole number and of a text.
+// condition repairs if x where x is a JSON value, an integer or a string.
 func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	s, ok := nearest[*ast.IfStmt](path, nil)
 	if !ok {
@@ -275,7 +281,7 @@ func (m *fixer) condition(_ types.Error, path []ast.Node, _ []string) bool {
 	return m.convert(s.Cond, types.Typ[types.Bool])
 }
 
-// truncatedConstant fixes n * 0.5 of an int n.
+// truncatedConstant repairs n * 0.5 of an int n.
 func (m *fixer) truncatedConstant(_ types.Error, path []ast.Node, _ []string) bool {
 	for _, n := range path {
 		b, ok := n.(*ast.BinaryExpr)
@@ -295,7 +301,7 @@ func (m *fixer) truncatedConstant(_ types.Error, path []ast.Node, _ []string) bo
 	return false
 }
 
-// caseOf fixes a case that has another type than what the switch is about.
+// caseOf repairs cases whose type differs from that of the switch.
 func (m *fixer) caseOf(c *ast.CaseClause, path []ast.Node) bool {
 	s, ok := nearest[*ast.SwitchStmt](path, nil)
 	if !ok || s.Tag == nil {

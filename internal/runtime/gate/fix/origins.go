@@ -7,25 +7,26 @@ import (
 	"strings"
 )
 
-// An origin says where decoded JSON came from; 0 for a value that is none.
+// An origin is the set of places that a value may come from. It is 0 if the value does not come from decoded JSON.
 type origin uint8
 
 const (
-	ofArguments origin = 1 << iota // the call's
+	ofArguments origin = 1 << iota // the arguments of the call
 	ofElsewhere                    // context, other tools, fetched documents
-	ofProgram                      // the program's own, or what is not followed
-	ofInts                         // the program's own of type int
+	ofProgram                      // the program itself, or an unknown place
+	ofInts                         // the program itself, with type int
 )
 
-// origin returns where the value of an expression came from, whatever the order of the statements.
+// origin returns where the value of an expression comes from. It ignores the order of statements.
 func (m *fixer) origin(x ast.Expr) origin { return (&tracer{m, map[types.Object]bool{}}).from(x) }
 
-// A tracer follows values to where they came from, each variable and function once.
+// A tracer follows values to their origins. It visits each variable and function once.
 type tracer struct {
 	*fixer
 	seen map[types.Object]bool
 }
 
+// from returns the origin of an expression, or of what it is an element or a part of.
 func (t *tracer) from(e ast.Expr) origin {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -67,7 +68,8 @@ func (t *tracer) from(e ast.Expr) origin {
 	return ofProgram
 }
 
-// value is the origin of a value that goes to a place of type any: one of a type that decoded JSON has may be some.
+// value returns the origin of a value that is converted to any. Only a value of a type that decoded JSON has can come
+// from JSON.
 func (t *tracer) value(e ast.Expr) origin {
 	switch of := types.Default(t.Info.TypeOf(e)); {
 	case isEmptyInterface(of), decodedAs(of) != "":
@@ -80,7 +82,7 @@ func (t *tracer) value(e ast.Expr) origin {
 	return ofProgram
 }
 
-// sets is the origin of all that a variable is set to.
+// sets returns the origin of everything that a variable is set to.
 func (t *tracer) sets(v *types.Var) (from origin) {
 	ast.Inspect(t.file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -113,6 +115,7 @@ func (t *tracer) sets(v *types.Var) (from origin) {
 			}
 		case *ast.UnaryExpr:
 			if n.Op == token.AND && t.variable(n.X) == v {
+				// Whoever has the address may set the variable.
 				from |= t.decoded(n)
 			}
 		case *ast.FuncType:
@@ -123,7 +126,7 @@ func (t *tracer) sets(v *types.Var) (from origin) {
 	return from
 }
 
-// decoded is the origin of what fills a variable whose address is taken.
+// decoded returns the origin of the data that fills a variable whose address is taken.
 func (t *tracer) decoded(n ast.Expr) origin {
 	if c, ok := t.parents[n].(*ast.CallExpr); ok {
 		if s, ok := c.Fun.(*ast.SelectorExpr); ok {
@@ -138,7 +141,7 @@ func (t *tracer) decoded(n ast.Expr) origin {
 	return ofProgram
 }
 
-// parameter is the origin of a parameter: of the arguments of all calls of its function.
+// parameter returns the origin of a parameter: the origins of the arguments in all calls of its function.
 func (t *tracer) parameter(of *ast.FuncType, v *types.Var) (from origin) {
 	for i, p := range fieldsOf(of.Params) {
 		if p.id == nil || t.Info.Defs[p.id] != v {
@@ -162,7 +165,7 @@ func (t *tracer) parameter(of *ast.FuncType, v *types.Var) (from origin) {
 	return from
 }
 
-// member is the origin of a field or a method of the host package.
+// member returns the origin of a field or method of the host package, or 0.
 func (t *tracer) member(s *ast.SelectorExpr) origin {
 	switch owner, name := t.hostMember(s); owner + "." + name {
 	case "Call.Args", "Call.Kwargs", "Call.Arg":
@@ -174,7 +177,8 @@ func (t *tracer) member(s *ast.SelectorExpr) origin {
 	return 0
 }
 
-// answer is the origin of what a call returns: of its arguments, where it is no function of the program.
+// answer returns the origin of the result of a call. For a function that is not the program's, it is the origin of the
+// arguments.
 func (t *tracer) answer(e *ast.CallExpr) (from origin) {
 	switch f := ast.Unparen(e.Fun).(type) {
 	case *ast.SelectorExpr:
@@ -197,7 +201,7 @@ func (t *tracer) answer(e *ast.CallExpr) (from origin) {
 	return from
 }
 
-// returned is the origin of what a function returns first.
+// returned returns the origin of the first result of a function.
 func (t *tracer) returned(d *ast.FuncDecl, obj types.Object) (from origin) {
 	if t.seen[obj] {
 		return 0
@@ -213,7 +217,7 @@ func (t *tracer) returned(d *ast.FuncDecl, obj types.Object) (from origin) {
 	return from
 }
 
-// hostMember names the type of the host package and its member that is selected.
+// hostMember returns the type of the host package and the name of its member that is selected, or two empty strings.
 func (m *fixer) hostMember(s *ast.SelectorExpr) (owner, name string) {
 	t := m.Info.TypeOf(s.X)
 	if t == nil {
@@ -229,7 +233,7 @@ func (m *fixer) hostMember(s *ast.SelectorExpr) (owner, name string) {
 	return n.Obj().Name(), s.Sel.Name
 }
 
-// ofHost reports whether the object is the host package's.
+// ofHost reports whether the object belongs to the host package.
 func ofHost(obj types.Object) bool {
 	return obj != nil && obj.Pkg() != nil && (obj.Pkg().Path() == host || strings.HasSuffix(obj.Pkg().Path(), "/"+host))
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// isTruncated reports whether a float64 stands for whole units, of which the program has the rest beside: d.Minutes() of a duration, or a / b where it asks for a % b.
+// isTruncated reports whether a float64 counts whole units while the program handles the rest separately: d.Minutes()
+// of a duration, or a / b in a program that also takes a % b.
 func (m *fixer) isTruncated(x ast.Expr) bool {
 	if v := m.variable(x); v != nil {
 		if def, value := m.definition(v); value != nil && m.setOnce(v, def) {
@@ -24,7 +25,7 @@ func (m *fixer) isTruncated(x ast.Expr) bool {
 	return false
 }
 
-// firstOfText is the text of which an expression is the first byte, where the first character is meant; nil for others.
+// firstOfText returns s if the expression is s[0] of a string s, where the first character is meant, or nil.
 func (m *fixer) firstOfText(x ast.Expr) ast.Expr {
 	if ix, ok := ast.Unparen(x).(*ast.IndexExpr); ok && isString(m.Info.TypeOf(ix.X)) && isNumber(ix.Index, "0") {
 		return ix.X
@@ -32,7 +33,8 @@ func (m *fixer) firstOfText(x ast.Expr) ast.Expr {
 	return nil
 }
 
-// byteOfText reports whether an expression is the byte at a place in a text, or a variable that is one, which is added to a text.
+// byteOfText reports whether an expression is a byte of a string, or a variable set to one, that is appended to a
+// string.
 func (m *fixer) byteOfText(x ast.Expr) bool {
 	sum, ok := m.parents[x].(*ast.AssignStmt)
 	if _, value := m.definition(m.variable(x)); value != nil {

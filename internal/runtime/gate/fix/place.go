@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// operandAt returns the expression that an error is about: the outermost one that begins there and whose text the message has.
+// operandAt returns the expression that an error is about: the outermost one that starts there and whose text is in the
+// message.
 func (m *fixer) operandAt(e types.Error, path []ast.Node) (out ast.Expr) {
 	for _, n := range path {
 		x, ok := n.(ast.Expr)
@@ -22,7 +23,7 @@ func (m *fixer) operandAt(e types.Error, path []ast.Node) (out ast.Expr) {
 	return out
 }
 
-// wanted is the type that an expression has to have where it stands.
+// wanted returns the type that an expression must have at its place, or nil if that is not known.
 func (m *fixer) wanted(x ast.Expr) types.Type {
 	switch p := m.parents[x].(type) {
 	case *ast.CallExpr:
@@ -59,12 +60,13 @@ func (m *fixer) wanted(x ast.Expr) types.Type {
 	return nil
 }
 
-// parameterType is the type of the parameter that an argument is given to.
+// parameterType returns the type of the parameter that an argument is passed to.
 func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 	t := m.Info.TypeOf(c.Fun)
 	if t == nil {
 		return nil
 	}
+	// append is a built-in: the types of its parameters follow from its list.
 	if isName(c.Fun, "append") && len(c.Args) > 0 && c.Args[0] != x {
 		if c.Ellipsis.IsValid() {
 			return m.Info.TypeOf(c.Args[0])
@@ -94,7 +96,7 @@ func (m *fixer) parameterType(c *ast.CallExpr, x ast.Expr) types.Type {
 	return nil
 }
 
-// elementType is the type of what stands at a place of a literal.
+// elementType returns the type of an element without a key in a literal.
 func (m *fixer) elementType(lit *ast.CompositeLit, x ast.Expr) types.Type {
 	if m.Info.TypeOf(lit) == nil {
 		return nil
@@ -110,7 +112,7 @@ func (m *fixer) elementType(lit *ast.CompositeLit, x ast.Expr) types.Type {
 	return nil
 }
 
-// memberType is the type of the member of a literal that is given a value.
+// memberType returns the type of a value with a key in a literal.
 func (m *fixer) memberType(kv *ast.KeyValueExpr, x ast.Expr) types.Type {
 	lit, ok := m.parents[kv].(*ast.CompositeLit)
 	if !ok || kv.Value != x || m.Info.TypeOf(lit) == nil {

@@ -9,9 +9,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
+// printers matches calls of functions that print.
 var printers = lazy.Regexp(`\b(?:fmt\.(?:Print|Println|Printf|Fprint\w*)|println|print)\(`)
 
-// printedLast fixes a Run that ends by printing its value in the place of returning it: it prints once, and returns nothing but failures.
+// printedLast repairs a Run that ends by printing its value instead of returning it. Run must print once and return
+// nothing but failures.
 func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 	f, ok := m.parents[body].(*ast.FuncDecl)
 	if !ok || f.Name.Name != "Run" || len(body.List) == 0 || len(printers().FindAllString(m.src, 2)) != 1 ||
@@ -30,7 +32,7 @@ func (m *fixer) printedLast(body *ast.BlockStmt) bool {
 	return value != "" && m.fix("the value is returned, not printed", m.replace(last, "return "+value+", nil"))
 }
 
-// printedValue fixes a Run whose one answer is return nil, nil, right after the one thing that it prints.
+// printedValue repairs a Run that prints one value and then returns nil, nil, if it has no other result.
 func (m *fixer) printedValue() {
 	f := m.function("Run")
 	if f == nil || m.terms.Null || len(f.Body.List) < 2 || len(printers().FindAllString(m.src, 2)) != 1 ||
@@ -55,7 +57,7 @@ func (m *fixer) printedValue() {
 	}
 }
 
-// printed is what a call prints, as a value; "" where that is words alone.
+// printed returns the text of the value that a call prints, or "" if it prints fixed words or several values.
 func (m *fixer) printed(call *ast.CallExpr) string {
 	fun, args := m.text(call.Fun), call.Args
 	if fun == "fmt.Printf" && len(args) > 1 {
@@ -79,9 +81,10 @@ func (m *fixer) printed(call *ast.CallExpr) string {
 	return m.text(args[0])
 }
 
+// words matches a letter: a format with letters between its verbs makes a sentence, not a value.
 var words = lazy.Regexp(`\pL`)
 
-// answers reports whether a body returns anything but failures.
+// answers reports whether a body returns anything other than failures.
 func (m *fixer) answers(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {

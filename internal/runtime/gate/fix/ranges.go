@@ -10,10 +10,11 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// places are names that a place in a list has.
+// places matches usual names of an index.
 var places = lazy.Regexp(`(?i)^(?:[ijkn_]|idx|index|ind|pos|position|place|row|col|line|no|num|number|key)\d*$`)
 
-// ranged writes for word := range words as over the items, where the word is taken for one: it has another name than a place, and is none.
+// ranged rewrites for word := range words to range over the elements, if the variable is used as an element and is not
+// named like an index.
 func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
 	if !strings.Contains(e.Msg, "int") {
 		return false
@@ -41,7 +42,8 @@ func (m *fixer) ranged(e types.Error, path []ast.Node) bool {
 	return false
 }
 
-// overPlaces returns the loop over the places of a list or a text that sets a variable, where its name and its uses are not those of a place.
+// overPlaces returns the loop over the indexes of a list that sets the variable, or nil if the name or the uses are
+// those of an index.
 func (m *fixer) overPlaces(v *types.Var) (loop *ast.RangeStmt) {
 	if v == nil || places().MatchString(v.Name()) {
 		return nil

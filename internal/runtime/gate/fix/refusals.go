@@ -11,8 +11,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// refusals gives an error that Run or a helper returns where an argument is not of the type that is asserted the type invalid_input: without one it would count
-// as a failure of the program.
+// refusals changes an error that Run or a helper returns if an argument has the wrong type to invalid_input. Otherwise
+// it would count as a failure of the program.
 func (m *fixer) refusals() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && len(r.Results) == 2 {
@@ -29,7 +29,7 @@ func (m *fixer) refusals() {
 	})
 }
 
-// unhelped is the value that a helper of the host package converts, or the expression itself.
+// unhelped returns the value that a helper of the host package converts, or x itself.
 func (m *fixer) unhelped(x ast.Expr) ast.Expr {
 	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok && m.helped(x) {
 		return c.Args[0]
@@ -37,7 +37,8 @@ func (m *fixer) unhelped(x ast.Expr) ast.Expr {
 	return x
 }
 
-// refusal is the block that runs where an assertion does not hold: that of the next statement, or of the one that asserts.
+// refusal returns the block that runs if an assertion does not hold, or nil. Its condition is in the same statement or
+// the next.
 func (m *fixer) refusal(a *ast.TypeAssertExpr) *ast.BlockStmt {
 	as, ok := m.parents[a].(*ast.AssignStmt)
 	if !ok {
@@ -59,7 +60,7 @@ func (m *fixer) refusal(a *ast.TypeAssertExpr) *ast.BlockStmt {
 	return nil
 }
 
-// refused is the block of an if that asks for nothing but what a statement asserts: whether it holds, and what the value is then.
+// refused returns the block of an if whose condition concerns only the assertion: whether it holds, and the value.
 func (m *fixer) refused(s *ast.IfStmt, as *ast.AssignStmt) *ast.BlockStmt {
 	ok, value := as.Lhs[1].(*ast.Ident), m.variable(as.Lhs[0])
 	var about func(c ast.Expr) bool
@@ -75,8 +76,10 @@ func (m *fixer) refused(s *ast.IfStmt, as *ast.AssignStmt) *ast.BlockStmt {
 	return s.Body
 }
 
-// refusedInput writes errors.New and fmt.Errorf in what ends a block as a failure of the type invalid_input.
+// refusedInput replaces errors.New and fmt.Errorf in a block that only returns an error by a failure of type
+// invalid_input.
 func (m *fixer) refusedInput(b *ast.BlockStmt) {
+	// A block that does more may need its error for something else.
 	if len(b.List) != 1 {
 		return
 	}
@@ -100,10 +103,11 @@ func (m *fixer) refusedInput(b *ast.BlockStmt) {
 	m.useHost("a wrong argument is invalid_input", m.replace(c, `recurgent.Fail("invalid_input", `+list+")"))
 }
 
-// typed matches a message that begins with the type of its error, or is nothing else.
+// typed matches a message that starts with an error type or consists of one.
 var typed = lazy.Regexp(`^(invalid_input|not_found|fetch_failed|parse_failed|low_utility|wrong_tool_boundary|unsupported_capability)(?:: ?(.+))?$`)
 
-// namedType writes errors.New("invalid_input: ...") that Run returns as a failure of that type, and so the text "invalid_input: ..." that it returns as its value.
+// namedType replaces errors.New("invalid_input: ...") that Run returns by a failure of that type. It does the same for
+// a string "invalid_input: ..." returned as the value.
 func (m *fixer) namedType(r *ast.ReturnStmt) {
 	const note = "an error has its type beside the message"
 	if _, run := m.resultsOf(r); !run {
@@ -120,7 +124,7 @@ func (m *fixer) namedType(r *ast.ReturnStmt) {
 	}
 }
 
-// messageOf is the first argument of a call, or the expression itself.
+// messageOf returns the first argument of a call, or the expression itself.
 func messageOf(x ast.Expr) ast.Expr {
 	if c, ok := ast.Unparen(x).(*ast.CallExpr); ok && len(c.Args) > 0 {
 		return c.Args[0]
@@ -128,7 +132,8 @@ func messageOf(x ast.Expr) ast.Expr {
 	return x
 }
 
-// typedFailure is a failure of the type with which a text begins: the text itself, where plain is "", that of a call of plain, or of one that formats it; "" for others.
+// typedFailure returns a failure of the type that a message starts with, or "". The message is the argument of a call
+// of plain, or the expression itself if plain is "", or the format of a call of the function format.
 func (m *fixer) typedFailure(x ast.Expr, plain, format string) string {
 	g := typed().FindStringSubmatch(constantText(messageOf(x)))
 	if g == nil {

@@ -9,12 +9,14 @@ import (
 	"strings"
 )
 
-// sequential takes go statements, locks and wait groups out of a program without channels: one step after the other is an order that they allow.
+// sequential removes go statements, locks and wait groups from a program without channels. Running one step after the
+// other is one of the orders that they allow.
 func (m *fixer) sequential(name string) bool {
 	var edits []edit
 	locks, possible := map[*ast.Object]bool{}, true
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		switch n := n.(type) {
+		// Goroutines that communicate may depend on running at the same time.
 		case *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
 			possible = false
 		case *ast.GoStmt:
@@ -43,7 +45,8 @@ func (m *fixer) sequential(name string) bool {
 	return possible && m.fix("a program has one goroutine: one step is made after the other", edits...)
 }
 
-// lock is the declaration of a lock or a wait group of that type alone, whose name it notes; nil for others.
+// lock returns the declaration of a variable that is only a lock or a wait group, and records its name. It returns nil
+// for any other use of the type.
 func (m *fixer) lock(typ *ast.SelectorExpr, locks map[*ast.Object]bool) ast.Node {
 	if !slices.Contains([]string{"WaitGroup", "Mutex", "RWMutex"}, typ.Sel.Name) {
 		return nil
@@ -78,7 +81,8 @@ func (m *fixer) lock(typ *ast.SelectorExpr, locks map[*ast.Object]bool) ast.Node
 	return nil
 }
 
-// lockStep is the statement that does nothing but wait, lock or count by a lock; nil where the name does anything else.
+// lockStep returns the statement that only waits for, locks, unlocks or counts with a lock, or nil for any other use of
+// the name.
 func (m *fixer) lockStep(id *ast.Ident) ast.Stmt {
 	s, ok := m.parents[id].(*ast.SelectorExpr)
 	if !ok || s.X != ast.Expr(id) ||
@@ -98,7 +102,7 @@ func (m *fixer) lockStep(id *ast.Ident) ast.Stmt {
 	return nil
 }
 
-// outputs has what goes to the outputs of the process be printed, and what ends the process be a panic.
+// outputs replaces writes to the standard outputs of the process by prints, and an exit of the process by a panic.
 func (m *fixer) outputs(name string) {
 	var edits []edit
 	possible := true
@@ -125,5 +129,5 @@ func (m *fixer) outputs(name string) {
 	}
 }
 
-// printName is Println of fmt.Fprintln.
+// printName returns the print function that corresponds to a function with a writer, such as Println for fmt.Fprintln.
 func printName(fun string) string { return "P" + strings.TrimPrefix(fun, "fmt.Fp") }

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// shared reports whether a change of the list or object may have to be seen elsewhere, where what is converted is a copy: the program has it under several
-// texts or names, or changes it. An argument that Run takes once may be changed.
+// shared reports whether a change of the list or object may have to be visible elsewhere, where the conversion would
+// make a copy: the program reads it in several places or under several names, or changes it. A list that Run takes from
+// the arguments once may be changed.
 func (m *fixer) shared(n *ast.TypeAssertExpr) bool {
 	if m.countText(m.text(n.X)) > 1 {
 		return true
@@ -34,7 +35,7 @@ func (m *fixer) shared(n *ast.TypeAssertExpr) bool {
 	return v == nil || !once && !m.onlyRead(v, m.text(n.X))
 }
 
-// once reports whether Run takes a value at one place that it passes once.
+// once reports whether Run evaluates a node at most once.
 func (m *fixer) once(n ast.Node) bool {
 	for p := m.parents[n]; p != nil; p = m.parents[p] {
 		switch p := p.(type) {
@@ -51,7 +52,8 @@ func (m *fixer) once(n ast.Node) bool {
 	return false
 }
 
-// stands reports whether a value is given to a call that is a statement, or to none of what may take it.
+// stands reports whether a value is passed to a call that is a statement, or used in any way that is not known to be
+// harmless.
 func (m *fixer) stands(n ast.Expr) bool {
 	switch p := m.parents[n].(type) {
 	case *ast.RangeStmt, *ast.ReturnStmt, *ast.IndexExpr:
@@ -63,7 +65,7 @@ func (m *fixer) stands(n ast.Expr) bool {
 	return true
 }
 
-// countText counts the expressions of that text that are read, but for comparisons with nil.
+// countText counts the places that read the expression with that text, except comparisons with nil.
 func (m *fixer) countText(text string) (times int) {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
@@ -86,7 +88,8 @@ func (m *fixer) countText(text string) (times int) {
 	return times
 }
 
-// onlyRead reports whether the program leaves the elements of a variable's value as they are, and gives it no other name than the one of the place.
+// onlyRead reports whether the program does not change the elements of a variable's value, and stores it only at the
+// given place.
 func (m *fixer) onlyRead(v *types.Var, place string) bool {
 	for id, obj := range m.Info.Uses {
 		if obj == v && !m.reads(id, place) {
@@ -96,7 +99,7 @@ func (m *fixer) onlyRead(v *types.Var, place string) bool {
 	return true
 }
 
-// reads reports whether an expression's value is read where it stands, and what reads it neither changes nor keeps it.
+// reads reports whether an expression is only read at its place: whatever reads it neither changes nor keeps the value.
 func (m *fixer) reads(x ast.Expr, place string) bool {
 	switch p := m.parents[x].(type) {
 	case *ast.RangeStmt, *ast.BinaryExpr:
@@ -122,7 +125,7 @@ func (m *fixer) reads(x ast.Expr, place string) bool {
 	return false
 }
 
-// returns reports whether a node is what Run returns, or a list or an object in it.
+// returns reports whether a node is the value that Run returns, or part of a literal in it.
 func (m *fixer) returns(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.KeyValueExpr, *ast.CompositeLit:
@@ -134,7 +137,7 @@ func (m *fixer) returns(n ast.Node) bool {
 	return false
 }
 
-// isSet reports whether an element is set, or its address taken.
+// isSet reports whether an expression is assigned to or its address taken.
 func (m *fixer) isSet(x ast.Expr) bool {
 	switch p := m.parents[x].(type) {
 	case *ast.AssignStmt:
@@ -149,7 +152,7 @@ func (m *fixer) isSet(x ast.Expr) bool {
 	return false
 }
 
-// ownFunction reports whether a call is one of a function of the program.
+// ownFunction reports whether a call may be one of the program's own functions.
 func (m *fixer) ownFunction(c *ast.CallExpr) bool {
 	switch f := ast.Unparen(c.Fun).(type) {
 	case *ast.Ident:

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// ownNames has a type that the program declares as an object or a list of JSON, and asserts decoded JSON to be, be another name of it.
+// ownNames turns a declared type for JSON objects or lists, to which the program asserts decoded JSON, into an alias.
 func (m *fixer) ownNames() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		a, ok := n.(*ast.TypeAssertExpr)
@@ -34,7 +34,7 @@ func (m *fixer) ownNames() {
 	})
 }
 
-// characters names characters of texts that Run returns: JSON has them as numbers.
+// characters reports characters of strings that Run returns, because JSON encodes them as numbers.
 func (m *fixer) characters() {
 	m.returned(func(x ast.Expr) {
 		t := m.Info.TypeOf(x)
@@ -46,7 +46,8 @@ func (m *fixer) characters() {
 	})
 }
 
-// bytesOfText reports whether an expression is a text, its bytes, or a variable that is made of these: other bytes are numbers.
+// bytesOfText reports whether an expression is a string, its bytes, or a variable set to those. Other bytes are
+// numbers.
 func (m *fixer) bytesOfText(x ast.Expr) bool {
 	if _, value := m.definition(m.variable(x)); value != nil {
 		x = value
@@ -57,10 +58,10 @@ func (m *fixer) bytesOfText(x ast.Expr) bool {
 	return isString(m.Info.TypeOf(x))
 }
 
-// reading matches functions that read numbers and times from texts.
+// reading matches functions that parse numbers and times.
 var reading = lazy.Regexp(`^(?:strconv\.(?:Atoi|Parse\w+)|time\.Parse\w*)$`)
 
-// unreadErrors names errors of what reads a text that nothing looks at: the program would go on with a zero.
+// unreadErrors reports parse errors that nothing checks. The program would go on with a zero.
 func (m *fixer) unreadErrors() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		as, ok := n.(*ast.AssignStmt)
@@ -78,14 +79,14 @@ func (m *fixer) unreadErrors() {
 	})
 }
 
-// sameNumber reports whether an expression is another one, or that one made whole by a helper.
+// sameNumber reports whether x is the expression as, or that expression converted by a helper.
 func (m *fixer) sameNumber(x, as ast.Expr) bool {
 	text, of := m.text(x), m.text(as)
 	return text == of || strings.HasPrefix(text, "recurgent.Must("+of+",") ||
 		strings.HasPrefix(text, "recurgent.As("+of+",")
 }
 
-// takesOff reports whether a statement takes the product of a number, such as the quotient, and a divisor off: x -= n * y.
+// takesOff reports whether a statement subtracts a multiple of the divisor, such as x -= n * y.
 func (m *fixer) takesOff(n ast.Node, x, y ast.Expr) bool {
 	as, ok := n.(*ast.AssignStmt)
 	if !ok || as.Tok != token.SUB_ASSIGN || m.text(as.Lhs[0]) != m.text(x) {
@@ -95,7 +96,7 @@ func (m *fixer) takesOff(n ast.Node, x, y ast.Expr) bool {
 	return ok && b.Op == token.MUL && (m.text(b.X) == m.text(y) || m.text(b.Y) == m.text(y))
 }
 
-// paddedLists names lists that are made with a length and then appended to: they begin with as many zeros.
+// paddedLists reports lists that are made with a length and then appended to. They start with that many zeros.
 func (m *fixer) paddedLists() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		as, ok := n.(*ast.AssignStmt)

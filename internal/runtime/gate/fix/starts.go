@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// inputStruct is the struct of the program that a function takes as its only argument, or as the place of one: Bind fills it; "" for other parameters.
+// inputStruct returns the name of the program's struct that a function takes as its only argument and that Bind can
+// fill, or "".
 func (m *fixer) inputStruct(p field, of int) (name string) {
 	typ := p.typ
+	// The function may take the struct or a pointer to it.
 	if star, ok := typ.(*ast.StarExpr); ok {
 		typ = star.X
 	}
@@ -26,7 +28,7 @@ func (m *fixer) inputStruct(p field, of int) (name string) {
 	return name
 }
 
-// fillable reports whether JSON fills all fields of a struct: they have tags, or names of one word with a capital letter.
+// fillable reports whether JSON fills all fields of a struct: they are exported and have a tag or a name of one word.
 func (m *fixer) fillable(st *ast.StructType) bool {
 	for _, f := range st.Fields.List {
 		for _, id := range f.Names {
@@ -42,7 +44,7 @@ func (m *fixer) fillable(st *ast.StructType) bool {
 	return true
 }
 
-// showsOnly reports whether main does nothing but print what functions of the program return for values that stand in it.
+// showsOnly reports whether main only prints the results of the program's functions for values written in main.
 func (m *fixer) showsOnly(main *ast.FuncDecl) bool {
 	only := true
 	ast.Inspect(main.Body, func(n ast.Node) bool {

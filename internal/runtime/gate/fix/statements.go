@@ -9,14 +9,16 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// lastArguments are what functions of strconv have to be given last: the base, unless it is given, and the bits.
+// lastArguments lists the arguments that functions of strconv may lack at the end: a base, if there is none, and the
+// number of bits.
 var lastArguments = map[string][]string{"strconv.ParseInt": {"", "10", "64"}, "strconv.ParseUint": {"", "10", "64"},
 	"strconv.ParseFloat": {"", "64"}, "strconv.FormatInt": {"", "10"}}
 
-// isBase matches what is the base of a number, and not how many bits it has.
+// isBase matches an argument that is the base of a number and not its number of bits.
 var isBase = lazy.Regexp(`^(?:2|10|16|36|(?i)\w*(?:base|radix)\w*)$`)
 
-// argumentCount fixes calls of the functions whose other forms are common, and of call.Arg and recurgent.Fail.
+// argumentCount repairs calls of functions that other languages call with more or fewer arguments, and of call.Arg and
+// recurgent.Fail.
 func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bool {
 	fun, _, _ := strings.Cut(match[2], "\n")
 	call, ok := nearest(path, func(c *ast.CallExpr) bool { return types.ExprString(c.Fun) == strings.TrimSpace(fun) })
@@ -44,7 +46,8 @@ func (m *fixer) argumentCount(e types.Error, path []ast.Node, match []string) bo
 	return false
 }
 
-// returnCount fixes a return statement with a value too few or too many: the nil of the error, or a failure alone.
+// returnCount repairs a return statement with one value too few or too many: the nil error is missing, an error stands
+// alone, or there is a nil for an error that the function does not have.
 func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool {
 	r, ok := nearest[*ast.ReturnStmt](path, nil)
 	if !ok {
@@ -64,7 +67,7 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 		}
 		if t := m.Info.TypeOf(r.Results[0]); isName(r.Results[0], "nil") || t == nil || !isEmptyInterface(t) &&
 			m.isErrorOfOwn(t) {
-			return false // an error or a value: both
+			return false // it may be an error or a value
 		}
 		return m.fix("without an error the last result is nil", m.after(r.Results[0], ", nil"))
 	case match[1] == "too many" && have == want+1 && want > 0 && isName(r.Results[have-1], "nil"):
@@ -74,7 +77,7 @@ func (m *fixer) returnCount(_ types.Error, path []ast.Node, match []string) bool
 	return false
 }
 
-// answersElsewhere reports whether the function returns a value at another place.
+// answersElsewhere reports whether the function returns a value in another place.
 func (m *fixer) answersElsewhere(r *ast.ReturnStmt) bool {
 	f, ok := m.enclosing(r).(*ast.FuncDecl)
 	if !ok || m.inLiteral(r) {
@@ -93,13 +96,13 @@ func (m *fixer) answersElsewhere(r *ast.ReturnStmt) bool {
 	return found
 }
 
-// isErrorOfOwn reports whether a type, or a pointer to it, is an error.
+// isErrorOfOwn reports whether a type or a pointer to it implements error.
 func (m *fixer) isErrorOfOwn(t types.Type) bool {
 	e := types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
 	return types.Implements(t, e) || types.Implements(types.NewPointer(t), e)
 }
 
-// missingReturn fixes a Run that prints its value in the place of returning it.
+// missingReturn repairs a function Run that prints its value instead of returning it.
 func (m *fixer) missingReturn(_ types.Error, path []ast.Node, _ []string) bool {
 	for _, n := range path {
 		if f, ok := n.(*ast.FuncDecl); ok {
@@ -109,7 +112,7 @@ func (m *fixer) missingReturn(_ types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// nilResult fixes return nil, err where the first result has no nil.
+// nilResult repairs return nil, err where the type of the first result has no nil.
 func (m *fixer) nilResult(e types.Error, path []ast.Node, _ []string) bool {
 	r, ok := nearest[*ast.ReturnStmt](path, nil)
 	if !ok || len(r.Results) < 2 || isName(r.Results[len(r.Results)-1], "nil") ||
@@ -127,7 +130,8 @@ func (m *fixer) nilResult(e types.Error, path []ast.Node, _ []string) bool {
 	return false
 }
 
-// hiddenResult fixes if err := f(); err != nil { return } of a result err: the error is returned that there is.
+// hiddenResult repairs if err := f(); err != nil { return } in a function with a named result err: the inner error is
+// returned.
 func (m *fixer) hiddenResult(_ types.Error, path []ast.Node, match []string) bool {
 	r, ok := nearest[*ast.ReturnStmt](path, nil)
 	if !ok {
@@ -140,7 +144,7 @@ func (m *fixer) hiddenResult(_ types.Error, path []ast.Node, match []string) boo
 	cond, ok := failed.Cond.(*ast.BinaryExpr)
 	if !ok || cond.Op != token.NEQ || !isName(cond.X, match[1]) || !isName(cond.Y, "nil") ||
 		!isError(m.Info.TypeOf(cond.X)) {
-		return false // which of the two?
+		return false // either of the two may be meant
 	}
 	t, _ := m.resultsOf(r)
 	text := "return"

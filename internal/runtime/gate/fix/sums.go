@@ -6,8 +6,8 @@ import (
 	"go/types"
 )
 
-// counted fixes m[k] += v of an object of JSON and a float64 or a text: what is missing there counts as nothing, as in a map of numbers or texts. It does in a
-// program that knows no other numbers in JSON.
+// counted repairs m[k] += v where m is a JSON object and v a float64 or a string. A missing member counts as the zero
+// value, as in a typed map. It applies only in a program that uses no other numbers in JSON.
 func (m *fixer) counted(n *ast.AssignStmt) bool {
 	t, op := m.Info.TypeOf(n.Rhs[0]), n.Tok.String()[:1]
 	if n.Tok != token.ADD_ASSIGN && (n.Tok != token.SUB_ASSIGN || isString(t)) || !m.isMember(n.Lhs[0]) ||
@@ -22,7 +22,8 @@ func (m *fixer) counted(n *ast.AssignStmt) bool {
 		m.replace(n, x+" = recurgent.Or("+x+", "+like+").("+m.typeText(t)+") "+op+" ("+m.text(n.Rhs[0])+")"))
 }
 
-// stepped fixes m[k]++ of an object of JSON in a program that writes no texts of its numbers: there 1 and 1.0 are one number.
+// stepped repairs m[k]++ where m is a JSON object, in a program that does not format numbers, for which 1 and 1.0 are
+// the same.
 func (m *fixer) stepped(_ types.Error, path []ast.Node, _ []string) bool {
 	n, ok := nearest[*ast.IncDecStmt](path, nil)
 	if !ok || !m.isMember(n.X) || m.otherNumbers() || uses(m.file, "fmt") || uses(m.file, "strconv") ||
@@ -34,7 +35,8 @@ func (m *fixer) stepped(_ types.Error, path []ast.Node, _ []string) bool {
 		m.replace(n, x+" = recurgent.Or("+x+", 0.0).(float64) "+n.Tok.String()[:1]+" 1"))
 }
 
-// isMember reports whether an expression is a member of a map of values of type any, and the same whenever it is evaluated.
+// isMember reports whether an expression is an element of a map with values of type any and has the same value whenever
+// it is evaluated.
 func (m *fixer) isMember(x ast.Expr) bool {
 	ix, ok := x.(*ast.IndexExpr)
 	if !ok || !m.isPlain(ix) {
@@ -44,7 +46,8 @@ func (m *fixer) isMember(x ast.Expr) bool {
 	return ok && isEmptyInterface(object.Elem())
 }
 
-// otherNumbers reports whether the program takes values of type any for other numbers than float64, asks which they are, or compares them: 1 is no 1.0 there.
+// otherNumbers reports whether the program asserts values of type any to numbers other than float64, switches on their
+// type, or compares them. 1 and 1.0 would differ there.
 func (m *fixer) otherNumbers() bool {
 	found := uses(m.file, "DeepEqual")
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -64,7 +67,7 @@ func (m *fixer) otherNumbers() bool {
 	return found
 }
 
-// isLoose reports whether a value of type any is compared with what may be a number of the program's.
+// isLoose reports whether x is of type any and with may be a number other than a float64.
 func (m *fixer) isLoose(x, with ast.Expr) bool {
 	t := m.Info.TypeOf(with)
 	return isEmptyInterface(m.Info.TypeOf(x)) && !isName(with, "nil") &&

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// switched returns x.(type) of the switch.
+// switched returns the expression x.(type) of a type switch, or nil.
 func switched(n *ast.TypeSwitchStmt) *ast.TypeAssertExpr {
 	switch a := n.Assign.(type) {
 	case *ast.ExprStmt:
@@ -20,7 +20,8 @@ func switched(n *ast.TypeSwitchStmt) *ast.TypeAssertExpr {
 	return nil
 }
 
-// typeSwitch converts what a switch is about to the types of cases that decoded JSON never enters, where no case takes the JSON itself.
+// typeSwitch converts the operand of a type switch to the types of cases that decoded JSON never matches, unless
+// another case takes the JSON itself.
 func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 	subject := switched(n)
 	if subject == nil {
@@ -35,7 +36,7 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 			taken[decodedAs(m.Info.TypeOf(t))] = true
 		}
 	}
-	ast.Inspect(n.Body, func(o ast.Node) bool { // of the value as it is, in the default
+	ast.Inspect(n.Body, func(o ast.Node) bool { // assertions in the cases, such as the default
 		if a, ok := o.(*ast.TypeAssertExpr); ok && a.Type != nil {
 			taken[decodedAs(m.Info.TypeOf(a.Type))] = true
 		}
@@ -52,7 +53,7 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 			if like == "" || taken[kind] || m.handled(subject.X, kind, true) {
 				continue
 			}
-			if kind != "number" { // a list that is changed would be a copy
+			if kind != "number" { // a conversion would copy a list, and changes to it would be lost
 				m.name(t, "case "+clip(m.text(t))+
 					" never holds: of decoded JSON lists are []any, objects map[string]any; take those, then convert the items")
 				continue
@@ -67,7 +68,7 @@ func (m *fixer) typeSwitch(n *ast.TypeSwitchStmt) {
 	}
 }
 
-// comparison fixes x == 5 of decoded JSON, whose numbers are float64 and equal no int.
+// comparison repairs x == 5 of decoded JSON, whose numbers are float64 and never equal an int.
 func (m *fixer) comparison(n *ast.BinaryExpr) {
 	if n.Op != token.EQL && n.Op != token.NEQ {
 		return
@@ -81,7 +82,7 @@ func (m *fixer) comparison(n *ast.BinaryExpr) {
 	}
 }
 
-// valueSwitch fixes a case 5 of decoded JSON in the same way.
+// valueSwitch repairs case 5 of decoded JSON in the same way.
 func (m *fixer) valueSwitch(n *ast.SwitchStmt) {
 	if n.Tag == nil {
 		return
@@ -104,6 +105,7 @@ func (m *fixer) valueSwitch(n *ast.SwitchStmt) {
 	}
 }
 
+// isInt reports whether e is an int or an untyped integer constant.
 func (m *fixer) isInt(e ast.Expr) bool {
 	t := m.Info.TypeOf(e)
 	return t != nil && (types.Identical(t, types.Typ[types.Int]) || types.Identical(t, types.Typ[types.UntypedInt]))

@@ -9,7 +9,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// syntax fixes the first error of syntax, after which others are of little worth, and commas that are missing.
+// syntax repairs the first syntax error and missing commas. Errors after the first are usually caused by it.
 func (m *fixer) syntax(err error) {
 	var list scanner.ErrorList
 	if !errors.As(err, &list) || len(list) == 0 {
@@ -28,13 +28,13 @@ func (m *fixer) syntax(err error) {
 	}
 }
 
-// comma adds the comma at the end of a line of a literal or of arguments.
+// comma adds a missing comma at the end of a line in a literal or an argument list.
 func (m *fixer) comma(e *scanner.Error) bool {
 	return strings.HasPrefix(e.Msg, "missing ',' before newline") &&
 		m.fix("a comma was missing at the end of the line", edit{e.Pos.Offset, e.Pos.Offset, ","})
 }
 
-// lineAt returns the line of an error, and where it begins.
+// lineAt returns the line of an error and its offset.
 func (m *fixer) lineAt(e *scanner.Error) (string, int) {
 	begin := strings.LastIndexByte(m.src[:e.Pos.Offset], '\n') + 1
 	line, _, _ := strings.Cut(m.src[begin:], "\n")
@@ -42,11 +42,12 @@ func (m *fixer) lineAt(e *scanner.Error) (string, int) {
 }
 
 var (
+	// openBrace matches a statement whose brace is on the next line, elseBrace an if whose else is.
 	openBrace = lazy.Regexp(`(?m)^[ \t]*(?:func|if|for|switch|select|\}?[ \t]*else|type)\b[^\n]*[^{};,\s]([ \t\r]*\n[ \t]*)\{`)
 	elseBrace = lazy.Regexp(`\}([ \t\r]*\n[ \t]*)$`)
 )
 
-// brokenLine joins what Go wants on one line: a statement and its brace, the end of an if and its else.
+// brokenLine joins lines that Go requires to be one: a statement and its brace, or the end of an if and its else.
 func (m *fixer) brokenLine(e *scanner.Error) bool {
 	if strings.Contains(e.Msg, "found 'else'") || strings.Contains(e.Msg, "else must be") {
 		if g := elseBrace().FindStringSubmatchIndex(m.src[:e.Pos.Offset]); g != nil {
@@ -65,9 +66,10 @@ func (m *fixer) brokenLine(e *scanner.Error) bool {
 	return m.fix("the brace stands on the line that it belongs to", edit{begin + g[2], begin + g[3], " "})
 }
 
+// namedFunction matches a function declaration, which is not allowed within a function.
 var namedFunction = lazy.Regexp(`^\s*func (\w+)\(`)
 
-// nested writes a function that is declared within one as a variable.
+// nested turns a function declared inside another one into a variable.
 func (m *fixer) nested(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	g := namedFunction().FindStringSubmatchIndex(line)
@@ -78,7 +80,7 @@ func (m *fixer) nested(e *scanner.Error) bool {
 		line[g[2]:g[3]] + " := func"})
 }
 
-// lastBrace adds the last brace of a text that ends within its last function.
+// lastBrace adds the missing last brace of a text that ends inside its last function.
 func (m *fixer) lastBrace(e *scanner.Error) bool {
 	text := strings.TrimRight(m.src, " \t\r\n")
 	line := text[strings.LastIndexByte(text, '\n')+1:]
@@ -96,14 +98,15 @@ func (m *fixer) lastBrace(e *scanner.Error) bool {
 	if _, ok := f.Body.List[len(
 		f.Body.List)-1].(*ast.ReturnStmt); !ok || strings.HasPrefix(strings.TrimPrefix(line, "\t"), "\t") ||
 		strings.HasPrefix(line, "     ") {
-		return false // a text that is cut off
+		return false // the text is cut off
 	}
 	return m.fix("the last brace was missing", edit{len(text), len(m.src), "\n}\n"})
 }
 
+// prefixed matches a statement such as ++i.
 var prefixed = lazy.Regexp(`^(\+\+|--)([\pL_][\pL\d_]*)[ \t]*(?:\r?\n|\{|;|\})`)
 
-// prefixStep writes the statement ++i as i++.
+// prefixStep rewrites the statement ++i as i++.
 func (m *fixer) prefixStep(e *scanner.Error) bool {
 	g := prefixed().FindStringSubmatchIndex(m.src[e.Pos.Offset:])
 	before := strings.TrimRight(m.src[:e.Pos.Offset], " \t")
@@ -116,12 +119,13 @@ func (m *fixer) prefixStep(e *scanner.Error) bool {
 }
 
 var (
-	pattern    = lazy.Regexp(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
-	backslash  = lazy.Regexp(`\\.`)
-	textEscape = lazy.Regexp(`^\\[\\"afnrtvxuU0-7]`) // means the same in both, or nothing else
+	pattern   = lazy.Regexp(`\bregexp\.(?:Must)?(?:Compile|MatchString)\(("(?:[^"\\]|\\.)*")`)
+	backslash = lazy.Regexp(`\\.`)
+	// textEscape matches an escape with the same meaning in strings and patterns, or with none in patterns.
+	textEscape = lazy.Regexp(`^\\[\\"afnrtvxuU0-7]`)
 )
 
-// boundaries writes the \b of a regular expression with the backslash that a text of Go needs: no pattern looks for a backspace.
+// boundaries doubles the backslash of \b in a regular expression. No pattern searches for a backspace.
 func (m *fixer) boundaries() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -144,10 +148,10 @@ func (m *fixer) boundaries() {
 	})
 }
 
-// usedPattern matches the variable that a text is the value of.
+// usedPattern matches an assignment of a string literal to a variable.
 var usedPattern = lazy.Regexp(`([\pL_][\pL\d_]*)[ \t]*:?=[ \t]*("(?:[^"\\]|\\.)*")`)
 
-// patternsIn returns where the texts stand in a line that are regular expressions.
+// patternsIn returns the positions of string literals in a line that are regular expressions.
 func (m *fixer) patternsIn(line string) (out [][]int) {
 	for _, g := range pattern().FindAllStringSubmatchIndex(line, -1) {
 		out = append(out, g[2:4])
@@ -163,7 +167,7 @@ func (m *fixer) patternsIn(line string) (out [][]int) {
 	return out
 }
 
-// escape writes the classes of a regular expression, as in "\b\d", with the backslash that a text of Go needs.
+// escape doubles the backslash of character classes in a regular expression, as in "\b\d".
 func (m *fixer) escape(e *scanner.Error) bool {
 	line, begin := m.lineAt(e)
 	for _, g := range m.patternsIn(line) {

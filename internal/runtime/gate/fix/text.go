@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// wholeText fixes what keeps the text from being one Go file: a missing package clause, several files in one.
+// wholeText repairs a text that is not one Go file: the package clause is missing or not first, or there are several
+// files.
 func (m *fixer) wholeText() {
 	clauses, first := packageClauses(m.src)
 	switch {
@@ -25,21 +26,23 @@ func (m *fixer) wholeText() {
 	}
 }
 
-// begun reports whether something was fixed, so that the text is another anyway.
+// begun reports whether something was fixed already, so that the text differs from the model's anyway.
 func (m *fixer) begun() bool { return len(m.notes) > 0 }
 
 var (
+	// goKeywords are the keywords that start a declaration.
 	goKeywords = []token.Token{token.IMPORT, token.FUNC, token.TYPE, token.VAR, token.CONST}
 )
 
 // A clause is a package clause.
 type clause struct {
-	from, to int // of the clause
+	from, to int // offsets of the clause
 	name     string
 	nameAt   int
 }
 
-// packageClauses returns the package clauses of the text, and where its first token stands if that may begin a declaration, else -1.
+// packageClauses returns the package clauses of the text, and the offset of its first token if that starts a
+// declaration, or -1.
 func packageClauses(src string) (out []clause, first int) {
 	fset := token.NewFileSet()
 	f := fset.AddFile("", -1, len(src))
@@ -71,8 +74,8 @@ func packageClauses(src string) (out []clause, first int) {
 	}
 }
 
-// join makes one file of several that parse each: the later package clauses go, and their imports move to the first. A file that imports the tool shows how to
-// use it and goes as a whole.
+// join merges several files that each parse into one: it drops the later package clauses and moves the imports to the
+// first. It drops a file that imports the program as package tool, because that only shows how to use it.
 func (m *fixer) join(clauses []clause) {
 	var body, imports strings.Builder
 	seen := map[string]bool{}
@@ -117,7 +120,7 @@ func (m *fixer) join(clauses []clause) {
 	m.fix("several files in one", edit{0, len(m.src), head + body.String()})
 }
 
-// commentsBefore returns where the comment lines that stand before a place begin.
+// commentsBefore returns the start of the comment lines directly before an offset.
 func commentsBefore(src string, at int) int {
 	for at > 0 {
 		begin := strings.LastIndexByte(src[:at-1], '\n') + 1

@@ -8,11 +8,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// textReaders are functions that read text, and nothing else, from what they are given.
+// textReaders are functions that read only text from their argument.
 var textReaders = []string{"encoding/csv.NewReader", "bufio.NewScanner", "encoding/json.NewDecoder",
 	"encoding/xml.NewDecoder", allow.Page + ".Parse"}
 
-// textFiles opens a file as text where the program reads it as that alone: spreadsheets save text with byte order marks and in other character sets.
+// textFiles opens a file as text if the program reads it only as text. Spreadsheets save text with byte order marks and
+// in various character sets.
 func (m *fixer) textFiles() {
 	ast.Inspect(m.file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -31,7 +32,8 @@ func (m *fixer) opensFile(s *ast.SelectorExpr) bool {
 	return owner == "Call" && name == "Open"
 }
 
-// readAsText reports whether the program gives what a call opens to readers of text, and to nobody else.
+// readAsText reports whether the program passes the file that a call opens to readers of text and uses it in no other
+// way.
 func (m *fixer) readAsText(call *ast.CallExpr) bool {
 	as, ok := m.parents[call].(*ast.AssignStmt)
 	if !ok || len(as.Rhs) != 1 || len(as.Lhs) != 2 {
@@ -55,11 +57,11 @@ func (m *fixer) readAsText(call *ast.CallExpr) bool {
 	return read
 }
 
-// downloaders are names of functions and methods that would fetch a file, in small letters.
+// downloaders are names, in lower case, of invented functions and methods that fetch a file.
 var downloaders = []string{"fetchfile", "fetchtofile", "fetchasfile", "downloadfile", "downloadtofile", "download"}
 
-// downloaded writes a function of the host package that would fetch a file as call.FetchFile, where the call is at hand and the program opens what comes
-// or, if the name says that it is a file, returns it.
+// downloaded replaces an invented function that fetches a file by call.FetchFile, if the call is in scope and the
+// program opens the result. If the name contains "file", it is enough that the program returns it.
 func (m *fixer) downloaded(call *ast.CallExpr, fun *ast.SelectorExpr) bool {
 	host := m.callName(call)
 	as, ok := m.parents[call].(*ast.AssignStmt)
@@ -88,13 +90,14 @@ func (m *fixer) downloaded(call *ast.CallExpr, fun *ast.SelectorExpr) bool {
 	return opened && m.fix(m.text(fun)+" is "+host+".FetchFile", m.replace(fun, host+".FetchFile"))
 }
 
-// takesFile reports whether a method of the call is given a file.
+// takesFile reports whether a method of the call takes a file.
 func (m *fixer) takesFile(s *ast.SelectorExpr) bool {
 	owner, name := m.hostMember(s)
 	return owner == "Call" && slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, name)
 }
 
-// calledName is the import path that programs see and the name of a package's function that is called, "" for another.
+// calledName returns the import path, as programs see it, and the name of the package function that is called, or ""
+// for any other call.
 func (m *fixer) calledName(call *ast.CallExpr) string {
 	s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// function returns the function of that name.
+// function returns the function of that name, or nil.
 func (m *fixer) function(name string) *ast.FuncDecl {
 	for _, d := range m.file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name && f.Recv == nil {
@@ -16,7 +16,7 @@ func (m *fixer) function(name string) *ast.FuncDecl {
 	return nil
 }
 
-// calledNames are the functions that others than themselves, and than main, refer to.
+// calledNames returns the names used outside of main and of the functions of those names.
 func (m *fixer) calledNames() map[string]bool {
 	out := map[string]bool{}
 	for _, d := range m.file.Decls {
@@ -38,9 +38,10 @@ func (m *fixer) calledNames() map[string]bool {
 type field struct {
 	name string
 	typ  ast.Expr
-	id   *ast.Ident // nil without a name
+	id   *ast.Ident // nil if there is no name
 }
 
+// fieldsOf returns one field per name, or per type if there are no names.
 func fieldsOf(list *ast.FieldList) (out []field) {
 	if list == nil {
 		return nil
@@ -56,7 +57,7 @@ func fieldsOf(list *ast.FieldList) (out []field) {
 	return out
 }
 
-// isCall reports whether the type is the host package's Call, or a pointer to it.
+// isCall reports whether the type is the host package's Call or a pointer to it.
 func (m *fixer) isCall(typ ast.Expr) bool {
 	if p, ok := typ.(*ast.StarExpr); ok {
 		typ = p.X
@@ -79,6 +80,7 @@ func (m *fixer) importedHost(x ast.Expr) bool {
 	return id.Name == host
 }
 
+// isAnyExpr reports whether a type expression is any or interface{}.
 func isAnyExpr(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -89,12 +91,13 @@ func isAnyExpr(e ast.Expr) bool {
 	return false
 }
 
+// isName reports whether e is the identifier name.
 func isName(e ast.Expr, name string) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == name
 }
 
-// called reports whether parameters and results are those that Run is called with.
+// called reports whether the parameters and results are those of Run.
 func (m *fixer) called(params, results []field) bool {
 	if len(params) != 1 || !m.isCall(params[0].typ) || len(results) != 2 {
 		return false
@@ -103,7 +106,7 @@ func (m *fixer) called(params, results []field) bool {
 	return pointer && isAnyExpr(results[0].typ) && isName(results[1].typ, "error")
 }
 
-// declares reports whether the file declares a name anywhere.
+// declares reports whether the file declares the name anywhere.
 func (m *fixer) declares(name string) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -114,6 +117,7 @@ func (m *fixer) declares(name string) bool {
 	return found
 }
 
+// uses reports whether an identifier of that name occurs in a node, whatever it refers to.
 func uses(body ast.Node, name string) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -123,12 +127,13 @@ func uses(body ast.Node, name string) bool {
 	return found
 }
 
+// isIdent reports whether n is the identifier name.
 func isIdent(n ast.Node, name string) bool {
 	id, ok := n.(*ast.Ident)
 	return ok && id.Name == name
 }
 
-// constantText returns the value of a string literal.
+// constantText returns the value of a string literal, or "" for any other expression.
 func constantText(e ast.Expr) string {
 	if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
 		s, _ := strconv.Unquote(l.Value)

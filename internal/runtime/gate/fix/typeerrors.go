@@ -12,13 +12,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/lazy"
 )
 
-// A rule fixes type errors whose message matches. path leads from the innermost node at the error's place to the file.
+// A rule repairs type errors whose message matches. path leads from the innermost node at the error's position to the
+// file.
 type rule struct {
 	message func() *regexp.Regexp
 	fix     func(m *fixer, e types.Error, path []ast.Node, match []string) bool
 }
 
-// rules are tried in order.
+// rules lists the rules in the order in which they are tried.
 var rules = sync.OnceValue(func() []rule {
 	return []rule{
 		{lazy.Regexp(`^undefined: (\w+)$`), (*fixer).undefinedName},
@@ -50,7 +51,7 @@ var rules = sync.OnceValue(func() []rule {
 	}
 })
 
-// at returns the nodes around the place of an error, the innermost first, and its message.
+// at returns the nodes around the position of an error, innermost first, and its message.
 func (m *fixer) at(e types.Error) ([]ast.Node, string) {
 	if !e.Pos.IsValid() || m.offset(e.Pos) > len(m.src) {
 		return nil, ""
@@ -59,7 +60,7 @@ func (m *fixer) at(e types.Error) ([]ast.Node, string) {
 	return path, strings.TrimPrefix(strings.TrimSpace(e.Msg), "invalid operation: ")
 }
 
-// typeError fixes one error if a rule does.
+// typeError repairs an error by the first rule that can.
 func (m *fixer) typeError(e types.Error) {
 	path, message := m.at(e)
 	if len(path) == 0 {
@@ -70,6 +71,7 @@ func (m *fixer) typeError(e types.Error) {
 		m.fix("main, which nothing calls, is left out", m.without(main))
 		return
 	}
+	// This rule needs no certain message: an index taken for an element leads to many different errors.
 	if m.ranged(e, path) {
 		return
 	}
@@ -80,7 +82,8 @@ func (m *fixer) typeError(e types.Error) {
 	}
 }
 
-// nearest returns the innermost node of a type in the path for which good holds.
+// nearest returns the innermost node of type N in the path for which good holds. It does not look beyond the function
+// declaration. A nil good accepts any node.
 func nearest[N ast.Node](path []ast.Node, good func(N) bool) (N, bool) {
 	for _, n := range path {
 		if x, ok := n.(N); ok && (good == nil || good(x)) {
@@ -94,7 +97,7 @@ func nearest[N ast.Node](path []ast.Node, good func(N) bool) (N, bool) {
 	return none, false
 }
 
-// resultsOf returns the results of the function that a node is in, and whether that is the function Run itself.
+// resultsOf returns the type of the innermost function around a node, and whether that function is Run itself.
 func (m *fixer) resultsOf(n ast.Node) (t *ast.FuncType, run bool) {
 	for p := n; p != nil; p = m.parents[p] {
 		switch p := p.(type) {
@@ -107,7 +110,7 @@ func (m *fixer) resultsOf(n ast.Node) (t *ast.FuncType, run bool) {
 	return nil, false
 }
 
-// failing is the return statement that passes an error on; "" where the function returns none.
+// failing returns the text of the return statement that passes on an error, or "" if the function returns no error.
 func (m *fixer) failing(n ast.Node, err string) string {
 	t, _ := m.resultsOf(n)
 	if t == nil {
@@ -128,7 +131,7 @@ func (m *fixer) failing(n ast.Node, err string) string {
 	return "return " + strings.Join(append(values, err), ", ")
 }
 
-// zero is the zero value of a type.
+// zero returns the text of the zero value of a type, or "" if it is not known.
 func (m *fixer) zero(e ast.Expr) string {
 	t := m.Info.TypeOf(e)
 	if t == nil {

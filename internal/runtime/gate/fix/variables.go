@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// variable returns what an expression names, if that is a variable.
+// variable returns the variable that an expression names, or nil.
 func (m *fixer) variable(x ast.Expr) *types.Var {
 	id, ok := ast.Unparen(x).(*ast.Ident)
 	if !ok {
@@ -16,7 +16,8 @@ func (m *fixer) variable(x ast.Expr) *types.Var {
 	return v
 }
 
-// callee is the function of a package that is called, as in strings.Split, whatever names the program has for both; "" for others.
+// callee returns the package function that is called, as in strings.Split, whatever names the program uses, or "" for
+// any other call.
 func (m *fixer) callee(c *ast.CallExpr) string {
 	s, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
 	if !ok {
@@ -29,7 +30,7 @@ func (m *fixer) callee(c *ast.CallExpr) string {
 	return f.Pkg().Name() + "." + f.Name()
 }
 
-// usesOf returns the places where the program names a variable, but for its definition.
+// usesOf returns the places that refer to a variable, without its definition.
 func (m *fixer) usesOf(v types.Object) []*ast.Ident {
 	if m.used == nil {
 		m.used = map[types.Object][]*ast.Ident{}
@@ -40,7 +41,7 @@ func (m *fixer) usesOf(v types.Object) []*ast.Ident {
 	return m.used[v]
 }
 
-// jumps reports whether the program has goto, which passes over no new variable.
+// jumps reports whether the program has a goto, which must not jump over a variable declaration.
 func (m *fixer) jumps() bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -51,7 +52,8 @@ func (m *fixer) jumps() bool {
 	return found
 }
 
-// definition returns the statement that defines a variable, and the expression that it is set to.
+// definition returns the statement that defines a variable and the expression that it sets it to. value is nil if there
+// is none.
 func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 	if v == nil {
 		return nil, nil
@@ -84,6 +86,7 @@ func (m *fixer) definition(v *types.Var) (def ast.Node, value ast.Expr) {
 	return def, value
 }
 
+// mentions reports whether an expression uses the variable.
 func mentions(m *fixer, e ast.Node, v *types.Var) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -95,10 +98,11 @@ func mentions(m *fixer, e ast.Node, v *types.Var) bool {
 	return found
 }
 
-// quotient reports whether a whole number is what an integer division left: in the expression itself, in what its variables are ever set to, or in a function
-// of the program that it calls.
+// quotient reports whether an integer may be the result of an integer division: in the expression itself, in what its
+// variables are set to, or in one of the program's functions that it calls.
 func (m *fixer) quotient(x ast.Expr) bool { return m.divided(x, map[*types.Var]bool{}) }
 
+// divided is quotient with the variables visited so far.
 func (m *fixer) divided(x ast.Node, seen map[*types.Var]bool) bool {
 	found := false
 	ast.Inspect(x, func(n ast.Node) bool {
@@ -125,7 +129,7 @@ func (m *fixer) divided(x ast.Node, seen map[*types.Var]bool) bool {
 	return found
 }
 
-// setToQuotient reports whether the variable is ever set to what an integer division left.
+// setToQuotient reports whether the variable is ever set to the result of an integer division.
 func (m *fixer) setToQuotient(v *types.Var, seen map[*types.Var]bool) bool {
 	found := false
 	ast.Inspect(m.file, func(n ast.Node) bool {
@@ -146,7 +150,7 @@ func (m *fixer) setToQuotient(v *types.Var, seen map[*types.Var]bool) bool {
 	return found
 }
 
-// fieldOf returns the variable that is an element's, or the field that is selected.
+// fieldOf returns the variable that an index expression indexes, or the field that a selector selects.
 func (m *fixer) fieldOf(e ast.Expr) *types.Var {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.IndexExpr:

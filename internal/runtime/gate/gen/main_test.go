@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Generating again with this toolchain gives what is committed: the tables, the export data and the list agree.
+// Generating again with this toolchain reproduces the committed files.
 func TestGeneratedIsCurrent(t *testing.T) {
 	dir := t.TempDir()
 	for _, sub := range []string{"exports", "symbols"} {
@@ -49,8 +49,8 @@ func TestGeneratedIsCurrent(t *testing.T) {
 	}
 }
 
-// readHostPackages reads what generate has the go command read of this repository: the result of a test is kept for as long as the files are
-// the same that it has read itself.
+// readHostPackages reads the files of this repository that generate has the go command read. go test then does not use
+// a cached result after they change, because it only notices files that the test itself reads.
 func readHostPackages(t *testing.T) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS("../../recurgent"), ".", func(path string, e fs.DirEntry, err error) error {

@@ -12,14 +12,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// symbolTables collects, for each package, what its exported names are at run time.
+// symbolTables collects, for each package, the run-time values of its exported names.
 type symbolTables struct {
 	imports, cases, funcs bytes.Buffer
-	// package path → name → expression: types of other packages that an alias names
+	// foreign holds types of packages that are not allowed but have an alias in one that is: package path to type name
+	// to expression.
 	foreign map[string]map[string]string
 }
 
-// source returns the Go file of all tables.
+// source returns the Go source file of all tables.
 func (s *symbolTables) source() string {
 	for _, path := range slices.Sorted(maps.Keys(s.foreign)) {
 		s.open(path)
@@ -35,6 +36,7 @@ func (s *symbolTables) source() string {
 		s.funcs.String()
 }
 
+// add writes the table of a package with its exported names.
 func (s *symbolTables) add(p allow.Package, pkg *types.Package) {
 	name := s.open(p.Path)
 	fmt.Fprintf(&s.imports, "\tpkg_%s %q\n", name, allow.TruePath(p.Path))
@@ -47,7 +49,7 @@ func (s *symbolTables) add(p allow.Package, pkg *types.Package) {
 	s.close()
 }
 
-// open begins the table of the package with that path.
+// open starts the table of the package with that path.
 func (s *symbolTables) open(path string) (name string) {
 	name = strings.ReplaceAll(path, "/", "_")
 	fmt.Fprintf(&s.cases, "\tcase %q:\n\t\treturn %sTable()\n", path, name)
@@ -55,9 +57,10 @@ func (s *symbolTables) open(path string) (name string) {
 	return name
 }
 
+// close ends the current table.
 func (s *symbolTables) close() { s.funcs.WriteString("\t}\n}\n") }
 
-// symbol writes the entry of one exported name, which the expression yields.
+// symbol writes the table entry of one exported name. expr is the Go expression for it.
 func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, seen map[string]bool) {
 	switch obj := obj.(type) {
 	case *types.Func:
@@ -74,7 +77,7 @@ func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, se
 			fmt.Fprintf(&s.funcs, "\t\t%q: reflect.TypeOf(%s)%s,\n", hidden, expr, elemOf(obj.Type()))
 		}
 	case *types.TypeName:
-		// Hidden types too: values of them reach programs through visible functions.
+		// Hidden types are included: values of them reach programs through visible functions.
 		if obj.IsAlias() {
 			s.alias(expr, obj)
 			return
@@ -89,8 +92,8 @@ func (s *symbolTables) symbol(p allow.Package, expr string, obj types.Object, se
 	}
 }
 
-// alias writes the entry of another name for a type of an allowed package, and notes the type of a package that is not: it is known by
-// the alias alone, and engines ask for types by their own names.
+// alias writes the entry of an alias for a type of an allowed package. For a type of any other package it records the
+// type in foreign: only the alias is visible, but engines look types up by their own names.
 func (s *symbolTables) alias(expr string, obj *types.TypeName) {
 	target, ok := types.Unalias(obj.Type()).(*types.Named)
 	if !ok || target.Obj().Pkg() == nil || target.TypeArgs().Len() > 0 {
@@ -110,7 +113,7 @@ func (s *symbolTables) alias(expr string, obj *types.TypeName) {
 	s.foreign[path][target.Obj().Name()] = "reflect.TypeFor[" + expr + "]()"
 }
 
-// unexportedType returns the name of the unexported type of a variable, or "": programs call its methods.
+// unexportedType returns the name of a variable's type if that is unexported, or "". Programs may call its methods.
 func unexportedType(v *types.Var) string {
 	t := v.Type()
 	if p, ok := t.(*types.Pointer); ok {
@@ -122,6 +125,7 @@ func unexportedType(v *types.Var) string {
 	return ""
 }
 
+// elemOf returns the call that yields the type a pointer type points to, or "".
 func elemOf(t types.Type) string {
 	if _, ok := t.(*types.Pointer); ok {
 		return ".Elem()"

@@ -2,7 +2,7 @@
 
 package goversion
 
-// Name is the Go version, without a patch release.
+// Name is the Go version without a patch release.
 const Name = "go1.27"
 
 const newest = true

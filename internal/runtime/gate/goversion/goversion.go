@@ -1,5 +1,6 @@
-// Package goversion names the Go version whose standard library the gate knows: export data and symbol tables are those of a version. A later one than the newest
-// here builds with the newest's, so that programs see the library of that. docs/upgrading-go.md describes how to add a version.
+// Package goversion names the Go version whose standard library the gate knows: export data and symbol tables belong to
+// one version. A toolchain newer than the newest version here builds with the newest files, so programs see that
+// version's library. docs/upgrading-go.md describes how to add a version.
 package goversion
 
 import (
@@ -7,11 +8,11 @@ import (
 	"strings"
 )
 
-// Tags returns the build constraint of files that belong to this version. The newest has no upper bound.
+// Tags returns the build constraint for files of this version. The newest version has no upper bound.
 func Tags() string {
 	minor := 0
 	if _, err := fmt.Sscanf(strings.TrimPrefix(Name, "go"), "1.%d", &minor); err != nil {
-		panic(err) // Name is a constant of another form
+		panic(err) // Name is a constant with another format
 	}
 	if newest {
 		return fmt.Sprintf("go1.%d", minor)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// toolchains returns what the Makefile knows.
+// toolchains returns the versions that the Makefile lists.
 func toolchains(t *testing.T) []string {
 	makefile, err := os.ReadFile("../../../../Makefile")
 	if err != nil {
@@ -18,7 +18,7 @@ func toolchains(t *testing.T) []string {
 	return strings.Fields(string(regexp.MustCompile(`(?m)^KNOWN := (.*)$`).FindSubmatch(makefile)[1]))
 }
 
-// The Makefile lists the known versions: those that have a file here, the newest last.
+// The Makefile lists the versions that have a file here, the newest last.
 func TestKnownVersions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("go1*.go")

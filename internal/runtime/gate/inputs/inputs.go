@@ -1,9 +1,11 @@
-// Package inputs reads off a type-checked program what it takes of its call, and what it returns.
+// Package inputs infers from a type-checked program what it takes from its call and what it returns.
 //
-// It is a scan of the places where the program uses Arg, Bind, Args and Kwargs of the call (places.go). A place reads one parameter for each name and position that the
-// text gives it: as a constant, by a loop over names that are written out, or in the calls of a function of the program's own (ways.go). The parameter has a type
-// where its value is only converted (values.go), and is required where Run plainly ends without it (needed.go). What the text does not say is not claimed: then the type is
-// any, the parameter is not required, and the interface is open or takes a list of positions.
+// It scans the places where the program uses Arg, Bind, Args and Kwargs of the call (places.go). A place reads one
+// parameter for each name and position that the text gives it: as a constant, through a loop over a literal list of
+// names, or through calls of one of the program's own functions (ways.go). The parameter has a type if its value is
+// only converted (values.go), and is required if Run evidently fails without it (needed.go). The package claims nothing
+// beyond that: otherwise the type is any, the parameter is not required, and the interface is open or takes a list of
+// positional arguments.
 package inputs
 
 import (
@@ -14,7 +16,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Of returns what the program in file takes and returns. An interface without parameters that is open is the worst answer.
+// Of returns what the program in file takes and returns. If nothing can be inferred, the interface is open and has no
+// parameters.
 func Of(file *ast.File, info *types.Info) *Interface {
 	s := newScan(file, info)
 	if s.run == nil || s.run.Body == nil {
@@ -31,29 +34,31 @@ func Of(file *ast.File, info *types.Info) *Interface {
 	return out
 }
 
-// A scan is one look at a program.
+// A scan is the state of one analysis of a program.
 type scan struct {
 	info    *types.Info
 	run     *ast.FuncDecl
 	parents map[ast.Node]ast.Node
 	uses    map[types.Object][]*ast.Ident
-	set     map[types.Object][]ast.Expr // what is put into a variable; nil for what is no expression of its own
-	// the program's own functions: declarations, and literals that are all that a variable holds
+	set     map[types.Object][]ast.Expr // values assigned to a variable; nil for one that is not a single expression
+	// decls has the program's own functions: declarations, and literals that are the only value of a variable.
 	decls map[types.Object]ast.Node
-	names map[ast.Node]types.Object // theirs
-	ways  map[ast.Node][]*way       // into them
-	made  int                       // of ways
+	names map[ast.Node]types.Object // the objects of decls
+	ways  map[ast.Node][]*way       // ways into the functions of decls
+	made  int                       // number of ways created so far
 
-	looked   map[ast.Expr]bool // whose uses by another name were looked at
-	reads    []*read
+	looked map[ast.Expr]bool // expressions whose aliases were followed
+	reads  []*read
+	// landed has the last read that landed in a place. A second one by the other kind of access is the same parameter.
 	landed   map[landing]*read
-	fallback map[ast.Expr]*read // of expressions whose value takes the place of a missing one
-	rest     *read              // the elements of all positions from restFrom on
+	fallback map[ast.Expr]*read // expressions whose value replaces a missing one
+	rest     *read              // the elements of all positions from restFrom on; nil if they are not read
 	restFrom int
-	minimum  int  // of positional arguments: the program fails with fewer
-	open     bool // it may read keywords that are not listed
+	minimum  int  // number of positional arguments below which the program fails
+	open     bool // the program may read keywords that are not listed
 }
 
+// newScan indexes the file. The index is complete before any place is examined.
 func newScan(file *ast.File, info *types.Info) *scan {
 	s := &scan{info: info, parents: map[ast.Node]ast.Node{}, uses: map[types.Object][]*ast.Ident{},
 		set: map[types.Object][]ast.Expr{}, decls: map[types.Object]ast.Node{},
@@ -80,7 +85,7 @@ func newScan(file *ast.File, info *types.Info) *scan {
 	return s
 }
 
-// index notes what a node says of variables and functions.
+// index records the uses, declarations and assignments in a node.
 func (s *scan) index(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Ident:
@@ -116,7 +121,7 @@ func (s *scan) index(n ast.Node) {
 	}
 }
 
-// assigned notes that a variable, or a part of what it holds, gets a value.
+// assigned records that a variable, or a part of it, gets a value.
 func (s *scan) assigned(to, value ast.Expr) {
 	switch x := to.(type) {
 	case *ast.Ident:
@@ -130,7 +135,7 @@ func (s *scan) assigned(to, value ast.Expr) {
 	}
 }
 
-// sides are what an assignment or a declaration sets, and to what.
+// sides returns the operands on the left and the values of an assignment or declaration.
 func sides(n ast.Node) (to, values []ast.Expr) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -144,6 +149,7 @@ func sides(n ast.Node) (to, values []ast.Expr) {
 	return nil, nil
 }
 
+// first returns the first expression of a list, or nil.
 func first(list []ast.Expr) ast.Expr {
 	if len(list) == 0 {
 		return nil
@@ -151,7 +157,7 @@ func first(list []ast.Expr) ast.Expr {
 	return list[0]
 }
 
-// single is the one expression that a variable ever holds, or nil.
+// single returns the only expression that a variable ever holds, or nil.
 func (s *scan) single(obj types.Object) ast.Expr {
 	if values := s.set[obj]; len(values) == 1 {
 		return values[0]
@@ -159,7 +165,7 @@ func (s *scan) single(obj types.Object) ast.Expr {
 	return nil
 }
 
-// object is the variable that an expression names, or nil.
+// object returns the variable that an expression names, or nil.
 func (s *scan) object(e ast.Expr) types.Object {
 	if id, ok := e.(*ast.Ident); ok && id.Name != "_" {
 		return s.info.ObjectOf(id)
@@ -167,7 +173,7 @@ func (s *scan) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// up returns an expression with the parentheses around it, and what stands around that.
+// up returns the expression with its enclosing parentheses, and the node around that.
 func (s *scan) up(e ast.Expr) (ast.Expr, ast.Node) {
 	for {
 		p, ok := s.parents[e].(*ast.ParenExpr)
@@ -178,7 +184,7 @@ func (s *scan) up(e ast.Expr) (ast.Expr, ast.Node) {
 	}
 }
 
-// origin is the function that a generic one is an instance of, and any other object itself.
+// origin returns the generic function that obj is an instance of, or obj itself.
 func origin(obj types.Object) types.Object {
 	if fn, ok := obj.(*types.Func); ok {
 		return fn.Origin()
@@ -186,7 +192,7 @@ func origin(obj types.Object) types.Object {
 	return obj
 }
 
-// isCall reports whether the type is that of the call, or of a pointer to it.
+// isCall reports whether t is the type of the call or a pointer to it.
 func isCall(t types.Type) bool {
 	if t == nil {
 		return false

@@ -19,7 +19,7 @@ func newGate(t testing.TB) *gate.Gate {
 	return g
 }
 
-// run is a program whose Run has this body; decls stand before it.
+// run returns a program whose Run has this body, with decls before it.
 func run(decls, body string) string {
 	return "package tool\n\nimport \"recurgent\"\n\n" + decls + "\n\nfunc Run(call *recurgent.Call) (any, error) {\n" +
 		body + "\n}\n"
@@ -27,7 +27,7 @@ func run(decls, body string) string {
 
 const fail = `{ return nil, recurgent.Fail("invalid_input", "no") }`
 
-// helpers that models write, in many spellings.
+// These are helpers as models write them, in many spellings.
 const (
 	byNames = `func arg(call *recurgent.Call, i int, names ...string) any {
 	if i < len(call.Args) { return call.Args[i] }
@@ -63,7 +63,7 @@ func TestInference(t *testing.T) {
 	g := newGate(t)
 	for _, test := range []struct {
 		name, decls, body string
-		want              string // the signature, and how parameters are read where that is one way only
+		want              string // the signature, and how parameters are read if there is only one way
 	}{
 		{"nothing", "", "return 1, nil", "m() -> integer"},
 		{"arg", "", "s, ok := call.Arg(0, \"text\").(string)\nif !ok " + fail + "\nreturn len(s), nil",
@@ -232,7 +232,7 @@ func described(f *agent.Interface) string {
 	return b.String()
 }
 
-// Whatever the program, the inference ends with a valid interface, and the gate goes on.
+// For every program the inference ends with a valid interface, and the gate goes on.
 func TestInferenceOfGeneratedPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: generated and recorded programs, and the Go project's tests, against the toolchain")
@@ -251,13 +251,13 @@ func TestInferenceOfGeneratedPrograms(t *testing.T) {
 	}
 }
 
-// A program that is made to take long gives an open interface instead.
+// A program built to take long gets an open interface instead.
 func TestInferenceIsBounded(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	var decls strings.Builder
 	decls.WriteString("func f0(v any) any { return v }\n")
-	for i := range 40 { // each calls the one before three times
+	for i := range 40 { // each calls the previous one three times
 		fmt.Fprintf(&decls, "func f%d(v any) any { f%d(v); f%d(v); return f%d(v) }\n", i+1, i, i, i)
 	}
 	p, refused := g.Check(run(decls.String(), "return f40(call.Arg(0, \"x\")), nil"))

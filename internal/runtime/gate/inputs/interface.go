@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Interface is what the daemon reads as its own type of that name; runners have nothing of the daemon. The JSON is the same.
+// Interface mirrors the daemon's type of that name, because runners contain nothing of the daemon. Their JSON must stay
+// the same.
 type Interface struct {
 	Summary    string          `json:"summary"`
 	Parameters []Parameter     `json:"parameters"`
@@ -16,7 +17,7 @@ type Interface struct {
 	Open       bool            `json:"open,omitempty"`
 }
 
-// Parameter is one parameter of an Interface.
+// Parameter mirrors the daemon's type of that name.
 type Parameter struct {
 	Name        string          `json:"name"`
 	Type        string          `json:"type,omitempty"`
@@ -29,7 +30,7 @@ type Parameter struct {
 	ReadBy      string          `json:"read_by,omitempty"`
 }
 
-// Bounds and words of the daemon's type.
+// These limits and words match those of the daemon's type.
 const (
 	maxNameBytes   = 64
 	maxAliases     = 16
@@ -41,7 +42,8 @@ const (
 	typeFile       = "file"
 )
 
-// isName reports whether a text can be a parameter's name. It is no regular expression, which each process would have to compile.
+// isName reports whether s can be the name of a parameter. It is not a regular expression, because each process would
+// have to compile it.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -52,12 +54,12 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxNameBytes
 }
 
-// unknown is the interface of a program of which nothing is known.
+// unknown returns the interface of a program about which nothing is known.
 func unknown() *Interface {
 	return &Interface{Parameters: []Parameter{}, Origin: originInferred, Open: true}
 }
 
-// JSON returns the interface as it travels; that of an unknown program where it is too large.
+// JSON encodes the interface. If the result is too large, it returns the interface of an unknown program.
 func (f *Interface) JSON() json.RawMessage {
 	if raw := encoded(f); len(raw) <= maxBytes {
 		return raw
@@ -65,7 +67,7 @@ func (f *Interface) JSON() json.RawMessage {
 	return encoded(unknown())
 }
 
-// assemble makes the interface of what was read: the positions in their order, then what is read by name alone.
+// assemble returns the interface: the positional parameters in order, then the parameters that are read by name only.
 func (s *scan) assemble() *Interface {
 	s.joinByLabel()
 	out := &Interface{Parameters: []Parameter{}, Origin: originInferred, Open: s.open}
@@ -77,7 +79,7 @@ func (s *scan) assemble() *Interface {
 		}
 	}
 	if s.open {
-		s.rest = nil // an open interface takes them as it is
+		s.rest = nil // an open interface accepts further positions anyway
 	}
 	if s.rest != nil {
 		last = max(last, s.restFrom-1)
@@ -114,7 +116,8 @@ func (s *scan) assemble() *Interface {
 	return out
 }
 
-// joinByLabel joins a position whose variable is called as a keyword is with that keyword: the program looks for one parameter in two places.
+// joinByLabel merges a position whose variable has the name of a keyword with that keyword: the program looks for one
+// parameter in two places.
 func (s *scan) joinByLabel() {
 	for _, r := range slices.Clone(s.reads) {
 		if r.place < 0 || len(r.names) > 0 {
@@ -129,6 +132,7 @@ func (s *scan) joinByLabel() {
 	}
 }
 
+// unused returns the name, with underscores appended until it is not taken.
 func unused(name string, taken map[string]bool) string {
 	for taken[name] {
 		name += "_"
@@ -136,7 +140,7 @@ func unused(name string, taken map[string]bool) string {
 	return name
 }
 
-// described is a read as callers see it.
+// described returns a read as callers see it.
 func (s *scan) described(r *read) Parameter {
 	p := Parameter{Required: r.must}
 	if len(r.names) > 0 {
@@ -158,7 +162,7 @@ func (s *scan) described(r *read) Parameter {
 	return p
 }
 
-// schema returns the schema of the values that the program takes, or nothing if it takes any.
+// schema returns the type or the schema of the values that the program accepts, or neither if it accepts any.
 func (r *read) schema() (string, json.RawMessage) {
 	if r.anything || len(r.kinds) == 0 {
 		return "", nil
@@ -177,13 +181,13 @@ func (r *read) schema() (string, json.RawMessage) {
 		return plain[0], nil
 	case len(r.kinds) == 1:
 		return "", json.RawMessage(r.kinds[0])
-	case len(plain) == len(r.kinds) && !slices.Contains(plain, typeFile): // which JSON Schema does not have
+	case len(plain) == len(r.kinds) && !slices.Contains(plain, typeFile): // JSON Schema has no type for files
 		return "", encoded(map[string]any{"type": plain})
 	}
 	return "", nil
 }
 
-// listSchema is a list of what the element's reads say.
+// listSchema returns the type or the schema of a list of such elements.
 func listSchema(element *read) (string, json.RawMessage) {
 	plain, schema := element.schema()
 	if plain == typeFile {

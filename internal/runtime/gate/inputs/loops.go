@@ -7,7 +7,8 @@ import (
 	"strconv"
 )
 
-// around returns the ways into a loop: one for each element of a list or a map that is written out, and one with unknown variables for any other.
+// around returns the ways into the body of a loop: one for each element of a literal list or map, or a single one with
+// unknown variables for any other operand.
 func (s *scan) around(loop *ast.RangeStmt, w *way) []*way {
 	key, value := s.object(loop.Key), s.object(loop.Value)
 	list, in, ok := s.elements(loop.X, w)
@@ -36,7 +37,8 @@ func (s *scan) around(loop *ast.RangeStmt, w *way) []*way {
 	return out
 }
 
-// elements are those of a list or a map that the program writes out.
+// elements returns the elements of a literal list or map, and the way in which they are to be read. ok is false for any
+// other expression.
 func (s *scan) elements(e ast.Expr, w *way) (list []ast.Expr, in *way, ok bool) {
 	e, in, _ = s.resolve(e, w)
 	lit, ok := e.(*ast.CompositeLit)
@@ -44,7 +46,7 @@ func (s *scan) elements(e ast.Expr, w *way) (list []ast.Expr, in *way, ok bool) 
 		return nil, nil, false
 	}
 	isMap := false
-	if t := s.info.TypeOf(lit); t != nil { // the arguments of a variadic function have none
+	if t := s.info.TypeOf(lit); t != nil { // the synthetic list of variadic arguments has no type
 		_, isMap = t.Underlying().(*types.Map)
 	}
 	for _, el := range lit.Elts {
@@ -55,7 +57,7 @@ func (s *scan) elements(e ast.Expr, w *way) (list []ast.Expr, in *way, ok bool) 
 	return lit.Elts, in, true
 }
 
-// stops reports whether a loop ends before its last element without a failure: it has found what it looks for.
+// stops reports whether a loop may end early without a failure. It has then found what it looks for.
 func (s *scan) stops(loop *ast.RangeStmt) bool {
 	stops := false
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
@@ -72,7 +74,7 @@ func (s *scan) stops(loop *ast.RangeStmt) bool {
 	return stops
 }
 
-// ended is the loop or the switch that a statement without a label ends, or the loop that it goes on with.
+// ended returns the loop or switch that an unlabeled break ends, or the loop that a continue continues.
 func (s *scan) ended(b *ast.BranchStmt) ast.Node {
 	for n := s.parents[b]; ; n = s.parents[n] {
 		switch n.(type) {

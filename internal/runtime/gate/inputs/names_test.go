@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Names are those of the regular expression that the daemon uses.
+// Names are those that the regular expression of the daemon matches.
 func TestNames(t *testing.T) {
 	parameter := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// A taking is how the program takes the value of a parameter.
+// A taking describes how the program takes the value of a parameter.
 type taking struct {
 	top          ast.Expr     // the value with its conversions
-	ends         bool         // a missing one ends the program there
-	given        bool         // the conversion puts something in the place of a missing one
-	stmt         ast.Node     // the assignment, nil for none
-	value, there types.Object // the variables that it sets
+	ends         bool         // a missing value ends the program there
+	given        bool         // the conversion replaces a missing value
+	stmt         ast.Node     // the assignment; nil if there is none
+	value, there types.Object // the variables that it sets: the value, and whether it is there
 }
 
-// takes climbs from a read through conversions to the assignment of its value.
+// takes follows a read through its conversions to the assignment of its value.
 func (s *scan) takes(e ast.Expr) (t taking) {
 	for {
 		var p ast.Node
@@ -51,7 +51,7 @@ func (s *scan) takes(e ast.Expr) (t taking) {
 	}
 }
 
-// need notes whether the program ends without a parameter, or has something in its place.
+// need records whether the program fails without a parameter, or replaces a missing one.
 func (s *scan) need(r *read, t taking, w *way) {
 	if t.ends && !t.given {
 		r.must = r.must || s.always(t.top, w)
@@ -77,7 +77,7 @@ func (s *scan) need(r *read, t taking, w *way) {
 				return
 			}
 			if w.site == nil && w.outer == nil {
-				s.fallback[s.unconverted(other)] = r // the program looks for the same thing in another place
+				s.fallback[s.unconverted(other)] = r // the program looks for the same parameter in another place
 			}
 		} else if s.assigns(st, t.value) || s.assigns(st, t.there) {
 			return
@@ -85,7 +85,7 @@ func (s *scan) need(r *read, t taking, w *way) {
 	}
 }
 
-// needField notes whether the program ends where Bind has left a field empty.
+// needField records whether the program fails if Bind leaves a field empty.
 func (s *scan) needField(r *read, call *ast.CallExpr, v types.Object, field string) {
 	var n ast.Node = call
 	for ; n != nil; n = s.parents[n] {
@@ -105,7 +105,7 @@ func (s *scan) needField(r *read, call *ast.CallExpr, v types.Object, field stri
 	}
 }
 
-// isMissing reports whether a condition holds where the argument is missing.
+// isMissing reports whether a condition holds if the argument is missing.
 func (s *scan) isMissing(cond ast.Expr, t taking) bool {
 	if not, ok := cond.(*ast.UnaryExpr); ok && not.Op == token.NOT {
 		return t.there != nil && s.object(not.X) == t.there
@@ -113,7 +113,8 @@ func (s *scan) isMissing(cond ast.Expr, t taking) bool {
 	return s.isZero(cond, t.value, "")
 }
 
-// isZero reports whether a comparison holds for the zero value of a variable, or of its field.
+// isZero reports whether a comparison holds for the zero value of a variable, or of one of its fields if field is not
+// "".
 func (s *scan) isZero(cond ast.Expr, v types.Object, field string) bool {
 	b, ok := cond.(*ast.BinaryExpr)
 	if !ok || v == nil {
@@ -144,7 +145,9 @@ func (s *scan) isZero(cond ast.Expr, v types.Object, field string) bool {
 	return c.Kind() != constant.Bool && constant.Compare(constant.MakeInt64(0), b.Op, c)
 }
 
-// any reports whether one of the conditions that are joined by || is as is says.
+// any reports whether is holds for one of the conditions that
+//
+// joins.
 func (s *scan) any(cond ast.Expr, is func(ast.Expr) bool) bool {
 	cond = ast.Unparen(cond)
 	if b, ok := cond.(*ast.BinaryExpr); ok && b.Op == token.LOR {
@@ -153,7 +156,8 @@ func (s *scan) any(cond ast.Expr, is func(ast.Expr) bool) bool {
 	return is(cond)
 }
 
-// behind returns the statements that see what an assignment sets: the if that it stands in, and those after it.
+// behind returns the statements that run after an assignment: the if statement whose header it is in, and the rest of
+// the block.
 func (s *scan) behind(n ast.Node) (out []ast.Stmt) {
 	for n != nil {
 		p := s.parents[n]
@@ -171,7 +175,7 @@ func (s *scan) behind(n ast.Node) (out []ast.Stmt) {
 	return out
 }
 
-// fails reports whether a block ends in a failure.
+// fails reports whether a block ends by returning an error or by a panic.
 func (s *scan) fails(b *ast.BlockStmt) bool {
 	if len(b.List) == 0 {
 		return false
@@ -197,7 +201,7 @@ func (s *scan) failing(r *ast.ReturnStmt) bool {
 		types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
 }
 
-// replacement is what the one statement of a block puts into a variable, or nil.
+// replacement returns the value that a block assigns to the variable if that is its only statement, or nil.
 func (s *scan) replacement(b *ast.BlockStmt, v types.Object) ast.Expr {
 	if len(b.List) != 1 {
 		return nil
@@ -208,7 +212,7 @@ func (s *scan) replacement(b *ast.BlockStmt, v types.Object) ast.Expr {
 	return nil
 }
 
-// unconverted is what an expression asserts the type of.
+// unconverted removes a type assertion and a conversion by the host package from an expression.
 func (s *scan) unconverted(e ast.Expr) ast.Expr {
 	if x, ok := e.(*ast.TypeAssertExpr); ok {
 		e = x.X
@@ -219,7 +223,7 @@ func (s *scan) unconverted(e ast.Expr) ast.Expr {
 	return e
 }
 
-// assigns reports whether a statement puts something into a variable or one of its fields.
+// assigns reports whether a statement assigns to a variable or one of its fields.
 func (s *scan) assigns(st ast.Stmt, v types.Object) (found bool) {
 	ast.Inspect(st, func(n ast.Node) bool {
 		to, _ := sides(n)
@@ -234,7 +238,7 @@ func (s *scan) assigns(st ast.Stmt, v types.Object) (found bool) {
 	return found
 }
 
-// always reports whether each run that does not fail before comes to a node of Run.
+// always reports whether every run reaches node n of Run, unless it fails before.
 func (s *scan) always(n ast.Node, w *way) bool {
 	for p := s.parents[n]; n != s.run; n, p = p, s.parents[p] {
 		switch x := p.(type) {
@@ -262,7 +266,7 @@ func (s *scan) always(n ast.Node, w *way) bool {
 	return true
 }
 
-// leaves reports whether a statement may end the function, or the loop around it, without a failure.
+// leaves reports whether a statement may end the function or the enclosing loop without a failure.
 func (s *scan) leaves(st ast.Stmt) (leaves bool) {
 	ast.Inspect(st, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -279,7 +283,7 @@ func (s *scan) leaves(st ast.Stmt) (leaves bool) {
 	return leaves
 }
 
-// fatal reports whether each run ends in a failure where a comparison holds.
+// fatal reports whether every run fails in which the comparison holds.
 func (s *scan) fatal(b *ast.BinaryExpr) bool {
 	e, p := s.up(b)
 	for x, ok := p.(*ast.BinaryExpr); ok && x.Op == token.LOR; x, ok = p.(*ast.BinaryExpr) {
@@ -289,7 +293,8 @@ func (s *scan) fatal(b *ast.BinaryExpr) bool {
 	return ok && test.Cond == e && s.fails(test.Body) && s.always(test, &way{})
 }
 
-// atLeast notes how many positional arguments there have to be, from a comparison of the length of those from a place on.
+// atLeast derives the minimum number of positional arguments from a comparison of their number. length is the number of
+// those after the first from.
 func (s *scan) atLeast(length *ast.CallExpr, from int) {
 	b, ok := s.parents[length].(*ast.BinaryExpr)
 	if !ok || b.X != length || s.info.Types[b.Y].Value == nil || !s.fatal(b) {

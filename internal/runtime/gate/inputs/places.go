@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// Bounds of what is listed.
+// Limits of an interface.
 const (
-	maxPlaces     = 32 // positions that are kept apart
+	maxPlaces     = 32 // later positions share one variadic parameter
 	maxParameters = 64
 )
 
-// ofCall looks at one mention of the call. Where it goes anywhere but into a variable or a function of the program's own, all of it may be read.
+// ofCall examines one mention of the call. If the call goes anywhere but to a variable or one of the program's own
+// functions, all of it may be read.
 func (s *scan) ofCall(e ast.Expr) {
 	e, p := s.up(e)
 	switch p := p.(type) {
@@ -33,7 +34,7 @@ func (s *scan) ofCall(e ast.Expr) {
 		if !inside {
 			lit, _ = s.parents[p].(*ast.CompositeLit)
 		}
-		// whose fields are looked at where they are used
+		// The fields of a struct are examined where they are used.
 		if _, isStruct := s.info.TypeOf(lit).Underlying().(*types.Struct); !isStruct {
 			s.everything()
 		}
@@ -42,12 +43,13 @@ func (s *scan) ofCall(e ast.Expr) {
 	}
 }
 
-// everything notes that the program may read any argument.
+// everything records that the program may read any argument.
 func (s *scan) everything() {
 	s.open = true
 	s.readRest(0)
 }
 
+// readRest records that every position from that one on may be read, and returns the read of their elements.
 func (s *scan) readRest(from int) *read {
 	if s.rest == nil {
 		s.rest, s.restFrom = newRead(-1), from
@@ -56,7 +58,7 @@ func (s *scan) readRest(from int) *read {
 	return s.rest
 }
 
-// selected looks at a field or a method of the call.
+// selected examines the use of a field or method of the call.
 func (s *scan) selected(sel *ast.SelectorExpr) {
 	call, called := s.parents[sel].(*ast.CallExpr)
 	switch name := sel.Sel.Name; {
@@ -74,7 +76,7 @@ func (s *scan) selected(sel *ast.SelectorExpr) {
 	}
 }
 
-// arg is call.Arg(i, name).
+// arg examines call.Arg(i, name).
 func (s *scan) arg(call *ast.CallExpr) {
 	for _, w := range s.waysTo(call) {
 		place, placed := s.number(call.Args[0], w)
@@ -88,7 +90,7 @@ func (s *scan) arg(call *ast.CallExpr) {
 	}
 }
 
-// args looks at what becomes of the positional arguments from a place on.
+// args examines the use of the positional arguments after the first from.
 func (s *scan) args(e ast.Expr, from int) {
 	e, p := s.up(e)
 	switch p := p.(type) {
@@ -125,7 +127,7 @@ func (s *scan) args(e ast.Expr, from int) {
 	}
 }
 
-// kwargs looks at what becomes of the keyword arguments.
+// kwargs examines the use of the keyword arguments.
 func (s *scan) kwargs(e ast.Expr) {
 	e, p := s.up(e)
 	switch p := p.(type) {
@@ -149,11 +151,12 @@ func (s *scan) kwargs(e ast.Expr) {
 	}
 }
 
-// alias looks at the uses of a variable, or of a function's parameter, that holds nothing but e; false where e goes elsewhere.
+// alias examines the uses of a variable, or of a parameter of a function, that only ever holds e. It returns false if e
+// goes elsewhere.
 func (s *scan) alias(e ast.Expr, p ast.Node, look func(ast.Expr)) bool {
 	var v types.Object
 	switch p := p.(type) {
-	case *ast.BinaryExpr: // with nil
+	case *ast.BinaryExpr: // a comparison with nil
 		return true
 	case *ast.CallExpr:
 		if v = s.parameter(p, e); v == nil || len(s.set[v]) > 0 || !s.everywhere(p, e) {
@@ -182,7 +185,7 @@ func (s *scan) alias(e ast.Expr, p ast.Node, look func(ast.Expr)) bool {
 	return true
 }
 
-// everywhere reports whether each call of the function gives what this one gives as e.
+// everywhere reports whether every call of the function passes the same argument as this one passes as e.
 func (s *scan) everywhere(call *ast.CallExpr, e ast.Expr) bool {
 	sites, known := s.sites(s.callee(call))
 	i := slices.Index(call.Args, e)
@@ -191,7 +194,7 @@ func (s *scan) everywhere(call *ast.CallExpr, e ast.Expr) bool {
 	})
 }
 
-// bind is call.Bind(&v): the fields of the struct are parameters, in their order.
+// bind examines call.Bind(&v): the fields of the struct are parameters, in order.
 func (s *scan) bind(call *ast.CallExpr) {
 	target := ast.Unparen(call.Args[0])
 	if u, ok := target.(*ast.UnaryExpr); ok && u.Op == token.AND {
@@ -214,7 +217,8 @@ func (s *scan) bind(call *ast.CallExpr) {
 			continue
 		}
 		place++
-		at := place // a position that the program reads otherwise, too, is that other parameter's
+		// A position that the program also reads under another name belongs to that other parameter.
+		at := place
 		if slices.ContainsFunc(s.reads, func(r *read) bool {
 			return r.place == place &&
 				!slices.Contains(r.names, name)
@@ -228,19 +232,20 @@ func (s *scan) bind(call *ast.CallExpr) {
 	}
 }
 
-// isTarget reports whether an expression is what something is assigned to.
+// isTarget reports whether an expression is the target of an assignment.
 func (s *scan) isTarget(e ast.Expr) bool {
 	e, p := s.up(e)
 	a, ok := p.(*ast.AssignStmt)
 	return ok && (a.Tok == token.ASSIGN || a.Tok == token.DEFINE) && slices.Contains(a.Lhs, e)
 }
 
+// isBlank reports whether e is the blank identifier.
 func isBlank(e ast.Expr) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == "_"
 }
 
-// builtin names the built-in function that is called, or is "".
+// builtin returns the name of the built-in function that is called, or "".
 func (s *scan) builtin(call *ast.CallExpr) string {
 	if id, ok := ast.Unparen(call.Fun).(*ast.Ident); ok {
 		if b, ok := s.info.Uses[id].(*types.Builtin); ok {

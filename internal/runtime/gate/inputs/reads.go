@@ -6,38 +6,40 @@ import (
 	"slices"
 )
 
-// A read is a parameter as far as it is known.
+// A read is what is known about one parameter.
 type read struct {
-	place    int // position, -1 for none
+	place    int // position; -1 if it is read by name only
 	names    []string
-	label    string            // the variable that a position is put into
-	kinds    []string          // JSON Schemas of what its value is converted to
-	anything bool              // its value is used as it is
-	seen     map[ast.Node]bool // uses of its value that were looked at
+	label    string            // name of the variable that receives the position
+	kinds    []string          // JSON Schemas of the types that its value is converted to
+	anything bool              // its value is also used without a conversion
+	seen     map[ast.Node]bool // uses of its value that were examined
 	byPlace  bool
 	byName   bool
 	must     bool   // the program fails without it
-	preset   []byte // what stands for a missing one,
-	unsure   bool   // unless another place has something else
-	joined   *read  // the read that this one became part of
+	preset   []byte // JSON of the value that replaces a missing one
+	unsure   bool   // different places have different presets
+	joined   *read  // the read that this one was merged into
 }
 
 func newRead(place int) *read { return &read{place: place, seen: map[ast.Node]bool{}} }
 
-// An occurrence is what a place reads in one way to get there: a position (-1 for none), a name ("" for none), or what has either.
+// An occurrence is what a place reads on one way to it: a position (-1 if there is none), a name ("" if there is none),
+// or both.
 type occurrence struct {
 	place int
 	name  string
 	hit   *hit
 }
 
-// A landing is where a value goes: into a variable, or (nil) out of a function that was called for it.
+// A landing is the destination of a value: a variable, or, if to is nil, the result of the function that was called at
+// site.
 type landing struct {
 	to   types.Object
 	site *ast.CallExpr
 }
 
-// found notes what an expression reads.
+// found records what an expression reads.
 func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 	r := s.parameterOf(o)
 	if r == nil {
@@ -53,7 +55,7 @@ func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 		if to == (landing{}) || to.to == nil && s.info.Types[lastArgument(e)].Value != nil {
 			continue
 		}
-		// the same thing, by position and by name
+		// One read is by position and one by name: they are the same parameter.
 		if other := s.landed[to].root(); other != nil && (len(other.names) == 0) != (len(r.names) == 0) {
 			r = s.join(other, r)
 		}
@@ -66,7 +68,7 @@ func (s *scan) found(e ast.Expr, o occurrence, w *way) {
 	s.need(r, t, w)
 }
 
-// lastArgument is the name or the position of what an expression reads.
+// lastArgument returns the expression of the name or position that e reads.
 func lastArgument(e ast.Expr) ast.Expr {
 	if x, ok := e.(*ast.IndexExpr); ok {
 		return x.Index
@@ -74,7 +76,8 @@ func lastArgument(e ast.Expr) ast.Expr {
 	return e.(*ast.CallExpr).Args[1]
 }
 
-// parameterOf returns the parameter that is read at a place or by a name. It returns nil if there is none, or if there are too many.
+// parameterOf returns the parameter that is read at a position or by a name. It adds a new one if necessary. It returns
+// nil if there is neither a position nor a name, or if there are too many parameters.
 func (s *scan) parameterOf(o occurrence) *read {
 	if o.name != "" && !isName(o.name) {
 		s.open, o.name = true, ""
@@ -110,7 +113,8 @@ func (s *scan) parameterOf(o occurrence) *read {
 		return nil
 	default:
 		r = newRead(o.place)
-		if s.reads = append(s.reads, r); n == nil { // a name that is read at another place, too, is that place's
+		// A name that the program also reads at another position belongs to that position.
+		if s.reads = append(s.reads, r); n == nil {
 			r.names = append(r.names, o.name)[:min(1, len(o.name))]
 		}
 	}
@@ -118,7 +122,8 @@ func (s *scan) parameterOf(o occurrence) *read {
 	return r
 }
 
-// join makes two reads one parameter and returns it: b, where they are at different places. a may be nil.
+// join merges two reads into one parameter and returns it. If they cannot be merged, for instance because they have
+// different positions, it returns b. a may be nil.
 func (s *scan) join(a, b *read) *read {
 	a, b = a.root(), b.root()
 	if a == nil || a == b || a.place >= 0 && b.place >= 0 || len(a.names)+len(b.names) > maxAliases {
@@ -138,7 +143,7 @@ func (s *scan) join(a, b *read) *read {
 	return a
 }
 
-// root is the read that this one is part of now; nil for nil.
+// root returns the read that this one is part of now, or nil if r is nil.
 func (r *read) root() *read {
 	for r != nil && r.joined != nil {
 		r = r.joined
@@ -146,14 +151,14 @@ func (r *read) root() *read {
 	return r
 }
 
-// is notes a JSON Schema of what the value is converted to.
+// is records a JSON Schema of a type that the value is converted to.
 func (r *read) is(kind string) {
 	if !slices.Contains(r.kinds, kind) {
 		r.kinds = append(r.kinds, kind)
 	}
 }
 
-// defaults notes what stands for a missing value.
+// defaults records the value that replaces a missing one.
 func (r *read) defaults(value []byte) {
 	r.unsure = r.unsure || r.preset != nil && string(r.preset) != string(value)
 	r.preset = value

@@ -7,10 +7,10 @@ import (
 	"go/types"
 )
 
-// maxReturns is of how many kinds the values of a program may be.
+// maxReturns is the number of different kinds of values that a program may return before nothing is claimed.
 const maxReturns = 4
 
-// returns describes the values that Run returns, where each return statement shows it; nil otherwise.
+// returns returns a schema of the values that Run returns, or nil unless every return statement shows its value.
 func (s *scan) returns(run *ast.FuncDecl) []byte {
 	all, known := &read{}, true
 	ast.Inspect(run.Body, func(n ast.Node) bool {
@@ -36,7 +36,7 @@ func (s *scan) returns(run *ast.FuncDecl) []byte {
 	if len(all.kinds) == 1 {
 		return []byte(all.kinds[0])
 	}
-	plain := &read{} // objects with different members, numbers and null ...
+	plain := &read{} // such as objects with different members, or numbers and null
 	for _, kind := range all.kinds {
 		var of struct{ Type any }
 		_ = json.Unmarshal([]byte(kind), &of)
@@ -54,7 +54,7 @@ func (s *scan) returns(run *ast.FuncDecl) []byte {
 	return encoded(map[string]any{"type": plain.kinds})
 }
 
-// valueOf describes the JSON of an expression's value.
+// valueOf returns a schema of the JSON of an expression's value, or nil if it is not known.
 func (s *scan) valueOf(e ast.Expr, depth int) map[string]any {
 	e = ast.Unparen(e)
 	if isNil(s.info, e) {
@@ -72,7 +72,7 @@ func (s *scan) valueOf(e ast.Expr, depth int) map[string]any {
 		return out
 	}
 	switch u := t.Underlying().(type) {
-	case *types.Slice: // it is not nil
+	case *types.Slice: // a literal is not nil
 		out["type"] = "array"
 	case *types.Map:
 		if out["type"] = "object"; isAny(u.Elem()) {
@@ -82,7 +82,7 @@ func (s *scan) valueOf(e ast.Expr, depth int) map[string]any {
 	return out
 }
 
-// members describes a map[string]any that is written out. More may be added to it later.
+// members returns a schema of a map[string]any literal. The program may add more members later.
 func (s *scan) members(lit *ast.CompositeLit, depth int) map[string]any {
 	properties := map[string]any{}
 	for _, el := range lit.Elts {

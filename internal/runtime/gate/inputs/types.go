@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// maxNesting bounds the schemas of nested types, and maxMembers those of objects.
+// maxNesting bounds the depth of schemas, and maxMembers the properties of an object.
 const (
 	maxNesting = 4
 	maxMembers = 32
 )
 
-// jsonTypeOf describes the values that a type assertion to t lets through: decoded JSON has six Go types. It is nil for others.
+// jsonTypeOf returns a schema of the decoded JSON values that a type assertion to t accepts, or nil for a type that
+// decoded JSON never has.
 func jsonTypeOf(t types.Type) map[string]any {
 	if isNumber(t) {
 		return map[string]any{"type": "number"}
@@ -32,12 +33,13 @@ func jsonTypeOf(t types.Type) map[string]any {
 	return schemaOf(t, reads, 0)
 }
 
+// isAny reports whether t is an interface without methods.
 func isAny(t types.Type) bool {
 	i, ok := types.Unalias(t).(*types.Interface)
 	return ok && i.Empty()
 }
 
-// A direction is whether encoding/json reads or writes values.
+// A direction distinguishes whether encoding/json reads or writes a value.
 type direction bool
 
 const (
@@ -45,7 +47,8 @@ const (
 	writes direction = true
 )
 
-// schemaOf describes what encoding/json reads into a value of the type, or makes of one; nil where that is not known.
+// schemaOf returns a schema of the JSON that encoding/json decodes into the type or encodes from it, or nil if that is
+// not known.
 func schemaOf(t types.Type, d direction, depth int) map[string]any {
 	if t == nil || depth > maxNesting || convertsItself(t, d) {
 		return nil
@@ -85,7 +88,7 @@ func schemaOf(t types.Type, d direction, depth int) map[string]any {
 	return nil
 }
 
-// orNull is the type of a value that is written as null where it is nil.
+// orNull returns the type of a value that may be nil. encoding/json writes nil as null.
 func orNull(name string, d direction) any {
 	if d == writes {
 		return []string{name, "null"}
@@ -93,6 +96,7 @@ func orNull(name string, d direction) any {
 	return name
 }
 
+// with adds a member to a schema unless it is nil.
 func with(schema map[string]any, key string, of map[string]any) map[string]any {
 	if of != nil {
 		schema[key] = of
@@ -100,6 +104,7 @@ func with(schema map[string]any, key string, of map[string]any) map[string]any {
 	return schema
 }
 
+// objectOf returns the schema of a struct. Embedded fields make it an object without known properties.
 func objectOf(s *types.Struct, d direction, depth int) map[string]any {
 	properties := map[string]any{}
 	for i := range s.NumFields() {
@@ -119,6 +124,7 @@ func objectOf(s *types.Struct, d direction, depth int) map[string]any {
 	return object(properties)
 }
 
+// object returns the schema of an object with these properties.
 func object(properties map[string]any) map[string]any {
 	if len(properties) == 0 {
 		return map[string]any{"type": "object"}
@@ -126,7 +132,7 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// convertsItself reports whether the type has its own way to be read from JSON, or to be written.
+// convertsItself reports whether the type has its own JSON or text encoding in that direction.
 func convertsItself(t types.Type, d direction) bool {
 	verb := "Unmarshal"
 	if d == writes {
@@ -143,13 +149,13 @@ func convertsItself(t types.Type, d direction) bool {
 	return false
 }
 
-// isNumber reports whether the type is json.Number, a string that JSON shows as a number.
+// isNumber reports whether the type is json.Number, a string that is encoded as a number.
 func isNumber(t types.Type) bool {
 	n, ok := types.Unalias(t).(*types.Named)
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "encoding/json" && n.Obj().Name() == "Number"
 }
 
-// fieldName returns the JSON name of a struct's field, and whether encoding/json uses the field.
+// fieldName returns the JSON name of a struct field and whether encoding/json uses the field.
 func fieldName(s *types.Struct, i int) (string, bool) {
 	tag := reflect.StructTag(s.Tag(i)).Get("json")
 	name, _, _ := strings.Cut(tag, ",")

@@ -10,7 +10,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// follow notes what becomes of a value: the types that it is converted to, or that it is used as it is.
+// follow records the types that a value is converted to, or that it is used without a conversion.
 func (s *scan) follow(r *read, e ast.Expr, w *way) {
 	e, p := s.up(e)
 	switch p := p.(type) {
@@ -34,7 +34,7 @@ func (s *scan) follow(r *read, e ast.Expr, w *way) {
 		to, values := sides(p)
 		i := slices.Index(values, e)
 		if i < 0 || i >= len(to) || isBlank(to[i]) {
-			return // the value is an index, or nobody gets it
+			return // the value is an index, or it is discarded
 		}
 		if v := s.object(to[i]); v != nil && s.holdsReads(v) {
 			s.usesOf(r, v, w)
@@ -58,14 +58,14 @@ func (s *scan) follow(r *read, e ast.Expr, w *way) {
 	r.anything = true
 }
 
-// opens reports whether the call takes its first argument for a file.
+// opens reports whether the call opens its first argument as a file.
 func (s *scan) opens(call *ast.CallExpr, arg ast.Expr) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && len(call.Args) > 0 && call.Args[0] == arg && isCall(s.info.TypeOf(sel.X)) &&
 		slices.Contains([]string{"Open", "OpenText", "ReadFile", "FileInfo"}, sel.Sel.Name)
 }
 
-// usesOf follows what becomes of a variable.
+// usesOf follows all uses of a variable.
 func (s *scan) usesOf(r *read, v types.Object, w *way) {
 	for _, u := range s.uses[v] {
 		if !r.seen[u] && !s.isTarget(u) {
@@ -75,7 +75,7 @@ func (s *scan) usesOf(r *read, v types.Object, w *way) {
 	}
 }
 
-// holdsReads reports whether nothing is put into a variable but arguments of the call and constants.
+// holdsReads reports whether a variable only ever holds arguments of the call and constants.
 func (s *scan) holdsReads(v types.Object) bool {
 	return !slices.ContainsFunc(s.set[v], func(e ast.Expr) bool {
 		switch x := e.(type) {
@@ -91,7 +91,8 @@ func (s *scan) holdsReads(v types.Object) bool {
 	})
 }
 
-// asserted notes the types of an assertion or of a switch over types; as says that recurgent.As or its kin has converted the value.
+// asserted records the types of an assertion or a type switch. as means that recurgent.As or a similar function has
+// converted the value before.
 func (s *scan) asserted(r *read, e *ast.TypeAssertExpr, as bool) {
 	if e.Type != nil {
 		s.kind(r, s.info.TypeOf(e.Type), as)
@@ -111,7 +112,7 @@ func (s *scan) asserted(r *read, e *ast.TypeAssertExpr, as bool) {
 	}
 }
 
-// kind notes a type that a value is converted to. A type that decoded JSON never has says nothing.
+// kind records a type that a value is converted to. An assertion to a type that decoded JSON never has reveals nothing.
 func (s *scan) kind(r *read, t types.Type, as bool) {
 	of := jsonTypeOf(t)
 	if as && !isNumber(t) {
@@ -125,7 +126,7 @@ func (s *scan) kind(r *read, t types.Type, as bool) {
 	}
 }
 
-// converts names the function of the host package that returns its first argument as another type, or is "".
+// converts returns the name of the host package's function that converts its first argument, or "".
 func (s *scan) converts(call *ast.CallExpr, arg ast.Expr) string {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) < 2 || call.Args[0] != arg {
@@ -139,7 +140,7 @@ func (s *scan) converts(call *ast.CallExpr, arg ast.Expr) string {
 	return fn.Name()
 }
 
-// converted notes what a conversion by the host package says.
+// converted records what a conversion by the host package reveals.
 func (s *scan) converted(r *read, call *ast.CallExpr, name string) {
 	like := call.Args[1]
 	if c := s.info.Types[like].Value; name == "Or" && c != nil {
@@ -155,9 +156,10 @@ func (s *scan) converted(r *read, call *ast.CallExpr, name string) {
 	}
 }
 
+// isNil reports whether e is nil.
 func isNil(info *types.Info, e ast.Expr) bool { return info.Types[e].IsNil() }
 
-// encodedConstant is a constant as JSON, nil for what JSON has not.
+// encodedConstant returns a constant as JSON, or nil if JSON cannot represent it.
 func encodedConstant(v constant.Value) []byte {
 	switch v.Kind() {
 	case constant.String:
@@ -171,7 +173,7 @@ func encodedConstant(v constant.Value) []byte {
 	return nil
 }
 
-// encoded is the JSON of plain data of ours, which always has one.
+// encoded returns the JSON of our own plain data, which cannot fail.
 func encoded(v any) json.RawMessage {
 	raw, _ := json.Marshal(v)
 	return raw

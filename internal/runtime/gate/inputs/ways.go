@@ -9,30 +9,32 @@ import (
 	"strconv"
 )
 
-// Bounds of the search for what a text stands for.
+// Limits on resolving expressions.
 const (
-	maxWays  = 4096 // of a program
-	maxDepth = 16   // of variables that stand for each other
+	maxWays  = 4096 // per program
+	maxDepth = 16   // length of a chain of variables
 )
 
-// A way is one way in which the program gets to a place: what its loops over written lists and the parameters of its own functions stand for there.
+// A way is one way in which the program reaches a place. It fixes the values of the variables of loops over literal
+// lists and of the parameters of the program's own functions.
 type way struct {
 	bound map[types.Object]binding
-	outer *way          // of the text around: a loop's, or a function literal's
-	site  *ast.CallExpr // the call of the function that the place is in; nil in Run
-	from  *way          // to that call
+	outer *way          // way to the enclosing loop or function literal
+	site  *ast.CallExpr // call of the function that contains the place; nil in Run
+	from  *way          // way to that call
 }
 
-// A binding is what a variable stands for.
+// A binding is the expression that a variable stands for, and the way in which to read it.
 type binding struct {
 	expr ast.Expr
 	in   *way
-	hit  *hit // of a loop that ends with the first name that it finds
+	hit  *hit // set by a loop that ends with the first name it finds
 }
 
-// A hit is what a loop looks for under several names.
+// A hit is the parameter that a loop looks for under several names.
 type hit struct{ read *read }
 
+// lookup returns what a variable stands for on this way or one around it.
 func (w *way) lookup(obj types.Object) (binding, bool) {
 	for ; w != nil; w = w.outer {
 		if b, ok := w.bound[obj]; ok {
@@ -42,7 +44,8 @@ func (w *way) lookup(obj types.Object) (binding, bool) {
 	return binding{}, false
 }
 
-// waysTo returns the ways to a node. Where there are too many it returns none, and the program may read anything.
+// waysTo returns the ways to a node. If there are too many it returns nil, and the program counts as reading
+// everything.
 func (s *scan) waysTo(n ast.Node) []*way {
 	var loops []*ast.RangeStmt
 	for p := s.parents[n]; ; n, p = p, s.parents[p] {
@@ -65,6 +68,7 @@ func (s *scan) waysTo(n ast.Node) []*way {
 	}
 }
 
+// bounded returns the ways, or nil if the program has had too many by now.
 func (s *scan) bounded(all []*way) []*way {
 	if s.made += len(all); s.made > maxWays {
 		s.everything()
@@ -73,13 +77,14 @@ func (s *scan) bounded(all []*way) []*way {
 	return all
 }
 
-// waysInto returns the ways into a function: one for each way to each call of it, where all of them are known. nil stands for the text outside all functions.
+// waysInto returns the ways into a function: one for each way to each of its calls, if all calls are known. A nil fn
+// stands for the package level.
 func (s *scan) waysInto(fn ast.Node) []*way {
 	if all, ok := s.ways[fn]; ok {
 		return all
 	}
 	outer := []*way{{}}
-	s.ways[fn] = outer // for a function that calls itself
+	s.ways[fn] = outer // stops the recursion for a function that calls itself
 	if lit, ok := fn.(*ast.FuncLit); ok {
 		outer = s.waysTo(lit)
 	}
@@ -98,7 +103,7 @@ func (s *scan) waysInto(fn ast.Node) []*way {
 	return s.ways[fn]
 }
 
-// sites returns the calls of a function, and whether there are no others.
+// sites returns the calls of a function. known is false if it may have others.
 func (s *scan) sites(fn ast.Node) (sites []*ast.CallExpr, known bool) {
 	obj := s.names[fn]
 	for _, id := range s.uses[obj] {
@@ -115,7 +120,8 @@ func (s *scan) sites(fn ast.Node) (sites []*ast.CallExpr, known bool) {
 	return sites, obj != nil
 }
 
-// bindings are what the parameters of a function stand for in one call of it.
+// bindings returns what the parameters of a function stand for in one call. Parameters that are assigned to are left
+// out.
 func (s *scan) bindings(fn ast.Node, site *ast.CallExpr, from *way) map[types.Object]binding {
 	bound := map[types.Object]binding{}
 	all, variadic := s.parameters(fn)
@@ -131,7 +137,7 @@ func (s *scan) bindings(fn ast.Node, site *ast.CallExpr, from *way) map[types.Ob
 	return bound
 }
 
-// parameters are those of a function of the program's own, and whether the last one is variadic.
+// parameters returns the parameters of one of the program's own functions, and whether the last one is variadic.
 func (s *scan) parameters(fn ast.Node) (all []types.Object, variadic bool) {
 	var t *ast.FuncType
 	switch fn := fn.(type) {
@@ -149,7 +155,7 @@ func (s *scan) parameters(fn ast.Node) (all []types.Object, variadic bool) {
 	return all, variadic
 }
 
-// parameter is what an argument is called in the function of the program's own that it is given to, or nil.
+// parameter returns the parameter of the program's own function that an argument is passed to, or nil.
 func (s *scan) parameter(call *ast.CallExpr, arg ast.Expr) types.Object {
 	fn, i := s.callee(call), slices.Index(call.Args, arg)
 	if fn == nil || i < 0 {
@@ -162,7 +168,7 @@ func (s *scan) parameter(call *ast.CallExpr, arg ast.Expr) types.Object {
 	return all[i]
 }
 
-// callee is the function of the program's own that is called, or nil.
+// callee returns the program's own function that is called, or nil.
 func (s *scan) callee(call *ast.CallExpr) ast.Node {
 	switch x := ast.Unparen(call.Fun).(type) {
 	case *ast.FuncLit:
@@ -175,7 +181,8 @@ func (s *scan) callee(call *ast.CallExpr) ast.Node {
 	return nil
 }
 
-// resolve follows variables and elements to the expression that they stand for, and says which loop they come from if that stops early.
+// resolve follows variables and elements to the expression that they stand for. The hit is not nil if they come from a
+// loop that ends early.
 func (s *scan) resolve(e ast.Expr, w *way) (ast.Expr, *way, *hit) {
 	var found *hit
 	for range maxDepth {
@@ -208,7 +215,7 @@ func (s *scan) resolve(e ast.Expr, w *way) (ast.Expr, *way, *hit) {
 	return e, w, found
 }
 
-// text is the constant text that an expression stands for.
+// text returns the constant string that an expression stands for.
 func (s *scan) text(e ast.Expr, w *way) (string, *hit, bool) {
 	e, _, found := s.resolve(e, w)
 	if c := s.info.Types[e].Value; c != nil && c.Kind() == constant.String {
@@ -217,13 +224,13 @@ func (s *scan) text(e ast.Expr, w *way) (string, *hit, bool) {
 	return "", nil, false
 }
 
-// number is the constant number that an expression stands for.
+// number returns the constant integer that an expression stands for.
 func (s *scan) number(e ast.Expr, w *way) (int, bool) {
 	if e, w, _ = s.resolve(e, w); e == nil {
 		return 0, false
 	}
 	switch x := e.(type) {
-	case *ast.BasicLit: // a loop's has no type
+	case *ast.BasicLit: // the literal of a loop index has no type
 		n, err := strconv.Atoi(x.Value)
 		return n, err == nil
 	case *ast.BinaryExpr:

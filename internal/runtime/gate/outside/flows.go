@@ -6,24 +6,24 @@ import (
 	"go/types"
 )
 
-// Bounds of how far values are followed: hostile programs make them branch.
+// Limits on following values. Hostile programs may make values branch.
 const (
 	maxDepth = 16
 	maxSteps = 20_000
 )
 
-// flows are the ways that values take in a program, whatever the order of its statements: a variable, a parameter and a field of a struct may be all
-// that they are set to anywhere.
+// flows records where values go in a program. It ignores the order of statements: a variable, a parameter or a struct
+// field may hold anything that is assigned to it anywhere.
 type flows struct {
 	info    *types.Info
-	values  map[types.Object][]ast.Expr // what it is set to; nil among them for what cannot be followed
-	grows   map[types.Object][]ast.Expr // what is added at its end
-	ranges  map[types.Object][]ast.Expr // whose elements it is
+	values  map[types.Object][]ast.Expr // values assigned to an object; nil for one that cannot be followed
+	grows   map[types.Object][]ast.Expr // strings appended to it
+	ranges  map[types.Object][]ast.Expr // operands of the ranges whose elements it receives
 	params  map[types.Object]param
-	calls   map[*types.Func][]*ast.CallExpr // of the program's own functions
-	returns map[*types.Func][]ast.Expr      // their first results
+	calls   map[*types.Func][]*ast.CallExpr // calls of the program's own functions; nil for an unknown call
+	returns map[*types.Func][]ast.Expr      // first results of the program's own functions; nil for a named result
 	steered bool                            // the program sets the host of a url.URL
-	steps   int                             // left
+	steps   int                             // steps left before following gives up
 }
 
 // A param is a parameter of one of the program's own functions.
@@ -32,6 +32,7 @@ type param struct {
 	place int
 }
 
+// flowsOf records the flows in a file. It must run before any expression is followed.
 func flowsOf(file *ast.File, info *types.Info) *flows {
 	f := &flows{info: info, values: map[types.Object][]ast.Expr{}, grows: map[types.Object][]ast.Expr{},
 		ranges: map[types.Object][]ast.Expr{}, params: map[types.Object]param{},
@@ -58,7 +59,7 @@ func flowsOf(file *ast.File, info *types.Info) *flows {
 			f.call(n)
 		case *ast.Ident:
 			if fn, ok := info.Uses[n].(*types.Func); ok && !called[n] {
-				f.calls[fn] = append(f.calls[fn], nil) // a value: who calls it is not known
+				f.calls[fn] = append(f.calls[fn], nil) // used as a value: its callers are unknown
 			}
 		}
 		return true
@@ -66,7 +67,8 @@ func flowsOf(file *ast.File, info *types.Info) *flows {
 	return f
 }
 
-// function notes the parameters and results of a function of the program's own; methods, which may be called by interfaces, are not followed.
+// function records the parameters and results of one of the program's own functions. Methods are not followed, because
+// they may be called through interfaces.
 func (f *flows) function(n *ast.FuncDecl) {
 	fn, ok := f.info.Defs[n.Name].(*types.Func)
 	if !ok || n.Recv != nil || n.Body == nil {
@@ -87,7 +89,7 @@ func (f *flows) function(n *ast.FuncDecl) {
 		case *ast.FuncLit:
 			return false
 		case *ast.ReturnStmt:
-			var first ast.Expr // nil for results with names
+			var first ast.Expr // nil if the results are named
 			if len(n.Results) > 0 {
 				first = n.Results[0]
 			}
@@ -97,7 +99,7 @@ func (f *flows) function(n *ast.FuncDecl) {
 	})
 }
 
-// object is the variable or the field that the expression means, nil for another.
+// object returns the variable or field that the expression refers to, or nil.
 func (f *flows) object(e ast.Expr) types.Object {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -112,7 +114,7 @@ func (f *flows) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// set notes what is set to a value, which is nil where it cannot be followed.
+// set records an assignment. value is nil if it cannot be followed.
 func (f *flows) set(to, value ast.Expr) {
 	if ix, ok := ast.Unparen(to).(*ast.IndexExpr); ok {
 		f.set(ix.X, nil) // an element
@@ -138,6 +140,7 @@ func (f *flows) set(to, value ast.Expr) {
 	f.values[o] = append(f.values[o], value)
 }
 
+// assign records an assignment. It also notices changes to the host of a url.URL.
 func (f *flows) assign(n *ast.AssignStmt) {
 	for i, l := range n.Lhs {
 		if s, ok := ast.Unparen(l).(*ast.SelectorExpr); ok && isURL(f.info.TypeOf(s.X)) && s.Sel.Name != "Path" &&
@@ -157,17 +160,18 @@ func (f *flows) assign(n *ast.AssignStmt) {
 	}
 }
 
+// declare records a variable declaration.
 func (f *flows) declare(n *ast.ValueSpec) {
 	for i, name := range n.Names {
 		if o := f.info.Defs[name]; len(n.Values) == 0 && o != nil {
-			f.values[o] = append(f.values[o], n.Values...) // known, and nothing
+			f.values[o] = append(f.values[o], n.Values...) // known to have no value yet
 			continue
 		}
 		f.set(name, valueAt(n.Values, len(n.Names), i))
 	}
 }
 
-// valueAt is the expression whose value the name at i gets of names; nil for a further result of a call.
+// valueAt returns the expression that the name at index i gets its value from, or nil for a later result of a call.
 func valueAt(values []ast.Expr, names, i int) ast.Expr {
 	switch {
 	case len(values) == names:
@@ -178,6 +182,7 @@ func valueAt(values []ast.Expr, names, i int) ast.Expr {
 	return nil
 }
 
+// loop records the variables of a range statement. The key cannot be followed.
 func (f *flows) loop(n *ast.RangeStmt) {
 	if n.Key != nil {
 		f.set(n.Key, nil)
@@ -190,7 +195,7 @@ func (f *flows) loop(n *ast.RangeStmt) {
 	}
 }
 
-// fields notes what a composite literal sets the fields of a struct to.
+// fields records the struct fields that a composite literal sets.
 func (f *flows) fields(n *ast.CompositeLit) {
 	t := f.info.TypeOf(n)
 	if t == nil {
@@ -213,7 +218,8 @@ func (f *flows) fields(n *ast.CompositeLit) {
 	}
 }
 
-// call notes who calls the program's own functions, and what other functions get the address of: they may set all of it.
+// call records the calls of the program's own functions. Any other function may set everything that a pointer argument
+// leads to.
 func (f *flows) call(n *ast.CallExpr) {
 	if id, ok := ast.Unparen(n.Fun).(*ast.Ident); ok {
 		if fn, ok := f.info.Uses[id].(*types.Func); ok {
@@ -230,7 +236,7 @@ func (f *flows) call(n *ast.CallExpr) {
 	}
 }
 
-// open takes all fields below a type for ones that cannot be followed.
+// open marks all fields below a type as impossible to follow.
 func (f *flows) open(t types.Type, depth int) {
 	if depth > maxDepth {
 		return

@@ -5,7 +5,8 @@ import (
 	"go/types"
 )
 
-// origins are the expressions that a value may come from; nil among them for what cannot be followed.
+// origins returns the expressions that a value may come from. A nil among them means that it may also come from
+// elsewhere.
 func (f *flows) origins(e ast.Expr, depth int) []ast.Expr {
 	if f.steps--; e == nil || depth > maxDepth || f.steps < 0 {
 		return []ast.Expr{nil}
@@ -31,7 +32,7 @@ func (f *flows) origins(e ast.Expr, depth int) []ast.Expr {
 	return []ast.Expr{nil}
 }
 
-// follow are the origins of all of them.
+// follow returns the origins of all expressions in the list.
 func (f *flows) follow(list []ast.Expr, depth int) (out []ast.Expr) {
 	for _, e := range list {
 		switch {
@@ -49,7 +50,8 @@ func (f *flows) follow(list []ast.Expr, depth int) (out []ast.Expr) {
 	return out
 }
 
-// originsOf are those of a variable, a parameter or a field; one that nothing sets may be set from outside.
+// originsOf returns the origins of a variable, a parameter or a field. An object that the program never sets may be set
+// elsewhere.
 func (f *flows) originsOf(o types.Object, depth int) []ast.Expr {
 	values, known := f.values[o]
 	out := f.follow(values, depth)
@@ -72,7 +74,7 @@ func (f *flows) originsOf(o types.Object, depth int) []ast.Expr {
 	return out
 }
 
-// elements are the origins of the elements of a list or the values of a map.
+// elements returns the origins of the elements of a list or the values of a map.
 func (f *flows) elements(e ast.Expr, depth int) (out []ast.Expr) {
 	for _, o := range f.origins(e, depth+1) {
 		switch x := o.(type) {
@@ -93,7 +95,8 @@ func (f *flows) elements(e ast.Expr, depth int) (out []ast.Expr) {
 	return out
 }
 
-// roles are the names of the roles that a tool may be of; role returns the argument that names it, where a call makes one.
+// roles returns the possible roles of a tool. role returns the argument that names the role if a call creates a tool,
+// and nil otherwise.
 func (f *flows) roles(e ast.Expr, role func(*ast.CallExpr) ast.Expr, depth int) []text {
 	var out []text
 	for _, o := range f.origins(e, depth+1) {

@@ -1,8 +1,10 @@
-// Package outside finds what a program's text names beyond itself: the hosts of addresses, writing HTTP methods, and other tools' methods. Texts are
-// followed through constants, concatenation, fmt.Sprintf, variables, parameters and lists, as far as they are sure to lead; what a program computes
-// otherwise is Computed. Every address that stands in the text counts, whether it is fetched or not.
+// Package outside finds the external things that a program's text names: the hosts of URLs, HTTP methods that write,
+// and methods of other tools. It follows strings through constants, concatenation, fmt.Sprintf, variables, parameters
+// and lists, as long as the result is certain. Anything else that a program computes is reported as Computed. Every URL
+// in the text counts, whether the program fetches it or not.
 //
-// It is for a person to be asked in time, not a boundary: what a run reaches is decided when it does.
+// The result lets a person be asked in advance. It is not a security boundary: access is decided when a run asks for
+// it.
 package outside
 
 import (
@@ -17,22 +19,23 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// Computed in a list stands for what the program computes.
+// Computed stands, in a list, for names that the program computes.
 const Computed = "*"
 
-// Bounds of each list, and of a name in bytes. A program that names more is as one that computes.
+// Limits of each list, and of a name in bytes. A program that exceeds them counts as one that computes names.
 const (
 	maxNamed = 64
 	maxName  = 300
 )
 
-// Named is what a program's text names. Lists are sorted.
+// Named lists what a program's text names. The lists are sorted.
 type Named struct {
-	Hosts  []string // with their scheme: https://api.example.org
-	Writes []string // HTTP methods but GET and HEAD
+	Hosts  []string // with the scheme: https://api.example.org
+	Writes []string // HTTP methods other than GET and HEAD
 	Tools  []string // role.method
 }
 
+// A finder collects the names in one program.
 type finder struct {
 	file   *ast.File
 	info   *types.Info
@@ -42,11 +45,11 @@ type finder struct {
 	tools  map[string]bool
 }
 
-// Of finds what the program names. It is type-checked.
+// Of returns the names in a type-checked program.
 func Of(file *ast.File, info *types.Info) Named {
 	f := &finder{file: file, info: info, flows: flowsOf(file, info), hosts: map[string]bool{},
 		writes: map[string]bool{}, tools: map[string]bool{}}
-	called := map[ast.Node]bool{} // functions of calls, and what parentheses hold
+	called := map[ast.Node]bool{} // functions of calls, without parentheses
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok {
 			f.named(e)
@@ -72,6 +75,7 @@ func Of(file *ast.File, info *types.Info) Named {
 	return Named{listed(f.hosts), listed(f.writes), listed(f.tools)}
 }
 
+// listed returns the names sorted, or only Computed if there are too many or one is too long.
 func listed(set map[string]bool) []string {
 	list := slices.Sorted(maps.Keys(set))
 	if len(list) > maxNamed || slices.ContainsFunc(list, func(name string) bool { return len(name) > maxName }) {
@@ -80,7 +84,8 @@ func listed(set map[string]bool) []string {
 	return list
 }
 
-// host returns the type of the host package that the expression has, "" for another, and whether it is a pointer to it.
+// host returns the name of the host package's type that t is or points to, or "" for any other type, and whether t is a
+// pointer.
 func (f *finder) host(t types.Type) (name string, pointer bool) {
 	if t == nil {
 		return "", false
@@ -95,7 +100,8 @@ func (f *finder) host(t types.Type) (name string, pointer bool) {
 	return n.Obj().Name(), pointer
 }
 
-// method returns the host type whose method the selector means, and the method; a method that is promoted from an embedded Call is Call's.
+// method returns the host package's method that a selector refers to, and its type, or two empty strings for any other
+// selector. A method promoted from an embedded Call belongs to Call.
 func (f *finder) method(s *ast.SelectorExpr) (typ, name string) {
 	sel := f.info.Selections[s]
 	if sel == nil {
@@ -109,7 +115,7 @@ func (f *finder) method(s *ast.SelectorExpr) (typ, name string) {
 	return typ, fn.Name()
 }
 
-// named notes the host of an address that stands in the text.
+// named records the host of a URL in the text.
 func (f *finder) named(e ast.Expr) {
 	if v := f.info.Types[e].Value; v != nil && v.Kind() == constant.String {
 		if origin, known := originOf(text{constant.StringVal(v), true}); known && origin != "" {
@@ -118,7 +124,8 @@ func (f *finder) named(e ast.Expr) {
 	}
 }
 
-// pointers takes a program that passes a request by its address for one that computes: whoever has the address may set it.
+// pointers marks a program that takes the address of a request as one that computes: whoever has the address may change
+// the request.
 func (f *finder) pointers(e ast.Expr) {
 	if u, ok := e.(*ast.UnaryExpr); ok && u.Op == token.AND {
 		x := ast.Unparen(u.X)
@@ -131,13 +138,14 @@ func (f *finder) pointers(e ast.Expr) {
 	}
 }
 
+// computedRequest records that the program computes a request: any host, any method.
 func (f *finder) computedRequest() { f.hosts[Computed], f.writes[Computed] = true, true }
 
-// call notes what a call reaches.
+// call records what a call reaches.
 func (f *finder) call(n *ast.CallExpr) {
 	if f.info.Types[n.Fun].IsType() {
 		if name, _ := f.host(f.info.TypeOf(n)); name == "Request" {
-			f.computedRequest() // of another struct's fields
+			f.computedRequest() // converted from another struct type
 		}
 		return
 	}
@@ -162,7 +170,7 @@ func (f *finder) call(n *ast.CallExpr) {
 	}
 }
 
-// value takes a program that uses such a method as a value for one that computes.
+// value marks a program that uses such a method as a value as one that computes.
 func (f *finder) value(s *ast.SelectorExpr) {
 	switch typ, name := f.method(s); {
 	case typ == "Call" && (name == "Fetch" || name == "FetchFile"):
@@ -173,7 +181,7 @@ func (f *finder) value(s *ast.SelectorExpr) {
 	}
 }
 
-// methods takes a program that calls such methods by an interface of its own for one that computes.
+// methods marks a program that may call such methods through an interface of its own as one that computes.
 func (f *finder) methods(n *ast.InterfaceType) {
 	for _, m := range n.Methods.List {
 		for _, id := range m.Names {
@@ -187,7 +195,7 @@ func (f *finder) methods(n *ast.InterfaceType) {
 	}
 }
 
-// request notes what a composite literal asks for.
+// request records the URL and method in a composite literal of a request.
 func (f *finder) request(n *ast.CompositeLit) {
 	if name, _ := f.host(f.info.TypeOf(n)); name != "Request" {
 		return
@@ -206,7 +214,7 @@ func (f *finder) request(n *ast.CompositeLit) {
 	}
 }
 
-// assigned notes what is set of a request.
+// assigned records the URL or method that is assigned to a request.
 func (f *finder) assigned(n *ast.AssignStmt) {
 	for i, l := range n.Lhs {
 		s, ok := ast.Unparen(l).(*ast.SelectorExpr)
@@ -224,6 +232,7 @@ func (f *finder) assigned(n *ast.AssignStmt) {
 	}
 }
 
+// set records a field of a request that the program sets to a value.
 func (f *finder) set(field string, value ast.Expr) {
 	switch field {
 	case "URL":
@@ -240,7 +249,7 @@ func (f *finder) set(field string, value ast.Expr) {
 	}
 }
 
-// address notes the hosts that an address may have.
+// address records the hosts that a URL may have.
 func (f *finder) address(e ast.Expr) {
 	for _, t := range f.flows.texts(e, 0) {
 		switch origin, known := originOf(t); {
@@ -252,7 +261,7 @@ func (f *finder) address(e ast.Expr) {
 	}
 }
 
-// tool notes the methods and roles that may be called.
+// tool records the roles and methods that may be called.
 func (f *finder) tool(receiver ast.Expr, args []ast.Expr) {
 	if len(args) == 0 {
 		return
@@ -268,7 +277,7 @@ func (f *finder) tool(receiver ast.Expr, args []ast.Expr) {
 	}
 }
 
-// role returns the argument that names the role, where the call makes a tool; nil for another call.
+// role returns the argument that names the role if the call creates a tool, or nil.
 func (f *finder) role(n *ast.CallExpr) ast.Expr {
 	s, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr)
 	if !ok || len(n.Args) == 0 {

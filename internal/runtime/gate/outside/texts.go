@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Bounds of what is kept of texts.
+// Limits on the strings that are kept.
 const (
 	maxTexts = 32
 	maxText  = 2 << 10 // bytes
 )
 
-// A text is what is known of a string: how it begins, and whether that is all of it.
+// A text is what is known about a string: how it begins, and whether that is all of it.
 type text struct {
 	begins string
 	whole  bool
 }
 
-// unknown is any string.
+// unknown returns the set of all strings.
 func unknown() []text { return []text{{}} }
 
-// texts returns what the string may be.
+// texts returns the possible values of a string expression.
 func (f *flows) texts(e ast.Expr, depth int) []text {
 	if f.steps--; e == nil || depth > maxDepth || f.steps < 0 {
 		return unknown()
@@ -53,7 +53,7 @@ func (f *flows) texts(e ast.Expr, depth int) []text {
 	return out
 }
 
-// all are the texts of all of them. A variable that is its own origin cannot be followed.
+// all returns the texts of all origins. A variable that is its own origin cannot be followed.
 func (f *flows) all(from []ast.Expr, self ast.Expr, depth int) []text {
 	out := []text{}
 	for _, o := range from {
@@ -65,12 +65,12 @@ func (f *flows) all(from []ast.Expr, self ast.Expr, depth int) []text {
 		}
 	}
 	if len(out) == 0 {
-		return []text{{"", true}} // never set
+		return []text{{"", true}} // never set, so it is the zero value
 	}
 	return out
 }
 
-// grown are the texts of a variable to which something is added.
+// grown returns the texts of a variable to which strings are appended.
 func (f *flows) grown(begin []text, added []ast.Expr, depth int) []text {
 	out := begin
 	for _, a := range added {
@@ -84,7 +84,7 @@ func (f *flows) grown(begin []text, added []ast.Expr, depth int) []text {
 	return out
 }
 
-// join are the texts of one string after another.
+// join returns the texts of two strings, one after the other.
 func join(a, b []text) []text {
 	var out []text
 	for _, x := range a {
@@ -106,7 +106,7 @@ func join(a, b []text) []text {
 	return out
 }
 
-// made are the texts of what a conversion, fmt.Sprintf or URL.String makes; false for another call.
+// made returns the texts of a conversion, fmt.Sprintf or URL.String. It returns false for any other call.
 func (f *flows) made(n *ast.CallExpr, depth int) ([]text, bool) {
 	if f.info.Types[n.Fun].IsType() && len(n.Args) == 1 {
 		if b, ok := f.info.TypeOf(n.Args[0]).Underlying().(*types.Basic); ok && b.Info()&types.IsString != 0 {
@@ -135,7 +135,7 @@ func (f *flows) made(n *ast.CallExpr, depth int) ([]text, bool) {
 	return nil, false
 }
 
-// formatted follows a format up to the first verb that does not print text.
+// formatted expands a format up to the first verb that does not print a string.
 func (f *flows) formatted(format text, args []ast.Expr, depth int) []text {
 	out, rest := []text{{"", true}}, format.begins
 	for {
@@ -166,7 +166,7 @@ func isURL(t types.Type) bool {
 	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "net/url" && n.Obj().Name() == "URL"
 }
 
-// addresses are the texts of a url.URL: as far as its host.
+// addresses returns the texts of a url.URL up to its host.
 func (f *flows) addresses(e ast.Expr, depth int) []text {
 	if f.steered {
 		return unknown()
@@ -199,11 +199,11 @@ func (f *flows) addresses(e ast.Expr, depth int) []text {
 	return out
 }
 
-// connection begins the address of a connection whose secret is the address: connection:NAME.
+// connection is the prefix of a connection whose URL is secret, as in connection:NAME.
 const connection = "connection:"
 
-// originOf is the scheme and the host of an address; "" where it has none. known says that no more of the text can change it.
-// A connection that is an address is its own origin.
+// originOf returns the scheme and host of a URL, or "" if it has none. known means that the rest of the text cannot
+// change the result. A connection whose URL is secret is its own origin.
 func originOf(t text) (origin string, known bool) {
 	if name, ok := strings.CutPrefix(t.begins, connection); ok && t.whole && name != "" &&
 		!strings.ContainsAny(name, "/ ?#%") {

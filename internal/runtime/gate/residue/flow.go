@@ -6,8 +6,9 @@ import (
 	"go/types"
 )
 
-// flow looks at an expression whose value is, or leads to, a table. As long as such values keep their types, all that can be done with them is seen
-// elsewhere; as interfaces, libraries could write to them by reflection.
+// flow examines an expression whose value is or leads to a table. As long as such a value keeps its type, the other
+// checks see everything that can be done with it. Converted to an interface, it could be changed by a library through
+// reflection.
 func (f *finder) flow(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Ident:
@@ -31,7 +32,7 @@ func (f *finder) flow(n ast.Node) {
 	}
 }
 
-// foreign looks at a field or variable of another package, and reports whether read has judged it.
+// foreign examines a field or variable of another package, and reports whether read has judged it already.
 func (f *finder) foreign(v *types.Var) bool {
 	if !v.IsField() {
 		_, isPointer := v.Type().Underlying().(*types.Pointer)
@@ -45,9 +46,10 @@ func (f *finder) foreign(v *types.Var) bool {
 	return false
 }
 
+// isTable reports whether t is one of the tables.
 func (f *finder) isTable(t types.Type) bool { return f.tables.names.has(nameOf(t)) }
 
-// element looks at what is indexed.
+// element examines the operand of an index or slice expression.
 func (f *finder) element(x ast.Expr) {
 	t := types.Unalias(f.info.TypeOf(x))
 	if p, ok := t.Underlying().(*types.Pointer); ok {
@@ -56,7 +58,7 @@ func (f *finder) element(x ast.Expr) {
 	f.found = f.found || f.isTable(t)
 }
 
-// fresh reports whether an expression is a table of the program's own as it is made.
+// fresh reports whether an expression is a literal of a table, which belongs to the program.
 func (f *finder) fresh(e ast.Expr) bool {
 	if u, ok := e.(*ast.UnaryExpr); ok && u.Op == token.AND {
 		e = ast.Unparen(u.X)
@@ -72,14 +74,14 @@ func (f *finder) fresh(e ast.Expr) bool {
 	return f.isTable(t)
 }
 
-// instances looks at the type arguments of all generic functions and types.
+// instances examines the type arguments of all generic functions and types.
 func (f *finder) instances(m *mentions, but names) {
 	for id := range f.info.Instances {
 		f.instance(id, m, but)
 	}
 }
 
-// instance looks at the type arguments of one, unless its package is among but.
+// instance examines the type arguments of one instance. It skips the packages in but.
 func (f *finder) instance(id *ast.Ident, m *mentions, but names) {
 	inst, ok := f.info.Instances[id]
 	if o := f.info.Uses[id]; !ok || o != nil && o.Pkg() != nil && but.has(o.Pkg().Path()) {
@@ -90,7 +92,7 @@ func (f *finder) instance(id *ast.Ident, m *mentions, but names) {
 	}
 }
 
-// keepsType reports whether the current node, an expression of that type, has no other type where it goes.
+// keepsType reports whether the current node, an expression of type t, is used only where its type stays t.
 func (f *finder) keepsType(e ast.Expr, t types.Type) bool {
 	parent, child := f.around()
 	switch p := parent.(type) {
@@ -129,7 +131,7 @@ func (f *finder) keepsType(e ast.Expr, t types.Type) bool {
 	return false
 }
 
-// literal returns the innermost composite literal around the current node.
+// literal returns the innermost composite literal around the current node. There must be one.
 func (f *finder) literal() *ast.CompositeLit {
 	for i := len(f.path) - 2; ; i-- {
 		if lit, ok := f.path[i].(*ast.CompositeLit); ok {
@@ -138,6 +140,7 @@ func (f *finder) literal() *ast.CompositeLit {
 	}
 }
 
+// indexOf returns the index of a node in a list of expressions, or -1.
 func indexOf(list []ast.Expr, child ast.Node) int {
 	for i, e := range list {
 		if e == child {
@@ -147,7 +150,8 @@ func indexOf(list []ast.Expr, child ast.Node) int {
 	return -1
 }
 
-// fits reports whether the i-th of n values of that type has the type of its place. One value may be several; a nil place takes anything.
+// fits reports whether the i-th of n values, of type t, has the type of its place. One value may be a tuple for several
+// places. A nil place accepts any type.
 func fits(places []types.Type, i, n int, t types.Type) bool {
 	values := []types.Type{t}
 	if tuple, ok := t.(*types.Tuple); ok {
@@ -167,7 +171,7 @@ func fits(places []types.Type, i, n int, t types.Type) bool {
 	return true
 }
 
-// placeType returns the type of what is assigned to; nil for the blank identifier.
+// placeType returns the type of an assignment's operand, or nil for the blank identifier.
 func (f *finder) placeType(e ast.Expr) types.Type {
 	if id, ok := ast.Unparen(e).(*ast.Ident); ok {
 		if id.Name == "_" {
@@ -180,10 +184,11 @@ func (f *finder) placeType(e ast.Expr) types.Type {
 	return f.info.TypeOf(e)
 }
 
+// assigns reports whether an assignment gives the value to a place of the same type.
 func (f *finder) assigns(n *ast.AssignStmt, child ast.Node, t types.Type) bool {
 	i := indexOf(n.Rhs, child)
 	if i < 0 {
-		return true // a place
+		return true // assigned to, not read
 	}
 	places := make([]types.Type, len(n.Lhs))
 	for j, e := range n.Lhs {
@@ -192,7 +197,7 @@ func (f *finder) assigns(n *ast.AssignStmt, child ast.Node, t types.Type) bool {
 	return fits(places, i, len(n.Rhs), t)
 }
 
-// joins reports whether an element of a literal has the type that the literal holds.
+// joins reports whether an element of a literal has the element type of that literal.
 func (f *finder) joins(lit *ast.CompositeLit, kv *ast.KeyValueExpr, child ast.Node, t types.Type) bool {
 	of := f.info.TypeOf(lit).Underlying()
 	if p, ok := of.(*types.Pointer); ok {
@@ -217,13 +222,13 @@ func (f *finder) joins(lit *ast.CompositeLit, kv *ast.KeyValueExpr, child ast.No
 	return false
 }
 
-// passes reports whether a call takes the value as what it is.
+// passes reports whether a call passes the value on without changing its type.
 func (f *finder) passes(call *ast.CallExpr, child ast.Node, t types.Type) bool {
 	fun := f.info.Types[call.Fun]
 	i := indexOf(call.Args, child)
 	switch {
 	case i < 0:
-		return true // it is what is called
+		return true // the value is what is called
 	case fun.IsType():
 		return types.Identical(fun.Type, t)
 	case fun.IsBuiltin():
@@ -247,6 +252,7 @@ func (f *finder) passes(call *ast.CallExpr, child ast.Node, t types.Type) bool {
 	return fits(params, i, len(call.Args), t)
 }
 
+// builtin reports whether a built-in function leaves its argument i as it is, or keeps it with its type.
 func (f *finder) builtin(name string, call *ast.CallExpr, i int, t types.Type) bool {
 	switch name {
 	case "len", "cap", "clear", "copy", "delete":
@@ -258,7 +264,7 @@ func (f *finder) builtin(name string, call *ast.CallExpr, i int, t types.Type) b
 	return false
 }
 
-// function returns the signature of the innermost function around the current node.
+// function returns the signature of the innermost function around the current node, or an empty one at package level.
 func (f *finder) function() *types.Signature {
 	for i := len(f.path) - 1; i >= 0; i-- {
 		switch n := f.path[i].(type) {

@@ -6,16 +6,16 @@ import (
 )
 
 var (
-	// tables are types with shared values behind pointers that programs can change: a field or an element.
+	// tables are types whose fields or elements programs can change through a pointer, and whose values are shared.
 	tables = names{"unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table"}
 
-	// withDecoder also has the decoder whose fields hold maps of package xml.
+	// withDecoder adds the decoder whose fields hold maps of package xml.
 	withDecoder = names{"unicode.RangeTable", "hash/crc32.Table", "hash/crc64.Table", "encoding/xml.Decoder"}
 
-	// opaque are types with shared values behind pointers, without fields that programs see.
+	// opaque are types with shared values behind pointers and without fields that programs can reach.
 	opaque = names{"time.Location", "encoding/base32.Encoding", "encoding/base64.Encoding"}
 
-	// readers are functions that only read maps and slices among their arguments, and keep none.
+	// readers are functions that only read the maps and slices among their arguments and keep none.
 	readers = names{"strings.Join", "strings.ToUpperSpecial", "strings.ToLowerSpecial", "strings.ToTitleSpecial",
 		"bytes.ToUpperSpecial", "bytes.ToLowerSpecial",
 		"bytes.ToTitleSpecial", "slices.All", "slices.BinarySearch", "slices.Clone", "slices.Contains",
@@ -23,36 +23,37 @@ var (
 		"slices.Values", "unicode.In", "unicode.IsOneOf", "maps.All", "maps.Clone", "maps.Equal", "maps.Keys",
 		"maps.Values", "fmt.Sprint", "fmt.Sprintf", "fmt.Sprintln", "encoding/json.Marshal"}
 
-	// writers only write to the io.Writer that they are given.
+	// writers are functions that only write to their io.Writer argument.
 	writers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "io.MultiWriter", "io.TeeReader", "io.WriteString"}
 
-	// printers are functions that print to, or scan from, what they are given, and keep it no longer.
+	// printers are functions that print to or scan from their first argument and do not keep it.
 	printers = names{"fmt.Fprint", "fmt.Fprintf", "fmt.Fprintln", "fmt.FormatString", "io.WriteString", "fmt.Fscan",
 		"fmt.Fscanf", "fmt.Fscanln"}
 
-	// bytesReaders only read the slices of bytes among their arguments, up to their length; trimmers return a part of the first one.
+	// bytesReaders are functions that only read the byte slices among their arguments, up to their length.
 	bytesReaders = names{"bytes.Clone", "bytes.Compare", "bytes.Contains", "bytes.ContainsAny", "bytes.Count",
 		"bytes.Equal", "bytes.EqualFold", "bytes.HasPrefix",
 		"bytes.HasSuffix", "bytes.Index", "bytes.IndexByte", "bytes.LastIndex", "bytes.NewReader", "bytes.ReplaceAll",
 		"bytes.ToLower", "bytes.ToUpper", "encoding/hex.EncodeToString",
 		"encoding/json.Unmarshal", "encoding/json.Valid", "unicode/utf8.DecodeRune", "unicode/utf8.RuneCount",
 		"unicode/utf8.Valid"}
+	// trimmers return a part of their first argument.
 	trimmers = names{"bytes.Trim", "bytes.TrimLeft", "bytes.TrimPrefix", "bytes.TrimRight", "bytes.TrimSpace",
 		"bytes.TrimSuffix"}
 
-	// tableFields are the fields of unicode.RangeTable, through which tables can be changed.
+	// tableFields are the fields of unicode.RangeTable through which programs can change a table.
 	tableFields = names{"R16", "R32", "LatinOffset"}
 
 	// pure are packages whose generic functions convert no value to an interface.
 	pure = names{"slices", "maps", "cmp", "iter"}
 )
 
-// names is a short list, which needs no code to be made at the start of a process, as a map does.
+// names is a short list of names. Unlike a map it needs no code at the start of the process.
 type names []string
 
 func (n names) has(name string) bool { return slices.Contains(n, name) }
 
-// nameOf returns a named type's import path and name; "" for any other type.
+// nameOf returns the import path and name of a named type, or "" for any other type.
 func nameOf(t types.Type) string {
 	n, ok := types.Unalias(t).(*types.Named)
 	if !ok || n.Obj().Pkg() == nil {
@@ -61,7 +62,8 @@ func nameOf(t types.Type) string {
 	return n.Obj().Pkg().Path() + "." + n.Obj().Name()
 }
 
-// disguised reports whether a declared type has the structure of an opaque one: then a pointer to that can become a pointer to it.
+// disguised reports whether a declared type has the structure of an opaque one. A pointer to the opaque type could then
+// be converted to a pointer to the declared one.
 func disguised(t types.Type) bool {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok || s.NumFields() == 0 || s.Field(0).Exported() || s.Field(0).Pkg() == nil {
@@ -77,15 +79,16 @@ func disguised(t types.Type) bool {
 	return false
 }
 
-// mentions finds types that consist of others.
+// mentions finds types that contain certain named types.
 type mentions struct {
-	pkg   *types.Package // whose types are looked into
+	pkg   *types.Package // the package whose types are examined inside
 	names names
 }
 
-// in reports whether values of a type hold, or lead to, any of one of the names.
+// in reports whether values of type t hold or lead to a value of one of the names.
 func (m *mentions) in(t types.Type) bool { return m.within(t, map[*types.Named]bool{}) }
 
+// within is in with the named types visited so far, which ends the recursion of recursive types.
 func (m *mentions) within(t types.Type, seen map[*types.Named]bool) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Named:

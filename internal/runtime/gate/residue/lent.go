@@ -6,11 +6,12 @@ import (
 	"go/types"
 )
 
-// Libraries hand programs slices and printers for the time of a method, which they share among all who call them: Write is given the pooled buffer of
-// fmt.Fprint, behind whose end is what was printed before, and the escapes of package xml; UnmarshalJSON the one text null. Such a parameter may
-// only be read, up to its length; a fmt.State may only be called.
+// Libraries lend slices and printers to methods of programs for the time of a call, and share them among all callers.
+// Write gets the pooled buffer of fmt.Fprint, which holds earlier output beyond its length, and the escape sequences of
+// package xml. UnmarshalJSON gets the one shared text "null". A program may only read such a parameter, up to its
+// length. It may only call methods of a fmt.State.
 
-// declarations looks at the methods that libraries call.
+// declarations examines the methods that libraries call.
 func (f *finder) declarations(file *ast.File) {
 	for _, d := range file.Decls {
 		fun, ok := d.(*ast.FuncDecl)
@@ -20,18 +21,19 @@ func (f *finder) declarations(file *ast.File) {
 		switch name := fun.Name.Name; name {
 		case "Read":
 			f.reader = true
-		case "AppendText", "AppendBinary": // to buffers of encoders
+		case "AppendText", "AppendBinary": // these append to buffers of encoders
 			f.found = true
 		case "Format", "Scan", "Write", "UnmarshalJSON":
 			f.lends = true
 			if params := f.info.Defs[fun.Name].Type().(*types.Signature).Params(); params.Len() == 1 {
-				f.lent[params.At(0)] = name == "Write" // of UnmarshalJSON, what is behind the end is the program's own
+				// For UnmarshalJSON, the bytes beyond the length are the program's own.
+				f.lent[params.At(0)] = name == "Write"
 			}
 		}
 	}
 }
 
-// parameter looks at a use of a variable that may be lent.
+// parameter examines the use of a variable that may be lent.
 func (f *finder) parameter(id *ast.Ident) {
 	v, ok := f.info.Uses[id].(*types.Var)
 	if !ok {
@@ -45,7 +47,8 @@ func (f *finder) parameter(id *ast.Ident) {
 	}
 }
 
-// onlyReads reports whether the slice at that place of the path is read, and no more. behind says that it must not be read behind its end.
+// onlyReads reports whether the slice at that index of the path is only read. If behind is set, it must not be read
+// beyond its length.
 func (f *finder) onlyReads(at int, behind bool) bool {
 	e := f.path[at]
 	switch p := f.path[at-1].(type) {
@@ -65,7 +68,7 @@ func (f *finder) onlyReads(at int, behind bool) bool {
 	return false
 }
 
-// onlyValue reports whether the element at that place of the path is neither assigned to nor has its address taken.
+// onlyValue reports whether the element at that index of the path is neither assigned to nor has its address taken.
 func (f *finder) onlyValue(at int) bool {
 	switch p := f.path[at-1].(type) {
 	case *ast.ParenExpr:
@@ -82,6 +85,7 @@ func (f *finder) onlyValue(at int) bool {
 	return true
 }
 
+// onlyReadBy reports whether a call only reads its argument e, or returns a part of it that is only read.
 func (f *finder) onlyReadBy(call *ast.CallExpr, e ast.Node, at int, behind bool) bool {
 	if t := f.info.Types[call.Fun]; t.IsType() {
 		b, ok := t.Type.Underlying().(*types.Basic)
@@ -103,8 +107,8 @@ func (f *finder) onlyReadBy(call *ast.CallExpr, e ast.Node, at int, behind bool)
 	return false
 }
 
-// called reports whether the current node, a variable that is a printer or scanner, is a parameter of the function around it whose method is called, or
-// which is passed on as what it is.
+// called reports whether the current node, a variable that holds a printer or scanner, is a parameter of the function
+// around it and is used only to call a method or to be passed on with its type.
 func (f *finder) called(v *types.Var) bool {
 	parent, child := f.around()
 	if !f.ownParameter(v) {
@@ -113,7 +117,7 @@ func (f *finder) called(v *types.Var) bool {
 	switch p := parent.(type) {
 	case *ast.SelectorExpr:
 		outer, ok := f.path[len(f.path)-3].(*ast.CallExpr)
-		return ok && outer.Fun == p && p.Sel.Name != "Token" // a token is a part of the pooled buffer
+		return ok && outer.Fun == p && p.Sel.Name != "Token" // Token returns a part of the pooled buffer
 	case *ast.CallExpr:
 		return f.argumentOf(printers) || f.callee(p) != nil && f.callee(p).Pkg() == f.pkg &&
 			f.passes(p, child, v.Type())

@@ -1,7 +1,9 @@
-// Package residue finds programs that may leave something in the state of other packages, where the next run in the same process would find it:
-// in a map or table that a variable of the standard library holds, reached through another name.
+// Package residue finds programs that may leave something in the state of other packages, where the next run in the
+// same process would find it: in a map or table that belongs to a variable of the standard library and that the program
+// reaches through another name.
 //
-// It follows no values. It knows the uses that change nothing; a program with any other use counts as one that may.
+// It does not track values. It knows the uses that change nothing; a program with any other use counts as one that may
+// leave something.
 package residue
 
 import (
@@ -11,8 +13,8 @@ import (
 	"strconv"
 )
 
-// Possible reports whether a run of a type-checked program may change state of other packages. Assignments to their variables by name must have been
-// refused before.
+// Possible reports whether a run of a type-checked program may change state of other packages. The caller must have
+// refused direct assignments to their variables already.
 func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
 	f := &finder{info: info, pkg: pkg, lent: map[*types.Var]bool{}, tables: mentions{pkg: pkg, names: tables},
 		opaque: mentions{pkg: pkg, names: opaque}}
@@ -22,37 +24,40 @@ func Possible(file *ast.File, info *types.Info, pkg *types.Package) bool {
 	if f.decoders {
 		f.tables.names = withDecoder
 	}
+	// The second walk is only needed if a table can be in reach of the program.
 	if !f.found && (f.typed || f.decoders) {
 		f.walk(file, f.flow)
 	}
 	if f.generic && !f.found {
 		f.instances(&f.opaque, nil)
 	}
+	// A shared token is only visible to programs that read tokens as bytes.
 	return f.found || f.runes && f.tokens
 }
 
-// A finder looks through one program.
+// A finder examines one program.
 type finder struct {
 	info           *types.Info
 	pkg            *types.Package
-	path           []ast.Node // the nodes around the current one, which is last
+	path           []ast.Node // from the file down to the current node, which is last
 	tables, opaque mentions
 
-	lent     map[*types.Var]bool // parameters that are lent; true where what is behind the end may be another's
+	lent     map[*types.Var]bool // lent parameters; true if the bytes beyond the length belong to others
 	lends    bool                // the program declares a method with such a parameter
 	reader   bool                // the program declares a method Read
 	runes    bool                // it uses bufio.ScanRunes
 	tokens   bool                // it uses bufio.Scanner.Bytes
-	typed    bool                // a package with tables is imported
+	typed    bool                // the program imports a package with tables
 	decoders bool                // a decoder holds a table of package xml
-	generic  bool                // there is an assignment through a pointer to a type parameter's type
-	found    bool
+	generic  bool                // the program assigns through a pointer to a type parameter
+	found    bool                // a use that may change something
 }
 
+// imports examines the imported packages. The import of regexp/syntax is enough to find something.
 func (f *finder) imports(file *ast.File) {
 	for _, spec := range file.Imports {
 		switch path, _ := strconv.Unquote(spec.Path.Value); path {
-		case "regexp/syntax": // compiled expressions share slices that anyone may change
+		case "regexp/syntax": // compiled expressions share slices that programs can change
 			f.found = true
 		case "unicode", "hash/crc32", "hash/crc64":
 			f.typed = true
@@ -77,7 +82,7 @@ func (f *finder) walk(file *ast.File, visit func(ast.Node)) {
 	f.path = f.path[:0]
 }
 
-// around returns the node around the current one that is no parenthesis, and its child.
+// around returns the nearest enclosing node that is not a parenthesis, and its child on the path.
 func (f *finder) around() (parent, child ast.Node) {
 	i := len(f.path) - 1
 	for i > 0 {
@@ -89,6 +94,7 @@ func (f *finder) around() (parent, child ast.Node) {
 	return nil, f.path[0]
 }
 
+// node examines one node in the first walk.
 func (f *finder) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Ident:
@@ -111,7 +117,7 @@ func (f *finder) node(n ast.Node) {
 	}
 }
 
-// store looks at what is assigned to. An encoding or a location cannot be changed but as a whole.
+// store examines the target of an assignment. Encodings and locations can only be changed as a whole.
 func (f *finder) store(e ast.Expr) {
 	star, ok := ast.Unparen(e).(*ast.StarExpr)
 	if !ok {
@@ -125,7 +131,7 @@ func (f *finder) store(e ast.Expr) {
 	}
 }
 
-// selector looks at variables of other packages, and at fields through which tables can be changed.
+// selector examines variables of other packages, and fields through which tables can be changed.
 func (f *finder) selector(s *ast.SelectorExpr) {
 	o := f.info.Uses[s.Sel]
 	if o == nil || o.Pkg() == nil || o.Pkg() == f.pkg {
@@ -143,7 +149,7 @@ func (f *finder) selector(s *ast.SelectorExpr) {
 	}
 }
 
-// scanning looks for the one token that bufio.ScanRunes shares, for what is no rune.
+// scanning looks for uses of bufio.ScanRunes, which shares one token for all invalid encodings.
 func (f *finder) scanning(o *types.Func) {
 	if o.Pkg().Path() != "bufio" {
 		return
@@ -159,9 +165,10 @@ func (f *finder) scanning(o *types.Func) {
 	}
 }
 
-// harmless reports whether the use of another package's variable that is the current node changes nothing, or is left to flow.
+// harmless reports whether the current node, a use of another package's variable, changes nothing or is examined by
+// flow.
 func (f *finder) harmless(v *types.Var) bool {
-	if v.Pkg().Path() == "io" && v.Name() == "Discard" { // it hands shared buffers to readers
+	if v.Pkg().Path() == "io" && v.Name() == "Discard" { // it passes shared buffers to readers
 		return !f.reader || f.argumentOf(writers)
 	}
 	switch t := v.Type().Underlying().(type) {
@@ -178,7 +185,7 @@ func (f *finder) harmless(v *types.Var) bool {
 	return false
 }
 
-// read reports whether the current node, a map or slice of another package, is only read from.
+// read reports whether the current node, a map or slice of another package, is only read.
 func (f *finder) read(v *types.Var) bool {
 	parent, child := f.around()
 	switch p := parent.(type) {
@@ -206,7 +213,8 @@ func (f *finder) read(v *types.Var) bool {
 	return false
 }
 
-// elementRead reports whether an element of the current node is copied: nothing slices it or calls a method on it, in place.
+// elementRead reports whether an element of the current node is only copied: nothing slices it or calls a method on it
+// in place.
 func (f *finder) elementRead() bool {
 	for i := len(f.path) - 1; i > 0; i-- {
 		e, outer := f.path[i], f.path[i-1]
@@ -241,7 +249,7 @@ func (f *finder) argumentOf(functions names) bool {
 		functions.has(callee.Pkg().Path()+"."+callee.Name())
 }
 
-// callee returns the function or built-in that a call names; nil for any other.
+// callee returns the function or built-in that a call names, or nil for any other call.
 func (f *finder) callee(call *ast.CallExpr) types.Object {
 	fun := ast.Unparen(call.Fun)
 	switch x := fun.(type) {
@@ -259,7 +267,8 @@ func (f *finder) callee(call *ast.CallExpr) types.Object {
 	return nil
 }
 
-// assigned returns what an assignment of as many places as values gives that value to; nil for a place or another assignment.
+// assigned returns the operand on the left that an assignment gives the value to. It returns nil if value is not on the
+// right, if the two sides differ in length, and for :=.
 func (f *finder) assigned(n *ast.AssignStmt, value ast.Node) ast.Expr {
 	for i, e := range n.Rhs {
 		if e == value && len(n.Lhs) == len(n.Rhs) && n.Tok != token.DEFINE {

@@ -9,8 +9,10 @@ import (
 	"strconv"
 )
 
-// declarations returns the program's declarations. A variable is declared without its value, and behind it stands a function that sets it: types that are
-// declared within values keep their numbers so, which are part of their names. The last one calls all of them in the order of the language.
+// declarations returns the program's declarations, with variables declared without their values. Each variable is
+// followed by a function that sets it, because a type declared inside a value has a number in its name, and this
+// position keeps the number. The last declaration is a function that calls all of them in the language's initialisation
+// order.
 func (w *writer) declarations() []ast.Decl {
 	setters := map[*types.Var]string{}
 	var out []ast.Decl
@@ -31,7 +33,7 @@ func (w *writer) declarations() []ast.Decl {
 	return append(out, w.reset(setters))
 }
 
-// variables declares those of a specification, each with its type.
+// variables declares the variables of a specification, each with its type.
 func (w *writer) variables(spec *ast.ValueSpec) []ast.Decl {
 	var out []ast.Decl
 	for i, id := range spec.Names {
@@ -41,7 +43,7 @@ func (w *writer) variables(spec *ast.ValueSpec) []ast.Decl {
 		v := &ast.ValueSpec{Names: []*ast.Ident{{NamePos: id.Pos(), Name: id.Name}}, Type: spec.Type}
 		switch {
 		case v.Type != nil:
-		// it may have a type that its package keeps to itself, and to read it does nothing
+		// The type may be unexported, so ZeroOf infers it from the value. Reading the value has no effect.
 		case len(spec.Values) == len(spec.Names) && w.libraryVariable(spec.Values[i]):
 			v.Values = []ast.Expr{&ast.CallExpr{Fun: &ast.Ident{NamePos: id.Pos(), Name: w.support("ZeroOf")},
 				Args: spec.Values[i : i+1]}}
@@ -68,7 +70,7 @@ func (w *writer) libraryVariable(e ast.Expr) bool {
 	return ok && isVar
 }
 
-// setters returns a function for each value of a specification, and notes its name for the value's first variable.
+// setters returns a function for each value of a specification, and records its name under the value's first variable.
 func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast.Decl {
 	var out []ast.Decl
 	for i, value := range spec.Values {
@@ -89,13 +91,14 @@ func (w *writer) setters(spec *ast.ValueSpec, names map[*types.Var]string) []ast
 	return out
 }
 
+// function returns a function declaration without parameters.
 func function(name string, at token.Pos, body ...ast.Stmt) *ast.FuncDecl {
 	return &ast.FuncDecl{Name: &ast.Ident{NamePos: at, Name: name},
 		Type: &ast.FuncType{Func: at, Params: &ast.FieldList{Opening: at, Closing: at}},
 		Body: &ast.BlockStmt{Lbrace: at, List: body, Rbrace: at}}
 }
 
-// reset returns the function that gives every package variable its value.
+// reset returns the function that sets every package variable to its initial value.
 func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 	var body []ast.Stmt
 	call := func(name string, args ...ast.Expr) {
@@ -112,6 +115,7 @@ func (w *writer) reset(setters map[*types.Var]string) ast.Decl {
 	return function(w.name("Reset"), token.NoPos, body...)
 }
 
+// importDecls returns an import declaration for each name, sorted by name.
 func importDecls(list map[string]string, at token.Pos) []ast.Decl {
 	var out []ast.Decl
 	for _, name := range slices.Sorted(maps.Keys(list)) {

@@ -6,12 +6,15 @@ import (
 	"go/types"
 )
 
-// Compilers for some processors compute a product and the sum that it is part of in one operation, which rounds once and gives another number than the two do. They divide by a power of
-// two as they multiply. The language forbids both where the product or quotient is converted, be it to the type that it has. So each one is: a program then computes the same everywhere.
+// Compilers for some processors compute a product and the sum that contains it in one operation. It rounds once, so the
+// result differs from that of two operations. They also divide by a power of two by multiplying. The language forbids
+// both if the product or quotient is converted explicitly, even to its own type. Package rewrite therefore converts
+// each of them, so that a program computes the same everywhere.
 
-// numbers are the kinds of numbers with fractions that a type has, or a type parameter can have.
+// numbers is the set of kinds of fractional numbers that a type has or that a type parameter can have.
 type numbers struct{ real, complex bool }
 
+// numbersOf returns the kinds of fractional numbers that values of the type may be.
 func numbersOf(t types.Type) (n numbers) {
 	switch u := types.Unalias(t).Underlying().(type) {
 	case *types.Basic:
@@ -30,12 +33,12 @@ func numbersOf(t types.Type) (n numbers) {
 
 func (n numbers) or(m numbers) numbers { return numbers{n.real || m.real, n.complex || m.complex} }
 
-// rounds reports whether the result of an operation must be rounded by itself.
+// rounds reports whether the result of an operation must be rounded explicitly.
 func (n numbers) rounds(op token.Token) bool {
 	return (op == token.MUL || op == token.QUO) && (n.real || n.complex)
 }
 
-// unfused returns the expression that rounds a product or a quotient; nil for what is neither, and for constants.
+// unfused returns an expression that rounds a product or quotient, or nil for any other operation and for constants.
 func (w *writer) unfused(e *ast.BinaryExpr) ast.Expr {
 	v := w.info.Types[e]
 	if v.Value != nil || v.Type == nil {
@@ -44,7 +47,7 @@ func (w *writer) unfused(e *ast.BinaryExpr) ast.Expr {
 	return w.rounded(e, v.Type)
 }
 
-// rounded returns the same for an operation whose type is known. It can be called for expressions of the text.
+// rounded does the same for an operation with a known type. The expression may be one that the text adds.
 func (w *writer) rounded(e *ast.BinaryExpr, t types.Type) ast.Expr {
 	n := numbersOf(t)
 	if !n.rounds(e.Op) {
@@ -65,18 +68,19 @@ func (w *writer) rounded(e *ast.BinaryExpr, t types.Type) ast.Expr {
 	return w.call(e, operation, e.X, e.Y)
 }
 
+// isTypeParam reports whether t is a type parameter.
 func isTypeParam(t types.Type) bool {
 	_, is := types.Unalias(t).(*types.TypeParam)
 	return is
 }
 
-// call returns a call of package support's function in the place of a node, or a conversion to its type.
+// call returns a call, at the position of a node, of a function of package support or a conversion to a type of it.
 func (w *writer) call(in ast.Node, name string, args ...ast.Expr) *ast.CallExpr {
 	return &ast.CallExpr{Fun: &ast.Ident{NamePos: in.Pos(), Name: w.support(name)}, Lparen: in.Pos(), Args: args,
 		Rparen: in.End()}
 }
 
-// unfusedAssign returns the statement that does the same as x *= y or x /= y, and rounds; nil for others.
+// unfusedAssign returns a statement that does the same as x *= y or x /= y, but rounds, or nil for any other statement.
 func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 	op, method := token.MUL, "Multiply"
 	switch s.Tok {
@@ -96,7 +100,8 @@ func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 			Y: &ast.ParenExpr{Lparen: y.Pos(), X: y, Rparen: y.End()}}, t)
 		return &ast.AssignStmt{Lhs: s.Lhs, TokPos: s.TokPos, Tok: token.ASSIGN, Rhs: []ast.Expr{value}}
 	}
-	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) { // an element has no address
+	// An element of a map has no address.
+	if at, ok := ast.Unparen(x).(*ast.IndexExpr); ok && overMap(w.info.TypeOf(at.X)) {
 		elements := w.call(x, "In", at.X)
 		return &ast.ExprStmt{X: &ast.CallExpr{Fun: &ast.SelectorExpr{X: elements,
 			Sel: &ast.Ident{NamePos: s.TokPos, Name: method}}, Lparen: s.TokPos, Args: []ast.Expr{at.Index, y},
@@ -105,7 +110,7 @@ func (w *writer) unfusedAssign(s *ast.AssignStmt) ast.Stmt {
 	return &ast.ExprStmt{X: w.call(s, method, &ast.UnaryExpr{OpPos: x.Pos(), Op: token.AND, X: x}, y)}
 }
 
-// repeatable reports whether an expression can be evaluated twice in the place of once: it calls and receives nothing.
+// repeatable reports whether an expression can be evaluated twice instead of once: it calls and receives nothing.
 func (w *writer) repeatable(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident, *ast.BasicLit:
@@ -129,6 +134,7 @@ func (w *writer) repeatable(e ast.Expr) bool {
 	return false
 }
 
+// isLength reports whether fun is the built-in len. Other built-ins may have effects.
 func (w *writer) isLength(fun ast.Expr) bool {
 	id, ok := ast.Unparen(fun).(*ast.Ident)
 	return ok && id.Name == "len"

@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// Where the compiler initialises a package variable by a literal, it sets one part after the other, and where it assigns one, it calls functions first. A literal that calls functions of the
-// program and reads variables could show the difference: its parts become variables, one after the other, and the literal is made of these.
+// A compiler that initialises a package variable with a literal sets one element after the other. A compiler that
+// assigns a literal calls the functions in it first. A literal that calls functions of the program and reads variables
+// could show the difference. Its elements therefore become variables, one after the other, and the literal is built
+// from these.
 
-// inTurn returns a value of a package variable, with what goes before it.
+// inTurn returns the value of a package variable and the statements that go before it.
 func (w *writer) inTurn(value ast.Expr) (ast.Expr, []ast.Stmt) {
 	lit := literalIn(value)
 	if lit == nil || overMap(w.info.TypeOf(lit)) {
@@ -25,7 +27,7 @@ func (w *writer) inTurn(value ast.Expr) (ast.Expr, []ast.Stmt) {
 	return value, before
 }
 
-// literalIn returns the literal that a value is, or the address of one is; nil for other values.
+// literalIn returns the literal that a value is or is the address of, or nil for other values.
 func literalIn(value ast.Expr) *ast.CompositeLit {
 	value = ast.Unparen(value)
 	if u, ok := value.(*ast.UnaryExpr); ok && u.Op == token.AND {
@@ -35,7 +37,8 @@ func literalIn(value ast.Expr) *ast.CompositeLit {
 	return lit
 }
 
-// partsInTurn puts variables in the place of a literal's parts. The compiler makes a map as a whole.
+// partsInTurn replaces the elements of a literal by variables. It leaves maps alone, because the compiler builds a map
+// as a whole.
 func (w *writer) partsInTurn(lit *ast.CompositeLit, before *[]ast.Stmt) {
 	for i, part := range lit.Elts {
 		at := &lit.Elts[i]
@@ -50,7 +53,8 @@ func (w *writer) partsInTurn(lit *ast.CompositeLit, before *[]ast.Stmt) {
 	}
 }
 
-// before has a variable of the text take a value, where it matters when the value is computed, and returns what stands for it.
+// before adds a statement that assigns a value to a new variable, and returns the variable. If it does not matter when
+// the value is computed, it returns the value itself.
 func (w *writer) before(value ast.Expr, statements *[]ast.Stmt) ast.Expr {
 	if v := w.info.Types[value]; v.Value != nil || v.IsNil() || literalIn(value) != nil &&
 		literalIn(value).Type == nil {
@@ -67,7 +71,8 @@ func (w *writer) before(value ast.Expr, statements *[]ast.Stmt) ast.Expr {
 	return ident()
 }
 
-// withType returns a value that has its type wherever it stands: what is untyped and no constant, as comparisons and shifts are, takes it from its place.
+// withType returns the value with an explicit type. An untyped value that is not constant, such as a shift, would
+// otherwise take its type from its context.
 func (w *writer) withType(value ast.Expr) ast.Expr {
 	switch ast.Unparen(value).(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr:
@@ -81,7 +86,7 @@ func (w *writer) withType(value ast.Expr) ast.Expr {
 	return value
 }
 
-// pointed returns what a pointer's type points to, and other types as they are.
+// pointed returns the element type of a pointer type, or any other type itself.
 func pointed(t types.Type) types.Type {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		return p.Elem()
@@ -106,7 +111,8 @@ func (w *writer) mixture(lit *ast.CompositeLit) (calls, reads bool) {
 	return calls, reads
 }
 
-// callsProgram reports whether a call may run code of the program: all but conversions, built-in functions and functions of other packages.
+// callsProgram reports whether a call may run code of the program: any call except conversions, built-in functions and
+// functions of other packages.
 func (w *writer) callsProgram(call *ast.CallExpr) bool {
 	fun := ast.Unparen(call.Fun)
 	if w.info.Types[fun].IsType() || w.info.Types[fun].IsBuiltin() {

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-// mapRange returns the loop that visits a map's keys in their order; nil for a range over anything else.
+// mapRange returns a loop that visits a map's keys in sorted order, or nil for a range over anything else.
 func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 	if !overMap(w.info.TypeOf(s.X)) {
 		return nil
@@ -37,8 +37,8 @@ func (w *writer) mapRange(s *ast.RangeStmt) ast.Stmt {
 		Rhs: []ast.Expr{over}}, Cond: method("Next"), Body: body}
 }
 
-// overMap reports whether a range over a value of the type is over a map. Of a type parameter's types all are maps or none, or the program would not
-// compile.
+// overMap reports whether a range over a value of the type ranges over a map. For a type parameter it is enough to look
+// at one type, because a mix of maps and other types does not compile.
 func overMap(t types.Type) bool {
 	switch t := t.Underlying().(type) {
 	case *types.Map:

@@ -2,8 +2,8 @@ package rewrite
 
 import "go/types"
 
-// replaced names what package support has in the place of a package's names: what reads the clock, randomness or a terminal, and the functions of package maps that range over
-// maps.
+// replaced maps names of packages to their replacements in package support. It covers the clock, randomness, the
+// terminal, and the functions of package maps that range over maps.
 var replaced = map[string]map[string]string{
 	"time":        {"Now": "Now", "Since": "Since", "Until": "Until", "Sleep": "Sleep", "LoadLocation": "LoadLocation"},
 	"crypto/rand": {"Read": "Read", "Text": "Text", "Reader": "Reader"},
@@ -13,13 +13,14 @@ var replaced = map[string]map[string]string{
 		"EqualFunc": "MapsEqualFunc", "DeleteFunc": "MapsDeleteFunc"},
 }
 
-// generators are the packages whose functions are methods of one generator, and the generator's name in package support.
+// generators maps packages whose functions are methods of one generator to the name of that generator in package
+// support.
 var generators = map[string]string{"math/rand": "Rand", "math/rand/v2": "RandV2"}
 
-// constructors are functions of these packages that no generator has as a method.
+// constructors are functions of these packages that are not methods of a generator.
 var constructors = map[string]bool{"New": true, "NewSource": true, "NewZipf": true, "NewPCG": true, "NewChaCha8": true}
 
-// replacement returns the name in package support; "" for what is as it is.
+// replacement returns the name in package support that replaces a name, or "" if there is none.
 func replacement(path, name string, obj types.Object) string {
 	if to := replaced[path][name]; to != "" {
 		return to

@@ -1,8 +1,9 @@
-// Package rewrite makes of a checked program the text that a Go toolchain compiles for a native executable. The text calls package support where
-// the engine gives programs something of its own: clock, randomness, the order of map ranges, a terminal that is none. Package variables are
-// initialised by a function, at the start of each run. Lines are reported as in the source.
+// Package rewrite turns a checked program into the text that a Go toolchain compiles to a native executable. The text
+// calls package support where the engine replaces something: the clock, randomness, the order of map ranges, output.
+// Package variables are initialised by a function at the start of each run. Positions refer to the lines of the source.
 //
-// A program computes the same numbers on every processor (floats.go). What has no text is refused: a program has a type that nothing exports.
+// A program computes the same numbers on every processor (floats.go). A program that cannot be expressed this way is
+// refused as Unsupported, for example if a package variable has a type that no package exports.
 package rewrite
 
 import (
@@ -23,9 +24,10 @@ import (
 // SupportPath is the import path of package support.
 const SupportPath = "github.com/recurgentd/recurgentd/internal/runtime/native/support"
 
-// prefix begins every name that the text has beside the program's own, and nothing of the program. Where that has it too, a number follows.
+// prefix starts every name that the text adds to the program. If the program contains it, a number follows.
 const prefix = "RecurgentNative"
 
+// prefixFor returns the first prefix that does not occur in the source.
 func prefixFor(source string) string {
 	own := prefix
 	for n := 1; strings.Contains(source, own); n++ {
@@ -34,32 +36,35 @@ func prefixFor(source string) string {
 	return own
 }
 
-// name is one of the text's own.
+// name returns a name that the text adds.
 func (w *writer) name(of string) string { return w.prefix + of }
 
-// support is the name of something of package support.
+// support returns the qualified name of something in package support.
 func (w *writer) support(of string) string { return w.prefix + "Support." + of }
 
-// Unsupported is the reason why a program has no text for the compiler.
+// Unsupported is the reason why a program cannot be compiled.
 type Unsupported string
 
+// Error returns the reason for logs.
 func (u Unsupported) Error() string { return "the program cannot be compiled: " + string(u) }
 
-// Text returns the text of a program, whose syntax tree it changes, and the error is Unsupported. source is the program as it is stored. The last line of the text declares a variable that holds
-// the support.Program, and begins with "var " and its name.
+// Text returns the text of a program. It modifies the syntax tree of p. The error is an Unsupported if the program
+// cannot be compiled. source is the program as it is stored. The last line of the text declares a variable that holds
+// the support.Program; it begins with "var " and the variable's name.
 func Text(p *gate.Program, source string) (string, error) {
 	w := &writer{prefix: prefixFor(source), pkg: p.Pkg, info: p.Info, file: p.File, unused: map[token.Pos]bool{},
 		imports: map[*types.Package]string{}}
 	for _, pos := range p.Unused {
 		w.unused[pos] = true
 	}
+	// Uses are added first, because replace turns some of the statements that declare variables into others.
 	w.useVariables()
 	astutil.Apply(w.file, nil, w.replace)
 	decls := w.declarations()
 	if w.refused != "" {
 		return "", w.refused
 	}
-	// nil would print those of declarations
+	// Comments must not be nil: the printer would then print those of the declarations.
 	f := &ast.File{Name: &ast.Ident{Name: "tool"}, Decls: append(w.importDecls(), decls...),
 		Comments: []*ast.CommentGroup{}}
 	var b strings.Builder
@@ -78,19 +83,20 @@ type writer struct {
 	pkg     *types.Package
 	info    *types.Info
 	file    *ast.File
-	unused  map[token.Pos]bool        // where variables are declared that nothing uses
-	imports map[*types.Package]string // names of packages that only types of variables need
-	made    int                       // names that were made
-	refused Unsupported               // the first reason
+	unused  map[token.Pos]bool        // positions of unused variable declarations
+	imports map[*types.Package]string // names of packages imported only for types of variables
+	made    int                       // number of names created
+	refused Unsupported               // the first reason; "" if none
 }
 
+// refuse records why the program has no text. The first reason counts.
 func (w *writer) refuse(why string) {
 	if w.refused == "" {
 		w.refused = Unsupported(why)
 	}
 }
 
-// replace puts the engine's own in place of a node.
+// replace replaces a node if the engine handles it differently.
 func (w *writer) replace(c *astutil.Cursor) bool {
 	switch n := c.Node().(type) {
 	case *ast.Ident:
@@ -117,14 +123,14 @@ func (w *writer) replace(c *astutil.Cursor) bool {
 	return true
 }
 
-// ident replaces the built-in print and println, which would write to the standard error.
+// ident replaces the built-in print and println, which would write to standard error.
 func (w *writer) ident(id *ast.Ident) {
 	if b, ok := w.info.Uses[id].(*types.Builtin); ok && (b.Name() == "print" || b.Name() == "println") {
 		id.Name = w.support("Discard")
 	}
 }
 
-// selector replaces a name of a package that the engine replaces, too.
+// selector replaces a name of a package if the engine has its own version.
 func (w *writer) selector(s *ast.SelectorExpr) {
 	x, ok := s.X.(*ast.Ident)
 	if !ok {
@@ -141,7 +147,7 @@ func (w *writer) selector(s *ast.SelectorExpr) {
 	}
 }
 
-// importDecls returns the imports that the text needs: one that nothing uses does not compile.
+// importDecls returns the imports that the text needs. An unused import would not compile.
 func (w *writer) importDecls() []ast.Decl {
 	used := map[*types.PkgName]bool{}
 	ast.Inspect(w.file, func(n ast.Node) bool {

@@ -11,18 +11,18 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// Functions that read the clock, randomness or a terminal are replaced, and nothing else of these packages is.
+// Functions that read the clock, randomness or a terminal are replaced, and nothing else of these packages.
 func TestReplacements(t *testing.T) {
 	t.Parallel()
 	imp, err := std.Importer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := map[string]string{ // those that are the toolchain's, among the functions of each package
+	own := map[string]string{ // functions of each package that stay the toolchain's
 		"time":         "Date FixedZone LoadLocationFromTZData Parse ParseDuration ParseInLocation Unix UnixMicro UnixMilli",
 		"math/rand":    "New NewSource NewZipf",
 		"math/rand/v2": "New NewChaCha8 NewPCG NewZipf",
-		"crypto/rand":  "Int Prime", // which take their reader from the program, and that is ours
+		"crypto/rand":  "Int Prime", // these take their reader from the program, which has ours
 		"fmt":          "Append Appendf Appendln Errorf FormatString Fprint Fprintf Fprintln Fscan Fscanf Fscanln Sprint Sprintf Sprintln Sscan Sscanf Sscanln",
 	}
 	for path, names := range own {
@@ -58,7 +58,7 @@ func textOf(t *testing.T, source string) (string, error) {
 
 const run = "\nfunc Run(call *recurgent.Call) (any, error) { return nil, nil }\n"
 
-// A type that a package keeps to itself, and that a program comes by, is the type of something that the package exports.
+// An unexported type that a program can obtain is the type of something that its package exports.
 func TestKeptTypesAreExported(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []string{"binary.BigEndian", "binary.LittleEndian", "binary.NativeEndian",
@@ -92,7 +92,8 @@ func TestNoDirectives(t *testing.T) {
 	}
 }
 
-// A product and a quotient that may become part of another operation are rounded by themselves, whatever their type is called, and nothing is evaluated twice.
+// A product or quotient that may become part of another operation is rounded explicitly, whatever the name of its type,
+// and nothing is evaluated twice.
 func TestProductsAreRounded(t *testing.T) {
 	t.Parallel()
 	const head = "package tool\n\nimport \"recurgent\"\n\ntype (\n\tmass float64\n\tmassAgain = mass\n\twave complex64\n)\n\nfunc two() int { return 2 }\n\n"

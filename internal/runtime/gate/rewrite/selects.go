@@ -4,8 +4,9 @@ import (
 	"go/ast"
 )
 
-// inOrder returns a select of several cases as selects of one case within each other, so that the first that is ready is taken; nil for
-// one that is in order as it is. A program has one goroutine: what is not ready when the select begins will never be.
+// inOrder turns a select with several cases into nested selects with one case each, so that the first ready case in
+// source order is taken. It returns nil if there is at most one case. A program has one goroutine, so what is not ready
+// when the select begins will never be.
 func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 	var cases []*ast.CommClause
 	var last []ast.Stmt // the default clause, or the last case
@@ -31,8 +32,9 @@ func (w *writer) inOrder(s *ast.SelectStmt) ast.Stmt {
 	return after(before, out)
 }
 
-// evaluated returns what evaluates the channels of the cases, and what they send, in their order: all of them are, whichever is taken. It has the cases take the values; it does nothing where
-// they have names and constants alone.
+// evaluated returns statements that evaluate the channels and the sent values of all cases in order, as the language
+// requires whichever case is taken, and makes the cases use the results. It returns nil if they are only names and
+// constants.
 func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
 	simple := true
 	for _, c := range cases {
@@ -48,7 +50,8 @@ func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
 		if sent == nil {
 			continue
 		}
-		if v := w.info.Types[*sent]; v.Value == nil && !v.IsNil() { // it may take its type from the channel
+		// An untyped value, such as a shift, takes its type from the channel.
+		if v := w.info.Types[*sent]; v.Value == nil && !v.IsNil() {
 			*sent = &ast.CallExpr{Fun: w.call(*sent, "Sent", *channel), Lparen: (*sent).Pos(), Args: []ast.Expr{*sent},
 				Rparen: (*sent).End()}
 			*sent = w.before(*sent, &before)
@@ -57,7 +60,7 @@ func (w *writer) evaluated(cases []*ast.CommClause) (before []ast.Stmt) {
 	return before
 }
 
-// operands returns where a case has its channel, and what it sends; nil for one that receives.
+// operands returns the places of a case's channel and of the value that it sends, which is nil for a receive.
 func operands(s ast.Stmt) (channel, sent *ast.Expr) {
 	switch s := s.(type) {
 	case *ast.SendStmt:
@@ -68,6 +71,7 @@ func operands(s ast.Stmt) (channel, sent *ast.Expr) {
 	return received(&s.(*ast.ExprStmt).X), nil
 }
 
+// received returns the place of the channel in a receive expression.
 func received(at *ast.Expr) *ast.Expr {
 	for {
 		switch e := (*at).(type) {
@@ -79,7 +83,7 @@ func received(at *ast.Expr) *ast.Expr {
 	}
 }
 
-// after has a statement come after others, where a single one is needed that breaks and returns as it does.
+// after combines statements and a final one to a single statement in which break and return still work.
 func after(before []ast.Stmt, s ast.Stmt) ast.Stmt {
 	for i := len(before) - 1; i >= 0; i-- {
 		at := before[i].Pos()
@@ -90,6 +94,7 @@ func after(before []ast.Stmt, s ast.Stmt) ast.Stmt {
 	return s
 }
 
+// plain reports whether an expression is a name or a literal, whose evaluation has no effect.
 func plain(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident, *ast.BasicLit:

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// typed gives the declaration of a variable its type, and returns what must be declared before it. A type that its package keeps to itself has no name here: a function of the text has a type parameter
-// in its place, and returns the zero value. It is called with a value of the type that the package does export, so that nothing of the program runs.
+// typed gives the declaration of a variable its type, and returns declarations that must precede it. An unexported type
+// cannot be named here. A function of the text then has a type parameter in its place and returns the zero value. It is
+// called with an exported value of that type, so no code of the program runs.
 func (w *writer) typed(v *ast.ValueSpec, t types.Type) []ast.Decl {
 	at := v.Pos()
 	text := w.typeText(t)
@@ -42,12 +43,13 @@ func (w *writer) typed(v *ast.ValueSpec, t types.Type) []ast.Decl {
 	return []ast.Decl{zero}
 }
 
-// unexported finds the names of types that their packages keep to themselves, in a type's text.
+// unexported returns an expression that matches names of unexported types of other packages in the text of a type.
 func (w *writer) unexported() *regexp.Regexp {
 	return regexp.MustCompile(`\b` + w.name("Import") + `\d+\.[^\p{Lu}][\pL\pN_]*`)
 }
 
-// kept returns an expression that has the type of that name, and a constraint that only such types meet.
+// kept returns an expression of the named type, and a constraint that only such types satisfy. It refuses the program
+// if there is no such expression.
 func (w *writer) kept(name string) (value, constraint string) {
 	alias, of, _ := strings.Cut(name, ".")
 	for p, a := range w.imports {
@@ -63,7 +65,8 @@ func (w *writer) kept(name string) (value, constraint string) {
 	return "nil", "any"
 }
 
-// exported returns what has the type and can be named: a package's variable, or a field of a type; "" where there is neither.
+// exported returns an exported expression of the type: a variable of the package or a field of one of its types. It
+// returns "" if there is neither.
 func exported(p *types.Package, t types.Type) string {
 	for _, name := range p.Scope().Names() {
 		o := p.Scope().Lookup(name)
@@ -86,7 +89,8 @@ func exported(p *types.Package, t types.Type) string {
 	return ""
 }
 
-// constraint returns what has the type's structure and its methods, so that whatever takes the type takes the type parameter.
+// constraint returns an interface with the type's underlying type and methods. Whatever accepts the type then accepts
+// the type parameter.
 func (w *writer) constraint(t types.Type) string {
 	parts := []string{"~" + w.typeText(t.Underlying())}
 	methods := types.NewMethodSet(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// typeText writes a type as package level has it. Names of the language that the program declares anew are written as package support has them.
+// typeText returns the text of a type at package level. A predeclared name that the program redeclares is taken from
+// package support.
 func (w *writer) typeText(t types.Type) string {
 	switch t := t.(type) {
 	case *types.Basic:
@@ -39,7 +40,7 @@ func (w *writer) typeText(t types.Type) string {
 	return "any"
 }
 
-// universe writes a name of the language.
+// universe returns the text of a predeclared name.
 func (w *writer) universe(name string) string {
 	if w.pkg.Scope().Lookup(name) == nil {
 		return name
@@ -47,7 +48,7 @@ func (w *writer) universe(name string) string {
 	return w.support(strings.ToUpper(name[:1]) + name[1:])
 }
 
-// named writes a type's name, with its arguments.
+// named returns the name of a type with its type arguments.
 func (w *writer) named(o *types.TypeName, args *types.TypeList) string {
 	name := o.Name()
 	switch p := o.Pkg(); p {
@@ -74,6 +75,7 @@ func (w *writer) named(o *types.TypeName, args *types.TypeList) string {
 	return name + "[" + strings.Join(list, ", ") + "]"
 }
 
+// fields returns the text of each field, with its tag.
 func (w *writer) fields(t *types.Struct) (list []string) {
 	for i := range t.NumFields() {
 		f := t.Field(i)
@@ -89,6 +91,7 @@ func (w *writer) fields(t *types.Struct) (list []string) {
 	return list
 }
 
+// methods returns the text of each method and embedded type.
 func (w *writer) methods(t *types.Interface) (list []string) {
 	for m := range t.ExplicitMethods() {
 		list = append(list, m.Name()+w.signature(m.Signature()))
@@ -99,7 +102,7 @@ func (w *writer) methods(t *types.Interface) (list []string) {
 	return list
 }
 
-// signature writes parameters and results.
+// signature returns the text of parameters and results.
 func (w *writer) signature(t *types.Signature) string {
 	var params, results []string
 	for i := range t.Params().Len() {

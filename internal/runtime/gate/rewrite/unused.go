@@ -5,7 +5,7 @@ import (
 	"go/token"
 )
 
-// useVariables uses every variable that nothing else uses: the gate lets them pass, the compiler does not.
+// useVariables adds a use of every unused variable: the gate accepts them, but the compiler does not.
 func (w *writer) useVariables() {
 	if len(w.unused) == 0 {
 		return
@@ -38,7 +38,7 @@ func (w *writer) useVariables() {
 	})
 }
 
-// useAfter puts a use behind each statement that declares an unused variable.
+// useAfter adds uses after each statement that declares unused variables.
 func (w *writer) useAfter(list []ast.Stmt) []ast.Stmt {
 	var out []ast.Stmt
 	for _, s := range list {
@@ -47,7 +47,7 @@ func (w *writer) useAfter(list []ast.Stmt) []ast.Stmt {
 	return out
 }
 
-// useInClause puts the uses of what a switch declares into its first clause.
+// useInClause adds uses of the variables that a switch declares to its first clause.
 func (w *writer) useInClause(body *ast.BlockStmt, init ast.Stmt) {
 	if len(body.List) > 0 {
 		clause := body.List[0].(*ast.CaseClause)
@@ -78,6 +78,7 @@ func (w *writer) uses(s ast.Stmt) []ast.Stmt {
 	return nil
 }
 
+// useNames returns uses of those names that are unused variables.
 func (w *writer) useNames(names ...ast.Expr) []ast.Stmt {
 	var out []ast.Stmt
 	for _, name := range names {

@@ -10,28 +10,30 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// A Panic is a run that ended in a panic.
+// A Panic describes a run that ended in a panic.
 type Panic struct {
 	Class   string // "runtime error", "error", ClassFailure, ClassInput, or the type of the panic's value
 	Message string // as Go prints it after "panic: ", at most 4 KiB
-	Line    int    // of the program, 0 when unknown
+	Line    int    // line of the program, from 1; 0 if unknown
 }
 
-// ClassFailure is the class of a run that an internal fault of the engine has ended. Its message is the engine's.
+// ClassFailure is the class of a run that ended because of an internal fault of the engine. The message is the
+// engine's.
 const ClassFailure = "engine failure"
 
-// ClassInput is the class of a run that recurgent.Must has ended: the program could not work with an argument.
+// ClassInput is the class of a run that recurgent.Must ended because an argument has the wrong type.
 const ClassInput = "invalid input"
 
-// A Failure is an internal fault of the engine, as an error and as a panic's value. It says nothing about the program, which cannot recover from
-// it, and what was being made or run must not be used again.
+// A Failure is an internal fault of the engine, both as an error and as the value of a panic. It is not the program's
+// fault, and the program cannot recover from it. Whatever was being compiled or run must not be used again.
 type Failure struct {
-	Why string // in the engine's own words
+	Why string // the engine's own message
 }
 
+// Error returns the message for logs. Why alone is the engine's own.
 func (f *Failure) Error() string { return "the engine failed: " + f.Why }
 
-// PanicOf returns what a panic with the value r says, without trusting its methods. It has no line.
+// PanicOf describes a panic with the value r. The methods of r may panic themselves. The result has no line.
 func PanicOf(r any) (p *Panic) {
 	p = &Panic{}
 	defer func() {
@@ -59,6 +61,7 @@ func PanicOf(r any) (p *Panic) {
 	return p
 }
 
+// clip shortens a message to 4 KiB.
 func clip(s string) string {
 	if len(s) > 4096 {
 		return s[:4096] + "..."
@@ -66,8 +69,8 @@ func clip(s string) string {
 	return s
 }
 
-// Encode returns the JSON form of a program's value as encoding/json gives it natively. A value without one
-// (a channel, a function, a cycle, NaN, a method that fails or panics) is an error, a *Failure when the engine is at fault.
+// Encode returns the JSON of a program's value, as encoding/json encodes it. It returns an error for a value that has
+// none (a channel, a function, a cycle, NaN, a method that fails or panics), and a *Failure if the engine is at fault.
 func Encode(v any) (out json.RawMessage, err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -25,7 +25,7 @@ func (breaks) MarshalJSON() ([]byte, error) { panic("no") }
 
 type node struct{ P *node }
 
-// A value's JSON is encoding/json's, and one without a form is an error.
+// Encode returns the JSON of encoding/json, and an error for a value that has none.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	cycle := &node{}
@@ -54,7 +54,7 @@ type lies struct{}
 
 func (lies) Error() string { panic("no") }
 
-// The message of a panic is its value's text, bounded, whatever its methods do.
+// The message of a panic is the text of its value, bounded, whatever its methods do.
 func TestPanicOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CompareKeys compares two keys of a map, which gives the order of ranges: numbers by size, strings by bytes, structs and arrays part by part,
-// interfaces by type first. It is 0 for different pointers and channels.
+// CompareKeys compares two map keys in the order in which ranges visit them: numbers by size, strings by bytes, structs
+// and arrays element by element, interfaces by type first. It returns 0 for any two pointers or channels.
 func CompareKeys(a, b reflect.Value) int {
 	switch a.Kind() {
 	case reflect.String:
@@ -46,9 +46,10 @@ func CompareKeys(a, b reflect.Value) int {
 	case reflect.Interface:
 		return compareInterfaces(a, b)
 	}
-	return 0 // pointers and channels keep the map's order: they have no other
+	return 0 // pointers and channels have no order of their own, so they keep the map's
 }
 
+// compareInterfaces orders nil first, then by type, then by value.
 func compareInterfaces(a, b reflect.Value) int {
 	switch {
 	case a.IsNil() && b.IsNil():

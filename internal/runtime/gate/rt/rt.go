@@ -1,8 +1,8 @@
-// Package rt holds what all that run programs share: how a run ends, the JSON form of its values, and the clock and the
-// randomness of a run. A program's time.Now, math/rand, crypto/rand and hash/maphash use it, so that a run is a function of the time and the seed that came with the request. It counts, up to
-// a cap, what a run reads of them, for the effect journal.
+// Package rt holds what all engines share: how a run ends, the JSON of its values, and its clock and randomness. A
+// program's time.Now, math/rand, crypto/rand and hash/maphash use them, so a run is a function of the time and the seed
+// that came with its request. rt counts what a run reads of them, for the effect journal.
 //
-// It knows nothing of how programs are checked or executed.
+// It knows nothing about how programs are checked or executed.
 package rt
 
 import (
@@ -14,19 +14,21 @@ import (
 // Reads counts a run's reads of the clock and of randomness.
 type Reads struct {
 	Clock      int `json:"clock,omitempty"`  // readings of the clock
-	Randomness int `json:"chance,omitempty"` // draws of any size
+	Randomness int `json:"chance,omitempty"` // draws, whatever their size
 }
 
-// Env is the clock and the randomness of one compiled program: one run after another, never two at once.
+// Env is the clock and the randomness of one compiled program. It is not safe for concurrent use: runs follow one
+// another.
 type Env struct {
 	now   time.Time
-	reads Reads
+	reads Reads // since Begin
 	chaos *rand.ChaCha8
-	v1    *randv1.Rand
-	wait  func(time.Duration)
+	// v1 draws from the same generator. All runs of the Env share it.
+	v1   *randv1.Rand
+	wait func(time.Duration) // may be nil
 }
 
-// OnSleep has wait called with each sleep of the runs to come; nil for none.
+// OnSleep sets a function to call with the duration of each sleep. nil means that sleeps do not wait.
 func (e *Env) OnSleep(wait func(time.Duration)) { e.wait = wait }
 
 // New returns an Env at the zero time with seed 0.
@@ -37,9 +39,9 @@ func New() *Env {
 	return e
 }
 
-// Begin starts a run: the clock stands at now, and randomness starts from seed.
+// Begin starts a run: the clock stands at now, and the randomness starts from seed.
 func (e *Env) Begin(now time.Time, seed uint64) {
-	e.now = now.Round(0).UTC() // without the monotonic reading, which no replay could give again
+	e.now = now.Round(0).UTC() // no monotonic reading: a replay could not reproduce it
 	e.reads = Reads{}
 	var key [32]byte
 	for i := range 4 {
@@ -49,18 +51,20 @@ func (e *Env) Begin(now time.Time, seed uint64) {
 		}
 	}
 	e.chaos = rand.NewChaCha8(key)
-	e.v1.Seed(0) // it keeps bytes of a number that was read in part
+	e.v1.Seed(0) // discards the bytes of a number that was read in part
 }
 
-// V1 returns the generator of math/rand's functions. It is the same for all runs, and starts anew with each.
+// V1 returns the generator behind the functions of math/rand. All runs share it; Begin resets it.
 func (e *Env) V1() *randv1.Rand { return e.v1 }
 
-// sourceV1 makes an Env a source of math/rand.
+// sourceV1 implements the Source of math/rand on an Env. Only Begin seeds it.
 type sourceV1 struct{ *Env }
 
+// Int63 implements rand.Source.
 func (s sourceV1) Int63() int64 { return int64(s.Uint64() >> 1) }
 func (s sourceV1) Seed(int64)   {}
 
+// splitmix is the SplitMix64 generator. It spreads a seed over the key of ChaCha8.
 func splitmix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -68,16 +72,16 @@ func splitmix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Reads returns what the run since Begin has read.
+// Reads returns the number of reads since Begin.
 func (e *Env) Reads() Reads { return e.reads }
 
-// Now reads the clock. It stands still during a run but for Sleep: a replay sees the same time at the same place.
+// Now reads the clock. It stands still during a run except for Sleep, so a replay sees the same times.
 func (e *Env) Now() time.Time {
 	e.reads.Clock++
 	return e.now
 }
 
-// Sleep moves the clock by d, and waits as OnSleep says.
+// Sleep advances the clock by d and calls the function set by OnSleep. A duration of 0 or less has no effect.
 func (e *Env) Sleep(d time.Duration) {
 	if d <= 0 {
 		return
@@ -88,16 +92,16 @@ func (e *Env) Sleep(d time.Duration) {
 	}
 }
 
-// Uint64 draws 64 bits. It makes Env a rand/v2 Source.
+// Uint64 draws 64 bits. It makes Env a Source of math/rand/v2.
 func (e *Env) Uint64() uint64 {
 	e.reads.Randomness++
 	return e.chaos.Uint64()
 }
 
-// Uint64N draws a number below n, which is not 0.
+// Uint64N draws a number below n. n must not be 0.
 func (e *Env) Uint64N(n uint64) uint64 { return rand.New(e).Uint64N(n) }
 
-// Read fills p. It never fails.
+// Read fills p with random bytes. It never fails.
 func (e *Env) Read(p []byte) (int, error) {
 	for i := 0; i < len(p); i += 8 {
 		x := e.Uint64()

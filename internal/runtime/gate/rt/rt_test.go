@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The same seed gives the same random numbers, another one others; the clock moves by Sleep alone.
+// The same seed gives the same random numbers, and another seed gives others. Only Sleep moves the clock.
 func TestEnv(t *testing.T) {
 	t.Parallel()
 	draw := func(seed uint64) (out [4]uint64) {

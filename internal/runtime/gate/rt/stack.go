@@ -1,10 +1,10 @@
 package rt
 
-// GrowStack makes the calling goroutine's stack large enough for most checks and compilations at once. Otherwise the Go runtime doubles it, and copies all
-// that is on it, five times in each process.
+// GrowStack grows the calling goroutine's stack in one step to a size sufficient for most checks and compilations.
+// Otherwise the Go runtime doubles the stack, and copies its contents, five times in each process.
 func GrowStack() { room(false) }
 
-// room needs its whole frame on the stack, and touches none of it unless touch is true.
+// room needs space for its whole frame on the stack, but touches it only if touch is true.
 //
 //go:noinline
 func room(touch bool) byte {

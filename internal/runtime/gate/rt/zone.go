@@ -4,10 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"time"
-	_ "time/tzdata" // programs find no file
+	_ "time/tzdata" // runners can read no zone files
 )
 
-// LoadLocation is time.LoadLocation, but for the error about a zone that does not exist where files are out of reach.
+// LoadLocation is time.LoadLocation with one difference: where files are out of reach, an unknown zone yields the usual
+// error instead of one about permissions.
 func LoadLocation(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if errors.Is(err, fs.ErrPermission) {

@@ -23,7 +23,7 @@ func Run(call *recurgent.Call) (any, error) {
 }
 `
 
-// A warm call of a small program.
+// BenchmarkWarm measures a warm call of a small program.
 func BenchmarkWarm(b *testing.B) {
 	c, err := yaegi.Compile(check(b, arithmetic))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox/worker"
 )
 
-// generatedCalls is what every generated program is called with.
+// generatedCalls returns the inputs with which every generated program is called.
 func generatedCalls(t testing.TB) []recurgent.Input {
 	var out []recurgent.Input
 	for _, args := range []string{
@@ -62,11 +62,12 @@ var (
 	})
 )
 
-// batchSize is how many programs one executable holds.
+// batchSize is the number of programs in one executable.
 const batchSize = 50
 
-// TestDiffPlain runs generated programs on yaegi, wherever the gate lets it, and compiled. YAEGI_PROGRAMS says how many, YAEGI_SEED where to begin. A difference is
-// shown with the smallest program that has it.
+// TestDiffPlain compares generated programs on yaegi, where the gate allows it, with the same programs compiled.
+// YAEGI_PROGRAMS is the number of programs, YAEGI_SEED the first seed. A difference is shown with the smallest program
+// that has it.
 func TestDiffPlain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -113,7 +114,8 @@ func TestDiffPlain(t *testing.T) {
 	t.Logf("%d of %d programs run", ran, count)
 }
 
-// differences runs the calls of programs twice over on yaegi and compiled, and returns for each the first that ends in two ways; "" where none does.
+// differences runs the calls of each program twice over, on yaegi and compiled, and returns the first that ends
+// differently, or "".
 func differences(t testing.TB, programs []program) []string {
 	t.Helper()
 	b, err := bench()

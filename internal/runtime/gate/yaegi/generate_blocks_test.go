@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// block writes statements between braces that the caller has opened.
+// block writes statements between braces that the caller has written.
 func (g *generator) block(extra ...local) {
 	g.push()
 	g.scopes[len(g.scopes)-1] = extra

@@ -6,7 +6,7 @@ import (
 
 // expr writes an expression of a type; "error!" is an error that is not nil.
 func (g *generator) expr(typ string, depth int) string {
-	vs := g.visible(typ, g.one(2)) // few constants: of two of them the compiler knows too much
+	vs := g.visible(typ, g.one(2)) // few constants: the compiler evaluates expressions of two constants
 	if len(vs) > 0 && g.IntN(10) < 5 {
 		return pick(g, vs...).name
 	}
@@ -184,7 +184,7 @@ func (g *generator) composed(typ string, d int) string {
 	return g.container(typ, min(d, 1))
 }
 
-// name returns a variable of the type, else the given text.
+// name returns a variable of the type, or the other text if there is none.
 func (g *generator) name(typ, other string) string {
 	if vs := g.visible(typ, false); len(vs) > 0 {
 		return pick(g, vs...).name
@@ -192,7 +192,7 @@ func (g *generator) name(typ, other string) string {
 	return other
 }
 
-// variable returns a variable of the type, no constant, else a call that gives such a value.
+// variable returns a variable of the type that is not constant, or a call that returns such a value.
 func (g *generator) variable(typ string) string {
 	if vs := g.visible(typ, true); len(vs) > 0 {
 		return pick(g, vs...).name
@@ -218,7 +218,7 @@ func (g *generator) test(depth int) string {
 	return g.composed("bool", depth-1)
 }
 
-// index reads an element, mostly one that is there.
+// index reads an element, in most cases one that exists.
 func (g *generator) index(typ, elem string) string {
 	s := g.name(typ, "")
 	if s == "" {

@@ -86,7 +86,7 @@ func (g *generator) helper() {
 	for g.budget > 0 {
 		g.statement()
 	}
-	for _, v := range g.scopes[len(g.scopes)-1][len(body):] { // parameters need no use
+	for _, v := range g.scopes[len(g.scopes)-1][len(body):] { // parameters may be unused
 		g.line("fmt.Sprint(%s)", v.name)
 	}
 	g.line("%s", g.final())
@@ -95,7 +95,7 @@ func (g *generator) helper() {
 	g.helpers = append(g.helpers, s)
 }
 
-// final is a return statement for the end of a function.
+// final returns the return statement at the end of a function.
 func (g *generator) final() string {
 	if !g.inRun() || g.one(5) {
 		return g.returning()
@@ -124,7 +124,7 @@ func (g *generator) returning() string {
 		return "return " + g.expr("any", 2) + ", nil"
 	}
 	if g.fun.named && g.one(2) {
-		hidden := false // a bare return wants its results visible
+		hidden := false // a bare return needs its results visible
 		for i := range g.fun.results {
 			name := fmt.Sprintf("r%d", i)
 			for _, s := range g.scopes[min(2, len(g.scopes)):] {

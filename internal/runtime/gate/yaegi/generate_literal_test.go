@@ -53,7 +53,7 @@ func (g *generator) container(typ string, depth int) string {
 		if strings.HasPrefix(elem, "[]") || strings.HasPrefix(elem, "map[") {
 			e = g.container(elem, 0)
 			if g.one(2) {
-				if short, ok := strings.CutPrefix(e, elem+"{"); ok { // the type left out
+				if short, ok := strings.CutPrefix(e, elem+"{"); ok { // with the type elided
 					e = "{" + short
 				}
 			}
@@ -70,7 +70,7 @@ func (g *generator) container(typ string, depth int) string {
 	return typ + "{" + strings.Join(list, ", ") + "}"
 }
 
-// calm writes an expression that cannot grow with the rounds of a loop.
+// calm writes an expression whose value cannot grow with the rounds of a loop.
 func (g *generator) calm(typ string) string {
 	switch typ {
 	case "int", "float64", "bool", "rune", "byte", "error":
@@ -90,7 +90,7 @@ func (g *generator) calm(typ string) string {
 	return g.literal(typ)
 }
 
-// anySource writes a value of type any that may be asked for what it holds.
+// anySource writes a value of type any for a type assertion.
 func (g *generator) anySource() string {
 	if vs := g.visible("any", false); len(vs) > 0 && g.one(2) {
 		return pick(g, vs...).name

@@ -1,6 +1,6 @@
 package yaegi_test
 
-// native writes what only host values do.
+// native writes uses of values of the host.
 func (g *generator) native() {
 	name := g.fresh()
 	switch g.IntN(12) {

@@ -261,7 +261,7 @@ func (g *generator) several() {
 			return v.typ != t ||
 				v.fixed
 		}); len(known) > 0 && g.one(2) {
-			name = pick(g, known...).name // declared before in this block, and assigned now
+			name = pick(g, known...).name // declared earlier in this block, and assigned here
 		} else if g.one(9) {
 			name = "_"
 		} else {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A generator writes random plain programs: typed, ending, without anything that gate.WhyNotYaegi keeps from yaegi as such. The same
-// seed writes the same program. Every variable ends in the returned value, so that a wrong one is seen.
+// A generator writes random plain programs that type-check, end, and contain nothing that gate.WhyNotYaegi rejects as
+// such. The same seed writes the same program. Every variable ends up in the returned value, so a wrong value is
+// visible.
 type generator struct {
 	*rand.Rand
 	text     strings.Builder
@@ -45,7 +46,7 @@ func generatedTypes() []string {
 		"map[rune]int", "[][]string", "map[string]map[string]int", "[]byte", "[]error", "[][]any"}
 }
 
-// generate writes the program of a seed, with loops or without any.
+// generate writes the program of a seed, with or without loops.
 func generate(seed uint64, loops bool) string {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), scopes: [][]local{nil}, straight: !loops}
 	var parts []string // in any order
@@ -86,7 +87,7 @@ func pick[T any](g *generator, s ...T) T { return s[g.IntN(len(s))] }
 
 func (g *generator) inRun() bool { return g.fun.name == "Run" }
 
-// pop ends a block: what it declared goes to the trace, or is used in vain.
+// pop ends a block. Variables declared in it are added to the trace, or used without effect.
 func (g *generator) pop() {
 	top := g.scopes[len(g.scopes)-1]
 	for _, v := range top {
@@ -114,7 +115,7 @@ func (g *generator) declare(name, typ string) {
 	g.scopes[len(g.scopes)-1] = append(g.scopes[len(g.scopes)-1], local{name: name, typ: typ})
 }
 
-// fresh returns a new name, or sometimes one of an outer block, which it shadows.
+// fresh returns a new name, or sometimes one of an outer block, which it hides.
 func (g *generator) fresh() string {
 	if g.one(4) && len(g.scopes) > 2 {
 		if outer := g.scopes[g.IntN(len(g.scopes)-1)]; len(outer) > 0 {
@@ -135,7 +136,7 @@ func (g *generator) fresh() string {
 	return fmt.Sprintf("%s%d", pick(g, "v", "x", "n", "item", "res"), g.names)
 }
 
-// visible returns the variables of a type, the shadowed ones left out; "" means every type.
+// visible returns the variables of a type that are not hidden. "" means every type.
 func (g *generator) visible(typ string, assignable bool) []local {
 	var out []local
 	seen := map[string]bool{}

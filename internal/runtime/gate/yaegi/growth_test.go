@@ -9,8 +9,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/yaegi"
 )
 
-// The allocations of loops grow as natively: with n doubled it at most doubles, with some room for what grows in steps. Where yaegi copies
-// a whole text or slice at each step, it grows four times.
+// The allocations of loops grow as natively: when n doubles they at most double, with some tolerance for growth in
+// steps. If yaegi copies a whole string or slice at each step, they grow four times.
 func TestLoopsGrowAsNatively(t *testing.T) {
 	const n = 1024
 	for name, body := range map[string]string{
@@ -50,7 +50,7 @@ func TestLoopsGrowAsNatively(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes a run with n allocates.
+// allocated returns the number of bytes that a run with n allocates.
 func allocated(t *testing.T, p *gate.Program, n int) uint64 {
 	c, err := yaegi.Compile(p)
 	if err != nil {
@@ -69,7 +69,7 @@ func allocated(t *testing.T, p *gate.Program, n int) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Ranges over strings are not run: here each step would convert the whole string.
+// Ranges over strings do not run on yaegi, which would convert the whole string at each step.
 func TestRangesOverStringsStayAway(t *testing.T) {
 	for _, loop := range []string{"for _, r := range s { n += int(r) }", "for i := range s { n += i }",
 		"for i, r := range s { n += i + int(r) }", "for range s { n++ }"} {

@@ -1,13 +1,13 @@
 package yaegi_test
 
-// A plainProgram is a body of Run, with functions that it uses, and calls. Forgotten imports are added by the gate.
+// A plainProgram is a body of Run, with functions that it uses, and its calls. The gate adds missing imports.
 type plainProgram struct {
 	name, helpers, body string
 	args                []string // JSON arrays
 }
 
-// plainPrograms is table data: what was found to differ from the compiled program is one more row, and one more thing that gate.WhyNotYaegi
-// keeps from yaegi.
+// plainPrograms is table data. A program that was found to differ from its compiled form is added here, and what made
+// it differ to gate.WhyNotYaegi.
 func plainPrograms() []plainProgram {
 	num := []string{`[7,2]`, `[0.5,-3]`, `[1e9,0]`, `["x",1]`, `[]`}
 	text := []string{`["héllo, Wörld 1 22"]`, `[""]`, `["a b  c"]`, `[5]`, `["世界\n\tx"]`}
@@ -148,7 +148,7 @@ func plainPrograms() []plainProgram {
 		{"rune", "", one + "n := 0\nfor _, r := range s { if r >= 'a' && r <= 'z' || r == '-' { n++ } }\nreturn n, nil",
 			text},
 		{"floats", "", "x := 0.1\ny := 0.2\nreturn []any{x + y, float64(7) / 2, int(3.9 * x), float64(len(\"abc\")) * 1.5}, nil", nil},
-		// What generated programs showed (TestDifferentialPlain), made small.
+		// These were found by generated programs (TestDiffPlain) and minimised.
 		{"range_empty", "", "for range \"ab\" { }\nreturn []any{}, nil", nil},
 		{"range_alone", "", "n := 0\nfor range []bool{false, true} { n++ }\nreturn n, nil", nil},
 		{"for_empty", "", "for i := 1; i < 4; i++ { }\nreturn []any{}, nil", nil},

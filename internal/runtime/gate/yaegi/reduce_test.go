@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// reduce takes statements, cases and declarations from a program as long as it fails.
+// reduce removes statements, cases and declarations from a program as long as it still fails.
 func reduce(source string, fails func(string) bool) string {
 	for again := true; again; {
 		again = false
@@ -40,7 +40,8 @@ func reduce(source string, fails func(string) bool) string {
 	return source
 }
 
-// without returns the program less the statements from first to first+size, counted over all lists, and whether there are such.
+// without returns the program without the statements from first to first+size, counted over all lists, and whether
+// there are any.
 func without(source string, first, size int) (string, bool) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -90,7 +91,7 @@ func without(source string, first, size int) (string, bool) {
 	return b.String(), n > first
 }
 
-// ends reports whether a statement may be what ends a loop.
+// ends reports whether a statement may be the one that ends a loop.
 func ends(source string, s ast.Stmt) bool {
 	switch s.(type) {
 	case *ast.ForStmt, *ast.RangeStmt, *ast.BlockStmt, *ast.SwitchStmt:
@@ -102,7 +103,8 @@ func ends(source string, s ast.Stmt) bool {
 	return strings.HasPrefix(text, "count") || strings.HasPrefix(text, "if count")
 }
 
-// simpler returns the program with its expression or statement i replaced by simpler ones, and whether there is such.
+// simpler returns programs with expression or statement i replaced by simpler ones, and whether there is such an
+// expression or statement.
 func simpler(source string, i int) ([]string, bool) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -112,7 +114,7 @@ func simpler(source string, i int) ([]string, bool) {
 	n, found := 0, ast.Node(nil)
 	ast.Inspect(f, func(node ast.Node) bool {
 		if s, ok := node.(*ast.ForStmt); ok {
-			s.Cond, s.Post, s.Init = nil, nil, nil // what ends a loop stays
+			s.Cond, s.Post, s.Init = nil, nil, nil // the statement that ends the loop stays
 		}
 		if s, ok := node.(ast.Stmt); ok && ends(source, s) {
 			return false

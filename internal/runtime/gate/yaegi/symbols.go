@@ -13,13 +13,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/symbols"
 )
 
-// exports returns the symbols that the program selects from its imports, and no others: building whole tables would cost more than
-// compiling.
+// exports returns the symbols that the program selects from its imports, and no others: building whole tables would
+// cost more than compiling the program.
 func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 	out := yaegi.Exports{}
 	for _, imp := range p.Pkg.Imports() {
-		// The doubled slash means the same path to the interpreter, and keeps it from taking the table for its own standard library, for
-		// which it would put its own functions and generic packages in.
+		// To the interpreter, the doubled slash means the same path. It keeps the interpreter from taking the table for
+		// its own standard library, to which it would add its own functions and generic packages.
 		out[imp.Path()+"//"+imp.Name()] = map[string]reflect.Value{}
 	}
 	replaced := symbols.NewNatives(env)
@@ -41,8 +41,8 @@ func exports(p *gate.Program, env *rt.Env) (yaegi.Exports, error) {
 	return out, nil
 }
 
-// symbolOf returns a name as the interpreter wants it: a variable as a copy that can be addressed, a type as a nil pointer to
-// it, an untyped constant as a constant.Value.
+// symbolOf returns a symbol in the representation that the interpreter expects: a copy of a variable that can be
+// addressed, a nil pointer to a type, a constant.Value for an untyped constant.
 func symbolOf(obj types.Object, path string, replaced symbols.Natives) (reflect.Value, error) {
 	if v, ok := replaced[path+"."+obj.Name()]; ok {
 		return variable(obj, v), nil
@@ -60,6 +60,7 @@ func symbolOf(obj types.Object, path string, replaced symbols.Natives) (reflect.
 	}
 }
 
+// variable returns the value of a symbol. A variable is copied, so that a program cannot change the original.
 func variable(obj types.Object, v any) reflect.Value {
 	rv := reflect.ValueOf(v)
 	if _, ok := obj.(*types.Var); ok {
@@ -70,6 +71,7 @@ func variable(obj types.Object, v any) reflect.Value {
 	return rv
 }
 
+// constantOf returns the value of a constant. An untyped constant stays one, because its type depends on its use.
 func constantOf(c *types.Const) (reflect.Value, error) {
 	basic, ok := c.Type().Underlying().(*types.Basic)
 	if !ok {
@@ -112,6 +114,7 @@ func constantOf(c *types.Const) (reflect.Value, error) {
 	return v, nil
 }
 
+// basicTypes maps kinds of constants to their types.
 func basicTypes() map[types.BasicKind]reflect.Type {
 	return map[types.BasicKind]reflect.Type{
 		types.Bool: reflect.TypeFor[bool](), types.String: reflect.TypeFor[string](), types.Int: reflect.TypeFor[int](),

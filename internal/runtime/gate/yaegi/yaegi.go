@@ -1,9 +1,8 @@
-// Package yaegi runs checked programs with the interpreter github.com/traefik/yaegi. It is for the programs that
-// gate.WhyNotYaegi lets pass: those that stay within the part of Go which that interpreter runs exactly as the toolchain
-// does.
+// Package yaegi runs checked programs with the interpreter github.com/traefik/yaegi. It is for programs that
+// gate.WhyNotYaegi accepts: those within the part of Go that this interpreter runs exactly as the toolchain does.
 //
-// The interpreter sees no files, no environment, no standard streams, and only the allowed symbols that the program itself
-// selects. It is not a security boundary: programs run in a confined process.
+// The interpreter sees no files, no environment, no standard streams, and only the allowed symbols that the program
+// itself selects. It is not a security boundary: programs run in a confined process.
 package yaegi
 
 import (
@@ -21,20 +20,20 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent"
 )
 
-// Name and Version identify the engine in records of runs. Version is the one in go.mod.
+// Name and Version identify the engine in records of runs. Version must match go.mod.
 const (
 	Name    = "yaegi"
 	Version = "v0.16.2-0.20260209085605-fcb76d1ece0c"
 )
 
-// A Compiled is a program ready to run, again and again, one run at a time.
+// A Compiled is a program that is ready to run any number of times, one run at a time.
 type Compiled struct {
 	env *rt.Env
 	run func(*recurgent.Call) (any, error)
 }
 
-// Compile prepares a checked program. What initialises its package variables, which gate.WhyNotYaegi knows to be constant, runs here.
-// An error says that the interpreter does not take the program.
+// Compile prepares a checked program. It runs the initialisers of package variables, which gate.WhyNotYaegi has checked
+// to be constant. It returns an error if the interpreter rejects the program.
 func Compile(p *gate.Program) (out *Compiled, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -58,7 +57,7 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 		return nil, fmt.Errorf("yaegi: %w", err)
 	}
 	returned := make(chan error, 1)
-	go func() { // of its own, so that an end of the goroutine is noticed
+	go func() { // in a goroutine of its own, so that runtime.Goexit is noticed
 		ended := errors.New("initialisation did not return")
 		defer func() { returned <- ended }()
 		_, ended = i.Execute(program)
@@ -78,17 +77,17 @@ func Compile(p *gate.Program) (out *Compiled, err error) {
 	return c, nil
 }
 
-// OnSleep has wait called with each sleep of the runs to come; nil for none.
+// OnSleep sets a function to call with the duration of each sleep. nil means that sleeps do not wait.
 func (c *Compiled) OnSleep(wait func(time.Duration)) { c.env.OnSleep(wait) }
 
 // Begin sets the clock and the seed of the next run.
 func (c *Compiled) Begin(now time.Time, seed uint64) { c.env.Begin(now, seed) }
 
-// Reads returns the last run's reads of clock and randomness.
+// Reads returns the last run's reads of the clock and of randomness.
 func (c *Compiled) Reads() rt.Reads { return c.env.Reads() }
 
-// Run calls the program's Run. Exactly one of a value with a nil error, an error that the program returned, and a
-// Panic is the answer. A panic has no line: the interpreter does not know it.
+// Run calls the program's Run and returns one of three results: a value with a nil error, the error that the program
+// returned, or a Panic. The Panic has no line, because the interpreter does not know it.
 func (c *Compiled) Run(call *recurgent.Call) (value any, err error, panicked *rt.Panic) {
 	returned := false
 	defer func() {

@@ -19,7 +19,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A program is one of the corpus, of the recorded ones, or of this package's own, with the calls to compare.
+// A program is one of the corpus, the recorded ones or this package's own, with the calls to compare.
 type program struct {
 	name, source string
 	calls        []recurgent.Input
@@ -100,7 +100,7 @@ func recorded(t testing.TB) []program {
 	return out
 }
 
-// nobody answers a program's questions: there is no history and nothing else.
+// nobody is a host without history that denies every request.
 type nobody struct{}
 
 func (nobody) Ask(op string, params, result any) error {
@@ -110,7 +110,8 @@ func (nobody) Ask(op string, params, result any) error {
 	return json.Unmarshal([]byte("[]"), result)
 }
 
-// An end is how a call ended, in words that can be compared. Of a panic only that there was one: its text is the interpreter's own.
+// An end is the outcome of a call as a comparable text. Panics are all the same, because their text is the
+// interpreter's own.
 type end struct {
 	Value, Encode, Error, Type, Context string
 	Panic                               bool
@@ -160,7 +161,7 @@ func runCompiled(t testing.TB, b *compiled.Bench, source string, in recurgent.In
 	for k, v := range in.Context {
 		context[k], _ = json.Marshal(v) // it was decoded from JSON
 	}
-	req.Kwargs, _ = json.Marshal(in.Kwargs) // so were they
+	req.Kwargs, _ = json.Marshal(in.Kwargs) // decoded from JSON as well
 	req.Context = maps.Clone(context)
 	res := b.Run(t.Context(), source, req, compiled.Host{})
 	if a := res.Authored; a != nil {
@@ -197,7 +198,7 @@ func check(t testing.TB, source string) *gate.Program {
 	return p
 }
 
-// plain returns this package's own small programs, each a body of Run that works on its arguments.
+// plain returns this package's own small programs.
 func plain(t testing.TB) []program {
 	t.Helper()
 	var out []program
@@ -216,7 +217,8 @@ func plain(t testing.TB) []program {
 	return out
 }
 
-// Every program that the gate lets yaegi run ends every call as the compiled program does. Each is run twice over: the second round must not see the first.
+// Every program that the gate lets yaegi run ends every call as the compiled program does. Each runs twice over,
+// because the second round must not see the first.
 func TestYaegiAgrees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: compiles programs with the toolchain")
@@ -245,7 +247,7 @@ func TestYaegiAgrees(t *testing.T) {
 	}
 }
 
-// A run that panics ends as the panic says, and leaves nothing for the next run.
+// A run that panics reports the panic, and leaves nothing for the next run.
 func TestPanics(t *testing.T) {
 	p := check(t, "package tool\n\nimport \"recurgent\"\n\nfunc Run(call *recurgent.Call) (any, error) {\n\tt := time.Now()\n\tyear := t.Year()\n\tdays := []int{year}\n\treturn days[len(call.Args)], nil\n}\n")
 	if why := gate.WhyNotYaegi(p); why != "" {

@@ -8,22 +8,24 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html"
 )
 
-// maxCost bounds the nodes and pieces of text that matching a selector may look at: some seconds.
+// maxCost bounds the nodes and pieces of text that matching one selector may visit. It amounts to some seconds.
 const maxCost = 1 << 32
 
+// errCost is the reason why affordable rejects a selector.
 var errCost = errors.New(
 	"costs too much on a page of this size: find its elements by a simpler selector, and go on with Eq, Next, Children or Each")
 
-// A measure is what selectors cost on a page.
+// A measure holds the statistics of a page that bound the cost of selectors.
 type measure struct {
 	nodes   int
-	inside  int // per node: what lies within it
-	beside  int // per node: how many siblings it has
-	leading int // the longest row of siblings that are no elements
+	inside  int // average over the nodes: size of the subtree, long text counted as several nodes
+	beside  int // average over the nodes: number of siblings
+	leading int // longest run of siblings that are not elements
 }
 
-// affordable reports an error for a selector whose cost may pass maxCost. Compounds of names, classes, ids and attributes are looked at once for each
-// element. Some pseudo-classes look at all siblings or all descendants, and do so again within each other.
+// affordable returns an error if the cost of a selector may exceed maxCost. Compounds of names, classes, ids and
+// attributes visit each element once and need no check. Some pseudo-classes visit all siblings or all descendants, and
+// repeat that when they are nested.
 func (d *document) affordable(text string) error {
 	if !strings.ContainsAny(text, ":~+") {
 		return nil
@@ -41,7 +43,8 @@ func (d *document) affordable(text string) error {
 	return nil
 }
 
-// cost bounds what one compound costs on the page: what stands beside each other adds up, what stands within brackets is repeated.
+// cost returns an upper bound for one compound on the page. Costs at one bracket depth add up; costs inside brackets
+// multiply.
 func (m *measure) cost(text string) int {
 	var sums [maxNested + 1]int
 	scan(text, func(i, depth int) {
@@ -66,7 +69,7 @@ func (m *measure) cost(text string) int {
 	return cost
 }
 
-// pseudo returns what a pseudo-class costs for each element.
+// pseudo returns the cost of a pseudo-class per element.
 func (m *measure) pseudo(name string) int {
 	switch {
 	case strings.HasPrefix(name, ":has("), strings.HasPrefix(name, ":contains"):
@@ -84,6 +87,7 @@ func (m *measure) pseudo(name string) int {
 	return 0
 }
 
+// measure returns the statistics of the page. It computes them once.
 func (d *document) measure() *measure {
 	if d.measured == nil {
 		var m measure
@@ -95,7 +99,7 @@ func (d *document) measure() *measure {
 	return d.measured
 }
 
-// add counts n and what lies within it; of inside and beside it makes the sums.
+// add counts n and its subtree. It leaves sums in inside and beside; measure divides them by the number of nodes.
 func (m *measure) add(n *html.Node, depth int) {
 	m.nodes++
 	m.inside += depth

@@ -8,7 +8,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html"
 )
 
-// Pages that have a parser work far more than their size says are errors, and what is merely ugly is read.
+// Pages that cost a parser far more than their size are errors, and pages that are merely ugly are read.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	var attributes, formatting strings.Builder
@@ -44,7 +44,7 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// use reads a page in every way. Its texts are UTF-8.
+// use reads a page in every way. All texts it reads must be UTF-8.
 func use(t *testing.T, doc *html.Document, selector string) {
 	t.Helper()
 	found := doc.Find(selector)
@@ -79,7 +79,7 @@ func use(t *testing.T, doc *html.Document, selector string) {
 	found.NextAll().NextUntil(selector).Contents().Not(selector).Has(selector).Remove()
 }
 
-// No page and no selector does more than end in an error, or in one of the two panics that are meant.
+// Any page and any selector ends well, in an error, or in one of the two intended panics.
 func FuzzPages(f *testing.F) {
 	f.Add(shop, "table tr:nth-child(2) > td, a[href^='x']:not(.b)")
 	f.Add("<table><tr><td rowspan=0 colspan=3>a<tr><th>b</table>", `td:contains("a\"b") ~ th + *`)

@@ -1,10 +1,12 @@
-// Package html is what programs read web pages with: Parse makes a tree of a page, and a Selection finds in it by CSS selectors. Names and meanings
-// are those of goquery where it has them. Text is as a browser shows it, tables and links come as plain values.
+// Package html reads web pages for programs: Parse builds the tree of a page, and a Selection finds elements in it by
+// CSS selectors. Names and meanings are those of goquery where it has them. Text is as a browser shows it; tables and
+// links come as plain values.
 //
-// Everything here is bounded, because pages are hostile: the size of a page, the number and depth of its elements, the length and the cost of a
-// selector, the cells of a table. A page over a bound is an error of Parse. A selector that is not CSS, or that costs too much on its page, and a table
-// that is too large panic with an error that says so, which ends the run: a program that carried on would answer as if nothing was there. CheckSelector
-// is for selectors that come from callers.
+// Everything here is bounded, because pages are hostile: the size of a page, the number and depth of its elements, the
+// length and cost of a selector, the cells of a table. Parse returns an error for a page over a bound. A selector that
+// is not valid CSS or costs too much on its page panics, and so does a table that is too large. The panic ends the run
+// with a message that names the problem: a program that carried on would answer as if the page were empty.
+// CheckSelector validates selectors that come from callers.
 //
 // A document belongs to one run and is not safe for concurrent use.
 package html
@@ -19,7 +21,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html"
 )
 
-// Bounds of a page. The parser's own is 512 elements within each other.
+// Bounds of a page. The parser itself limits the nesting to 512 elements.
 const (
 	maxPage = 32 << 20 // bytes
 	maxTags = 1 << 20
@@ -28,8 +30,9 @@ const (
 // Document is a whole page: a Selection of its root.
 type Document = Selection
 
-// Parse reads a page, or a part of one: a string, a []byte or an io.Reader. Broken markup is repaired as browsers do it; bytes that are not
-// UTF-8 become U+FFFD. The error says what is over a bound: 32 MiB, 1,048,576 tags, 512 elements within each other; or why the reader failed.
+// Parse parses a page or a fragment of one from a string, a []byte or an io.Reader. It repairs broken markup as
+// browsers do and replaces bytes that are not UTF-8 by U+FFFD. The error names the bound that the page exceeds (32 MiB,
+// 1,048,576 tags, 512 nested elements) or is the reader's.
 func Parse(page any) (*Document, error) {
 	text, err := pageText(page)
 	if err != nil {
@@ -48,6 +51,7 @@ func Parse(page any) (*Document, error) {
 	return &Selection{nodes: []*html.Node{root}, page: &document{root: root}}, nil
 }
 
+// pageText returns the text of a page, at most one byte more than the bound.
 func pageText(page any) (string, error) {
 	switch page := page.(type) {
 	case string:
@@ -61,7 +65,7 @@ func pageText(page any) (string, error) {
 	return "", fmt.Errorf("html: Parse takes a page as string, []byte or io.Reader, not %T", page)
 }
 
-// parse makes a panic of the parser an error: it gives up so on trees that are too deep.
+// parse turns a panic of the parser into an error. The parser panics on trees that are too deep.
 func parse(text string) (root *html.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -75,7 +79,8 @@ func parse(text string) (root *html.Node, err error) {
 	return root, nil
 }
 
-// Text returns the text of a piece of HTML, such as the description in a feed: Parse and Selection.Text. What cannot be parsed is returned as it is.
+// Text returns the text of a piece of HTML, such as the description in a feed: Parse followed by Selection.Text. Markup
+// that cannot be parsed is returned unchanged.
 func Text(markup string) string {
 	doc, err := Parse(markup)
 	if err != nil {
@@ -84,8 +89,8 @@ func Text(markup string) string {
 	return doc.Text()
 }
 
-// EscapeString is that of the standard library's package html.
+// EscapeString is the function of that name in the standard library's package html.
 func EscapeString(s string) string { return std.EscapeString(s) }
 
-// UnescapeString is that of the standard library's package html.
+// UnescapeString is the function of that name in the standard library's package html.
 func UnescapeString(s string) string { return std.UnescapeString(s) }

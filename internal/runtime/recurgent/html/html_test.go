@@ -34,7 +34,7 @@ func parse(t *testing.T, page any) *html.Document {
 	return doc
 }
 
-// What programs find in a page.
+// These are things that programs find in a page.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, shop)

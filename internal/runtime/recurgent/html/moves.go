@@ -4,7 +4,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html"
 )
 
-// Find returns the descendants of the elements that match the selector. As in CSS, ancestors that the selector names may lie outside.
+// Find returns the descendants of the elements that match the selector. As in CSS, an ancestor that the selector names
+// may lie outside the selection.
 func (s *Selection) Find(selector string) *Selection {
 	m := s.page.compile(selector)
 	var out []*html.Node
@@ -13,13 +14,15 @@ func (s *Selection) Find(selector string) *Selection {
 		roots[n] = true
 	}
 	for _, n := range s.nodes {
-		if !below(n, roots) { // otherwise an element above it finds the same
+		// An ancestor in the selection finds the same elements, so searching below n again would only repeat them.
+		if !below(n, roots) {
 			out = m.find(n, out)
 		}
 	}
 	return s.with(out...)
 }
 
+// below reports whether an ancestor of n is among the roots.
 func below(n *html.Node, roots map[*html.Node]bool) bool {
 	if len(roots) == 1 {
 		return false
@@ -32,7 +35,7 @@ func below(n *html.Node, roots map[*html.Node]bool) bool {
 	return false
 }
 
-// Filter returns the elements that match the selector themselves.
+// Filter returns the elements of the selection that match the selector.
 func (s *Selection) Filter(selector string) *Selection {
 	m := s.page.compile(selector)
 	return s.only(m.matches)
@@ -53,7 +56,7 @@ func (s *Selection) FilterFunction(keep func(i int, one *Selection) bool) *Selec
 	})
 }
 
-// Remove takes the elements out of the page, for all selections of it, and returns them.
+// Remove removes the elements from the page, for all its selections, and returns them.
 func (s *Selection) Remove() *Selection {
 	for _, n := range s.nodes {
 		if n.Parent != nil {
@@ -63,7 +66,7 @@ func (s *Selection) Remove() *Selection {
 	return s
 }
 
-// Contents returns the elements' children with the texts between them, whose Name is "#text".
+// Contents returns the children of the elements and the text nodes between them, whose Name is "#text".
 func (s *Selection) Contents() *Selection {
 	var out []*html.Node
 	for _, n := range s.nodes {
@@ -76,7 +79,7 @@ func (s *Selection) Contents() *Selection {
 	return s.with(out...)
 }
 
-// Has returns the elements that have a descendant which matches the selector.
+// Has returns the elements that have a descendant matching the selector.
 func (s *Selection) Has(selector string) *Selection {
 	found := map[*html.Node]bool{}
 	for _, n := range s.Find(selector).nodes {
@@ -90,6 +93,7 @@ func (s *Selection) Has(selector string) *Selection {
 // Is reports whether any element matches the selector.
 func (s *Selection) Is(selector string) bool { return s.Filter(selector).Length() > 0 }
 
+// only returns the elements for which keep returns true.
 func (s *Selection) only(keep func(*html.Node) bool) *Selection {
 	var out []*html.Node
 	for _, n := range s.nodes {
@@ -100,7 +104,7 @@ func (s *Selection) only(keep func(*html.Node) bool) *Selection {
 	return s.with(out...)
 }
 
-// Children returns the elements' children, those that match a selector if there is one.
+// Children returns the children of the elements. If a selector is given, only those that match it.
 func (s *Selection) Children(selector ...string) *Selection {
 	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -118,7 +122,7 @@ func (s *Selection) Parent() *Selection {
 	})
 }
 
-// Parents returns the elements above, the nearest first, those that match a selector if there is one.
+// Parents returns the ancestors of the elements, nearest first. If a selector is given, only those that match it.
 func (s *Selection) Parents(selector ...string) *Selection {
 	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
 		for n = n.Parent; n != nil; n = n.Parent {
@@ -127,7 +131,7 @@ func (s *Selection) Parents(selector ...string) *Selection {
 	})
 }
 
-// Closest returns for each element itself or the nearest element above it that matches the selector.
+// Closest returns, for each element, the first match among the element itself and its ancestors, nearest first.
 func (s *Selection) Closest(selector string) *Selection {
 	m := s.page.compile(selector)
 	return s.move(nil, func(n *html.Node, add func(*html.Node)) {
@@ -140,7 +144,7 @@ func (s *Selection) Closest(selector string) *Selection {
 	})
 }
 
-// Next returns the element that follows each one under the same parent, if it matches a selector that is given.
+// Next returns the next sibling of each element. If a selector is given, only those that match it.
 func (s *Selection) Next(selector ...string) *Selection {
 	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
 		if n = nextElement(n); n != nil {
@@ -149,7 +153,7 @@ func (s *Selection) Next(selector ...string) *Selection {
 	})
 }
 
-// Prev returns the element before each one under the same parent, if it matches a selector that is given.
+// Prev returns the previous sibling of each element. If a selector is given, only those that match it.
 func (s *Selection) Prev(selector ...string) *Selection {
 	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
 		for n = n.PrevSibling; n != nil; n = n.PrevSibling {
@@ -161,7 +165,7 @@ func (s *Selection) Prev(selector ...string) *Selection {
 	})
 }
 
-// NextAll returns all elements that follow the elements under the same parents, those that match a selector if there is one.
+// NextAll returns all later siblings of the elements. If a selector is given, only those that match it.
 func (s *Selection) NextAll(selector ...string) *Selection {
 	seen := map[*html.Node]bool{}
 	return s.move(selector, func(n *html.Node, add func(*html.Node)) {
@@ -172,7 +176,7 @@ func (s *Selection) NextAll(selector ...string) *Selection {
 	})
 }
 
-// NextUntil returns the elements that follow the elements under the same parents, each up to the next one that matches the selector.
+// NextUntil returns the later siblings of each element up to, but without, the next one that matches the selector.
 func (s *Selection) NextUntil(selector string) *Selection {
 	m := s.page.compile(selector)
 	seen := map[*html.Node]bool{}
@@ -184,7 +188,7 @@ func (s *Selection) NextUntil(selector string) *Selection {
 	})
 }
 
-// Siblings returns the other elements under the same parents, those that match a selector if there is one.
+// Siblings returns the siblings of the elements. If a selector is given, only those that match it.
 func (s *Selection) Siblings(selector ...string) *Selection {
 	self := map[*html.Node]bool{}
 	if len(s.nodes) == 1 {
@@ -193,13 +197,15 @@ func (s *Selection) Siblings(selector ...string) *Selection {
 	return s.Parent().Children(selector...).only(func(n *html.Node) bool { return !self[n] })
 }
 
+// nextElement returns the next sibling that is an element, or nil.
 func nextElement(n *html.Node) *html.Node {
 	for n = n.NextSibling; n != nil && n.Type != html.ElementNode; n = n.NextSibling {
 	}
 	return n
 }
 
-// move collects where step leads from each element: elements alone, each once, and those that match all selectors.
+// move collects the elements that step adds for each selected element, each once, and keeps those that match all
+// selectors. Nodes that are not elements are dropped.
 func (s *Selection) move(selectors []string, step func(n *html.Node, add func(*html.Node))) *Selection {
 	var out []*html.Node
 	seen := map[*html.Node]bool{}

@@ -7,19 +7,21 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html"
 )
 
-// A Selection is a list of elements of a page, in the page's order unless they were chosen otherwise, without repetitions. Methods that find
-// elements return a new one, which may be empty. Selectors are CSS (https://pkg.go.dev/github.com/andybalholm/cascadia), with :contains("text") and :has(selector).
+// A Selection is a list of elements of a page without duplicates, in document order unless they were chosen otherwise.
+// Methods that find elements return a new Selection, which may be empty. Selectors are CSS
+// (https://pkg.go.dev/github.com/andybalholm/cascadia), with :contains("text") and :has(selector).
 type Selection struct {
 	nodes []*html.Node
 	page  *document
 }
 
+// with returns a Selection of nodes of the same page.
 func (s *Selection) with(nodes ...*html.Node) *Selection { return &Selection{nodes, s.page} }
 
 // Length returns the number of elements.
 func (s *Selection) Length() int { return len(s.nodes) }
 
-// Len is Length.
+// Len is the same as Length.
 func (s *Selection) Len() int { return len(s.nodes) }
 
 // Each calls f for each element, with its index and a Selection of it alone, and returns s.
@@ -30,7 +32,7 @@ func (s *Selection) Each(f func(i int, one *Selection)) *Selection {
 	return s
 }
 
-// EachWithBreak is Each that ends when f returns false.
+// EachWithBreak is Each, but stops when f returns false.
 func (s *Selection) EachWithBreak(f func(i int, one *Selection) bool) *Selection {
 	for i, n := range s.nodes {
 		if !f(i, s.with(n)) {
@@ -40,7 +42,7 @@ func (s *Selection) EachWithBreak(f func(i int, one *Selection) bool) *Selection
 	return s
 }
 
-// Map returns what f returns for each element.
+// Map returns the results of f for each element.
 func (s *Selection) Map(f func(i int, one *Selection) string) []string {
 	out := make([]string, len(s.nodes))
 	for i, n := range s.nodes {
@@ -49,7 +51,7 @@ func (s *Selection) Map(f func(i int, one *Selection) string) []string {
 	return out
 }
 
-// All returns a Selection of each element, to range over.
+// All returns a slice to range over, with one Selection per element.
 func (s *Selection) All() []*Selection {
 	out := make([]*Selection, len(s.nodes))
 	for i, n := range s.nodes {
@@ -58,7 +60,8 @@ func (s *Selection) All() []*Selection {
 	return out
 }
 
-// Eq returns the element at index i, from the end for negative ones; an empty selection when there is none.
+// Eq returns the element at index i. A negative index counts from the end. The selection is empty if there is no such
+// element.
 func (s *Selection) Eq(i int) *Selection {
 	if i < 0 {
 		i += len(s.nodes)
@@ -75,10 +78,10 @@ func (s *Selection) First() *Selection { return s.Eq(0) }
 // Last returns the last element.
 func (s *Selection) Last() *Selection { return s.Eq(-1) }
 
-// Slice returns the elements from index start up to, but without, end.
+// Slice returns the elements from index start up to, but without, end. It panics if an index is out of range.
 func (s *Selection) Slice(start, end int) *Selection { return s.with(s.nodes[start:end:end]...) }
 
-// Attr returns the value of the first element's attribute, and whether it has it.
+// Attr returns the value of the first element's attribute and whether it has the attribute.
 func (s *Selection) Attr(name string) (value string, exists bool) {
 	if len(s.nodes) == 0 {
 		return "", false
@@ -86,7 +89,7 @@ func (s *Selection) Attr(name string) (value string, exists bool) {
 	return attr(s.nodes[0], strings.ToLower(name))
 }
 
-// AttrOr returns the value of the first element's attribute, or otherwise where it has none.
+// AttrOr returns the value of the first element's attribute, or otherwise if the element lacks it.
 func (s *Selection) AttrOr(name, otherwise string) string {
 	if v, ok := s.Attr(name); ok {
 		return v
@@ -94,6 +97,7 @@ func (s *Selection) AttrOr(name, otherwise string) string {
 	return otherwise
 }
 
+// attr returns the value of an attribute. Names are compared without regard to case.
 func attr(n *html.Node, name string) (string, bool) {
 	for _, a := range n.Attr {
 		if strings.EqualFold(a.Key, name) {
@@ -111,7 +115,8 @@ func (s *Selection) HasClass(class string) bool {
 	})
 }
 
-// Name returns the first element's name in lower case, such as "div"; "#text" for a text.
+// Name returns the first element's name in lower case, such as "div", "#text" for a text node, or "" for a document or
+// an empty selection.
 func (s *Selection) Name() string {
 	switch {
 	case len(s.nodes) == 0 || s.nodes[0].Type == html.DocumentNode:
@@ -122,7 +127,7 @@ func (s *Selection) Name() string {
 	return s.nodes[0].Data
 }
 
-// Html returns the markup within the first element.
+// Html returns the inner markup of the first element, or "" if there is none.
 func (s *Selection) Html() (string, error) {
 	var b strings.Builder
 	if len(s.nodes) > 0 {
@@ -135,7 +140,7 @@ func (s *Selection) Html() (string, error) {
 	return b.String(), nil
 }
 
-// OuterHtml returns the markup of the first element itself.
+// OuterHtml returns the markup of the first element, its own tags included, or "" if there is none.
 func (s *Selection) OuterHtml() (string, error) {
 	var b strings.Builder
 	if len(s.nodes) == 0 {

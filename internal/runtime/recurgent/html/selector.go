@@ -12,39 +12,42 @@ import (
 // Bounds of a selector.
 const (
 	maxSelector = 1000 // bytes
-	maxParts    = 64   // compounds in all its alternatives; a bit each
-	maxNested   = 3    // brackets within each other
-	keptParsed  = 64
+	maxParts    = 64   // compounds in all alternatives; each takes one bit of a uint64
+	maxNested   = 3    // bracket depth
+	keptParsed  = 64   // parsed selectors cached per page
 )
 
-// A document is what all selections of a page share.
+// A document is the state that all selections of a page share.
 type document struct {
 	root     *html.Node
-	parsed   map[string]*selector
-	measured *measure
+	parsed   map[string]*selector // cache of compile, by text
+	measured *measure             // nil until a selector needs it
 }
 
-// A selector is a parsed selector: alternatives of compounds that combinators join. Compounds are matched by cascadia; ancestors are matched here, in one
-// walk down the tree, since cascadia tries all combinations of them. "a ~ b" and "a + b" count as one compound: their elements have the same ancestors.
+// A selector is a parsed selector: alternatives of compounds joined by combinators. cascadia matches the compounds.
+// Ancestors are matched here in one walk down the tree, because cascadia tries all combinations of them. "a ~ b" and "a
+// + b" count as one compound, since their elements have the same ancestors.
 type selector struct {
 	parts []part
 }
 
-// A part is a compound, and how it is joined to the one before.
+// A part is a compound and its combinator to the previous part.
 type part struct {
 	match cascadia.Sel
-	child bool // its parent must match the part before, not just some ancestor
+	child bool // the parent must match the previous part; otherwise any ancestor may
 	first bool // of an alternative
 	last  bool // of an alternative
 }
 
-// CheckSelector reports why Find and the others would not take the selector; nil when they do.
+// CheckSelector returns the error with which Find and the other methods would reject the selector, or nil if it is
+// valid. It does not check the cost, which depends on the page.
 func CheckSelector(text string) error {
 	_, err := parseSelector(text)
 	return err
 }
 
-// compile returns the parsed selector and panics where it is none.
+// compile returns the parsed selector, from the cache if it is there. It panics if the selector is invalid or not
+// affordable.
 func (d *document) compile(text string) *selector {
 	s := d.parsed[text]
 	if s == nil {
@@ -63,6 +66,7 @@ func (d *document) compile(text string) *selector {
 	return s
 }
 
+// parseSelector parses a selector and checks its bounds. A panic of cascadia becomes an error.
 func parseSelector(text string) (s *selector, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -101,7 +105,7 @@ func parseSelector(text string) (s *selector, err error) {
 	return s, nil
 }
 
-// selectorHint names the method for what jQuery has in selectors.
+// selectorHint suggests the method that replaces a jQuery extension of the selector syntax, or returns "".
 func selectorHint(text string) string {
 	for _, h := range [][2]string{{":first", "; use First()"}, {":last", "; use Last()"}, {":eq(", "; use Eq(i)"},
 		{":gt(", "; use Slice(start, end)"}, {":lt(", "; use Slice(start, end)"}, {":text", "; use Text()"}} {
@@ -112,12 +116,13 @@ func selectorHint(text string) string {
 	return ""
 }
 
-// find appends the descendants of n that match.
+// find appends the descendants of n that match the selector.
 func (s *selector) find(n *html.Node, out []*html.Node) []*html.Node {
 	above, parent := s.state(n)
 	return s.walk(n, above, parent, out)
 }
 
+// walk is find with the bit sets of n: above for it and its ancestors, parent for it alone.
 func (s *selector) walk(n *html.Node, above, parent uint64, out []*html.Node) []*html.Node {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type != html.ElementNode {
@@ -132,7 +137,7 @@ func (s *selector) walk(n *html.Node, above, parent uint64, out []*html.Node) []
 	return out
 }
 
-// matches reports whether the element itself matches.
+// matches reports whether n itself matches the selector.
 func (s *selector) matches(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return false
@@ -142,7 +147,8 @@ func (s *selector) matches(n *html.Node) bool {
 	return found
 }
 
-// state returns the parts that n or something above it matches, together with all before them, and those that n itself does.
+// state returns bit sets of parts. A bit is set if a node matches that part and its ancestors match the parts before
+// it: in parent for n itself, in above for n or any of its ancestors.
 func (s *selector) state(n *html.Node) (above, parent uint64) {
 	if n == nil || n.Type != html.ElementNode || len(s.parts) == 1 {
 		return 0, 0
@@ -152,7 +158,8 @@ func (s *selector) state(n *html.Node) (above, parent uint64) {
 	return above | matched, matched
 }
 
-// step returns the parts that an element matches, given what is matched above it, and whether it matches an alternative whole.
+// step returns the bit set of the parts that n matches, given the bit sets of its ancestors, and whether n matches a
+// whole alternative.
 func (s *selector) step(n *html.Node, above, parent uint64) (matched uint64, found bool) {
 	for i, p := range s.parts {
 		before := above

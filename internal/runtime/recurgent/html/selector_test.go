@@ -18,7 +18,7 @@ import (
 
 //go:generate go run ../../gate/gen/copy .
 
-// panicOf returns what f panics with, as text.
+// panicOf returns the text with which f panics.
 func panicOf(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -59,8 +59,8 @@ func TestBadSelectors(t *testing.T) {
 	}
 }
 
-// Innocent selectors are answered in the time of a walk, whatever the page; those that look at siblings or descendants again and again are refused
-// where the page makes that dear.
+// Harmless selectors take the time of one walk on any page. Selectors that visit siblings or descendants repeatedly are
+// refused where the page makes that expensive.
 func TestCostIsBounded(t *testing.T) {
 	t.Parallel()
 	deep := parse(t, strings.Repeat("<div><p>", 240)+strings.Repeat("<a>x</a>", 2000))
@@ -100,7 +100,7 @@ func TestCostIsBounded(t *testing.T) {
 	}
 }
 
-// Find finds what cascadia and the parser as they are published find.
+// Find finds what the published versions of cascadia and the parser find.
 func TestFindAgreesWithCascadia(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -124,7 +124,7 @@ func TestFindAgreesWithCascadia(t *testing.T) {
 			}
 			want := []string{}
 			for _, n := range cascadia.QueryAll(root, group) {
-				if n.Type == original.ElementNode { // it gives texts for :contains, too
+				if n.Type == original.ElementNode { // cascadia also returns texts for :contains
 					var b strings.Builder
 					if err := original.Render(&b, n); err != nil {
 						t.Fatal(err)
@@ -197,7 +197,7 @@ func randomSelector(r *rand.Rand, nested int) string {
 	return b.String()
 }
 
-// The copies are those of the versions that go.mod names.
+// The copies match the versions in go.mod.
 func TestCopiesAreCurrent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,7 @@ type piece struct {
 	joined byte // ' ' or '>'; 0 for the first
 }
 
-// split takes a selector that is known to be good apart: its alternatives, and their pieces.
+// split splits a valid selector into alternatives, and each alternative into pieces.
 func split(text string) [][]piece {
 	var all [][]piece
 	var pieces []piece
@@ -39,7 +39,7 @@ func split(text string) [][]piece {
 	return append(all, pieces)
 }
 
-// besideSibling reports whether the blank at i belongs to a combinator + or ~, which do not end a piece.
+// besideSibling reports whether the blank at i is next to a combinator + or ~. These do not end a piece.
 func besideSibling(text string, start, i int) bool {
 	before, after := trimBlanks(text[start:i]), strings.TrimLeft(text[i:], " \t\r\n\f")
 	return strings.HasPrefix(after, "+") || strings.HasPrefix(after, "~") ||
@@ -47,8 +47,10 @@ func besideSibling(text string, start, i int) bool {
 			!strings.HasSuffix(before, `\~`)
 }
 
+// blank reports whether c is white space in CSS.
 func blank(c byte) bool { return strings.IndexByte(" \t\r\n\f", c) >= 0 }
 
+// trimBlanks trims white space, but keeps a blank that a backslash escapes at the end.
 func trimBlanks(s string) string {
 	trimmed := strings.Trim(s, " \t\r\n\f")
 	if strings.HasSuffix(trimmed, `\`) && len(trimmed) < len(strings.TrimLeft(s, " \t\r\n\f")) {
@@ -57,7 +59,7 @@ func trimBlanks(s string) string {
 	return trimmed
 }
 
-// scan calls f for each byte outside strings and escapes, with the number of brackets it stands in; brackets themselves count as inside.
+// scan calls f for each byte outside strings and escapes, with its bracket depth. Brackets themselves count as inside.
 func scan(text string, f func(i, depth int)) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -85,7 +87,8 @@ func scan(text string, f func(i, depth int)) {
 	}
 }
 
-// escapeEnd returns the last byte of the escape that begins at i: a character, or up to six hex digits and a blank.
+// escapeEnd returns the index of the last byte of the escape that begins at i: a single character, or up to six hex
+// digits with an optional blank.
 func escapeEnd(text string, i int) int {
 	k := i + 1
 	for k < len(text) && k < i+7 && strings.IndexByte("0123456789abcdefABCDEF", text[k]) >= 0 {
@@ -103,13 +106,15 @@ func escapeEnd(text string, i int) int {
 	return k - 1
 }
 
+// nesting returns the greatest bracket depth of a selector.
 func nesting(text string) int {
 	most := 0
 	scan(text, func(_, depth int) { most = max(most, depth) })
 	return most
 }
 
-// hasPattern reports whether the selector holds a regular expression, which cascadia would take.
+// hasPattern reports whether the selector contains a regular expression, which cascadia would accept. Its cost has no
+// bound here.
 func hasPattern(text string) (found bool) {
 	scan(text, func(i, _ int) {
 		found = found || strings.HasPrefix(text[i:], "#=") || len(text) > i+8 &&

@@ -10,14 +10,15 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html/atom"
 )
 
-// maxCells bounds a table with its spans written out.
+// maxCells bounds the cells of a table after spans are expanded.
 const maxCells = 1 << 20
 
-// maxColspan is what browsers take.
+// maxColspan is the largest colspan that browsers accept.
 const maxColspan = 1000
 
-// Table returns the texts of the first table that is selected or lies within the selection, row by row. All rows have the same length: a cell
-// that spans several columns or rows stands in each of them, missing cells are "". Tables within cells count as text. nil when there is no table.
+// Table returns the cell texts, row by row, of the first table that is selected or lies within the selection, or nil if
+// there is none. All rows have the same length: a cell that spans several columns or rows is repeated in each, and
+// missing cells are "". A table within a cell counts as text.
 func (s *Selection) Table() [][]string {
 	g := s.grid()
 	if g == nil {
@@ -26,9 +27,10 @@ func (s *Selection) Table() [][]string {
 	return g.cells
 }
 
-// Records returns the rows of Table as maps by column name. The names are the texts of the last row of the table's head, which is thead or the
-// rows at the top with nothing but th cells, else of its first row. A column without a name is "column 3", a name that comes again "price 2".
-// Later rows with nothing but th cells are left out.
+// Records returns the rows of Table as maps keyed by column name, or nil if there is no table. The names are the texts
+// of the last row of the head, which is thead or the leading rows that have only th cells; without a head, they are
+// those of the first row. A column without a name is called "column 3", a repeated name "price 2". Later rows that have
+// only th cells are left out.
 func (s *Selection) Records() []map[string]string {
 	g := s.grid()
 	if g == nil || len(g.cells) == 0 {
@@ -53,6 +55,7 @@ func (s *Selection) Records() []map[string]string {
 	return out
 }
 
+// columnNames returns unique names for the columns with these head texts.
 func columnNames(texts []string) []string {
 	names := make([]string, len(texts))
 	used := map[string]bool{}
@@ -70,19 +73,20 @@ func columnNames(texts []string) []string {
 	return names
 }
 
-// A grid is a table with its spans written out.
+// A grid is a table with its spans expanded.
 type grid struct {
 	cells [][]string
-	head  []bool // rows of thead, and those with nothing but th cells
+	head  []bool // whether the row is in thead or has only th cells
 	count int
 }
 
-// A span is a cell that reaches down into further rows.
+// A span is a cell that extends into later rows.
 type span struct {
 	text string
-	rows int // that are still to come
+	rows int // later rows to fill; never reaches 0 for rowspan="0", which starts below 0
 }
 
+// grid returns the first table with its spans expanded and its rows padded to one length, or nil.
 func (s *Selection) grid() *grid {
 	table := s.Filter("table").First()
 	if table.Length() == 0 {
@@ -104,20 +108,23 @@ func (s *Selection) grid() *grid {
 	return g
 }
 
+// rows adds the rows below a table or section. down has the spans that reach into the next row, by column.
 func (g *grid) rows(page *document, within *html.Node, down map[int]span) {
 	for n := within.FirstChild; n != nil; n = n.NextSibling {
 		switch n.DataAtom {
 		case atom.Thead, atom.Tbody, atom.Tfoot:
-			g.rows(page, n, map[int]span{}) // spans end with their section
+			// A rowspan ends with its section.
+			g.rows(page, n, map[int]span{})
 		case atom.Tr:
 			g.row(page, n, down)
 		}
 	}
 }
 
+// row adds one row. An empty row that no span reaches into is dropped.
 func (g *grid) row(page *document, tr *html.Node, down map[int]span) {
 	var row []string
-	fill := func() { // the cells that reach down into this row
+	fill := func() { // adds the cells that extend into this row
 		for {
 			over, ok := down[len(row)]
 			if !ok {
@@ -144,7 +151,8 @@ func (g *grid) row(page *document, tr *html.Node, down map[int]span) {
 		rows := spanOf(n, "rowspan", 65534)
 		for range min(max(spanOf(n, "colspan", maxColspan), 1), maxColspan) {
 			if rows != 1 {
-				down[len(row)] = span{text, rows - 1} // 0 reaches to the end of the section: below 0 it never ends
+				// A rowspan of 0 extends to the end of the section: rows is -1 and counts down without reaching 0.
+				down[len(row)] = span{text, rows - 1}
 			}
 			g.add(1)
 			row = append(row, text)
@@ -158,13 +166,15 @@ func (g *grid) row(page *document, tr *html.Node, down map[int]span) {
 	g.head = append(g.head, own > 0 && head || tr.Parent.DataAtom == atom.Thead)
 }
 
+// add counts cells, and panics over maxCells, before the cells are allocated.
 func (g *grid) add(cells int) {
 	if g.count += cells; g.count > maxCells {
 		panic(fmt.Errorf("html: the table has more than %d cells; find its rows and cells instead", maxCells))
 	}
 }
 
-// spanOf returns a cell's span as browsers read it: 1 where it is no number.
+// spanOf returns a span attribute as browsers read it, at most most. It is 1 if the attribute is missing or not a
+// number.
 func spanOf(n *html.Node, name string, most int) int {
 	v, ok := attr(n, name)
 	if !ok {
@@ -188,8 +198,9 @@ type Link struct {
 	URL  string `json:"url"`
 }
 
-// Links returns the http and https links that are selected or lie within the selection, in the page's order, as absolute URLs: base is the URL of the
-// page, and counts unless the page names another in its base element. Links to a place in the page itself are left out.
+// Links returns the http and https links that are selected or lie within the selection, in document order, as absolute
+// URLs. base is the URL of the page; a base element in the page overrides it. Links to a fragment of the page itself
+// are left out.
 func (s *Selection) Links(base string) []Link {
 	at, err := url.Parse(base)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/recurgent/html/internal/html/atom"
 )
 
-// Text returns the text of the selected elements as a browser shows it: white space is collapsed to single blanks and trimmed, blocks, cells and
-// line breaks are separated by a blank, and head, script, style, template and noscript are left out unless they are selected themselves.
-// The text of a selected pre, textarea, script or style is as it stands in the page.
+// Text returns the text of the selected elements as a browser shows it. White space is collapsed to single blanks and
+// trimmed; blocks, cells and line breaks are separated by a blank; head, script, style, template and noscript are left
+// out unless they are selected themselves. The text of a selected pre, textarea, script or style is verbatim.
 func (s *Selection) Text() string {
 	var t textWriter
 	for _, n := range s.nodes {
@@ -24,11 +24,12 @@ func (s *Selection) Text() string {
 	return t.b.String()
 }
 
-// Texts returns the text of each selected element, as Text does.
+// Texts returns the Text of each selected element.
 func (s *Selection) Texts() []string {
 	return s.Map(func(_ int, one *Selection) string { return one.Text() })
 }
 
+// verbatim reports whether Text returns the element's text unchanged.
 func verbatim(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Pre, atom.Textarea, atom.Script, atom.Style:
@@ -37,6 +38,7 @@ func verbatim(n *html.Node) bool {
 	return false
 }
 
+// nodeText returns the text of a node and its descendants, unchanged.
 func nodeText(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data
@@ -48,12 +50,13 @@ func nodeText(n *html.Node) string {
 	return b.String()
 }
 
-// A textWriter collapses white space.
+// A textWriter collapses white space as it writes.
 type textWriter struct {
 	b     strings.Builder
-	space bool // a blank is due before the next word
+	space bool // write a blank before the next word
 }
 
+// node writes the text of a node. Elements that a browser does not show are left out.
 func (t *textWriter) node(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -70,6 +73,7 @@ func (t *textWriter) node(n *html.Node) {
 	}
 }
 
+// inside writes the texts in a node, even if a browser does not show the node itself.
 func (t *textWriter) inside(n *html.Node) {
 	if n.Type == html.TextNode {
 		t.text(n.Data)
@@ -79,6 +83,7 @@ func (t *textWriter) inside(n *html.Node) {
 	}
 }
 
+// text writes a text with its white space collapsed.
 func (t *textWriter) text(s string) {
 	for s != "" {
 		word := strings.IndexFunc(s, unicode.IsSpace)
@@ -98,7 +103,7 @@ func (t *textWriter) text(s string) {
 	}
 }
 
-// inline reports whether the text of an element continues the line that it stands in.
+// inline reports whether the text of the element continues the current line.
 func inline(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data,
@@ -108,5 +113,6 @@ func inline(n *html.Node) bool {
 		atom.Sub, atom.Sup, atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr:
 		return true
 	}
-	return strings.Contains(n.Data, "-") // elements of one's own are inline unless styled
+	// Custom elements are inline unless styled.
+	return strings.Contains(n.Data, "-")
 }

@@ -1,5 +1,6 @@
-// Package compiled compiles many programs into one executable, and runs them as a daemon does: in confined processes, by the text that package rewrite
-// makes of them. Only tests and measurements import it, from binaries that are their own runners (package worker).
+// Package compiled compiles many programs into one executable and runs them as the daemon does: in confined processes,
+// from the text that package rewrite returns. Only tests and measurements import it, from binaries that are their own
+// runners (package worker).
 package compiled
 
 import (
@@ -34,10 +35,11 @@ type Bench struct {
 	dir     string
 
 	built runtimetest.Executables
-	count atomic.Int64 // of executables
+	count atomic.Int64 // number of executables built
 }
 
-// New returns a Bench that keeps its executables in a temporary directory. It shares the go command's cache.
+// New returns a Bench that keeps its executables in a temporary directory. It shares the build cache of the go command.
+// The caller must Close it.
 func New(o sandbox.Options) (b *Bench, err error) {
 	b = &Bench{}
 	if b.dir, err = os.MkdirTemp("", "compiled"); err != nil {
@@ -80,15 +82,16 @@ func New(o sandbox.Options) (b *Bench, err error) {
 	return b, nil
 }
 
-// Close ends the processes and removes the executables.
+// Close stops the processes and removes the executables.
 func (b *Bench) Close() error { return errors.Join(b.Pool.Close(), os.RemoveAll(b.dir)) }
 
-// A prepared program has the text that is compiled.
+// A prepared program has the text to compile.
 type prepared struct {
 	checksum, text string
 	facts          *report.Facts
 }
 
+// prepare checks a program and returns its text.
 func (b *Bench) prepare(source string) (prepared, error) {
 	p, refusal := b.gate.Check(source)
 	if refusal != nil {
@@ -98,7 +101,7 @@ func (b *Bench) prepare(source string) (prepared, error) {
 	return prepared{agent.Checksum(source), text, &p.Facts}, err
 }
 
-// Build compiles the programs, and returns why each of them was refused: nil for one that Run can run.
+// Build compiles the programs. It returns, for each program, why it was refused, or nil if Run can run it.
 func (b *Bench) Build(ctx context.Context, sources []string) ([]error, error) {
 	refused := make([]error, len(sources))
 	forms := make([]prepared, len(sources))
@@ -111,7 +114,7 @@ func (b *Bench) Build(ctx context.Context, sources []string) ([]error, error) {
 	return refused, b.build(ctx, forms, all, refused)
 }
 
-// build compiles those of the programs that are chosen, in halves where the compiler refuses one of them.
+// build compiles the chosen programs. If the compiler refuses one of them, build tries each half of them.
 func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refused []error) error {
 	if len(chosen) == 0 {
 		return nil
@@ -138,7 +141,7 @@ func (b *Bench) build(ctx context.Context, forms []prepared, chosen []int, refus
 	return nil
 }
 
-// Run runs a program that was built. The request needs neither program nor owner, and has a role and a method of its own where it names none.
+// Run runs a program that Build has compiled. req needs no program or owner; role and method have defaults.
 func (b *Bench) Run(ctx context.Context, source string, req sandbox.Request, host sandbox.Host) sandbox.Result {
 	req.Program = sandbox.Program{Source: source, Checksum: agent.Checksum(source)}
 	req.Owner, req.Role, req.Method, req.CallID = agent.Owner{Name: "o"}, cmp.Or(req.Role, "tester"),
@@ -154,8 +157,8 @@ func (b *Bench) Run(ctx context.Context, source string, req sandbox.Request, hos
 	return res
 }
 
-// manyAsOne finds the paths of programs that are not alone in their executable.
+// manyAsOne matches the package paths of programs that share their executable.
 var manyAsOne = regexp.MustCompile(`\btool\d+\.`)
 
-// Forget removes the executables that were built so far.
+// Forget removes all executables built so far.
 func (b *Bench) Forget() error { return b.built.Clear() }

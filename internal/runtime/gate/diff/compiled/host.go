@@ -9,9 +9,10 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/sandbox"
 )
 
-// A Host answers a program's questions about its session, and has nothing else, in the words of the native driver of package gate/diff/native.
+// A Host answers requests for the session's history and denies everything else. Its messages are those of the native
+// driver in package gate/diff/native.
 type Host struct {
-	Past json.RawMessage // its history, an array of records; nil: none
+	Past json.RawMessage // the history, an array of records; nil means an empty one
 }
 
 func (Host) Call(context.Context, string, string, []json.RawMessage, json.RawMessage) agent.Outcome {
@@ -33,6 +34,7 @@ func (Host) Predict(context.Context, json.RawMessage, json.RawMessage) (json.Raw
 
 func (Host) Tools(context.Context) (json.RawMessage, error) { return nil, errors.New("no tools here") }
 
+// History returns the recorded history, whatever the query asks for.
 func (h Host) History(context.Context, bool, bool, int, int) (json.RawMessage, error) {
 	if h.Past == nil {
 		return json.RawMessage("[]"), nil

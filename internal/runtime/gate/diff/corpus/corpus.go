@@ -1,4 +1,4 @@
-// Package corpus reads the programs by which the ways of running programs are compared. Only tests import this package.
+// Package corpus reads the programs that the differential tests run with each engine. Only tests import it.
 package corpus
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// An Entry is one program with the calls to compare. A line "//args [...]" is one call.
+// An Entry is a program with its calls. A line "//args [...]" in the source is a call.
 type Entry struct {
 	Name, Source string
-	Calls        []string // JSON arrays
+	Calls        []string // arguments of each call, a JSON array
 }
 
-// Read returns all programs of a directory: whole ones (.txt), those written without package clause and imports, which may use try (.brief), and
-// those that are one expression (snippets.lines).
+// Read returns all programs of a directory: complete ones (.txt), ones without package clause and imports, which may
+// call try (.brief), and single expressions (snippets.lines).
 func Read(dir string) ([]Entry, error) {
 	var out []Entry
 	seen := map[string]bool{}
@@ -48,6 +48,7 @@ func Read(dir string) ([]Entry, error) {
 	return append(out, snippets...), err
 }
 
+// entry returns the entry of a program, with its calls.
 func entry(name, text string, brief bool) Entry {
 	e := Entry{Name: name, Source: text}
 	for line := range strings.Lines(text) {
@@ -67,7 +68,7 @@ func entry(name, text string, brief bool) Entry {
 	return e
 }
 
-// try is what a brief may call to have a panic's text.
+// try is a function for brief programs that returns the text of a panic.
 const try = `
 func try(f func()) (text string) {
 	defer func() {
@@ -80,7 +81,7 @@ func try(f func()) (text string) {
 }
 `
 
-// Head returns the package clause and the imports that a text needs.
+// Head returns the package clause and the imports that the text needs.
 func Head(text string) string {
 	var b strings.Builder
 	b.WriteString("package tool\n\nimport (\n\t\"recurgent\"\n")
@@ -94,7 +95,7 @@ func Head(text string) string {
 	return b.String()
 }
 
-// readSnippets makes a program of each line.
+// readSnippets returns a program for each line of a file.
 func readSnippets(file string) ([]Entry, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// A calledMethod is a method that the standard library calls if a type has it. In its bodies SELF stands for a text of the value, MADE for a new
-// value, and TYPE for the receiver's type.
+// A calledMethod is a method that the standard library calls if a type has it. In its bodies SELF stands for the text
+// of the value, MADE for a function that makes a new value, NAME for the quoted name of the method, and TYPE for the
+// receiver's type.
 type calledMethod struct {
 	name, sig string
-	changes   bool // the value, so the method has a pointer
-	library   bool // its parameters are made by the library alone
+	changes   bool // changes the value, so the receiver is a pointer
+	library   bool // only the library can create its parameters
 	bodies    []string
 }
 
@@ -60,9 +61,10 @@ func init() {
 	}
 }
 
-// called lists these methods. The most important ones occur more than once, so that they are chosen more often.
+// called lists these methods. The most important ones occur more than once, so they are chosen more often.
 var called []calledMethod
 
+// These are the longer method bodies.
 const formatBody = `	w, wide := s.Width()
 	p, precise := s.Precision()
 	fmt.Fprint(s, NAME, string(verb), w, wide, p, precise, s.Flag('+'), s.Flag('#'), s.Flag('-'))
@@ -135,7 +137,7 @@ const asBody = `	switch t := target.(type) {
 	return false
 `
 
-// calledBody returns the body of a method that the library calls, "" for other methods.
+// calledBody returns the body of a method that the library calls, or "" for any other method.
 func (g *gen) calledBody(d *declaration, m *method, self, made string) string {
 	i := slices.IndexFunc(called, func(c calledMethod) bool { return c.name == m.name && c.sig == m.sig })
 	if i < 0 {
@@ -145,7 +147,7 @@ func (g *gen) calledBody(d *declaration, m *method, self, made string) string {
 		d.self).Replace(pick(g, called[i].bodies...))
 }
 
-// ofLibrary reports whether only the library can make a method's arguments.
+// ofLibrary reports whether only the library can create the arguments of a method.
 func ofLibrary(m types.Object) bool {
 	return slices.ContainsFunc(called, func(c calledMethod) bool { return c.library && c.name == m.Name() })
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// literals writes composite literals with elided types, and converts to a struct with other tags.
+// literals writes composite literals with elided types, and a conversion to a struct without tags.
 func literals(g *gen, t types.Type) string {
 	st := t.Underlying().(*types.Struct)
 	first := ""
@@ -33,6 +33,7 @@ func literals(g *gen, t types.Type) string {
 		"\ttype bare %s\n\tv := bare(@mkT)\n\tw := (@T)(v)\n\tp := (*bare)(&w)\n\t*p = bare(@mkT)\n\tlogø(@shT((@T)(v)), @shT(w), fmt.Sprintf(\"%%T %%T\", v, p))\n", typeText(bare))
 }
 
+// fieldsOf returns the fields of a struct.
 func fieldsOf(st *types.Struct) []*types.Var {
 	var out []*types.Var
 	for f := range st.Fields() {
@@ -41,7 +42,7 @@ func fieldsOf(st *types.Struct) []*types.Var {
 	return out
 }
 
-// constraints writes generic functions whose type parameters must have a method of t, or be made of what t is made of.
+// constraints writes generic functions whose type parameters must have a method of t or the underlying type of t.
 func constraints(g *gen, t types.Type) string {
 	body := "\tv := @mkT\n"
 	if text := coreConstraint(t); text != "" {
@@ -73,7 +74,7 @@ func constraints(g *gen, t types.Type) string {
 	return body + "\tlogø(@shT(v))\n"
 }
 
-// coreConstraint returns a constraint that t keeps by what it is made of.
+// coreConstraint returns a constraint that t satisfies by its underlying type, or "" if there is none.
 func coreConstraint(t types.Type) string {
 	if _, hidden := hostOf(t); hidden || types.IsInterface(t) {
 		return ""

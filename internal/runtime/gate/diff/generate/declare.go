@@ -11,12 +11,12 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// A world is what a program declares. Random text is tried until the type checker accepts it: the rules of what is recursive,
-// comparable or ambiguous are not restated here.
+// A world is the set of declarations of a program. Random declarations are tried until the type checker accepts them,
+// so this package need not restate the rules about recursive, comparable or ambiguous types.
 type world struct {
 	named   []*declaration
 	sigs    []string // parameters and results of the methods M0, M1, ...
-	aliases []string // types of the pool, as aliases
+	aliases []string // types of the pool, each declared as an alias
 	pool    []types.Type
 	pkg     *types.Package
 }
@@ -24,19 +24,22 @@ type world struct {
 // A declaration is a named type with its methods.
 type declaration struct {
 	name    string // T0ø, G1ø, I0ø
-	params  string // "[A any]", or ""
+	params  string // "[A any]", or "" if the type is not generic
 	self    string // the type within its own declaration: G1ø[A]
 	under   string
 	methods []*method
 }
 
+// A method is declared with a name and a signature. Its body is written later.
 type method struct {
 	name, sig string
 	pointer   bool
 }
 
+// text returns the type declaration.
 func (d *declaration) text() string { return "type " + d.name + d.params + " " + d.under + "\n" }
 
+// head returns the declaration of the method without its body.
 func (m *method) head(d *declaration) string {
 	star := ""
 	if m.pointer {
@@ -45,7 +48,7 @@ func (m *method) head(d *declaration) string {
 	return "func (v " + star + d.self + ") " + m.name + m.sig
 }
 
-// declared returns the declarations as text; methods are written apart.
+// declared returns the type declarations as text. Methods are written separately.
 func (w *world) declared() []string {
 	var out []string
 	for _, d := range w.named {
@@ -54,7 +57,7 @@ func (w *world) declared() []string {
 	return out
 }
 
-// check type-checks all that is declared so far.
+// check type-checks all declarations so far, and reports whether they are valid.
 func (w *world) check() bool {
 	var b strings.Builder
 	b.WriteString(strings.Join(w.declared(), ""))
@@ -80,7 +83,8 @@ func (w *world) check() bool {
 	return err == nil
 }
 
-// attempt makes a change until the type checker accepts it, and reports whether it did.
+// attempt repeats a change until the type checker accepts it, at most 12 times, and reports whether it did. undo
+// reverts a change that was not accepted.
 func (g *gen) attempt(change func(), undo func()) bool {
 	for range 12 {
 		change()
@@ -92,7 +96,7 @@ func (g *gen) attempt(change func(), undo func()) bool {
 	return false
 }
 
-// declare fills the world.
+// declare fills the world with types and methods.
 func (g *gen) declare() {
 	for i := range 1 + g.IntN(2) {
 		g.named = append(g.named, &declaration{name: fmt.Sprintf("I%d%s", i, mark), under: "interface{ M0() }"})
@@ -131,7 +135,8 @@ func (g *gen) declare() {
 	g.writeMethods()
 }
 
-// method returns a method for a declared type: one that other types have too, or one that the standard library calls.
+// method returns a method for a declared type: one of those that several types share, or one that the standard library
+// calls.
 func (g *gen) method(d *declaration) *method {
 	m := &method{pointer: g.percent(45)}
 	if g.percent(45) {
@@ -145,7 +150,7 @@ func (g *gen) method(d *declaration) *method {
 	return m
 }
 
-// fillPool chooses the types that operations are about.
+// fillPool chooses the types that operations use.
 func (g *gen) fillPool() {
 	for _, d := range g.named {
 		if d.params == "" {
@@ -167,6 +172,7 @@ func (g *gen) fillPool() {
 	}
 }
 
+// addToPool adds a type to the pool if the type checker accepts one of several attempts.
 func (g *gen) addToPool(text func() string) {
 	n := len(g.aliases)
 	g.attempt(func() { g.aliases = append(g.aliases, text()) }, func() { g.aliases = g.aliases[:n] })

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// underlying returns what a named type may be.
+// underlying returns a random underlying type for a declaration.
 func (g *gen) underlying(d *declaration) string {
 	if d.name[0] == 'I' {
 		return g.iface()
@@ -30,6 +30,7 @@ func (g *gen) underlying(d *declaration) string {
 	return g.typ(params, 2)
 }
 
+// typeParams returns the names of the type parameters of a declaration.
 func typeParams(d *declaration) []string {
 	switch {
 	case d.params == "":
@@ -40,6 +41,7 @@ func typeParams(d *declaration) []string {
 	return []string{"A"}
 }
 
+// iface writes an interface type with some of the shared methods.
 func (g *gen) iface() string {
 	var parts []string
 	for _, i := range g.Perm(len(g.sigs))[:min(1+g.IntN(2), len(g.sigs))] {
@@ -51,7 +53,7 @@ func (g *gen) iface() string {
 	return "interface{ " + strings.Join(parts, "; ") + " }"
 }
 
-// structure writes a struct type: plain, embedded and blank fields, tags.
+// structure writes a struct type with plain, embedded and blank fields and with tags.
 func (g *gen) structure(params []string, depth int) string {
 	var fields []string
 	for i := range g.IntN(5) {
@@ -77,7 +79,7 @@ func (g *gen) structure(params []string, depth int) string {
 	return "struct{ " + strings.Join(fields, "; ") + " }"
 }
 
-// reference returns a declared type.
+// reference returns a declared type, with type arguments if it is generic.
 func (g *gen) reference(params []string) string {
 	d := pick(g, g.named...)
 	if d.params == "" {
@@ -98,11 +100,13 @@ func (g *gen) reference(params []string) string {
 	return d.name + "[" + strings.Join(args, ", ") + "]"
 }
 
+// basic returns a basic type. Frequent types occur more than once in the list.
 func (g *gen) basic() string {
 	return pick(g, "int", "int", "string", "string", "string", "bool", "float64", "byte", "rune", "int8", "uint16",
 		"int64", "uint64", "float32", "complex128", "uint", "complex64", "uintptr")
 }
 
+// leaf returns a type without a further level: a type parameter, a basic type, a host type or a declared one.
 func (g *gen) leaf(params []string) string {
 	switch {
 	case len(params) > 0 && g.percent(40):
@@ -129,7 +133,7 @@ func (g *gen) typ(params []string, depth int) string {
 	case 5, 6, 7:
 		return "map[" + g.typ(params, min(depth, 1)) + "]" + g.typ(params, depth)
 	case 8:
-		if g.percent(10) { // in a map, it is held outside the slots
+		if g.percent(10) { // an array this large is stored outside the slots of a map
 			return fmt.Sprintf("[%d]%s", 17+g.IntN(20), pick(g, "string", "int64", "*int", "any"))
 		}
 		return fmt.Sprintf("[%d]%s", g.IntN(4), g.typ(params, depth))
@@ -143,7 +147,7 @@ func (g *gen) typ(params []string, depth int) string {
 	return g.iface()
 }
 
-// signature writes parameters and results.
+// signature writes random parameters and results.
 func (g *gen) signature(params []string, depth int) string {
 	var in, out []string
 	for range g.IntN(3) {

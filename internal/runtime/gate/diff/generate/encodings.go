@@ -1,5 +1,6 @@
 package generate
 
+// formatsText prints values with the verbs that all types accept.
 const formatsText = `
 	v := @mkT
 	for _, verb := range []string{"%v", "%+v", "%#v", "%T", "%s", "%q", "%8v|", "%-6v|"} {
@@ -9,6 +10,7 @@ const formatsText = `
 	tryø("errorf", func() { logø(scrubø(fmt.Errorf("%w", fmt.Errorf("%v", v)).Error())) })
 `
 
+// verbsText prints values with all verbs, including wrong and incomplete ones.
 const verbsText = `
 	v := @mkT
 	for _, verb := range []string{"%d", "%x", "%X", "%o", "%b", "%c", "%U", "%e", "%.2f", "%g", "%t", "%08.3f", "%+d", "% x", "%#x", "%-9d|", "%5t", "%+q", "%#q", "%.3s", "%x%%", "%!", "%[2]*[1]d", "%z", "%6.2v"} {
@@ -17,6 +19,7 @@ const verbsText = `
 	tryø("append", func() { logø(string(fmt.Appendf(nil, "%v %[1]d", v))) })
 `
 
+// scanningText scans values of a type that may have a method Scan.
 const scanningText = `
 	for _, s := range []string{"", "12 ab  true c", "x\\n7 8", "1.5"} {
 		tryø("scan", func() {
@@ -32,6 +35,7 @@ const scanningText = `
 	}
 `
 
+// streamsText writes to and reads from values that are writers or readers.
 const streamsText = `
 	v := @mkT
 	for _, x := range []any{v, &v} {
@@ -62,6 +66,7 @@ const streamsText = `
 	logø(@shT(v))
 `
 
+// jsonText encodes values as JSON and decodes them, also from JSON of other shapes.
 const jsonText = `
 	v := @mkT
 	var text []byte
@@ -100,6 +105,7 @@ const jsonText = `
 	})
 `
 
+// xmlText encodes values as XML and decodes them.
 const xmlText = `
 	v := @mkT
 	var text []byte
@@ -129,6 +135,7 @@ const xmlText = `
 	})
 `
 
+// binaryText encodes values with encoding/binary and decodes them.
 const binaryText = `
 	v := @mkT
 	tryø("binary", func() {
@@ -141,6 +148,7 @@ const binaryText = `
 	})
 `
 
+// deepText compares two values that were made alike and a third one.
 const deepText = `
 	q := *r
 	a := @mkT
@@ -155,6 +163,7 @@ const deepText = `
 	logø(@shT(a), @shT(c))
 `
 
+// iteratorsText leaves loops over iterators in every possible way.
 const iteratorsText = `
 	list := []@T{@mkT, @mkT, @mkT, @mkT}
 	seq := func(yield func(int, @T) bool) {
@@ -229,6 +238,7 @@ const iteratorsText = `
 	logø(strconv.Itoa(len(slices.Collect(evens))))
 `
 
+// slicesText uses the functions of package slices.
 const slicesText = `
 	list := []@T{@mkT, @mkT, @mkT}
 	less := func(a, b @T) int { return strings.Compare(@shT(a), @shT(b)) }

@@ -5,25 +5,26 @@ import (
 	"strings"
 )
 
-// A flow writes a function of statements: loops of every form with labels, switches, gotos, defers, panics, closures. Steps are
-// counted, and only functions written before are called, so every program ends.
+// A flow writes a function from random statements: all kinds of loops with labels, switches, gotos, defers, panics,
+// closures. Steps are counted and only functions written before are called, so every program ends.
 type flow struct {
 	*gen
 	b      strings.Builder
 	depth  int
 	budget int
-	labels []string // of the loops around the statement, "" for a loop without one; cut where a function literal begins
+	// labels are those of the enclosing loops, "" for a loop without one. A function literal starts an empty list.
+	labels []string
 	used   map[string]bool
-	breaks int      // loops and switches around the statement within the function literal
-	loops  int      // loops around it within the function literal
+	breaks int      // enclosing loops and switches inside the innermost function literal
+	loops  int      // enclosing loops inside the innermost function literal
 	vars   []string // of type int, in scope
-	fixed  []string // of type int, in scope, not assigned to
+	fixed  []string // of type int, in scope, read only
 	calls  []string // functions of type func(int) int that may be called
-	lits   int      // function literals around the statement
-	result string   // what a return statement returns
+	lits   int      // enclosing function literals
+	result string   // operand of return statements
 }
 
-// flowFunction adds a function and returns its name.
+// flowFunction adds a function that may call those in calls, and returns its name.
 func (g *gen) flowFunction(calls []string) string {
 	name := g.fresh("flow") + mark
 	f := &flow{gen: g, budget: 12 + g.IntN(25), used: map[string]bool{},
@@ -42,9 +43,10 @@ func (g *gen) flowFunction(calls []string) string {
 	return name
 }
 
+// line writes one line of the function body.
 func (f *flow) line(format string, args ...any) { fmt.Fprintf(&f.b, "\t"+format+"\n", args...) }
 
-// block writes some statements; what they declare ends with the block.
+// block writes some statements. Variables declared in it are out of scope after it.
 func (f *flow) block() {
 	vars, fixed := len(f.vars), len(f.fixed)
 	f.depth++
@@ -55,6 +57,7 @@ func (f *flow) block() {
 	f.vars, f.fixed = f.vars[:vars:vars], f.fixed[:fixed:fixed]
 }
 
+// expr writes an expression of type int, nested at most depth levels.
 func (f *flow) expr(depth int) string {
 	if depth <= 0 || f.percent(30) {
 		return pick(f.gen, pick(f.gen, f.vars...), pick(f.gen, f.vars...), pick(f.gen, f.fixed...),
@@ -86,12 +89,14 @@ func (f *flow) expr(depth int) string {
 	return "(" + a + " + " + b + ")"
 }
 
+// cond writes an expression of type bool.
 func (f *flow) cond() string {
 	a, b := f.expr(1), f.expr(1)
 	return pick(f.gen, a+"%2 == 0", a+" < "+b, a+" != "+b, a+" > 3 && "+b+"%3 != 1", a+"&1 == 0 || "+b+" < 5",
 		"!("+a+" >= "+b+")")
 }
 
+// statement writes one statement. When the budget is used up it writes only a log, so nesting ends.
 func (f *flow) statement() {
 	if f.budget--; f.budget < -40 || f.depth > 5 {
 		f.line("log%s(fmt.Sprint(%s))", mark, pick(f.gen, f.vars...))
@@ -103,6 +108,7 @@ func (f *flow) statement() {
 	pick(f.gen, statements...)()
 }
 
+// assign writes an assignment to one variable, or a log of some expressions.
 func (f *flow) assign() {
 	v := pick(f.gen, f.vars...)
 	switch f.IntN(6) {
@@ -121,6 +127,7 @@ func (f *flow) assign() {
 	}
 }
 
+// parallel writes an assignment whose operands depend on each other.
 func (f *flow) parallel() {
 	switch f.IntN(3) {
 	case 0:
@@ -132,6 +139,7 @@ func (f *flow) parallel() {
 	}
 }
 
+// declare writes the declaration of a variable, or of one that hides another.
 func (f *flow) declare() {
 	name := f.fresh("v")
 	if f.percent(20) {
@@ -148,6 +156,7 @@ func (f *flow) declare() {
 	f.vars = append(f.vars, name)
 }
 
+// ifElse writes an if statement.
 func (f *flow) ifElse() {
 	f.line("if %s {", f.cond())
 	f.block()
@@ -162,6 +171,7 @@ func (f *flow) ifElse() {
 	f.line("}")
 }
 
+// switches writes a switch over values or conditions.
 func (f *flow) switches() {
 	f.breaks++
 	defer func() { f.breaks-- }()
@@ -189,7 +199,7 @@ func (f *flow) switches() {
 	f.line("}")
 }
 
-// inLiteral writes statements within a function literal, which break and continue do not leave.
+// inLiteral writes statements inside a function literal, which break and continue cannot leave.
 func (f *flow) inLiteral(write func()) {
 	labels, breaks, loops := f.labels, f.breaks, f.loops
 	f.labels, f.breaks, f.loops = nil, 0, 0
@@ -199,6 +209,7 @@ func (f *flow) inLiteral(write func()) {
 	f.labels, f.breaks, f.loops = labels, breaks, loops
 }
 
+// deferred writes a defer statement, some of which recover.
 func (f *flow) deferred() {
 	if f.percent(30) {
 		f.line("defer log%s(\"defer\", fmt.Sprint(%s))", mark, f.expr(1))
@@ -212,12 +223,14 @@ func (f *flow) deferred() {
 	f.line("log%s(fmt.Sprint(\"q\", q))\n\t}(%s)", mark, f.expr(1))
 }
 
+// literal writes a function literal that is called at once.
 func (f *flow) literal() {
 	f.line("func() {")
 	f.inLiteral(f.block)
 	f.line("}()")
 }
 
+// attempted writes statements that may panic, within try.
 func (f *flow) attempted() {
 	f.line("try%s(\"flow\", func() {", mark)
 	f.inLiteral(func() {
@@ -229,6 +242,7 @@ func (f *flow) attempted() {
 	f.line("})")
 }
 
+// closure writes a function literal that is stored and called later.
 func (f *flow) closure() {
 	f.line("fs = append(fs, func() int {")
 	f.line("%s += %s", pick(f.gen, f.vars...), pick(f.gen, append(f.fixed, "1")...))
@@ -238,6 +252,7 @@ func (f *flow) closure() {
 	}
 }
 
+// selects writes a select with a default on a channel of its own.
 func (f *flow) selects() {
 	c := f.fresh("c")
 	f.line("%s := make(chan int, %d)", c, f.IntN(2))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// enter writes the body of a loop; a label is written before its head when the body uses it.
+// enter writes a loop with its body. It adds a label if the body uses it.
 func (f *flow) enter(head string, fixed ...string) {
 	label := f.fresh("L")
 	outer := f.b.String()
@@ -34,6 +34,7 @@ func (f *flow) enter(head string, fixed ...string) {
 	f.line("}")
 }
 
+// loop writes a loop over a number, a string, an array, a slice, a map or a condition.
 func (f *flow) loop() {
 	i := f.fresh("i")
 	k := 1 + f.IntN(4)
@@ -60,6 +61,7 @@ func (f *flow) loop() {
 	}
 }
 
+// rangeFunc writes a loop over an iterator function, one of which misbehaves.
 func (f *flow) rangeFunc() {
 	i, e := f.fresh("i"), f.fresh("e")
 	switch f.IntN(5) {
@@ -78,6 +80,7 @@ func (f *flow) rangeFunc() {
 	}
 }
 
+// jump writes a conditional break, continue or return. With a label it may leave several loops.
 func (f *flow) jump() {
 	if f.loops > 0 && f.percent(50) {
 		if label := pick(f.gen, f.labels...); label != "" {
@@ -98,6 +101,7 @@ func (f *flow) jump() {
 	}
 }
 
+// gotos writes a goto to a label that follows.
 func (f *flow) gotos() {
 	label := f.fresh("G")
 	f.line("if %s {\n\t\tgoto %s\n\t}", f.cond(), label)
@@ -106,7 +110,7 @@ func (f *flow) gotos() {
 	f.line("y ^= x & 255")
 }
 
-// flowHelpers are what the functions of a flow call.
+// flowHelpers declares what the functions of a flow call.
 const flowHelpers = `
 var stepsø int
 

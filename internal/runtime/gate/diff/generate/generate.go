@@ -1,6 +1,6 @@
-// Package generate writes random Go programs for the differential test. A program declares types, applies the operations
-// of the language and of the standard library to them, and returns a log of the results. The log holds no addresses and
-// does not depend on the order of maps, so a program must return the same log natively and here.
+// Package generate writes random Go programs for the differential tests. A program declares types, applies operations
+// of the language and the standard library to them, and returns a log of the results. The log contains no addresses and
+// does not depend on the order of maps, so every engine must return the same log.
 //
 // The same seed writes the same program. Only tests import this package.
 package generate
@@ -17,27 +17,27 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// mark ends every package-level name, so that many programs can be compiled as one native package.
+// mark ends every package-level name, so many programs can be compiled as one native package.
 const mark = "ø"
 
 // A Program is a generated program.
 type Program struct {
 	Seed uint64
-	Main string // the function that does the work: func Main(call *recurgent.Call) (any, error)
+	Main string // name of the function that does the work: func Main(call *recurgent.Call) (any, error)
 	Text string // a file of package tool, without a function Run
 
-	Operations []string // what its sections are about: "json of map", "flow"
+	Operations []string // topics of its sections: "json of map", "flow"
 }
 
-// Source returns the program as the gate takes it.
+// Source returns the program with a function Run, as the gate expects it.
 func (p Program) Source() string {
 	return p.Text + "\nfunc Run(call *recurgent.Call) (any, error) { return " + p.Main + "(call) }\n"
 }
 
-// maxText is the most bytes of a program; the gate takes 64 KiB.
+// maxText is the size limit of a program in bytes. The gate accepts 64 KiB.
 const maxText = 60000
 
-// Write returns the program of a seed. Of ten programs seven are about types, three about statements and values.
+// Write returns the program for a seed. Seven of ten programs are about types, three about statements and values.
 func Write(seed uint64) Program {
 	for stream := uint64(11); ; stream++ {
 		g := &gen{Rand: rand.New(rand.NewPCG(seed, stream)), makers: new(typeutil.Map), shows: new(typeutil.Map)}
@@ -51,6 +51,7 @@ func Write(seed uint64) Program {
 				g.plain()
 			}
 		}
+		// A program that is too long is dropped, and another random stream of the same seed tried.
 		if p := g.finish(seed); len(p.Text) < maxText {
 			return p
 		}
@@ -61,20 +62,21 @@ func Write(seed uint64) Program {
 type gen struct {
 	*rand.Rand
 	world
-	makers   *typeutil.Map // types.Type -> name of the function that makes a value
-	shows    *typeutil.Map // types.Type -> name of the function that writes a value as text
+	makers   *typeutil.Map // types.Type -> name of the function that creates a value
+	shows    *typeutil.Map // types.Type -> name of the function that prints a value as text
 	funcs    []string      // functions and methods written so far
 	sections []string      // the functions that Main calls, in order
-	about    []string      // Operations of the program
-	names    int
+	about    []string      // Operations of the program so far
+	names    int           // number of fresh names so far
 }
 
+// percent returns true in n of 100 cases.
 func (g *gen) percent(n int) bool          { return g.IntN(100) < n }
 func pick[T any](g *gen, list ...T) T      { return list[g.IntN(len(list))] }
 func (g *gen) fresh(prefix string) string  { g.names++; return prefix + strconv.Itoa(g.names) }
 func (g *gen) add(format string, a ...any) { g.funcs = append(g.funcs, fmt.Sprintf(format, a...)) }
 
-// section adds a function that Main calls, with its body.
+// section adds a function with this body, which Main calls.
 func (g *gen) section(about, body string) {
 	name := "s" + strconv.Itoa(len(g.sections)) + mark
 	g.sections = append(g.sections, name)
@@ -82,9 +84,11 @@ func (g *gen) section(about, body string) {
 	g.add("// %s\nfunc %s(r *rng%s) {\n%s}\n", about, name, mark, body)
 }
 
+// placeholder matches a part of a template; see fill.
 var placeholder = regexp.MustCompile(`@(mk|sh)?([A-Z])\b`)
 
-// fill writes a template for types: @T is the type bound to T, @mkT makes a value of it, and @shT is the function that shows one.
+// fill expands a template: @T is the type bound to T, @mkT creates a value of it, and @shT is the function that prints
+// one.
 func (g *gen) fill(template string, bound map[string]types.Type) string {
 	return placeholder.ReplaceAllStringFunc(template, func(s string) string {
 		m := placeholder.FindStringSubmatch(s)
@@ -102,7 +106,7 @@ func (g *gen) fill(template string, bound map[string]types.Type) string {
 	})
 }
 
-// typeText writes a type as the program does.
+// typeText returns the text of a type as the program spells it.
 func typeText(t types.Type) string {
 	text := types.TypeString(types.Unalias(t), func(p *types.Package) string {
 		if p.Path() == "tool" {
@@ -110,11 +114,12 @@ func typeText(t types.Type) string {
 		}
 		return p.Name()
 	})
-	// Aliases since Go 1.27, of packages that programs do not import.
+	// Since Go 1.27 these are aliases of types in packages that programs cannot import.
 	return strings.NewReplacer("jsontext.Value", "json.RawMessage", "jsontext.Options", "json.Options",
 		"jsonopts.Options", "json.Options").Replace(text)
 }
 
+// finish puts the program together. Its names end with the seed instead of the mark.
 func (g *gen) finish(seed uint64) Program {
 	suffix := "q" + strconv.FormatUint(seed, 36)
 	var b strings.Builder
@@ -131,7 +136,7 @@ func (g *gen) finish(seed uint64) Program {
 	return Program{Seed: seed, Main: "Main" + suffix, Text: strings.ReplaceAll(text, mark, suffix), Operations: g.about}
 }
 
-// imports writes the imports that a text needs: those of the packages whose names stand before a dot and a capital letter.
+// imports writes the imports that a text needs: those of the packages whose names precede a dot and a capital letter.
 func imports(text string) string {
 	used := map[string]bool{}
 	for i := range len(text) - 1 {
@@ -148,9 +153,10 @@ func imports(text string) string {
 	return "import (\n" + b.String() + ")\n\n"
 }
 
+// notOfName reports whether r cannot be part of an identifier.
 func notOfName(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// importable are the packages that generated programs use.
+// importable lists the packages that generated programs use.
 var importable = []string{"recurgent", "bufio", "bytes", "cmp", "container/heap", "container/list", "container/ring",
 	"encoding/binary", "encoding/json", "encoding/xml", "errors",
 	"fmt", "io", "iter", "maps", "math", "math/big", "math/bits", "net/netip", "reflect", "regexp", "slices", "sort",

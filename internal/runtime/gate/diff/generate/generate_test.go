@@ -7,7 +7,7 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate"
 )
 
-// A seed always writes the same program, and the gate takes it as it stands.
+// A seed always writes the same program, and the gate accepts it unchanged.
 func TestPrograms(t *testing.T) {
 	g, err := gate.New(gate.Options{Deadline: time.Minute})
 	if err != nil {

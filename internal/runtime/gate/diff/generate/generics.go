@@ -1,6 +1,6 @@
 package generate
 
-// generics are declarations that every program about types has.
+// generics are declarations in every program about types.
 const generics = `
 type pairø[A, B any] struct {
 	A A

@@ -8,13 +8,13 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// A host type is a struct of the standard library with fields that programs do not see.
+// A host type is a struct of the standard library whose fields programs cannot access.
 type host struct {
 	typ        types.Type
-	make, show string // a value, by r; the text of (typ)(v)
+	make, show string // expressions: a new value, made with r; the text of the value v
 }
 
-// hosts lists those that programs hold and embed.
+// hosts lists the host types that programs hold and embed.
 var hosts = sync.OnceValue(func() []host {
 	find := func(path, name string) types.Type {
 		imp, err := std.Importer()
@@ -35,7 +35,7 @@ var hosts = sync.OnceValue(func() []host {
 	}
 })
 
-// hostOf returns the host type that t is, or was made of.
+// hostOf returns the host type that t is or is derived from.
 func hostOf(t types.Type) (host, bool) {
 	for _, h := range hosts() {
 		if types.Identical(h.typ.Underlying(), t.Underlying()) {
@@ -45,21 +45,22 @@ func hostOf(t types.Type) (host, bool) {
 	return host{}, false
 }
 
-// isStruct reports whether programs see the fields of t.
+// isStruct reports whether t is a struct whose fields programs can access.
 func isStruct(t types.Type) bool {
 	_, hidden := hostOf(t)
 	return kind[*types.Struct](t) && !hidden
 }
 
 var (
+	// heldHosts are types that programs use for fields and elements, embeddedHosts those that they embed.
 	heldHosts = []string{"time.Time", "time.Duration", "netip.Addr", "json.Number", "json.RawMessage", "xml.Name",
 		"fmt.Stringer", "sort.StringSlice", "error", "any"}
 	embeddedHosts = []string{"time.Time", "*time.Time", "time.Duration", "netip.Addr", "json.RawMessage",
 		"fmt.Stringer", "sort.StringSlice", "error", "sort.Interface"}
 )
 
-// callable reports whether programs call a method: one of their own, or one of the standard library whose parameters and results they
-// have.
+// callable reports whether generated programs call a method: one of their own, or one of the standard library with
+// parameters and results whose types they have.
 func callable(m types.Object) bool {
 	return m.Pkg() == nil || m.Pkg().Path() == "tool" && !ofLibrary(m) ||
 		slices.Contains([]string{"Unix", "IsZero", "Year", "Add", "Equal", "After", "Sub", "Compare", "Weekday",
@@ -68,7 +69,7 @@ func callable(m types.Object) bool {
 			"Swap", "Sort"}, m.Name())
 }
 
-// reach visits t and every type that values of t lead to, until visit returns false.
+// reach visits t and every type that a value of t leads to, until visit returns false.
 func reach(t types.Type, visit func(types.Type) bool) {
 	var seen []types.Type
 	var walk func(types.Type) bool

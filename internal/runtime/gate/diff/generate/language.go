@@ -1,6 +1,6 @@
 package generate
 
-// orderText performs assignments and calls whose operands log when they are evaluated.
+// orderText has assignments and calls whose operands log when they are evaluated.
 const orderText = `
 	trace := func(name string, v @T) @T {
 		logø(name, @shT(v))
@@ -38,7 +38,7 @@ const orderText = `
 	}
 `
 
-// rangesText ranges over everything that holds a type, while it changes.
+// rangesText ranges over everything that can hold a type while it changes.
 const rangesText = `
 	arr := [3]@T{@mkT, @mkT}
 	list := arr[:]
@@ -102,7 +102,7 @@ outer:
 	logø(@shT(v))
 `
 
-// pullsText pulls from sequences that end early, panic, or are left.
+// pullsText pulls from sequences that end early, panic, or are abandoned.
 const pullsText = `
 	seq := func(yield func(@T) bool) {
 		defer logø("left")
@@ -141,7 +141,7 @@ const pullsText = `
 	logø(strconv.Itoa(i), @shT(v), strconv.FormatBool(ok))
 `
 
-// wideText holds a type within what is too large for registers and for the slots of maps.
+// wideText holds a type inside a value too large for registers and for the slots of maps.
 const wideText = `
 	type wide struct {
 		before [15]int64
@@ -182,6 +182,7 @@ const wideText = `
 	logø(text(y))
 `
 
+// wideKeysText uses map keys too large to be stored in the slots of a map.
 const wideKeysText = `
 	type wide struct {
 		before [17]int64
@@ -209,6 +210,7 @@ const wideKeysText = `
 	logø(strconv.Itoa(wrong), strconv.Itoa(len(m)), strconv.FormatBool(set[[3]@T{keys[0].key}]), @shT(keys[5].key))
 `
 
+// orderedText compares and sorts values of an ordered type.
 const orderedText = `
 	a, b := @mkT, @mkT
 	list := []@T{a, b, @mkT, a}
@@ -224,7 +226,7 @@ const orderedText = `
 	}
 `
 
-// countsText ranges over a number of an integer type, shifts by it, and indexes with it.
+// countsText ranges over an integer type, shifts by it, and indexes with it.
 const countsText = `
 	n := (@T)(5)
 	for i := range n {
@@ -244,6 +246,7 @@ const countsText = `
 	logø(fmt.Sprint(v, -v, ^v, v*v, v/n, v%n))
 `
 
+// mapsText uses the functions of package maps.
 const mapsText = `
 	m := map[string]@T{"a": @mkT, "b": @mkT}
 	n := maps.Clone(m)
@@ -256,6 +259,7 @@ const mapsText = `
 	logø(strconv.Itoa(len(values)), fmt.Sprintf("%T", maps.Collect(maps.All(m))))
 `
 
+// listsText stores values in the containers of the standard library.
 const listsText = `
 	l := list.New()
 	e := l.PushBack(@mkT)
@@ -281,7 +285,7 @@ const listsText = `
 	})
 `
 
-// scansText reads values of a type from text.
+// scansText scans values of a type from text.
 const scansText = `
 	for _, s := range []string{"7", "-3 x", "true", "a b", "0x1f", "1.5e3", "(1+2i)", ""} {
 		tryø("scan", func() {

@@ -5,6 +5,7 @@ import (
 	"go/types"
 )
 
+// genericsText uses the generic declarations that every program has.
 const genericsText = `
 	v := @mkT
 	w := pairø[@T, int]{v, 4}
@@ -34,6 +35,7 @@ const genericsText = `
 	tree.Walk(func(x @T) { logø(@shT(x)) })
 `
 
+// compareText compares values directly, in arrays and structs, and as interfaces.
 const compareText = `
 	a, b := @mkT, @mkT
 	c := a
@@ -67,6 +69,7 @@ const compareText = `
 	logø(strconv.FormatBool(z == *new(@T)))
 `
 
+// manyText makes many values and garbage, and checks that the collector has left the values alone.
 const manyText = `
 	var list []@T
 	var texts []string
@@ -98,6 +101,7 @@ const manyText = `
 	logø(texts[7:12]...)
 `
 
+// sliceText appends to, cuts and sorts a slice type, also beyond its bounds.
 const sliceText = `
 	s := @mkT
 	s = append(s, @mkE, @mkE)
@@ -128,6 +132,7 @@ const sliceText = `
 	logø(@shE(s[0]), @shT(s[len(s):]))
 `
 
+// arrayText copies and changes an array type, also through pointers and beyond its bounds.
 const arrayText = `
 	a := @mkT
 	b := a
@@ -160,6 +165,7 @@ const arrayText = `
 	logø(@shT(f(a)), @shT(a))
 `
 
+// pointerText reads and writes through a pointer type, also through nil.
 const pointerText = `
 	p := @mkT
 	if p == nil {
@@ -181,6 +187,7 @@ const pointerText = `
 	logø(@shT(list[0]), @shT(p))
 `
 
+// chanText uses a channel type as a value and as a key.
 const chanText = `
 	c := @mkT
 	logø(strconv.Itoa(len(c)), strconv.Itoa(cap(c)), strconv.FormatBool(c == nil), fmt.Sprintf("%T", c))
@@ -188,6 +195,7 @@ const chanText = `
 	logø(strconv.Itoa(m[c]), @shT(c))
 `
 
+// localText declares types within a function that refer to the type.
 const localText = `
 	type local struct {
 		V @T
@@ -210,7 +218,7 @@ const localText = `
 	logø(fmt.Sprintf("%T %T", x, t))
 `
 
-// cycles writes a value that points to itself.
+// cycles writes a value that points to itself, or "" if t has no field for that.
 func cycles(g *gen, t types.Type) string {
 	for f := range t.Underlying().(*types.Struct).Fields() {
 		p, ok := f.Type().Underlying().(*types.Pointer)

@@ -1,5 +1,6 @@
 package generate
 
+// keysText uses a type as the key of maps. Inserting a key that is not comparable panics.
 const keysText = `
 	keys := []@T{@mkT, @mkT, @mkT, @mkT}
 	m := map[@T]int{}
@@ -37,8 +38,8 @@ const keysText = `
 	logø(strconv.Itoa(len(m)))
 `
 
-// manyKeysText finds pointers that the collector misses: keys and values with memory of their own, much garbage, and all compared
-// with what was put in.
+// manyKeysText detects pointers that the collector misses: it fills a map with keys and values that own memory, creates
+// much garbage, and compares everything with what was put in.
 const manyKeysText = `
 	m := map[@T]@U{}
 	of := map[string]string{}
@@ -83,6 +84,7 @@ const manyKeysText = `
 	}
 `
 
+// mapText reads, changes and copies a map type, also a nil map.
 const mapText = `
 	m := @mkT
 	if m == nil {

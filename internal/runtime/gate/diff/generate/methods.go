@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// writeMethods writes the bodies of all declared methods: they log what they get, change a pointer's value, and make results.
+// writeMethods writes the bodies of all declared methods. They log their arguments, change the value of a pointer
+// receiver, and create results.
 func (g *gen) writeMethods() {
 	for _, d := range g.named {
 		if d.params != "" {
@@ -22,7 +23,7 @@ func (g *gen) writeMethods() {
 	}
 }
 
-// signatureOf returns a declared method's type.
+// signatureOf returns the type of a declared method.
 func (g *gen) signatureOf(d *declaration, m *method) *types.Signature {
 	named := g.pkg.Scope().Lookup(d.name).Type().(*types.Named)
 	for f := range named.Methods() {
@@ -33,6 +34,7 @@ func (g *gen) signatureOf(d *declaration, m *method) *types.Signature {
 	panic("generate: no method " + m.name)
 }
 
+// methodBody writes a method of a type that is not generic.
 func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 	self := g.show(t) + "(v)"
 	var b strings.Builder
@@ -63,7 +65,7 @@ func (g *gen) methodBody(t types.Type, d *declaration, m *method) string {
 	return b.String()
 }
 
-// returns writes a return statement of made results.
+// returns writes a return statement with new values.
 func (g *gen) returns(sig *types.Signature) string {
 	var results []string
 	for v := range sig.Results().Variables() {
@@ -75,7 +77,7 @@ func (g *gen) returns(sig *types.Signature) string {
 	return "\treturn " + strings.Join(results, ", ") + "\n"
 }
 
-// genericBody writes a method of a generic type, which cannot know what its parameters are.
+// genericBody writes a method of a generic type, which cannot know its type arguments.
 func (g *gen) genericBody(d *declaration, m *method) string {
 	const self = `fmt.Sprintf("%T", v)`
 	if body := g.calledBody(d, m, self, "func(string) (z "+d.self+") { return }"); body != "" {
@@ -86,7 +88,8 @@ func (g *gen) genericBody(d *declaration, m *method) string {
 	return body + g.returns(sig)
 }
 
-// methodCalls writes calls of the methods that values of t have, declared and promoted, in one of the ways that the language has.
+// methodCalls writes calls of declared and promoted methods of t, each in a random one of the forms that the language
+// has.
 func (g *gen) methodCalls(t types.Type) string {
 	set := types.NewMethodSet(t)
 	pointer := types.NewMethodSet(types.NewPointer(t))
@@ -111,6 +114,8 @@ func (g *gen) methodCalls(t types.Type) string {
 	return b.String()
 }
 
+// methodCall writes one call of a method: directly, through a method value or expression, through an interface, or
+// deferred. Some forms change the value between the evaluation of the method and the call.
 func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValue bool) string {
 	text := typeText(t)
 	args := g.arguments(sig)
@@ -161,7 +166,7 @@ func (g *gen) methodCall(t types.Type, name string, sig *types.Signature, byValu
 	return before + g.logCall(pick(g, ways...), sig)
 }
 
-// arguments makes arguments for a call; a variadic one is a slice with three dots.
+// arguments returns new values for a call. A variadic argument is a slice followed by three dots.
 func (g *gen) arguments(sig *types.Signature) []string {
 	var out []string
 	for i := range sig.Params().Len() {
@@ -174,7 +179,7 @@ func (g *gen) arguments(sig *types.Signature) []string {
 	return out
 }
 
-// logCall writes a call and logs its results.
+// logCall writes a call that logs its results.
 func (g *gen) logCall(call string, sig *types.Signature) string {
 	n := sig.Results().Len()
 	if n == 0 {

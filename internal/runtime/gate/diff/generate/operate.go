@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// operate adds a section that performs an operation of the language or the library on a type of the pool.
+// operate adds a section that applies a random operation to a random type of the pool.
 func (g *gen) operate() {
 	for range 20 {
 		op := pick(g, operations...)
@@ -35,7 +35,7 @@ func (g *gen) operate() {
 	}
 }
 
-// kindName names what t is underneath.
+// kindName names the kind of t's underlying type.
 func kindName(t types.Type) string {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -47,36 +47,40 @@ func kindName(t types.Type) string {
 	}
 }
 
-// An operation is something that a program does with a type. Its text is a template, see fill.
+// An operation is something that a program does with a type. Its text is a template; see fill.
 type operation struct {
-	name  string
-	on    func(types.Type) bool
-	text  string
-	write func(*gen, types.Type) string // when the text depends on the type
+	name string
+	on   func(types.Type) bool
+	text string
+	// write replaces text if that depends on the type. It returns "" if the operation does not apply to the type.
+	write func(*gen, types.Type) string
 }
 
 func always(types.Type) bool       { return true }
 func comparable(t types.Type) bool { return types.Comparable(t) }
 
-// kind returns a condition on the underlying type.
+// kind reports whether the underlying type of t is a T.
 func kind[T types.Type](t types.Type) bool {
 	_, ok := t.Underlying().(T)
 	return ok
 }
 
+// concrete reports whether t is not an interface.
 func concrete(t types.Type) bool { return !types.IsInterface(t) }
 
+// hasMethods reports whether values of t, or variables of it, have methods.
 func hasMethods(t types.Type) bool {
 	return types.NewMethodSet(t).Len() > 0 || concrete(t) && !kind[*types.Pointer](t) &&
 		types.NewMethodSet(types.NewPointer(t)).Len() > 0
 }
 
-// streams reports whether values of t, or pointers to them, write or read.
+// streams reports whether values of t or pointers to them are writers or readers.
 func streams(t types.Type) bool {
 	set := types.NewMethodSet(types.NewPointer(t))
 	return concrete(t) && (set.Lookup(nil, "Write") != nil || set.Lookup(nil, "Read") != nil)
 }
 
+// basicOf reports whether t is a basic type with one of these properties.
 func basicOf(t types.Type, info types.BasicInfo) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && b.Info()&info != 0
@@ -85,6 +89,7 @@ func basicOf(t types.Type, info types.BasicInfo) bool {
 func ordered(t types.Type) bool { return basicOf(t, types.IsOrdered) }
 func integer(t types.Type) bool { return basicOf(t, types.IsInteger) }
 
+// isKey reports whether all values of t can be map keys.
 func isKey(t types.Type) bool { return types.Comparable(t) && !holdsInterface(t) }
 
 // signatureCalls writes calls of a function value.
@@ -101,6 +106,7 @@ func (g *gen) signatureCalls(sig *types.Signature, text string) string {
 	return body
 }
 
+// join joins expressions with commas.
 func join(list []string) string {
 	out := ""
 	for i, s := range list {
@@ -112,7 +118,7 @@ func join(list []string) string {
 	return out
 }
 
-// typeSwitch writes a switch over types of the pool for values of any of them.
+// typeSwitch writes a switch over types of the pool for values of several types.
 func typeSwitch(g *gen, t types.Type) string {
 	var cases string
 	var list []types.Type
@@ -141,7 +147,7 @@ func typeSwitch(g *gen, t types.Type) string {
 		"(fmt.Sprintf(\"other %T\", x))\n\t\t}\n\t}\n"
 }
 
-// assertions writes assertions of interfaces to types and interfaces.
+// assertions writes assertions of an interface to types and interfaces.
 func assertions(g *gen, t types.Type) string {
 	body := "\tvar v any = @mkT\n"
 	for range 3 {
@@ -171,7 +177,7 @@ func conversions(g *gen, t types.Type) string {
 	return body
 }
 
-// fields writes what can be done with the fields of a struct: reading, changing, taking addresses, through pointers and promoted.
+// fields writes uses of the fields of a struct: reading, changing, taking addresses, and access through pointers.
 func fields(g *gen, t types.Type) string {
 	st := t.Underlying().(*types.Struct)
 	body := "\tv, w := @mkT, @mkT\n\tp := &v\n\tlist := []@T{w, v}\n\tm := map[string]@T{\"a\": v}\n\tmp := map[string]*@T{\"a\": &list[0]}\n"
@@ -195,7 +201,7 @@ func fields(g *gen, t types.Type) string {
 		"(@shT(v), @shT(list[0]), @shT(list[1]), @shT(m[\"a\"]), @shT(*mp[\"a\"]))\n"
 }
 
-// promoted writes selections of fields and methods of what a struct embeds, through every path that is short enough.
+// promoted writes selections of fields that embedded structs promote.
 func promoted(g *gen, t types.Type) string {
 	body := ""
 	for _, d := range g.named {
@@ -214,7 +220,7 @@ func promoted(g *gen, t types.Type) string {
 	return "\tv := @mkT\n" + body + "\tlog" + mark + "(@shT(v))\n"
 }
 
-// errorChains writes uses of package errors on a type that is an error.
+// errorChains writes uses of package errors on a type that implements error.
 func errorChains(g *gen, t types.Type) string {
 	body := "\tvar err error = @mkT\n\tchain := fmt.Errorf(\"a: %w, %w\", err, errors.New(\"x\"))\n\tjoined := errors.Join(nil, chain, err)\n"
 	body += "\ttry" + mark + "(\"text\", func() { log" + mark + "(scrub" + mark +
@@ -234,9 +240,10 @@ func errorChains(g *gen, t types.Type) string {
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)
 
+// isError reports whether t implements error.
 func isError(t types.Type) bool { return types.Implements(t, errorType) }
 
-// heaps writes a heap and a sort of values, whose type the standard library calls by its methods.
+// heaps writes a heap and a sort of values. The standard library calls their type's methods.
 func heaps(g *gen, t types.Type) string {
 	name := g.fresh("heap") + mark
 	g.add("%s", g.fill(`type `+name+` []@T

@@ -4,7 +4,8 @@ import (
 	"go/types"
 )
 
-// operations lists what programs do with types. One line of the table is one template.
+// operations lists what programs do with types. Each line is one template; an operation listed twice is chosen more
+// often.
 var operations []operation
 
 func init() {
@@ -68,6 +69,7 @@ func init() {
 	}
 }
 
+// valuesText copies values between variables, pointers and structs.
 const valuesText = `
 	a := @mkT
 	b := a
@@ -91,6 +93,7 @@ const valuesText = `
 	logø(@shT(s.v), @shT(t.v), @shT(**pp), fmt.Sprint(s.x, s.y, t.x, t.y))
 `
 
+// containersText stores values in arrays, slices and maps, also nested ones.
 const containersText = `
 	arr := [3]@T{1: @mkT}
 	list := []@T{@mkT, arr[1], 4: @mkT}
@@ -124,6 +127,7 @@ const containersText = `
 	logø(@shT(list[0]), @shT(table["a"][0]))
 `
 
+// closuresText captures values in function literals.
 const closuresText = `
 	v := @mkT
 	get := func() @T { return v }
@@ -160,6 +164,7 @@ const closuresText = `
 	logø(@shT(x), strconv.Itoa(d))
 `
 
+// defersText panics with values, recovers them, and returns them through named results.
 const defersText = `
 	f := func(v @T) (named @T, err error) {
 		defer func() {
@@ -195,6 +200,7 @@ const defersText = `
 	logø(@shT(out[1]), @shT(s[1]), strconv.Itoa(len(variadic(0))), @shT(variadic(0, s[0], s[1])[0]), @shT(s[0]))
 `
 
+// boxingText converts values, and containers of them, to interfaces and back.
 const boxingText = `
 	v := @mkT
 	var a any = v
@@ -229,6 +235,7 @@ const boxingText = `
 	tryø("assertion", func() { logø(strconv.Itoa(len(a.(map[uint16]@T)))) })
 `
 
+// channelsText sends values through channels, with and without select.
 const channelsText = `
 	c := make(chan (@T), 3)
 	var in chan<- (@T) = c

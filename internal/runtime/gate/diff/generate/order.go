@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// orderHelpers declares the state that statements about the order of evaluation read, and the functions that change it. These functions defer, so that the
-// compiler does not inline them: variables that an inlined function literal changes may natively be read earlier.
+// orderHelpers declares the state that statements about the order of evaluation read, and the functions that change it.
+// These functions defer, which keeps the compiler from inlining them: natively, a variable that an inlined function
+// literal changes may be read earlier.
 const orderHelpers = `
 type (
 	pairø  struct{ x, y string }
@@ -42,7 +43,7 @@ func bothø(n int, s string) int         { return n + len(s) }
 func pickø[T any](a, b T, n int) T      { if n%2 == 0 { return a }; return b }
 `
 
-// orderState declares a section's own state; step, flip and text change all of it.
+// orderState declares the local state of a section. step, flip and text change all of it.
 const orderState = `
 	a, ok, b8, s, bs := 1, true, byte(2), "k", []byte("k")
 	st, sm, xs, arr := pairø{"k", "l"}, smallø{1, 2}, []int{1, 2, 3, 4}, [4]int{1, 2, 3, 4}
@@ -81,8 +82,9 @@ const orderState = `
 	}
 `
 
-// orderForms are the texts that may replace $x, by kind: statements (S), expressions of type int (i), string (s), bool (b), any (a), lists of values (v),
-// slices of int (l), assignable ints (p), reads of maps (m), and keys (k). A form that begins with . contains no other forms.
+// orderForms lists the texts that may replace $x, by kind: statements (S), expressions of type int (i), string (s),
+// bool (b), any (a), lists of values (v), slices of int (l), assignable ints (p), reads of maps (m), and keys (k). A
+// form that starts with . contains no other forms.
 var orderForms = map[byte][]string{
 	'S': {
 		"logø(noteø($v, $v, $v, $v))", "logø(noteø($v, $v))", "logø(noteø([]any{$v, $v}...))",
@@ -163,7 +165,7 @@ func (g *gen) order() string {
 	return b.String()
 }
 
-// ordered writes one form of a kind, nested at most depth levels.
+// ordered writes a random form of a kind, nested at most depth levels.
 func (g *gen) ordered(kind byte, depth int) string {
 	form := pick(g, orderForms[kind]...)
 	for depth <= 0 && form[0] != '.' {

@@ -42,10 +42,11 @@ func (g *gen) plain() {
 	}
 }
 
+// integerTypes lists all integer types, without aliases.
 var integerTypes = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64",
 	"uintptr"}
 
-// integers writes every operation on an integer type, of its own name or not, with operands at the edges.
+// integers writes operations on a random integer type, defined or as an alias, with operands at the limits.
 func (g *gen) integers() string {
 	t, s := pick(g, integerTypes...), pick(g, integerTypes...)
 	declare := "type N " + t + "\n"
@@ -70,9 +71,10 @@ func (g *gen) integers() string {
 	return b.String()
 }
 
+// floatValues is a list of floats with the special ones.
 const floatValues = `[]N{0, N(math.Copysign(0, -1)), 1, -1.5, 0.1, 3e38, 1e-45, N(math.Inf(1)), N(math.Inf(-1)), N(math.NaN()), N(r.float()), 16777217, 4503599627370497.5}`
 
-// floats writes the operations on floats and complex numbers with the values that are special.
+// floats writes operations on floats and complex numbers with special values.
 func (g *gen) floats() string {
 	t := pick(g, "float32", "float64")
 	c := map[string]string{"float32": "complex64", "float64": "complex128"}[t]
@@ -92,7 +94,7 @@ func (g *gen) floats() string {
 	return strings.ReplaceAll(b.String(), "complex(b, "+t+"(1))", "complex(b, 1)")
 }
 
-// numericConversions writes conversions between two numeric types, floats that no integer holds included.
+// numericConversions writes conversions between two numeric types, including floats that no integer can hold.
 func (g *gen) numericConversions() string {
 	all := append([]string{"float32", "float64"}, integerTypes...)
 	from, to := pick(g, all...), pick(g, all...)
@@ -113,7 +115,7 @@ func (g *gen) numericConversions() string {
 	return b.String()
 }
 
-// constants writes constants of every form: typed, untyped, iota, larger than any type.
+// constants writes all kinds of constants: typed, untyped, with iota, larger than any type.
 func (g *gen) constants() string {
 	var b strings.Builder
 	b.WriteString("\tconst (\n")
@@ -134,7 +136,7 @@ func (g *gen) constants() string {
 	return b.String()
 }
 
-// strings writes operations on strings that may not be UTF-8.
+// strings writes operations on strings that may not be valid UTF-8.
 func (g *gen) strings() string {
 	var b strings.Builder
 	b.WriteString("\ttype S string\n\ttype B []byte\n\ttype R []rune\n\ts := S(r.str() + " + pick(g, `"\xff"`,

@@ -1,6 +1,7 @@
 package generate
 
-// prelude is what every program has: a source of values that is the same everywhere, the log, and garbage for the collector.
+// prelude is part of every program: a source of values that is the same everywhere, the log, and garbage for the
+// collector.
 const prelude = `
 type rngø struct {
 	x    uint64

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// show returns the name of the function that writes a value of t as text: func(v T) string. It calls no methods, prints no addresses and
-// sorts maps.
+// show returns the name of the function that returns a value of t as text: func(v T) string. The function calls no
+// methods, prints no addresses and sorts maps.
 func (g *gen) show(t types.Type) string {
 	if name := g.shows.At(t); name != nil {
 		return name.(string)
@@ -20,6 +20,7 @@ func (g *gen) show(t types.Type) string {
 	return name
 }
 
+// showBody writes the body of a function that shows values of t.
 func (g *gen) showBody(t types.Type) string {
 	if h, ok := hostOf(t); ok {
 		return "\treturn " + h.show + "\n"
@@ -67,7 +68,7 @@ func (g *gen) showBody(t types.Type) string {
 	panic("generate: cannot show " + typeText(t))
 }
 
-// basicText writes v, of whatever named type, without its methods.
+// basicText returns an expression for the text of v, a value of a basic or derived type, without calling its methods.
 func basicText(b *types.Basic) string {
 	switch {
 	case b.Info()&types.IsString != 0:

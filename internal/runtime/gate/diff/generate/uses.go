@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// jsonUse writes uses of encoding/json, but for types that hold a pointer to itself, for which natively the package follows it for ever.
+// jsonUse writes uses of encoding/json. It writes none for types that hold a pointer to itself, which natively the
+// package follows for ever.
 func jsonUse(g *gen, t types.Type) string {
 	endless := false
 	reach(t, func(t types.Type) bool {
@@ -18,7 +19,7 @@ func jsonUse(g *gen, t types.Type) string {
 	return jsonText
 }
 
-// pointsToItself reports whether t is a pointer that leads to nothing but pointers.
+// pointsToItself reports whether t is a pointer that leads only to pointers.
 func pointsToItself(t types.Type) bool {
 	for range 20 {
 		p, ok := t.Underlying().(*types.Pointer)
@@ -30,7 +31,8 @@ func pointsToItself(t types.Type) bool {
 	return true
 }
 
-// xmlUse writes uses of encoding/xml, but for programs with a type that embeds itself: natively the package runs out of stack on it.
+// xmlUse writes uses of encoding/xml. It writes none for programs with a type that embeds itself, on which natively the
+// package runs out of stack.
 func xmlUse(g *gen, _ types.Type) string {
 	for _, t := range g.pool {
 		embedsItself := false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maker returns the name of the function that makes a value of t: func(r *rng, d int) T, where d bounds the depth.
+// maker returns the name of the function that creates a value of t: func(r *rng, d int) T, where d bounds the depth.
 func (g *gen) maker(t types.Type) string {
 	if name := g.makers.At(t); name != nil {
 		return name.(string)
@@ -19,6 +19,8 @@ func (g *gen) maker(t types.Type) string {
 	return name
 }
 
+// makerBody writes the body of a function that makes values of t. Values get smaller with d, so that recursive types
+// end.
 func (g *gen) makerBody(t types.Type) string {
 	text := typeText(t)
 	if h, ok := hostOf(t); ok {
@@ -47,6 +49,7 @@ func (g *gen) makerBody(t types.Type) string {
 		return fmt.Sprintf("\tfor i := range v {\n\t\tv[i] = %s(r, d)\n\t}\n", g.maker(u.Elem()))
 	case *types.Map:
 		size := "r.n(4)"
+		// With more than one key the order would depend on addresses.
 		if addressOrdered(u.Key()) {
 			size = "r.n(2)"
 		}
@@ -62,7 +65,7 @@ func (g *gen) makerBody(t types.Type) string {
 	panic("generate: no value of " + text)
 }
 
-// funcMaker writes a function literal that logs its arguments and makes its results.
+// funcMaker writes a function literal that logs its arguments and creates its results.
 func (g *gen) funcMaker(sig *types.Signature) string {
 	var b strings.Builder
 	b.WriteString("\tif r.n(6) == 0 {\n\t\treturn\n\t}\n\tseed := r.next()\n")
@@ -82,7 +85,7 @@ func (g *gen) funcMaker(sig *types.Signature) string {
 	return b.String()
 }
 
-// signatureText writes parameters p0, p1, ... and results.
+// signatureText writes a signature with parameters p0, p1, and so on.
 func signatureText(sig *types.Signature) string {
 	var in, out []string
 	for i := range sig.Params().Len() {
@@ -98,7 +101,7 @@ func signatureText(sig *types.Signature) string {
 	return "(" + strings.Join(in, ", ") + ") (" + strings.Join(out, ", ") + ")"
 }
 
-// implementers returns types of the pool that implement an interface, at most seven.
+// implementers returns at most seven types of the pool that implement an interface.
 func (g *gen) implementers(t types.Type) []types.Type {
 	iface := t.Underlying().(*types.Interface)
 	var out []types.Type
@@ -126,6 +129,7 @@ func (g *gen) implementers(t types.Type) []types.Type {
 	return out
 }
 
+// ifaceMaker writes a choice between values of the types that implement an interface, and nil.
 func (g *gen) ifaceMaker(t types.Type) string {
 	list := g.implementers(t)
 	var b strings.Builder
@@ -137,7 +141,8 @@ func (g *gen) ifaceMaker(t types.Type) string {
 	return b.String()
 }
 
-// keyMaker returns a function that makes keys: where the type holds interfaces, only of what can be hashed.
+// keyMaker returns the name of a function that creates map keys. If the type contains interfaces, it returns only
+// hashable values.
 func (g *gen) keyMaker(t types.Type) string {
 	if !holdsInterface(t) {
 		return g.maker(t)
@@ -148,6 +153,7 @@ func (g *gen) keyMaker(t types.Type) string {
 	return name
 }
 
+// basicValue returns an expression for a random value of a basic type.
 func basicValue(b *types.Basic, convert string) string {
 	switch {
 	case b.Info()&types.IsBoolean != 0:
@@ -164,7 +170,7 @@ func basicValue(b *types.Basic, convert string) string {
 	return convert + "(r.int())"
 }
 
-// holdsInterface reports whether values of t hold interfaces in place.
+// holdsInterface reports whether values of t contain interfaces other than through pointers.
 func holdsInterface(t types.Type) bool {
 	switch u := t.Underlying().(type) {
 	case *types.Interface:
@@ -181,7 +187,7 @@ func holdsInterface(t types.Type) bool {
 	return false
 }
 
-// addressOrdered reports whether the standard library sorts keys of t by addresses.
+// addressOrdered reports whether the standard library sorts keys of t by address.
 func addressOrdered(t types.Type) bool {
 	switch u := t.Underlying().(type) {
 	case *types.Interface, *types.Pointer, *types.Chan:

@@ -1,5 +1,5 @@
-// Package minimise makes Go programs smaller while a given property still holds. It removes declarations, statements,
-// fields and cases, and replaces statements by their bodies.
+// Package minimise shrinks Go programs while a given property still holds. It removes declarations, statements, fields
+// and cases, and replaces statements by their bodies.
 //
 // Only tests import this package.
 package minimise
@@ -13,11 +13,12 @@ import (
 	"strings"
 )
 
-// BatchSize is the most programs that a test is asked about at once.
+// BatchSize is the most programs that holds is called with at once.
 const BatchSize = 24
 
-// Program returns the smallest program found for which holds is true. holds is asked about many programs at a time, since a build of many
-// costs little more than one; all of them type-check, by imp. Functions named by keep stay.
+// Program returns the smallest program it finds for which holds is true. It calls holds with many programs at a time,
+// because building many costs little more than building one; all of them type-check with imp. Functions for which keep
+// is true stay.
 func Program(source string, keep func(name string) bool, imp types.Importer, holds func([]string) []bool) string {
 	m := &minimiser{keep: keep, imp: imp, holds: holds}
 	for before := ""; before != source; {
@@ -29,18 +30,20 @@ func Program(source string, keep func(name string) bool, imp types.Importer, hol
 	return source
 }
 
-// An edit changes the units of a file that are chosen and returns how many units there are.
+// An edit changes the chosen units of a file and returns the number of units in it.
 type edit func(f *ast.File, keep func(string) bool, chosen func(i int) bool) int
 
+// A minimiser holds the arguments of Program.
 type minimiser struct {
 	keep  func(string) bool
 	imp   types.Importer
 	holds func([]string) []bool
 }
 
-// pass makes an edit on ever smaller parts of the program.
+// pass tries an edit on ever smaller parts of the program.
 func (m *minimiser) pass(source string, change edit) string {
 	_, n := m.apply(source, change, nil)
+	// Large parts are tried first: if they can go, that saves many small steps.
 	for size := max(n/2, 1); ; size /= 2 {
 		for start := 0; ; {
 			var tried [][]int
@@ -65,7 +68,8 @@ func (m *minimiser) pass(source string, change edit) string {
 	}
 }
 
-// best returns the program without all the chunks that can go together, or without the first that can go, and how many units went.
+// best returns the program without all chunks that can be removed together, or else without the first that can be
+// removed, and how far the next search moves back.
 func (m *minimiser) best(source string, change edit, chunks [][]int, texts []string) (string, int) {
 	var all, first []int
 	for i, ok := range m.holds(texts) {
@@ -85,9 +89,11 @@ func (m *minimiser) best(source string, change edit, chunks [][]int, texts []str
 		}
 	}
 	text, _ := m.apply(source, change, first)
-	return text, chunks[len(chunks)-1][len(chunks[len(chunks)-1])-1] + 1 - first[0] // what follows is tried again
+	// The search goes back to the removed chunk, so the units after it are tried again.
+	return text, chunks[len(chunks)-1][len(chunks[len(chunks)-1])-1] + 1 - first[0]
 }
 
+// span returns the numbers in [from, to).
 func span(from, to int) []int {
 	var out []int
 	for i := from; i < to; i++ {
@@ -96,7 +102,7 @@ func span(from, to int) []int {
 	return out
 }
 
-// apply returns the program with an edit, "" when it does not type-check, and the number of units of the program.
+// apply returns the program after an edit, or "" if it does not type-check, and the number of units of the program.
 func (m *minimiser) apply(source string, change edit, chosen []int) (string, int) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -115,7 +121,7 @@ func (m *minimiser) apply(source string, change edit, chosen []int) (string, int
 	return repair(b.String(), m.keep, m.imp), n
 }
 
-// elements takes out elements of lists of more than five: that is where most goes at once.
+// elements removes elements of lists with more than five, because they shrink a program fastest.
 func elements(f *ast.File, _ func(string) bool, chosen func(int) bool) int {
 	n := 0
 	ast.Inspect(f, func(node ast.Node) bool {
@@ -127,7 +133,7 @@ func elements(f *ast.File, _ func(string) bool, chosen func(int) bool) int {
 	return n
 }
 
-// remove takes out declarations, statements, cases, fields and elements of lists.
+// remove removes declarations, statements, cases, fields and elements of lists.
 func remove(f *ast.File, keep func(string) bool, chosen func(int) bool) int {
 	n := 0
 	drop := func() bool { n++; return chosen(n - 1) }
@@ -173,6 +179,7 @@ func remove(f *ast.File, keep func(string) bool, chosen func(int) bool) int {
 	return n
 }
 
+// filter returns the elements for which drop is false.
 func filter[T any](list []T, drop func(T) bool) []T {
 	var out []T
 	for _, x := range list {
@@ -183,7 +190,7 @@ func filter[T any](list []T, drop func(T) bool) []T {
 	return out
 }
 
-// unwrap puts the body of a statement in its place.
+// unwrap replaces a statement by its body.
 func unwrap(f *ast.File, _ func(string) bool, chosen func(int) bool) int {
 	n := 0
 	take := func() bool { n++; return chosen(n - 1) }
@@ -212,6 +219,7 @@ func unwrap(f *ast.File, _ func(string) bool, chosen func(int) bool) int {
 	return n
 }
 
+// bodyOf returns the statements that may replace a statement, or nil.
 func bodyOf(s ast.Stmt) []ast.Stmt {
 	switch s := s.(type) {
 	case *ast.BlockStmt:
@@ -238,6 +246,7 @@ func bodyOf(s ast.Stmt) []ast.Stmt {
 	return nil
 }
 
+// initOf returns a list of the init statement, if there is one.
 func initOf(s ast.Stmt) []ast.Stmt {
 	if s == nil {
 		return nil

@@ -31,7 +31,7 @@ func Main() int {
 }
 `
 
-// What stays is what the condition needs, and each program asked about type-checks.
+// Program keeps only what the condition needs, and each program it asks about type-checks.
 func TestProgram(t *testing.T) {
 	got := Program(large, func(name string) bool { return name == "Main" }, nil, func(texts []string) []bool {
 		out := make([]bool, len(texts))

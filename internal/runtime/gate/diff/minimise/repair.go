@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// repair removes declarations that the kept functions do not reach, and imports, variables and labels that nothing uses any more. It
-// returns "" when the program still does not type-check.
+// repair removes declarations that the kept functions do not reach, and imports, variables and labels that have become
+// unused. It returns "" if the program still does not type-check.
 func repair(source string, keep func(string) bool, imp types.Importer) string {
+	// Each removal may make other names unused, so the rounds repeat. The bound is a safeguard.
 	for range 12 {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "p.go", source, 0)
@@ -53,6 +54,7 @@ func repair(source string, keep func(string) bool, imp types.Importer) string {
 	return ""
 }
 
+// dropUnused removes the names that the type checker has reported as unused, by position.
 func dropUnused(f *ast.File, unused map[token.Pos]bool) {
 	dropImports(f, unused)
 	d := dropper{unused}
@@ -87,6 +89,7 @@ func dropUnused(f *ast.File, unused map[token.Pos]bool) {
 	})
 }
 
+// dropImports removes unused imports.
 func dropImports(f *ast.File, unused map[token.Pos]bool) {
 	var decls []ast.Decl
 	for _, d := range f.Decls {
@@ -101,10 +104,10 @@ func dropImports(f *ast.File, unused map[token.Pos]bool) {
 	f.Decls = decls
 }
 
-// A dropper takes unused names out of statements.
+// A dropper removes unused names from statements.
 type dropper struct{ unused map[token.Pos]bool }
 
-// blank makes an unused variable blank, and reports whether the expression still names something.
+// blank replaces an unused variable by _, and reports whether the expression still names something.
 func (d dropper) blank(e ast.Expr) (named bool) {
 	id, ok := e.(*ast.Ident)
 	if ok && d.unused[id.Pos()] {
@@ -113,6 +116,7 @@ func (d dropper) blank(e ast.Expr) (named bool) {
 	return e != nil && (!ok || id.Name != "_")
 }
 
+// labels removes unused labels from statements.
 func (d dropper) labels(list []ast.Stmt) {
 	for i, s := range list {
 		if l, ok := s.(*ast.LabeledStmt); ok && d.unused[l.Pos()] {
@@ -121,6 +125,7 @@ func (d dropper) labels(list []ast.Stmt) {
 	}
 }
 
+// rangeVariables removes unused variables of a range statement.
 func (d dropper) rangeVariables(n *ast.RangeStmt) {
 	named := d.blank(n.Key)
 	if v := n.Value; v != nil {
@@ -134,7 +139,8 @@ func (d dropper) rangeVariables(n *ast.RangeStmt) {
 	}
 }
 
-// dropUnreachable removes what the kept functions do not reach, and reports whether there was such. A method is reached with its type.
+// dropUnreachable removes declarations that the kept functions do not reach, and reports whether it removed any. A
+// method is reached if its type is.
 func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool {
 	reached := reachable(f, info, keep)
 	before := len(f.Decls)
@@ -146,9 +152,9 @@ func dropUnreachable(f *ast.File, info *types.Info, keep func(string) bool) bool
 	return len(f.Decls) < before
 }
 
-// reachable returns the package-level names that the kept functions reach, these included.
+// reachable returns the package-level names that the kept functions reach, including those functions.
 func reachable(f *ast.File, info *types.Info, keep func(string) bool) map[types.Object]bool {
-	parts := map[types.Object][]ast.Node{} // what a package-level name is made of
+	parts := map[types.Object][]ast.Node{} // declarations of each package-level name
 	for _, d := range f.Decls {
 		for _, obj := range declared(d, info) {
 			parts[obj] = append(parts[obj], d)
@@ -178,7 +184,7 @@ func reachable(f *ast.File, info *types.Info, keep func(string) bool) map[types.
 	return reached
 }
 
-// declared returns the package-level names that a declaration declares, or of which it is a part, as a method is of its type.
+// declared returns the package-level names that a declaration declares or belongs to. A method belongs to its type.
 func declared(d ast.Decl, info *types.Info) (out []types.Object) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -194,6 +200,7 @@ func declared(d ast.Decl, info *types.Info) (out []types.Object) {
 	return out
 }
 
+// declaredBy returns the names that a specification declares.
 func declaredBy(s ast.Spec, info *types.Info) []types.Object {
 	switch s := s.(type) {
 	case *ast.TypeSpec:
@@ -208,7 +215,7 @@ func declaredBy(s ast.Spec, info *types.Info) []types.Object {
 	return nil
 }
 
-// receiver returns the name of a receiver's type.
+// receiver returns the name of a receiver's type, or nil.
 func receiver(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {

@@ -15,8 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/corpus"
 )
 
-// RunEntries compiles programs, each a package of its own, into one binary by the go command, and runs their calls. The results of call i of the entry with a
-// name are under "name#i". host is the directory of package recurgent.
+// RunEntries compiles programs, each as its own package, into one binary with the go command, and runs their calls. The
+// result of call i of an entry is under "name#i". host is the directory of package recurgent.
 func RunEntries(dir, host string, entries []corpus.Entry) (map[string]Result, error) {
 	binary, err := buildEntries(dir, host, entries)
 	if err != nil {
@@ -32,16 +32,16 @@ func RunEntries(dir, host string, entries []corpus.Entry) (map[string]Result, er
 	out := map[string]Result{}
 	for line := range bytes.Lines(data) {
 		var r Result
-		if json.Unmarshal(line, &r) == nil { // a program may have printed others
+		if json.Unmarshal(line, &r) == nil { // a program may have printed other lines
 			out[r.Name] = asTool(r)
 		}
 	}
 	return out, nil
 }
 
-var ownPath = regexp.MustCompile(`recurgent/p\d+`) // of a program's package
+var ownPath = regexp.MustCompile(`recurgent/p\d+`) // the path of a program's package
 
-// asTool gives the program's package the path that it has in a daemon.
+// asTool gives the program's package the path that it has in the daemon.
 func asTool(r Result) Result {
 	r.Value = ownPath.ReplaceAll(r.Value, []byte("tool"))
 	for _, s := range []*string{&r.Error, &r.Type, &r.Encode, &r.Panic} {
@@ -50,6 +50,7 @@ func asTool(r Result) Result {
 	return r
 }
 
+// buildEntries writes a module with a copy of package recurgent, the programs and the driver, and builds it.
 func buildEntries(dir, host string, entries []corpus.Entry) (binary string, err error) {
 	write := func(name, text string) {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -1,5 +1,5 @@
 // Package native builds programs with the installed Go toolchain and runs them, as the reference for the differential
-// tests. Only tests import this package.
+// tests. Only tests import it.
 package native
 
 import (
@@ -22,35 +22,36 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/diff/std"
 )
 
-// A Result is how a call of a program ended.
+// A Result is the outcome of a call.
 type Result struct {
 	Name    string          `json:"name"`
 	Value   json.RawMessage `json:"value,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Type    string          `json:"type,omitempty"`
-	Encode  string          `json:"encode,omitempty"` // why the value has no JSON form
+	Encode  string          `json:"encode,omitempty"` // why the value has no JSON
 	Panic   string          `json:"panic,omitempty"`
-	Line    int             `json:"line,omitempty"` // of the program, where the panic began
+	Line    int             `json:"line,omitempty"` // of the program, where the panic started
 	Context json.RawMessage `json:"context,omitempty"`
 }
 
-// Names of results of programs that have none.
+// These are names of results for programs that have no outcome.
 const (
 	Refused = "refused" // the Go compiler itself fails on the program
-	Dies    = "dies"    // the program ends the process, or runs longer than 20 seconds; Panic says how
+	Dies    = "dies"    // the program ends the process, or runs longer than jobLimit; Panic has the details
 )
 
 const jobLimit = 20 * time.Second
 
-// Driver is package main of a native binary but for func table() []job, which lists the calls. The binary writes a Result a line. Its
-// argument says how many calls to leave out.
+// Driver is package main of a native binary without func table() []job, which lists the calls. The binary writes one
+// Result per line. Its argument is the number of calls to skip.
 //
 //go:embed driver.go.txt
 var Driver string
 
 var compilerError = regexp.MustCompile(`program(\d+)\.go:\d+:\d+: internal compiler error`)
 
-// Run compiles generated programs into one binary, runs them, and returns their results in order. It may be called concurrently.
+// Run compiles generated programs into one binary, runs them, and returns their results in order. It is safe for
+// concurrent use.
 func Run(programs []generate.Program) ([]Result, error) {
 	dir, err := os.MkdirTemp("", "native")
 	if err != nil {
@@ -62,6 +63,8 @@ func Run(programs []generate.Program) ([]Result, error) {
 		binary, err := build(dir, kept)
 		if err != nil {
 			m := compilerError.FindStringSubmatch(err.Error())
+			// Only internal compiler errors are expected. The program that causes one is left out, and the rest is
+			// built again.
 			if m == nil {
 				return nil, err
 			}
@@ -86,8 +89,8 @@ func Run(programs []generate.Program) ([]Result, error) {
 	}
 }
 
-// build compiles programs as one package. The compiler is called directly: import path "tool", which programs have here, means something
-// else to the go command. So names of types are the same byte by byte.
+// build compiles programs as one package. It calls the compiler directly, because the import path "tool" of programs
+// means something else to the go command. Names of types are then identical byte by byte.
 func build(dir string, programs []generate.Program) (string, error) {
 	config, err := std.ExportData()
 	if err != nil {
@@ -109,12 +112,13 @@ func build(dir string, programs []generate.Program) (string, error) {
 	return binary, b.err
 }
 
-// A builder builds one binary; the first failure stays.
+// A builder builds one binary. It keeps the first error and does nothing after it.
 type builder struct {
 	dir, config string
 	err         error
 }
 
+// write writes a file into the directory and returns its path.
 func (b *builder) write(name, text string) string {
 	name = filepath.Join(b.dir, name)
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil && b.err == nil {
@@ -123,6 +127,7 @@ func (b *builder) write(name, text string) string {
 	return name
 }
 
+// compile compiles a package and adds it to the import configuration of later ones.
 func (b *builder) compile(path string, files ...string) {
 	object := filepath.Join(b.dir, path+".a")
 	b.run("compile", append([]string{"-p", path, "-complete", "-pack", "-dwarf=false", "-c", "2", "-importcfg",
@@ -130,18 +135,19 @@ func (b *builder) compile(path string, files ...string) {
 	b.config += "packagefile " + path + "=" + object + "\n"
 }
 
+// run runs a tool of the Go toolchain.
 func (b *builder) run(tool string, args ...string) {
 	if b.err != nil {
 		return
 	}
 	cmd := exec.Command("go", append([]string{"tool", tool}, args...)...)
-	cmd.Env = append(os.Environ(), "GODEBUG=", "GOGC=400") // a quarter less time than with 100
+	cmd.Env = append(os.Environ(), "GODEBUG=", "GOGC=400") // takes a quarter less time than 100
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.err = fmt.Errorf("go tool %s: %w: %.4000s", tool, err, out)
 	}
 }
 
-// RunJobs runs all jobs of a native binary, which is started again behind a job of which it dies.
+// RunJobs runs all jobs of a native binary. If a job ends the process, it restarts the binary after that job.
 func RunJobs(binary string, count int) ([]Result, error) {
 	var out []Result
 	for len(out) < count {
@@ -155,7 +161,8 @@ func RunJobs(binary string, count int) ([]Result, error) {
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
-		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // it says where it is
+		// SIGQUIT makes the process print its stacks.
+		late := time.AfterFunc(jobLimit, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 		d := json.NewDecoder(pipe)
 		for {
 			var r Result

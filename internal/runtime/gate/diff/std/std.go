@@ -1,5 +1,5 @@
 // Package std provides the packages that programs may import, as compiled by the installed Go toolchain. Only tests
-// import this package.
+// import it.
 package std
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/recurgentd/recurgentd/internal/runtime/gate/allow"
 )
 
-// ExportData names the compiled form of every package that a program may import, and of what these import, as the linker reads it.
+// ExportData returns an import configuration for the linker with the compiled form of every package that programs may
+// import and of all their dependencies.
 var ExportData = sync.OnceValues(func() (string, error) {
 	list := []string{"list", "-export", "-deps", "-f", "packagefile {{.ImportPath}}={{.Export}}"}
 	for _, p := range allow.Packages() {
@@ -27,7 +28,7 @@ var ExportData = sync.OnceValues(func() (string, error) {
 	return strings.ReplaceAll(string(out), "packagefile unsafe=\n", ""), err
 })
 
-// Importer returns the one importer of these packages. It may be used concurrently.
+// Importer returns an importer for these packages. It is the same for all callers and safe for concurrent use.
 var Importer = sync.OnceValues(func() (types.Importer, error) {
 	list, err := ExportData()
 	if err != nil {
@@ -48,6 +49,7 @@ var Importer = sync.OnceValues(func() (types.Importer, error) {
 	return &locked{gc: gc}, nil
 })
 
+// locked makes an importer safe for concurrent use.
 type locked struct {
 	mu sync.Mutex
 	gc types.Importer
